@@ -1,0 +1,156 @@
+"""Words of the replication protocol: identifiers, configuration, error codes, the cluster's metadata.
+
+Nodes are numbers: brokers count from 0, the controller is 100, clients are 1000 and above.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+NodeId = int
+CONTROLLER: Final[NodeId] = 100
+#: ``replica_id`` of a consumer's fetch, ``producer_id`` and sequence of a plain batch, and leader of a leaderless partition.
+NONE: Final = -1
+ACKS_ALL: Final = -1
+
+Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"]
+
+
+class TopicPartition(NamedTuple):
+    """One log partition."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class ErrorCode(IntEnum):
+    """Kafka's error codes, those that this broker uses."""
+
+    UNKNOWN_SERVER_ERROR = -1
+    NONE = 0
+    OFFSET_OUT_OF_RANGE = 1
+    CORRUPT_MESSAGE = 2
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    MESSAGE_TOO_LARGE = 10
+    COORDINATOR_LOAD_IN_PROGRESS = 14
+    COORDINATOR_NOT_AVAILABLE = 15
+    NOT_COORDINATOR = 16
+    INVALID_TOPIC_EXCEPTION = 17
+    NOT_ENOUGH_REPLICAS = 19
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
+    INVALID_REQUIRED_ACKS = 21
+    ILLEGAL_GENERATION = 22
+    INCONSISTENT_GROUP_PROTOCOL = 23
+    INVALID_GROUP_ID = 24
+    UNKNOWN_MEMBER_ID = 25
+    INVALID_SESSION_TIMEOUT = 26
+    REBALANCE_IN_PROGRESS = 27
+    UNSUPPORTED_VERSION = 35
+    TOPIC_ALREADY_EXISTS = 36
+    INVALID_PARTITIONS = 37
+    INVALID_REPLICATION_FACTOR = 38
+    INVALID_REPLICA_ASSIGNMENT = 39
+    INVALID_CONFIG = 40
+    NOT_CONTROLLER = 41
+    INVALID_REQUEST = 42
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+    DUPLICATE_SEQUENCE_NUMBER = 46
+    INVALID_PRODUCER_EPOCH = 47
+    KAFKA_STORAGE_ERROR = 56
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
+    STALE_BROKER_EPOCH = 77
+    OFFSET_NOT_AVAILABLE = 78
+    MEMBER_ID_REQUIRED = 79
+    INVALID_RECORD = 87
+    INVALID_UPDATE_VERSION = 95
+    BROKER_ID_NOT_REGISTERED = 102
+    DUPLICATE_BROKER_REGISTRATION = 101
+    INELIGIBLE_REPLICA = 107
+
+
+class TopicConfig(msgspec.Struct, frozen=True):
+    """Settings of a topic, under Kafka's names."""
+
+    min_insync_replicas: int = 1
+    unclean_leader_election_enable: bool = False
+    flush_messages: int = 2**63 - 1
+    flush_ms: int = 2**63 - 1
+
+
+class BrokerConfig(msgspec.Struct, frozen=True):
+    """Settings of a broker, under Kafka's names, and the rules that differ between eras of Kafka (SEMANTICS A1)."""
+
+    replica_lag_time_max_ms: int = 1_500
+    replica_fetch_wait_max_ms: int = 500
+    replica_fetch_backoff_ms: int = 100
+    replica_fetch_max_bytes: int = 1_048_576
+    replica_socket_timeout_ms: int = 2_000
+    broker_session_timeout_ms: int = 1_500
+    broker_heartbeat_interval_ms: int = 300
+    replica_high_watermark_checkpoint_interval_ms: int = 5_000
+    truncation: Truncation = "on-fetch"
+    strict_min_isr: bool = True
+    isr_join_epoch_rule: bool = True
+    fetch_fencing: bool = True
+    broker_epochs: bool = True
+
+
+class EpochEnd(msgspec.Struct, frozen=True):
+    """The largest leader epoch that was found and the offset at which it ends (exclusive)."""
+
+    leader_epoch: int
+    end_offset: int
+
+
+class PartitionState(msgspec.Struct, frozen=True):
+    """The controller's committed word about a partition. ``leader`` is NONE while there is none.
+
+    ``recovering`` is set by an unclean election and cleared by the new leader's first ISR change (KIP-704).
+    """
+
+    replicas: tuple[NodeId, ...]
+    isr: tuple[NodeId, ...]
+    leader: NodeId
+    leader_epoch: int
+    partition_epoch: int
+    recovering: bool = False
+
+
+class BrokerState(msgspec.Struct, frozen=True):
+    """The controller's word about a broker. Epoch = metadata version at which this incarnation registered."""
+
+    broker_epoch: int
+    fenced: bool
+    host: str = ""
+    port: int = 0
+
+
+class TopicState(msgspec.Struct, frozen=True):
+    """A topic: its settings and its partitions, by number."""
+
+    config: TopicConfig
+    partitions: tuple[PartitionState, ...]
+
+
+class Image(msgspec.Struct, frozen=True):
+    """The whole cluster's metadata at one version; a larger version is newer. Replaced whole, never changed in place."""
+
+    version: int = 0
+    brokers: dict[NodeId, BrokerState] = {}
+    topics: dict[str, TopicState] = {}
+
+    def partition(self, at: TopicPartition) -> PartitionState | None:
+        """The state of one partition, or None where it does not exist."""
+        topic = self.topics.get(at.topic)
+        if topic is None or not 0 <= at.partition < len(topic.partitions):
+            return None
+        return topic.partitions[at.partition]

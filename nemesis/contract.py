@@ -1,0 +1,79 @@
+"""What a world must offer to be attacked.
+
+A node is a number: brokers count from 0, the controller is :data:`CONTROLLER`, and all clients together are
+:data:`CLIENTS`. A link is a directed pair (source, target): a cut link delivers nothing from source to target, so
+a one-way cut is one link and a symmetric cut two. Pinned semantics:
+
+* Every call takes effect before it returns and is safe to repeat: killing a dead node, healing a whole link.
+* What is done to a process is journalled by the world before it is done.
+* Evidence is what was observed, never what was intended; an empty mapping means nothing was observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+CONTROLLER: Final = 100
+CLIENTS: Final = 1000
+
+
+class Link(NamedTuple):
+    """A directed connection between two nodes."""
+
+    source: int
+    target: int
+
+
+class PartitionView(msgspec.Struct, frozen=True):
+    """The controller's word about one log partition. ``leader`` is None while there is none."""
+
+    leader: int | None
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+
+class ClusterView(msgspec.Struct, frozen=True):
+    """What is known of the cluster now. ``running`` are brokers whose process lives and is not paused."""
+
+    partitions: Mapping[str, PartitionView]
+    running: tuple[int, ...]
+    brokers: tuple[int, ...]
+
+
+Evidence = Mapping[str, object]
+
+
+class Target(Protocol):
+    """A cluster under attack."""
+
+    def view(self) -> ClusterView:
+        """The newest view; an unreachable controller leaves the last one standing."""
+        ...
+
+    def kill(self, node: int) -> Evidence:
+        """End the process at once (SIGKILL). What the operating system holds survives; memory does not."""
+        ...
+
+    def restart(self, node: int) -> Evidence:
+        """Start a dead node again on its old disk; nothing if it runs."""
+        ...
+
+    def pause(self, node: int) -> Evidence:
+        """Freeze the process (SIGSTOP); its sockets stay open."""
+        ...
+
+    def resume(self, node: int) -> Evidence:
+        """Let a frozen process run (SIGCONT)."""
+        ...
+
+    def cut(self, links: Collection[Link]) -> Evidence:
+        """Deliver nothing over these links until they are healed."""
+        ...
+
+    def heal(self, links: Collection[Link]) -> Evidence:
+        """Deliver again over these links."""
+        ...

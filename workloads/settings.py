@@ -1,0 +1,123 @@
+"""What the log is asked to promise: the settings of one run, under Kafka's own names.
+
+A setting belongs to a topic, a broker or a client. The rest ("reference") are rules of replication that Apache
+Kafka fixed once per release and that only the reference broker can switch.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, Literal
+
+Scope = Literal["topic", "broker", "client", "reference"]
+Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"]
+
+ACKS_ALL = -1
+#: Kafka's "never": Long.MAX_VALUE, the default of flush.messages and flush.ms.
+NEVER = 2**63 - 1
+
+
+class SettingsError(ValueError):
+    """A setting is unknown, has the wrong type, or contradicts another. The text says what to write instead."""
+
+
+def _setting(name: str, scope: Scope, default: Any, choices: tuple[Any, ...] = ()) -> Any:
+    return field(default=default, metadata={"name": name, "scope": scope, "choices": choices})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One choice of every setting. Times are milliseconds where the name ends in ``_ms``."""
+
+    acks: int = _setting("acks", "client", ACKS_ALL, (ACKS_ALL, 0, 1))
+    enable_idempotence: bool = _setting("enable.idempotence", "client", False)
+    retries: int = _setting("retries", "client", 2**31 - 1)
+    max_in_flight: int = _setting("max.in.flight.requests.per.connection", "client", 5)
+    request_timeout_ms: int = _setting("request.timeout.ms", "client", 1_500)
+    delivery_timeout_ms: int = _setting("delivery.timeout.ms", "client", 5_000)
+    retry_backoff_ms: int = _setting("retry.backoff.ms", "client", 100)
+    linger_ms: int = _setting("linger.ms", "client", 0)
+
+    replication_factor: int = _setting("replication.factor", "topic", 3)
+    min_insync_replicas: int = _setting("min.insync.replicas", "topic", 1)
+    unclean_leader_election_enable: bool = _setting("unclean.leader.election.enable", "topic", False)
+    flush_messages: int = _setting("flush.messages", "topic", NEVER)
+    flush_ms: int = _setting("flush.ms", "topic", NEVER)
+
+    replica_lag_time_max_ms: int = _setting("replica.lag.time.max.ms", "broker", 1_500)
+    replica_fetch_wait_max_ms: int = _setting("replica.fetch.wait.max.ms", "broker", 500)
+    replica_fetch_backoff_ms: int = _setting("replica.fetch.backoff.ms", "broker", 100)
+    broker_session_timeout_ms: int = _setting("broker.session.timeout.ms", "broker", 1_500)
+    broker_heartbeat_interval_ms: int = _setting("broker.heartbeat.interval.ms", "broker", 300)
+
+    truncation: Truncation = _setting(
+        "truncation", "reference", "on-fetch", ("high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch")
+    )
+    strict_min_isr: bool = _setting("strict.min.isr", "reference", True)
+    isr_join_epoch_rule: bool = _setting("isr.join.epoch.rule", "reference", True)
+    fetch_fencing: bool = _setting("fetch.fencing", "reference", True)
+    broker_epochs: bool = _setting("broker.epochs", "reference", True)
+
+    def __post_init__(self) -> None:
+        if self.min_insync_replicas > self.replication_factor:
+            raise SettingsError(
+                f"min.insync.replicas={self.min_insync_replicas} can never be met with "
+                f"replication.factor={self.replication_factor}; lower the first or raise the second"
+            )
+        if self.enable_idempotence and self.acks != ACKS_ALL:
+            raise SettingsError('enable.idempotence=true needs acks="all"; Kafka clients drop or refuse it otherwise')
+        if self.enable_idempotence and self.max_in_flight > 5:
+            raise SettingsError("enable.idempotence=true allows at most max.in.flight.requests.per.connection=5")
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, object]) -> Settings:
+        """Settings from Kafka's names, defaults for the rest.
+
+        Raises:
+            SettingsError: unknown name (the nearest is named), wrong type, value outside its choices, or a
+                combination that cannot work.
+        """
+        known = {f.metadata["name"]: f for f in fields(cls)}
+        chosen = {}
+        for name, value in values.items():
+            if name not in known:
+                raise SettingsError(unknown_name("setting", name, known))
+            chosen[known[name].name] = _parse(known[name], value)
+        return cls(**chosen)
+
+    def to_mapping(self) -> dict[str, object]:
+        """Every setting under Kafka's name; ``acks`` -1 is written ``"all"``."""
+        named = {f.metadata["name"]: getattr(self, f.name) for f in fields(self)}
+        if self.acks == ACKS_ALL:
+            named["acks"] = "all"
+        return named
+
+
+def unknown_name(kind: str, name: str, known: Mapping[str, object]) -> str:
+    """A sentence that names the valid key nearest to ``name``."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
+    return f'unknown {kind} "{name}"; did you mean "{near[0]}"?'
+
+
+def _parse(spec: Field[Any], value: object) -> object:
+    name, default, choices = spec.metadata["name"], spec.default, spec.metadata["choices"]
+    if name == "acks":
+        value = {"all": ACKS_ALL, "0": 0, "1": 1, "-1": ACKS_ALL}.get(str(value), value)
+    if type(value) is not type(default):
+        raise SettingsError(f"{name} takes {_article(default)}, not {value!r}")
+    if choices and value not in choices:
+        listed = ", ".join("all" if name == "acks" and c == ACKS_ALL else str(c) for c in choices)
+        raise SettingsError(f"{name}={value!r} is not possible; choose one of {listed}")
+    if isinstance(value, int) and not isinstance(value, bool) and name != "acks" and value < _least(name):
+        raise SettingsError(f"{name}={value} is too small; the least is {_least(name)}")
+    return value
+
+
+def _least(name: str) -> int:
+    return 0 if name in {"retries", "linger.ms"} else 1
+
+
+def _article(default: object) -> str:
+    return {bool: "true or false", int: "a whole number", str: "a string"}[type(default)]
