@@ -1,0 +1,57 @@
+"""Everything that can go wrong with the harness itself, as one tree. Findings are data and never raised.
+
+* ``AckproofError``            base; never raised itself; ``exit_code`` says how the command line ends
+    * ``PlanError``            the plan is wrong (64); nothing was started
+    * ``HarnessError``         the harness could not do its work (70)
+        * ``StartError``       a node did not start or did not become ready
+        * ``PortError``        an address is taken
+        * ``JavaError``        no usable Java for the checking
+        * ``HostError``        this machine lacks what a host needs (root, namespaces, nftables, SSH)
+        * ``ResultsError``     a run directory cannot be read or written
+
+The text of each is one sentence that says what happened and what to do.
+"""
+
+from __future__ import annotations
+
+EXIT_HELD = 0
+EXIT_BROKEN = 1
+EXIT_UNKNOWN = 2
+EXIT_PLAN = 64
+EXIT_HARNESS = 70
+
+
+class AckproofError(Exception):
+    """Base of all; catch it at the command line only."""
+
+    exit_code = EXIT_HARNESS
+
+
+class PlanError(AckproofError):
+    """The plan cannot be run as written: correct the named key."""
+
+    exit_code = EXIT_PLAN
+
+
+class HarnessError(AckproofError):
+    """The harness failed, not the log under test: nothing is claimed about the log."""
+
+
+class StartError(HarnessError):
+    """A node died at its start or was not ready in time: read the log file that the text names."""
+
+
+class PortError(HarnessError):
+    """An address is already in use: stop its owner, or let the harness choose free ports."""
+
+
+class JavaError(HarnessError):
+    """PySpark needs Java 17 or later with the module jdk.incubator.vector: install the package that the text names."""
+
+
+class HostError(HarnessError):
+    """This machine cannot offer the host that the plan asks for: choose another host or install what the text names."""
+
+
+class ResultsError(HarnessError):
+    """A run directory is missing, unreadable or full: name another one or make room."""

@@ -1,0 +1,64 @@
+"""What a world is: a place where a run happens. The nemesis, the workload and the conductor see only this.
+
+A world is used once: ``open``, ``drive`` as often as needed, ``close``. It owns the run's clock, on whose one thread all
+callbacks happen. ``close`` always leaves nothing behind, also after an error, and is idempotent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from nemesis.contract import Target
+from workloads.client import Clients, Clock
+
+
+class Observation(msgspec.Struct, frozen=True):
+    """A fact about the cluster for the story (one line of ``cluster.jsonl``); ``what`` as in the core's ``Observed``."""
+
+    time_us: int
+    node: int
+    what: str
+    partition: str | None
+    facts: dict[str, Any]
+
+
+class World(Protocol):
+    """One cluster and the clients that talk to it."""
+
+    @property
+    def clock(self) -> Clock:
+        """The run's clock; it starts at 0 when the world is opened."""
+        ...
+
+    @property
+    def clients(self) -> Clients:
+        """Makes producers and consumers with the run's settings."""
+        ...
+
+    @property
+    def target(self) -> Target:
+        """The cluster, for the nemesis."""
+        ...
+
+    def open(self) -> None:
+        """Start the cluster, create the run's topic, return when every partition has a leader and a full ISR.
+
+        Raises:
+            HarnessError: with what to do, if that does not happen within the world's own limit.
+        """
+        ...
+
+    def drive(self, finished: Callable[[], bool], limit_us: int) -> bool:
+        """Let time pass until ``finished()`` is true or the clock reads ``limit_us``; the answer is ``finished()``."""
+        ...
+
+    def observations(self) -> Sequence[Observation]:
+        """What was observed of the cluster so far, in order of time."""
+        ...
+
+    def close(self) -> None:
+        """End every process, remove every rule."""
+        ...

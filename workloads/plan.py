@@ -1,0 +1,23 @@
+"""How much is asked of the log, by whom, and how fast."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The workload of one run. ``writes_per_second`` is the total over all producers, evenly spaced by the clock.
+
+    The break phase lasts ``duration_ms``; then everything is healed and fresh consumers read every partition to the log
+    end offset asked after healing, for at most ``drain_limit_ms``.
+    """
+
+    topic: str = "ackproof"
+    partitions: int = 3
+    producers: int = 3
+    consumers: int = 2
+    writes_per_second: float = 100.0
+    keys: int = 10
+    duration_ms: int = 10_000
+    poll_wait_ms: int = 100
+    drain_limit_ms: int = 20_000
