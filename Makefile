@@ -1,0 +1,38 @@
+# Everything a newcomer needs: `make campaign` asks the question, `make test` proves the tool.
+.DEFAULT_GOAL := help
+PLAN ?= plans/default.toml
+SEED ?=
+BIN := .venv/bin
+
+.PHONY: help setup setup-test campaign check test bench bench-check clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: ## virtual environment, dependencies, Java
+	@scripts/bootstrap.sh
+
+setup-test: ## the same, and the programs that the tests drive
+	@scripts/bootstrap.sh test
+
+campaign: setup ## run the default campaign and write its report (at most 6 minutes on 2 cores)
+	@$(BIN)/ackproof campaign $(PLAN) $(if $(SEED),--seed $(SEED))
+
+check: setup ## format, lint, strict types, layer contract, fast tests (under 90 seconds)
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/lint-imports --no-cache
+	@$(BIN)/pytest -q -n 2 -m "not system and not root"
+
+test: setup-test ## all tests (at most 10 minutes on 2 cores)
+	@$(BIN)/pytest -q -n 2 --dist loadgroup
+
+bench: setup ## speed of the simulator, of the cluster, and of the harness itself
+	@$(BIN)/ackproof bench
+
+bench-check: setup ## speed and memory of the checking, 10^5 to 10^8 operations
+	@$(BIN)/ackproof bench check
+
+clean: ## remove what was built and installed here, but no results
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Makes .venv with ackproof in it, and sees to Java and (with the argument "test") the programs that the tests drive.
+# Safe to repeat; does nothing that is done already. Installs system packages only through apt, as root or with sudo.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+venv=.venv
+say() { printf '%s\n' "$*" >&2; }
+
+apt_install() { # packages... ; false where apt or the right to use it is missing
+    command -v apt-get >/dev/null || return 1
+    local as=()
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null && sudo -n true 2>/dev/null || return 1
+        as=(sudo -n)
+    fi
+    if [ ! -e "${TMPDIR:-/tmp}/.ackproof-apt-updated.$(id -u)" ]; then
+        say "refreshing the package lists"
+        "${as[@]}" apt-get update -qq >&2 || return 1
+        touch "${TMPDIR:-/tmp}/.ackproof-apt-updated.$(id -u)"
+    fi
+    say "installing $*"
+    "${as[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2
+}
+
+find_python() {
+    for name in python3 python3.14 python3.13 python3.12 python3.11; do
+        if command -v "$name" >/dev/null && "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+            echo "$name"
+            return
+        fi
+    done
+    say "ackproof needs Python 3.11 or later: install the package python3 of a current Debian or Ubuntu."
+    exit 70
+}
+
+make_venv() {
+    local python
+    python=$(find_python)
+    if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+        apt_install python3-venv || { say "Python's venv module is missing: install the package python3-venv."; exit 70; }
+    fi
+    say "making $venv with $("$python" --version)"
+    "$python" -m venv "$venv"
+}
+
+java_is_usable() {
+    local java=${JAVA_HOME:+$JAVA_HOME/bin/}java
+    command -v "$java" >/dev/null && "$java" --list-modules 2>/dev/null | grep -qE '^jdk\.incubator\.vector@(1[7-9]|[2-9][0-9])'
+}
+
+see_to_java() {
+    java_is_usable && return
+    for package in openjdk-21-jre-headless openjdk-17-jre-headless default-jre-headless; do
+        apt_install "$package" && java_is_usable && return
+    done
+    say "PySpark needs Java 17 or later with the module jdk.incubator.vector: install the package openjdk-17-jre-headless"
+    say "(or openjdk-21-jre-headless), or point JAVA_HOME at such a Java."
+    exit 70
+}
+
+see_to_test_programs() { # program:package
+    local missing=()
+    for pair in kcat:kcat ip:iproute2 nft:nftables; do
+        command -v "${pair%%:*}" >/dev/null || [ -x "/usr/sbin/${pair%%:*}" ] || missing+=("${pair##*:}")
+    done
+    [ ${#missing[@]} -eq 0 ] && return
+    apt_install "${missing[@]}" || { say "the tests drive these packages, please install them: ${missing[*]}"; exit 70; }
+}
+
+install_ackproof() {
+    local stamp=$venv/.installed
+    [ -e "$stamp" ] && [ "$stamp" -nt pyproject.toml ] && return
+    say "installing ackproof and what it needs into $venv (about a minute)"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable . --group dev
+    touch "$stamp"
+}
+
+[ -x "$venv/bin/python" ] && "$venv/bin/python" -m pip --version >/dev/null 2>&1 || make_venv
+install_ackproof
+see_to_java
+[ "${1:-}" = test ] && see_to_test_programs
+exit 0
