@@ -1,0 +1,60 @@
+import struct
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workloads.operations import Defect
+from workloads.values import NO_VALUE, PROCESS_MAX, SEQUENCE_MAX, decode, encode, join, split
+
+processes = st.integers(0, PROCESS_MAX)
+sequences = st.integers(0, SEQUENCE_MAX)
+keys = st.binary(max_size=20)
+names = st.text(max_size=30)
+
+
+@given(names, keys, processes, sequences)
+def test_a_payload_tells_its_writer(partition, key, process, sequence):
+    value, defect = decode(encode(partition, key, process, sequence), partition, key)
+    assert (split(value), defect) == ((process, sequence), Defect.NONE)
+
+
+def test_the_largest_value_fits_a_signed_64_bit_integer():
+    assert join(PROCESS_MAX, SEQUENCE_MAX) == 2**63 - 1
+
+
+@pytest.mark.parametrize(("process", "sequence"), [(-1, 0), (0, -1), (PROCESS_MAX + 1, 0), (0, SEQUENCE_MAX + 1)])
+def test_a_writer_that_does_not_fit_is_refused(process, sequence):
+    with pytest.raises(ValueError, match="does not fit"):
+        encode("t-0", b"k", process, sequence)
+
+
+def test_every_flipped_bit_breaks_the_checksum():
+    payload = encode("t-0", b"key-3", 7, 42)
+    for bit in range(len(payload) * 8):
+        damaged = bytearray(payload)
+        damaged[bit // 8] ^= 1 << bit % 8
+        assert decode(bytes(damaged), "t-0", b"key-3") == (NO_VALUE, Defect.CHECKSUM)
+
+
+def test_a_record_in_another_partition_is_known_by_its_value():
+    assert decode(encode("t-0", b"k", 7, 42), "t-1", b"k") == (join(7, 42), Defect.WRONG_PARTITION)
+
+
+def test_a_record_under_another_key_is_known_by_its_value():
+    assert decode(encode("t-0", b"k", 7, 42), "t-0", b"l") == (join(7, 42), Defect.WRONG_KEY)
+
+
+def test_partition_and_key_do_not_run_into_each_other():
+    assert decode(encode("t-1", b"2k", 0, 0), "t-12", b"k")[1] is Defect.WRONG_PARTITION
+
+
+@given(st.binary(max_size=15))
+def test_a_payload_shorter_than_its_header_is_unreadable(payload):
+    assert decode(payload, "t-0", b"k") == (NO_VALUE, Defect.UNREADABLE)
+
+
+def test_lengths_that_contradict_the_size_are_unreadable():
+    body = struct.pack(">QHH", 1, 60_000, 1) + b"xx"
+    assert decode(struct.pack(">I", crc32c(body)) + body, "xx", b"")[1] is Defect.UNREADABLE

@@ -1,0 +1,100 @@
+"""Which of a client's errors prove that a write did not happen: the one table of send outcomes.
+
+``FAIL`` is a proof, so an error earns it only if every attempt of the client must have ended the same way. A producer
+retries by itself and reports the error of its last attempt; an earlier attempt may have ended with a lost connection
+*after* the leader appended. So an error is ``FAIL`` only where the refusal depends on nothing but the record and the
+fixed settings, or where the client refused the record before it took it. Everything else is ``INFO``, and so is every
+name that does not stand here (KAFKA-13574: not even a leader's plain "I do not lead" is definite).
+
+Names are kafka-python's classes. The client reports what it did not send under the same class as what it sent and lost
+sight of (``KafkaTimeoutError`` for a full buffer, for missing metadata, and for a batch that expired in flight), so an
+adapter that sees ``send`` itself raise says :data:`NEVER_SENT`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from workloads.operations import EventType
+
+#: Said by an adapter when the client refused a record before taking it: nothing ever left.
+NEVER_SENT: Final = "NeverSent"
+#: Said by an adapter when the client was closed with the send outstanding.
+CLIENT_CLOSED: Final = "ClientClosed"
+#: Said by an adapter when its own time limit passed without an answer from the client.
+TIME_LIMIT: Final = "TimeLimit"
+
+
+class Classification(NamedTuple):
+    """What an error proves about the write, and why."""
+
+    type: EventType
+    reason: str
+
+
+_OK, _FAIL, _INFO = EventType.OK, EventType.FAIL, EventType.INFO
+
+#: Every error that a send is known to end with.
+ERRORS: Final[dict[str, Classification]] = {
+    # The answer of the log when the record is there.
+    "NoError": Classification(_OK, "the log took the record"),
+    # Refusals that every attempt must have met.
+    NEVER_SENT: Classification(_FAIL, "the client refused the record before taking it"),
+    "MessageSizeTooLargeError": Classification(_FAIL, "the record's size does not change between attempts"),
+    "RecordListTooLargeError": Classification(_FAIL, "the batch's size does not change between attempts"),
+    "InvalidTopicError": Classification(_FAIL, "the topic's name is illegal for every broker"),
+    "InvalidRequiredAcksError": Classification(
+        _FAIL, "acks is fixed for the producer's life and checked before append"
+    ),
+    "InvalidRecordError": Classification(_FAIL, "the same bytes fail the same validation, before append"),
+    "UnsupportedCodecError": Classification(_FAIL, "raised by the client's encoder, before a request exists"),
+    # Refused at the last attempt, but an earlier one may have been appended and its answer lost.
+    "NotEnoughReplicasError": Classification(_INFO, "min ISR was met at an earlier attempt, maybe"),
+    "NotLeaderForPartitionError": Classification(
+        _INFO, "also completes a parked write after an election (KAFKA-13574)"
+    ),
+    "LeaderNotAvailableError": Classification(_INFO, "an earlier attempt met a leader, maybe"),
+    "FencedLeaderEpochError": Classification(_INFO, "an earlier attempt met an older epoch, maybe"),
+    "UnknownLeaderEpochError": Classification(_INFO, "an earlier attempt met another broker, maybe"),
+    "UnknownTopicOrPartitionError": Classification(_INFO, "a broker with old metadata answers so too"),
+    "ReplicaNotAvailableError": Classification(_INFO, "an earlier attempt met a leader, maybe"),
+    "KafkaStorageError": Classification(_INFO, "the disk failed before, during or after the append"),
+    "CorruptRecordError": Classification(_INFO, "bytes broken on the way; an earlier attempt arrived whole, maybe"),
+    "InvalidTimestampError": Classification(_INFO, "judged by the broker's clock, which differs between attempts"),
+    "TopicAuthorizationFailedError": Classification(_INFO, "the right was withdrawn between attempts, maybe"),
+    "ClusterAuthorizationFailedError": Classification(_INFO, "the right was withdrawn between attempts, maybe"),
+    "UnsupportedForMessageFormatError": Classification(_INFO, "depends on the broker's version, maybe mixed"),
+    "UnsupportedVersionError": Classification(_INFO, "depends on the broker's version, maybe mixed"),
+    "ThrottlingQuotaExceededError": Classification(_INFO, "an earlier attempt was not throttled, maybe"),
+    # Appended, or maybe appended.
+    "NotEnoughReplicasAfterAppendError": Classification(_INFO, "the record is in the leader's log (rule 4)"),
+    "RequestTimedOutError": Classification(_INFO, "appended, and not replicated in time (rule 5)"),
+    "UnknownError": Classification(_INFO, "the broker failed somewhere"),
+    # Sequence numbers: the broker's memory of this producer and the producer's own disagree.
+    "DuplicateSequenceNumberError": Classification(_INFO, "a batch with this number is in the log; this one, maybe"),
+    "OutOfOrderSequenceNumberError": Classification(_INFO, "state was lost on one side; earlier attempts unknown"),
+    "UnknownProducerIdError": Classification(_INFO, "state was lost on the broker; earlier attempts unknown"),
+    "InvalidProducerEpochError": Classification(_INFO, "fenced now; an earlier attempt was not, maybe"),
+    "ProducerFencedError": Classification(_INFO, "fenced now; an earlier attempt was not, maybe"),
+    # The client lost sight of the record.
+    "KafkaTimeoutError": Classification(_INFO, "expired in the buffer or in flight: the class is the same"),
+    "KafkaConnectionError": Classification(_INFO, "the connection broke with the request under way"),
+    "NetworkExceptionError": Classification(_INFO, "the connection broke with the request under way"),
+    "CorrelationIdError": Classification(_INFO, "the answer could not be matched"),
+    "InvalidReceiveError": Classification(_INFO, "the answer could not be read"),
+    "KafkaProtocolError": Classification(_INFO, "the answer could not be read"),
+    "Cancelled": Classification(_INFO, "given up with the request under way, maybe"),
+    "NodeNotReadyError": Classification(_INFO, "an earlier attempt met a ready node, maybe"),
+    "TooManyInFlightRequests": Classification(_INFO, "an earlier attempt went out, maybe"),
+    "StaleMetadata": Classification(_INFO, "an earlier attempt went out, maybe"),
+    "IllegalStateError": Classification(_INFO, "closed by force: the batch was under way, maybe"),
+    "KafkaError": Classification(_INFO, "too general to prove anything"),
+    CLIENT_CLOSED: Classification(_INFO, "closed with the send outstanding"),
+    TIME_LIMIT: Classification(_INFO, "no answer in time"),
+}
+
+
+def classify(name: str) -> EventType:
+    """How a send ended that the client reported under error ``name``; INFO for a name that nobody has thought about."""
+    known = ERRORS.get(name)
+    return known.type if known else EventType.INFO

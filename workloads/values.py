@@ -1,0 +1,72 @@
+"""Payloads that tell where they belong: unique, self-describing, checksummed.
+
+A value is a number, ``process << 40 | sequence``, unique in a run and within int64. Its payload carries the value, the
+log partition and the key it was meant for, under a CRC-32C, so that a reader can tell a record that was damaged, or
+delivered to another partition or under another key (KAFKA-19012), from one that is sound.
+
+Layout, big endian: CRC-32C of the rest (4), value (8), length of partition (2), length of key (2), partition, key.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from crc32c import crc32c
+
+from workloads.operations import Defect
+
+#: Sequence numbers of one process fit in 40 bits, processes in the 23 that an int64 leaves beside the sign.
+SEQUENCE_BITS: Final = 40
+PROCESS_MAX: Final = 2**23 - 1
+SEQUENCE_MAX: Final = 2**SEQUENCE_BITS - 1
+#: The value of a payload that could not be decoded.
+NO_VALUE: Final = -1
+
+_CRC = struct.Struct(">I")
+_BODY = struct.Struct(">QHH")
+_HEADER_BYTES: Final = _CRC.size + _BODY.size
+
+
+def join(process: int, sequence: int) -> int:
+    """The value of the ``sequence``-th write of ``process``.
+
+    Raises:
+        ValueError: either does not fit.
+    """
+    if not (0 <= process <= PROCESS_MAX and 0 <= sequence <= SEQUENCE_MAX):
+        raise ValueError(f"process {process} or sequence {sequence} does not fit; start a new run")
+    return process << SEQUENCE_BITS | sequence
+
+
+def split(value: int) -> tuple[int, int]:
+    """Process and sequence of a value."""
+    return value >> SEQUENCE_BITS, value & SEQUENCE_MAX
+
+
+def encode(partition: str, key: bytes, process: int, sequence: int) -> bytes:
+    """The payload of the ``sequence``-th write of ``process``, meant for ``partition`` ("topic-number") and ``key``."""
+    name = partition.encode()
+    body = _BODY.pack(join(process, sequence), len(name), len(key)) + name + key
+    return _CRC.pack(crc32c(body)) + body
+
+
+def decode(payload: bytes, partition: str, key: bytes) -> tuple[int, Defect]:
+    """The value of a payload that was read from ``partition`` under ``key``, and what is wrong with it.
+
+    A payload that is whole but misplaced keeps its value; a damaged one has NO_VALUE.
+    """
+    if len(payload) < _HEADER_BYTES:
+        return NO_VALUE, Defect.UNREADABLE
+    body = payload[_CRC.size :]
+    if crc32c(body) != _CRC.unpack_from(payload)[0]:
+        return NO_VALUE, Defect.CHECKSUM
+    value, name_bytes, key_bytes = _BODY.unpack_from(body)
+    key_start = _BODY.size + name_bytes
+    if key_start + key_bytes != len(body):
+        return NO_VALUE, Defect.UNREADABLE
+    if body[_BODY.size : key_start] != partition.encode():
+        return value, Defect.WRONG_PARTITION
+    if body[key_start:] != key:
+        return value, Defect.WRONG_KEY
+    return value, Defect.NONE
