@@ -1,0 +1,12 @@
+"""Plans: the one file that says what to run, and the runs that follow from it.
+
+A plan is TOML. Settings of the log stand under Kafka's own dotted names, quoted or not (``min.insync.replicas = 2``);
+everything else is spelled with underscores and carries its unit (``duration_ms``). Unknown keys are refused with the
+nearest valid one. See ``plans/default.toml`` for a complete one.
+"""
+
+from harness.plan.model import Choice, Plan, WorldPlan
+from harness.plan.reading import parse_plan, read_plan
+from harness.plan.spec import RunSpec, WorldName, settings_label
+
+__all__ = ["Choice", "Plan", "RunSpec", "WorldName", "WorldPlan", "parse_plan", "read_plan", "settings_label"]

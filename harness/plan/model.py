@@ -1,0 +1,96 @@
+"""A plan that has been read and found possible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from harness.errors import PlanError
+from harness.plan.spec import RunSpec, WorldName, derived_seed
+from nemesis.plan import FaultPlan
+from workloads.plan import WorkloadPlan
+
+Offered = TypeVar("Offered")
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """One choice of settings: complete, under Kafka's names, with the label that stands in cells and paths."""
+
+    label: str
+    settings: dict[str, Any]
+
+
+class WorldPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What one world is asked for: ``runs`` per cell, ``parallel`` of them at a time (None: the campaign decides)."""
+
+    world: WorldName
+    runs: int
+    workload: WorkloadPlan
+    faults: FaultPlan
+    host: Literal["loopback", "namespaces"] = "loopback"
+    parallel: int | None = None
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Every choice of settings meets every fault family in every world. ``text`` is the file as it was read."""
+
+    name: str
+    seed: int
+    brokers: int
+    choices: tuple[Choice, ...]
+    families: tuple[str, ...]
+    worlds: tuple[WorldPlan, ...]
+    text: str = ""
+
+    def runs(self) -> list[RunSpec]:
+        """Every run, always in the same order: world by world, one run of every cell before the second of any.
+
+        A run's seed follows from the plan's seed, the world, the cell and the run's number in its cell by SHA-256, so it
+        does not move when other cells are added.
+        """
+        return [
+            self._run(world, choice, family, number)
+            for world in self.worlds
+            for number in range(world.runs)
+            for choice in self.choices
+            for family in self.families
+        ]
+
+    def _run(self, world: WorldPlan, choice: Choice, family: str, number: int) -> RunSpec:
+        cell = f"{choice.label}/{family}"
+        return RunSpec(
+            world=world.world,
+            cell=cell,
+            family=family,
+            settings=choice.settings,
+            workload=world.workload,
+            faults=msgspec.structs.replace(world.faults, families=tuple(family.split("+"))),
+            seed=derived_seed(self.seed, world.world, cell, number),
+            brokers=self.brokers,
+            host=world.host,
+        )
+
+    def single(self, family: str | None, world: str | None, seed: int | None) -> RunSpec:
+        """The one run that is left when family and world are chosen; ``seed`` replaces the derived one.
+
+        Raises:
+            PlanError: nothing, or more than one cell, is left.
+        """
+        one = msgspec.structs.replace(
+            self,
+            choices=(_only("choice of settings", "--settings", {c.label: c for c in self.choices}, None),),
+            families=(_only("fault family", "--family", {f: f for f in self.families}, family),),
+            worlds=(_only("world", "--world", {str(w.world): w for w in self.worlds}, world),),
+        )
+        run = one.runs()[0]
+        return run if seed is None else msgspec.structs.replace(run, seed=seed)
+
+
+def _only(kind: str, option: str, offered: Mapping[str, Offered], name: str | None) -> Offered:
+    if name is not None and name not in offered:
+        raise PlanError(f'the plan has no {kind} "{name}"; it offers {" and ".join(offered)}')
+    if name is None and len(offered) != 1:
+        raise PlanError(f"one run needs one {kind}; choose with {option} among: {' | '.join(offered)}")
+    return next(iter(offered.values())) if name is None else offered[name]

@@ -1,0 +1,186 @@
+"""Reads a plan from TOML and refuses, before anything is started, one that cannot be run as written."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+import msgspec
+
+from harness.errors import PlanError
+from harness.plan.model import Choice, Plan, WorldPlan
+from harness.plan.spec import WorldName, settings_label
+from harness.plan.values import Place, Table, flattened, known_keys, list_at, record_at, table_at, value_at
+from nemesis.plan import FaultPlan
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings, SettingsError, unknown_name
+
+FAMILIES: Final = ("kill", "pause", "partition")
+KEYS: Final = ("name", "seed", "brokers", "families", "settings", "matrix", "workload", "faults", "worlds")
+WORLD_KEYS: Final = ("runs", "parallel", "host", "workload", "faults")
+Host = Literal["loopback", "namespaces"]
+
+#: The name of a plan is the name of a directory.
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+#: Kafka's own rule for topic names (org.apache.kafka.common.internals.Topic).
+TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+#: Runs of one campaign; each leaves a directory of a few files, and one Spark job reads them all.
+RUNS_MAX: Final = 100_000
+#: Brokers on one machine; the controller is node 100 (nemesis.contract).
+BROKERS_MAX: Final = 100
+
+
+def read_plan(path: Path, overrides: Mapping[str, object] | None = None) -> Plan:
+    """The plan in the file ``path``; ``overrides`` fix settings that the file leaves open or says otherwise.
+
+    Raises:
+        PlanError: one sentence with the place in the file.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise PlanError(f"cannot read the plan {path}: {error.strerror}; name a TOML file") from error
+    except UnicodeDecodeError as error:
+        raise PlanError(f"{path}: not a text in UTF-8 (byte {error.start}); a plan is a TOML file") from error
+    return parse_plan(text, str(path), overrides, name=path.stem)
+
+
+def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = None, name: str = "plan") -> Plan:
+    """The plan that ``text`` writes; ``file`` names it in errors, ``name`` where it does not name itself."""
+    place = Place(file)
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise place.wrong(f"not valid TOML: {error}") from error
+    known_keys(table, KEYS, place)
+    brokers = value_at(table, "brokers", int, 3, place)
+    if brokers > BROKERS_MAX:
+        raise (place / "brokers").wrong(f"{brokers} is too large; the most is {BROKERS_MAX}")
+    plan = Plan(
+        name=_name(value_at(table, "name", str, name, place), place / "name"),
+        seed=value_at(table, "seed", int, 1, place),
+        brokers=brokers,
+        choices=tuple(_choices(table, overrides or {}, brokers, place)),
+        families=_families(table, place),
+        worlds=tuple(_worlds(table, brokers, place)),
+        text=text,
+    )
+    runs = len(plan.choices) * len(plan.families) * sum(world.runs for world in plan.worlds)
+    if runs > RUNS_MAX:
+        raise place.wrong(f"this plan asks for {runs} runs; the most is {RUNS_MAX}, so lower runs or shrink the matrix")
+    return plan
+
+
+def _name(name: str, place: Place) -> str:
+    if not NAME.fullmatch(name):
+        raise place.wrong(f'"{name}" cannot name a directory; use letters, digits, "-", "_" and ".", at most 64')
+    return name
+
+
+def _choices(table: Table, overrides: Mapping[str, object], brokers: int, place: Place) -> Iterator[Choice]:
+    fixed = flattened(table_at(table, "settings", place))
+    axes = flattened(table_at(table, "matrix", place))
+    _refuse_unknown(fixed, place / "settings")
+    _refuse_unknown(axes, place / "matrix")
+    _refuse_unknown(overrides, Place("--settings"))
+    for name in axes:
+        if name in fixed:
+            raise (place / "matrix" / name).wrong("this setting stands under [settings] too; leave one of them out")
+    axes = {name: list_at(axes, name, [], place / "matrix") for name in axes if name not in overrides}
+    seen: set[str] = set()
+    for values in itertools.product(*axes.values()):
+        varied = dict(zip(axes, values, strict=True))
+        settings = _possible({**fixed, **overrides, **varied}, varied, brokers, place)
+        label = settings_label(settings, varied)
+        if label in seen:
+            raise (place / "matrix").wrong(f"{label} comes twice; leave one spelling out")
+        seen.add(label)
+        yield Choice(label=label, settings=settings)
+
+
+def _refuse_unknown(names: Table, place: Place) -> None:
+    known = Settings().to_mapping()
+    for name, value in names.items():
+        if name not in known:
+            raise (place / name).wrong(unknown_name("setting", name, known))
+        if isinstance(value, list) and not place.path.startswith("matrix"):
+            raise (place / name).wrong("a list of choices stands under [matrix], one choice under [settings]")
+
+
+def _possible(values: Table, varied: Table, brokers: int, place: Place) -> dict[str, Any]:
+    try:
+        settings = Settings.from_mapping(values)
+    except SettingsError as error:
+        # The sentence of a SettingsError begins with the name of the setting to correct.
+        guilty = next(
+            (name for name in values if str(error).startswith(f"{name}=") or str(error).startswith(f"{name} ")), ""
+        )
+        raise (place / ("matrix" if guilty in varied else "settings")).wrong(error) from error
+    if settings.replication_factor > brokers:
+        raise (place / ("matrix" if "replication.factor" in varied else "settings")).wrong(
+            f"replication.factor={settings.replication_factor} needs that many brokers and the plan has {brokers}; "
+            "raise brokers or lower replication.factor"
+        )
+    return settings.to_mapping()
+
+
+def _families(table: Table, place: Place) -> tuple[str, ...]:
+    """Names of the families; ``kill+partition`` draws one schedule from both."""
+    names = list_at(table, "families", ["kill"], place)
+    for name in names:
+        for part in str(name).split("+"):
+            if part not in FAMILIES:
+                near = unknown_name("fault family", part, dict.fromkeys(FAMILIES))
+                raise (place / "families").wrong(f"{near} (there are {', '.join(FAMILIES)})")
+    return tuple(names)
+
+
+def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
+    worlds = table_at(table, "worlds", place)
+    place = place / "worlds"
+    if not worlds:
+        raise place.wrong("the plan names no world; add a table [worlds.simulated] or [worlds.processes]")
+    known_keys(worlds, get_args(WorldName), place)
+    for name in worlds:
+        own = table_at(worlds, name, place)
+        here = place / name
+        known_keys(own, WORLD_KEYS, here)
+        root = Place(place.file)
+        workload = record_at(WorkloadPlan(), table_at(table, "workload", root), root / "workload")
+        faults = _faults(FaultPlan(), table, brokers, root)
+        yield WorldPlan(
+            world=msgspec.convert(name, WorldName),
+            runs=value_at(own, "runs", int, 1, here),
+            parallel=value_at(own, "parallel", int, None, here),
+            host=value_at(own, "host", Host, "loopback", here),
+            workload=_workload(workload, own, here),
+            faults=_faults(faults, own, brokers, here),
+        )
+
+
+def _workload(base: WorkloadPlan, table: Table, place: Place) -> WorkloadPlan:
+    workload = record_at(base, table_at(table, "workload", place), place / "workload")
+    if not TOPIC.fullmatch(workload.topic):
+        raise (place / "workload").wrong(
+            f'topic="{workload.topic}" is no name of a topic; use letters, digits, ".", "_", "-"'
+        )
+    return workload
+
+
+def _faults(base: FaultPlan, table: Table, brokers: int, place: Place) -> FaultPlan:
+    own = table_at(table, "faults", place)
+    place = place / "faults"
+    if "families" in own:
+        raise (place / "families").wrong("families stand at the top of the plan; each is a row of the matrix")
+    faults = record_at(base, own, place, without=frozenset({"families"}))
+    if faults.fault_ms_min > faults.fault_ms_max:
+        raise place.wrong(f"fault_ms_min={faults.fault_ms_min} exceeds fault_ms_max={faults.fault_ms_max}; swap them")
+    if faults.dead_brokers_max > brokers:
+        raise place.wrong(
+            f"dead_brokers_max={faults.dead_brokers_max} exceeds the {brokers} brokers of the plan; lower it"
+        )
+    return faults

@@ -1,0 +1,111 @@
+"""Values of a plan's tables: each read with one clear sentence, and its place, when it is wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from harness.errors import PlanError
+from workloads.settings import unknown_name
+
+Table = Mapping[str, Any]
+Record = TypeVar("Record", bound=msgspec.Struct)
+
+#: Numbers that may be nought; every other one is at least 1 (or above 0 where it is not whole).
+MAY_BE_NOUGHT: Final = frozenset({"consumers", "count", "fault_ms_min", "healed_ms_min", "poll_wait_ms", "seed"})
+#: A count or a number of milliseconds beyond this is a slip of the keyboard, not a plan.
+LARGEST: Final = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a plan a value stands: the file and the path of keys."""
+
+    file: str
+    path: str = ""
+
+    def __truediv__(self, key: str) -> Place:
+        return Place(self.file, f"{self.path}.{key}" if self.path else key)
+
+    def wrong(self, problem: object) -> PlanError:
+        """The error to raise for what stands here."""
+        where = f"{self.file}: {self.path}" if self.path else self.file
+        return PlanError(f"{where}: {problem}")
+
+
+def known_keys(table: Table, keys: Iterable[str], place: Place) -> None:
+    """Refuse a key that is not among ``keys``, naming the nearest that is."""
+    known = dict.fromkeys(keys)
+    for key in table:
+        if key not in known:
+            raise (place / key).wrong(unknown_name("key", key, known))
+
+
+def table_at(table: Table, key: str, place: Place) -> Table:
+    """The table under ``key``, empty if there is none."""
+    value = table.get(key, {})
+    if not isinstance(value, Mapping):
+        raise (place / key).wrong(f"this is a table ([{(place / key).path}]), not {value!r}")
+    return value
+
+
+def list_at(table: Table, key: str, default: list[Any], place: Place) -> list[Any]:
+    """The list under ``key``; it may not be empty and may not say the same twice."""
+    value = table.get(key, default)
+    if not isinstance(value, list):
+        raise (place / key).wrong(f"takes a list, not {value!r}; write [{value!r}] for one")
+    if not value:
+        raise (place / key).wrong("this list is empty, so there is nothing to run; give it at least one entry")
+    if any(value.index(entry) != number for number, entry in enumerate(value)):
+        raise (place / key).wrong(f"{value!r} names one entry twice; leave one out")
+    return value
+
+
+def value_at(table: Table, key: str, kind: object, default: Any, place: Place) -> Any:
+    """The value under ``key``, checked against the annotation ``kind`` and the least number that makes sense."""
+    if key not in table:
+        return default
+    value = table[key]
+    try:
+        converted = msgspec.convert(value, type=kind, strict=True)
+    except msgspec.ValidationError:
+        raise (place / key).wrong(f"takes {_spoken(kind)}, not {value!r}") from None
+    _sensible_number(key, converted, place)
+    return converted
+
+
+def record_at(base: Record, table: Table, place: Place, *, without: frozenset[str] = frozenset()) -> Record:
+    """``base`` with the fields that ``table`` names replaced."""
+    kinds = {field.name: field.type for field in msgspec.structs.fields(base) if field.name not in without}
+    known_keys(table, kinds, place)
+    return msgspec.structs.replace(base, **{key: value_at(table, key, kinds[key], None, place) for key in table})
+
+
+def flattened(table: Table, prefix: str = "") -> dict[str, Any]:
+    """Dotted keys as one level: TOML reads an unquoted ``min.insync.replicas`` as three tables."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        flat |= flattened(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return flat
+
+
+def _sensible_number(key: str, value: object, place: Place) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return
+    if not math.isfinite(value) or (value > LARGEST and key != "seed"):
+        raise (place / key).wrong(f"{value} is too large; the most is {LARGEST}")
+    if value < 0 or (value == 0 and key not in MAY_BE_NOUGHT):
+        least = "0" if key in MAY_BE_NOUGHT else "1" if isinstance(value, int) else "above 0"
+        raise (place / key).wrong(f"{value} is too small; the least is {least}")
+
+
+def _spoken(kind: object) -> str:
+    plain = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
+    if isinstance(kind, type) and kind in plain:
+        return plain[kind]
+    choices = getattr(kind, "__args__", ())
+    return "one of " + ", ".join(str(choice) for choice in choices) if choices else str(kind)

@@ -1,0 +1,172 @@
+"""Plans: what they expand to, and the one sentence that a wrong one gets."""
+
+# ruff: noqa: E501 - the sentences are compared whole
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.errors import PlanError
+from harness.plan import RunSpec, parse_plan, read_plan
+
+PLANS = Path(__file__).parents[2] / "plans"
+WORLD = "\n[worlds.simulated]\n"
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(PlanError) as caught:
+        parse_plan(text, "p.toml")
+    assert caught.value.exit_code == 64
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_the_default_plan_is_twelve_settings_by_three_families_in_both_worlds() -> None:
+    runs = read_plan(PLANS / "default.toml").runs()
+    cells = {run.cell for run in runs}
+    assert len(cells) == 36
+    for world, per_cell in (("simulated", 100), ("processes", 1)):
+        counted = [run.cell for run in runs if run.world == world]
+        assert all(counted.count(cell) == per_cell for cell in cells)
+    assert "acks=all,isr=2,unclean=false/kill" in cells
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in PLANS.glob("*.toml")))
+def test_every_shipped_plan_is_valid_and_named_after_its_file(name: str) -> None:
+    plan = read_plan(PLANS / name)
+    assert f"{plan.name}.toml" == name
+    assert plan.runs()
+
+
+def test_the_standard_schedule_is_the_published_one() -> None:
+    run = read_plan(PLANS / "standard-schedule.toml").runs()[0]
+    assert (run.brokers, run.workload.producers + run.workload.consumers, run.faults.count) == (3, 5, 6)
+    assert run.workload.duration_ms == 30_000
+    assert round(run.workload.writes_per_second * 30) == 500
+
+
+def test_runs_have_different_directories_and_seeds() -> None:
+    runs = read_plan(PLANS / "default.toml").runs()
+    assert len({run.directory() for run in runs}) == len(runs) == len({run.seed for run in runs})
+
+
+def test_the_same_plan_gives_the_same_runs_in_another_process() -> None:
+    script = "import pathlib, sys; from harness.plan import read_plan; print(read_plan(pathlib.Path(sys.argv[1])).runs())"
+    environment = {"PYTHONHASHSEED": "77", "PYTHONPATH": str(PLANS.parent)}
+    printed = subprocess.run(
+        [sys.executable, "-c", script, str(PLANS / "demo.toml")], capture_output=True, text=True, check=True, env=environment
+    )
+    assert printed.stdout.strip() == str(read_plan(PLANS / "demo.toml").runs())
+
+
+def test_another_seed_moves_every_run_and_nothing_else() -> None:
+    plan = read_plan(PLANS / "smoke.toml")
+    other = msgspec.structs.replace(plan, seed=plan.seed + 1)
+    for one, two in zip(plan.runs(), other.runs(), strict=True):
+        assert one.seed != two.seed
+        assert msgspec.structs.replace(one, seed=two.seed) == two
+
+
+def test_a_seed_does_not_move_when_a_cell_is_added() -> None:
+    less = parse_plan("[matrix]\nacks = [1]\n[worlds.simulated]\nruns = 2", "p")
+    more = parse_plan('families = ["kill", "pause"]\n[matrix]\nacks = [1, "all"]\n[worlds.simulated]\nruns = 3', "p")
+    assert all(any(run == other for other in more.runs()) for run in less.runs())
+
+
+def test_quoted_and_unquoted_setting_names_are_the_same() -> None:
+    quoted = parse_plan('[settings]\n"min.insync.replicas" = 2' + WORLD, "p")
+    plain = parse_plan("[settings]\nmin.insync.replicas = 2" + WORLD, "p")
+    assert quoted.runs() == plain.runs()
+    assert plain.runs()[0].settings["min.insync.replicas"] == 2
+
+
+def test_a_run_survives_json() -> None:
+    run = read_plan(PLANS / "smoke.toml").runs()[0]
+    assert msgspec.json.decode(msgspec.json.encode(run), type=RunSpec) == run
+
+
+def test_a_world_overrides_the_common_workload_and_faults() -> None:
+    plan = parse_plan(
+        "workload = { partitions = 5, keys = 3 }\n[worlds.simulated]\nworkload = { keys = 4 }\nfaults.count = 9", "p"
+    )
+    run = plan.runs()[0]
+    assert (run.workload.partitions, run.workload.keys, run.faults.count) == (5, 4, 9)
+
+
+def test_joined_families_draw_one_schedule_from_both() -> None:
+    run = parse_plan('families = ["kill+partition"]' + WORLD, "p").runs()[0]
+    assert run.family == "kill+partition"
+    assert run.faults.families == ("kill", "partition")
+
+
+def test_an_override_takes_the_place_of_an_axis() -> None:
+    plan = parse_plan('[matrix]\nacks = [0, 1, "all"]' + WORLD, "p", {"acks": 1, "min.insync.replicas": 2})
+    assert [choice.label for choice in plan.choices] == ["acks=1,isr=2,unclean=false"]
+
+
+def test_a_single_run_asks_for_the_choice_that_is_open() -> None:
+    plan = read_plan(
+        PLANS / "default.toml", {"acks": 1, "min.insync.replicas": 1, "unclean.leader.election.enable": False}
+    )
+    assert plan.single("kill", "simulated", 5).seed == 5
+    assert plan.single("kill", "simulated", None) in plan.runs()
+    with pytest.raises(PlanError, match=r"choose with --family among: kill \| pause \| partition"):
+        plan.single(None, "simulated", None)
+    with pytest.raises(PlanError, match='no world "kafka"'):
+        plan.single("kill", "kafka", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("sead = 1" + WORLD, 'p.toml: sead: unknown key "sead"; did you mean "seed"?'),
+        ("[settings]\nmin.insync.replica = 1" + WORLD, 'p.toml: settings.min.insync.replica: unknown setting "min.insync.replica"; did you mean "min.insync.replicas"?'),
+        ("[matrix]\nack = [1]" + WORLD, 'p.toml: matrix.ack: unknown setting "ack"; did you mean "acks"?'),
+        ("[worlds.simulated.workload]\npartitons = 1", 'p.toml: worlds.simulated.workload.partitons: unknown key "partitons"; did you mean "partitions"?'),
+        ("[worlds.simulated]\nfaults.cuont = 1", 'p.toml: worlds.simulated.faults.cuont: unknown key "cuont"; did you mean "count"?'),
+        ("[worlds.simulatd]", 'p.toml: worlds.simulatd: unknown key "simulatd"; did you mean "simulated"?'),
+        ('families = ["kil"]' + WORLD, 'p.toml: families: unknown fault family "kil"; did you mean "kill"? (there are kill, pause, partition)'),
+        ("families = []" + WORLD, "p.toml: families: this list is empty, so there is nothing to run; give it at least one entry"),
+        ("[matrix]\nacks = []" + WORLD, "p.toml: matrix.acks: this list is empty, so there is nothing to run; give it at least one entry"),
+        ("[matrix]\nacks = 1" + WORLD, "p.toml: matrix.acks: takes a list, not 1; write [1] for one"),
+        ('[matrix]\nacks = ["all", -1]' + WORLD, "p.toml: matrix: acks=all,isr=1,unclean=false comes twice; leave one spelling out"),
+        ("[settings]\nacks = [1]" + WORLD, "p.toml: settings.acks: a list of choices stands under [matrix], one choice under [settings]"),
+        ("[settings]\nacks = 2" + WORLD, "p.toml: settings: acks=2 is not possible; choose one of all, 0, 1"),
+        ("[settings]\nlinger.ms = 2\n[matrix]\nacks = [1, 2]" + WORLD, "p.toml: matrix: acks=2 is not possible; choose one of all, 0, 1"),
+        ('[settings]\nmin.insync.replicas = "2"' + WORLD, "p.toml: settings: min.insync.replicas takes a whole number, not '2'"),
+        ("[matrix]\nmin.insync.replicas = [1, 4]" + WORLD, "p.toml: matrix: min.insync.replicas=4 can never be met with replication.factor=3; lower the first or raise the second"),
+        ("brokers = 1" + WORLD, "p.toml: settings: replication.factor=3 needs that many brokers and the plan has 1; raise brokers or lower replication.factor"),
+        ("[worlds.simulated]\nruns = -1", "p.toml: worlds.simulated.runs: -1 is too small; the least is 1"),
+        ("[worlds.simulated]\nruns = true", "p.toml: worlds.simulated.runs: takes a whole number, not True"),
+        ("[worlds.simulated]\nruns = 1_000_000", "p.toml: this plan asks for 1000000 runs; the most is 100000, so lower runs or shrink the matrix"),
+        ("[worlds.simulated]\nworkload.writes_per_second = -0.5", "p.toml: worlds.simulated.workload.writes_per_second: -0.5 is too small; the least is above 0"),
+        ("[worlds.simulated]\nworkload.writes_per_second = nan", "p.toml: worlds.simulated.workload.writes_per_second: nan is too large; the most is 1000000000"),
+        ("[worlds.simulated]\nworkload.duration_ms = 'long'", "p.toml: worlds.simulated.workload.duration_ms: takes a whole number, not 'long'"),
+        ("[worlds.simulated]\nhost = 'moon'", "p.toml: worlds.simulated.host: takes one of loopback, namespaces, not 'moon'"),
+        ("[worlds.simulated]\nfaults = { fault_ms_min = 9_000 }", "p.toml: worlds.simulated.faults: fault_ms_min=9000 exceeds fault_ms_max=3000; swap them"),
+        ("[worlds.simulated]\nfaults.families = ['kill']", "p.toml: worlds.simulated.faults.families: families stand at the top of the plan; each is a row of the matrix"),
+        ("worlds = 3", "p.toml: worlds: this is a table ([worlds]), not 3"),
+        ("seed = 1", "p.toml: worlds: the plan names no world; add a table [worlds.simulated] or [worlds.processes]"),
+        ("seed = -1" + WORLD, "p.toml: seed: -1 is too small; the least is 0"),
+        ('name = "../x"' + WORLD, 'p.toml: name: "../x" cannot name a directory; use letters, digits, "-", "_" and ".", at most 64'),
+        ("seed = ", "p.toml: not valid TOML: Invalid value (at end of document)"),
+        ("a = 1\nb = = 2", "p.toml: not valid TOML: Invalid value (at line 2, column 5)"),
+    ],
+)  # fmt: skip
+def test_a_wrong_plan_gets_one_sentence_with_its_place(text: str, sentence: str) -> None:
+    assert refusal(text) == sentence
+
+
+def test_a_plan_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+    (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
+    with pytest.raises(PlanError, match="not a text in UTF-8"):
+        read_plan(tmp_path / "latin.toml")
+    with pytest.raises(PlanError, match="No such file or directory; name a TOML file"):
+        read_plan(tmp_path / "absent.toml")
+    with pytest.raises(PlanError, match="Is a directory"):
+        read_plan(tmp_path)
