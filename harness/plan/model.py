@@ -47,8 +47,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def runs(self) -> list[RunSpec]:
         """Every run, always in the same order: world by world, one run of every cell before the second of any.
 
-        A run's seed follows from the plan's seed, the world, the cell and the run's number in its cell by SHA-256, so it
-        does not move when other cells are added.
+        A run's seed follows from the plan's seed, the world, the cell and the run's number in its cell by SHA-256,
+        so it does not move when other cells are added.
         """
         return [
             self._run(world, choice, family, number)

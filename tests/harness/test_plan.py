@@ -56,10 +56,16 @@ def test_runs_have_different_directories_and_seeds() -> None:
 
 
 def test_the_same_plan_gives_the_same_runs_in_another_process() -> None:
-    script = "import pathlib, sys; from harness.plan import read_plan; print(read_plan(pathlib.Path(sys.argv[1])).runs())"
+    script = (
+        "import pathlib, sys; from harness.plan import read_plan; print(read_plan(pathlib.Path(sys.argv[1])).runs())"
+    )
     environment = {"PYTHONHASHSEED": "77", "PYTHONPATH": str(PLANS.parent)}
     printed = subprocess.run(
-        [sys.executable, "-c", script, str(PLANS / "demo.toml")], capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-c", script, str(PLANS / "demo.toml")],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
     )
     assert printed.stdout.strip() == str(read_plan(PLANS / "demo.toml").runs())
 

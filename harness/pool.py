@@ -1,0 +1,178 @@
+"""Runs jobs in worker processes, and outlives workers that die, hang or are interrupted.
+
+Workers are spawned, so that they share nothing with the harness but a pipe each. They ignore Ctrl-C (the harness tells
+them to stop, and they close their world first), and stop by themselves when the harness is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from multiprocessing import connection
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import FrameType
+from typing import Final, NamedTuple
+
+from harness.errors import AckproofError, HarnessError
+from harness.plan import RunSpec
+from harness.rundir import Ended, write_record
+
+#: New workers after a death. A machine that kills more of them (out of memory) will not finish the campaign anyway.
+DEATHS_MAX: Final = 10
+#: Seconds for a worker to close its world after it was told to stop.
+STOP_LIMIT_S: Final = 20.0
+#: Seconds beyond a job's own limit after which a worker that does not answer is killed.
+GRACE_S: Final = 30.0
+
+
+class Job(NamedTuple):
+    """A run and where it leaves its files."""
+
+    spec: RunSpec
+    directory: Path
+
+
+Perform = Callable[[RunSpec, Path], Ended]
+Report = Callable[[Job, Ended], None]
+
+
+def run_jobs(jobs: Sequence[Job], parallel: int, perform: Perform, limit_s: float, report: Report) -> None:
+    """Perform every job, ``parallel`` at a time; ``report`` is called here, once a job, as they end.
+
+    ``perform`` must be importable by name. A job that takes more than ``limit_s`` seconds is ended and has failed.
+
+    Raises:
+        AckproofError: workers died too often, or a job raised one (a full disk); the rest was stopped.
+        KeyboardInterrupt: the user wants no more; the rest was stopped.
+    """
+    waiting, workers, deaths = deque(jobs), [], 0
+    try:
+        workers = [_Worker(perform, limit_s) for _ in range(min(parallel, len(jobs)))]
+        while waiting or any(worker.job for worker in workers):
+            _give(waiting, workers)
+            for worker in _ready(workers):
+                job, ended = worker.take()
+                if not worker.lives:
+                    deaths += 1
+                    if deaths >= DEATHS_MAX:
+                        raise HarnessError(
+                            f"worker processes died {deaths} times; is this machine out of memory (dmesg)?"
+                        )
+                    workers[workers.index(worker)] = _Worker(perform, limit_s)
+                report(job, ended)
+    finally:
+        _stop(workers)
+
+
+def _give(waiting: deque[Job], workers: Iterable[_Worker]) -> None:
+    for worker in workers:
+        if waiting and worker.job is None:
+            worker.give(waiting.popleft())
+
+
+def _ready(workers: Iterable[_Worker]) -> list[_Worker]:
+    """Busy workers that answered, died, or are past their limit; waits until there is one."""
+    busy = {worker.pipe: worker for worker in workers if worker.job is not None}
+    patience = min(worker.deadline for worker in busy.values()) - time.monotonic()
+    answered = connection.wait(list(busy), max(0.0, patience))
+    late = [worker for worker in busy.values() if worker.deadline <= time.monotonic() and worker.pipe not in answered]
+    for worker in late:
+        worker.process.kill()
+    return [worker for pipe, worker in busy.items() if pipe in answered] + late
+
+
+class _Worker:
+    """A worker process as the harness sees it: a pipe, and the job that it is busy with."""
+
+    def __init__(self, perform: Perform, limit_s: float) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_work, args=(theirs, perform, limit_s), daemon=False)
+        self.process.start()
+        theirs.close()
+        self.job: Job | None = None
+        self.lives = True
+        self.deadline = 0.0
+        self._patience_s = limit_s + GRACE_S
+
+    def give(self, job: Job) -> None:
+        self.job = job
+        self.deadline = time.monotonic() + self._patience_s
+        with contextlib.suppress(BrokenPipeError):  # it died idle: take() finds out
+            self.pipe.send(job)
+
+    def take(self) -> tuple[Job, Ended]:
+        """The job and its end; a worker that died leaves a failed run."""
+        job, self.job = self.job, None
+        assert job is not None  # noqa: S101 - asked of busy workers only
+        try:
+            answer = self.pipe.recv()
+        except (EOFError, OSError):
+            self.lives = False
+            self.process.join(GRACE_S)
+            died = f"its worker process died (exit {self.process.exitcode}) or hung"
+            ended = Ended(status="harness-failed", reason=f"{died}; is this machine out of memory (dmesg)?")
+            job.directory.mkdir(parents=True, exist_ok=True)
+            write_record(job.directory, job.spec, ended)
+            return job, ended
+        if isinstance(answer, AckproofError):
+            raise answer
+        return job, answer
+
+
+def _stop(workers: Sequence[_Worker]) -> None:
+    """Idle workers end when their pipe closes; busy ones are told to close their world, and killed if they do not."""
+    for worker in workers:
+        worker.pipe.close()
+        if worker.job is not None:
+            worker.process.terminate()
+    deadline = time.monotonic() + STOP_LIMIT_S
+    for worker in workers:
+        worker.process.join(max(0.0, deadline - time.monotonic()))
+        worker.process.kill()
+        worker.process.join()
+
+
+def _work(pipe: Connection, perform: Perform, limit_s: float) -> None:
+    """The life of a worker process: jobs come in over the pipe, their ends go out."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _on_stop)
+    signal.signal(signal.SIGALRM, _on_alarm)
+    threading.Thread(target=_stop_with_parent, daemon=True).start()
+    with contextlib.suppress(EOFError, KeyboardInterrupt, BrokenPipeError):
+        while True:
+            job: Job = pipe.recv()
+            pipe.send(_answer(perform, job, limit_s))
+
+
+def _answer(perform: Perform, job: Job, limit_s: float) -> Ended | AckproofError:
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        return perform(job.spec, job.directory)
+    except AckproofError as error:
+        return error
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _on_stop(_signal: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: closing a world must not be interrupted
+    raise KeyboardInterrupt
+
+
+def _on_alarm(_signal: int, _frame: FrameType | None) -> None:
+    raise HarnessError("the run did not end within its limit; see its logs, and lower the load or raise drain_limit_ms")
+
+
+def _stop_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,128 @@
+"""How long work tells that it is alive: bars on a terminal, plain lines now and then anywhere else."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+#: Seconds between two plain lines of one phase: readable in the log of a CI server, and well below its silence limits.
+LINE_EVERY_S: Final = 10.0
+
+
+class Progress(Protocol):
+    """Told by whoever works; phases do not overlap."""
+
+    def phase(self, name: str, total: int | None) -> contextlib.AbstractContextManager[None]:
+        """A stretch of work of ``total`` steps; None where nobody can count them."""
+        ...
+
+    def advance(self, note: str = "") -> None:
+        """One step is done; ``note`` says what stands now."""
+        ...
+
+    def say(self, text: str) -> None:
+        """One line that stays."""
+        ...
+
+
+class BarProgress:
+    """For terminals."""
+
+    def __init__(self, console: Console) -> None:
+        self._bars = Bars(
+            TextColumn("{task.description:<24}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+            console=console,
+        )
+        self._task: TaskID | None = None
+
+    @contextlib.contextmanager
+    def phase(self, name: str, total: int | None) -> Iterator[None]:
+        """See :class:`Progress`."""
+        task = self._task = self._bars.add_task(name, total=total, note="")
+        with self._bars:
+            yield
+            if total is None:
+                self._bars.update(task, total=1, completed=1)
+
+    def advance(self, note: str = "") -> None:
+        """See :class:`Progress`."""
+        if self._task is not None:
+            self._bars.update(self._task, advance=1, note=note)
+
+    def say(self, text: str) -> None:
+        """See :class:`Progress`."""
+        self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+class LineProgress:
+    """For logs: a line at the begin and end of a phase, and every ``LINE_EVERY_S`` seconds between, work or no work."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._name, self._note, self._done, self._began = "", "", 0, 0.0
+        self._total: int | None = None
+
+    @contextlib.contextmanager
+    def phase(self, name: str, total: int | None) -> Iterator[None]:
+        """See :class:`Progress`."""
+        self._name, self._total, self._done, self._note, self._began = name, total, 0, "", time.monotonic()
+        over = threading.Event()
+        ticker = threading.Thread(target=self._tick, args=(over,), daemon=True)
+        self.say(f"{name} ..." if total is None else f"{name}: {total} to do")
+        ticker.start()
+        try:
+            yield
+        finally:
+            over.set()
+            ticker.join()
+            self._line()
+
+    def advance(self, note: str = "") -> None:
+        """See :class:`Progress`."""
+        self._done += 1
+        self._note = note
+
+    def say(self, text: str) -> None:
+        """See :class:`Progress`."""
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def _tick(self, over: threading.Event) -> None:
+        while not over.wait(LINE_EVERY_S):
+            self._line()
+
+    def _line(self) -> None:
+        counted = "" if self._total is None else f" {self._done}/{self._total}"
+        note = f" ({self._note})" if self._note else ""
+        self.say(f"{self._name}:{counted} after {time.monotonic() - self._began:.0f} s{note}")
+
+
+class Quiet:
+    """For tests and for ``--json``."""
+
+    @contextlib.contextmanager
+    def phase(self, name: str, total: int | None) -> Iterator[None]:  # noqa: ARG002 - the protocol's names
+        """See :class:`Progress`."""
+        yield
+
+    def advance(self, note: str = "") -> None:
+        """See :class:`Progress`."""
+
+    def say(self, text: str) -> None:
+        """See :class:`Progress`."""
+
+
+def progress_for(console: Console) -> Progress:
+    """Bars if ``console`` is a terminal, lines if not."""
+    return BarProgress(console) if console.is_terminal else LineProgress(console)

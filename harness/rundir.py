@@ -1,0 +1,150 @@
+"""The files of campaigns and runs: where they are, how a run says how it ended, and errors in the user's words.
+
+``run.json`` is the :class:`~harness.plan.RunSpec` with one more key, ``ended``. It is written before the run begins,
+with the status ``running``, and again at its end; a run whose harness was killed keeps the first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from harness.errors import ResultsError
+from harness.plan import RunSpec
+
+RUN_FILE: Final = "run.json"
+HISTORY: Final = "history"
+CLUSTER_FILE: Final = "cluster.jsonl"
+CAMPAIGN_FILE: Final = "campaign.json"
+PLAN_FILE: Final = "plan.toml"
+VERDICTS_FILE: Final = "verdicts.jsonl"
+MATRIX_FILE: Final = "matrix.json"
+REPORT_FILE: Final = "report.html"
+
+Status = Literal["running", "completed", "harness-failed", "interrupted"]
+
+#: Campaigns of one name beside each other; whoever has more should tidy up.
+NUMBERED_MAX: Final = 10_000
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended. ``reason`` is a sentence where it did not complete; ``wall_ms`` is the machine's time."""
+
+    status: Status
+    reason: str | None = None
+    wall_ms: int = 0
+
+
+class RunRecord(RunSpec, frozen=True, kw_only=True):
+    """What ``run.json`` holds."""
+
+    ended: Ended = Ended(status="running")
+
+    @classmethod
+    def of(cls, spec: RunSpec, ended: Ended) -> RunRecord:
+        """``spec`` and how its run ended."""
+        return cls(**msgspec.structs.asdict(spec) | {"ended": ended})
+
+    def spec(self) -> RunSpec:
+        """The run without its end."""
+        return RunSpec(**{name: getattr(self, name) for name in RunSpec.__struct_fields__})
+
+
+@contextlib.contextmanager
+def files_of(directory: Path) -> Iterator[None]:
+    """Turn an error of the file system into a :class:`ResultsError` that names ``directory`` and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise ResultsError(f"{directory}: {_advice(error)}") from error
+
+
+def is_out_of_room(error: OSError) -> bool:
+    """Whether every later write would fail as this one did."""
+    return error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+
+
+def _advice(error: OSError) -> str:
+    if is_out_of_room(error):
+        return f"{error.strerror}; make room or name another directory with --out"
+    return f"{error.strerror or error} ({error.filename}); name another directory"
+
+
+def new_campaign(results: Path, name: str) -> Path:
+    """Make ``results/<name>``, or ``results/<name>-2`` and so on if that exists; nothing is ever overwritten."""
+    with files_of(results):
+        results.mkdir(parents=True, exist_ok=True)
+        for number in itertools.chain([""], (f"-{n}" for n in range(2, NUMBERED_MAX))):
+            with contextlib.suppress(FileExistsError):
+                directory = results / f"{name}{number}"
+                directory.mkdir()
+                return directory
+    raise ResultsError(f"{results} holds {NUMBERED_MAX} campaigns named {name}; move them away")
+
+
+def exact_campaign(directory: Path) -> Path:
+    """Make ``directory``; one that exists must be empty."""
+    with files_of(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(directory.iterdir()):
+            raise ResultsError(f"{directory} is not empty, and results are never overwritten; name another directory")
+    return directory
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write whole or not at all: a reader never sees half a file."""
+    with files_of(path.parent):
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+def write_record(directory: Path, spec: RunSpec, ended: Ended) -> None:
+    """Write ``run.json`` of the run in ``directory``."""
+    encoded = msgspec.json.encode(RunRecord.of(spec, ended))
+    write_file(directory / RUN_FILE, msgspec.json.format(encoded, indent=2) + b"\n")
+
+
+def read_record(directory: Path) -> RunRecord:
+    """What ``run.json`` in ``directory`` says.
+
+    Raises:
+        ResultsError: it is missing or is no run.
+    """
+    path = directory / RUN_FILE
+    with files_of(directory):
+        if not path.is_file():
+            raise ResultsError(f"{directory} holds no {RUN_FILE}; name a run directory (results/.../runs/.../<seed>)")
+        content = path.read_bytes()
+    try:
+        return msgspec.json.decode(content, type=RunRecord)
+    except msgspec.DecodeError as error:
+        raise ResultsError(f"{path} cannot be read as a run: {error}") from error
+
+
+def run_directories(path: Path) -> list[Path]:
+    """Every run at or below ``path``, sorted; a path that is a run directory stands for itself."""
+    with files_of(path):
+        if not path.is_dir():
+            raise ResultsError(f"{path} is no directory; name a run or a campaign under results/")
+        if (path / RUN_FILE).is_file():
+            return [path]
+        return sorted(file.parent for file in path.rglob(RUN_FILE))
+
+
+def campaign_of(directory: Path) -> Path | None:
+    """The campaign that ``directory`` is or lies in, None if there is none."""
+    return next((p for p in [directory, *directory.resolve().parents] if (p / CAMPAIGN_FILE).is_file()), None)
