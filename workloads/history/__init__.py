@@ -1,1 +1,10 @@
-""""""
+"""Histories: recorded as rows, stored as Parquet, exchanged as JSON lines.
+
+``HistoryWriter`` is for runs in virtual time (one file, written at the end), ``LiveHistoryWriter`` for runs in real time (on
+disk within a second). Both have the same methods.
+"""
+
+from workloads.history.files import HistoryError
+from workloads.history.writer import HistoryWriter, LiveHistoryWriter, seal
+
+__all__ = ["HistoryError", "HistoryWriter", "LiveHistoryWriter", "seal"]

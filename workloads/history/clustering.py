@@ -1,0 +1,123 @@
+"""The layout that checking wants: all rows of a log partition together, in the order of events.
+
+Invocations that say nothing new are left out, and rows that tell a process's loss of a position are added. Marks (faults
+and phases) come first, in a row group of their own; then whole log partitions, several small ones to a row group so that
+neither the footer nor the number of reads grows with the number of partitions; then what touched no partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from workloads.history.schema import FAIL, FUNCTION_CODE, INFO, INVOKE, NONE, Kind
+from workloads.history.tables import Columns
+from workloads.operations import Function
+
+Numbers = npt.NDArray[np.int64]
+
+#: Rows after which a row group is closed; see docs/decisions on the history's layout for the measurement.
+ROWS_A_GROUP: Final = 1_000_000
+
+_ASSIGNS = (FUNCTION_CODE[Function.ASSIGN], FUNCTION_CODE[Function.SUBSCRIBE])
+_MARKS = (FUNCTION_CODE[Function.FAULT], FUNCTION_CODE[Function.PHASE])
+
+
+def cluster(columns: Columns) -> Columns:
+    """Rows in the clustered order. ``columns`` may come in any order that keeps the records of one poll in place."""
+    kept = _fold(columns)
+    rows = {name: column[kept] for name, column in columns.items()}
+    drops = dropped(rows)
+    rows = {name: np.concatenate([column, drops[name]]) for name, column in rows.items()}
+    order = np.lexsort((rows["position"], rows["index"], _rank(rows)))
+    return {name: column[order] for name, column in rows.items()}
+
+
+def groups(rows: Columns, rows_a_group: int = ROWS_A_GROUP) -> Iterator[Columns]:
+    """Clustered rows cut into row groups; a log partition is never cut."""
+    starts = np.flatnonzero(np.diff(_rank(rows), prepend=-1))
+    ends = np.append(starts[1:], len(rows["key"]))
+    begin = 0
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        edge = _is_mark(rows, start) or _is_rest(rows, start)
+        if begin < start and (edge or end - begin > rows_a_group or _is_mark(rows, begin)):
+            yield {name: column[begin:start] for name, column in rows.items()}
+            begin = start
+    yield {name: column[begin:] for name, column in rows.items()}
+
+
+def spread(rows: Columns) -> bool:
+    """Whether some uncertain operation sent to more than one log partition."""
+    uncertain = (rows["kind"] == Kind.SEND) & (rows["type"] == INFO)
+    pairs = np.unique(np.stack([rows["index"][uncertain], rows["key"][uncertain].astype(np.int64)]), axis=1)
+    return bool(len(np.unique(pairs[0])) < pairs.shape[1])
+
+
+def _rank(rows: Columns) -> Numbers:
+    """0 for marks, the code of the log partition, and a number above all codes for rows of no partition."""
+    key = rows["key"].astype(np.int64)
+    above = key.max(initial=0) + 1
+    return np.where(key > 0, key, np.where(np.isin(rows["function"], _MARKS), 0, above))
+
+
+def _is_mark(rows: Columns, row: int) -> bool:
+    return bool(rows["key"][row] == 0 and rows["function"][row] in _MARKS)
+
+
+def _is_rest(rows: Columns, row: int) -> bool:
+    return bool(rows["key"][row] == 0 and rows["function"][row] not in _MARKS)
+
+
+def _fold(columns: Columns) -> npt.NDArray[np.bool_]:
+    index, invoke_index = columns["index"], columns["invoke_index"]
+    needless = np.zeros(int(index.max(initial=0)) + 1, dtype=bool)
+    needless[invoke_index[columns["folded"].astype(bool)]] = True
+    return ~((columns["type"] == INVOKE) & needless[index])
+
+
+def dropped(rows: Columns) -> Columns:
+    """Rows of kind DROPPED: one for each log partition that a process had used and an assignment then left out.
+
+    An assignment counts unless it failed; invocations do not count.
+    """
+    empty = {name: column[:0] for name, column in rows.items()}
+    counts = ~np.isin(rows["type"], (INVOKE, FAIL)) & (rows["process"] >= 0)
+    assigns = counts & np.isin(rows["function"], _ASSIGNS)
+    if not assigns.any():
+        return empty
+    used = counts & np.isin(rows["kind"], (Kind.SEND, Kind.READ, Kind.EMPTY)) | (
+        (rows["type"] == FAIL) & np.isin(rows["kind"], (Kind.READ, Kind.EMPTY))
+    )
+    first, keys = _losses(rows, np.flatnonzero(assigns), np.flatnonzero(used))
+    derived = {name: column[first] for name, column in rows.items()}
+    derived["key"] = keys.astype(rows["key"].dtype)
+    for name, value in (("position", 0), ("kind", int(Kind.DROPPED)), ("offset", NONE), ("value", 0)):
+        derived[name] = np.full(len(first), value, dtype=rows[name].dtype)
+    return derived
+
+
+def _losses(rows: Columns, assigns: Numbers, used: Numbers) -> tuple[Numbers, Numbers]:
+    """For each loss, a row of the assignment that caused it and the key that was lost."""
+    found_rows: list[int] = []
+    found_keys: list[int] = []
+    for process in np.unique(rows["process"][assigns]).tolist():
+        mine = assigns[rows["process"][assigns] == process]
+        mine = mine[np.argsort(rows["index"][mine], kind="stable")]
+        indexes, starts = np.unique(rows["index"][mine], return_index=True)
+        touched = used[rows["process"][used] == process]
+        epoch = np.searchsorted(indexes, rows["index"][touched])
+        pairs = np.unique(np.stack([epoch, rows["key"][touched].astype(np.int64)]), axis=1)
+        cuts = np.searchsorted(pairs[0], np.arange(len(indexes) + 1))
+        listed = np.split(rows["key"][mine], starts[1:])
+        held: set[int] = set()
+        for number, row in enumerate(mine[starts].tolist()):
+            held.update(pairs[1, cuts[number] : cuts[number + 1]].tolist())
+            kept = {key for key in listed[number].tolist() if key > 0}
+            for key in sorted(held - kept):
+                found_rows.append(row)
+                found_keys.append(key)
+            held = kept
+    return np.array(found_rows, dtype=np.int64), np.array(found_keys, dtype=np.int64)

@@ -1,0 +1,102 @@
+"""History files: names, atomic writing, reading. The only module of this package that touches a disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from workloads.history.schema import META_VERSION, SCHEMA, VERSION
+
+CLUSTERED: Final = "clustered.parquet"
+LIVE_PATTERN: Final = "live-*.parquet"
+
+#: Sorted or slowly growing numbers shrink to a few bits a row as differences.
+_DELTA = dict.fromkeys(("index", "time_us", "invoke_index", "invoke_us", "offset", "value"), "DELTA_BINARY_PACKED")
+_DICTIONARY = [name for name in SCHEMA.names if name not in _DELTA and name != "folded"]
+
+
+class HistoryError(ValueError):
+    """A stored history cannot be read. The text names the file and says what to do."""
+
+
+def live_files(directory: Path) -> list[Path]:
+    """The files of an unsealed history, in the order in which they were written."""
+    return sorted(directory.glob(LIVE_PATTERN))
+
+
+def live_name(number: int) -> str:
+    """The name of the ``number``-th live file."""
+    return f"live-{number:05d}.parquet"
+
+
+def write(path: Path, groups: Sequence[pa.Table], metadata: Mapping[bytes, bytes], *, durable: bool) -> None:
+    """Write one file, one row group per table, so that it is either absent or whole at any time.
+
+    ``durable`` also asks the operating system to put it on the disk before the name appears.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.part")
+    with temporary.open("wb") as sink:
+        write_groups(sink, groups, metadata)
+        if durable:
+            sink.flush()
+            os.fsync(sink.fileno())
+    temporary.replace(path)
+
+
+def open_writer(sink: object, metadata: Mapping[bytes, bytes]) -> pq.ParquetWriter:
+    """A writer of history rows into an open file."""
+    schema = SCHEMA.with_metadata({META_VERSION: VERSION.encode(), **metadata})
+    return pq.ParquetWriter(
+        sink,
+        schema,
+        compression="lz4",
+        use_dictionary=_DICTIONARY,
+        column_encoding=_DELTA,
+        write_statistics=["key"],
+        data_page_size=1 << 20,
+    )
+
+
+def write_groups(sink: object, groups: Sequence[pa.Table], metadata: Mapping[bytes, bytes]) -> None:
+    """Write tables as row groups into an open file."""
+    with open_writer(sink, metadata) as writer:
+        for group in groups:
+            writer.write_table(group, row_group_size=max(1, group.num_rows))
+
+
+def open_file(path: Path) -> pq.ParquetFile:
+    """Open a history file.
+
+    Raises:
+        HistoryError: it is not one, or of a layout that this version does not know.
+    """
+    try:
+        opened = pq.ParquetFile(path)
+    except (OSError, pa.ArrowException) as error:
+        raise HistoryError(f"{path} is not a readable Parquet file ({error}); remove it or restore it") from error
+    check_metadata(str(path), opened.schema_arrow.metadata)
+    return opened
+
+
+def check_metadata(name: str, metadata: Mapping[bytes, bytes] | None) -> None:
+    """Refuse a file that is not a history of this layout."""
+    version = (metadata or {}).get(META_VERSION)
+    if version is None:
+        raise HistoryError(f"{name} is a Parquet file but not a history; name a run directory or a JSON lines file")
+    if version != VERSION.encode():
+        raise HistoryError(f"{name} has history layout {version.decode()}, this version reads {VERSION}")
+
+
+def sync_directory(directory: Path) -> None:
+    """Make names in ``directory`` survive a power loss."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,99 @@
+"""The columns of a stored history: one row per thing an event did to one log partition.
+
+An event that touches no log partition still has one row, with an empty ``key``, so that every event can be rebuilt from
+the rows. What a kernel needs of the rest of the history stands in the row: the invocation's index and time, and rows of
+kind ``DROPPED`` where an assignment took a partition away. Conventions: -1 is "not known" in every integer column but
+``value``, where -1 is a payload that could not be decoded.
+
+| column | meaning |
+|---|---|
+| key | log partition, "" for none |
+| index, time_us | the event's place and microseconds since the run began |
+| process, type, function | who, and the codes below |
+| position | micro-operation within the event, from 0; records of one poll share it and stand in the order received |
+| kind | see :class:`Kind` |
+| offset, value, defect | of the record sent or read; of a drain, the log end offset |
+| node | broker that answered |
+| invoke_index, invoke_us | the invocation that this event completes |
+| folded | the invocation says nothing that this completion does not say, so its rows may be left out |
+| error, detail | texts, null for none |
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+import pyarrow as pa
+
+from workloads.operations import Defect, EventType, Function
+
+#: Layout of the rows; a reader refuses what it does not know.
+VERSION: Final = "1"
+META_VERSION: Final = b"ackproof.history"
+META_RUN: Final = b"ackproof.run"
+#: "true" where the writer was closed in order, "false" where the history was cut off and clustered afterwards.
+META_COMPLETE: Final = b"ackproof.complete"
+#: "true" where some uncertain operation sent to more than one log partition, so that proofs must be looked for.
+META_SPREAD: Final = b"ackproof.spread"
+#: Number of events in the history.
+META_EVENTS: Final = b"ackproof.events"
+
+NONE: Final = -1
+
+
+class Kind(IntEnum):
+    """What a row says."""
+
+    EVENT = 0
+    """The event touched no log partition (the key is empty)."""
+    SEND = 1
+    READ = 2
+    EMPTY = 3
+    """A poll that named the partition and brought no record of it."""
+    BARE = 4
+    """A poll that named no partition (the key is empty)."""
+    LISTED = 5
+    """The partition stands in an assign, subscribe or drain."""
+    DROPPED = 6
+    """Derived: an assign or subscribe left the partition out, so the process forgets its position there."""
+    REBALANCED = 7
+    """The partition was taken or given by a group rebalance inside the operation."""
+
+
+TYPES: Final[tuple[EventType, ...]] = tuple(EventType)
+FUNCTIONS: Final[tuple[Function, ...]] = tuple(Function)
+DEFECTS: Final[tuple[Defect, ...]] = tuple(Defect)
+
+TYPE_CODE: Final = {name: code for code, name in enumerate(TYPES)}
+FUNCTION_CODE: Final = {name: code for code, name in enumerate(FUNCTIONS)}
+DEFECT_CODE: Final = {name: code for code, name in enumerate(DEFECTS)}
+
+INVOKE, OK, FAIL, INFO = (TYPE_CODE[t] for t in (EventType.INVOKE, EventType.OK, EventType.FAIL, EventType.INFO))
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("key", _TEXT, nullable=False),
+        pa.field("index", pa.int64(), nullable=False),
+        pa.field("time_us", pa.int64(), nullable=False),
+        pa.field("process", pa.int32(), nullable=False),
+        pa.field("type", pa.int8(), nullable=False),
+        pa.field("function", pa.int8(), nullable=False),
+        pa.field("position", pa.int32(), nullable=False),
+        pa.field("kind", pa.int8(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("value", pa.int64(), nullable=False),
+        pa.field("defect", pa.int8(), nullable=False),
+        pa.field("node", pa.int32(), nullable=False),
+        pa.field("invoke_index", pa.int64(), nullable=False),
+        pa.field("invoke_us", pa.int64(), nullable=False),
+        pa.field("folded", pa.bool_(), nullable=False),
+        pa.field("error", _TEXT),
+        pa.field("detail", _TEXT),
+    ]
+)
+
+#: Columns whose rows hold a code into a list of texts.
+TEXT_COLUMNS: Final = ("key", "error", "detail")

@@ -1,0 +1,203 @@
+"""Recording a history while a run goes on, and sealing it at the end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import numpy as np
+
+from workloads.history import files
+from workloads.history.clustering import cluster, groups, spread
+from workloads.history.rows import Rows
+from workloads.history.schema import META_COMPLETE, META_EVENTS, META_RUN, META_SPREAD
+from workloads.history.tables import Columns, Names, columns_of, from_tables, to_table
+from workloads.operations import EventType, Function, MicroOperation
+
+#: A killed harness loses at most what happened since the last flush.
+FLUSH_SECONDS: Final = 1.0
+#: How long ``close`` waits for the flushing thread, which writes at most one second of rows to a local disk.
+FLUSHER_END_SECONDS: Final = 60.0
+
+
+class HistoryWriter:
+    """Records events in memory and writes ``clustered.parquet`` once, at ``close``: for runs in virtual time.
+
+    Raises:
+        OSError: the directory cannot be written.
+    """
+
+    def __init__(self, directory: Path, run: str) -> None:
+        self.directory = directory
+        self.run = run
+        self._rows = Rows()
+        self._closed = False
+
+    def record(
+        self,
+        *,
+        time_us: int,
+        process: int,
+        type: EventType,  # noqa: A002 - the field's word
+        function: Function,
+        micro: Sequence[MicroOperation] = (),
+        partitions: Sequence[str] = (),
+        offset: int | None = None,
+        node: int | None = None,
+        error: str | None = None,
+        detail: str | None = None,
+    ) -> None:
+        """Add one event; its index is the next number. See :class:`workloads.operations.Event` for the fields."""
+        self._rows.add(time_us, process, type, function, micro, partitions, offset, node, error, detail)
+
+    @property
+    def events(self) -> int:
+        """How many events were recorded."""
+        return self._rows.events
+
+    def close(self) -> None:
+        """Seal the history. Idempotent."""
+        if not self._closed:
+            self._closed = True
+            columns = columns_of(self._rows.take())
+            _write_clustered(self.directory, self.run, columns, self._names(), complete=True, durable=False)
+
+    def _names(self) -> Names:
+        rows = self._rows
+        return {"key": rows.keys.names, "error": rows.errors.names, "detail": rows.details.names}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class LiveHistoryWriter(HistoryWriter):
+    """Records events and puts them on disk at least once a second: for runs in real time.
+
+    A thread of its own writes ``live-NNNNN.parquet``, each readable alone, so that recording never waits for a disk. ``close``
+    seals the history and removes the live files. Safe to use from one recording thread.
+    """
+
+    def __init__(self, directory: Path, run: str, *, flush_seconds: float = FLUSH_SECONDS) -> None:
+        super().__init__(directory, run)
+        directory.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self._files = len(files.live_files(directory))
+        self._failure: OSError | None = None
+        self._ended = threading.Event()
+        self._flusher = threading.Thread(
+            target=self._flush_regularly, args=(flush_seconds,), name="history-flusher", daemon=True
+        )
+        self._flusher.start()
+
+    def record(
+        self,
+        *,
+        time_us: int,
+        process: int,
+        type: EventType,  # noqa: A002 - the field's word
+        function: Function,
+        micro: Sequence[MicroOperation] = (),
+        partitions: Sequence[str] = (),
+        offset: int | None = None,
+        node: int | None = None,
+        error: str | None = None,
+        detail: str | None = None,
+    ) -> None:
+        """Add one event, as :meth:`HistoryWriter.record`.
+
+        Raises:
+            OSError: an earlier flush failed; nothing is recorded any more.
+        """
+        if self._failure is not None:
+            raise self._failure
+        with self._lock:
+            self._rows.add(time_us, process, type, function, micro, partitions, offset, node, error, detail)
+
+    def flush(self) -> None:
+        """Write what was recorded since the last flush. Called by the writer's own thread and by ``close``."""
+        with self._lock:
+            matrix = self._rows.take()
+            names = {name: list(texts) for name, texts in self._names().items()}
+        if len(matrix):
+            table = to_table(columns_of(matrix), names)
+            path = self.directory / files.live_name(self._files)
+            files.write(path, [table], {META_RUN: self.run.encode()}, durable=True)
+            self._files += 1
+
+    def close(self) -> None:
+        """Flush, seal, remove the live files. Idempotent.
+
+        Raises:
+            OSError: a flush failed, so the history is not whole.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        self._ended.set()
+        self._flusher.join(FLUSHER_END_SECONDS)
+        if self._failure is not None:
+            raise self._failure
+        self.flush()
+        seal(self.directory, complete=True, run=self.run)
+
+    def _flush_regularly(self, seconds: float) -> None:
+        while not self._ended.wait(seconds):
+            try:
+                self.flush()
+            except OSError as error:
+                self._failure = error
+                return
+
+
+def seal(directory: Path, *, complete: bool, run: str | None = None) -> Path:
+    """Cluster the live files of ``directory`` into ``clustered.parquet`` and remove them.
+
+    ``complete`` is False for a history whose writer was not closed. ``run`` names it, by default as its live files do.
+
+    Raises:
+        files.HistoryError: there is nothing to seal, or a live file cannot be read.
+    """
+    opened = [files.open_file(path) for path in files.live_files(directory)]
+    if not opened and run is None:
+        raise files.HistoryError(f"{directory} holds no history; name the directory of a run")
+    name = run if run is not None else opened[0].schema_arrow.metadata.get(META_RUN, b"").decode()
+    rows = Rows()
+    columns, names = columns_of(rows.take()), {"key": [""], "error": [], "detail": []}
+    if opened:
+        columns, names = from_tables([file.read() for file in opened])
+    path = _write_clustered(directory, name, *_empty_key_first(columns, names), complete=complete, durable=True)
+    for live in files.live_files(directory):
+        live.unlink()
+    return path
+
+
+def _empty_key_first(columns: Columns, names: Names) -> tuple[Columns, Names]:
+    """Renumber keys so that the empty one is 0, whatever the files began with."""
+    keys = ["", *(key for key in names["key"] if key)]
+    places = {key: place for place, key in enumerate(keys)}
+    table = np.array([places[key] for key in names["key"]], dtype=np.int64)
+    return {**columns, "key": table[columns["key"]] if len(table) else columns["key"]}, {**names, "key": keys}
+
+
+def _write_clustered(
+    directory: Path, run: str, columns: Columns, names: Names, *, complete: bool, durable: bool
+) -> Path:
+    rows = cluster(columns)
+    events = int(columns["index"].max(initial=-1)) + 1
+    metadata = {
+        META_RUN: run.encode(),
+        META_COMPLETE: str(complete).lower().encode(),
+        META_SPREAD: str(spread(rows)).lower().encode(),
+        META_EVENTS: str(events).encode(),
+    }
+    path = directory / files.CLUSTERED
+    files.write(path, [to_table(part, names) for part in groups(rows)], metadata, durable=durable)
+    return path
