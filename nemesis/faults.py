@@ -1,0 +1,60 @@
+"""What a fault is: data that knows whom it hits, how it begins and how it ends.
+
+A fault lives in a module of its own together with the stories it appears in; :mod:`nemesis.families` lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import msgspec
+
+from nemesis.contract import ClusterView, Evidence, Link, Target
+from nemesis.roles import Role, resolve
+
+
+class Aim(msgspec.Struct, frozen=True):
+    """What a fault hits: nodes, or links. Both are empty where it is impossible now, and ``impossible`` says why."""
+
+    nodes: tuple[int, ...] = ()
+    links: tuple[Link, ...] = ()
+    impossible: str = ""
+
+
+class Fault(msgspec.Struct, frozen=True, tag_field="kind"):
+    """Base of all faults. ``role`` says around whom; ``stops_brokers`` whether its nodes count against the budget."""
+
+    role: Role
+    stops_brokers: ClassVar[bool] = False
+
+    def aim(self, view: ClusterView) -> Aim:
+        """Whom it hits, the cluster being as ``view`` says."""
+        raise NotImplementedError
+
+    def begin(self, target: Target, aim: Aim) -> Evidence:
+        """Do it. Evidence is by node where nodes are hit."""
+        raise NotImplementedError
+
+    def end(self, target: Target, aim: Aim) -> Evidence:
+        """Undo it as far as ``aim`` says: what another fault still holds is not in it."""
+        raise NotImplementedError
+
+
+def aim_at_running(role: Role, view: ClusterView) -> Aim:
+    """The holders of ``role`` whose process can still be killed or frozen."""
+    holders = resolve(role, view)
+    if not holders:
+        return Aim(impossible=f"nobody is {role} now")
+    nodes = tuple(node for node in holders if node in view.running)
+    return Aim(nodes=nodes) if nodes else Aim(impossible=f"the {role} ({_listed(holders)}) does not run now")
+
+
+def by_node(act: Callable[[int], Evidence], nodes: Sequence[int]) -> Evidence:
+    """Do ``act`` to every node, and collect what was observed of each; a node of which nothing was is left out."""
+    observed = {str(node): act(node) for node in nodes}
+    return {node: evidence for node, evidence in observed.items() if evidence}
+
+
+def _listed(nodes: Sequence[int]) -> str:
+    return ", ".join(f"broker {node}" for node in nodes)

@@ -1,0 +1,132 @@
+"""Plays a schedule against a cluster: resolves roles, keeps the budget, undoes everything, and writes receipts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+import msgspec
+
+from nemesis.contract import ClusterView, Target
+from nemesis.faults import Aim
+from nemesis.partitions import every_link
+from nemesis.receipts import Receipt, judge, moved
+from nemesis.schedule import Schedule, Step
+
+
+class Clock(Protocol):
+    """The run's clock, as the workload's contract describes it."""
+
+    def now_us(self) -> int:
+        """Now, in microseconds since the run began."""
+        ...
+
+    def call_at(self, time_us: int, callback: Callable[[], None]) -> None:
+        """Call ``callback`` once, at ``time_us`` or as soon after it as possible."""
+        ...
+
+
+class _Open(msgspec.Struct):
+    """A fault that lasts."""
+
+    step: Step
+    aim: Aim
+    before: ClusterView
+    receipt: Receipt
+
+
+class Player:
+    """Plays one schedule. ``witness`` is given every receipt as it is marked: begun, ended or skipped."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        target: Target,
+        clock: Clock,
+        *,
+        dead_brokers_max: int,
+        witness: Callable[[Receipt], None],
+    ) -> None:
+        self._schedule = schedule
+        self._target = target
+        self._clock = clock
+        self._dead_brokers_max = dead_brokers_max
+        self._witness = witness
+        self._open: dict[int, _Open] = {}
+        self._cuts: Counter[object] = Counter()
+        self._healed = False
+        self.receipts: list[Receipt] = []
+
+    def start(self) -> None:
+        """Arm every step; the break phase begins now."""
+        zero_us = self._clock.now_us()
+        for sequence, step in enumerate(self._schedule.steps):
+            self._clock.call_at(zero_us + step.begin_ms * 1000, partial(self._begin, sequence, step, zero_us))
+
+    def heal_all(self) -> None:
+        """End every fault that lasts, forbid further ones, and then undo whatever may have been left. Idempotent."""
+        self._healed = True
+        for sequence in sorted(self._open, reverse=True):
+            self._end(sequence)
+        view = self._target.view()
+        self._target.heal(every_link(view.brokers))
+        for broker in view.brokers:
+            if broker not in view.running:
+                self._target.resume(broker)
+                self._target.restart(broker)
+
+    def _begin(self, sequence: int, step: Step, zero_us: int) -> None:
+        if self._healed:
+            return
+        view = self._target.view()
+        aim = self._within_budget(step, step.fault.aim(view), view)
+        receipt = self._receipt(sequence, step, aim)
+        self.receipts.append(receipt)
+        if aim.impossible:
+            receipt.mark, receipt.ended_us, receipt.reason = "skipped", receipt.begun_us, aim.impossible
+            self._witness(receipt)
+            return
+        self._open[sequence] = _Open(step, aim, view, receipt)
+        self._cuts.update(aim.links)
+        receipt.begin_evidence = dict(step.fault.begin(self._target, aim))
+        receipt.took_effect, receipt.reason = judge(aim, receipt.begin_evidence)
+        self._witness(receipt)
+        self._clock.call_at(zero_us + step.end_ms * 1000, partial(self._end, sequence))
+
+    def _within_budget(self, step: Step, aim: Aim, view: ClusterView) -> Aim:
+        """The aim, or an impossible one if it would stop more brokers than the plan allows at one time."""
+        if not step.fault.stops_brokers or aim.impossible:
+            return aim
+        stopped = set(view.brokers) - set(view.running)
+        if len(stopped | set(aim.nodes)) <= self._dead_brokers_max:
+            return aim
+        return Aim(impossible=f"the budget allows {self._dead_brokers_max} dead or frozen brokers, {len(stopped)} are")
+
+    def _end(self, sequence: int) -> None:
+        lasting = self._open.pop(sequence, None)
+        if lasting is None:
+            return
+        receipt, aim = lasting.receipt, lasting.aim
+        self._cuts.subtract(aim.links)
+        free = Aim(nodes=aim.nodes, links=tuple(link for link in aim.links if not self._cuts[link]))
+        receipt.moved = moved(lasting.before, self._target.view())
+        receipt.end_evidence = dict(lasting.step.fault.end(self._target, free))
+        receipt.mark, receipt.ended_us = "end", self._clock.now_us()
+        self._witness(receipt)
+
+    def _receipt(self, sequence: int, step: Step, aim: Aim) -> Receipt:
+        return Receipt(
+            mark="begin",
+            sequence=sequence,
+            group=step.group,
+            family=step.family,
+            story=step.story,
+            fault=type(step.fault).__name__.lower(),
+            role=str(step.fault.role),
+            shape=getattr(step.fault, "shape", None),
+            targets=aim.nodes,
+            links=aim.links,
+            begun_us=self._clock.now_us(),
+        )

@@ -1,0 +1,76 @@
+"""Receipts: what a fault did, with the evidence. No receipt, no claim."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from nemesis.contract import ClusterView, Evidence, Link
+from nemesis.faults import Aim
+
+Mark = Literal["begin", "end", "skipped"]
+
+
+class Receipt(msgspec.Struct, kw_only=True):
+    """One fault as it happened. The ``detail`` of a FAULT event is a receipt as JSON, at its begin and at its end.
+
+    Attributes:
+        mark: the moment of the event: "begin", "end", or "skipped" for a fault that was impossible when it should fire.
+        sequence: number of the fault in its schedule, from 0; begin and end have the same.
+        group: faults of one group overlap, and belong to one story.
+        fault, shape: kind ("kill", "pause", "partition"), and for a partition its shape.
+        role: whom the schedule meant; ``targets`` and ``links`` (source, target) are what that was when it fired.
+        begun_us, ended_us: the run's clock; ``ended_us`` is None while it lasts, and both are equal for a skipped one.
+        begin_evidence, end_evidence: what was observed of it, by node where nodes are hit.
+        moved: for each log partition whose leader, leader epoch or ISR the controller changed meanwhile, [before, after].
+        took_effect, reason: whether the evidence shows that it happened, and why so.
+    """
+
+    mark: Mark
+    sequence: int
+    group: int
+    family: str
+    story: str
+    fault: str
+    role: str
+    shape: str | None = None
+    targets: tuple[int, ...] = ()
+    links: tuple[Link, ...] = ()
+    begun_us: int = 0
+    ended_us: int | None = None
+    begin_evidence: dict[str, Any] = {}
+    end_evidence: dict[str, Any] = {}
+    moved: dict[str, dict[str, Any]] = {}
+    took_effect: bool = False
+    reason: str = ""
+
+
+def to_json(receipt: Receipt) -> str:
+    """The receipt as one JSON object; evidence that JSON cannot hold is written as its text."""
+    return msgspec.json.encode(receipt, enc_hook=str).decode()
+
+
+def judge(aim: Aim, evidence: Evidence) -> tuple[bool, str]:
+    """Did the fault happen, going by what was observed when it began? Nothing observed is nothing claimed."""
+    if not evidence:
+        return False, "nothing was observed"
+    unseen = [node for node in aim.nodes if str(node) not in evidence]
+    if unseen:
+        return False, f"nothing was observed of {', '.join(f'broker {node}' for node in unseen)}"
+    return True, "observed when it began"
+
+
+_MOVES: Final = ("leader", "leader_epoch", "isr")
+
+
+def moved(before: ClusterView, after: ClusterView) -> dict[str, dict[str, Any]]:
+    """What the controller changed between two views, by log partition."""
+    changes: dict[str, dict[str, Any]] = {}
+    for name, now in after.partitions.items():
+        was = before.partitions.get(name)
+        if was is None or was == now:
+            continue
+        pairs = {field: [getattr(was, field), getattr(now, field)] for field in _MOVES}
+        changes[name] = {field: pair for field, pair in pairs.items() if pair[0] != pair[1]}
+    return changes

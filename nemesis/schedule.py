@@ -1,0 +1,147 @@
+"""A run's faults on a time axis: groups of overlapping faults, and between groups a window in which all is well.
+
+A schedule is data, drawn before the run from a recorded sequence of choices, so that it can be printed, stored,
+replayed and shrunk. Whom a fault hits is decided when it fires (:mod:`nemesis.roles`). After the last group everything
+is healed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from nemesis.families import FAMILIES, AnyFault
+from nemesis.plan import FaultPlan
+from nemesis.roles import most_holders
+from nemesis.story import Draw, Part, Scene, Story, Timings
+
+#: A schedule never has more faults than this, whatever the plan's numbers say: a receipt each must fit a report.
+FAULTS_MAX: Final = 10_000
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One fault, in milliseconds from the begin of the break phase. Steps of one ``group`` tell one story."""
+
+    begin_ms: int
+    end_ms: int
+    group: int
+    family: str
+    story: str
+    fault: AnyFault
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """Every step in order of its begin; at ``healed_ms`` everything is healed for good."""
+
+    steps: tuple[Step, ...]
+    healed_ms: int
+
+    def groups(self) -> list[tuple[int, int]]:
+        """Begin and end of every group, in order of time."""
+        spans: dict[int, tuple[int, int]] = {}
+        for step in self.steps:
+            begin_ms, end_ms = spans.get(step.group, (step.begin_ms, step.end_ms))
+            spans[step.group] = (min(begin_ms, step.begin_ms), max(end_ms, step.end_ms))
+        return list(spans.values())
+
+    def describe(self) -> str:
+        """A line a step, for people."""
+        lines = [
+            f"{step.begin_ms / 1000:7.2f}-{step.end_ms / 1000:.2f} s  {step.family}/{step.story}: {_of(step.fault)}"
+            for step in self.steps
+        ]
+        return "\n".join([*lines, f"{self.healed_ms / 1000:7.2f} s  everything is healed"])
+
+
+def to_json(schedule: Schedule) -> bytes:
+    """The schedule as one JSON object."""
+    return msgspec.json.encode(schedule)
+
+
+def from_json(data: bytes) -> Schedule:
+    """The schedule that :func:`to_json` wrote.
+
+    Raises:
+        msgspec.ValidationError: it is something else; the text names the place.
+    """
+    return msgspec.json.decode(data, type=Schedule)
+
+
+def draw_schedule(
+    plan: FaultPlan, *, timings: Timings, brokers: int, partitions: int, duration_ms: int, draw: Draw
+) -> Schedule:
+    """A schedule of whole stories, at least ``plan.count`` faults if they fit in ``duration_ms``.
+
+    Every family tells its signature story first, the families in their order; then all stories follow in a drawn order,
+    round and round. A story that does not fit any more, or is above the budget, is passed over. A wrong family is the
+    reader of plans' business: it is a KeyError here.
+    """
+    scene = Scene(
+        draw=draw,
+        timings=timings,
+        fault_ms_min=plan.fault_ms_min,
+        fault_ms_max=plan.fault_ms_max,
+        brokers=brokers,
+        partitions=partitions,
+    )
+    steps: list[Step] = []
+    at_ms, passed_over, told = plan.healed_ms_min, 0, 0
+    count = min(plan.count, FAULTS_MAX)
+    order = _order(plan.families, draw)
+    while order and len(steps) < count and passed_over < len(order):
+        family, story = order[told % len(order)]
+        told += 1
+        parts = story.parts(scene)
+        length_ms = max(part.end_ms for part in parts)
+        if at_ms + length_ms > duration_ms or most_stopped(parts, brokers) > plan.dead_brokers_max:
+            passed_over += 1
+            continue
+        steps += _placed(parts, at_ms, steps[-1].group + 1 if steps else 0, family, story)
+        at_ms += length_ms + plan.healed_ms_min
+        passed_over = 0
+    return Schedule(steps=tuple(steps), healed_ms=duration_ms)
+
+
+def most_stopped(parts: Iterable[Part | Step], brokers: int) -> int:
+    """How many brokers ``parts`` may have dead or frozen at one time, at most."""
+    stopping = [part for part in parts if part.fault.stops_brokers]
+    together = (
+        sum(
+            most_holders(other.fault.role, brokers)
+            for other in stopping
+            if other.begin_ms <= part.begin_ms < other.end_ms
+        )
+        for part in stopping
+    )
+    return max(together, default=0)
+
+
+def _order(families: Sequence[str], draw: Draw) -> list[tuple[str, Story]]:
+    """Signatures first, then the others in a drawn order (Fisher and Yates)."""
+    signatures = [(family, FAMILIES[family][0]) for family in families]
+    others = [(family, story) for family in families for story in FAMILIES[family][1:]]
+    for last in range(len(others) - 1, 0, -1):
+        chosen = draw("story", last + 1)
+        others[last], others[chosen] = others[chosen], others[last]
+    return signatures + others
+
+
+def _placed(parts: Iterable[Part], at_ms: int, group: int, family: str, story: Story) -> list[Step]:
+    return [
+        Step(
+            begin_ms=at_ms + part.begin_ms,
+            end_ms=at_ms + part.end_ms,
+            group=group,
+            family=family,
+            story=story.name,
+            fault=part.fault,  # type: ignore[arg-type]  # families lists every fault
+        )
+        for part in sorted(parts, key=lambda part: part.begin_ms)
+    ]
+
+
+def _of(fault: AnyFault) -> str:
+    kind, shape = type(fault).__name__.lower(), getattr(fault, "shape", None)
+    return f"{kind} the {fault.role}" if shape is None else f"{kind} {shape} around the {fault.role}"

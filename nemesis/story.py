@@ -1,0 +1,85 @@
+"""What stories are drawn from: the scene, and the parts that they are made of.
+
+A story is a short script of overlapping faults with a purpose; numbers like S01 name those whose outcome per setting is
+known. Its times come from the settings under test, because "longer than the session" is what matters, not seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from nemesis.faults import Fault
+from nemesis.roles import PICKS, Role, RoleKind
+
+#: Chance: a label and a bound give a number from 0 up to the bound.
+Draw = Callable[[str, int], int]
+
+#: Room for an election, or for an ISR change to be accepted, after the time that the rule itself needs.
+MARGIN_MS: Final = 300
+
+
+class Timings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings that decide how long a fault must last to matter: session time-out and replica.lag.time.max.ms."""
+
+    session_ms: int = 1_500
+    lag_ms: int = 1_500
+
+    @property
+    def fence_ms(self) -> int:
+        """Silence after which the controller has surely fenced a broker and elected others (rules 13 and 20)."""
+        return self.session_ms * 5 // 4 + MARGIN_MS
+
+    @property
+    def shrink_ms(self) -> int:
+        """Lack of fetches after which a follower is surely out of the ISR: 1 to 1.5 times the lag time (rule 10)."""
+        return self.lag_ms * 3 // 2 + MARGIN_MS
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One fault of a story, in milliseconds from the story's begin."""
+
+    begin_ms: int
+    end_ms: int
+    fault: Fault
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """What a story is drawn from: chance, timings, the plan's bounds, and the size of the cluster."""
+
+    draw: Draw
+    timings: Timings
+    fault_ms_min: int
+    fault_ms_max: int
+    brokers: int
+    partitions: int
+
+    def lasting_ms(self, at_least_ms: int = 0) -> int:
+        """A duration within the plan's bounds, and not below what the story needs."""
+        drawn = self.fault_ms_min + self.draw("fault-ms", self.fault_ms_max - self.fault_ms_min + 1)
+        return max(drawn, at_least_ms)
+
+    def between_ms(self, least_ms: int, most_ms: int) -> int:
+        """A moment from ``least_ms`` to ``most_ms``."""
+        return least_ms + self.draw("moment-ms", most_ms - least_ms + 1)
+
+    def behind_ms(self) -> int:
+        """For how long followers lag: long enough for writes, too short to leave the ISR."""
+        return min(self.between_ms(300, 600), self.timings.lag_ms * 4 // 5)
+
+    def partition(self) -> int:
+        """The position of one log partition."""
+        return self.draw("partition", self.partitions)
+
+    def role(self, kind: RoleKind, partition: int = 0) -> Role:
+        """A role with a drawn pick."""
+        return Role(kind, partition, self.draw("pick", PICKS))
+
+
+class Story(msgspec.Struct, frozen=True):
+    """A named way to draw parts."""
+
+    name: str
+    parts: Callable[[Scene], list[Part]]
