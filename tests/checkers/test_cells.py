@@ -1,0 +1,203 @@
+"""Cells from synthetic verdicts: all five outcomes, their order, their numbers, and the sentence over them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkers.cells import Cell, build_cells
+from checkers.judgement import JudgedRun, judge
+from checkers.matrix import MATRIX_VERSION, settings_words, summarise, write_matrix
+from checkers.verdict import Availability, Exercise, Verdict
+from workloads.settings import Settings
+
+KILLED = {"kind": "kill", "nodes": [0], "took_effect": True}
+A1 = Settings(acks=1)
+SAFE = Settings(min_insync_replicas=2)
+UNCLEAN = Settings(unclean_leader_election_enable=True)
+
+
+def verdict(*, in_fault: int = 40, drained: bool = True, faults: int = 1, **counts: int) -> Verdict:
+    named = {name.replace("_", "-"): count for name, count in counts.items()}
+    return Verdict(
+        history="h",
+        valid=not named,
+        counts=named,
+        anomalies={name: [{"key": "t-0", "value": 7}] for name in named},
+        exercise=Exercise(attempted=120, acknowledged=100, acknowledged_in_fault=in_fault, drained=drained),
+        faults=[KILLED] * faults,
+    )
+
+
+def run(settings: Settings, found: Verdict, *, seed: int = 1, cell: str = "", family: str = "kill") -> JudgedRun:
+    name = cell or f"acks={settings.acks}/{family}"
+    return JudgedRun(
+        cell=name, family=family, world="simulated", run=f"runs/{seed}", seed=seed, settings=settings, verdict=found
+    )
+
+
+def only(*runs: JudgedRun) -> Cell:
+    (cell,) = build_cells(runs)
+    return cell
+
+
+@pytest.mark.parametrize(
+    ("settings", "found", "outcome"),
+    [
+        (SAFE, verdict(), "held"),
+        (A1, verdict(lost_write=3), "permitted loss"),
+        (SAFE, verdict(lost_write=1), "broken promise"),
+        (SAFE, verdict(in_fault=0), "not exercised"),
+        (SAFE, verdict(drained=False), "unknown"),
+    ],
+)
+def test_each_outcome(settings: Settings, found: Verdict, outcome: str) -> None:
+    assert only(run(settings, found)).outcome == outcome
+
+
+def test_one_broken_run_breaks_the_cell_whatever_the_others_say() -> None:
+    cell = only(
+        run(SAFE, verdict()),
+        run(SAFE, verdict(drained=False, faults=0), seed=2),
+        run(SAFE, verdict(phantom_read=1), seed=3),
+    )
+    assert (cell.outcome, cell.broken, cell.witness and cell.witness.seed) == ("broken promise", {"phantom-read": 1}, 3)
+
+
+def test_permitted_loss_does_not_hide_a_broken_promise() -> None:
+    assert only(run(A1, verdict(lost_write=3, corrupt_read=1))).outcome == "broken promise"
+
+
+def test_a_weakness_that_did_not_show_is_not_called_a_promise() -> None:
+    weak, strong = only(run(UNCLEAN, verdict())), only(run(SAFE, verdict()))
+    assert (weak.outcome, weak.loss_permitted) == ("held", True)
+    assert weak.note == "no loss seen in 1 run; loss is permitted, so this is not a promise"
+    assert strong.note == "no loss in 1 run, as promised"
+
+
+def test_without_a_fault_that_took_effect_even_acks_1_may_lose_nothing() -> None:
+    assert only(run(A1, verdict(lost_write=1, faults=0))).outcome == "broken promise"
+
+
+def test_unseen_of_an_undrained_log_is_unknown_and_of_a_drained_one_lost() -> None:
+    assert only(run(SAFE, verdict(unseen=5, drained=False))).outcome == "unknown"
+    assert only(run(A1, verdict(unseen=5))).lost == 5
+
+
+def test_a_lost_write_is_proof_even_if_the_log_was_not_drained() -> None:
+    judged = judge(A1, verdict(lost_write=2, unseen=9, drained=False))
+    assert (judged.judged, judged.lost, judged.reason) == (True, 2, None)
+
+
+def test_a_write_counted_by_two_checkers_is_lost_once() -> None:
+    assert only(run(A1, verdict(lost_write=4, unseen=5))).lost == 5
+
+
+def test_an_unknown_verdict_brings_its_reason() -> None:
+    dead = Verdict(history="h", valid="unknown", reason="the harness was killed")
+    cell = only(run(SAFE, dead), run(SAFE, dead, seed=2), run(SAFE, verdict(), seed=3))
+    assert (cell.outcome, cell.runs, cell.runs_judged) == ("unknown", 3, 1)
+    assert cell.unknown_reasons == {"the harness was killed": 2}
+
+
+def test_few_unknown_runs_leave_a_cell_held_and_are_counted() -> None:
+    cell = only(*(run(SAFE, verdict(drained=seed > 1), seed=seed) for seed in range(1, 11)))
+    assert (cell.outcome, cell.runs, cell.runs_judged) == ("held", 10, 9)
+    assert cell.acknowledged_in_fault == 9 * 40
+
+
+def test_silence_has_an_upper_bound_per_write_and_per_run() -> None:
+    cell = only(*(run(SAFE, verdict(in_fault=30), seed=seed) for seed in range(10)))
+    assert cell.loss.high == pytest.approx(3 / 300)
+    assert cell.lossy_runs.high == pytest.approx(3 / 10)
+
+
+def test_loss_has_an_interval_over_the_writes_at_risk() -> None:
+    cell = only(*(run(A1, verdict(in_fault=5, lost_write=int(seed < 5)), seed=seed) for seed in range(10)))
+    assert (cell.loss.count, cell.loss.total, cell.lossy_runs.count, cell.lossy_runs.total) == (5, 50, 5, 10)
+    assert cell.lossy_runs.low == pytest.approx(0.18709, rel=1e-3)
+    assert only(run(A1, verdict(in_fault=2, lost_write=3))).loss.total == 3
+
+
+def test_the_witness_is_the_lost_write_of_the_run_with_the_fewest_faults() -> None:
+    cell = only(
+        run(A1, verdict(unseen=1), seed=1),
+        run(A1, verdict(lost_write=1, faults=4), seed=2),
+        run(A1, verdict(lost_write=1, faults=2), seed=3),
+    )
+    assert cell.witness is not None
+    assert (cell.witness.seed, cell.witness.anomaly) == (3, "lost-write")
+
+
+def test_the_nearest_green_column_changes_the_fewest_settings() -> None:
+    cells = build_cells(
+        [
+            run(Settings(acks=1, unclean_leader_election_enable=True), verdict(lost_write=1), cell="weak"),
+            run(UNCLEAN, verdict(), cell="lucky"),
+            run(Settings(min_insync_replicas=2), verdict(), cell="all/2"),
+            run(Settings(), verdict(), cell="all/1"),
+            run(Settings(), verdict(), cell="all/1 under pause", family="pause"),
+        ]
+    )
+    nearest = cells[0].nearest
+    assert nearest is not None
+    assert (nearest.cell, nearest.changes) == ("all/1", {"acks": "all", "unclean.leader.election.enable": False})
+    assert all(cell.nearest is None for cell in cells[1:])
+
+
+def test_labels_hold_the_settings_that_vary() -> None:
+    cells = build_cells([run(A1, verdict(), cell="a"), run(SAFE, verdict(), cell="b")])
+    assert [settings_words(cell.label) for cell in cells] == [
+        "acks=1, min.insync.replicas=1",
+        "acks=all, min.insync.replicas=2",
+    ]
+
+
+def test_availability_is_the_worst_of_all_runs() -> None:
+    slow, dead = verdict(), verdict()
+    slow.availability = {"t-0": Availability(longest_gap_us=5, gap_start_us=1, recovery_us=9)}
+    dead.availability = {"t-0": Availability(longest_gap_us=7, gap_start_us=1)}
+    cell = only(run(SAFE, slow), run(SAFE, dead, seed=2))
+    assert (cell.longest_gap_us, cell.recovery_us, cell.unrecovered) == (7, 9, 1)
+
+
+def test_faults_without_evidence_are_counted_apart() -> None:
+    found = verdict()
+    found.faults = [KILLED, {"kind": "kill", "took_effect": False}]
+    cell = only(run(SAFE, found))
+    assert (cell.faults, cell.faults_without_effect) == ({"kill": 1}, 1)
+
+
+@pytest.mark.parametrize(
+    ("runs", "exit_code", "beginning"),
+    [
+        ([run(SAFE, verdict()), run(A1, verdict(lost_write=1))], 0, "No promise was broken: 1 of 2 cells held, 1 lost"),
+        ([run(SAFE, verdict(lost_write=2)), run(A1, verdict())], 1, "A promise was broken in 1 of 2 cells: acks=all"),
+        ([run(SAFE, verdict(drained=False)), run(A1, verdict())], 2, "Unknown: 1 of 2 cells could be told"),
+        ([run(SAFE, verdict(in_fault=0))], 2, "Unknown: 0 of 1 cell could be told"),
+        (
+            [run(SAFE, verdict(in_fault=0)), run(A1, verdict())],
+            0,
+            "No promise was broken: 1 of 2 cells held (1 not exer",
+        ),
+        ([], 2, "Unknown: 0 of 0 cells"),
+    ],
+)
+def test_the_campaign_ends_in_one_sentence_and_one_code(runs: list[JudgedRun], exit_code: int, beginning: str) -> None:
+    summary = summarise(build_cells(runs))
+    assert summary.exit_code == exit_code
+    assert summary.sentence.startswith(beginning)
+
+
+def test_the_matrix_is_versioned_json(tmp_path: Path) -> None:
+    path = tmp_path / "matrix.json"
+    write_matrix(build_cells([run(A1, verdict(lost_write=1)), run(SAFE, verdict())]), path)
+    matrix: dict[str, Any] = json.loads(path.read_text())
+    assert matrix["version"] == MATRIX_VERSION
+    assert matrix["verdict"]["outcomes"]["permitted loss"] == 1
+    first = matrix["cells"][0]
+    assert (first["outcome"], first["witness"]["run"], first["settings"]["acks"]) == ("permitted loss", "runs/1", 1)
+    assert first["loss"]["count"] == 1

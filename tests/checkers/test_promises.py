@@ -1,0 +1,170 @@
+"""Which anomalies which settings permit, as a table of claims. Letters S.. are the scripted scenarios of the field."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkers.promises import NEVER, Promise, promise
+from checkers.receipts import FaultSeen, faults_seen, took_effect
+from nemesis.contract import CLIENTS, CONTROLLER
+from workloads.settings import Settings
+
+KILL = (FaultSeen("kill", (0,)),)
+PAUSE = (FaultSeen("pause", (1,)),)
+CUT = (FaultSeen("partition", (0, 1, 2, CONTROLLER)),)
+CLIENT_CUT = (FaultSeen("partition", (0,), clients_only=True),)
+POWER = (FaultSeen("power-loss", (0,)),)
+NONE: tuple[FaultSeen, ...] = ()
+
+A0 = Settings(acks=0)
+A1 = Settings(acks=1)
+ALL_1 = Settings()
+ALL_2 = Settings(min_insync_replicas=2)
+ALL_1_UNCLEAN = Settings(unclean_leader_election_enable=True)
+ALL_2_UNCLEAN = Settings(min_insync_replicas=2, unclean_leader_election_enable=True)
+ALL_3_UNCLEAN = Settings(min_insync_replicas=3, unclean_leader_election_enable=True)
+OLD = Settings(min_insync_replicas=2, truncation="high-watermark")
+
+
+def permitted(settings: Settings, faults: tuple[FaultSeen, ...], anomaly: str) -> bool:
+    return promise(settings, faults).about(anomaly).permitted
+
+
+@pytest.mark.parametrize(
+    ("settings", "faults", "loss"),
+    [
+        pytest.param(A0, NONE, True, id="acks 0 promises nothing even without a fault"),
+        pytest.param(A0, KILL, True, id="acks 0 under kill"),
+        pytest.param(A1, NONE, False, id="acks 1 loses nothing without a fault"),
+        pytest.param(A1, KILL, True, id="acks 1 loses the tail of a killed leader (S01)"),
+        pytest.param(A1, PAUSE, True, id="acks 1 under pause"),
+        pytest.param(A1, CUT, True, id="acks 1 loses a zombie leader's writes (S04)"),
+        pytest.param(A1, CLIENT_CUT, False, id="clients cut off move no leader"),
+        pytest.param(ALL_1, KILL, False, id="acks all, min ISR 1 holds under kill (S06)"),
+        pytest.param(ALL_1, PAUSE, False, id="acks all, min ISR 1 holds under pause"),
+        pytest.param(ALL_1, CUT, False, id="acks all, min ISR 1 holds under partition (S04)"),
+        pytest.param(ALL_2, KILL + PAUSE + CUT, False, id="acks all, min ISR 2 holds under everything at once"),
+        pytest.param(ALL_1_UNCLEAN, NONE, False, id="unclean loses nothing without a fault"),
+        pytest.param(ALL_1_UNCLEAN, CUT, True, id="unclean election loses (S06, S20)"),
+        pytest.param(ALL_2_UNCLEAN, KILL, True, id="min ISR gates the write, not the election (S19)"),
+        pytest.param(ALL_3_UNCLEAN, CUT, False, id="a write on every replica survives any election"),
+        pytest.param(OLD, KILL, True, id="truncation to the high watermark (S14, S39)"),
+        pytest.param(OLD, NONE, False, id="old truncation needs a change of leader"),
+        pytest.param(Settings(truncation="kip-101"), CUT, True, id="kip-101 alone (S17)"),
+        pytest.param(Settings(truncation="kip-279"), CUT, True, id="kip-279 without fencing of fetches (S17)"),
+        pytest.param(Settings(truncation="kip-320"), CUT, False, id="kip-320"),
+        pytest.param(Settings(fetch_fencing=False), CUT, True, id="no fencing of fetches (S17)"),
+        pytest.param(Settings(isr_join_epoch_rule=False), CUT, True, id="joining the ISR on a stale watermark (S18)"),
+        pytest.param(
+            Settings(strict_min_isr=False), KILL, False, id="strict min ISR guards reads, not acknowledgements"
+        ),
+        pytest.param(
+            Settings(broker_epochs=False), KILL, False, id="broker epochs matter once a disk was emptied (S19)"
+        ),
+        pytest.param(ALL_2, POWER, True, id="min ISR 2 does not survive the last replica's amnesia (S09)"),
+    ],
+)
+def test_loss_is_permitted_exactly_where_a_rule_permits_it(
+    settings: Settings, faults: tuple[FaultSeen, ...], loss: bool
+) -> None:
+    assert permitted(settings, faults, "lost-write") is loss
+    assert permitted(settings, faults, "unseen") is loss
+    assert promise(settings, faults).permits_loss is loss
+
+
+@pytest.mark.parametrize("anomaly", ["poll-skip", "nonmonotonic-poll"])
+@pytest.mark.parametrize(
+    ("settings", "changes"),
+    [
+        pytest.param(A0, False, id="acks 0 loses what was never readable"),
+        pytest.param(A1, False, id="acks 1 loses above the high watermark only"),
+        pytest.param(ALL_2, False, id="acks all"),
+        pytest.param(ALL_2_UNCLEAN, True, id="an unclean election truncates what was read (S20)"),
+        pytest.param(ALL_3_UNCLEAN, False, id="readable means everywhere with strict min ISR"),
+        pytest.param(
+            Settings(min_insync_replicas=3, unclean_leader_election_enable=True, strict_min_isr=False),
+            True,
+            id="before strict min ISR a lonely leader made records readable",
+        ),
+        pytest.param(OLD, True, id="truncation to the high watermark"),
+    ],
+)
+def test_what_a_consumer_read_changes_only_where_readable_records_are_truncated(
+    settings: Settings, changes: bool, anomaly: str
+) -> None:
+    assert permitted(settings, CUT, anomaly) is changes
+
+
+def test_a_lost_writes_offset_is_reused_where_producers_were_told_it() -> None:
+    assert permitted(A1, KILL, "inconsistent-offsets")
+    assert permitted(A1, KILL, "nonmonotonic-send")
+    assert not permitted(A0, KILL, "inconsistent-offsets")
+    assert not permitted(ALL_1, KILL, "inconsistent-offsets")
+
+
+@pytest.mark.parametrize(
+    ("settings", "duplicates"),
+    [
+        pytest.param(Settings(enable_idempotence=False), True, id="retries without idempotence (S22)"),
+        pytest.param(Settings(enable_idempotence=True), False, id="idempotence"),
+        pytest.param(Settings(retries=0), False, id="no retries"),
+        pytest.param(
+            Settings(enable_idempotence=True, unclean_leader_election_enable=True),
+            True,
+            id="producer state is truncated with the records",
+        ),
+    ],
+)
+def test_duplicates_need_a_retry_that_the_leader_cannot_recognise(settings: Settings, duplicates: bool) -> None:
+    assert permitted(settings, KILL, "duplicate") is duplicates
+
+
+def test_polls_may_look_disordered_only_beside_a_permitted_duplicate() -> None:
+    assert promise(ALL_2, KILL).about("poll-skip", duplicates_seen=True).permitted
+    assert not promise(ALL_2, KILL).about("poll-skip").permitted
+    idempotent = Settings(enable_idempotence=True)
+    assert not promise(idempotent, KILL).about("poll-skip", duplicates_seen=True).permitted
+
+
+def test_a_retry_is_overtaken_only_without_idempotence_and_with_requests_in_flight() -> None:
+    assert permitted(Settings(), NONE, "nonmonotonic-send")
+    assert not permitted(Settings(enable_idempotence=True), KILL, "nonmonotonic-send")
+
+
+@pytest.mark.parametrize("anomaly", [*NEVER, "an-anomaly-of-tomorrow"])
+def test_corruption_invention_and_the_unknown_are_never_permitted(anomaly: str) -> None:
+    everything = Settings(acks=0, unclean_leader_election_enable=True, truncation="high-watermark")
+    assert not permitted(everything, KILL + CUT + POWER, anomaly)
+
+
+def test_replicas_diverge_only_under_old_rules_or_after_a_destroyed_copy() -> None:
+    assert permitted(OLD, KILL, "divergent-replicas")
+    assert permitted(ALL_2, POWER, "divergent-replicas")
+    assert not permitted(ALL_1_UNCLEAN, CUT, "divergent-replicas")
+
+
+def test_every_claim_has_words_and_a_source() -> None:
+    promises: list[Promise] = [
+        promise(settings, faults)
+        for settings in (A0, A1, ALL_1, ALL_2_UNCLEAN, ALL_3_UNCLEAN, OLD)
+        for faults in (NONE, KILL, CLIENT_CUT, POWER)
+    ]
+    reasons = [reason for one in promises for claim in one.claims for reason in claim.reasons]
+    assert all(claim.reasons for one in promises for claim in one.claims)
+    assert all(reason.text and reason.source for reason in reasons)
+    assert promise(A1, KILL).sentence().startswith("Acknowledged writes may be lost: acks=1")
+    assert promise(ALL_2, KILL).sentence().startswith("No acknowledged write may be lost: every in-sync replica")
+
+
+def test_a_receipt_without_evidence_is_no_fault() -> None:
+    assert not took_effect({"kind": "kill", "evidence": {}})
+    assert not took_effect({"kind": "kill", "evidence": {"x": 1}, "took_effect": False})
+    assert faults_seen([{"kind": "kill", "nodes": [1], "evidence": {}}]) == ()
+    assert faults_seen([{"kind": "kill", "nodes": [1], "evidence": {"exit_signal": 9}}]) == (FaultSeen("kill", (1,)),)
+
+
+def test_a_cut_of_client_links_is_told_from_a_cut_inside_the_cluster() -> None:
+    clients = {"kind": "partition", "links": [[CLIENTS, 0], [0, CLIENTS]], "took_effect": True}
+    inside = {"kind": "partition", "links": [[CLIENTS, 0], [0, 1]], "took_effect": True}
+    assert [fault.clients_only for fault in faults_seen([clients, inside])] == [True, False]
+    assert faults_seen([inside])[0].nodes == (0, 1)
