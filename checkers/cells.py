@@ -130,14 +130,14 @@ class _Tally:
         self.permitted.update(judgement.permitted)
         if judgement.reason is not None:
             self.reasons[judgement.reason] += 1
-        self._add_faults(run.verdict, judgement)
+        self._add_faults(judgement)
         self._add_exercise(run.verdict, judgement)
         self._add_availability(run.verdict)
         self._offer_witness(run, judgement)
 
-    def _add_faults(self, verdict: Verdict, judgement: Judgement) -> None:
+    def _add_faults(self, judgement: Judgement) -> None:
         self.faults.update(fault.kind for fault in judgement.faults)
-        self.without_effect += len(verdict.faults) - len(judgement.faults)
+        self.without_effect += judgement.without_effect
         self.seen.update(judgement.faults)
 
     def _add_exercise(self, verdict: Verdict, judgement: Judgement) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from checkers.promises import promise
-from checkers.receipts import FaultSeen, faults_seen
+from checkers.receipts import FaultSeen, faults_seen, read_receipts
 from checkers.verdict import Verdict
 from workloads.settings import Settings
 
@@ -37,7 +37,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
         lost: acknowledged writes that nobody can read any more.
         judged: whether the run says anything about loss: the log was read to its end, or loss was proved regardless.
         reason: why not, where it was not judged.
-        faults: the faults that took effect.
+        faults: the faults that took effect; ``without_effect`` counts the others.
     """
 
     broken: dict[str, int]
@@ -46,6 +46,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     judged: bool
     reason: str | None
     faults: tuple[FaultSeen, ...]
+    without_effect: int
 
 
 def judge(settings: Settings, verdict: Verdict) -> Judgement:
@@ -54,7 +55,8 @@ def judge(settings: Settings, verdict: Verdict) -> Judgement:
     ``unseen`` of a log that was not read to its end proves nothing: the readers may have been slow. It makes the run
     unknown, not broken.
     """
-    faults = faults_seen(verdict.faults)
+    receipts = read_receipts(verdict.faults)
+    faults = faults_seen(receipts)
     promised = promise(settings, faults)
     drained = verdict.exercise.drained
     counts = {name: n for name, n in verdict.counts.items() if n > 0 and (drained or name != "unseen")}
@@ -69,6 +71,7 @@ def judge(settings: Settings, verdict: Verdict) -> Judgement:
         judged=told or lost > 0,
         reason=None if told or lost > 0 else verdict.reason or "the final readers did not reach the end of the log",
         faults=faults,
+        without_effect=len(receipts) - len(faults),
     )
 
 

@@ -14,10 +14,14 @@ from checkers.matrix import MATRIX_VERSION, settings_words, summarise, write_mat
 from checkers.verdict import Availability, Exercise, Verdict
 from workloads.settings import Settings
 
-KILLED = {"kind": "kill", "nodes": [0], "took_effect": True}
 A1 = Settings(acks=1)
 SAFE = Settings(min_insync_replicas=2)
 UNCLEAN = Settings(unclean_leader_election_enable=True)
+
+
+def killed(sequence: int, took_effect: bool = True) -> dict[str, Any]:
+    fixed = {"mark": "end", "group": 0, "family": "kill", "story": "leader", "fault": "kill", "role": "leader"}
+    return {"sequence": sequence, "took_effect": took_effect, **fixed}
 
 
 def verdict(*, in_fault: int = 40, drained: bool = True, faults: int = 1, **counts: int) -> Verdict:
@@ -28,7 +32,7 @@ def verdict(*, in_fault: int = 40, drained: bool = True, faults: int = 1, **coun
         counts=named,
         anomalies={name: [{"key": "t-0", "value": 7}] for name in named},
         exercise=Exercise(attempted=120, acknowledged=100, acknowledged_in_fault=in_fault, drained=drained),
-        faults=[KILLED] * faults,
+        faults=[killed(sequence) for sequence in range(faults)],
     )
 
 
@@ -166,7 +170,7 @@ def test_availability_is_the_worst_of_all_runs() -> None:
 
 def test_faults_without_evidence_are_counted_apart() -> None:
     found = verdict()
-    found.faults = [KILLED, {"kind": "kill", "took_effect": False}]
+    found.faults = [killed(0), killed(1, took_effect=False)]
     cell = only(run(SAFE, found))
     assert (cell.faults, cell.faults_without_effect) == ({"kill": 1}, 1)
 

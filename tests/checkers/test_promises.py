@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from checkers.promises import NEVER, Promise, promise
-from checkers.receipts import FaultSeen, faults_seen, took_effect
-from nemesis.contract import CLIENTS, CONTROLLER
+from checkers.receipts import FaultSeen, faults_seen, read_receipts
+from nemesis.contract import CLIENTS
 from workloads.settings import Settings
 
-KILL = (FaultSeen("kill", (0,)),)
-PAUSE = (FaultSeen("pause", (1,)),)
-CUT = (FaultSeen("partition", (0, 1, 2, CONTROLLER)),)
-CLIENT_CUT = (FaultSeen("partition", (0,), clients_only=True),)
-POWER = (FaultSeen("power-loss", (0,)),)
+KILL = (FaultSeen("kill"),)
+PAUSE = (FaultSeen("pause"),)
+CUT = (FaultSeen("partition"),)
+CLIENT_CUT = (FaultSeen("partition", clients_only=True),)
+POWER = (FaultSeen("powerloss"),)
 NONE: tuple[FaultSeen, ...] = ()
 
 A0 = Settings(acks=0)
@@ -156,15 +158,30 @@ def test_every_claim_has_words_and_a_source() -> None:
     assert promise(ALL_2, KILL).sentence().startswith("No acknowledged write may be lost: every in-sync replica")
 
 
+def receipt(**changes: Any) -> dict[str, Any]:
+    plain = {"mark": "end", "sequence": 0, "group": 0, "family": "f", "story": "s", "fault": "kill", "role": "leader"}
+    return plain | {"took_effect": True} | changes
+
+
+def seen(*details: dict[str, Any]) -> tuple[FaultSeen, ...]:
+    return faults_seen(read_receipts(details))
+
+
 def test_a_receipt_without_evidence_is_no_fault() -> None:
-    assert not took_effect({"kind": "kill", "evidence": {}})
-    assert not took_effect({"kind": "kill", "evidence": {"x": 1}, "took_effect": False})
-    assert faults_seen([{"kind": "kill", "nodes": [1], "evidence": {}}]) == ()
-    assert faults_seen([{"kind": "kill", "nodes": [1], "evidence": {"exit_signal": 9}}]) == (FaultSeen("kill", (1,)),)
+    assert seen(receipt(took_effect=False)) == ()
+    assert seen(receipt(targets=[1])) == (FaultSeen("kill"),)
+
+
+def test_begin_and_end_of_a_fault_are_one_fault_and_the_end_tells_more() -> None:
+    begin, end = receipt(mark="begin"), receipt(moved={"t-0": {"leader_epoch": [1, 2]}})
+    (merged,) = read_receipts([begin, end])
+    assert merged.moved == {"t-0": {"leader_epoch": [1, 2]}}
+    assert len(read_receipts([begin, end, receipt(sequence=1)])) == 2
 
 
 def test_a_cut_of_client_links_is_told_from_a_cut_inside_the_cluster() -> None:
-    clients = {"kind": "partition", "links": [[CLIENTS, 0], [0, CLIENTS]], "took_effect": True}
-    inside = {"kind": "partition", "links": [[CLIENTS, 0], [0, 1]], "took_effect": True}
-    assert [fault.clients_only for fault in faults_seen([clients, inside])] == [True, False]
-    assert faults_seen([inside])[0].nodes == (0, 1)
+    clients = receipt(fault="partition", links=[[CLIENTS, 0], [0, CLIENTS]])
+    inside = receipt(fault="partition", links=[[CLIENTS, 0], [0, 1]], sequence=1)
+    moved = clients | {"sequence": 2, "moved": {"t-0": {"leader": [0, 1], "leader_epoch": [1, 2]}}}
+    shrunk = clients | {"sequence": 3, "moved": {"t-0": {"isr": [[0, 1], [0]]}}}
+    assert [fault.clients_only for fault in seen(clients, inside, moved, shrunk)] == [True, False, False, True]
