@@ -15,11 +15,11 @@ from harness.errors import PlanError
 from harness.plan.model import Choice, Plan, WorldPlan
 from harness.plan.spec import WorldName, settings_label
 from harness.plan.values import Place, Table, flattened, known_keys, list_at, record_at, table_at, value_at
+from nemesis.families import FAMILIES
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings, SettingsError, unknown_name
 
-FAMILIES: Final = ("kill", "pause", "partition")
 KEYS: Final = ("name", "seed", "brokers", "families", "settings", "matrix", "workload", "faults", "worlds")
 WORLD_KEYS: Final = ("runs", "parallel", "host", "workload", "faults")
 Host = Literal["loopback", "namespaces"]

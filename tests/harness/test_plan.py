@@ -136,7 +136,7 @@ def test_a_single_run_asks_for_the_choice_that_is_open() -> None:
         ("[worlds.simulated.workload]\npartitons = 1", 'p.toml: worlds.simulated.workload.partitons: unknown key "partitons"; did you mean "partitions"?'),
         ("[worlds.simulated]\nfaults.cuont = 1", 'p.toml: worlds.simulated.faults.cuont: unknown key "cuont"; did you mean "count"?'),
         ("[worlds.simulatd]", 'p.toml: worlds.simulatd: unknown key "simulatd"; did you mean "simulated"?'),
-        ('families = ["kil"]' + WORLD, 'p.toml: families: unknown fault family "kil"; did you mean "kill"? (there are kill, pause, partition)'),
+        ('families = ["kil"]' + WORLD, 'p.toml: families: unknown fault family "kil"; did you mean "kill"? (there are kill, pause, partition, restart)'),
         ("families = []" + WORLD, "p.toml: families: this list is empty, so there is nothing to run; give it at least one entry"),
         ("[matrix]\nacks = []" + WORLD, "p.toml: matrix.acks: this list is empty, so there is nothing to run; give it at least one entry"),
         ("[matrix]\nacks = 1" + WORLD, "p.toml: matrix.acks: takes a list, not 1; write [1] for one"),

@@ -1,0 +1,183 @@
+"""A campaign: every run of a plan, one check of all histories, one report.
+
+Nothing that exists is overwritten, and what was done stays when a run fails, the user interrupts, or the disk is full:
+runs are complete in themselves, so ``ackproof check`` and ``ackproof report`` can be repeated on whatever there is.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from harness.errors import HarnessError
+from harness.heal import heal
+from harness.machine import Machine, cores, this_machine, versions
+from harness.plan import Plan, RunSpec, WorldPlan
+from harness.pool import Job, Perform, run_jobs
+from harness.progress import Progress
+from harness.rundir import CAMPAIGN_FILE, PLAN_FILE, Ended, write_file
+
+#: A world with more failed runs than this share was not examined: the campaign as a whole has failed.
+FAILED_SHARE_MAX: Final = 0.1
+#: Clusters at a time where the plan does not say: they mostly wait, but each is four processes.
+PARALLEL_CLUSTERS: Final = 3
+#: Wall seconds for one run in virtual time; the standard schedule takes a twentieth of a second.
+SIMULATED_LIMIT_S: Final = 300.0
+#: Wall seconds of a run in real time beyond its workload and drain: starting, waiting for a full ISR, closing.
+STARTING_LIMIT_S: Final = 150.0
+#: Failures that campaign.json quotes; every run.json has its own.
+QUOTED_MAX: Final = 20
+
+
+class Runs(msgspec.Struct, kw_only=True):
+    """Numbers of runs of one world."""
+
+    planned: int
+    completed: int = 0
+    failed: int = 0
+    wall_ms: int = 0
+
+
+class CampaignRecord(msgspec.Struct, kw_only=True):
+    """What ``campaign.json`` holds. Times are UTC; ``stages_ms`` is the wall time of each stage."""
+
+    name: str
+    seed: int
+    status: str
+    began: str
+    command: str
+    machine: Machine
+    versions: dict[str, str]
+    worlds: dict[str, Runs]
+    stages_ms: dict[str, int] = {}
+    failures: dict[str, str] = {}
+
+
+class Stages(NamedTuple):
+    """What a campaign is made of: performing one run, and what reads the campaign's files when all are done."""
+
+    perform: Perform
+    check: Callable[[Path, Progress], object]
+    report: Callable[[Path], Path]
+
+
+def conduct(plan: Plan, runs: list[RunSpec], directory: Path, stages: Stages, progress: Progress) -> Path:
+    """Perform ``runs`` of ``plan`` in the empty ``directory``, check and report; the answer is the report.
+
+    Raises:
+        HarnessError: too many runs failed, or a stage could not do its work. Everything that was done stands in
+            ``directory``.
+        KeyboardInterrupt: the user wants no more; every world was closed.
+    """
+    conductor = _Conductor(plan, runs, directory, stages, progress)
+    try:
+        report = conductor.conduct()
+        conductor.end("completed")
+    except KeyboardInterrupt:
+        conductor.end("interrupted")
+        raise KeyboardInterrupt(f"interrupted; what was done is kept: ackproof check {directory}") from None
+    except BaseException:
+        conductor.end("failed")
+        raise
+    return report
+
+
+class _Conductor:
+    """One campaign on its way."""
+
+    def __init__(self, plan: Plan, runs: list[RunSpec], directory: Path, stages: Stages, progress: Progress) -> None:
+        self.plan, self.runs, self.directory, self.stages, self.progress = plan, runs, directory, stages, progress
+        planned = Counter(run.world for run in runs)
+        self.record = CampaignRecord(
+            name=plan.name,
+            seed=plan.seed,
+            status="running",
+            began=datetime.now(UTC).isoformat(timespec="seconds"),
+            command=shlex.join(["ackproof", *sys.argv[1:]]),
+            machine=this_machine(),
+            versions=versions(),
+            worlds={world: Runs(planned=count) for world, count in planned.items()},
+        )
+
+    def conduct(self) -> Path:
+        write_file(self.directory / PLAN_FILE, self.plan.text.encode())
+        self.end("running")
+        for world in self.plan.worlds:
+            self.perform(world)
+        with self.stage("check"):
+            self.stages.check(self.directory, self.progress)
+        self.end("running")  # the report quotes campaign.json
+        with self.stage("report"), self.progress.phase("writing the report", None):
+            report = self.stages.report(self.directory)
+        self.refuse_failures()
+        return report
+
+    def perform(self, world: WorldPlan) -> None:
+        jobs = [Job(run, self.directory / run.directory()) for run in self.runs if run.world == world.world]
+        if not jobs:
+            return
+        with self.stage(world.world), self.progress.phase(f"{world.world} runs", len(jobs)):
+            run_jobs(jobs, _parallel(world), self.stages.perform, _limit_s(world), self.count)
+
+    def count(self, job: Job, ended: Ended) -> None:
+        """One run has ended."""
+        runs = self.record.worlds[job.spec.world]
+        runs.wall_ms += ended.wall_ms
+        runs.completed += ended.status == "completed"
+        if ended.status != "completed":
+            runs.failed += 1
+            self.progress.say(f"{job.spec.directory()} failed: {ended.reason}")
+            if len(self.record.failures) < QUOTED_MAX:
+                self.record.failures[str(job.spec.directory())] = str(ended.reason)
+            heal(job.directory)
+        self.progress.advance(f"{runs.failed} failed" if runs.failed else "")
+
+    def refuse_failures(self) -> None:
+        for world, runs in self.record.worlds.items():
+            if runs.failed > FAILED_SHARE_MAX * runs.planned:
+                first = next((reason for run, reason in self.record.failures.items() if f"runs/{world}/" in run), "")
+                raise HarnessError(
+                    f"{runs.failed} of {runs.planned} runs in the {world} world failed in the harness, so its cells "
+                    f"say little (the first: {first}); the report of the rest is in {self.directory}"
+                )
+
+    def stage(self, name: str) -> _Stopwatch:
+        return _Stopwatch(self.record.stages_ms, name)
+
+    def end(self, status: str) -> None:
+        self.record.status = status
+        encoded = msgspec.json.format(msgspec.json.encode(self.record), indent=2)
+        write_file(self.directory / CAMPAIGN_FILE, encoded + b"\n")
+
+
+class _Stopwatch:
+    """Writes down the milliseconds between its begin and end."""
+
+    def __init__(self, times: dict[str, int], name: str) -> None:
+        self._times, self._name, self._began = times, name, 0.0
+
+    def __enter__(self) -> None:
+        self._began = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self._times[self._name] = round((time.monotonic() - self._began) * 1000)
+
+
+def _parallel(world: WorldPlan) -> int:
+    if world.parallel is not None:
+        return world.parallel
+    return cores() if world.world == "simulated" else PARALLEL_CLUSTERS
+
+
+def _limit_s(world: WorldPlan) -> float:
+    if world.world == "simulated":
+        return SIMULATED_LIMIT_S
+    return (world.workload.duration_ms + world.workload.drain_limit_ms) / 1000 + STARTING_LIMIT_S

@@ -1,0 +1,113 @@
+"""The group of commands, and the one place where errors become a message and an exit code.
+
+Exit codes: 0 nothing broken, 1 a promise was broken, 2 unknown, 64 the plan or the command is wrong, 70 the
+harness itself failed, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Final, NoReturn
+
+import click
+
+from harness.cli.terminal import State
+from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_PLAN, AckproofError
+
+#: What a shell says of a program that Ctrl-C ended.
+EXIT_INTERRUPTED: Final = 130
+
+#: Where each command stands; a command's module is loaded only when it is used, so that `doctor` needs no PySpark.
+COMMANDS: Final[Mapping[str, str]] = {
+    "run": "harness.cli.running:run",
+    "campaign": "harness.cli.running:campaign",
+    "check": "harness.cli.judging:check",
+    "report": "harness.cli.judging:report",
+    "replay": "harness.cli.replaying:replay",
+    "heal": "harness.cli.caring:heal",
+    "doctor": "harness.cli.caring:doctor",
+    "export": "harness.cli.exchange:export",
+    "import": "harness.cli.exchange:import_",
+    "bench": "harness.cli.benching:bench",
+}
+
+
+class _Commands(click.Group):
+    """Commands by name, loaded when asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command = getattr(importlib.import_module(module), name)
+        return command if isinstance(command, click.Command) else None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="ackproof", message="%(prog)s %(version)s")
+@click.option("--debug", is_flag=True, help="Show the traceback of an unexpected error.")
+@click.pass_obj
+def cli(state: State, *, debug: bool) -> None:
+    """Find out which acknowledged writes a replicated log loses, under which settings, and why.
+
+    Exit codes: 0 nothing broken, 1 a promise was broken, 2 unknown, 64 the plan or the command is wrong,
+    70 the harness itself failed, 130 interrupted.
+    """
+    state.debug = debug
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """The console script; ends the process with an exit code."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    sys.exit(exit_code_of(arguments))
+
+
+def exit_code_of(arguments: Sequence[str] | None = None) -> int:
+    """Do what the arguments say and answer with the exit code; every error is told on standard error."""
+    state = State()
+    try:
+        code = cli.main(args=arguments, prog_name="ackproof", standalone_mode=False, obj=state)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return EXIT_PLAN
+    except AckproofError as error:
+        state.complain(str(error))
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort) as error:
+        state.complain(str(error) or "interrupted")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; without this, Python complains once more while it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_HARNESS
+    except Exception as error:
+        state.complain(_unexpected(error, show=state.debug))
+        return EXIT_HARNESS
+    return code if isinstance(code, int) else EXIT_HELD
+
+
+def _unexpected(error: Exception, *, show: bool) -> str:
+    told = "".join(traceback.format_exception(error))
+    line = f"unexpected {type(error).__name__}: {' '.join(str(error).split()) or 'no text'}"
+    if show:
+        return f"{line}\n{told}"
+    handle, path = tempfile.mkstemp(prefix="ackproof-", suffix=".log")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(told)
+    return f"{line}; the traceback is in {Path(path)} (or use ackproof --debug), please report it"
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,50 @@
+"""`ackproof heal` and `ackproof doctor`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.markup import escape
+
+from harness import heal as healing
+from harness.cli.terminal import State, as_json, directory_argument
+from harness.doctor import examine
+from harness.errors import EXIT_HARNESS, EXIT_HELD
+
+
+@click.command()
+@click.argument("path", type=directory_argument)
+@as_json
+@click.pass_obj
+def heal(state: State, path: Path, *, json_: bool) -> int:
+    """End every process and remove every rule that a dead harness left behind in PATH (a run or a campaign)."""
+    undone = healing.heal(path)
+    if json_:
+        state.json({"healed": undone})
+        return EXIT_HELD
+    for sentence in undone:
+        state.say(f"healed: {sentence}")
+    state.say(f"{len(undone)} things were left behind and are undone" if undone else "nothing was left behind")
+    return EXIT_HELD
+
+
+@click.command()
+@click.option("--out", type=directory_argument, default="results", show_default=True, help="Where results would go.")
+@as_json
+@click.pass_obj
+def doctor(state: State, out: Path, *, json_: bool) -> int:
+    """Say what this machine can do, and how to get the rest. Exit code 70 if something needed is missing."""
+    checks = examine(out)
+    missing = [check for check in checks if check.needed and not check.good]
+    if json_:
+        state.json(checks)
+        return EXIT_HARNESS if missing else EXIT_HELD
+    rows = []
+    for check in checks:
+        mark = "[green]yes[/]" if check.good else "[red]no[/]" if check.needed else "[yellow]no[/]"
+        rows.append((check.name, mark, escape(check.found), check.purpose, "" if check.good else escape(check.how)))
+    state.table(["what", "", "found", "for", "how to get it"], rows)
+    names = ", ".join(check.name for check in missing)
+    state.say(f"missing, and needed: {names}" if missing else "this machine can run the default campaign")
+    return EXIT_HARNESS if missing else EXIT_HELD

@@ -1,0 +1,105 @@
+"""`ackproof run` and `ackproof campaign`."""
+
+from __future__ import annotations
+
+import contextlib
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from harness.campaign import Stages, conduct
+from harness.cli.outcome import tell
+from harness.cli.terminal import State, as_json, directory_argument
+from harness.errors import PlanError
+from harness.java import usable_java
+from harness.judge import check_campaign
+from harness.perform import perform
+from harness.plan import Plan, RunSpec, read_plan
+from harness.report import write
+from harness.rundir import exact_campaign, new_campaign
+
+RESULTS: Final = Path("results")
+#: A link beside the campaigns to the newest one.
+LATEST: Final = "latest"
+
+plan_argument = click.argument("plan_path", metavar="PLAN", type=directory_argument)
+out_option = click.option("--out", type=directory_argument, help="The campaign's directory, instead of results/NAME.")
+
+
+@click.command()
+@plan_argument
+@click.option("--settings", multiple=True, metavar="NAME=VALUE", help="Fix a setting; may be repeated.")
+@click.option("--family", help="The fault family, if the plan has several.")
+@click.option("--world", help="The world, if the plan has several.")
+@click.option("--seed", type=click.IntRange(min=0), help="The run's own seed, instead of one derived from the plan's.")
+@out_option
+@as_json
+@click.pass_obj
+def run(
+    state: State,
+    plan_path: Path,
+    settings: Sequence[str],
+    family: str | None,
+    world: str | None,
+    seed: int | None,
+    out: Path | None,
+    *,
+    json_: bool,
+) -> int:
+    """Do one run of PLAN: one choice of settings, one fault family, one world, one seed."""
+    plan = read_plan(plan_path, _overrides(settings))
+    return _conduct(state, plan, [plan.single(family, world, seed)], out, json_=json_)
+
+
+@click.command()
+@plan_argument
+@click.option("--seed", type=click.IntRange(min=0), help="Replace the plan's seed, and with it every run's.")
+@out_option
+@as_json
+@click.pass_obj
+def campaign(state: State, plan_path: Path, seed: int | None, out: Path | None, *, json_: bool) -> int:
+    """Do every run of PLAN, check all histories, and write one report; its path is the last line."""
+    plan = read_plan(plan_path)
+    if seed is not None:
+        plan = msgspec.structs.replace(plan, seed=seed)
+    return _conduct(state, plan, plan.runs(), out, json_=json_)
+
+
+def _conduct(state: State, plan: Plan, runs: list[RunSpec], out: Path | None, *, json_: bool) -> int:
+    usable_java()  # said now, not after minutes of runs
+    directory = exact_campaign(out) if out else new_campaign(RESULTS, plan.name)
+    state.err.print(f"{len(runs)} runs of {plan.name} into {directory}", markup=False)
+    if not out:
+        _point_latest(directory)
+    report = conduct(plan, runs, directory, Stages(perform, check_campaign, write), state.progress())
+    return tell(state, directory, report, json_=json_)
+
+
+def _point_latest(directory: Path) -> None:
+    """``results/latest`` is a convenience: a file system without links is no reason to stop."""
+    with contextlib.suppress(OSError):
+        link = directory.parent / LATEST
+        link.unlink(missing_ok=True)
+        link.symlink_to(directory.name)
+
+
+def _overrides(settings: Sequence[str]) -> dict[str, object]:
+    """``NAME=VALUE`` as in a plan; several may stand in one, with commas between."""
+    values: dict[str, object] = {}
+    for assignment in (part for text in settings for part in text.split(",")):
+        name, separator, value = assignment.partition("=")
+        if not separator:
+            raise PlanError(f'--settings {assignment}: write NAME=VALUE, for example "acks=1"')
+        values[name.strip()] = _value(value.strip())
+    return values
+
+
+def _value(text: str) -> object:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

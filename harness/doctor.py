@@ -1,0 +1,147 @@
+"""What this machine can do, what each thing is for, and how to get what is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import psutil
+
+from harness.errors import JavaError
+from harness.java import HOW, usable_java
+from harness.machine import cores
+
+#: A default campaign leaves about this much (measured with plans/default.toml), with as much again for Spark.
+DISK_MIN_BYTES: Final = 2 * 2**30
+#: Three clusters of four Python processes beside a Spark of 1 GiB.
+MEMORY_MIN_BYTES: Final = 3 * 2**30
+PROGRAM_LIMIT_S: Final = 10.0
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was looked for. ``needed`` things must be there; the others open a world, a host or a test."""
+
+    name: str
+    good: bool
+    found: str
+    purpose: str
+    how: str
+    needed: bool = False
+
+
+def examine(directory: Path) -> list[Check]:
+    """Every check, the needed ones first; ``directory`` is where results will be written."""
+    return [_python(), _java(), _disk(directory), _memory(), _cores(), *_programs(), _root(), _namespaces()]
+
+
+def _python() -> Check:
+    return Check(
+        name="Python 3.11 or later",
+        good=sys.version_info >= (3, 11),
+        found=sys.version.split()[0],
+        purpose="everything",
+        how="install python3 of a current Debian or Ubuntu",
+        needed=True,
+    )
+
+
+def _java() -> Check:
+    try:
+        found, good = usable_java(), True
+    except JavaError as error:
+        found, good = str(error).partition(": ")[0], False
+    return Check(name="Java 17 or later", good=good, found=found, purpose="checking with PySpark", how=HOW, needed=True)
+
+
+def _disk(directory: Path) -> Check:
+    place = next(path for path in [directory.resolve(), *directory.resolve().parents] if path.exists())
+    free = shutil.disk_usage(place).free
+    return Check(
+        name="disk",
+        good=free >= DISK_MIN_BYTES and os.access(place, os.W_OK),
+        found=f"{free / 2**30:.1f} GiB free at {place}" + ("" if os.access(place, os.W_OK) else ", not writable"),
+        purpose="results of a default campaign",
+        how=f"make {DISK_MIN_BYTES / 2**30:.0f} GiB free, or write elsewhere with --out",
+        needed=True,
+    )
+
+
+def _memory() -> Check:
+    memory = psutil.virtual_memory()
+    return Check(
+        name="memory",
+        good=memory.available >= MEMORY_MIN_BYTES,
+        found=f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB available",
+        purpose="three clusters at a time, then Spark",
+        how="end other programs, or lower `parallel` in the plan",
+    )
+
+
+def _cores() -> Check:
+    return Check(
+        name="cores",
+        good=cores() >= 2,
+        found=str(cores()),
+        purpose="the default campaign within six minutes",
+        how="it works with one core, more slowly",
+    )
+
+
+def _programs() -> list[Check]:
+    wanted = [
+        ("ip", "iproute2", "network namespaces as hosts"),
+        ("nft", "nftables", "network namespaces as hosts"),
+        ("ssh", "openssh-client", "reaching other machines by hand"),
+        ("mvn", "maven", "fetching Apache Kafka"),
+        ("kcat", "kcat", "tests with a third client"),
+    ]
+    return [_program(*row) for row in wanted]
+
+
+def _program(name: str, package: str, purpose: str) -> Check:
+    # Debian keeps administration programs out of an ordinary user's path.
+    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
+    return Check(
+        name=name,
+        good=found is not None,
+        found=found or "missing",
+        purpose=purpose,
+        how=f"install the package {package}",
+    )
+
+
+def _root() -> Check:
+    return Check(
+        name="root",
+        good=os.geteuid() == 0,
+        found=f"user id {os.geteuid()}",
+        purpose="network namespaces as hosts (loopback needs no rights)",
+        how="run with sudo",
+    )
+
+
+def _namespaces() -> Check:
+    name = f"ackproof-doctor-{os.getpid()}"
+    good = _works("ip", "netns", "add", name) and _works("ip", "netns", "exec", name, "nft", "list", "ruleset")
+    _works("ip", "netns", "delete", name)
+    return Check(
+        name="network namespaces",
+        good=good,
+        found="can be made and filtered" if good else "cannot be made",
+        purpose='host = "namespaces": own addresses and real packet loss',
+        how="be root, outside of a container without CAP_SYS_ADMIN and CAP_NET_ADMIN",
+    )
+
+
+def _works(*command: str) -> bool:
+    environment = os.environ | {"PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"}
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=PROGRAM_LIMIT_S, check=False, env=environment)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0

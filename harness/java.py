@@ -1,0 +1,45 @@
+"""Finds a Java that PySpark can use: version 17 or later with the module jdk.incubator.vector."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from harness.errors import JavaError
+
+#: The oldest Java that Spark 4 runs on.
+VERSION_MIN: Final = 17
+#: Spark 4 starts its JVM with --add-modules=jdk.incubator.vector; a Java without it does not start.
+MODULE: Final = "jdk.incubator.vector"
+HOW: Final = "install openjdk-17-jre-headless (or openjdk-21-jre-headless), or point JAVA_HOME at such a Java"
+#: A JVM answers in well under a second; a machine that swaps needs longer.
+ANSWER_LIMIT_S: Final = 30.0
+
+
+def usable_java() -> str:
+    """The path and version of the Java that Spark will start.
+
+    Raises:
+        JavaError: there is none, it is too old, or it lacks the module.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None or not Path(java).exists():
+        raise JavaError(f"no Java at {java}: {HOW}" if java else f"no Java on this machine: {HOW}")
+    try:
+        listed = subprocess.run(
+            [java, "--list-modules"], capture_output=True, text=True, timeout=ANSWER_LIMIT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise JavaError(f"{java} cannot be started ({error}): {HOW}") from error
+    version = re.search(r"^java\.base@(\d+)\S*", listed.stdout, re.MULTILINE)
+    if version is None or int(version[1]) < VERSION_MIN:
+        found = version[0].removeprefix("java.base@") if version else "8 or older"
+        raise JavaError(f"{java} is Java {found}, and PySpark needs {VERSION_MIN} or later: {HOW}")
+    if f"{MODULE}@" not in listed.stdout:
+        raise JavaError(f"{java} lacks the module {MODULE}: {HOW}")
+    return f"{java}, version {version[0].removeprefix('java.base@')}"

@@ -1,0 +1,62 @@
+"""The machine and the versions that a result was made with."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import psutil
+
+#: Distributions whose version may change a result.
+TOLD: Final = ("ackproof", "kafka-python", "pyspark", "pyarrow", "numpy")
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """The size of a machine; ``memory_bytes`` is all of it."""
+
+    processor: str
+    cores: int
+    memory_bytes: int
+    system: str
+
+    def sentence(self) -> str:
+        """For the head of a table of measurements."""
+        return f"{self.cores} cores ({self.processor}), {self.memory_bytes / 2**30:.0f} GiB, {self.system}"
+
+
+def this_machine() -> Machine:
+    """The machine that this runs on."""
+    return Machine(
+        processor=_processor(),
+        cores=cores(),
+        memory_bytes=psutil.virtual_memory().total,
+        system=f"{platform.system()} {platform.release()}",
+    )
+
+
+def cores() -> int:
+    """Cores that this process may use: a container may be given fewer than there are."""
+    return len(os.sched_getaffinity(0))
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the distributions that may change a result."""
+    return {"python": platform.python_version()} | {name: _version(name) for name in TOLD}
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    lines = information.read_text(encoding="utf-8").splitlines() if information.is_file() else []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.machine())

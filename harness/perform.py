@@ -1,0 +1,74 @@
+"""Performs one run in its directory: makes the world, records the history, and writes down how it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from harness.errors import AckproofError, ResultsError
+from harness.plan import RunSpec
+from harness.run import execute
+from harness.rundir import CLUSTER_FILE, HISTORY, Ended, files_of, is_out_of_room, write_file, write_record
+from harness.tape import Tape
+from harness.worlds.contract import Observation
+from workloads.history import HistoryWriter, LiveHistoryWriter
+
+
+def perform(spec: RunSpec, directory: Path) -> Ended:
+    """Execute ``spec`` in the new directory ``directory``. A failure of the harness is an answer, not an exception.
+
+    Raises:
+        ResultsError: the directory exists or the disk is full; no later run would fare better.
+    """
+    began = time.monotonic()
+    with files_of(directory):
+        directory.mkdir(parents=True)
+    write_record(directory, spec, Ended(status="running"))
+    try:
+        _attempt(spec, directory)
+        ended = Ended(status="completed", wall_ms=_since(began))
+    except KeyboardInterrupt:
+        write_record(directory, spec, Ended(status="interrupted", reason="stopped by the user", wall_ms=_since(began)))
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and is_out_of_room(error):
+            raise ResultsError(f"{directory}: {error.strerror}; make room or write elsewhere with --out") from error
+        ended = Ended(status="harness-failed", reason=_sentence(error), wall_ms=_since(began))
+    write_record(directory, spec, ended)
+    return ended
+
+
+def _attempt(spec: RunSpec, directory: Path) -> None:
+    draw = Tape(spec.seed).draw
+    with recorder_for(spec, directory / HISTORY) as recorder:
+        world = world_for(spec, directory, draw)
+        try:
+            execute(spec, world, recorder, draw)
+        finally:
+            world.close()
+            if spec.world == "processes":
+                write_observations(directory, world.observations())
+
+
+def recorder_for(spec: RunSpec, history: Path) -> HistoryWriter:
+    """A writer for what the run's clients see: in memory in virtual time, on disk within a second in real time."""
+    kind = HistoryWriter if spec.world == "simulated" else LiveHistoryWriter
+    return kind(history, str(spec.directory()))
+
+
+def write_observations(directory: Path, observations: Iterable[Observation]) -> None:
+    """Write ``cluster.jsonl``, for the story."""
+    write_file(directory / CLUSTER_FILE, b"".join(msgspec.json.encode(seen) + b"\n" for seen in observations))
+
+
+def _since(began: float) -> int:
+    return round((time.monotonic() - began) * 1000)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, AckproofError):
+        return str(error)
+    return f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"

@@ -1,0 +1,204 @@
+"""Campaigns: every run is performed or its failure told, nothing is overwritten, and stages see only files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.campaign import CampaignRecord, Stages, conduct
+from harness.errors import HarnessError, ResultsError
+from harness.plan import Plan, RunSpec, parse_plan
+from harness.pool import Perform
+from harness.progress import Progress, Quiet
+from harness.rundir import (
+    Ended,
+    RunRecord,
+    exact_campaign,
+    new_campaign,
+    read_record,
+    run_directories,
+    write_file,
+    write_record,
+)
+
+#: What worker processes import: behaviour is chosen by the run's family, so that one campaign can hold several.
+FAKES = """
+import os, time
+from harness.errors import ResultsError
+from harness.rundir import Ended, write_record
+
+def perform(spec, directory):
+    directory.mkdir(parents=True)
+    write_record(directory, spec, Ended(status="running"))
+    return BEHAVIOUR[spec.family](spec, directory)
+
+def completed(spec, directory):
+    ended = Ended(status="completed", wall_ms=7)
+    write_record(directory, spec, ended)
+    return ended
+
+def failed(spec, directory):
+    ended = Ended(status="harness-failed", reason="broker 1 died at its start; read logs/1.log")
+    write_record(directory, spec, ended)
+    return ended
+
+def dies(spec, directory):
+    os._exit(9)
+
+def hangs(spec, directory):
+    (directory / "hanging").touch()
+    try:
+        time.sleep(60)
+    finally:
+        (directory / "closed").touch()
+
+def disk_is_full(spec, directory):
+    raise ResultsError("No space left on device; make room")
+
+BEHAVIOUR = {"kill": completed, "pause": failed, "partition": dies, "restart": hangs, "kill+pause": disk_is_full}
+"""
+
+
+@pytest.fixture
+def perform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Perform:
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "fake_performers.py").write_text(FAKES)
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    sys.modules.pop("fake_performers", None)
+    import fake_performers  # noqa: PLC0415 - exists only now
+
+    return fake_performers.perform
+
+
+def plan_of(*families: str, runs: int = 3) -> Plan:
+    listed = ", ".join(f'"{family}"' for family in families)
+    return parse_plan(f'name = "t"\nfamilies = [{listed}]\n[worlds.simulated]\nparallel = 2\nruns = {runs}', "t.toml")
+
+
+def stages(perform: Perform, check: Callable[[Path], None] = lambda _: None) -> Stages:
+    def write(directory: Path) -> Path:
+        return directory / "report.html"
+
+    def checked(directory: Path, _: Progress) -> None:
+        check(directory)
+
+    return Stages(perform, checked, write)
+
+
+def test_every_run_leaves_its_directory_and_is_counted(tmp_path: Path, perform: Perform) -> None:
+    plan, seen = plan_of("kill", runs=5), []
+    directory = new_campaign(tmp_path, "t")
+    report = conduct(plan, plan.runs(), directory, stages(perform, lambda d: seen.extend(run_directories(d))), Quiet())
+    assert report == directory / "report.html"
+    assert seen == sorted(directory / run.directory() for run in plan.runs())
+    assert [read_record(path).ended.status for path in seen] == ["completed"] * 5
+    record = msgspec.json.decode((directory / "campaign.json").read_bytes(), type=CampaignRecord)
+    assert (record.status, record.worlds["simulated"].completed) == ("completed", 5)
+    assert set(record.stages_ms) == {"simulated", "check", "report"}
+    assert (directory / "plan.toml").read_text() == plan.text
+
+
+def test_one_failed_run_in_twenty_is_told_and_the_campaign_goes_on(tmp_path: Path, perform: Perform) -> None:
+    plan, failing = plan_of("kill", runs=20), plan_of("pause", runs=1)
+    directory = new_campaign(tmp_path, "t")
+    conduct(plan, plan.runs() + failing.runs(), directory, stages(perform), Quiet())
+    record = msgspec.json.decode((directory / "campaign.json").read_bytes(), type=CampaignRecord)
+    assert (record.worlds["simulated"].completed, record.worlds["simulated"].failed) == (20, 1)
+    assert list(record.failures.values()) == ["broker 1 died at its start; read logs/1.log"]
+
+
+def test_too_many_failed_runs_end_the_campaign_after_its_report(tmp_path: Path, perform: Perform) -> None:
+    plan, checked = plan_of("kill", "pause"), []
+    with pytest.raises(HarnessError, match="3 of 6 runs in the simulated world failed.*broker 1 died at its start"):
+        conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), stages(perform, checked.append), Quiet())
+    assert checked == [tmp_path / "t"]
+    assert b'"status": "failed"' in (tmp_path / "t" / "campaign.json").read_bytes()
+
+
+def test_a_worker_that_dies_costs_its_own_run_only(tmp_path: Path, perform: Perform) -> None:
+    plan, dying = plan_of("kill", runs=20), plan_of("partition", runs=2)
+    directory = new_campaign(tmp_path, "t")
+    conduct(plan, dying.runs() + plan.runs(), directory, stages(perform), Quiet())
+    ends = [read_record(path).ended for path in run_directories(directory)]
+    assert [ended.status for ended in ends].count("completed") == 20
+    assert [ended.reason for ended in ends if ended.status == "harness-failed"] == [
+        "its worker process died (exit 9) or hung; is this machine out of memory (dmesg)?"
+    ] * 2
+
+
+def test_a_full_disk_ends_the_campaign_at_once(tmp_path: Path, perform: Perform) -> None:
+    plan = plan_of("kill+pause", runs=4)
+    with pytest.raises(ResultsError, match="No space left on device; make room"):
+        conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), stages(perform), Quiet())
+
+
+def test_ctrl_c_closes_worlds_and_keeps_what_was_done(tmp_path: Path, perform: Perform) -> None:
+    plan = plan_of("restart", runs=3)
+    directory = new_campaign(tmp_path, "t")
+
+    def interrupt_when_hanging() -> None:
+        deadline = time.monotonic() + 30
+        while not list(directory.rglob("hanging")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt_when_hanging).start()
+    with pytest.raises(KeyboardInterrupt, match=f"ackproof check {directory}"):
+        conduct(plan, plan.runs(), directory, stages(perform), Quiet())
+    hanging = list(directory.rglob("hanging"))
+    assert hanging
+    assert all((path.parent / "closed").exists() for path in hanging)
+    assert b'"status": "interrupted"' in (directory / "campaign.json").read_bytes()
+
+
+def test_an_existing_campaign_is_never_overwritten(tmp_path: Path) -> None:
+    assert [new_campaign(tmp_path, "t").name for _ in range(3)] == ["t", "t-2", "t-3"]
+    (tmp_path / "t" / "file").touch()
+    with pytest.raises(ResultsError, match="is not empty, and results are never overwritten"):
+        exact_campaign(tmp_path / "t")
+    assert exact_campaign(tmp_path / "new" / "one").is_dir()
+
+
+def test_a_directory_that_cannot_be_made_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ResultsError, match="File exists .*; name another directory"):
+        new_campaign(tmp_path / "file", "t")
+
+
+def test_a_full_disk_leaves_the_old_file_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_file(tmp_path / "a", b"old")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fdopen", full)
+    with pytest.raises(ResultsError, match="No space left on device; make room"):
+        write_file(tmp_path / "a", b"new")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a").read_bytes() == b"old"
+
+
+def test_run_json_is_the_run_and_its_end(tmp_path: Path) -> None:
+    spec = plan_of("kill").runs()[0]
+    write_record(tmp_path, spec, Ended(status="completed", wall_ms=3))
+    content = (tmp_path / "run.json").read_bytes()
+    assert msgspec.json.decode(content, type=RunSpec) == spec
+    assert read_record(tmp_path) == RunRecord.of(spec, Ended(status="completed", wall_ms=3))
+    assert read_record(tmp_path).spec() == spec
+
+
+def test_a_directory_without_a_run_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match=r"holds no run\.json; name a run directory"):
+        read_record(tmp_path)
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(ResultsError, match="cannot be read as a run"):
+        read_record(tmp_path)
