@@ -8,11 +8,11 @@ import msgspec
 class FaultPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The faults of one run.
 
-    ``families`` name the kinds from which a schedule is drawn (:data:`nemesis.families.FAMILIES`). At least ``count`` faults
-    are drawn, in whole stories, as far as they fit in the break phase; each lasts between ``fault_ms_min`` and
-    ``fault_ms_max``, or as long as its story needs under the settings. Between groups of overlapping faults, and before the
-    first, everything is healed for at least ``healed_ms_min``. ``dead_brokers_max`` is the budget: how many brokers may be
-    dead or frozen at one time.
+    ``families`` name the kinds from which a schedule is drawn (:data:`nemesis.families.FAMILIES`). At least ``count``
+    faults are drawn, in whole stories, as far as they fit in the break phase; each lasts between ``fault_ms_min`` and
+    ``fault_ms_max``, or as long as its story needs under the settings. Between groups of overlapping faults, and before
+    the first, everything is healed for at least ``healed_ms_min``. ``dead_brokers_max`` is the budget: how many brokers
+    may be dead or frozen at one time.
     """
 
     families: tuple[str, ...] = ("kill",)

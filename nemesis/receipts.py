@@ -23,7 +23,7 @@ class Receipt(msgspec.Struct, kw_only=True):
         role: whom the schedule meant; ``targets`` and ``links`` (source, target) are what that was when it fired.
         begun_us, ended_us: the run's clock; ``ended_us`` is None while it lasts, and both are equal for a skipped one.
         begin_evidence, end_evidence: what was observed of it, by node where nodes are hit.
-        moved: for each log partition whose leader, leader epoch or ISR the controller changed meanwhile, [before, after].
+        moved: by log partition, those of leader, leader epoch and ISR that the controller changed: [before, after].
         took_effect, reason: whether the evidence shows that it happened, and why so.
     """
 

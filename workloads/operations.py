@@ -2,7 +2,8 @@
 
 A history is a sequence of :class:`Event`. An operation is an ``invoke`` followed by one completion of the same process:
 ``ok`` (it certainly happened), ``fail`` (it certainly did not), ``info`` (nobody knows). A process is one client
-instance, so positions and sequence numbers never outlive it.
+instance, so positions and sequence numbers never outlive it; a producer that has several sends in flight is several
+processes (docs/decisions/004-lanes.md).
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ class EventType(StrEnum):
 
 
 class Function(StrEnum):
-    """What an operation does. ``DRAIN`` is a final reader's statement: it read ``partition`` from its start to ``offset``."""
+    """What an operation does.
+
+    ``DRAIN`` is a final reader's statement without an invoke: OK if it read the partition from its start to ``offset``.
+    """
 
     SEND = "send"
     POLL = "poll"

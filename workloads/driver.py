@@ -1,0 +1,132 @@
+"""The workload of one run, as a state machine over callbacks: it never waits, so it runs in any world.
+
+Phases, each marked in the history: ``break`` (write and read while faults happen), ``heal`` (faults are over, writes
+and reads go on, so that recovery is seen), ``drain`` (writes are answered, fresh consumers read to the end), ``end``.
+Whoever owns the clock decides when a phase is over; see :mod:`harness.run`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from workloads.client import Clients, Clock
+from workloads.consuming import Consumers
+from workloads.draining import Drain
+from workloads.operations import HARNESS, EventType, Function
+from workloads.plan import WorkloadPlan
+from workloads.producing import Producers, SendCounts
+from workloads.recording import Recorder, process_numbers
+
+
+def partition_names(plan: WorkloadPlan) -> tuple[str, ...]:
+    """The run's log partitions, "topic-number"."""
+    return tuple(f"{plan.topic}-{number}" for number in range(plan.partitions))
+
+
+class Workload:
+    """One run's producers, consumers and final readers."""
+
+    def __init__(self, plan: WorkloadPlan, *, clients: Clients, clock: Clock, recorder: Recorder) -> None:
+        self._plan = plan
+        self._clients = clients
+        self._clock = clock
+        self._recorder = recorder
+        self._new_process = process_numbers()
+        self._drain: Drain | None = None
+        self.partitions = partition_names(plan)
+        self._producers = Producers(
+            clients=clients,
+            clock=clock,
+            recorder=recorder,
+            new_process=self._new_process,
+            partitions=self.partitions,
+            producers=plan.producers,
+            writes_per_second=plan.writes_per_second,
+            keys=plan.keys,
+        )
+        self._consumers = Consumers(
+            clients=clients,
+            clock=clock,
+            recorder=recorder,
+            new_process=self._new_process,
+            partitions=self.partitions,
+            consumers=plan.consumers,
+            poll_wait_ms=plan.poll_wait_ms,
+        )
+
+    def begin(self) -> None:
+        """Write and read from now on."""
+        self.mark("break")
+        self._producers.start()
+        self._consumers.start()
+
+    def mark(self, phase: str) -> None:
+        """Write the begin of a phase into the history."""
+        self._recorder.record(
+            time_us=self._clock.now_us(),
+            process=HARNESS,
+            type=EventType.INFO,
+            function=Function.PHASE,
+            detail=msgspec.json.encode({"mark": phase}).decode(),
+        )
+
+    def all_acknowledged_since(self, time_us: int) -> bool:
+        """Whether every log partition acknowledged a write at or after ``time_us``."""
+        acknowledged_us = self._producers.acknowledged_us
+        return all(acknowledged_us.get(name, -1) >= time_us for name in self.partitions)
+
+    def stop_writing(self) -> None:
+        """Send nothing more; what is outstanding is still answered."""
+        self._producers.stop()
+
+    @property
+    def outstanding(self) -> int:
+        """Sends without an answer."""
+        return self._producers.outstanding
+
+    def close_clients(self) -> None:
+        """Close the producers and consumers of the break phase."""
+        self._producers.close()
+        self._consumers.stop()
+
+    def begin_drain(self, unhealthy: Mapping[str, str]) -> None:
+        """Let fresh consumers read every log partition; ``unhealthy`` names those that prove nothing, and why."""
+        self.mark("drain")
+        self._drain = Drain(
+            clients=self._clients,
+            clock=self._clock,
+            recorder=self._recorder,
+            new_process=self._new_process,
+            partitions=self.partitions,
+            unhealthy=unhealthy,
+            consumers=self._plan.consumers,
+            poll_wait_ms=self._plan.poll_wait_ms,
+        )
+        self._drain.start()
+
+    @property
+    def drain_finished(self) -> bool:
+        """Whether there is nothing left to wait for."""
+        return self._drain is not None and self._drain.finished
+
+    @property
+    def drained(self) -> bool:
+        """Whether every log partition was read to its end."""
+        return self._drain is not None and self._drain.complete
+
+    def end_drain(self) -> None:
+        """State what was not reached, and close the final readers."""
+        if self._drain is not None:
+            self._drain.end()
+
+    @property
+    def counts(self) -> SendCounts:
+        """What became of the sends so far."""
+        return self._producers.counts
+
+    @property
+    def records_read(self) -> int:
+        """Records read by the consumers of the break phase."""
+        return self._consumers.records_read
