@@ -1,8 +1,9 @@
 """The layout that checking wants: all rows of a log partition together, in the order of events.
 
-Invocations that say nothing new are left out, and rows that tell a process's loss of a position are added. Marks (faults
-and phases) come first, in a row group of their own; then whole log partitions, several small ones to a row group so that
-neither the footer nor the number of reads grows with the number of partitions; then what touched no partition.
+Invocations that say nothing new are left out, and rows that tell a process's loss of a position are added. Marks
+(faults and phases) come first, in a row group of their own; then whole log partitions, several small ones to a row
+group so that neither the footer nor the number of reads grows with the number of partitions; then what touched no
+partition.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _MARKS = (FUNCTION_CODE[Function.FAULT], FUNCTION_CODE[Function.PHASE])
 
 def cluster(columns: Columns) -> Columns:
     """Rows in the clustered order. ``columns`` may come in any order that keeps the records of one poll in place."""
-    kept = _fold(columns)
+    kept = fold(columns)
     rows = {name: column[kept] for name, column in columns.items()}
     drops = dropped(rows)
     rows = {name: np.concatenate([column, drops[name]]) for name, column in rows.items()}
@@ -71,11 +72,13 @@ def _is_rest(rows: Columns, row: int) -> bool:
     return bool(rows["key"][row] == 0 and rows["function"][row] not in _MARKS)
 
 
-def _fold(columns: Columns) -> npt.NDArray[np.bool_]:
+def fold(columns: Columns) -> npt.NDArray[np.bool_]:
+    """Which rows to keep: all but those of invocations that their completion repeats."""
     index, invoke_index = columns["index"], columns["invoke_index"]
     needless = np.zeros(int(index.max(initial=0)) + 1, dtype=bool)
     needless[invoke_index[columns["folded"].astype(bool)]] = True
-    return ~((columns["type"] == INVOKE) & needless[index])
+    kept: npt.NDArray[np.bool_] = ~((columns["type"] == INVOKE) & needless[index])
+    return kept
 
 
 def dropped(rows: Columns) -> Columns:

@@ -1,7 +1,7 @@
 """From events to rows of integers, cheaply: the work that is done once per event while a run goes on.
 
-A row is a stretch of :data:`WIDTH` numbers in one flat array; texts (log partitions, errors, details) are replaced by codes
-into lists that only grow. Nothing here touches a file.
+A row is a stretch of :data:`WIDTH` numbers in one flat array; texts (log partitions, errors, details) are replaced by
+codes into lists that only grow. Nothing here touches a file.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Texts:
 class Invocation(NamedTuple):
     """An operation that has begun. ``plain`` says that it carries nothing but micro-operations and partitions."""
 
-    index: int
+    event: int
     time_us: int
     function: Function
     micro: Sequence[MicroOperation]
@@ -67,6 +67,7 @@ class Rows:
 
     def add(
         self,
+        *,
         time_us: int,
         process: int,
         type: EventType,  # noqa: A002 - the field's word
@@ -93,7 +94,7 @@ class Rows:
             else:
                 invocation = self._invocation(process, function, token)
                 if invocation is not None:
-                    invoke_index, invoke_us = invocation.index, invocation.time_us
+                    invoke_index, invoke_us = invocation.event, invocation.time_us
                     folded = int(_says_nothing_new(invocation, function, micro, partitions))
         who = (index, time_us, process, event_type, FUNCTION_CODE[function])
         tail = (
@@ -132,6 +133,10 @@ class Rows:
                         put((key, *who, place, _READ, record.offset, record.value, defect, *tail))
                     if not records:
                         put((key, *who, place, _EMPTY, NONE, 0, 0, *tail))
+
+    def skip(self) -> None:
+        """Let one index pass without an event."""
+        self.events += 1
 
     def mark_rebalanced(self, names: Sequence[str]) -> None:
         """Say of the event added last that a group rebalance touched these log partitions inside it."""

@@ -13,7 +13,7 @@ import numpy as np
 from workloads.history import files
 from workloads.history.clustering import cluster, groups, spread
 from workloads.history.rows import Rows
-from workloads.history.schema import META_COMPLETE, META_EVENTS, META_RUN, META_SPREAD
+from workloads.history.schema import META_COMPLETE, META_EVENTS, META_RUN, META_SPREAD, SCHEMA
 from workloads.history.tables import Columns, Names, columns_of, from_tables, to_table
 from workloads.operations import EventType, Function, MicroOperation
 
@@ -51,7 +51,18 @@ class HistoryWriter:
         detail: str | None = None,
     ) -> None:
         """Add one event; its index is the next number. See :class:`workloads.operations.Event` for the fields."""
-        self._rows.add(time_us, process, type, function, micro, partitions, offset, node, error, detail)
+        self._rows.add(
+            time_us=time_us,
+            process=process,
+            type=type,
+            function=function,
+            micro=micro,
+            partitions=partitions,
+            offset=offset,
+            node=node,
+            error=error,
+            detail=detail,
+        )
 
     @property
     def events(self) -> int:
@@ -63,7 +74,7 @@ class HistoryWriter:
         if not self._closed:
             self._closed = True
             columns = columns_of(self._rows.take())
-            _write_clustered(self.directory, self.run, columns, self._names(), complete=True, durable=False)
+            write_clustered(self.directory, self.run, columns, self._names(), complete=True, durable=False)
 
     def _names(self) -> Names:
         rows = self._rows
@@ -81,8 +92,8 @@ class HistoryWriter:
 class LiveHistoryWriter(HistoryWriter):
     """Records events and puts them on disk at least once a second: for runs in real time.
 
-    A thread of its own writes ``live-NNNNN.parquet``, each readable alone, so that recording never waits for a disk. ``close``
-    seals the history and removes the live files. Safe to use from one recording thread.
+    A thread of its own writes ``live-NNNNN.parquet``, each readable alone, so that recording never waits for a disk.
+    ``close`` seals the history and removes the live files. Safe to use from one recording thread.
     """
 
     def __init__(self, directory: Path, run: str, *, flush_seconds: float = FLUSH_SECONDS) -> None:
@@ -119,13 +130,24 @@ class LiveHistoryWriter(HistoryWriter):
         if self._failure is not None:
             raise self._failure
         with self._lock:
-            self._rows.add(time_us, process, type, function, micro, partitions, offset, node, error, detail)
+            self._rows.add(
+                time_us=time_us,
+                process=process,
+                type=type,
+                function=function,
+                micro=micro,
+                partitions=partitions,
+                offset=offset,
+                node=node,
+                error=error,
+                detail=detail,
+            )
 
     def flush(self) -> None:
         """Write what was recorded since the last flush. Called by the writer's own thread and by ``close``."""
         with self._lock:
             matrix = self._rows.take()
-            names = {name: list(texts) for name, texts in self._names().items()}
+            names: Names = {name: list(texts) for name, texts in self._names().items()}
         if len(matrix):
             table = to_table(columns_of(matrix), names)
             path = self.directory / files.live_name(self._files)
@@ -169,17 +191,14 @@ def seal(directory: Path, *, complete: bool, run: str | None = None) -> Path:
     if not opened and run is None:
         raise files.HistoryError(f"{directory} holds no history; name the directory of a run")
     name = run if run is not None else opened[0].schema_arrow.metadata.get(META_RUN, b"").decode()
-    rows = Rows()
-    columns, names = columns_of(rows.take()), {"key": [""], "error": [], "detail": []}
-    if opened:
-        columns, names = from_tables([file.read() for file in opened])
-    path = _write_clustered(directory, name, *_empty_key_first(columns, names), complete=complete, durable=True)
+    columns, names = from_tables([SCHEMA.empty_table(), *(file.read() for file in opened)])
+    path = write_clustered(directory, name, *empty_key_first(columns, names), complete=complete, durable=True)
     for live in files.live_files(directory):
         live.unlink()
     return path
 
 
-def _empty_key_first(columns: Columns, names: Names) -> tuple[Columns, Names]:
+def empty_key_first(columns: Columns, names: Names) -> tuple[Columns, Names]:
     """Renumber keys so that the empty one is 0, whatever the files began with."""
     keys = ["", *(key for key in names["key"] if key)]
     places = {key: place for place, key in enumerate(keys)}
@@ -187,9 +206,10 @@ def _empty_key_first(columns: Columns, names: Names) -> tuple[Columns, Names]:
     return {**columns, "key": table[columns["key"]] if len(table) else columns["key"]}, {**names, "key": keys}
 
 
-def _write_clustered(
+def write_clustered(
     directory: Path, run: str, columns: Columns, names: Names, *, complete: bool, durable: bool
 ) -> Path:
+    """Write unclustered rows as ``clustered.parquet``. The empty key must have code 0."""
     rows = cluster(columns)
     events = int(columns["index"].max(initial=-1)) + 1
     metadata = {

@@ -1,0 +1,212 @@
+"""Histories as JSON lines, one operation a line: the exchange format of docs/history-format.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, Final
+
+import msgspec
+
+from workloads.history import files
+from workloads.history.origin import Origin, ValueCodes, key_name
+from workloads.history.reader import read_events
+from workloads.history.rows import Rows
+from workloads.history.tables import Names, columns_of
+from workloads.history.writer import write_clustered
+from workloads.operations import (
+    HARNESS,
+    NEMESIS,
+    Defect,
+    Event,
+    EventType,
+    Function,
+    MicroOperation,
+    Poll,
+    Record,
+    Send,
+)
+
+_PROCESSES: Final = {"nemesis": NEMESIS, "harness": HARNESS}
+_NAMES: Final = {number: name for name, number in _PROCESSES.items()}
+#: Operations without a process get one each, from here upwards.
+_NAMELESS: Final = 1_000_000_000
+_MICRO: Final = (Function.SEND, Function.POLL, Function.TXN)
+_LISTS: Final = (Function.ASSIGN, Function.SUBSCRIBE, Function.DRAIN)
+_TYPES: Final = frozenset(EventType)
+_FUNCTIONS: Final = frozenset(Function)
+
+
+def export_jsonl(directory: Path, sink: IO[bytes]) -> int:
+    """Write a stored history as JSON lines, and say how many operations there were.
+
+    Raises:
+        files.HistoryError: the history cannot be read.
+    """
+    origin = Origin.load(directory)
+    sink.write(msgspec.json.encode({"options": origin.options}) + b"\n")
+    count = 0
+    for event in read_events(directory):
+        sink.write(msgspec.json.encode(_line(event, origin)) + b"\n")
+        count += 1
+    return count
+
+
+def import_jsonl(source: Path, directory: Path) -> Origin:
+    """Store a history given as JSON lines: ``clustered.parquet`` and ``origin.json`` in ``directory``.
+
+    Raises:
+        files.HistoryError: a line cannot be understood; the text names file, line and reason.
+        OSError: the file cannot be read or the directory not written.
+    """
+    rows, values, indexes = Rows(), ValueCodes(), []
+    options: dict[str, Any] = {}
+    with source.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                entry = msgspec.json.decode(line)
+                if number == 1 and isinstance(entry, dict) and "options" in entry and "type" not in entry:
+                    options = entry["options"]
+                    continue
+                indexes.append(entry.get("index"))
+                _add(rows, values, entry)
+            except (msgspec.DecodeError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+                raise files.HistoryError(f"{source}, line {number}: {_reason(error)}") from error
+    given = bool(indexes) and isinstance(indexes[0], int)
+    labels = [place if index is None else index for place, index in enumerate(indexes)]
+    origin = Origin(
+        values=values.values, indexes=labels if given and labels != list(range(len(labels))) else None, options=options
+    )
+    names: Names = {"key": rows.keys.names, "error": rows.errors.names, "detail": rows.details.names}
+    write_clustered(directory, source.stem, columns_of(rows.take()), names, complete=True, durable=False)
+    origin.save(directory)
+    return origin
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"the operation has no {error}"
+    if isinstance(error, (TypeError, AttributeError)):
+        return f"not an operation ({error})"
+    return str(error)
+
+
+def _add(rows: Rows, values: ValueCodes, entry: Mapping[str, Any]) -> None:
+    event_type, function, process = entry["type"], entry["f"], _process(entry.get("process"), rows.events)
+    if event_type not in _TYPES:
+        raise ValueError(f'type is "{event_type}"; it must be one of {", ".join(EventType)}')
+    value = entry.get("value")
+    detail = entry.get("detail")
+    if process < 0 and function != Function.PHASE:
+        detail = detail if function == Function.FAULT and detail else {"f": function, "value": value}
+        function = Function.FAULT
+    elif function not in _FUNCTIONS:
+        rows.skip()
+        return
+    rows.add(
+        time_us=entry.get("time", -1),
+        process=process,
+        type=EventType(event_type),
+        function=Function(function),
+        micro=tuple(_micro(m, values) for m in value or ()) if function in _MICRO else (),
+        partitions=tuple(map(key_name, value or ())) if function in _LISTS else (),
+        offset=entry.get("offset"),
+        node=entry.get("node"),
+        error=_as_text(entry.get("error")),
+        detail=_as_text(detail),
+    )
+    if mentioned := _rebalanced(entry.get("rebalance-log")):
+        rows.mark_rebalanced(mentioned)
+
+
+def _process(process: object, position: int) -> int:
+    if process is None:
+        return _NAMELESS + position
+    if isinstance(process, str):
+        return _PROCESSES.get(process, NEMESIS)
+    if type(process) is int and 0 <= process < _NAMELESS:
+        return process
+    raise ValueError(f"process is {process!r}; it must be a whole number, null or a name")
+
+
+def _as_text(text: Any) -> str | None:
+    return text if text is None or isinstance(text, str) else msgspec.json.encode(text).decode()
+
+
+def _micro(operation: Any, values: ValueCodes) -> MicroOperation:
+    match operation:
+        case ["send", key, [offset, value]]:
+            return Send(key_name(key), values.code(value), _offset(offset))
+        case ["send", key, value]:
+            return Send(key_name(key), values.code(value))
+        case ["poll"] | ["poll", None]:
+            return Poll()
+        case ["poll", dict() as found]:
+            return Poll({key_name(k): tuple(_record(r, values) for r in records) for k, records in found.items()})
+    raise ValueError(f'{operation!r} is neither ["send", key, value] nor ["poll", {{key: [[offset, value], ...]}}]')
+
+
+def _record(record: Any, values: ValueCodes) -> Record:
+    offset, value, *rest = record
+    known = _offset(offset)
+    if known is None:
+        raise ValueError(f"a record was read without an offset: {record!r}")
+    return Record(
+        known, values.code(value) if value != -1 or not rest else -1, Defect(rest[0]) if rest else Defect.NONE
+    )
+
+
+def _offset(offset: Any) -> int | None:
+    if offset is None or (type(offset) is int and 0 <= offset <= 2**62):
+        return offset
+    raise ValueError(f"offset is {offset!r}; it must be null or a whole number from 0 to 2^62")
+
+
+def _rebalanced(log: Any) -> list[str]:
+    """The keys that an operation's rebalance log mentions, as [[what, [key, ...]], ...] or objects with "keys"."""
+    names: list[str] = []
+    for entry in log or ():
+        keys = entry.get("keys", ()) if isinstance(entry, dict) else entry[-1]
+        names += [key_name(key) for key in keys if key_name(key) not in names]
+    return names
+
+
+def _line(event: Event, origin: Origin) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "index": origin.reference(event.index)["index"],
+        "time": event.time_us,
+        "process": _named(event.process),
+        "type": event.type,
+        "f": event.function,
+        "value": _value(event, origin),
+    }
+    extras = {"offset": event.offset, "node": event.node, "error": event.error, "detail": event.detail}
+    return line | {name: extra for name, extra in extras.items() if extra is not None}
+
+
+def _named(process: int) -> int | str | None:
+    return None if process >= _NAMELESS else _NAMES.get(process, process)
+
+
+def _value(event: Event, origin: Origin) -> list[Any] | None:
+    if event.micro:
+        return [_exported(operation, origin) for operation in event.micro]
+    return list(event.partitions) if event.partitions or event.function in _LISTS else None
+
+
+def _exported(operation: MicroOperation, origin: Origin) -> list[Any]:
+    if isinstance(operation, Send):
+        value = origin.value(operation.value)
+        return ["send", operation.partition, value if operation.offset is None else [operation.offset, value]]
+    if not operation.records:
+        return ["poll"]
+    return ["poll", {key: [list(_shown(r, origin)) for r in found] for key, found in operation.records.items()}]
+
+
+def _shown(record: Record, origin: Origin) -> Iterator[Any]:
+    yield record.offset
+    yield origin.value(record.value) if record.value != -1 else -1
+    if record.defect:
+        yield record.defect

@@ -1,0 +1,77 @@
+"""What a history from another tool looked like: its values, indexes and options, kept beside the stored rows.
+
+Rows hold values as numbers. A whole number from 0 to 2^62 stands for itself; anything else (strings, negative numbers,
+lists) gets a code from -2 downwards into :attr:`Origin.values`. -1 is left for payloads that could not be decoded.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+NAME: Final = "origin.json"
+#: Numbers up to here stand for themselves; kernels may add two of them without leaving 64 bits.
+LARGEST: Final = 2**62
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+
+
+class Origin(msgspec.Struct, kw_only=True):
+    """The foreign side of a history. ``indexes`` are the file's own, by position; None where they are the positions."""
+
+    values: list[Any] = []
+    indexes: list[int] | None = None
+    options: dict[str, Any] = {}
+
+    def value(self, number: int) -> Any:
+        """The value as the file had it."""
+        if -2 - number in range(len(self.values)):
+            return self.values[-2 - number]
+        return number
+
+    def reference(self, position: int) -> dict[str, int]:
+        """An event as findings name it: its place in the history and its own index."""
+        index = position if self.indexes is None or position >= len(self.indexes) else self.indexes[position]
+        return {"op_pos": position, "index": index}
+
+    def save(self, directory: Path) -> None:
+        """Write it beside the history."""
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / NAME).write_bytes(msgspec.json.encode(self))
+
+    @classmethod
+    def load(cls, directory: Path) -> Origin:
+        """The origin of a stored history; an empty one for histories of our own."""
+        path = directory / NAME
+        return msgspec.json.decode(path.read_bytes(), type=cls) if path.exists() else cls()
+
+
+class ValueCodes:
+    """Gives numbers to the values of a foreign history."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._codes: dict[str, int] = {}
+
+    def code(self, value: Any) -> int:
+        """The number that stands for ``value``."""
+        if type(value) is int and 0 <= value <= LARGEST:
+            return value
+        text = msgspec.json.encode(value).decode()
+        known = self._codes.get(text)
+        if known is None:
+            known = self._codes[text] = -2 - len(self.values)
+            self.values.append(value)
+        return known
+
+
+def key_name(key: object) -> str:
+    """A log partition's name: JSON object keys are texts, so a number and its text are the same key."""
+    return key if isinstance(key, str) else str(key)
+
+
+def shown_key(name: str) -> str | int:
+    """The key as findings show it: a number where its name is one."""
+    return int(name) if _WHOLE.fullmatch(name) else name

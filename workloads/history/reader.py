@@ -1,0 +1,120 @@
+"""Rebuilding events from stored rows: for stories, export and small tools. Checking reads columns instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workloads.history import files
+from workloads.history.clustering import fold
+from workloads.history.schema import (
+    DEFECTS,
+    FUNCTIONS,
+    INVOKE,
+    NONE,
+    SCHEMA,
+    TYPES,
+    Kind,
+)
+from workloads.history.tables import Columns, Names, from_tables
+from workloads.operations import Event, EventType, MicroOperation, Poll, Record, Send
+
+
+def load(directory: Path) -> tuple[Columns, Names]:
+    """All rows of a history, sealed or live, without derived ones.
+
+    Raises:
+        files.HistoryError: there is no history, or it cannot be read.
+    """
+    clustered = directory / files.CLUSTERED
+    paths = [clustered] if clustered.exists() else files.live_files(directory)
+    if not paths:
+        raise files.HistoryError(f"{directory} holds no history; name the directory of a run")
+    columns, names = from_tables([SCHEMA.empty_table(), *(files.open_file(path).read() for path in paths)])
+    kept = fold(columns) & (columns["kind"] != Kind.DROPPED)
+    return {name: column[kept] for name, column in columns.items()}, names
+
+
+def read_events(directory: Path) -> Iterator[Event]:
+    """The events of a history in order, invocations included.
+
+    Raises:
+        files.HistoryError: there is no history, or it cannot be read.
+    """
+    columns, names = load(directory)
+    order = np.lexsort((columns["position"], columns["index"]))
+    rows = {name: column[order] for name, column in columns.items()}
+    starts = np.flatnonzero(np.diff(rows["index"], prepend=-1))
+    ends = np.append(starts[1:], len(order))
+    folded = rows["folded"][starts] & (rows["type"][starts] != INVOKE)
+    whole = np.concatenate([rows["index"][starts], rows["invoke_index"][starts][folded]])
+    first = np.concatenate([starts, starts[folded]])
+    last = np.concatenate([ends, ends[folded]])
+    invoked = np.repeat([False, True], [len(starts), int(folded.sum())])
+    for place in np.argsort(whole, kind="stable").tolist():
+        event = _event({name: column[first[place] : last[place]].tolist() for name, column in rows.items()}, names)
+        yield invocation_of(event, rows, int(first[place])) if invoked[place] else event
+
+
+def invocation_of(event: Event, rows: Columns, row: int) -> Event:
+    """The invocation of a completion that was folded into it."""
+    return Event(
+        index=int(rows["invoke_index"][row]),
+        time_us=int(rows["invoke_us"][row]),
+        process=event.process,
+        type=EventType.INVOKE,
+        function=event.function,
+        micro=tuple(Send(m.partition, m.value) if isinstance(m, Send) else Poll() for m in event.micro),
+        partitions=event.partitions,
+    )
+
+
+def _event(rows: dict[str, list[Any]], names: Names) -> Event:
+    listed = [names["key"][key] for key, kind in zip(rows["key"], rows["kind"], strict=True) if kind == Kind.LISTED]
+    offset = rows["offset"][0] if rows["kind"][0] in (Kind.LISTED, Kind.EVENT) else NONE
+    return Event(
+        index=rows["index"][0],
+        time_us=rows["time_us"][0],
+        process=rows["process"][0],
+        type=TYPES[rows["type"][0]],
+        function=FUNCTIONS[rows["function"][0]],
+        micro=_micro(rows, names),
+        partitions=tuple(listed),
+        offset=_known(offset),
+        node=_known(rows["node"][0]),
+        error=_text(rows["error"][0], names["error"]),
+        detail=_text(rows["detail"][0], names["detail"]),
+    )
+
+
+def _micro(rows: dict[str, list[Any]], names: Names) -> tuple[MicroOperation, ...]:
+    """The micro-operations behind one event's rows, which stand in order of position."""
+    polls: dict[int, dict[str, list[Record]]] = {}
+    found: dict[int, Send | None] = {}
+    for row, kind in enumerate(rows["kind"]):
+        place, key = rows["position"][row], names["key"][rows["key"][row]]
+        if kind == Kind.SEND:
+            found[place] = Send(key, rows["value"][row], _known(rows["offset"][row]))
+        elif kind in (Kind.READ, Kind.EMPTY, Kind.BARE):
+            found[place] = None
+            records = polls.setdefault(place, {})
+            if kind == Kind.READ:
+                record = Record(rows["offset"][row], rows["value"][row], DEFECTS[rows["defect"][row]])
+                records.setdefault(key, []).append(record)
+            elif kind == Kind.EMPTY:
+                records.setdefault(key, [])
+    return tuple(
+        send if send is not None else Poll({name: tuple(records) for name, records in polls[place].items()})
+        for place, send in found.items()
+    )
+
+
+def _known(number: int) -> int | None:
+    return None if number == NONE else number
+
+
+def _text(code: int, texts: Any) -> str | None:
+    return None if code == NONE else texts[code]
