@@ -16,8 +16,10 @@ from workloads.consuming import Reader, shares
 from workloads.operations import EventType, Function, Poll
 from workloads.recording import Recorder
 
-#: How long after an incomplete answer the end offsets are asked for again.
+#: How long after an incomplete answer the end offsets are asked for again, and how often at most: an election or a
+#: high watermark that has not reached the new epoch (KIP-207) passes within a second or two.
 ASK_AGAIN_MS: Final = 100
+ASKS_MAX: Final = 30
 
 
 class Drain:
@@ -44,6 +46,7 @@ class Drain:
         self._ends: dict[str, int] = {}
         self._read_to = dict.fromkeys(partitions, 0)
         self._waiting = dict.fromkeys(partitions)
+        self._proven: set[str] = set()
         self._over = False
         self._readers = [self._reader(share) for share in shares(partitions, max(1, min(consumers, len(partitions))))]
 
@@ -55,12 +58,12 @@ class Drain:
     @property
     def complete(self) -> bool:
         """Whether every log partition, all of them healthy, was read to its end."""
-        return not self._waiting and not self._unhealthy
+        return self._proven == self._read_to.keys()
 
     def start(self) -> None:
         """Ask for the ends, and read."""
         for place in range(len(self._readers)):
-            self._ask(place)
+            self._ask(place, ASKS_MAX)
 
     def end(self) -> None:
         """Say INFO of every log partition that was not read to its end, and close every client."""
@@ -85,21 +88,23 @@ class Drain:
             lost=self._replace,
         )
 
-    def _ask(self, place: int) -> None:
+    def _ask(self, place: int, asks_left: int) -> None:
         if self._over:
             return
         reader = self._readers[place]
         missing = [partition for partition in reader.partitions if partition not in self._ends]
-        reader.consumer.end_offsets(missing, partial(self._told, place))
+        reader.consumer.end_offsets(missing, partial(self._told, place, asks_left - 1))
 
-    def _told(self, place: int, answer: EndOffsets) -> None:
+    def _told(self, place: int, asks_left: int, answer: EndOffsets) -> None:
         if self._over:
             return
         reader = self._readers[place]
         self._ends.update(answer.offsets)
-        if any(partition not in self._ends and partition not in self._unhealthy for partition in reader.partitions):
-            self._clock.call_at(self._clock.now_us() + ASK_AGAIN_MS * 1000, partial(self._ask, place))
+        untold = [name for name in reader.partitions if name not in self._ends and name not in self._unhealthy]
+        if untold and asks_left:
+            self._clock.call_at(self._clock.now_us() + ASK_AGAIN_MS * 1000, partial(self._ask, place, asks_left))
             return
+        self._unhealthy.update(dict.fromkeys(untold, f"its leader did not tell its end: {answer.error}"))
         reader.start()
         self._check(reader.partitions)
 
@@ -121,6 +126,8 @@ class Drain:
 
     def _state(self, place: int, partition: str, why_not: str | None) -> None:
         del self._waiting[partition]
+        if why_not is None:
+            self._proven.add(partition)
         self._recorder.record(
             time_us=self._clock.now_us(),
             process=self._readers[place].process,

@@ -1,0 +1,217 @@
+"""A world without mishaps, in virtual time: an instant log in memory, and a cluster that does what a nemesis asks."""
+
+import heapq
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import pytest
+
+from nemesis.contract import ClusterView, Link, PartitionView
+from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
+from workloads.operations import Event, EventType
+
+
+class VirtualClock:
+    def __init__(self):
+        self.time_us = 0
+        self._due = []
+        self._calls = 0
+
+    def now_us(self):
+        return self.time_us
+
+    def call_at(self, time_us, callback):
+        self._calls += 1
+        heapq.heappush(self._due, (max(time_us, self.time_us), self._calls, callback))
+
+    def drive(self, finished, limit_us):
+        while not finished() and self._due and self._due[0][0] <= limit_us:
+            self.time_us, _, callback = heapq.heappop(self._due)
+            callback()
+        if not finished():
+            self.time_us = max(self.time_us, limit_us)
+        return finished()
+
+
+@dataclass
+class PerfectLog:
+    """Clients of a log that takes every record, unless ``answer_send`` or ``answer_poll`` says something else."""
+
+    clock: VirtualClock
+    latency_us: int = 1_000
+    records: dict[str, list[tuple[bytes, bytes]]] = field(default_factory=dict)
+    answer_send: Callable[..., SendOutcome | None] = lambda partition: None
+    answer_poll: Callable[..., PollOutcome | None] = lambda process, partitions: None
+    silent_sends: bool = False
+    unknown_ends: set[str] = field(default_factory=set)
+    producers: list["PerfectProducer"] = field(default_factory=list)
+    consumers: list["PerfectConsumer"] = field(default_factory=list)
+
+    def producer(self, process):
+        self.producers.append(PerfectProducer(self, process))
+        return self.producers[-1]
+
+    def consumer(self, process):
+        self.consumers.append(PerfectConsumer(self, process))
+        return self.consumers[-1]
+
+    def later(self, callback):
+        self.clock.call_at(self.clock.now_us() + self.latency_us, callback)
+
+
+class PerfectProducer:
+    def __init__(self, log: PerfectLog, process: int):
+        self.log, self.process, self.closed, self.open = log, process, False, {}
+
+    def send(self, partition, key, payload, done):
+        token = object()
+        self.open[token] = done
+        if not self.log.silent_sends:
+            self.log.later(partial(self._arrive, token, partition, key, payload))
+
+    def _arrive(self, token, partition, key, payload):
+        done = self.open.pop(token, None)
+        if done is None:
+            return
+        outcome = self.log.answer_send(partition)
+        if outcome is None:
+            kept = self.log.records.setdefault(partition, [])
+            kept.append((key, payload))
+            outcome = SendOutcome(EventType.OK, offset=len(kept) - 1, node=0)
+        done(outcome)
+
+    def close(self):
+        self.closed = True
+        for done in self.open.values():
+            self.log.later(partial(done, SendOutcome(EventType.INFO, error="ClientClosed")))
+        self.open.clear()
+
+
+class PerfectConsumer:
+    def __init__(self, log: PerfectLog, process: int):
+        self.log, self.process, self.closed = log, process, False
+        self.positions: dict[str, int] = {}
+
+    def assign(self, partitions: Sequence[str], *, from_start: bool):
+        self.positions = {name: 0 if from_start else self.positions.get(name, 0) for name in partitions}
+
+    def poll(self, max_wait_ms, done):
+        self.log.later(partial(self._answer, done))
+
+    def _answer(self, done):
+        outcome = self.log.answer_poll(self.process, tuple(self.positions))
+        if self.closed:
+            outcome = PollOutcome(EventType.INFO, error="ClientClosed")
+        done(outcome or PollOutcome(EventType.OK, tuple(self._fetch())))
+
+    def _fetch(self):
+        for name, position in self.positions.items():
+            found = self.log.records.get(name, [])[position:]
+            self.positions[name] += len(found)
+            for place, (key, payload) in enumerate(found):
+                yield Fetched(name, position + place, key, payload)
+
+    def end_offsets(self, partitions, done):
+        known = [name for name in partitions if name not in self.log.unknown_ends]
+        self.log.later(partial(done, EndOffsets({name: len(self.log.records.get(name, [])) for name in known})))
+
+    def close(self):
+        self.closed = True
+
+
+class ObedientCluster:
+    """A target that does what it is told, elects at once, and notes every call. ``blind`` yields no evidence."""
+
+    def __init__(self, brokers=3, partitions=("t-0", "t-1", "t-2"), *, blind=False):
+        self.brokers = tuple(range(brokers))
+        self.dead, self.frozen, self.links, self.calls, self.blind = set(), set(), set(), [], blind
+        self.most_stopped = 0
+        self.never_in_sync: dict[str, set[int]] = {}
+        self.places = {name: [(start + n) % brokers for n in range(brokers)] for start, name in enumerate(partitions)}
+
+    def view(self):
+        running = tuple(broker for broker in self.brokers if broker not in self.dead | self.frozen)
+        return ClusterView({name: self._state(name, running) for name in self.places}, running, self.brokers)
+
+    def _state(self, name, running):
+        replicas = self.places[name]
+        isr = tuple(n for n in replicas if n in running and n not in self.never_in_sync.get(name, ()))
+        return PartitionView(isr[0] if isr else None, len(self.calls), isr, tuple(replicas))
+
+    def _did(self, what, whom):
+        self.calls.append((what, whom))
+        self.most_stopped = max(self.most_stopped, len(self.dead | self.frozen))
+        return {} if self.blind else {what: str(whom)}
+
+    def kill(self, node):
+        self.dead.add(node)
+        return self._did("kill", node)
+
+    def restart(self, node):
+        self.dead.discard(node)
+        return self._did("restart", node)
+
+    def pause(self, node):
+        self.frozen.add(node)
+        return self._did("pause", node)
+
+    def resume(self, node):
+        self.frozen.discard(node)
+        return self._did("resume", node)
+
+    def cut(self, links: Collection[Link]):
+        self.links |= set(links)
+        return self._did("cut", sorted(links))
+
+    def heal(self, links: Collection[Link]):
+        self.links -= set(links)
+        return self._did("heal", sorted(links))
+
+
+class PerfectWorld:
+    def __init__(self, **cluster):
+        self.clock = VirtualClock()
+        self.clients = PerfectLog(self.clock)
+        self.target = ObedientCluster(**cluster)
+        self.opened, self.closed = 0, 0
+
+    def open(self):
+        self.opened += 1
+
+    def drive(self, finished, limit_us):
+        return self.clock.drive(finished, limit_us)
+
+    def observations(self):
+        return ()
+
+    def close(self):
+        self.closed += 1
+
+
+class EventList:
+    """A recorder that keeps its events."""
+
+    def __init__(self):
+        self.events: list[Event] = []
+
+    def record(self, **fields):
+        self.events.append(Event(index=len(self.events), **fields))
+
+    def of(self, function, *types):
+        return [e for e in self.events if e.function is function and (not types or e.type in types)]
+
+
+@pytest.fixture
+def perfect_world():
+    return PerfectWorld()
+
+
+@pytest.fixture
+def make_world():
+    return PerfectWorld
+
+
+@pytest.fixture
+def events():
+    return EventList()
