@@ -15,12 +15,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 #: The name of the journal inside a run directory.
-FILE_NAME = "journal.jsonl"
+FILE_NAME: Final = "journal.jsonl"
 
 Facts = Mapping[str, Any]
 
@@ -49,6 +49,7 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
+        self.path: Final = path
         self._next = _last_entry(path) + 1
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         _end_torn_line(self._file, path)

@@ -1,0 +1,1 @@
+"""Adapters of real clients to the contract of workloads: one file a client library."""

@@ -1,0 +1,133 @@
+"""What a host is: the place where the nodes of a cluster live.
+
+A host gives every node an address and a way to speak to it from outside (its control socket), starts its process, and
+cuts the links between nodes. Everything that it makes is announced in the run's undo journal first, and gone after
+``close``.
+
+Nothing here assumes that a node lives on this machine: process ids stay behind :class:`NodeProcess`, conversations
+behind :meth:`Host.ask`, and all files of a node stand under ``Launch.directory`` or are named in ``Launch``, so that a
+host elsewhere knows what to copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from nemesis.contract import Evidence, Link
+
+
+class Address(NamedTuple):
+    """Where a node listens."""
+
+    host: str
+    port: int
+
+
+class NodeState(StrEnum):
+    """What the operating system says of a process."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    DEAD = "dead"
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """How to start a node: ``environment`` is added to the host's own; output is appended to ``log``."""
+
+    node: int
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    directory: Path
+    log: Path
+
+
+class NodeProcess(Protocol):
+    """The process of one node. Every call takes effect before it returns and is safe to repeat."""
+
+    def state(self) -> NodeState:
+        """What it does now, asked afresh."""
+        ...
+
+    def exit(self) -> str | None:
+        """How it ended: ``"status 98"`` or ``"signal 9"``; None while it lives."""
+        ...
+
+    def kill(self) -> Evidence:
+        """SIGKILL, and wait for the end. Evidence: ``exit`` and ``pid``."""
+        ...
+
+    def pause(self) -> Evidence:
+        """SIGSTOP, and wait until it stands still. Evidence: ``state`` ("T") and ``pid``."""
+        ...
+
+    def resume(self) -> Evidence:
+        """SIGCONT. Evidence: ``state`` (not "T") and ``pid``."""
+        ...
+
+    def stop(self, limit_s: float) -> Evidence:
+        """SIGTERM, and SIGKILL if it has not ended within ``limit_s``. Evidence: ``exit`` and ``pid``."""
+        ...
+
+
+class Host(Protocol):
+    """A place for the nodes of one run. ``open`` once, ``close`` always."""
+
+    def open(self, nodes: Collection[int]) -> None:
+        """Make what these nodes need: addresses, namespaces.
+
+        Raises:
+            HostError: this machine lacks something; the text says what.
+            PortError: a given port is taken.
+        """
+        ...
+
+    def address(self, node: int) -> Address:
+        """Where ``node`` listens; the same for the whole run."""
+        ...
+
+    def control_path(self, node: int) -> str:
+        """The path of the Unix socket on which ``node`` is to answer :meth:`ask`, as the node sees it."""
+        ...
+
+    def start(self, launch: Launch) -> NodeProcess:
+        """Start a node's process; it returns before the node is ready.
+
+        Raises:
+            HostError: the command cannot be started at all.
+        """
+        ...
+
+    def ask(self, nodes: Collection[int], request: Mapping[str, Any], limit_s: float) -> dict[int, dict[str, Any]]:
+        """Put one request to the control sockets of these nodes at the same time.
+
+        Nodes that did not answer within ``limit_s`` seconds are left out: silence is ordinary while faults are about.
+        """
+        ...
+
+    def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
+        """Deliver nothing over these links. ``alive`` are the nodes that can be asked to help."""
+        ...
+
+    def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
+        """Deliver again over these links."""
+        ...
+
+    def cuts_at(self, node: int) -> list[Link]:
+        """The cut links that ``node`` itself has to enforce, so that a restarted one begins with them."""
+        ...
+
+    def update(self, node: int) -> Callable[[], bool]:
+        """Tell a node that was not listening (frozen, restarted) how its links are now.
+
+        Told before this returns; the function returned waits for the node's word, and is False if it has not come.
+        """
+        ...
+
+    def close(self) -> None:
+        """Undo what this host made and still stands, processes too. Idempotent."""
+        ...

@@ -1,0 +1,207 @@
+"""The namespace host: every node in a network namespace of its own, with an address of its own.
+
+::
+
+    root namespace            hub namespace               node namespaces
+    harness, clients          bridge 10.77.n.0/24
+    10.77.n.254 ── veth ────── port ── ports ── veth ───── 10.77.n.1, .2, ... and .101 for the controller
+
+The bridge lives in a namespace of its own, so that rules and settings of the root namespace (a firewall, Docker's
+forwarding rules) do not reach it, and deleting the namespaces deletes everything but the one interface in the root
+namespace. Partitions are nftables rules in the nodes' namespaces. Needs root, ``ip`` and ``nft``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+from harness.errors import HostError
+from harness.hosts import nft
+from harness.hosts.contract import Address
+from harness.hosts.links import links_at
+from harness.hosts.local import LocalHost
+from harness.hosts.processes import boot_id
+from harness.hosts.undo import NAME_PREFIX
+from nemesis.contract import CLIENTS, Evidence, Link
+from nemesis.journal import Journal
+
+#: The port of every node; addresses tell nodes apart.
+PORT: Final = 9_092
+#: The harness's and all clients' own end of a run's network; a node's is its number + 1.
+CLIENT_HOST: Final = 254
+NETWORKS: Final = 256
+_COMMAND_LIMIT_S: Final = 10.0
+_NAME_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+_calls = itertools.count()
+
+
+def probe() -> None:
+    """Find out whether this machine can do it, by making and deleting one namespace with one rule.
+
+    Raises:
+        HostError: what is missing and what to do.
+    """
+    if os.geteuid() != 0:
+        raise HostError('host "namespaces" needs root; run as root, or use host = "loopback"')
+    for tool, package in (("ip", "iproute2"), ("nft", "nftables")):
+        if shutil.which(tool) is None:
+            raise HostError(f'host "namespaces" needs the command {tool}; install the package {package}')
+    name = f"{NAME_PREFIX}{_unique()}t"
+    try:
+        _run(["ip", "netns", "add", name])
+        _nft(name, nft.ruleset(0, [Link(1, 0)], {1: "10.77.0.2"}))
+    finally:
+        subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True, timeout=_COMMAND_LIMIT_S)  # noqa: S603, S607
+
+
+class NamespaceHost(LocalHost):
+    """Nodes as processes in network namespaces of this machine."""
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__(journal)
+        self._suffix = _unique()
+        self._ips: dict[int, str] = {}
+        self._cut: set[Link] = set()
+        self._dropped: dict[Link, int] = {}
+
+    def open(self, nodes: Collection[int]) -> None:
+        """See :meth:`Host.open`."""
+        probe()
+        self._make_control(nodes)
+        hub = self._make_namespace("h")
+        _batch(hub, ["link add bridge type bridge", "link set bridge up"])
+        network = self._join_harness(hub)
+        self._ips[CLIENTS] = f"10.77.{network}.{CLIENT_HOST}"
+        for node in sorted(nodes):
+            self._ips[node] = f"10.77.{network}.{node + 1}"
+            self._join_node(hub, node)
+            self._addresses[node] = Address(self._ips[node], PORT)
+
+    def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
+        """See :meth:`Host.cut`. Links of single clients, which share an address, are cut by the nodes themselves."""
+        self._cut.update(self._on_the_wire(links))
+        return self._enforce(links, self._controlled.cut(self._held_by_nodes(links), alive))
+
+    def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
+        """See :meth:`Host.heal`. Evidence: ``dropped`` packets by link since it was cut."""
+        self._cut.difference_update(links)
+        return self._enforce(links, self._controlled.heal(self._held_by_nodes(links), alive))
+
+    def cuts_at(self, node: int) -> list[Link]:
+        """See :meth:`Host.cuts_at`. Rules outlive the processes in their namespace."""
+        return self._controlled.at(node)
+
+    def update(self, node: int) -> Callable[[], bool]:
+        """See :meth:`Host.update`."""
+        return self._controlled.update(node)
+
+    def _prefix(self, node: int) -> tuple[str, ...]:
+        return ("ip", "netns", "exec", self._namespace(str(node)))
+
+    def _namespace(self, role: str) -> str:
+        return f"{NAME_PREFIX}{self._suffix}{role}"
+
+    def _make_namespace(self, role: str) -> str:
+        name = self._namespace(role)
+        self._journal.will("namespace", {"name": name, "boot_id": boot_id()})
+        _run(["ip", "netns", "add", name])
+        _batch(name, ["link set lo up"])
+        return name
+
+    def _join_harness(self, hub: str) -> int:
+        """Put an interface of the root namespace on the bridge; the answer is the network's number, nobody else's."""
+        outside, inside = self._namespace("r"), self._namespace("i")
+        self._journal.will("link", {"name": outside, "boot_id": boot_id()})
+        _run(["ip", "link", "add", outside, "type", "veth", "peer", "name", inside, "netns", hub])
+        _batch(hub, [f"link set {inside} master bridge", f"link set {inside} up"])
+        _run(["ip", "link", "set", outside, "up"])
+        begin = time.time_ns() // 1_000_000
+        for number in ((begin + step) % NETWORKS for step in range(NETWORKS)):
+            if _networks().count(number):
+                continue
+            address = f"10.77.{number}.{CLIENT_HOST}/24"
+            _run(["ip", "address", "add", address, "dev", outside])
+            # Another harness may have chosen the same number at the same moment: whoever sees two gives way.
+            if _networks().count(number) == 1:
+                return number
+            _run(["ip", "address", "delete", address, "dev", outside])
+        raise HostError("every network 10.77.0.0/24 to 10.77.255.0/24 is in use; heal old runs with `ackproof heal`")
+
+    def _join_node(self, hub: str, node: int) -> None:
+        name, port = self._make_namespace(str(node)), f"port{node}"
+        _run(["ip", "-n", name, "link", "add", "eth0", "type", "veth", "peer", "name", port, "netns", hub])
+        _batch(hub, [f"link set {port} master bridge", f"link set {port} up"])
+        _batch(name, [f"address add {self._ips[node]}/24 dev eth0", "link set eth0 up"])
+
+    def _on_the_wire(self, links: Collection[Link]) -> set[Link]:
+        return {link for link in links if link.source in self._ips and link.target in self._ips}
+
+    def _held_by_nodes(self, links: Collection[Link]) -> list[Link]:
+        return sorted(set(links) - self._on_the_wire(links))
+
+    def _enforce(self, links: Collection[Link], told: Evidence) -> Evidence:
+        """Bring the rules of every namespace concerned up to date; counts are kept over the replacement."""
+        wire = self._on_the_wire(links)
+        for node in sorted({nft.place(link, self._addresses) for link in wire}):
+            name = self._namespace(str(node))
+            self._count(name)
+            here = [link for link in links_at(self._cut, node) if nft.place(link, self._addresses) == node]
+            _nft(name, nft.ruleset(node, here, self._ips))
+        dropped = {f"{s}>{t}": self._dropped.get(Link(s, t), 0) for s, t in sorted(wire)}
+        return ({"dropped": dropped} if dropped else {}) | (dict(told) if self._held_by_nodes(links) else {})
+
+    def _count(self, name: str) -> None:
+        listing = subprocess.run(  # noqa: S603
+            ["ip", "netns", "exec", name, "nft", "--json", "list", "table", "ip", nft.TABLE],  # noqa: S607
+            check=False,
+            capture_output=True,
+            timeout=_COMMAND_LIMIT_S,
+        )
+        if listing.returncode == 0:  # there is no table before the first cut
+            for link, packets in nft.dropped_packets(listing.stdout).items():
+                self._dropped[link] = self._dropped.get(link, 0) + packets
+
+
+def _unique() -> str:
+    """Five letters that no other run has had for hours: milliseconds, moved by process and by call.
+
+    Interface names have at most 15 letters. The kernel refuses a name that exists: a collision is an error, no mix-up.
+    """
+    number = time.time_ns() // 1_000_000 + 1_009 * os.getpid() + 10_007 * next(_calls)
+    digits = [_NAME_DIGITS[number // 36**place % 36] for place in range(5)]
+    return "".join(reversed(digits))
+
+
+def _networks() -> list[int]:
+    """The numbers n of all addresses 10.77.n.x in the root namespace."""
+    interfaces: list[dict[str, Any]] = json.loads(_run(["ip", "-json", "-4", "address", "show"]))
+    addresses = [info.get("local", "") for interface in interfaces for info in interface.get("addr_info", [])]
+    return [int(address.split(".")[2]) for address in addresses if address.startswith("10.77.")]
+
+
+def _batch(namespace: str, lines: list[str]) -> None:
+    _run(["ip", "-n", namespace, "-batch", "-"], "\n".join(lines) + "\n")
+
+
+def _nft(namespace: str, text: str) -> None:
+    _run(["ip", "netns", "exec", namespace, "nft", "-f", "-"], text)
+
+
+def _run(command: list[str], text: str | None = None) -> str:
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed words and names of this harness's own making
+            command, input=text, check=True, capture_output=True, text=True, timeout=_COMMAND_LIMIT_S
+        )
+    except subprocess.CalledProcessError as error:
+        words, told = " ".join(command), str(error.stderr).strip()
+        raise HostError(f'"{words}" failed on this machine ({told}); use host = "loopback"') from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HostError(f'"{" ".join(command)}" did not work: {error}; use host = "loopback"') from error
+    return done.stdout

@@ -1,0 +1,213 @@
+"""Local processes: their identity, their state, their end.
+
+A process is known by its id *and* its start time, both from ``/proc``, so that an id which the kernel has given to
+somebody else is never signalled. Start times are counted in clock ticks since boot, so the boot's id belongs to them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from harness.errors import HostError
+from harness.hosts.contract import Launch, NodeState
+from nemesis.contract import Evidence
+from nemesis.journal import Journal
+
+#: Marks every process of a run in its environment, which its children inherit; found by heal where no id was written.
+TOKEN_VARIABLE: Final = "ACKPROOF_RUN_TOKEN"  # noqa: S105 - a name, not a secret
+#: How long a signal may take to show. Milliseconds are usual; a process in a disk wait ends when the disk answers.
+SIGNAL_LIMIT_S: Final = 5.0
+_POLL_S: Final = 0.001
+
+
+class ProcessStat(msgspec.Struct, frozen=True):
+    """Two fields of ``/proc/PID/stat``: the state's letter, and the start time in clock ticks since boot."""
+
+    state: str
+    start_ticks: int
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """Which process is meant, also after its id was given to another."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+
+    def is_alive(self) -> bool:
+        """Whether this very process still exists and is more than a zombie."""
+        stat = read_stat(self.pid)
+        same = stat is not None and stat.start_ticks == self.start_ticks and boot_id() == self.boot_id
+        return same and stat is not None and stat.state not in "ZX"
+
+
+def boot_id() -> str:
+    """The kernel's name for this boot of this machine."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def read_stat(pid: int) -> ProcessStat | None:
+    """State and start of a process, or None if there is none of this id."""
+    try:
+        content = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The command's name stands in brackets and may hold anything, so fields are counted from its end.
+    fields = content[content.rindex(")") + 2 :].split()
+    return ProcessStat(state=fields[0], start_ticks=int(fields[19]))
+
+
+def identify(pid: int) -> Identity | None:
+    """The identity of a process that runs now."""
+    stat = read_stat(pid)
+    return None if stat is None else Identity(pid, stat.start_ticks, boot_id())
+
+
+def marked_with(token: str) -> Iterator[Identity]:
+    """Every process of this user whose environment carries this run's token."""
+    mark = f"{TOKEN_VARIABLE}={token}".encode()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            environment = (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        if mark in environment.split(b"\0") and (found := identify(int(entry.name))):
+            yield found
+
+
+def end(identity: Identity) -> bool:
+    """SIGKILL exactly this process and wait for its end; whether there was something to kill."""
+    if not identity.is_alive():
+        return False
+    try:
+        os.kill(identity.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    _wait(lambda: not identity.is_alive())
+    return True
+
+
+class LocalProcess:
+    """A node's process on this machine; the harness is its parent. Implements :class:`NodeProcess`."""
+
+    def __init__(self, child: subprocess.Popen[bytes], journal: Journal, entry: int) -> None:
+        self._child = child
+        self._journal = journal
+        self._entry: int | None = entry
+        self._frozen: int | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id, valid until the process was waited for."""
+        return self._child.pid
+
+    def state(self) -> NodeState:
+        """See :meth:`NodeProcess.state`."""
+        letter = self._letter()
+        if letter is None:
+            return NodeState.DEAD
+        return NodeState.PAUSED if letter in "Tt" else NodeState.RUNNING
+
+    def exit(self) -> str | None:
+        """See :meth:`NodeProcess.exit`."""
+        status = self._child.poll()
+        if status is None:
+            return None
+        return f"signal {-status}" if status < 0 else f"status {status}"
+
+    def kill(self) -> Evidence:
+        """See :meth:`NodeProcess.kill`."""
+        self._child.send_signal(signal.SIGKILL)
+        evidence = self._ended(SIGNAL_LIMIT_S)
+        self._thawed()
+        return evidence
+
+    def pause(self) -> Evidence:
+        """See :meth:`NodeProcess.pause`."""
+        if self._frozen is None and (who := identify(self.pid)) is not None:
+            self._frozen = self._journal.will("frozen", msgspec.structs.asdict(who))
+        return self._signalled(signal.SIGSTOP, lambda letter: letter in "Tt")
+
+    def resume(self) -> Evidence:
+        """See :meth:`NodeProcess.resume`."""
+        evidence = self._signalled(signal.SIGCONT, lambda letter: letter not in "Tt")
+        self._thawed()
+        return evidence
+
+    def stop(self, limit_s: float) -> Evidence:
+        """See :meth:`NodeProcess.stop`."""
+        self._child.send_signal(signal.SIGTERM)
+        evidence = self._ended(limit_s)
+        return evidence if "exit" in evidence else self.kill()
+
+    def _letter(self) -> str | None:
+        if self._child.poll() is not None:
+            return None
+        stat = read_stat(self.pid)
+        return stat.state if stat is not None else None
+
+    def _ended(self, limit_s: float) -> Evidence:
+        try:
+            self._child.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            return {"pid": self.pid, "state": self._letter()}
+        if self._entry is not None:
+            self._journal.done(self._entry)
+            self._entry = None
+        return {"exit": self.exit(), "pid": self.pid}
+
+    def _signalled(self, number: signal.Signals, shows: Callable[[str], bool]) -> Evidence:
+        self._child.send_signal(number)
+        _wait(lambda: (letter := self._letter()) is None or shows(letter))
+        letter = self._letter()
+        return {"pid": self.pid, "state": letter} if letter is not None else {"exit": self.exit(), "pid": self.pid}
+
+    def _thawed(self) -> None:
+        if self._frozen is not None:
+            self._journal.done(self._frozen)
+            self._frozen = None
+
+
+def spawn(launch: Launch, journal: Journal, token: str, prefix: tuple[str, ...] = ()) -> LocalProcess:
+    """Start a node as a child in a session of its own, so that a Ctrl-C at the harness's terminal does not reach it.
+
+    Raises:
+        HostError: the command does not exist or may not be executed.
+    """
+    command = [*prefix, *launch.command]
+    entry = journal.will("process", {"token": token, "node": launch.node, "command": command})
+    environment = os.environ | launch.environment | {TOKEN_VARIABLE: token}
+    try:
+        with launch.log.open("ab") as log:
+            child = subprocess.Popen(  # noqa: S603 - the command is the world's own
+                command,
+                env=environment,
+                cwd=launch.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+    except OSError as error:
+        journal.done(entry)
+        raise HostError(f"node {launch.node} cannot be started with {command[0]}: {error}") from error
+    if (who := identify(child.pid)) is not None:
+        journal.learned(entry, msgspec.structs.asdict(who))
+    return LocalProcess(child, journal, entry)
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    """Until the condition holds, at most SIGNAL_LIMIT_S; callers look again at what they find."""
+    limit = time.monotonic() + SIGNAL_LIMIT_S
+    while not condition() and time.monotonic() < limit:
+        time.sleep(_POLL_S)

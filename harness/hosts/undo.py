@@ -1,0 +1,113 @@
+"""How the deeds of a journal are undone, by kind. Undoing something that is gone already is nothing.
+
+================  ==========================================  ==============================================
+kind              facts                                       undone by
+================  ==========================================  ==============================================
+``process``       token, node, command; then pid,             SIGKILL to that very process, else to all that
+                  start_ticks, boot_id                        carry the token
+``frozen``        pid, start_ticks, boot_id                   SIGCONT to that very process
+``cut``           links                                       nothing: a cut ends with its nodes' processes
+                                                              or with their namespaces
+``namespace``     name, boot_id                               ``ip netns delete``
+``link``          name, boot_id                               ``ip link delete``
+``directory``     path                                        removing it
+================  ==========================================  ==============================================
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from harness.hosts.processes import Identity, boot_id, end, marked_with
+from nemesis.journal import Journal, Undo, standing
+
+#: Every name that the harness gives to a namespace, a network link or a directory begins so; no other is ever removed.
+NAME_PREFIX: Final = "ackp"
+_IP_LIMIT_S: Final = 10.0
+
+
+def undo_all(journal: Journal) -> list[str]:
+    """Undo what stands in this journal, newest first; the answer names what really was still there.
+
+    A kind that is not known here stays in the journal.
+    """
+    undone: list[str] = []
+    for deed in reversed(standing(journal.path)):
+        if deed.kind not in _UNDO:
+            continue
+        undone += [f"{deed.kind} {what}" for what in _UNDO[deed.kind](deed)]
+        journal.done(deed.entry)
+    return undone
+
+
+def _end_process(deed: Undo) -> list[str]:
+    identity = _identity(deed)
+    found = marked_with(str(deed.facts["token"])) if identity is None else [identity]
+    return [f"{who.pid} (node {deed.facts.get('node')})" for who in found if end(who)]
+
+
+def _thaw(deed: Undo) -> list[str]:
+    identity = _identity(deed)
+    if identity is None or not identity.is_alive():
+        return []
+    try:
+        os.kill(identity.pid, signal.SIGCONT)
+    except ProcessLookupError:
+        return []
+    return [str(identity.pid)]
+
+
+def _identity(deed: Undo) -> Identity | None:
+    if "pid" not in deed.facts:
+        return None
+    return Identity(int(deed.facts["pid"]), int(deed.facts["start_ticks"]), str(deed.facts["boot_id"]))
+
+
+def _delete_namespace(deed: Undo) -> list[str]:
+    return _delete_with_ip(deed, ["netns", "delete"], Path("/run/netns"))
+
+
+def _delete_link(deed: Undo) -> list[str]:
+    return _delete_with_ip(deed, ["link", "delete"], Path("/sys/class/net"))
+
+
+def _delete_with_ip(deed: Undo, words: list[str], where: Path) -> list[str]:
+    name = str(deed.facts["name"])
+    # Nothing of this kind outlives a boot, and after it the name may be somebody else's.
+    if not name.startswith(NAME_PREFIX) or deed.facts["boot_id"] != boot_id() or not (where / name).exists():
+        return []
+    subprocess.run(  # noqa: S603 - the name is this harness's own, as just checked
+        ["ip", *words, name],  # noqa: S607 - ip stands in /sbin or /usr/sbin, by distribution
+        check=False,
+        capture_output=True,
+        timeout=_IP_LIMIT_S,
+    )
+    return [name]
+
+
+def _remove_directory(deed: Undo) -> list[str]:
+    path = Path(str(deed.facts["path"]))
+    if not path.name.startswith(NAME_PREFIX) or not path.is_dir():
+        return []
+    shutil.rmtree(path, ignore_errors=True)
+    return [str(path)]
+
+
+def _ends_with_its_nodes(_: Undo) -> list[str]:
+    return []
+
+
+_UNDO: Final[dict[str, Callable[[Undo], list[str]]]] = {
+    "process": _end_process,
+    "frozen": _thaw,
+    "cut": _ends_with_its_nodes,
+    "namespace": _delete_namespace,
+    "link": _delete_link,
+    "directory": _remove_directory,
+}
