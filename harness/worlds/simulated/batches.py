@@ -1,0 +1,151 @@
+"""What a producer holds for one log partition: records that wait, batches under way, and their sequence numbers.
+Sans-IO.
+
+Sequence numbers follow the Java client's ``TransactionManager``: a batch gets its number when it is first sent and
+keeps it over retries; a retried batch is sent only when every batch before it has ended, so after a failure one batch
+at a time; a batch that was given up without a known end leaves the sequence *unresolved*: nothing new is sent until
+everything under way has ended, and then, unless the missing number was acknowledged after all, the producer epoch is
+bumped and numbers start at 0.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Final, NamedTuple
+
+from harness.replica.messages import RecordBatch
+from harness.replica.types import NONE, TopicPartition
+
+#: batch.size, Kafka's default, in bytes; and what a record and a batch cost beyond key and payload (format v2).
+BATCH_BYTES_MAX: Final = 16_384
+RECORD_OVERHEAD_BYTES: Final = 8
+BATCH_OVERHEAD_BYTES: Final = 61
+
+
+class Waiting(NamedTuple):
+    """A record that no batch holds yet."""
+
+    done: Any
+    key: bytes
+    payload: bytes
+    created_us: int
+
+
+class Batch:
+    """Records sent together. ``ambiguous``: an attempt may have been appended; ``ended``: its senders were told."""
+
+    __slots__ = (
+        "ambiguous", "attempts", "created_us", "ended", "error", "producer_epoch", "producer_id", "ready_us", "records",
+        "sequence",
+    )  # fmt: skip
+
+    def __init__(self, records: list[Waiting]) -> None:
+        self.records = records
+        self.created_us = records[0].created_us
+        self.ready_us = 0
+        self.attempts = 0
+        self.ambiguous = False
+        self.ended = False
+        self.error = ""
+        self.producer_id = NONE
+        self.producer_epoch = NONE
+        self.sequence = NONE
+
+    def encoded(self) -> RecordBatch:
+        """The batch as it travels; ``records`` are (key, payload)."""
+        pairs = tuple((record.key, record.payload) for record in self.records)
+        size_bytes = sum(len(key) + len(payload) + RECORD_OVERHEAD_BYTES for key, payload in pairs)
+        return RecordBatch(
+            len(pairs),
+            size_bytes + BATCH_OVERHEAD_BYTES,
+            pairs,
+            NONE,
+            NONE,
+            self.producer_id,
+            self.producer_epoch,
+            self.sequence,
+        )
+
+
+class Queue:
+    """One log partition of one producer. ``producer_id`` is NONE for a producer without idempotence."""
+
+    __slots__ = (
+        "_last_acknowledged", "_next_sequence", "in_flight", "partition", "producer_epoch", "producer_id",
+        "restart_due", "retries", "unresolved", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self.partition = partition
+        self.waiting: deque[Waiting] = deque()
+        self.retries: deque[Batch] = deque()
+        self.in_flight: list[Batch] = []
+        self.producer_id = NONE
+        self.producer_epoch = NONE
+        self.unresolved = False
+        self.restart_due = False
+        self._next_sequence = 0
+        self._last_acknowledged = -1
+
+    def next_batch(self) -> Batch:
+        """The records that wait, up to batch.size, numbered."""
+        records = [self.waiting.popleft()]
+        size_bytes = len(records[0].key) + len(records[0].payload)
+        while self.waiting and size_bytes < BATCH_BYTES_MAX:
+            records.append(self.waiting.popleft())
+            size_bytes += len(records[-1].key) + len(records[-1].payload)
+        batch = Batch(records)
+        if self.producer_id != NONE:
+            self._number(batch)
+        return batch
+
+    def _number(self, batch: Batch) -> None:
+        batch.producer_id = self.producer_id
+        batch.producer_epoch = self.producer_epoch
+        batch.sequence = self._next_sequence
+        self._next_sequence += len(batch.records)
+
+    def retry(self, batch: Batch, ready_us: int) -> None:
+        """Send it again, not before ``ready_us``: in the order of sequence numbers, or first if there are none."""
+        batch.ready_us = ready_us
+        position = 0
+        if batch.sequence != NONE:
+            while position < len(self.retries) and self.retries[position].sequence < batch.sequence:
+                position += 1
+        self.retries.insert(position, batch)
+
+    def may_retry(self, batch: Batch) -> bool:
+        """With sequence numbers, a retry waits until everything before it has ended."""
+        return batch.sequence == NONE or all(other.sequence > batch.sequence for other in self.in_flight)
+
+    def acknowledged(self, batch: Batch) -> None:
+        """The log took the batch."""
+        if batch.sequence != NONE and batch.producer_epoch == self.producer_epoch:
+            last = batch.sequence + len(batch.records) - 1
+            self._last_acknowledged = max(self._last_acknowledged, last)
+
+    def is_next(self, batch: Batch) -> bool:
+        """Whether the broker must have been waiting for just this batch."""
+        return batch.sequence == self._last_acknowledged + 1
+
+    def given_up(self, batch: Batch) -> None:
+        """The batch ended without being acknowledged."""
+        if batch.sequence != NONE:
+            self.unresolved = True
+
+    def must_restart(self) -> bool:
+        """Whether numbers have to start again before anything new is sent; ask when nothing is under way."""
+        if self.unresolved and not self.retries:
+            self.unresolved = False
+            self.restart_due |= self._last_acknowledged + 1 != self._next_sequence
+        return self.restart_due
+
+    def restart(self, producer_id: int, producer_epoch: int) -> None:
+        """Start at number 0 under this id and epoch, with what is to be retried first."""
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.unresolved = self.restart_due = False
+        self._next_sequence = 0
+        self._last_acknowledged = -1
+        for batch in self.retries:
+            self._number(batch)

@@ -1,0 +1,184 @@
+"""The clients of a simulated run: models of producer and consumer behind the contracts of ``workloads.client``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from heapq import heappush
+from typing import Any, Protocol
+
+from harness.replica.effects import Arm, Send, Timer
+from harness.replica.messages import Message
+from harness.replica.types import TopicPartition
+from harness.worlds.simulated.consumer import ConsumerModel
+from harness.worlds.simulated.loop import Loop
+from harness.worlds.simulated.network import Network
+from harness.worlds.simulated.network_client import ClientEffect, Completed, Connect
+from harness.worlds.simulated.producer import ProducerModel
+from nemesis.contract import CLIENTS
+from workloads.client import EndOffsets, PollOutcome, SendOutcome
+from workloads.errors import CLIENT_CLOSED
+from workloads.operations import EventType
+from workloads.settings import Settings
+
+
+class Model(Protocol):
+    """What producer and consumer models have in common."""
+
+    def on_message(self, now_us: int, _sender: int, message: Message) -> list[ClientEffect]:
+        """An answer arrived."""
+        ...
+
+    def on_timer(self, now_us: int, _timer: Timer) -> list[ClientEffect]:
+        """The wake-up."""
+        ...
+
+    def on_connected(self, now_us: int, broker: int) -> list[ClientEffect]:
+        """A connection stands."""
+        ...
+
+    def on_disconnected(self, now_us: int, broker: int) -> list[ClientEffect]:
+        """A connection was refused or broke."""
+        ...
+
+
+class Host:
+    """Where one client model runs: interprets its effects. Completions go through the loop, so none is called early."""
+
+    __slots__ = ("_fire", "_loop", "_model", "_network", "_node", "_outgoing", "closed", "receive")
+
+    def __init__(self, node: int, model: Model, loop: Loop, network: Network) -> None:
+        self._node = node
+        self._model = model
+        self._loop = loop
+        self._network = network
+        self._outgoing = network.outgoing(node)
+        self._fire = self._on_timer
+        self.receive: Callable[[int, Any], None] = self._on_message
+        self.closed = False
+        network.add_client(node, self)
+
+    def _on_message(self, source: int, message: Any) -> None:
+        self.apply(self._model.on_message(self._loop.time_us, source, message))
+
+    def _on_timer(self, timer: Timer) -> None:
+        if not self.closed:
+            self.apply(self._model.on_timer(self._loop.time_us, timer))
+
+    def connected(self, broker: int) -> None:
+        """The network's word."""
+        if not self.closed:
+            self.apply(self._model.on_connected(self._loop.time_us, broker))
+
+    def disconnected(self, broker: int) -> None:
+        """The network's word."""
+        if not self.closed:
+            self.apply(self._model.on_disconnected(self._loop.time_us, broker))
+
+    def apply(self, effects: Sequence[ClientEffect]) -> None:
+        """Do what the model asks, in its order."""
+        loop = self._loop
+        for effect in effects:
+            kind = type(effect)
+            if kind is Send:
+                wire = self._outgoing.get(effect.target)  # type: ignore[union-attr]
+                if wire is not None:
+                    wire.send(effect.message)  # type: ignore[union-attr]
+            elif kind is Completed:
+                loop.push(loop.time_us, effect.done, effect.outcome)  # type: ignore[union-attr]
+            elif kind is Arm:
+                heappush(loop.heap, (effect.at_us, loop.next_sequence(), self._fire, effect.timer))  # type: ignore[union-attr]
+            elif kind is Connect:
+                self._network.connect(self._node, effect.broker)  # type: ignore[union-attr]
+
+    def close(self, effects: Sequence[ClientEffect]) -> None:
+        """Do these and nothing after them."""
+        self.apply(effects)
+        self.closed = True
+        self.receive = _ignore
+
+
+def _ignore(_source: int, _message: Any) -> None:
+    """What a closed client does with a message."""
+
+
+class SimulatedProducer:
+    """``workloads.client.Producer``."""
+
+    def __init__(self, node: int, model: ProducerModel, loop: Loop, network: Network) -> None:
+        self._loop = loop
+        self._model = model
+        self._host = Host(node, model, loop, network)
+
+    def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
+        """Append one record."""
+        if self._host.closed:
+            self._loop.push(self._loop.time_us, done, SendOutcome(EventType.INFO, None, CLIENT_CLOSED))
+            return
+        self._host.apply(self._model.send(self._loop.time_us, parsed(partition), key, payload, done))
+
+    def close(self) -> None:
+        """Outstanding sends end as INFO."""
+        if not self._host.closed:
+            self._host.close(self._model.close())
+
+
+class SimulatedConsumer:
+    """``workloads.client.Consumer``."""
+
+    def __init__(self, node: int, model: ConsumerModel, loop: Loop, network: Network) -> None:
+        self._loop = loop
+        self._model = model
+        self._host = Host(node, model, loop, network)
+
+    def assign(self, partitions: Sequence[str], *, from_start: bool) -> None:
+        """Read these log partitions from now on."""
+        self._model.assign([parsed(partition) for partition in partitions], from_start=from_start)
+
+    def poll(self, max_wait_ms: int, done: Callable[[PollOutcome], None]) -> None:
+        """Records since the last poll."""
+        if self._host.closed:
+            self._loop.push(self._loop.time_us, done, PollOutcome(EventType.INFO, (), CLIENT_CLOSED))
+            return
+        self._host.apply(self._model.poll(self._loop.time_us, max_wait_ms, done))
+
+    def end_offsets(self, partitions: Sequence[str], done: Callable[[EndOffsets], None]) -> None:
+        """High watermarks, from the current leaders."""
+        if self._host.closed:
+            self._loop.push(self._loop.time_us, done, EndOffsets({}, CLIENT_CLOSED))
+            return
+        asked = [parsed(partition) for partition in partitions]
+        self._host.apply(self._model.end_offsets(self._loop.time_us, asked, done))
+
+    def close(self) -> None:
+        """Stop reading."""
+        if not self._host.closed:
+            self._host.close(self._model.close())
+
+
+class SimulatedClients:
+    """``workloads.client.Clients``: process p is node CLIENTS + 1 + p."""
+
+    def __init__(self, brokers: Sequence[int], topic: str, settings: Settings, loop: Loop, network: Network) -> None:
+        self._brokers = brokers
+        self._topic = topic
+        self._settings = settings
+        self._loop = loop
+        self._network = network
+
+    def producer(self, process: int) -> SimulatedProducer:
+        """A new producer."""
+        model = ProducerModel(self._brokers, process, self._topic, self._settings)
+        return SimulatedProducer(CLIENTS + 1 + process, model, self._loop, self._network)
+
+    def consumer(self, process: int) -> SimulatedConsumer:
+        """A new consumer."""
+        model = ConsumerModel(self._brokers, process, self._topic, self._settings)
+        return SimulatedConsumer(CLIENTS + 1 + process, model, self._loop, self._network)
+
+
+@lru_cache(maxsize=4_096)
+def parsed(partition: str) -> TopicPartition:
+    """The log partition that "topic-number" names."""
+    topic, _, number = partition.rpartition("-")
+    return TopicPartition(topic, int(number))

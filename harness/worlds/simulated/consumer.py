@@ -1,0 +1,296 @@
+"""A model of the Kafka consumer that reads by assignment. Sans-IO: calls and messages in, effects out.
+
+It fetches from leaders by long poll, one fetch per broker at a time, and keeps a position per log partition. A position
+that the log does not have (OFFSET_OUT_OF_RANGE) is reset as ``auto.offset.reset=earliest`` says. Fetches carry the
+known leader epoch (KIP-320), so a leader of another epoch refuses them. Positions are not validated with
+OffsetForLeaderEpoch: a log that was truncated and has grown past the position again goes unnoticed, as it does for
+clients that do not validate.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from harness.replica.effects import Timer
+from harness.replica.messages import (
+    EARLIEST,
+    LATEST,
+    Fetch,
+    FetchedPartition,
+    FetchPartition,
+    FetchResponse,
+    ListOffsets,
+    ListOffsetsResponse,
+    Message,
+    MetadataResponse,
+)
+from harness.replica.types import NONE, ErrorCode, TopicPartition
+from harness.worlds.simulated.network_client import (
+    MICROSECONDS,
+    ClientEffect,
+    Completed,
+    NetworkClient,
+    Request,
+)
+from workloads.client import EndOffsets, Fetched, PollOutcome
+from workloads.errors import CLIENT_CLOSED
+from workloads.operations import EventType
+from workloads.settings import Settings
+
+#: max.poll.records and fetch.max.wait.ms, Kafka's defaults.
+MAX_POLL_RECORDS: Final = 500
+FETCH_MAX_WAIT_MS: Final = 500
+#: How long end_offsets may ask; default.api.timeout.ms is 60 s, far more than the detection times of a simulated run.
+END_OFFSETS_LIMIT_US: Final = 10_000 * MICROSECONDS
+NO_ANSWER: Final = "KafkaTimeoutError"
+
+
+class Assigned:
+    """One assigned log partition. ``position`` is None while it has to be asked for."""
+
+    __slots__ = ("asking", "name", "partition", "position", "ready_us")
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self.partition = partition
+        self.name = str(partition)
+        self.position: int | None = None
+        self.asking = False
+        self.ready_us = 0
+
+
+class EndQuery:
+    """One call of end_offsets: what is known and what is still asked."""
+
+    __slots__ = ("asked", "deadline_us", "done", "missing", "offsets", "ready_us")
+
+    def __init__(self, partitions: Sequence[TopicPartition], deadline_us: int, done: Any) -> None:
+        self.missing = dict.fromkeys(partitions)
+        self.asked: dict[TopicPartition, None] = {}
+        self.offsets: dict[str, int] = {}
+        self.deadline_us = deadline_us
+        self.ready_us = 0
+        self.done = done
+
+
+class FetchPurpose(NamedTuple):
+    """Purpose of a fetch under way: the positions that it was sent with."""
+
+    broker: int
+    positions: tuple[tuple[Assigned, int], ...]
+
+
+class ConsumerModel:
+    """One consumer instance for one topic; ``first`` is the broker that it asks first, by position in ``brokers``."""
+
+    def __init__(self, brokers: Sequence[int], first: int, topic: str, settings: Settings) -> None:
+        self._backoff_us = settings.retry_backoff_ms * MICROSECONDS
+        self._wait_ms = min(FETCH_MAX_WAIT_MS, settings.request_timeout_ms // 2)
+        self._net = NetworkClient(brokers, first, topic, settings.request_timeout_ms * MICROSECONDS, self._backoff_us)
+        self._assigned: dict[TopicPartition, Assigned] = {}
+        self._fetching: dict[int, FetchPurpose] = {}
+        self._buffer: deque[Fetched] = deque()
+        self._poll: tuple[Any, int] | None = None
+        self._queries: list[EndQuery] = []
+
+    # --- calls -------------------------------------------------------------------------------------------------------
+
+    def assign(self, partitions: Sequence[TopicPartition], *, from_start: bool) -> None:
+        """Read these from now on; a partition that was not read before starts at its start anyway."""
+        known = {} if from_start else self._assigned
+        self._assigned = {partition: known.get(partition) or Assigned(partition) for partition in partitions}
+        names = {str(partition) for partition in self._assigned} if not from_start else set()
+        self._buffer = deque(record for record in self._buffer if record.partition in names)
+
+    def poll(self, now_us: int, max_wait_ms: int, done: Any) -> list[ClientEffect]:
+        """``Completed(done, PollOutcome)`` follows once there are records, or after ``max_wait_ms`` without."""
+        self._poll = (done, now_us + max_wait_ms * MICROSECONDS)
+        if not self._buffer:
+            self._net.wake_at(self._poll[1])
+        return self._advance(now_us)
+
+    def end_offsets(self, now_us: int, partitions: Sequence[TopicPartition], done: Any) -> list[ClientEffect]:
+        """``Completed(done, EndOffsets)`` follows once every leader answered, or after the limit."""
+        self._queries.append(EndQuery(partitions, now_us + END_OFFSETS_LIMIT_US, done))
+        self._net.want_metadata()
+        self._net.wake_at(now_us + END_OFFSETS_LIMIT_US)
+        return self._advance(now_us)
+
+    def close(self) -> list[ClientEffect]:
+        """Give up."""
+        effects: list[ClientEffect] = []
+        if self._poll is not None:
+            effects.append(Completed(self._poll[0], PollOutcome(EventType.INFO, (), CLIENT_CLOSED)))
+        effects += [Completed(query.done, EndOffsets(query.offsets, CLIENT_CLOSED)) for query in self._queries]
+        self._poll = None
+        self._queries.clear()
+        self._assigned.clear()
+        return effects
+
+    # --- inputs ------------------------------------------------------------------------------------------------------
+
+    def on_message(self, now_us: int, _sender: int, message: Message) -> list[ClientEffect]:
+        """An answer arrived."""
+        if type(message) is FetchResponse:
+            request = self._net.answered(message.correlation)
+            if request is not None:
+                self._fetched(now_us, request.purpose, message)
+        elif type(message) is MetadataResponse:
+            self._net.on_metadata(now_us, message)
+        elif type(message) is ListOffsetsResponse:
+            request = self._net.answered(message.correlation)
+            if request is not None:
+                self._told_offset(now_us, request.purpose, message)
+        return self._advance(now_us)
+
+    def on_timer(self, now_us: int, _timer: Timer) -> list[ClientEffect]:
+        """The wake-up."""
+        lost = self._net.woken(now_us)
+        if lost is None:
+            return []
+        self._lost(now_us, lost)
+        return self._advance(now_us)
+
+    def on_connected(self, now_us: int, broker: int) -> list[ClientEffect]:
+        """A connection stands."""
+        self._net.connected(broker)
+        return self._advance(now_us)
+
+    def on_disconnected(self, now_us: int, broker: int) -> list[ClientEffect]:
+        """A connection was refused or broke."""
+        self._lost(now_us, self._net.disconnected(now_us, broker))
+        return self._advance(now_us)
+
+    def _lost(self, now_us: int, requests: list[Request]) -> None:
+        for request in requests:
+            purpose = request.purpose
+            if isinstance(purpose, FetchPurpose):
+                self._fetching.pop(purpose.broker, None)
+            else:
+                self._ask_again(now_us, purpose)
+
+    # --- what to do next ---------------------------------------------------------------------------------------------
+
+    def _advance(self, now_us: int) -> list[ClientEffect]:
+        if self._poll is not None:
+            self._answer_poll(now_us)
+        if self._poll is not None:
+            self._fetch(now_us)
+        if self._queries:
+            self._pursue_queries(now_us)
+        self._net.pursue_metadata(now_us)
+        return self._net.take_effects()
+
+    def _answer_poll(self, now_us: int) -> None:
+        if self._poll is None:
+            return
+        done, deadline_us = self._poll
+        if not self._buffer and now_us < deadline_us:
+            self._net.wake_at(deadline_us)
+            return
+        buffer = self._buffer
+        records = tuple(buffer.popleft() for _ in range(min(MAX_POLL_RECORDS, len(buffer))))
+        self._poll = None
+        self._net.effects.append(Completed(done, PollOutcome(EventType.OK, records)))
+
+    def _fetch(self, now_us: int) -> None:
+        """One fetch to every leader of an assigned partition that has none under way."""
+        by_leader: dict[int, list[tuple[Assigned, int, int]]] = {}
+        for assigned in self._assigned.values():
+            leader = self._net.leader(assigned.partition)
+            if leader is None or leader[0] in self._fetching:
+                continue
+            if assigned.ready_us > now_us:
+                self._net.wake_at(assigned.ready_us)
+            elif assigned.position is None:
+                self._ask_position(now_us, assigned, leader)
+            else:
+                by_leader.setdefault(leader[0], []).append((assigned, assigned.position, leader[1]))
+        for broker, wanted in by_leader.items():
+            if self._net.ready(now_us, broker) is not None:
+                self._send_fetch(now_us, broker, wanted)
+
+    def _send_fetch(self, now_us: int, broker: int, wanted: list[tuple[Assigned, int, int]]) -> None:
+        partitions = tuple(FetchPartition(assigned.partition, position, epoch) for assigned, position, epoch in wanted)
+        purpose = FetchPurpose(broker, tuple((assigned, position) for assigned, position, _ in wanted))
+        self._fetching[broker] = purpose
+        fetch = Fetch(self._net.next_correlation(), NONE, self._wait_ms, partitions)
+        self._net.send(now_us, broker, fetch, purpose)
+
+    def _ask_position(self, now_us: int, assigned: Assigned, leader: tuple[int, int]) -> None:
+        if not assigned.asking and self._net.ready(now_us, leader[0]) is not None:
+            assigned.asking = True
+            self._list_offsets(now_us, assigned.partition, leader, EARLIEST, assigned)
+
+    def _list_offsets(
+        self, now_us: int, partition: TopicPartition, leader: tuple[int, int], timestamp: int, purpose: Any
+    ) -> None:
+        ask = ListOffsets(self._net.next_correlation(), partition, timestamp, NONE, leader[1])
+        self._net.send(now_us, leader[0], ask, purpose)
+
+    # --- answers to fetches ------------------------------------------------------------------------------------------
+
+    def _fetched(self, now_us: int, purpose: FetchPurpose, answer: FetchResponse) -> None:
+        if self._fetching.get(purpose.broker) is purpose:
+            del self._fetching[purpose.broker]
+        for (assigned, position), part in zip(purpose.positions, answer.partitions, strict=False):
+            if self._assigned.get(assigned.partition) is not assigned or assigned.position != position:
+                continue  # Assigned anew, or read from another leader meanwhile.
+            if part.error == ErrorCode.NONE:
+                self._take(assigned, part)
+            elif part.error == ErrorCode.OFFSET_OUT_OF_RANGE:
+                assigned.position = None
+            else:
+                self._net.want_metadata()
+                assigned.ready_us = now_us + self._backoff_us
+
+    def _take(self, assigned: Assigned, part: FetchedPartition) -> None:
+        for batch in part.batches:
+            for offset, (key, payload) in enumerate(batch.records, batch.base_offset):
+                if assigned.position is not None and offset >= assigned.position:
+                    self._buffer.append(Fetched(assigned.name, offset, key, payload))
+            assigned.position = batch.next_offset
+
+    # --- answers about offsets ---------------------------------------------------------------------------------------
+
+    def _told_offset(self, now_us: int, purpose: Any, answer: ListOffsetsResponse) -> None:
+        if answer.error != ErrorCode.NONE:
+            self._net.want_metadata()
+            self._ask_again(now_us, purpose)
+        elif isinstance(purpose, Assigned):
+            purpose.asking = False
+            purpose.position = answer.offset
+        else:
+            query, partition = purpose
+            query.missing.pop(partition, None)
+            query.offsets[str(partition)] = answer.offset
+
+    def _ask_again(self, now_us: int, purpose: Any) -> None:
+        if isinstance(purpose, Assigned):
+            purpose.asking = False
+            purpose.ready_us = now_us + self._backoff_us
+        else:
+            query, partition = purpose
+            query.asked.pop(partition, None)
+            query.ready_us = now_us + self._backoff_us
+
+    def _pursue_queries(self, now_us: int) -> None:
+        for query in self._queries:
+            if query.missing and now_us < query.deadline_us:
+                self._net.wake_at(query.deadline_us)
+                self._pursue(now_us, query)
+            else:
+                error = NO_ANSWER if query.missing else None
+                self._net.effects.append(Completed(query.done, EndOffsets(query.offsets, error)))
+        self._queries = [query for query in self._queries if query.missing and now_us < query.deadline_us]
+
+    def _pursue(self, now_us: int, query: EndQuery) -> None:
+        if now_us < query.ready_us:
+            self._net.wake_at(query.ready_us)
+            return
+        for partition in query.missing:
+            leader = self._net.leader(partition)
+            if leader is not None and partition not in query.asked and self._net.ready(now_us, leader[0]) is not None:
+                query.asked[partition] = None
+                self._list_offsets(now_us, partition, leader, LATEST, (query, partition))

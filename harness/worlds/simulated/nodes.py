@@ -1,0 +1,123 @@
+"""Nodes of the simulated cluster: disks that stay, processes that come and go.
+
+A process is one incarnation of a broker or of the controller around the sans-IO core. Killing it throws the core's
+object away and keeps its disk; freezing it queues what reaches it, messages and timers alike, and thawing hands that
+over in order at the time of the thaw, as the kernel does for a process under SIGSTOP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappush
+from typing import Any, Final, Protocol
+
+from harness.replica.effects import Arm, Effect, Observed, Send, Timer
+from harness.worlds.simulated.loop import Loop
+from harness.worlds.simulated.network import Network
+
+#: What waits for a frozen process: its sockets' receive buffers, far more than a run's writes during a pause.
+INBOX_MAX: Final = 50_000
+
+Observer = Callable[[int, Observed], None]
+
+
+class Core(Protocol):
+    """The sans-IO core of a broker or of the controller."""
+
+    def start(self, now_us: int) -> Sequence[Effect]:
+        """The process begins."""
+        ...
+
+    def on_message(self, now_us: int, sender: int, message: Any) -> Sequence[Effect]:
+        """A message arrived."""
+        ...
+
+    def on_timer(self, now_us: int, timer: Timer) -> Sequence[Effect]:
+        """A reminder is due."""
+        ...
+
+
+class Process:
+    """One incarnation of a node: ``alive`` until killed, ``frozen`` in between."""
+
+    __slots__ = (
+        "_fire", "_inbox", "_loop", "_network", "_observe", "_outgoing",
+        "alive", "core", "frozen", "incarnation", "node", "overflowed", "receive",
+    )  # fmt: skip
+
+    def __init__(self, name: tuple[int, int], core: Core, loop: Loop, network: Network, observe: Observer) -> None:
+        self.node, self.incarnation = name
+        self.core = core
+        self.alive = True
+        self.frozen = False
+        self.overflowed = 0
+        self._loop = loop
+        self._network = network
+        self._outgoing = network.outgoing(self.node)
+        self._observe = observe
+        self._inbox: list[tuple[Callable[..., Sequence[Effect]], tuple[Any, ...]]] = []
+        self._fire = self._on_timer
+        self.receive: Callable[[int, Any], None] = self._on_message
+
+    def start(self) -> None:
+        """Begin."""
+        self._apply(self.core.start(self._loop.time_us))
+
+    def kill(self) -> None:
+        """End at once: whatever is still due to this process comes to nothing."""
+        self.alive = self.frozen = False
+        self._inbox.clear()
+        self.receive = _drop
+
+    def freeze(self) -> None:
+        """Stop running; sockets stay open and fill."""
+        self.frozen = True
+        self.receive = self._queue_message
+
+    def thaw(self) -> int:
+        """Run again: everything that waited is handled now, in order. The answer is how much waited."""
+        self.frozen = False
+        self.receive = self._on_message
+        inbox, self._inbox = self._inbox, []
+        for function, arguments in inbox:
+            self._apply(function(self._loop.time_us, *arguments))
+        return len(inbox)
+
+    def _on_message(self, source: int, message: Any) -> None:
+        self._apply(self.core.on_message(self._loop.time_us, source, message))
+
+    def _on_timer(self, timer: Timer) -> None:
+        if self.frozen:
+            self._queue(self.core.on_timer, (timer,))
+        elif self.alive:
+            self._apply(self.core.on_timer(self._loop.time_us, timer))
+
+    def _queue_message(self, source: int, message: Any) -> None:
+        self._queue(self.core.on_message, (source, message))
+
+    def _queue(self, function: Callable[..., Sequence[Effect]], arguments: tuple[Any, ...]) -> None:
+        if len(self._inbox) < INBOX_MAX:
+            self._inbox.append((function, arguments))
+        else:
+            self.overflowed += 1
+
+    def _apply(self, effects: Sequence[Effect]) -> None:
+        loop = self._loop
+        for effect in effects:
+            kind = type(effect)
+            if kind is Send:
+                self._send(effect)  # type: ignore[arg-type]
+            elif kind is Arm:
+                time_us = max(effect.at_us, loop.time_us)  # type: ignore[union-attr]
+                heappush(loop.heap, (time_us, loop.next_sequence(), self._fire, effect.timer))  # type: ignore[union-attr]
+            else:
+                self._observe(self.node, effect)  # type: ignore[arg-type]
+
+    def _send(self, effect: Send) -> None:
+        wire = self._outgoing.get(effect.target) or self._network.wire(self.node, effect.target)
+        if wire is not None:
+            wire.send(effect.message)
+
+
+def _drop(_source: int, _message: Any) -> None:
+    """What a dead process does with a message."""

@@ -1,0 +1,214 @@
+"""Wires, cuts and connections, without any broker."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from harness.tape import Tape
+from harness.worlds.simulated.loop import Loop
+from harness.worlds.simulated.network import DELAYS_US, RESET, Network
+from nemesis.contract import CLIENTS, Link
+
+CLIENT = CLIENTS + 1
+SECOND_US = 1_000_000
+
+
+class Inbox:
+    """Keeps what arrives."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self.got: list[tuple[int, Any]] = []
+        self.receive: Callable[[int, Any], None] = lambda source, message: self.got.append((source, message))
+
+    def connected(self, broker: int) -> None:
+        self.got.append((broker, "connected"))
+
+    def disconnected(self, broker: int) -> None:
+        self.got.append((broker, "disconnected"))
+
+    def messages(self) -> list[Any]:
+        return [message for _, message in self.got]
+
+
+class Chance:
+    """Delays from a tape; whether cuts retransmit, and the next draw of a delay, as told."""
+
+    def __init__(self, *, retransmits: bool = False) -> None:
+        self._tape = Tape(1)
+        self._retransmits = retransmits
+        self.next_delay: int | None = None
+
+    def draw(self, label: str, bound: int) -> int:
+        if label == "cut retransmits":
+            return int(self._retransmits)
+        choice, self.next_delay = self.next_delay, None
+        return choice if choice is not None else self._tape.draw(label, bound - 1)
+
+
+class Bench:
+    """Brokers 0 and 1 and one client that is connected to broker 0."""
+
+    def __init__(self, *, retransmits: bool = False) -> None:
+        self.loop = Loop()
+        self.chance = Chance(retransmits=retransmits)
+        self.network = Network(self.loop, self.chance.draw)
+        self.brokers = [Inbox(self.loop), Inbox(self.loop)]
+        for node, inbox in enumerate(self.brokers):
+            self.network.started(node, inbox)
+        self.client = Inbox(self.loop)
+        self.network.add_client(CLIENT, self.client)
+        self.connect()
+        self.client.got.clear()
+
+    def connect(self) -> None:
+        self.network.connect(CLIENT, 0)
+        self.settle()
+
+    def send(self, source: int, target: int, *messages: Any) -> None:
+        wire = self.network.wire(source, target)
+        assert wire is not None
+        for message in messages:
+            wire.send(message)
+
+    def settle(self) -> None:
+        self.loop.run(lambda: False, self.loop.now_us() + SECOND_US)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_one_wire_keeps_the_order_in_which_it_was_given(bench: Bench) -> None:
+    bench.send(0, 1, *range(200))
+    bench.settle()
+    assert bench.brokers[1].messages() == list(range(200))
+
+
+def test_messages_of_different_wires_overtake_each_other(bench: Bench) -> None:
+    for number in range(100):
+        bench.send((0, CLIENT)[number % 2], (1, 0)[number % 2], number)
+    order: list[int] = []
+    for inbox in bench.brokers:
+        inbox.receive = lambda source, message: order.append(message)
+    bench.settle()
+    assert sorted(order) == list(range(100))
+    assert order != list(range(100))
+
+
+def test_a_message_takes_between_a_fifth_of_a_millisecond_and_thirty() -> None:
+    assert min(DELAYS_US) == 200
+    assert 2_000 < max(DELAYS_US) <= 30_000
+    assert sorted(DELAYS_US)[len(DELAYS_US) // 2] < 1_000
+
+
+def test_a_one_way_cut_delivers_the_other_way(bench: Bench) -> None:
+    cut = bench.network.cut([Link(0, 1)])
+    bench.send(0, 1, "lost")
+    bench.send(1, 0, "arrives")
+    bench.settle()
+    assert bench.brokers[0].messages() == ["arrives"]
+    assert bench.brokers[1].messages() == []
+    assert cut is not None
+    assert cut.dropped == 1
+
+
+def test_a_cut_also_stops_what_is_under_way(bench: Bench) -> None:
+    bench.send(0, 1, "under way")
+    bench.network.cut([Link(0, 1)])
+    bench.settle()
+    assert bench.brokers[1].messages() == []
+
+
+def test_a_cut_that_retransmits_delivers_everything_in_order_after_the_heal() -> None:
+    bench = Bench(retransmits=True)
+    bench.send(0, 1, "under way")
+    bench.network.cut([Link(0, 1)])
+    bench.send(0, 1, "second", "third")
+    bench.settle()
+    assert bench.brokers[1].messages() == []
+    (cut,) = bench.network.heal([Link(0, 1)])
+    bench.send(0, 1, "fourth")
+    bench.settle()
+    assert bench.brokers[1].messages() == ["under way", "second", "third", "fourth"]
+    assert (cut.delayed, cut.dropped) == (3, 0)
+
+
+def test_cutting_again_and_healing_again_changes_nothing(bench: Bench) -> None:
+    assert bench.network.cut([Link(0, 1)]) is not None
+    assert bench.network.cut([Link(0, 1)]) is None
+    assert len(bench.network.heal([Link(0, 1)])) == 1
+    assert bench.network.heal([Link(0, 1)]) == []
+    bench.send(0, 1, "whole")
+    bench.settle()
+    assert bench.brokers[1].messages() == ["whole"]
+
+
+def test_a_cut_of_all_clients_holds_for_one_that_comes_later(bench: Bench) -> None:
+    bench.network.cut([Link(CLIENTS, 0)])
+    late = Inbox(bench.loop)
+    bench.network.add_client(CLIENT + 1, late)
+    bench.network.connect(CLIENT + 1, 0)
+    bench.send(CLIENT, 0, "lost")
+    bench.settle()
+    assert late.got == []
+    assert bench.brokers[0].messages() == []
+
+
+def test_a_connection_that_lost_requests_to_a_cut_is_broken_when_it_heals(bench: Bench) -> None:
+    bench.network.cut([Link(CLIENTS, 0)])
+    bench.send(CLIENT, 0, "lost")
+    bench.network.heal([Link(CLIENTS, 0)])
+    bench.send(CLIENT, 0, "on the same connection")
+    bench.settle()
+    assert bench.client.messages() == ["disconnected"]
+    assert bench.brokers[0].messages() == []
+
+
+def test_a_reset_connection_loses_the_request_and_tells_the_client(bench: Bench) -> None:
+    bench.chance.next_delay = RESET
+    bench.send(CLIENT, 0, "lost", "lost too")
+    bench.settle()
+    assert bench.brokers[0].messages() == []
+    assert bench.client.messages() == ["disconnected"]
+    bench.connect()
+    bench.send(CLIENT, 0, "again")
+    bench.settle()
+    assert bench.brokers[0].messages() == ["again"]
+
+
+def test_a_dead_broker_refuses_and_a_cut_one_says_nothing(bench: Bench) -> None:
+    bench.network.died(0)
+    bench.settle()
+    assert bench.client.messages() == ["disconnected"]
+    bench.connect()
+    assert bench.client.messages() == ["disconnected", "disconnected"]
+    bench.network.cut([Link(0, CLIENTS)])
+    bench.connect()
+    assert len(bench.client.got) == 2
+
+
+def test_what_was_sent_to_a_dead_process_does_not_reach_the_next(bench: Bench) -> None:
+    bench.send(1, 0, "to the first")
+    bench.network.died(0)
+    bench.brokers[0].receive = lambda source, message: None
+    reborn = Inbox(bench.loop)
+    bench.network.started(0, reborn)
+    bench.send(1, 0, "to the second")
+    bench.settle()
+    assert reborn.messages() == ["to the second"]
+
+
+def test_a_request_on_the_old_connection_does_not_reach_a_restarted_broker(bench: Bench) -> None:
+    bench.network.died(0)
+    reborn = Inbox(bench.loop)
+    bench.network.started(0, reborn)
+    bench.send(CLIENT, 0, "nobody listens")
+    bench.settle()
+    assert reborn.messages() == []
+    bench.connect()
+    bench.send(CLIENT, 0, "now")
+    bench.settle()
+    assert reborn.messages() == ["now"]
