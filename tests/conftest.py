@@ -207,7 +207,7 @@ def perfect_world():
     return PerfectWorld()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_world():
     return PerfectWorld
 

@@ -1,0 +1,188 @@
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nemesis.contract import Link
+from nemesis.cut import Partition
+from nemesis.families import FAMILIES
+from nemesis.faults import Aim
+from nemesis.kill import Kill
+from nemesis.partitions import Shape
+from nemesis.pause import Pause
+from nemesis.plan import FaultPlan
+from nemesis.player import Player
+from nemesis.receipts import Receipt, judge, moved, to_json
+from nemesis.roles import Role, RoleKind
+from nemesis.schedule import Schedule, Step, draw_schedule
+from nemesis.story import Timings
+
+LEADER = Role(RoleKind.LEADER, 0)
+
+
+def step(begin_ms, end_ms, fault, group=0):
+    return Step(begin_ms=begin_ms, end_ms=end_ms, group=group, family="kill", story="a story", fault=fault)
+
+
+@pytest.fixture
+def play(make_world):
+    def start(*steps, dead_brokers_max=2, **cluster):
+        world = make_world(**cluster)
+        marks = []
+        player = Player(
+            Schedule(steps=steps, healed_ms=10_000),
+            world.target,
+            world.clock,
+            dead_brokers_max=dead_brokers_max,
+            witness=lambda receipt: marks.append((receipt.mark, receipt.sequence)),
+        )
+        player.start()
+        return world, player, marks
+
+    return start
+
+
+def at(world, time_ms):
+    world.drive(lambda: False, time_ms * 1000)
+    return world.target
+
+
+def test_a_fault_begins_and_ends_on_time(play):
+    world, player, marks = play(step(100, 200, Kill(LEADER)))
+    assert at(world, 99).dead == set()
+    assert at(world, 150).dead == {0}
+    assert at(world, 250).dead == set()
+    assert marks == [("begin", 0), ("end", 0)]
+    (receipt,) = player.receipts
+    assert (receipt.begun_us, receipt.ended_us) == (100_000, 200_000)
+    assert receipt.took_effect
+    assert receipt.targets == (0,)
+
+
+def test_roles_are_resolved_when_the_fault_fires(play):
+    world, player, _ = play(step(100, 900, Kill(LEADER)), step(200, 900, Kill(LEADER)))
+    assert at(world, 300).dead == {0, 1}
+    assert [receipt.targets for receipt in player.receipts] == [(0,), (1,)]
+
+
+def test_what_is_impossible_now_is_skipped_with_a_receipt(play):
+    world, player, marks = play(step(100, 200, Kill(LEADER)))
+    world.target.dead = {0, 1, 2}
+    at(world, 300)
+    assert marks == [("skipped", 0)]
+    (receipt,) = player.receipts
+    assert receipt.reason == "nobody is leader of partition 0 now"
+    assert not receipt.took_effect
+
+
+def test_the_budget_holds_when_the_fault_fires(play):
+    followers = Role(RoleKind.FOLLOWERS, 0)
+    world, player, _ = play(step(100, 900, Pause(followers)), step(200, 800, Kill(LEADER)), dead_brokers_max=2)
+    at(world, 1_000)
+    assert world.target.most_stopped == 2
+    assert player.receipts[1].mark == "skipped"
+    assert player.receipts[1].reason == "the budget allows 2 dead or frozen brokers, 2 are"
+
+
+def test_a_link_cut_twice_heals_with_the_second_end(play):
+    mute = Partition(LEADER, Shape.MUTE)
+    no_heartbeat = Partition(LEADER, Shape.NO_HEARTBEAT)
+    world, *_ = play(step(100, 300, mute), step(200, 400, no_heartbeat))
+    assert len(at(world, 250).links) == 3
+    assert at(world, 350).links == {Link(0, 100)}
+    assert at(world, 450).links == set()
+
+
+def test_healing_undoes_what_lasts_and_forbids_the_rest(play):
+    world, _player, marks = play(
+        step(100, 9_000, Kill(LEADER)), step(200, 9_000, Partition(LEADER, Shape.ISOLATE)), step(500, 600, Kill(LEADER))
+    )
+    at(world, 300)
+    _player.heal_all()
+    target = at(world, 10_000)
+    assert (target.dead, target.frozen, target.links) == (set(), set(), set())
+    assert marks == [("begin", 0), ("begin", 1), ("end", 1), ("end", 0)]
+
+
+def test_healing_twice_marks_no_end_twice(play):
+    world, player, marks = play(step(100, 9_000, Kill(LEADER)))
+    at(world, 300)
+    player.heal_all()
+    player.heal_all()
+    assert marks == [("begin", 0), ("end", 0)]
+
+
+def test_healing_repairs_also_what_no_fault_did(play):
+    world, player, _ = play()
+    world.target.dead, world.target.frozen, world.target.links = {0}, {1}, {Link(1, 2)}
+    player.heal_all()
+    assert (world.target.dead, world.target.frozen, world.target.links) == (set(), set(), set())
+
+
+@given(st.integers(0, 2**32), st.lists(st.sampled_from(sorted(FAMILIES)), min_size=1, unique=True), st.integers(0, 2))
+@settings(max_examples=40, deadline=None)
+def test_any_schedule_is_undone_and_within_budget(make_world, seed, families, dead_max):
+    chance, world, marks = random.Random(seed), make_world(), []
+    schedule = draw_schedule(
+        FaultPlan(families=tuple(families), count=30, dead_brokers_max=dead_max),
+        timings=Timings(),
+        brokers=3,
+        partitions=3,
+        duration_ms=60_000,
+        draw=lambda label, bound: chance.randrange(bound),
+    )
+    player = Player(
+        schedule,
+        world.target,
+        world.clock,
+        dead_brokers_max=dead_max,
+        witness=lambda receipt: marks.append((receipt.sequence, receipt.mark)),
+    )
+    player.start()
+    at(world, 60_000)
+    player.heal_all()
+    assert world.target.most_stopped <= dead_max
+    assert (world.target.dead, world.target.frozen, world.target.links) == (set(), set(), set())
+    began = {sequence for sequence, mark in marks if mark == "begin"}
+    assert began == {sequence for sequence, mark in marks if mark == "end"}
+    assert len(player.receipts) == len(schedule.steps)
+
+
+def test_receipt_without_evidence_claims_nothing(play):
+    world, player, _ = play(step(100, 200, Kill(LEADER)), step(300, 400, Partition(LEADER, Shape.RING)), blind=True)
+    at(world, 500)
+    assert [receipt.took_effect for receipt in player.receipts] == [False, False]
+    assert player.receipts[0].reason == "nothing was observed"
+
+
+def test_every_node_needs_evidence_of_its_own():
+    aim = Aim(nodes=(1, 2))
+    assert judge(aim, {"1": {"signal": 9}, "2": {"signal": 9}}) == (True, "observed when it began")
+    assert judge(aim, {"1": {"signal": 9}}) == (False, "nothing was observed of broker 2")
+
+
+def test_a_receipt_tells_what_the_controller_changed_meanwhile(play):
+    world, player, _ = play(step(100, 200, Kill(LEADER)))
+    at(world, 300)
+    assert player.receipts[0].moved["t-0"]["leader"] == [0, 1]
+    assert player.receipts[0].moved["t-0"]["isr"] == [(0, 1, 2), (1, 2)]
+
+
+def test_nothing_moved_in_a_cluster_that_stays_as_it_is(make_world):
+    view = make_world().target.view()
+    assert moved(view, view) == {}
+
+
+def test_a_receipt_is_written_whatever_the_evidence_is():
+    receipt = Receipt(
+        mark="begin",
+        sequence=0,
+        group=0,
+        family="kill",
+        story="leader",
+        fault="kill",
+        role="leader",
+        begin_evidence={"0": {"error": OSError("gone")}},
+    )
+    assert '"error":"gone"' in to_json(receipt)

@@ -1,0 +1,45 @@
+import pytest
+
+from nemesis.contract import ClusterView, PartitionView
+from nemesis.roles import Role, RoleKind, most_holders, resolve
+
+VIEW = ClusterView(
+    {
+        "t-0": PartitionView(leader=2, leader_epoch=4, isr=(2, 0), replicas=(0, 1, 2)),
+        "t-1": PartitionView(leader=None, leader_epoch=5, isr=(1,), replicas=(1, 2, 0)),
+    },
+    running=(0, 2),
+    brokers=(0, 1, 2),
+)
+
+
+@pytest.mark.parametrize(
+    ("role", "brokers"),
+    [
+        (Role(RoleKind.LEADER, 0), (2,)),
+        (Role(RoleKind.LEADER, 1), ()),
+        (Role(RoleKind.LEADER, 2), (2,)),
+        (Role(RoleKind.FOLLOWER, 0, pick=1), (1,)),
+        (Role(RoleKind.FOLLOWERS, 0), (0, 1)),
+        (Role(RoleKind.ISR_MEMBER, 0, pick=3), (2,)),
+        (Role(RoleKind.OUT_OF_ISR, 0, pick=7), (1,)),
+        (Role(RoleKind.BROKER, pick=1), (2,)),
+        (Role(RoleKind.MINORITY, pick=0), (0,)),
+        (Role(RoleKind.MINORITY, pick=1), ()),
+        (Role(RoleKind.NAMED, pick=1), (1,)),
+        (Role(RoleKind.NAMED, pick=9), ()),
+    ],
+)
+def test_a_role_is_held_by_whom_the_cluster_says(role, brokers):
+    assert resolve(role, VIEW) == brokers
+
+
+def test_nobody_holds_a_role_in_a_cluster_without_partitions():
+    assert resolve(Role(RoleKind.LEADER), ClusterView({}, (0,), (0,))) == ()
+
+
+@pytest.mark.parametrize("kind", list(RoleKind))
+def test_a_role_never_has_more_holders_than_it_may(kind):
+    for pick in range(3):
+        role = Role(kind, 0, pick)
+        assert len(resolve(role, VIEW)) <= most_holders(role, len(VIEW.brokers))

@@ -1,0 +1,122 @@
+import itertools
+import random
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nemesis.families import FAMILIES
+from nemesis.plan import FaultPlan
+from nemesis.schedule import draw_schedule, from_json, most_stopped, to_json
+from nemesis.story import Timings
+
+seeds = st.integers(0, 2**32)
+families = st.lists(st.sampled_from(sorted(FAMILIES)), min_size=1, max_size=3, unique=True).map(tuple)
+
+
+def drawn(seed, *, brokers=3, duration_ms=30_000, timings=None, **plan):
+    chance = random.Random(seed)
+    return draw_schedule(
+        FaultPlan(**plan),
+        timings=timings or Timings(),
+        brokers=brokers,
+        partitions=3,
+        duration_ms=duration_ms,
+        draw=lambda label, bound: chance.randrange(bound),
+    )
+
+
+@given(seeds, families, st.integers(200, 3_000), st.integers(3_000, 40_000))
+def test_schedules_always_leave_a_heal_window(seed, names, healed_ms, duration_ms):
+    schedule = drawn(seed, families=names, count=20, healed_ms_min=healed_ms, duration_ms=duration_ms)
+    groups = schedule.groups()
+    for (_, end_ms), (begin_ms, _) in itertools.pairwise(groups):
+        assert begin_ms - end_ms >= healed_ms
+    assert all(begin_ms >= healed_ms for begin_ms, _ in groups[:1])
+    assert all(end_ms <= schedule.healed_ms == duration_ms for _, end_ms in groups)
+
+
+@given(seeds, families, st.integers(0, 2), st.sampled_from([3, 5]))
+def test_budget_is_never_exceeded(seed, names, dead_max, brokers):
+    schedule = drawn(seed, families=names, count=20, dead_brokers_max=dead_max, brokers=brokers, duration_ms=60_000)
+    assert most_stopped(schedule.steps, brokers) <= dead_max
+
+
+@given(seeds, families)
+def test_a_schedule_survives_json(seed, names):
+    schedule = drawn(seed, families=names, count=10)
+    assert from_json(to_json(schedule)) == schedule
+
+
+@given(seeds, families)
+@settings(max_examples=20)
+def test_the_same_chance_gives_the_same_schedule(seed, names):
+    assert drawn(seed, families=names) == drawn(seed, families=names)
+
+
+@given(seeds, st.sampled_from(sorted(FAMILIES)))
+def test_every_schedule_tells_its_familys_signature_first(seed, family):
+    schedule = drawn(seed, families=(family,), count=1, duration_ms=10_000)
+    assert schedule.steps[0].story == FAMILIES[family][0].name
+
+
+@given(seeds, families)
+def test_enough_faults_are_drawn_where_time_allows(seed, names):
+    schedule = drawn(seed, families=names, count=6, duration_ms=120_000)
+    assert len(schedule.steps) >= 6
+
+
+@given(seeds)
+def test_all_stories_are_told_before_one_is_repeated(seed):
+    schedule = drawn(seed, families=("partition",), count=60, duration_ms=600_000)
+    told = list(dict.fromkeys(step.story for step in schedule.steps))
+    assert sorted(told) == sorted(story.name for story in FAMILIES["partition"])
+
+
+def test_a_time_too_short_for_any_story_gives_no_faults():
+    schedule = drawn(1, families=("kill", "partition"), duration_ms=900)
+    assert schedule.steps == ()
+    assert schedule.describe().endswith("everything is healed")
+
+
+def test_a_budget_of_nobody_leaves_only_the_network():
+    schedule = drawn(1, families=("kill", "partition"), dead_brokers_max=0, count=20, duration_ms=60_000)
+    assert {step.family for step in schedule.steps} == {"partition"}
+
+
+def test_stories_scale_with_the_settings():
+    slow = drawn(7, families=("kill",), count=1, timings=Timings(session_ms=9_000, lag_ms=9_000))
+    fast = drawn(7, families=("kill",), count=1, timings=Timings(session_ms=600, lag_ms=600))
+    assert slow.groups()[0][1] > 9_000 > fast.groups()[0][1]
+
+
+def test_a_leader_dies_while_its_followers_lag():
+    cut, kill = drawn(3, families=("kill",), count=1).steps
+    assert (cut.fault.role, kill.fault.role.kind) == (kill.fault.role, "leader")
+    assert cut.begin_ms + 300 <= kill.begin_ms < cut.end_ms < kill.end_ms
+    assert kill.begin_ms - cut.begin_ms < Timings().lag_ms
+
+
+def test_the_last_in_sync_leader_dies_only_after_the_isr_could_shrink():
+    story = next(
+        s for s in drawn(3, families=("kill",), count=30, duration_ms=90_000).steps if s.story == "last-in-sync"
+    )
+    kill = next(
+        s
+        for s in drawn(3, families=("kill",), count=30, duration_ms=90_000).steps
+        if s.group == story.group and s.fault.stops_brokers
+    )
+    assert kill.begin_ms - story.begin_ms > Timings().lag_ms * 3 // 2
+
+
+def test_a_schedule_reads_as_a_line_a_fault():
+    schedule = drawn(3, families=("kill", "pause", "partition"), count=3)
+    lines = schedule.describe().splitlines()
+    assert len(lines) == len(schedule.steps) + 1
+    assert "kill the leader of partition" in lines[1]
+
+
+def test_something_else_than_a_schedule_is_refused():
+    with pytest.raises(msgspec.ValidationError, match="kind"):
+        from_json(b'{"steps":[{"begin_ms":0,"end_ms":1,"group":0,"family":"x","story":"y","fault":{}}],"healed_ms":1}')
