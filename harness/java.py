@@ -31,7 +31,7 @@ def usable_java() -> str:
     if java is None or not Path(java).exists():
         raise JavaError(f"no Java at {java}: {HOW}" if java else f"no Java on this machine: {HOW}")
     try:
-        listed = subprocess.run(
+        listed = subprocess.run(  # noqa: S603
             [java, "--list-modules"], capture_output=True, text=True, timeout=ANSWER_LIMIT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:

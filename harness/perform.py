@@ -10,15 +10,19 @@ import msgspec
 
 from harness.errors import AckproofError, ResultsError
 from harness.plan import RunSpec
-from harness.run import execute
+from harness.run import RunReport, execute
 from harness.rundir import CLUSTER_FILE, HISTORY, Ended, files_of, is_out_of_room, write_file, write_record
-from harness.tape import Tape
-from harness.worlds.contract import Observation
+from harness.tape import Draw, Tape
+from harness.worlds.contract import Observation, World
+from harness.worlds.processes import ProcessesWorld
+from harness.worlds.simulated import SimulatedWorld
 from workloads.history import HistoryWriter, LiveHistoryWriter
 
 
-def perform(spec: RunSpec, directory: Path) -> Ended:
+def perform(spec: RunSpec, directory: Path, *, observe: bool = False) -> Ended:
     """Execute ``spec`` in the new directory ``directory``. A failure of the harness is an answer, not an exception.
+
+    ``observe`` makes a simulated cluster tell its story too (``cluster.jsonl``); real ones always do.
 
     Raises:
         ResultsError: the directory exists or the disk is full; no later run would fare better.
@@ -28,8 +32,8 @@ def perform(spec: RunSpec, directory: Path) -> Ended:
         directory.mkdir(parents=True)
     write_record(directory, spec, Ended(status="running"))
     try:
-        _attempt(spec, directory)
-        ended = Ended(status="completed", wall_ms=_since(began))
+        report = _attempt(spec, directory, observe=observe)
+        ended = Ended(status="completed", wall_ms=_since(began), report=msgspec.to_builtins(report))
     except KeyboardInterrupt:
         write_record(directory, spec, Ended(status="interrupted", reason="stopped by the user", wall_ms=_since(began)))
         raise
@@ -41,16 +45,23 @@ def perform(spec: RunSpec, directory: Path) -> Ended:
     return ended
 
 
-def _attempt(spec: RunSpec, directory: Path) -> None:
+def _attempt(spec: RunSpec, directory: Path, *, observe: bool) -> RunReport:
     draw = Tape(spec.seed).draw
-    with recorder_for(spec, directory / HISTORY) as recorder:
-        world = world_for(spec, directory, draw)
-        try:
-            execute(spec, world, recorder, draw)
-        finally:
-            world.close()
-            if spec.world == "processes":
-                write_observations(directory, world.observations())
+    world = world_for(spec, directory, draw, observe=observe)
+    try:
+        with recorder_for(spec, directory / HISTORY) as recorder:
+            return execute(spec, world, recorder, draw)
+    finally:
+        world.close()
+        if observe or spec.world == "processes":
+            write_observations(directory, world.observations())
+
+
+def world_for(spec: RunSpec, directory: Path, draw: Draw, *, observe: bool = False) -> World:
+    """The world that ``spec`` names, not yet opened."""
+    if spec.world == "simulated":
+        return SimulatedWorld(spec, draw, observe=observe)
+    return ProcessesWorld(spec, directory)
 
 
 def recorder_for(spec: RunSpec, history: Path) -> HistoryWriter:

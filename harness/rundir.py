@@ -13,7 +13,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -36,11 +36,16 @@ NUMBERED_MAX: Final = 10_000
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run ended. ``reason`` is a sentence where it did not complete; ``wall_ms`` is the machine's time."""
+    """How a run ended.
+
+    ``reason`` is a sentence where it did not complete, ``wall_ms`` the machine's time, ``report`` the conductor's
+    account (:class:`harness.run.RunReport`) where there is one.
+    """
 
     status: Status
     reason: str | None = None
     wall_ms: int = 0
+    report: dict[str, Any] | None = None
 
 
 class RunRecord(RunSpec, frozen=True, kw_only=True):

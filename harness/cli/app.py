@@ -86,7 +86,7 @@ def exit_code_of(arguments: Sequence[str] | None = None) -> int:
         state.complain(str(error))
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as error:
-        state.complain(str(error) or "interrupted")
+        state.complain(str(error.__cause__ or error) or "interrupted")  # click makes an Abort of Ctrl-C
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone; without this, Python complains once more while it ends.

@@ -42,12 +42,12 @@ out_option = click.option("--out", type=directory_argument, help="The campaign's
 def run(
     state: State,
     plan_path: Path,
+    *,
     settings: Sequence[str],
     family: str | None,
     world: str | None,
     seed: int | None,
     out: Path | None,
-    *,
     json_: bool,
 ) -> int:
     """Do one run of PLAN: one choice of settings, one fault family, one world, one seed."""

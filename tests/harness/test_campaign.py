@@ -118,7 +118,7 @@ def test_one_failed_run_in_twenty_is_told_and_the_campaign_goes_on(tmp_path: Pat
 
 def test_too_many_failed_runs_end_the_campaign_after_its_report(tmp_path: Path, perform: Perform) -> None:
     plan, checked = plan_of("kill", "pause"), []
-    with pytest.raises(HarnessError, match="3 of 6 runs in the simulated world failed.*broker 1 died at its start"):
+    with pytest.raises(HarnessError, match=r"3 of 6 runs in the simulated world failed.*broker 1 died at its start"):
         conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), stages(perform, checked.append), Quiet())
     assert checked == [tmp_path / "t"]
     assert b'"status": "failed"' in (tmp_path / "t" / "campaign.json").read_bytes()
@@ -170,7 +170,7 @@ def test_an_existing_campaign_is_never_overwritten(tmp_path: Path) -> None:
 
 def test_a_directory_that_cannot_be_made_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ResultsError, match="File exists .*; name another directory"):
+    with pytest.raises(ResultsError, match=r"File exists .*; name another directory"):
         new_campaign(tmp_path / "file", "t")
 
 

@@ -1,0 +1,58 @@
+"""`ackproof export` and `ackproof import`: histories as JSON lines (docs/history-format.md)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from harness.cli.terminal import State, as_json, directory_argument
+from harness.errors import EXIT_HELD, ResultsError
+from harness.rundir import HISTORY, files_of, new_campaign
+from workloads.history import HistoryError
+from workloads.history.jsonl import export_jsonl, import_jsonl
+
+IMPORTED: Final = Path("results")
+
+
+@click.command()
+@click.argument("run_dir", type=directory_argument)
+@click.option("--out", type=directory_argument, help="The file to write, instead of standard output.")
+@click.pass_obj
+def export(state: State, run_dir: Path, out: Path | None) -> int:
+    """Write the history of RUN_DIR as JSON lines."""
+    history = run_dir / HISTORY if (run_dir / HISTORY).is_dir() else run_dir
+    try:
+        if out is None:
+            export_jsonl(history, sys.stdout.buffer)
+            return EXIT_HELD
+        with files_of(out.parent), out.open("xb") as sink:
+            count = export_jsonl(history, sink)
+    except HistoryError as error:
+        raise ResultsError(str(error)) from error
+    state.say(f"{count} operations: {out}")
+    return EXIT_HELD
+
+
+@click.command("import")
+@click.argument("file", type=directory_argument)
+@click.option("--out", type=directory_argument, help="The directory to make, instead of results/NAME-OF-FILE.")
+@as_json
+@click.pass_obj
+def import_(state: State, file: Path, out: Path | None, *, json_: bool) -> int:
+    """Store the history in FILE (JSON lines, also from other tools) so that `ackproof check` can judge it."""
+    if not file.is_file():
+        raise ResultsError(f"{file} is no file; name a history in JSON lines")
+    directory = new_campaign(IMPORTED, file.stem) if out is None else out
+    try:
+        with files_of(directory):
+            import_jsonl(file, directory / HISTORY)
+    except HistoryError as error:
+        raise ResultsError(str(error)) from error
+    if json_:
+        state.json({"directory": str(directory)})
+    else:
+        state.say(f"stored, to be judged with: ackproof check {directory}")
+    return EXIT_HELD

@@ -1,0 +1,84 @@
+"""`ackproof check` and `ackproof report`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.markup import escape
+
+from harness.cli.outcome import tell
+from harness.cli.terminal import State, as_json, directory_argument
+from harness.judge import Judged, check_below, exit_code, histories_at, judge_all
+from harness.progress import Quiet
+from harness.report import write
+from harness.rundir import VERDICTS_FILE
+
+COLOURS: Final = {"held": "green", "permitted": "yellow", "broken promise": "bold red", "unknown": "magenta"}
+#: Rows of the table; the rest stands in verdicts.jsonl.
+ROWS_MAX: Final = 40
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=directory_argument)
+@as_json
+@click.pass_obj
+def check(state: State, paths: Sequence[Path], *, json_: bool) -> int:
+    """Judge the histories at PATH...: run directories, campaigns, or files of JSON lines.
+
+    Verdicts are written to verdicts.jsonl in each directory named; the last line is the verdict and where they are.
+    """
+    progress = Quiet() if json_ else state.progress()
+    judged: list[Judged] = []
+    written: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="ackproof-") as scratch:
+        for path in paths:
+            histories = histories_at(path, Path(scratch))
+            if path.is_dir():
+                judged += check_below(path, histories, progress)
+                written.append(str(path / VERDICTS_FILE))
+            else:
+                judged += judge_all(histories, progress)
+        code = exit_code(judged)
+    if json_:
+        for one in judged:
+            state.json({"path": str(one.directory), "outcome": one.outcome, "verdict": one.verdict})
+        return code
+    _tell(state, judged)
+    counted = ", ".join(f"{count} {outcome}" for outcome, count in Counter(one.outcome for one in judged).items())
+    state.say(f"{len(judged)} histories: {counted}" + (f"; see {' '.join(written)}" if written else ""))
+    return code
+
+
+def _tell(state: State, judged: Sequence[Judged]) -> None:
+    worst = sorted(judged, key=lambda one: list(COLOURS).index(one.outcome) if one.outcome != "broken promise" else -1)
+    headers = ["history", "outcome", "anomalies", "acknowledged", "in faults", "why not told"]
+    state.table(headers, [_row(one) for one in worst[:ROWS_MAX]])
+    if len(judged) > ROWS_MAX:
+        state.say(f"... and {len(judged) - ROWS_MAX} more")
+
+
+def _row(one: Judged) -> tuple[str, ...]:
+    verdict = one.verdict
+    anomalies = ", ".join(f"{count} {name}" for name, count in verdict.counts.items() if count)
+    return (
+        escape(str(one.directory)),
+        f"[{COLOURS[one.outcome]}]{one.outcome}[/]",
+        anomalies or "none",
+        str(verdict.exercise.acknowledged),
+        str(verdict.exercise.acknowledged_in_fault),
+        escape(verdict.reason or ""),
+    )
+
+
+@click.command()
+@click.argument("campaign_dir", type=directory_argument)
+@as_json
+@click.pass_obj
+def report(state: State, campaign_dir: Path, *, json_: bool) -> int:
+    """Make matrix.json and report.html again from the files of CAMPAIGN_DIR; the report's path is the last line."""
+    return tell(state, campaign_dir, write(campaign_dir), json_=json_)

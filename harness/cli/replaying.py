@@ -1,0 +1,78 @@
+"""`ackproof replay`."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from checkers.verdict import Verdict
+from harness.cli.terminal import State, as_json, directory_argument
+from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_UNKNOWN
+from harness.replay import Replayed, rerun
+from harness.replay import replay as replay_run
+from harness.rundir import CLUSTER_FILE, RunRecord, new_campaign, read_record
+
+RESULTS: Final = Path("results")
+#: Findings of one anomaly that are printed; the rest stands in the verdict.
+FINDINGS_MAX: Final = 5
+
+
+@click.command()
+@click.argument("run_dir", type=directory_argument)
+@as_json
+@click.pass_obj
+def replay(state: State, run_dir: Path, *, json_: bool) -> int:
+    """Do the run in RUN_DIR again and compare. Exit code 0 if the same was found, else 70.
+
+    A simulated run comes out byte for byte, and its cluster.jsonl is written on the way. A run of real processes only
+    repeats its plan; exit code 2 if its findings did not show again.
+    """
+    record = read_record(run_dir)
+    if record.world != "simulated":
+        return _rerun(state, run_dir, record, json_=json_)
+    with tempfile.TemporaryDirectory(prefix="ackproof-") as scratch:
+        result = replay_run(run_dir, Path(scratch) / "again")
+    if json_:
+        state.json(result)
+    else:
+        _tell_findings(state, result.again)
+        state.say(_conclusion(result, run_dir))
+    return EXIT_HELD if result.identical else EXIT_HARNESS
+
+
+def _conclusion(result: Replayed, run_dir: Path) -> str:
+    if result.identical:
+        return f"reproduced identically, history and findings; the cluster's story is in {run_dir / CLUSTER_FILE}"
+    what = "; ".join(result.differences) or "the findings are the same, but the histories differ"
+    return f"not reproduced: {what}. The program or a library changed since (see campaign.json), or chance leaked in"
+
+
+def _rerun(state: State, run_dir: Path, record: RunRecord, *, json_: bool) -> int:
+    state.err.print(
+        f"{run_dir} ran on real processes: its seed repeats the plan of faults, not their effect; running it again",
+        markup=False,
+    )
+    directory = new_campaign(RESULTS, f"rerun-{record.seed}")
+    before, again = rerun(record, run_dir, directory)
+    shown = set(before.counts) <= set(again.counts)
+    if json_:
+        state.json({"recorded": before, "again": again, "directory": str(directory)})
+    else:
+        _tell_findings(state, again)
+        missing = ", ".join(sorted(set(before.counts) - set(again.counts)))
+        told = "every kind of finding showed again" if shown else f"did not show again: {missing}"
+        state.say(f"{told}: {directory}")
+    return EXIT_HELD if shown else EXIT_UNKNOWN
+
+
+def _tell_findings(state: State, verdict: Verdict) -> None:
+    for anomaly, findings in verdict.anomalies.items():
+        state.say(f"{anomaly}: {verdict.counts.get(anomaly, len(findings))}")
+        for finding in findings[:FINDINGS_MAX]:
+            state.say(f"  {msgspec.json.encode(finding).decode()}")
+    if not verdict.anomalies:
+        state.say("no anomaly")

@@ -1,0 +1,99 @@
+"""Does a run again from its ``run.json`` and says whether the same thing happens.
+
+In virtual time a seed is the whole run, so the history must come out byte for byte and every finding with it; anything
+else means that the program changed or that chance leaked in. In real time a seed is only the plan: the same faults are
+asked for at the same moments, and the findings may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from checkers.plain import judge
+
+from checkers.verdict import Verdict
+from harness.errors import HarnessError, ResultsError
+from harness.perform import perform
+from harness.rundir import CLUSTER_FILE, HISTORY, RunRecord, files_of, read_record
+from workloads.history.files import CLUSTERED
+
+#: Differences that are told; the first one is what a reader follows.
+DIFFERENCES_MAX: Final = 5
+
+
+class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+    """A run done again. ``differences`` are sentences, empty where everything came out the same.
+
+    ``recorded`` and ``again`` are the verdicts on the recorded and on the new history; both are judged now, so that a
+    newer checker is not mistaken for a difference of the runs.
+    """
+
+    record: RunRecord
+    recorded: Verdict
+    again: Verdict
+    same_bytes: bool
+    differences: tuple[str, ...]
+
+    @property
+    def identical(self) -> bool:
+        """Whether history and findings are the same."""
+        return self.same_bytes and not self.differences
+
+
+def replay(directory: Path, scratch: Path) -> Replayed:
+    """Do the simulated run in ``directory`` again in the new directory ``scratch``, with tracing.
+
+    The trace is left as ``cluster.jsonl`` in ``directory``, where the story of the run is told from.
+
+    Raises:
+        ResultsError: ``directory`` is no run, has no history, or is of a world that does not repeat itself.
+    """
+    record = read_record(directory)
+    if record.world != "simulated":
+        raise ResultsError(f"{directory} ran in the {record.world} world, which does not repeat itself")
+    ended = perform(record.spec(), scratch, observe=True)
+    if ended.status != "completed":
+        raise ResultsError(f"{directory} cannot be done again: {ended.reason}")
+    with files_of(directory):
+        (directory / CLUSTER_FILE).write_bytes((scratch / CLUSTER_FILE).read_bytes())
+        same = (directory / HISTORY / CLUSTERED).read_bytes() == (scratch / HISTORY / CLUSTERED).read_bytes()
+    recorded, again = judge(directory / HISTORY), judge(scratch / HISTORY)
+    return Replayed(
+        record=record, recorded=recorded, again=again, same_bytes=same, differences=differences(recorded, again)
+    )
+
+
+def rerun(record: RunRecord, recorded: Path, directory: Path) -> tuple[Verdict, Verdict]:
+    """Do a run of real processes once more, below ``directory``; the verdicts on the old history and on the new one.
+
+    Raises:
+        HarnessError: it could not be done.
+    """
+    target = directory / record.spec().directory()
+    ended = perform(record.spec(), target)
+    if ended.status != "completed":
+        raise HarnessError(f"{recorded} could not be run again: {ended.reason}")
+    return judge(recorded / HISTORY), judge(target / HISTORY)
+
+
+def differences(one: Verdict, two: Verdict) -> tuple[str, ...]:
+    """What two verdicts do not have in common, finding by finding, as sentences."""
+    found = [f"{name}: {a} findings recorded, {b} now" for name, a, b in _unequal(one.counts, two.counts)]
+    if one.valid != two.valid:
+        found.append(f"valid: {one.valid} recorded, {two.valid} now")
+    for anomaly, first, second in _unequal(one.anomalies, two.anomalies):
+        pairs = zip(first or [], second or [], strict=False)
+        found += [f"{anomaly}: {_shown(a)} recorded, {_shown(b)} now" for a, b in pairs if a != b]
+    return tuple(found[:DIFFERENCES_MAX])
+
+
+def _unequal(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    names = dict.fromkeys([*one, *two])
+    return [(name, one.get(name), two.get(name)) for name in names if one.get(name) != two.get(name)]
+
+
+def _shown(finding: Mapping[str, Any]) -> str:
+    return msgspec.json.encode(finding).decode()

@@ -1,0 +1,168 @@
+"""The command line: exit codes, one sentence for what is wrong, machines and terminals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+
+from harness import doctor, java
+from harness.cli import app
+from harness.cli.app import COMMANDS, exit_code_of
+from harness.errors import JavaError, PlanError, StartError
+
+
+def command_raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(app._Commands, "get_command", lambda *_: click.Command("fail", callback=fail))
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (PlanError("p.toml: acks=2 is not possible"), 64, "ackproof: p.toml: acks=2 is not possible\n"),
+        (StartError("broker 1 died; read logs/1.log"), 70, "ackproof: broker 1 died; read logs/1.log\n"),
+        (KeyboardInterrupt(), 130, "\nackproof: interrupted\n"),
+        (
+            KeyboardInterrupt("interrupted; what was done is kept"),
+            130,
+            "ackproof: interrupted; what was done is kept\n",
+        ),
+    ],
+)
+def test_an_error_is_one_sentence_and_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, told: str
+) -> None:
+    command_raising(monkeypatch, error)
+    assert exit_code_of(["fail"]) == code
+    assert capsys.readouterr() == ("", told)
+
+
+def test_a_bug_is_one_line_and_a_log_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    command_raising(monkeypatch, ZeroDivisionError("a\nb"))
+    assert exit_code_of(["fail"]) == 70
+    told = capsys.readouterr().err
+    assert told.startswith("ackproof: unexpected ZeroDivisionError: a b; the traceback is in ")
+    assert told.count("\n") == 1
+    (log,) = tmp_path.iterdir()
+    assert str(log) in told
+    assert "raise error" in log.read_text()
+
+
+def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    command_raising(monkeypatch, ZeroDivisionError("a"))
+    assert exit_code_of(["--debug", "fail"]) == 70
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+def test_a_wrong_command_line_is_not_mistaken_for_an_unknown_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["campain"]) == 64
+    assert "No such command 'campain'" in capsys.readouterr().err
+    assert exit_code_of(["campaign"]) == 64
+    assert exit_code_of(["campaign", "p.toml", "--seed", "-1"]) == 64
+
+
+def test_every_command_exists_and_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in COMMANDS:
+        assert exit_code_of([name, "--help"]) == 0
+        assert f"Usage: ackproof {name}" in capsys.readouterr().out
+
+
+def test_help_names_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["--help"]) == 0
+    assert "64 the plan or the command is wrong" in capsys.readouterr().out
+
+
+def test_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("ackproof 0.")
+
+
+def test_a_bad_plan_starts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.toml").write_text("[settings]\nmin.insync.replicas = 4\n[worlds.simulated]\n")
+    for command in ("run", "campaign"):
+        assert exit_code_of([command, "p.toml"]) == 64
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert "p.toml: settings: min.insync.replicas=4 can never be met with replication.factor=3" in err
+    assert not (tmp_path / "results").exists()
+
+
+def test_settings_on_the_command_line_are_checked_like_those_of_a_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.toml").write_text("[worlds.simulated]\n")
+    for given, told in (
+        ("ack=1", 'ackproof: --settings: ack: unknown setting "ack"; did you mean "acks"?\n'),
+        ("acks", 'ackproof: --settings acks: write NAME=VALUE, for example "acks=1"\n'),
+        ("acks=2", "ackproof: p.toml: settings: acks=2 is not possible; choose one of all, 0, 1\n"),
+    ):
+        assert exit_code_of(["run", "p.toml", "--settings", given]) == 64
+        assert capsys.readouterr().err == told
+
+
+def test_without_java_a_campaign_does_not_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    (tmp_path / "p.toml").write_text("[worlds.simulated]\n")
+    assert exit_code_of(["campaign", "p.toml"]) == 70
+    assert "install openjdk-17-jre-headless" in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("listed", "told"),
+    [
+        ("java.base@11.0.2\njdk.incubator.vector@11.0.2", r"is Java 11\.0\.2, and PySpark needs 17 or later"),
+        ("java.base@17.0.2", r"lacks the module jdk\.incubator\.vector"),
+        ("", "is Java 8 or older"),
+    ],
+)
+def test_a_java_that_spark_cannot_use_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: str, told: str
+) -> None:
+    (tmp_path / "bin").mkdir()
+    fake = tmp_path / "bin" / "java"
+    fake.write_text(f"#!/bin/sh\ncat <<EOF\n{listed}\nEOF\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(JavaError, match=told):
+        java.usable_java()
+
+
+def test_doctor_says_how_to_get_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checks = [
+        doctor.Check(
+            name="Java 17 or later", good=False, found="none", purpose="checks", how="install it", needed=True
+        ),
+        doctor.Check(name="kcat", good=True, found="/usr/bin/kcat", purpose="tests", how=""),
+    ]
+    monkeypatch.setattr("harness.cli.caring.examine", lambda _: checks)
+    assert exit_code_of(["doctor"]) == 70
+    out = capsys.readouterr().out
+    assert "install it" in out
+    assert out.splitlines()[-1] == "missing, and needed: Java 17 or later"
+    assert "\x1b" not in out
+    assert exit_code_of(["doctor", "--json"]) == 70
+    assert [check["good"] for check in json.loads(capsys.readouterr().out)] == [False, True]
+
+
+def test_heal_finds_nothing_where_nothing_was_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["heal", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "nothing was left behind\n"
+    assert exit_code_of(["heal", str(tmp_path / "absent")]) == 70
