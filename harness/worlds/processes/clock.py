@@ -54,15 +54,9 @@ class RealClock:
             self._serve_posted(min(max(wait_us, 0) / 1e6, _IDLE_S))
         return True
 
-    def drain(self) -> None:
-        """Serve what was already handed over, without waiting: the last results before everything is closed."""
-        while self._serve_posted(0):
-            pass
-
-    def _serve_posted(self, wait_s: float) -> bool:
+    def _serve_posted(self, wait_s: float) -> None:
         try:
             callback = self._posted.get(block=wait_s > 0, timeout=wait_s)
         except queue.Empty:
-            return False
+            return
         callback()
-        return True

@@ -1,0 +1,130 @@
+"""The nodes of a cluster: their files, their start, their deaths explained."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+import harness
+from harness.broker.config import NodeConfig
+from harness.errors import PortError, StartError
+from harness.hosts.contract import Host, Launch, NodeProcess, NodeState
+from harness.replica.types import BrokerConfig
+from nemesis.contract import CONTROLLER
+from workloads.settings import Settings
+
+#: How a node ends that finds its address taken (EADDRINUSE).
+EXIT_PORT_TAKEN: Final = 98
+#: How much of a dead node's log stands in the error.
+LOG_LINES_SHOWN: Final = 5
+_LOG_BYTES_READ: Final = 4_096
+
+
+class Nodes:
+    """Brokers 0 to ``brokers`` - 1 and the controller, on one host, with their files under a run directory.
+
+    ``max_lifetime_s`` is when a node ends by itself, should nobody be left to end it.
+    """
+
+    def __init__(self, host: Host, directory: Path, settings: Settings, brokers: int, max_lifetime_s: float) -> None:
+        self.brokers: Final = tuple(range(brokers))
+        self.all: Final = (*self.brokers, CONTROLLER)
+        self._host = host
+        self._directory = directory
+        self._broker = broker_config(settings)
+        self._max_lifetime_s = max_lifetime_s
+        self._processes: dict[int, NodeProcess] = {}
+
+    def start(self, node: int) -> None:
+        """Start a node on its old files, or on none; it is not ready yet when this returns."""
+        data = self._directory / "data" / str(node)
+        data.mkdir(parents=True, exist_ok=True)
+        self.log(node).parent.mkdir(exist_ok=True)
+        file = self._directory / "data" / f"{node}.json"
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(self._config(node, data))))
+        launch = Launch(
+            node=node,
+            command=(sys.executable, "-m", "harness.broker", str(file)),
+            # The package need not be installed, and the node's directory is not the harness's.
+            environment={"PYTHONPATH": str(Path(harness.__file__).parent.parent), "PYTHONUNBUFFERED": "1"},
+            directory=data,
+            log=self.log(node),
+        )
+        self._processes[node] = self._host.start(launch)
+
+    def process(self, node: int) -> NodeProcess:
+        """The newest process of a node."""
+        return self._processes[node]
+
+    def in_state(self, state: NodeState, nodes: Iterable[int]) -> tuple[int, ...]:
+        """Those of ``nodes`` whose process is in this state now."""
+        return tuple(node for node in nodes if self._processes[node].state() is state)
+
+    def log(self, node: int) -> Path:
+        """What a node writes to its standard output and error."""
+        return self._directory / "logs" / f"node-{node}.log"
+
+    def trace(self, node: int) -> Path:
+        """What a node tells of itself, as JSON lines."""
+        return self._directory / "logs" / f"trace-{node}.jsonl"
+
+    def check(self) -> None:
+        """Raise if a node that should be starting has ended.
+
+        Raises:
+            PortError: its address was taken.
+            StartError: anything else; the text holds the end of its log.
+        """
+        for node, process in self._processes.items():
+            ended = process.exit()
+            if ended is None:
+                continue
+            if ended == f"status {EXIT_PORT_TAKEN}":
+                address = self._host.address(node)
+                raise PortError(f"node {node} found {address.host}:{address.port} in use; stop its owner")
+            words = self.last_words(node)
+            raise StartError(f"node {node} ended with {ended} while it started; see {self.log(node)}: {words}")
+
+    def last_words(self, node: int) -> str:
+        """The last lines of a node's log in one line."""
+        try:
+            content = self.log(node).read_bytes()[-_LOG_BYTES_READ:]
+        except OSError:
+            return "there is no log"
+        lines = [line.strip() for line in content.decode(errors="replace").splitlines() if line.strip()]
+        return " | ".join(lines[-LOG_LINES_SHOWN:]) or "the log is empty"
+
+    def broker_configuration(self) -> dict[str, Any]:
+        """What every broker and the controller run with."""
+        return msgspec.structs.asdict(self._broker)
+
+    def _config(self, node: int, data: Path) -> NodeConfig:
+        address, controller = self._host.address(node), self._host.address(CONTROLLER)
+        return NodeConfig(
+            role="controller" if node == CONTROLLER else "broker",
+            node=node,
+            host=address.host,
+            port=address.port,
+            controller_host=controller.host,
+            controller_port=controller.port,
+            directory=str(data),
+            control_socket=self._host.control_path(node),
+            trace=str(self.trace(node)),
+            broker=self._broker,
+            max_lifetime_s=self._max_lifetime_s,
+        )
+
+
+def trace_files(directory: Path) -> list[Path]:
+    """The traces of all nodes of the run in ``directory``."""
+    return sorted((directory / "logs").glob("trace-*.jsonl"))
+
+
+def broker_config(settings: Settings) -> BrokerConfig:
+    """The settings of a run that a broker takes; names are the same, so nothing is listed twice."""
+    chosen: dict[str, Any] = msgspec.structs.asdict(BrokerConfig())
+    return BrokerConfig(**{name: getattr(settings, name, default) for name, default in chosen.items()})

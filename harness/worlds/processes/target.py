@@ -1,0 +1,96 @@
+"""The cluster under attack: faults on real processes and links, with what was seen of them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Collection
+from typing import Final
+
+from harness.hosts.contract import Address, Host, NodeState
+from harness.worlds.processes.clock import RealClock
+from harness.worlds.processes.nodes import Nodes
+from harness.worlds.processes.view import Viewer
+from nemesis.contract import ClusterView, Evidence, Link
+from nemesis.journal import Journal
+
+#: A refusal on this machine takes microseconds; a dropped packet is taken for one after this.
+PROBE_LIMIT_S: Final = 0.1
+#: How often a restarted node is told its cuts until it listens, and for how long.
+TELL_EVERY_US: Final = 5_000
+TELL_LIMIT_US: Final = 30_000_000
+
+
+class ProcessesTarget:
+    """Implements :class:`nemesis.contract.Target`."""
+
+    def __init__(self, host: Host, nodes: Nodes, viewer: Viewer, journal: Journal, clock: RealClock) -> None:
+        self._host = host
+        self._nodes = nodes
+        self._viewer = viewer
+        self._journal = journal
+        self._clock = clock
+        self._cuts: dict[Link, int] = {}
+
+    def view(self) -> ClusterView:
+        """See :meth:`Target.view`."""
+        return self._viewer.view()
+
+    def kill(self, node: int) -> Evidence:
+        """See :meth:`Target.kill`. Evidence: ``exit``, ``pid``, and what a client meets there (``connect``)."""
+        evidence = self._nodes.process(node).kill()
+        return {**evidence, "connect": connect(self._host.address(node))}
+
+    def restart(self, node: int) -> Evidence:
+        """See :meth:`Target.restart`. The process runs when this returns; it is ready some tenths of a second later."""
+        if self._nodes.process(node).state() is not NodeState.DEAD:
+            return {}
+        self._nodes.start(node)
+        self._tell_cuts(node, self._clock.now_us() + TELL_LIMIT_US)
+        return {"state": self._nodes.process(node).state().value}
+
+    def pause(self, node: int) -> Evidence:
+        """See :meth:`Target.pause`. Evidence: ``state`` ("T") and ``pid``."""
+        return self._nodes.process(node).pause()
+
+    def resume(self, node: int) -> Evidence:
+        """See :meth:`Target.resume`. The node finds the cuts and heals that it missed before anything else."""
+        if self._nodes.process(node).state() is not NodeState.PAUSED:
+            return {}
+        told = self._host.update(node)
+        evidence = self._nodes.process(node).resume()
+        return {**evidence, "links_told": told()}
+
+    def cut(self, links: Collection[Link]) -> Evidence:
+        """See :meth:`Target.cut`. Evidence: what each end holds back, or packets dropped by link."""
+        for link in set(links) - set(self._cuts):
+            self._cuts[link] = self._journal.will("cut", {"link": list(link)})
+        return self._host.cut(links, self._listening())
+
+    def heal(self, links: Collection[Link]) -> Evidence:
+        """See :meth:`Target.heal`. Evidence: as of :meth:`cut`, counted until now."""
+        evidence = self._host.heal(links, self._listening())
+        for link in links:
+            if link in self._cuts:
+                self._journal.done(self._cuts.pop(link))
+        return evidence
+
+    def _listening(self) -> tuple[int, ...]:
+        return self._nodes.in_state(NodeState.RUNNING, self._nodes.all)
+
+    def _tell_cuts(self, node: int, until_us: int) -> None:
+        """A restarted node knows of no cut: it is told as soon as it listens, which is before it speaks to others."""
+        told = self._host.update(node)()
+        now_us = self._clock.now_us()
+        if not told and now_us < until_us and self._nodes.process(node).state() is NodeState.RUNNING:
+            self._clock.call_at(now_us + TELL_EVERY_US, lambda: self._tell_cuts(node, until_us))
+
+
+def connect(address: Address) -> str:
+    """What a client meets there: ``accepted``, ``refused`` or ``silence``."""
+    try:
+        socket.create_connection(address, PROBE_LIMIT_S).close()
+    except ConnectionRefusedError:
+        return "refused"
+    except OSError:
+        return "silence"
+    return "accepted"

@@ -1,0 +1,55 @@
+"""Makes the run's topic over the wire, as a user would."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, Final
+
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
+
+from harness.clients.kafka_python import named
+from harness.errors import StartError
+from workloads.settings import Settings
+
+_LIMIT_MS: Final = 10_000
+
+
+def topic_configs(settings: Settings) -> dict[str, str]:
+    """The settings of scope "topic" as Kafka spells their values; the replication factor is no config."""
+    values = settings.to_mapping()
+    names = [field.metadata["name"] for field in fields(settings) if field.metadata["scope"] == "topic"]
+    return {name: _spelled(values[name]) for name in names if name != "replication.factor"}
+
+
+def create_topic(bootstrap: Sequence[str], name: str, partitions: int, settings: Settings) -> None:
+    """Create the topic and return when a broker has said so.
+
+    Raises:
+        StartError: no broker could be asked, or the cluster refused.
+    """
+    wanted: dict[str, Any] = {
+        "num_partitions": partitions,
+        "replication_factor": settings.replication_factor,
+        "configs": topic_configs(settings),
+    }
+    try:
+        admin = KafkaAdminClient(
+            bootstrap_servers=list(bootstrap),
+            client_id="ackproof-admin",
+            bootstrap_timeout_ms=_LIMIT_MS,
+            request_timeout_ms=_LIMIT_MS,
+        )
+        try:
+            admin.create_topics({name: wanted}, timeout_ms=_LIMIT_MS)
+        finally:
+            admin.close()
+    except KafkaError as error:
+        raise StartError(
+            f'the cluster did not create topic "{name}": {named(error)}; see the logs of its nodes'
+        ) from error
+
+
+def _spelled(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

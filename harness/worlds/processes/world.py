@@ -1,0 +1,198 @@
+"""One run on real processes: a controller, brokers, kafka-python clients, one thread that drives."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from harness.clients.contract import RealClients
+from harness.clients.kafka_python import KafkaPythonClients
+from harness.errors import HarnessError, PortError, StartError
+from harness.hosts.contract import Host
+from harness.hosts.loopback import LoopbackHost
+from harness.hosts.namespaces import NamespaceHost
+from harness.plan import RunSpec
+from harness.worlds.contract import Observation
+from harness.worlds.processes.clock import RealClock
+from harness.worlds.processes.nodes import Nodes, trace_files
+from harness.worlds.processes.target import ProcessesTarget
+from harness.worlds.processes.topic import create_topic
+from harness.worlds.processes.traces import observations_in
+from harness.worlds.processes.view import ClusterImage, Viewer, partitions_of
+from nemesis.contract import CONTROLLER
+from nemesis.journal import FILE_NAME, Journal
+
+#: A start takes about a second; machines that are busy with other things get this long.
+START_LIMIT_S: Final = 30.0
+#: A port that was free a moment ago may be taken when its node gets there; then others are chosen.
+PORT_CHOICES: Final = 3
+#: Clients give up at once; this is for their threads to notice.
+CLIENTS_LIMIT_S: Final = 10.0
+#: What a node's life may exceed the run's plan by, for starting, healing and a slow machine.
+SPARE_LIFETIME_S: Final = 300.0
+_LOOK_EVERY_S: Final = 0.01
+#: Libraries that would tell of every injected fault on standard error.
+_LOGGERS: Final = ("kafka", "harness.clients")
+
+
+class _Cluster(NamedTuple):
+    nodes: Nodes
+    viewer: Viewer
+    target: ProcessesTarget
+    clients: RealClients
+
+
+class ProcessesWorld:
+    """Implements :class:`harness.worlds.contract.World`. The run's files stand in ``directory``, which must exist.
+
+    ``ports`` fixes ports by node on the loopback host; without it free ones are chosen.
+    """
+
+    def __init__(self, spec: RunSpec, directory: Path, ports: Mapping[int, int] | None = None) -> None:
+        self._spec = spec
+        self._directory = directory.absolute()
+        self._ports = ports
+        self._settings = spec.chosen()
+        self._clock = RealClock()
+        self._cluster: _Cluster | None = None
+        self._resources = ExitStack()
+
+    @property
+    def clock(self) -> RealClock:
+        """See :meth:`World.clock`. Set to 0 by :meth:`open`."""
+        return self._clock
+
+    @property
+    def clients(self) -> RealClients:
+        """See :meth:`World.clients`."""
+        return self._opened().clients
+
+    @property
+    def target(self) -> ProcessesTarget:
+        """See :meth:`World.target`."""
+        return self._opened().target
+
+    def open(self) -> None:
+        """See :meth:`World.open`.
+
+        Raises:
+            StartError: a node died at its start, or the cluster was not ready within START_LIMIT_S.
+            PortError: a given port is taken.
+            HostError: this machine cannot offer the host.
+        """
+        self._clock = RealClock()
+        for choice in range(PORT_CHOICES):
+            try:
+                self._open_once()
+            except BaseException as error:
+                self.close()
+                if isinstance(error, PortError) and self._ports is None and choice < PORT_CHOICES - 1:
+                    continue
+                raise
+            return
+
+    def drive(self, finished: Callable[[], bool], limit_us: int) -> bool:
+        """See :meth:`World.drive`. An exception out of a callback, and Ctrl-C, close the world before they go on."""
+        try:
+            return self._clock.run(finished, limit_us)
+        except BaseException:
+            self.close()
+            raise
+
+    def observations(self) -> Sequence[Observation]:
+        """See :meth:`World.observations`. Works after :meth:`close` and after a failed :meth:`open` too."""
+        return observations_in(trace_files(self._directory), self._clock.wall_begin_us)
+
+    def effective_configuration(self) -> dict[str, dict[str, Any]]:
+        """What clients and brokers really work with: ``producer``, ``consumer``, ``broker``."""
+        cluster = self._opened()
+        return cluster.clients.effective_configuration() | {"broker": cluster.nodes.broker_configuration()}
+
+    def close(self) -> None:
+        """See :meth:`World.close`. Logs and data stay."""
+        self._resources.close()
+
+    def _opened(self) -> _Cluster:
+        if self._cluster is None:
+            raise HarnessError("this world has not been opened; call open() first")
+        return self._cluster
+
+    def _open_once(self) -> None:
+        """Start everything, each thing with its end pushed before it can fail; ends run in reverse order."""
+        self._resources.enter_context(_logs_diverted(self._directory / "logs" / "clients.log"))
+        journal = Journal(self._directory / FILE_NAME)
+        self._resources.callback(journal.close)
+        host = self._make_host(journal)
+        self._resources.callback(host.close)
+        nodes = Nodes(host, self._directory, self._settings, self._spec.brokers, self._lifetime_s())
+        host.open(nodes.all)
+        for node in nodes.all:
+            nodes.start(node)
+        bootstrap = [f"{address.host}:{address.port}" for address in map(host.address, nodes.brokers)]
+        viewer = Viewer(host, nodes, self._spec.workload.topic)
+        self._bring_up(nodes, viewer, bootstrap)
+        clients = KafkaPythonClients(self._clock, self._settings, bootstrap)
+        self._resources.callback(clients.close, CLIENTS_LIMIT_S)
+        self._cluster = _Cluster(nodes, viewer, ProcessesTarget(host, nodes, viewer, journal, self._clock), clients)
+
+    def _make_host(self, journal: Journal) -> Host:
+        if self._spec.host == "namespaces":
+            return NamespaceHost(journal)
+        return LoopbackHost(journal, self._ports)
+
+    def _lifetime_s(self) -> float:
+        return (self._spec.workload.duration_ms + self._spec.workload.drain_limit_ms) / 1_000 + SPARE_LIFETIME_S
+
+    def _bring_up(self, nodes: Nodes, viewer: Viewer, bootstrap: Sequence[str]) -> None:
+        deadline = time.monotonic() + START_LIMIT_S
+        workload = self._spec.workload
+
+        def registered(image: ClusterImage) -> bool:
+            return all(node in image.brokers and not image.brokers[node].fenced for node in nodes.brokers)
+
+        def complete(image: ClusterImage) -> bool:
+            views = partitions_of(image, workload.topic).values()
+            led = all(view.leader is not None and set(view.isr) == set(view.replicas) for view in views)
+            return led and len(views) == workload.partitions
+
+        _wait(registered, "not every broker registered with the controller", nodes, viewer, deadline)
+        create_topic(bootstrap, workload.topic, workload.partitions, self._settings)
+        _wait(
+            complete, f"not every partition of {workload.topic} has a leader and all replicas", nodes, viewer, deadline
+        )
+
+
+def _wait(
+    condition: Callable[[ClusterImage], bool], complaint: str, nodes: Nodes, viewer: Viewer, deadline: float
+) -> None:
+    while not condition(viewer.image()):
+        nodes.check()
+        if time.monotonic() > deadline:
+            raise StartError(
+                f"{complaint} within {START_LIMIT_S:.0f} s; see the logs in {nodes.log(CONTROLLER).parent}"
+            )
+        time.sleep(_LOOK_EVERY_S)
+
+
+@contextmanager
+def _logs_diverted(path: Path) -> Iterator[None]:
+    """What the client libraries log goes to a file of the run: under faults it is much, and no news."""
+    path.parent.mkdir(exist_ok=True)
+    handler = logging.FileHandler(path, delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(threadName)s %(name)s %(message)s"))
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    propagated = [logger.propagate for logger in loggers]
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.propagate = False
+    try:
+        yield
+    finally:
+        for logger, propagate in zip(loggers, propagated, strict=True):
+            logger.removeHandler(handler)
+            logger.propagate = propagate
+        handler.close()

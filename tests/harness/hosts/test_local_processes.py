@@ -1,0 +1,155 @@
+"""Processes on this machine: their states, their ends, and that nobody else's is touched."""
+
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.errors import HostError, PortError
+from harness.hosts.contract import Address, Launch, NodeState
+from harness.hosts.loopback import FIRST_PORT, LoopbackHost, is_free, loopback_address
+from harness.hosts.processes import Identity, boot_id, end, identify, marked_with, read_stat
+from nemesis.journal import FILE_NAME, Journal, standing
+
+SLEEPER = (sys.executable, "-c", "import time; time.sleep(60)")
+STUBBORN = (
+    sys.executable,
+    "-c",
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(60)",
+)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / FILE_NAME)
+
+
+@pytest.fixture
+def host(journal: Journal) -> Iterator[LoopbackHost]:
+    host = LoopbackHost(journal)
+    yield host
+    host.close()
+
+
+def launch(tmp_path: Path, command: tuple[str, ...] = SLEEPER) -> Launch:
+    return Launch(node=0, command=command, environment={}, directory=tmp_path, log=tmp_path / "node.log")
+
+
+def test_every_harness_process_and_run_has_an_address_of_its_own() -> None:
+    addresses = [loopback_address(pid, run) for pid in (1, 2, 4711, 4_194_302) for run in range(4)]
+    assert len(set(addresses)) == len(addresses)
+    assert all(address.startswith("127.") for address in addresses)
+
+
+def test_the_first_and_last_address_of_loopback_are_not_used() -> None:
+    assert loopback_address(0, 0) == "127.0.0.2"
+    assert loopback_address(2**22 - 1, 3) == "127.255.255.254"
+
+
+def test_the_state_of_this_process_is_read_from_proc() -> None:
+    me = identify(os.getpid())
+    assert me is not None
+    assert me.boot_id == boot_id()
+    assert me.is_alive()
+
+
+def test_a_process_that_never_was_has_no_state() -> None:
+    assert read_stat(2**22 + 1) is None
+
+
+def test_a_reused_process_id_is_not_the_process_that_was_meant() -> None:
+    me = identify(os.getpid())
+    assert me is not None
+    assert not end(msgspec.structs.replace(me, start_ticks=me.start_ticks - 1))
+    assert not end(msgspec.structs.replace(me, boot_id="another boot"))
+
+
+@pytest.mark.system
+def test_a_killed_process_shows_its_signal_and_killing_again_is_harmless(host: LoopbackHost, tmp_path: Path) -> None:
+    process = host.start(launch(tmp_path))
+    assert process.state() is NodeState.RUNNING
+    assert process.kill()["exit"] == "signal 9"
+    assert process.kill()["exit"] == "signal 9"
+    assert process.state() is NodeState.DEAD
+
+
+@pytest.mark.system
+def test_a_paused_process_stands_still_until_resumed(host: LoopbackHost, tmp_path: Path) -> None:
+    process = host.start(launch(tmp_path))
+    assert process.pause()["state"] == "T"
+    assert process.state() is NodeState.PAUSED
+    assert process.resume()["state"] in ("S", "R", "D")
+    assert process.state() is NodeState.RUNNING
+
+
+@pytest.mark.system
+def test_a_paused_process_can_be_killed(host: LoopbackHost, journal: Journal, tmp_path: Path) -> None:
+    process = host.start(launch(tmp_path))
+    process.pause()
+    assert {undo.kind for undo in standing(journal.path)} == {"process", "frozen"}
+    assert process.kill()["exit"] == "signal 9"
+    assert standing(journal.path) == []
+
+
+@pytest.mark.system
+def test_a_process_that_ignores_the_request_to_stop_is_killed(host: LoopbackHost, tmp_path: Path) -> None:
+    process = host.start(launch(tmp_path, STUBBORN))
+    while b"ready" not in (tmp_path / "node.log").read_bytes():
+        assert process.exit() is None
+    assert process.stop(limit_s=0.1)["exit"] == "signal 9"
+
+
+@pytest.mark.system
+def test_closing_the_host_ends_what_it_started_and_the_journal_says_so(journal: Journal, tmp_path: Path) -> None:
+    host = LoopbackHost(journal)
+    host.open([0])
+    sockets = Path(host.control_path(0)).parent
+    process = host.start(launch(tmp_path))
+    assert sockets.is_dir()
+    host.close()
+    host.close()
+    assert process.state() is NodeState.DEAD
+    assert not sockets.exists()
+    assert standing(journal.path) == []
+
+
+@pytest.mark.system
+def test_a_process_is_found_by_its_runs_token_alone(host: LoopbackHost, journal: Journal, tmp_path: Path) -> None:
+    host.start(launch(tmp_path))
+    (deed,) = standing(journal.path)
+    found = list(marked_with(deed.facts["token"]))
+    assert [who.pid for who in found] == [deed.facts["pid"]]
+    assert list(marked_with(deed.facts["token"] + "0")) == []
+    assert found[0] == Identity(deed.facts["pid"], deed.facts["start_ticks"], deed.facts["boot_id"])
+
+
+def test_a_command_that_does_not_exist_is_a_host_error(host: LoopbackHost, journal: Journal, tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="node 0 cannot be started"):
+        host.start(launch(tmp_path, ("/nonexistent/broker",)))
+    assert standing(journal.path) == []
+
+
+def test_nodes_have_addresses_of_their_own_below_the_ephemeral_ports(host: LoopbackHost) -> None:
+    host.open([0, 1, 2, 100])
+    addresses = {host.address(node) for node in (0, 1, 2, 100)}
+    assert len(addresses) == 4
+    assert all(FIRST_PORT <= address.port < 32_768 for address in addresses)
+
+
+def test_taken_ports_are_passed_over_and_refused_where_they_are_given(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.hosts.loopback.loopback_address", lambda *_: "127.1.1.1")
+    with socket.create_server(("127.1.1.1", FIRST_PORT)):
+        assert not is_free(Address("127.1.1.1", FIRST_PORT))
+        chosen, fixed = LoopbackHost(journal), LoopbackHost(journal, {0: FIRST_PORT})
+        chosen.open([0])
+        assert chosen.address(0).port > FIRST_PORT
+        with pytest.raises(PortError, match=f"127.1.1.1:{FIRST_PORT}"):
+            fixed.open([0])
+        chosen.close()
+        fixed.close()

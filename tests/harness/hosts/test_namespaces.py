@@ -1,0 +1,161 @@
+"""Nodes in network namespaces: real addresses, real drops, nothing left."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.errors import HostError
+from harness.heal import heal
+from harness.hosts import namespaces
+from harness.hosts.contract import Launch
+from harness.hosts.namespaces import NamespaceHost
+from nemesis.contract import CLIENTS, Link
+from nemesis.journal import FILE_NAME, Journal, standing
+
+MISSING = [tool for tool in ("ip", "nft") if shutil.which(tool) is None]
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0 or bool(MISSING), reason=f"needs root and the commands ip and nft; missing: {MISSING or 'root'}"
+)
+
+#: Echoes on its address; told by the first line of its log that it listens.
+ECHO = """
+import socket, sys
+server = socket.create_server((sys.argv[1], int(sys.argv[2])))
+print("listening", flush=True)
+while True:
+    connection, _ = server.accept()
+    connection.sendall(b"hello")
+    connection.close()
+"""
+#: Run inside a namespace: prints what a TCP connection to an address meets.
+KNOCK = """
+import socket, sys
+try:
+    print(socket.create_connection((sys.argv[1], int(sys.argv[2])), 0.5).recv(5).decode())
+except OSError as error:
+    print(type(error).__name__)
+"""
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / FILE_NAME)
+
+
+@pytest.fixture
+def host(journal: Journal) -> Iterator[NamespaceHost]:
+    host = NamespaceHost(journal)
+    try:
+        host.open([0, 1])
+        yield host
+    finally:
+        host.close()
+
+
+def start_echo(host: NamespaceHost, directory: Path, node: int) -> None:
+    address, log = host.address(node), directory / f"{node}.log"
+    command = (sys.executable, "-c", ECHO, address.host, str(address.port))
+    host.start(Launch(node=node, command=command, environment={}, directory=directory, log=log))
+    limit = time.monotonic() + 10
+    while not log.exists() or b"listening" not in log.read_bytes():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+def knock(host: NamespaceHost, at: int, from_node: int | None = None) -> str:
+    """What a connection to a node meets, from another node's namespace or from the harness's own."""
+    address = host.address(at)
+    prefix = [] if from_node is None else list(host._prefix(from_node))
+    command = [*prefix, sys.executable, "-c", KNOCK, address.host, str(address.port)]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout.strip()
+
+
+def names_left(host: NamespaceHost) -> list[str]:
+    found = [*Path("/run/netns").glob("*"), *Path("/sys/class/net").glob("*")]
+    return [path.name for path in found if path.name.startswith(host._namespace(""))]
+
+
+@needs_root
+@pytest.mark.root
+@pytest.mark.system
+def test_a_cut_link_drops_packets_and_a_healed_one_delivers(host: NamespaceHost, tmp_path: Path) -> None:
+    start_echo(host, tmp_path, 1)
+    assert knock(host, at=1, from_node=0) == "hello"
+    assert host.cut([Link(0, 1)], alive=[0, 1]) == {"dropped": {"0>1": 0}}
+    assert knock(host, at=1, from_node=0) == "TimeoutError"
+    assert knock(host, at=1) == "hello"
+    evidence = host.heal([Link(0, 1)], alive=[0, 1])
+    assert evidence["dropped"]["0>1"] > 0  # type: ignore[index]
+    assert knock(host, at=1, from_node=0) == "hello"
+
+
+@needs_root
+@pytest.mark.root
+@pytest.mark.system
+@pytest.mark.parametrize("link", [Link(CLIENTS, 1), Link(1, CLIENTS)])
+def test_client_links_are_cut_in_either_direction(host: NamespaceHost, tmp_path: Path, link: Link) -> None:
+    start_echo(host, tmp_path, 1)
+    host.cut([link], alive=[0, 1])
+    assert knock(host, at=1) == "TimeoutError"
+    assert knock(host, at=1, from_node=0) == "hello"
+    host.heal([link], alive=[0, 1])
+    assert knock(host, at=1) == "hello"
+
+
+@needs_root
+@pytest.mark.root
+@pytest.mark.system
+def test_closing_leaves_no_namespace_link_or_process(journal: Journal, tmp_path: Path) -> None:
+    host = NamespaceHost(journal)
+    host.open([0, 1])
+    start_echo(host, tmp_path, 0)
+    assert len(names_left(host)) == 4  # two nodes, the hub, the harness's own interface
+    host.close()
+    assert names_left(host) == []
+    assert standing(journal.path) == []
+
+
+@needs_root
+@pytest.mark.root
+@pytest.mark.system
+def test_namespaces_of_a_dead_harness_are_healed(journal: Journal, tmp_path: Path) -> None:
+    host = NamespaceHost(journal)
+    host.open([0])
+    start_echo(host, tmp_path, 0)
+    undone = heal(tmp_path)  # as another process would, without the host's own close
+    assert [line.split()[0] for line in undone] == ["process", "namespace", "link", "namespace", "directory"]
+    assert names_left(host) == []
+    assert heal(tmp_path) == []
+    host.close()
+
+
+@needs_root
+@pytest.mark.root
+@pytest.mark.system
+def test_two_runs_side_by_side_have_networks_of_their_own(host: NamespaceHost, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = NamespaceHost(Journal(tmp_path / "other" / FILE_NAME))
+    try:
+        other.open([0, 1])
+        assert other.address(0) != host.address(0)
+    finally:
+        other.close()
+
+
+def test_without_root_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.hosts.namespaces.os.geteuid", lambda: 1000)
+    with pytest.raises(HostError, match="needs root"):
+        namespaces.probe()
+
+
+def test_without_nftables_the_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.hosts.namespaces.os.geteuid", lambda: 0)
+    monkeypatch.setattr("harness.hosts.namespaces.shutil.which", lambda tool: None if tool == "nft" else tool)
+    with pytest.raises(HostError, match="install the package nftables"):
+        namespaces.probe()

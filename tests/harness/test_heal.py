@@ -1,0 +1,131 @@
+"""Whatever a killed harness left behind is ended by heal, and nothing else is."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.errors import ResultsError
+from harness.heal import heal
+from harness.hosts.processes import Identity, boot_id, identify
+from nemesis.journal import FILE_NAME, Journal, Undo, standing
+
+#: A little harness: three sleeping nodes, one of them paused and one killed, then it waits for its own end.
+HARNESS = """
+import sys, time
+from pathlib import Path
+from harness.hosts.contract import Launch
+from harness.hosts.loopback import LoopbackHost
+from nemesis.journal import FILE_NAME, Journal
+directory = Path(sys.argv[1])
+host = LoopbackHost(Journal(directory / FILE_NAME))
+host.open([0, 1, 2])
+command = (sys.executable, "-c", "import time; time.sleep(120)")
+nodes = [
+    host.start(Launch(node=node, command=command, environment={}, directory=directory, log=directory / "log"))
+    for node in (0, 1, 2)
+]
+nodes[1].pause()
+nodes[2].kill()
+print("in mid-run", flush=True)
+time.sleep(120)
+"""
+
+
+def killed_harness(directory: Path) -> None:
+    directory.mkdir(parents=True)
+    with subprocess.Popen([sys.executable, "-c", HARNESS, str(directory)], stdout=subprocess.PIPE) as harness:
+        assert harness.stdout is not None
+        assert harness.stdout.readline() == b"in mid-run\n"
+        harness.send_signal(signal.SIGKILL)
+
+
+def identities(deeds: list[Undo]) -> list[Identity]:
+    facts = [deed.facts for deed in deeds if deed.kind == "process"]
+    return [Identity(fact["pid"], fact["start_ticks"], fact["boot_id"]) for fact in facts]
+
+
+@pytest.mark.system
+def test_a_killed_harness_leaves_processes_which_heal_ends_once(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    killed_harness(run)
+    left = standing(run / FILE_NAME)
+    nodes = identities(left)
+    assert [node.is_alive() for node in nodes] == [True, True]
+    undone = heal(run)
+    assert [node.is_alive() for node in nodes] == [False, False]
+    assert [line.split()[0] for line in undone] == ["frozen", "process", "process", "directory"]
+    assert heal(run) == []
+    assert standing(run / FILE_NAME) == []
+
+
+@pytest.mark.system
+def test_healing_a_campaign_heals_every_run_in_it(tmp_path: Path) -> None:
+    runs = [tmp_path / "campaign" / "runs" / "processes" / cell for cell in ("a", "b")]
+    for run in runs:
+        killed_harness(run)
+    nodes = [node for run in runs for node in identities(standing(run / FILE_NAME))]
+    assert len(nodes) == 4
+    heal(tmp_path / "campaign")
+    assert not any(node.is_alive() for node in nodes)
+
+
+@pytest.mark.system
+def test_a_process_whose_id_was_never_written_is_found_by_its_token(tmp_path: Path) -> None:
+    """The harness may die between the start of a process and the writing of its id."""
+    Journal(tmp_path / FILE_NAME).will("process", {"token": "t-1", "node": 0, "command": []})
+    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    with subprocess.Popen(command, env=os.environ | {"ACKPROOF_RUN_TOKEN": "t-1"}) as child:
+        wait_until_executed(child.pid)
+        assert heal(tmp_path) == [f"process {child.pid} (node 0)"]
+        assert child.wait(5) == -signal.SIGKILL
+
+
+def wait_until_executed(pid: int) -> None:
+    """Between fork and exec the environment is still the parent's."""
+    limit = time.monotonic() + 5
+    while b"ACKPROOF_RUN_TOKEN" not in Path(f"/proc/{pid}/environ").read_bytes():
+        assert time.monotonic() < limit
+
+
+@pytest.mark.system
+def test_a_process_that_got_the_id_of_a_node_is_left_alone(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as stranger:
+        who = identify(stranger.pid)
+        assert who is not None
+        for entry, kind in enumerate(("process", "frozen")):
+            facts = msgspec.structs.asdict(who) | {"start_ticks": who.start_ticks - 1 - entry, "token": "t", "node": 0}
+            Journal(tmp_path / FILE_NAME).will(kind, facts)
+        assert heal(tmp_path) == []
+        assert who.is_alive()
+        stranger.kill()
+
+
+def test_only_names_of_the_harness_are_removed(tmp_path: Path) -> None:
+    keep, remove = tmp_path / "precious", tmp_path / "ackproof-1"
+    for directory in (keep, remove):
+        directory.mkdir()
+        Journal(tmp_path / FILE_NAME).will("directory", {"path": str(directory)})
+    Journal(tmp_path / FILE_NAME).will("link", {"name": "eth0", "boot_id": boot_id()})
+    assert heal(tmp_path) == [f"directory {remove}"]
+    assert keep.is_dir()
+
+
+def test_a_deed_of_unknown_kind_stays_in_the_journal(tmp_path: Path) -> None:
+    Journal(tmp_path / FILE_NAME).will("from a newer version", {})
+    assert heal(tmp_path) == []
+    assert len(standing(tmp_path / FILE_NAME)) == 1
+
+
+def test_a_directory_without_journals_needs_no_healing(tmp_path: Path) -> None:
+    assert heal(tmp_path) == []
+
+
+def test_healing_what_is_no_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="is no directory"):
+        heal(tmp_path / "nothing")
