@@ -1,7 +1,7 @@
 """What the producer state of a partition can be rebuilt from without reading the whole log (rule 21).
 
 Of each idempotent producer only the last five batches matter, so a log keeps the headers of those in memory as it is
-written, and a copy in a file for the beginning of each segment. Opening a log or cutting it back then reads one segment.
+written, and a copy in a file for the beginning of each segment. Opening a log or cutting it back reads one segment.
 """
 
 from __future__ import annotations

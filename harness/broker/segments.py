@@ -146,7 +146,7 @@ class SegmentLog:
             self._flushed = self._end
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every record at or after ``offset`` (a batch across it goes whole), and epochs from there on. Durable."""
+        """Drop durably every record at or after ``offset`` (a batch across it goes whole), and epochs from there on."""
         self._epochs.replace([entry for entry in self._epochs.entries if entry[1] < offset])
         if offset >= self._end:
             return

@@ -93,3 +93,12 @@ def encode_response(header: Header, response: Any, ids: TopicIds) -> bytes:
     message = api.encode(response, header.version, ids)
     tagged = header.api_key != API_VERSIONS and header.version >= _FLEXIBLE_FROM[header.api_key]
     return response_frame(message, header.correlation, tagged_header=tagged)
+
+
+def client_of(frame: memoryview) -> str | None:
+    """The client id in a request's header.
+
+    Raises:
+        BadFrameError: there is no readable header.
+    """
+    return parse_header(frame, _FLEXIBLE_FROM)[0].client_id

@@ -1,11 +1,16 @@
-"""What a broker sends as a follower, Fetch and OffsetForLeaderEpoch, and how it reads the answers."""
+"""What a broker sends as a follower, Fetch, OffsetForLeaderEpoch and ListOffsets, and how it reads the answers."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
-from kafka.protocol.consumer.offsets import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from kafka.protocol.consumer.offsets import (
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
 
 from harness.broker.batches import BatchError, split
 from harness.broker.codec.data import by_topic, end_of, error_of
@@ -17,15 +22,17 @@ from harness.replica.types import EpochEnd, TopicPartition
 #: The version with topic ids and broker epochs (KIP-903) and nothing newer.
 FETCH_VERSION: Final = 15
 EPOCH_VERSION: Final = 4
+OFFSETS_VERSION: Final = 6
 
-FollowerRequest = core.Fetch | core.OffsetForLeaderEpoch
+FollowerRequest = core.Fetch | core.OffsetForLeaderEpoch | core.ListOffsets
 
 
 def encode_request(request: FollowerRequest, correlation: int, client_id: str, ids: TopicIds) -> bytes:
     """A whole frame."""
     if isinstance(request, core.Fetch):
         return request_frame(_fetch(request, ids), correlation, client_id)
-    return request_frame(_epoch(request), correlation, client_id)
+    message = _epoch(request) if isinstance(request, core.OffsetForLeaderEpoch) else _offsets(request)
+    return request_frame(message, correlation, client_id)
 
 
 def decode_answer(request: FollowerRequest, body: memoryview, ids: TopicIds) -> core.Message:
@@ -38,7 +45,12 @@ def decode_answer(request: FollowerRequest, body: memoryview, ids: TopicIds) -> 
         raise BadFrameError("a response header with tags nobody asked for")
     if isinstance(request, core.Fetch):
         return _fetched(request, decode(FetchResponse, body[1:], FETCH_VERSION), ids)
-    return _epoch_found(request, decode(OffsetForLeaderEpochResponse, body[1:], EPOCH_VERSION))
+    try:
+        if isinstance(request, core.OffsetForLeaderEpoch):
+            return _epoch_found(request, decode(OffsetForLeaderEpochResponse, body[1:], EPOCH_VERSION))
+        return _offset_found(request, decode(ListOffsetsResponse, body[1:], OFFSETS_VERSION))
+    except IndexError as error:
+        raise BadFrameError("an answer without the partition that was asked for") from error
 
 
 def _fetch(request: core.Fetch, ids: TopicIds) -> Any:
@@ -109,3 +121,22 @@ def _epoch_found(request: core.OffsetForLeaderEpoch, response: Any) -> core.Offs
     part = response.topics[0].partitions[0]
     end = EpochEnd(part.leader_epoch, part.end_offset)
     return core.OffsetForLeaderEpochResponse(request.correlation, request.partition, error_of(part.error_code), end)
+
+
+def _offsets(request: core.ListOffsets) -> Any:
+    topic_class = ListOffsetsRequest.ListOffsetsTopic
+    part = topic_class.ListOffsetsPartition(
+        version=OFFSETS_VERSION,
+        partition_index=request.partition.partition,
+        current_leader_epoch=request.current_leader_epoch,
+        timestamp=request.timestamp,
+    )
+    topic = topic_class(version=OFFSETS_VERSION, name=request.partition.topic, partitions=[part])
+    return ListOffsetsRequest(version=OFFSETS_VERSION, replica_id=request.replica_id, isolation_level=0, topics=[topic])
+
+
+def _offset_found(request: core.ListOffsets, response: Any) -> core.ListOffsetsResponse:
+    part = response.topics[0].partitions[0]
+    return core.ListOffsetsResponse(
+        request.correlation, request.partition, error_of(part.error_code), part.offset, part.leader_epoch
+    )

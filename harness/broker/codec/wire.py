@@ -23,7 +23,7 @@ _UNNAMED: Final = "id:"
 
 
 class TopicIds:
-    """Topic ids and names (KIP-516). An id is computed from what the controller says of a topic, the same everywhere."""
+    """Topic ids and names (KIP-516). An id is computed from what the controller says of a topic, everywhere alike."""
 
     def __init__(self) -> None:
         self._names: dict[uuid.UUID, str] = {}

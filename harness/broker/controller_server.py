@@ -1,0 +1,94 @@
+"""The controller: its core, its file, and the brokers that are connected to it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.broker.checkpoints import write_durably
+from harness.broker.config import NodeConfig
+from harness.broker.control import describe_image
+from harness.broker.controller_wire import Hello, decode, encode
+from harness.broker.links import BadFrameError, Connection, Links
+from harness.broker.runtime import Runtime
+from harness.broker.trace import Trace
+from harness.replica.controller import Controller
+from harness.replica.messages import Message
+from harness.replica.types import Image, NodeId
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What the controller may never forget."""
+
+    image: Image
+    next_producer_id: int
+
+
+class ControllerServer:
+    """One controller process's inside. Its state is on disk before anything that follows from it is sent."""
+
+    def __init__(self, config: NodeConfig, trace: Trace, links: Links) -> None:
+        self._links = links
+        self._file = Path(config.directory) / "controller-state"
+        self._kept = self._read()
+        self._core = Controller(config.broker, self._kept.image, self._kept.next_producer_id)
+        self._brokers: dict[NodeId, Connection] = {}
+        self._runtime = Runtime(self._core, self._send, trace, self._keep)
+
+    def start(self) -> None:
+        """Begin to watch over sessions."""
+        self._runtime.start()
+
+    def protocol(self) -> asyncio.Protocol:
+        """The receiving end of a new connection."""
+        return Connection(self._links, self._receive, identify=_introduced, closed=self._on_closed)
+
+    def status(self) -> dict[str, Any]:
+        """What the controller knows, for the control socket."""
+        return {"image": describe_image(self._core.image)}
+
+    async def stop(self) -> None:
+        """Nothing has to be saved: everything is."""
+        self._runtime.close()
+
+    # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _read(self) -> Kept:
+        if not self._file.exists():
+            return Kept(Image(), 0)
+        return msgspec.msgpack.decode(self._file.read_bytes(), type=Kept)
+
+    def _keep(self) -> None:
+        now = Kept(self._core.image, self._core.next_producer_id)
+        if now.image is not self._kept.image or now.next_producer_id != self._kept.next_producer_id:
+            write_durably(self._file, msgspec.msgpack.encode(now))
+            self._kept = now
+
+    def _receive(self, connection: Connection, frame: memoryview) -> None:
+        message = decode(frame)
+        peer = connection.peer
+        if peer is None:
+            raise BadFrameError("a message of nobody")
+        if isinstance(message, Hello):
+            self._brokers[peer] = connection
+        else:
+            self._runtime.deliver(peer, message)
+
+    def _send(self, target: NodeId, message: Message) -> None:
+        connection = self._brokers.get(target)
+        if connection is not None:
+            connection.send(encode(message))
+
+    def _on_closed(self, connection: Connection) -> None:
+        if connection.peer is not None and self._brokers.get(connection.peer) is connection:
+            del self._brokers[connection.peer]
+
+
+def _introduced(frame: memoryview) -> NodeId:
+    message = decode(frame)
+    if not isinstance(message, Hello):
+        raise BadFrameError("a connection that does not begin with its peer's number")
+    return message.node

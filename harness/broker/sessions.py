@@ -1,0 +1,98 @@
+"""One client's requests: taken in order, answered in order, a bounded number at a time."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from harness.broker import codec
+from harness.broker.codec.wire import TopicIds
+from harness.broker.links import CLIENTS, BadFrameError, Connection, Links
+from harness.broker.requests import Header, Produce, Request
+from harness.broker.runtime import NodeFailure
+from harness.replica.types import NodeId
+
+log = logging.getLogger(__name__)
+
+#: Requests of one connection that may wait for their answers; Kafka's clients keep 5 under way. Then it is not read.
+UNDER_WAY: Final = 64
+_BROKER: Final = "ackproof-broker-"
+_CLIENT: Final = "ackproof-client-"
+
+Reply = Callable[[Any], None]
+
+
+def peer_of(client_id: str | None, links: Links) -> NodeId:
+    """Who announces himself as ``client_id``: a broker, a harness client (1001 + process), or somebody unknown."""
+    name = client_id or ""
+    for prefix, first in ((_BROKER, 0), (_CLIENT, CLIENTS + 1)):
+        number = name.removeprefix(prefix)
+        if number != name and number.isascii() and number.isdigit() and len(number) <= 5:
+            return first + int(number)
+    return links.next_anonymous()
+
+
+class _Slot:
+    __slots__ = ("frame",)
+
+    def __init__(self) -> None:
+        self.frame: bytes | None = None
+
+
+class Session:
+    """Requests of one connection. ``handle`` gets each with the function that answers it, now or later, once."""
+
+    def __init__(self, links: Links, ids: TopicIds, handle: Callable[[NodeId, str, Request, Reply], None]) -> None:
+        self._ids = ids
+        self._handle = handle
+        self._slots: deque[_Slot] = deque()
+        self.connection = Connection(
+            links, self._on_frame, identify=lambda frame: peer_of(codec.client_of(frame), links)
+        )
+
+    def _on_frame(self, connection: Connection, frame: memoryview) -> None:
+        header, request = codec.decode_request(frame, self._ids)
+        peer = connection.peer
+        if peer is None:
+            raise BadFrameError("a request of nobody")
+        client_id = header.client_id or ""
+        if isinstance(request, Produce) and request.acks == 0:
+            self._call(peer, client_id, request, lambda _: None)
+            return
+        slot = _Slot()
+        self._slots.append(slot)
+
+        def reply(response: Any) -> None:
+            slot.frame = self._encoded(header, response)
+            self._flush()
+
+        self._call(peer, client_id, request, reply)
+        if len(self._slots) >= UNDER_WAY:
+            connection.set_busy(True)
+
+    def _call(self, peer: NodeId, client_id: str, request: Request, reply: Reply) -> None:
+        try:
+            self._handle(peer, client_id, request, reply)
+        except NodeFailure:
+            raise
+        except Exception as error:  # Whatever a strange request provokes concerns its connection only.
+            log.exception("a request could not be handled")
+            raise BadFrameError(f"{type(request).__name__} could not be handled: {error!r}") from error
+
+    def _encoded(self, header: Header, response: Any) -> bytes:
+        try:
+            return codec.encode_response(header, response, self._ids)
+        except Exception:  # Somebody else's request may be what this answer came from.
+            log.exception("the answer to API %d version %d could not be encoded", header.api_key, header.version)
+            self.connection.close("its answer could not be encoded")
+            return b""
+
+    def _flush(self) -> None:
+        slots, connection = self._slots, self.connection
+        while slots and (frame := slots[0].frame) is not None:
+            slots.popleft()
+            connection.send(frame)
+        if len(slots) < UNDER_WAY:
+            connection.set_busy(False)
