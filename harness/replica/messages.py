@@ -87,7 +87,7 @@ class FetchPartition(msgspec.Struct, frozen=True, gc=False):
 
 
 class Fetch(Message, frozen=True):
-    """A follower's (``replica_id`` >= 0) or a consumer's (NONE) fetch, parked up to ``max_wait_ms`` for ``min_bytes``."""
+    """A follower's (``replica_id`` >= 0) or a consumer's (NONE) fetch: up to ``max_wait_ms`` for ``min_bytes``."""
 
     correlation: int
     replica_id: NodeId
@@ -188,7 +188,7 @@ class InitProducerIdResponse(Message, frozen=True):
 
 
 class CreateTopic(Message, frozen=True):
-    """Create a topic; brokers forward it to the controller. ``assignment`` (replicas by partition) overrides placement."""
+    """Create a topic; brokers forward it to the controller. ``assignment``: replicas by partition, else placed."""
 
     correlation: int
     topic: str
@@ -205,8 +205,17 @@ class DeleteTopic(Message, frozen=True):
     topic: str
 
 
+class MoveLeader(Message, frozen=True):
+    """Move leadership to ``leader``, a live ISR member (a planned move, S03); brokers forward it to the controller."""
+
+    correlation: int
+    topic: str
+    partition: int
+    leader: NodeId
+
+
 class TopicResponse(Message, frozen=True):
-    """The answer to CreateTopic and DeleteTopic; ``reason`` says in words what ``error`` is about."""
+    """The answer to CreateTopic, DeleteTopic and MoveLeader; ``reason`` says in words what ``error`` is about."""
 
     correlation: int
     topic: str
@@ -235,7 +244,7 @@ class RegisterBrokerResponse(Message, frozen=True):
 
 
 class Heartbeat(Message, frozen=True):
-    """Keeps the session; ``metadata_version`` is what the broker has applied. ``leaving`` asks for controlled shutdown."""
+    """Keeps the session; the broker has applied ``metadata_version``. ``leaving`` asks for controlled shutdown."""
 
     broker: NodeId
     broker_epoch: int
@@ -244,7 +253,7 @@ class Heartbeat(Message, frozen=True):
 
 
 class HeartbeatResponse(Message, frozen=True):
-    """Carries the image if the broker's is older. STALE_BROKER_EPOCH: register again. ``may_leave``: no leader role left."""
+    """Carries the image if the broker's is older. STALE_BROKER_EPOCH: register again. ``may_leave``: leads nothing."""
 
     error: ErrorCode
     broker_epoch: int

@@ -12,7 +12,7 @@ import msgspec
 
 NodeId = int
 CONTROLLER: Final[NodeId] = 100
-#: ``replica_id`` of a consumer's fetch, ``producer_id`` and sequence of a plain batch, and leader of a leaderless partition.
+#: No such number: ``replica_id`` of a consumer, ``producer_id`` of a plain batch, leader of a leaderless partition.
 NONE: Final = -1
 ACKS_ALL: Final = -1
 
@@ -87,7 +87,11 @@ class TopicConfig(msgspec.Struct, frozen=True):
 
 
 class BrokerConfig(msgspec.Struct, frozen=True):
-    """Settings of a broker, under Kafka's names, and the rules that differ between eras of Kafka (SEMANTICS A1)."""
+    """Settings of a broker, under Kafka's names, and the rules that changed with time (docs/replication-rules.md).
+
+    ``immediate_high_watermark``: a follower's parked fetch ends when the high watermark moves (Kafka 2.4 and 2.5 only,
+    KAFKA-9952); without it the follower learns of the move with its next data or after replica.fetch.wait.max.ms.
+    """
 
     replica_lag_time_max_ms: int = 1_500
     replica_fetch_wait_max_ms: int = 500
@@ -102,6 +106,7 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     isr_join_epoch_rule: bool = True
     fetch_fencing: bool = True
     broker_epochs: bool = True
+    immediate_high_watermark: bool = True
 
 
 class EpochEnd(msgspec.Struct, frozen=True):
@@ -135,14 +140,18 @@ class BrokerState(msgspec.Struct, frozen=True):
 
 
 class TopicState(msgspec.Struct, frozen=True):
-    """A topic: its settings and its partitions, by number."""
+    """A topic: its settings and its partitions, by number.
+
+    ``identity`` is the image version that created it: a topic made again under an old name is another topic.
+    """
 
     config: TopicConfig
     partitions: tuple[PartitionState, ...]
+    identity: int = 0
 
 
 class Image(msgspec.Struct, frozen=True):
-    """The whole cluster's metadata at one version; a larger version is newer. Replaced whole, never changed in place."""
+    """The whole cluster's metadata at one version, the larger the newer. Replaced whole, never changed in place."""
 
     version: int = 0
     brokers: dict[NodeId, BrokerState] = {}
