@@ -1,1 +1,39 @@
-""""""
+"""One module an anomaly. A new anomaly is one module and one line in :data:`KERNELS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from checkers.kernels import (
+    corrupt_read,
+    duplicate,
+    inconsistent_offsets,
+    lost_write,
+    nonmonotonic_poll,
+    phantom_read,
+    poll_skip,
+    unseen,
+)
+from checkers.kernels.found import Found
+from checkers.kernels.log import Log
+
+#: By name, in the order in which a report lists them.
+KERNELS: Final[dict[str, Callable[[Log], Found]]] = {
+    kernel.NAME: kernel.find
+    for kernel in (
+        lost_write,
+        unseen,
+        duplicate,
+        inconsistent_offsets,
+        phantom_read,
+        corrupt_read,
+        nonmonotonic_poll,
+        poll_skip,
+    )
+}
+
+#: Anomalies that do not make a history invalid by themselves, as the field judges them: Kafka does not isolate writes.
+ALLOWED: Final = ("int-send-skip", "G0", "G0-realtime")
+#: Allowed where consumers subscribe: a group rebalance moves them without their knowing.
+UNLESS_SUBSCRIBED: Final = ("poll-skip", "nonmonotonic-poll")

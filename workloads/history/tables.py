@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from workloads.history.rows import Matrix
 from workloads.history.schema import SCHEMA, TEXT_COLUMNS
 
 Columns = dict[str, npt.NDArray[Any]]
-Names = dict[str, Sequence[str]]
+Names = Mapping[str, Sequence[str]]
 
 
 def columns_of(matrix: Matrix) -> Columns:
@@ -48,7 +48,7 @@ def from_tables(tables: Sequence[pa.Table]) -> tuple[Columns, Names]:
     """Columns and texts of tables laid end to end; the texts of all are merged."""
     table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
     columns: Columns = {}
-    names: Names = {}
+    names: dict[str, Sequence[str]] = {}
     for name in SCHEMA.names:
         column = table.column(name).combine_chunks()
         if isinstance(column, pa.ChunkedArray):

@@ -180,9 +180,10 @@ class LiveHistoryWriter(HistoryWriter):
 
 
 def seal(directory: Path, *, complete: bool, run: str | None = None) -> Path:
-    """Cluster the live files of ``directory`` into ``clustered.parquet`` and remove them.
+    """Cluster the live files of ``directory`` into ``clustered.parquet``.
 
-    ``complete`` is False for a history whose writer was not closed. ``run`` names it, by default as its live files do.
+    ``complete`` is False for a history whose writer was not closed; its live files stay, in case it is still at work.
+    ``run`` names the history, by default as its live files do.
 
     Raises:
         files.HistoryError: there is nothing to seal, or a live file cannot be read.
@@ -193,8 +194,9 @@ def seal(directory: Path, *, complete: bool, run: str | None = None) -> Path:
     name = run if run is not None else opened[0].schema_arrow.metadata.get(META_RUN, b"").decode()
     columns, names = from_tables([SCHEMA.empty_table(), *(file.read() for file in opened)])
     path = write_clustered(directory, name, *empty_key_first(columns, names), complete=complete, durable=True)
-    for live in files.live_files(directory):
-        live.unlink()
+    if complete:
+        for live in files.live_files(directory):
+            live.unlink()
     return path
 
 

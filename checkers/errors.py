@@ -1,0 +1,15 @@
+"""What can keep checking from being done. Findings are data and are never raised."""
+
+from __future__ import annotations
+
+
+class CheckError(ValueError):
+    """A history cannot be checked: the text names it and says what to do."""
+
+
+class JavaMissingError(CheckError):
+    """PySpark needs Java 17 or later with the module jdk.incubator.vector; the text names what to install."""
+
+
+class SparkError(CheckError):
+    """The Spark job failed or its master does not answer; the text holds Spark's own first line."""

@@ -1,0 +1,86 @@
+"""Small dense numbers for things that come as pairs (log partition, number). Everything else is built on these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+#: A table may have this many places for each number looked up; beyond it sorting is cheaper in memory.
+_PLACES_A_NUMBER: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """``of`` gives each input its id; ids are dense and ordered by (segment, number)."""
+
+    of: Numbers
+    segment: Numbers
+    number: Numbers
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+
+def dense_ids(segment: Numbers, number: Numbers, segments: int) -> Ids:
+    """Ids of the different pairs (segment, number). ``segments`` bounds the segment numbers.
+
+    O(n) with a table where numbers are dense in their segment, as offsets and counters are; O(n log n) otherwise.
+    """
+    if not len(number):
+        return Ids(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    low = np.full(segments, np.iinfo(np.int64).max)
+    high = np.full(segments, np.iinfo(np.int64).min)
+    np.minimum.at(low, segment, number)
+    np.maximum.at(high, segment, number)
+    used = high >= low
+    # As floats first: two numbers near the ends of 64 bits are further apart than 64 bits can say.
+    span = np.where(used, high.astype(float) - low.astype(float) + 1, 0.0)
+    if span.sum() <= _PLACES_A_NUMBER * len(number) + 1024:
+        return _by_table(segment, number, low, np.where(used, high - np.where(used, low, 0) + 1, 0))
+    return _by_sorting(segment, number)
+
+
+def _by_table(segment: Numbers, number: Numbers, low: Numbers, span: Numbers) -> Ids:
+    base = np.cumsum(span) - span
+    place = number - low[segment] + base[segment]
+    taken = np.zeros(int(span.sum()), dtype=bool)
+    taken[place] = True
+    places = np.flatnonzero(taken)
+    ids = np.cumsum(taken) - 1
+    of_segment = np.searchsorted(base + span, places, side="right")
+    return Ids(ids[place], of_segment, places - base[of_segment] + low[of_segment])
+
+
+def _by_sorting(segment: Numbers, number: Numbers) -> Ids:
+    distinct, rank = np.unique(number, return_inverse=True)
+    packed, of = np.unique(segment * len(distinct) + rank, return_inverse=True)
+    return Ids(of, packed // len(distinct), distinct[packed % len(distinct)])
+
+
+def stable_order(ids: Numbers) -> Numbers:
+    """The order that sorts rows by id and leaves rows of one id as they stand: one sort of packed numbers."""
+    bits = max(1, len(ids).bit_length())
+    packed = (ids << bits) | np.arange(len(ids), dtype=np.int64)
+    packed.sort()
+    return packed & ((1 << bits) - 1)
+
+
+def distinct_pairs(first: Numbers, second: Numbers, seconds: int) -> tuple[Numbers, Numbers]:
+    """The different pairs, ordered. ``seconds`` bounds the second numbers; both are dense ids."""
+    packed = first * max(1, seconds) + second
+    packed.sort()
+    keep = np.ones(len(packed), dtype=bool)
+    np.not_equal(packed[1:], packed[:-1], out=keep[1:])
+    packed = packed[keep]
+    return packed // max(1, seconds), packed % max(1, seconds)
+
+
+def starts_of(ids: npt.NDArray[Any]) -> Numbers:
+    """Where each stretch of equal ids begins."""
+    return np.flatnonzero(np.concatenate([np.ones(min(1, len(ids)), bool), ids[1:] != ids[:-1]]))

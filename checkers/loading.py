@@ -1,0 +1,188 @@
+"""From stored rows to what kernels look at: any number of histories, or parts of one, laid end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from checkers.kernels.ids import Numbers, starts_of
+from checkers.kernels.log import Log
+from checkers.marks import Mark, Marks, decode_detail
+from workloads.history.files import check_metadata
+from workloads.history.schema import FUNCTION_CODE, META_COMPLETE, META_EVENTS, META_SPREAD
+from workloads.history.tables import Columns
+from workloads.operations import Function
+
+#: The columns of :class:`Log`, which are those of the rows that kernels need.
+COLUMNS: Final = (
+    "index",
+    "time_us",
+    "process",
+    "type",
+    "function",
+    "position",
+    "kind",
+    "offset",
+    "value",
+    "defect",
+    "node",
+    "invoke_index",
+    "invoke_us",
+)
+_OF_MARKS: Final = ["key", "function", "time_us", "index", "detail"]
+_MARKS: Final = [FUNCTION_CODE[Function.FAULT], FUNCTION_CODE[Function.PHASE]]
+
+
+class Unit(msgspec.Struct, frozen=True, array_like=True):
+    """A stretch of work: row groups of one history's file. ``groups`` is None for the whole file.
+
+    ``history`` is the place of the history among those that are checked; ``bytes`` is about how much is read.
+    """
+
+    history: int
+    path: str
+    groups: tuple[int, ...] | None = None
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of several histories. ``histories`` are the callers' numbers; marks and flags stand in the same order."""
+
+    histories: list[int]
+    log: Log
+    marks: list[Marks]
+    events: list[int]
+    spread: list[bool]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of one history; ``columns`` have a segment number for each row, an index into ``names``."""
+
+    columns: Columns
+    names: list[str]
+    marks: Marks
+    complete: bool
+    events: int
+    spread: bool
+
+
+def load_units(units: Sequence[Unit]) -> Batch:
+    """Read units of histories. Units of one history must follow each other.
+
+    Raises:
+        workloads.history.HistoryError: a file is no history of a layout that this version knows.
+        OSError: a file cannot be read.
+    """
+    return assemble([unit.history for unit in units], [_read(unit) for unit in units])
+
+
+def assemble(owners: Sequence[int], parts: Sequence[Part]) -> Batch:
+    """Lay parts end to end; ``owners`` are the histories that they belong to."""
+    histories = sorted(set(owners))
+    if list(owners) != sorted(owners):
+        raise ValueError("units of one history must follow each other")
+    local = np.searchsorted(histories, owners)
+    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in (*COLUMNS, "segment")}
+    sizes = [len(part.names) for part in parts]
+    lengths = [len(part.columns["index"]) for part in parts]
+    shift = np.cumsum([0, *sizes[:-1]])
+    columns["segment"] = columns["segment"] + np.repeat(shift, lengths)
+    first = [list(owners).index(history) for history in histories]
+    log = Log(
+        **columns,
+        segment_history=np.repeat(local, sizes),
+        segment_key=[name for part in parts for name in part.names],
+        complete=np.array([parts[place].complete for place in first], dtype=bool),
+    )
+    return Batch(
+        histories,
+        log,
+        [parts[place].marks for place in first],
+        [parts[place].events for place in first],
+        [parts[place].spread for place in first],
+    )
+
+
+def _read(unit: Unit) -> Part:
+    with pq.ParquetFile(unit.path, memory_map=True, pre_buffer=False) as file:
+        metadata = file.schema_arrow.metadata
+        check_metadata(unit.path, metadata)
+        told = {
+            "complete": metadata.get(META_COMPLETE) != b"false",
+            "events": int(metadata.get(META_EVENTS, b"0")),
+            "spread": metadata.get(META_SPREAD) == b"true",
+        }
+        if unit.groups is None:
+            return part_of(file.read(columns=["key", "detail", *COLUMNS], use_threads=False), **told)
+        table = file.read_row_groups(list(unit.groups), columns=["key", *COLUMNS], use_threads=False)
+        marks = file.read_row_group(0, columns=_OF_MARKS) if 0 not in unit.groups else None
+        return part_of(table, marks=marks, **told)
+
+
+def part_of(table: pa.Table, *, complete: bool, events: int, spread: bool, marks: pa.Table | None = None) -> Part:
+    """What clustered rows of one history say; marks stand in ``marks`` or else among the rows."""
+    columns, names = segments_of(table)
+    return Part(columns, names, _marks(table if marks is None else marks), complete, events, spread)
+
+
+def segments_of(table: pa.Table) -> tuple[Columns, list[str]]:
+    """The rows of log partitions in clustered rows, with a segment number instead of the key, and the keys."""
+    names: list[str] = []
+    segments: list[Numbers] = []
+    for chunk in table.column("key").chunks:
+        codes = chunk.indices.to_numpy(zero_copy_only=False)
+        begins = starts_of(codes)
+        texts = chunk.dictionary.to_pylist()
+        lengths = np.diff(np.append(begins, len(codes)))
+        found = [texts[code] for code in codes[begins].tolist()]
+        numbers = np.array([-1 if not name else 0 for name in found], dtype=np.int64)
+        real = numbers >= 0
+        numbers[real] = len(names) + np.arange(int(real.sum()))
+        names += [name for name in found if name]
+        segments.append(np.repeat(numbers, lengths))
+    segment = np.concatenate(segments) if segments else np.zeros(0, np.int64)
+    kept = _slice(segment)
+    columns: Columns = {name: _numpy(table, name)[kept] for name in COLUMNS}
+    return {**columns, "segment": segment[kept]}, names
+
+
+def _slice(segment: Numbers) -> slice | npt.NDArray[np.bool_]:
+    """The rows with a segment; they stand together in a clustered file."""
+    real = np.flatnonzero(segment >= 0)
+    if not len(real):
+        return slice(0, 0)
+    if real[-1] - real[0] + 1 == len(real):
+        return slice(int(real[0]), int(real[-1]) + 1)
+    return segment >= 0
+
+
+def _numpy(table: pa.Table, name: str) -> npt.NDArray[Any]:
+    column = table.column(name)
+    if column.num_chunks == 1:
+        return column.chunk(0).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    return column.to_numpy()  # type: ignore[no-any-return]
+
+
+def _marks(table: pa.Table) -> Marks:
+    functions = _numpy(table, "function")
+    rows = np.flatnonzero(np.isin(functions, _MARKS))
+    if not len(rows):
+        return Marks()
+    few = table.select(_OF_MARKS).take(pa.array(rows)).to_pylist()
+    few.sort(key=lambda row: row["index"])
+    return Marks(tuple(Mark(r["time_us"], r["function"], decode_detail(r["detail"])) for r in few if r["key"] == ""))
+
+
+def unit_of(path: Path) -> Unit:
+    """A whole history as one unit."""
+    return Unit(0, str(path), None, path.stat().st_size)

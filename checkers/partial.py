@@ -1,0 +1,173 @@
+"""What one look at some log partitions says of each history, and how such parts become a verdict.
+
+Parts are plain data, so they travel from Spark's workers to the driver; the same code makes verdicts without Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from checkers.availability import availability
+from checkers.exercise import drained, exercise
+from checkers.kernels import ALLOWED, KERNELS, UNLESS_SUBSCRIBED
+from checkers.loading import Batch
+from checkers.verdict import Availability, Exercise, Verdict
+from workloads.history.origin import Origin, shown_key
+from workloads.history.schema import FUNCTION_CODE
+from workloads.operations import Function
+
+#: Findings shown of each anomaly; counts are always whole.
+SHOWN = 32
+#: Histories with more log partitions than this list no availability by partition.
+AVAILABILITY_MAX = 1000
+_SUBSCRIBE = FUNCTION_CODE[Function.SUBSCRIBE]
+
+
+class Partial(msgspec.Struct, kw_only=True):
+    """The judgement of some log partitions of one history; ``problem`` says why it could not be read."""
+
+    history: int
+    complete: bool
+    own: bool
+    events: int
+    problem: str | None = None
+    subscribed: bool = False
+    partitions: int = 0
+    undrained: list[str] = []
+    counts: dict[str, int] = {}
+    findings: dict[str, list[dict[str, Any]]] = {}
+    exercise: Exercise = msgspec.field(default_factory=Exercise)
+    availability: dict[str, Availability] = {}
+    faults: list[dict[str, Any]] = []
+
+
+def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[Partial]:
+    """Apply every kernel to a batch."""
+    log, histories = batch.log, len(batch.histories)
+    exercised = exercise(log, batch.marks)
+    reached = drained(log)
+    subscribed = np.bincount(log.segment_history[log.segment[log.function == _SUBSCRIBE]], minlength=histories) > 0
+    partials = [
+        Partial(
+            history=batch.histories[place],
+            complete=bool(log.complete[place]),
+            own=batch.marks[place].own,
+            events=batch.events[place],
+            subscribed=bool(subscribed[place]),
+            exercise=exercised[place],
+            faults=batch.marks[place].receipts,
+        )
+        for place in range(histories)
+    ]
+    _by_partition(batch, partials, reached)
+    for name, find in KERNELS.items():
+        found = find(log)
+        if not len(found.segment):
+            continue
+        counts = found.counts(log.segment_history, histories)
+        findings = found.shown(log.segment_history, shown)
+        for place in np.flatnonzero(counts).tolist():
+            partials[place].counts[name] = int(counts[place])
+            partials[place].findings[name] = findings[place]
+    return partials
+
+
+def _by_partition(batch: Batch, partials: list[Partial], reached: Any) -> None:
+    log = batch.log
+    measured = availability(log, batch.marks) if log.segments <= AVAILABILITY_MAX * len(partials) else []
+    for segment, key in enumerate(log.segment_key):
+        partial = partials[int(log.segment_history[segment])]
+        partial.partitions += 1
+        if partial.own and not reached[segment]:
+            partial.undrained.append(key)
+        if measured and len(partial.availability) < AVAILABILITY_MAX:
+            partial.availability[key] = measured[segment]
+
+
+def merge(parts: Iterable[Partial], *, shown: int | None = SHOWN) -> Partial:
+    """Parts of one history as one."""
+    merged, *rest = parts
+    for part in rest:
+        merged.problem = merged.problem or part.problem
+        merged.subscribed |= part.subscribed
+        merged.partitions += part.partitions
+        merged.undrained += part.undrained
+        merged.availability |= part.availability
+        for name in ("attempted", "acknowledged", "acknowledged_in_fault", "rejected", "unknown", "records_read"):
+            setattr(merged.exercise, name, getattr(merged.exercise, name) + getattr(part.exercise, name))
+        for name, count in part.counts.items():
+            merged.counts[name] = merged.counts.get(name, 0) + count
+            listed = merged.findings.setdefault(name, []) + part.findings[name]
+            merged.findings[name] = listed[:shown]
+    return merged
+
+
+def verdict(name: str, partial: Partial, origin: Origin) -> Verdict:
+    """The verdict of a history from its merged parts."""
+    exercised = partial.exercise
+    exercised.drained = partial.own and partial.partitions > 0 and not partial.undrained
+    valid, reason = _validity(partial)
+    return Verdict(
+        history=name,
+        valid=valid,
+        anomalies={
+            anomaly: [_present(finding, origin) for finding in partial.findings[anomaly]]
+            for anomaly in (*KERNELS, *(other for other in partial.findings if other not in KERNELS))
+            if anomaly in partial.findings
+        },
+        counts=partial.counts,
+        exercise=exercised,
+        availability=partial.availability,
+        faults=partial.faults,
+        reason=reason,
+    )
+
+
+def _validity(partial: Partial) -> tuple[bool | Literal["unknown"], str | None]:
+    """False if something is wrong, "unknown" with the reason if it could not be told, else true."""
+    if partial.problem is not None:
+        return "unknown", partial.problem
+    undrained = bool(partial.undrained)
+    excused = set(ALLOWED) | (set(UNLESS_SUBSCRIBED) if partial.subscribed else set())
+    wrong = [name for name in partial.counts if name not in excused]
+    if undrained:
+        wrong = [name for name in wrong if name != "unseen"]
+    if wrong:
+        return False, None
+    if partial.complete and not partial.partitions:
+        return False, "nothing was sent or read: an empty history proves nothing"
+    if not partial.complete:
+        return "unknown", "the history was cut off before its end; what was still to be read cannot be told"
+    if undrained:
+        listed = ", ".join(partial.undrained[:3]) + (", ..." if len(partial.undrained) > 3 else "")
+        return "unknown", f"the final readers did not reach the end of {listed}"
+    return True, None
+
+
+_VALUE_FIELDS = frozenset({"value", "values", "skipped", "messages", "value'"})
+
+
+def _present(finding: dict[str, Any], origin: Origin) -> dict[str, Any]:
+    """A finding with the values, keys and indexes of the history as its maker wrote them."""
+    shown = {name: _shown(name, content, origin) for name, content in finding.items()}
+    if "seen" in shown:  # values that share an offset are a set: codes of foreign values have no order of their own
+        shown["values"].sort(key=lambda value: (type(value).__name__, value if isinstance(value, int) else str(value)))
+    return shown
+
+
+def _shown(name: str, content: Any, origin: Origin) -> Any:
+    if isinstance(content, dict):
+        if content.keys() == {"op_pos"}:
+            return origin.reference(content["op_pos"])
+        return _present(content, origin)
+    if name in _VALUE_FIELDS:
+        return [origin.value(v) for v in content] if isinstance(content, list) else origin.value(content)
+    if name == "key":
+        return shown_key(content)
+    if isinstance(content, list):
+        return [_shown("", item, origin) for item in content]
+    return content

@@ -1,0 +1,110 @@
+"""One Spark session for a process: local threads, or a cluster by its master's address."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any, Final
+
+from checkers.errors import JavaMissingError, SparkError
+
+#: The driver only holds findings and the small core of a dependency graph; rows live in Python workers.
+DRIVER_MEMORY: Final = "1g"
+#: Packages that workers of a cluster need; a driver ships them.
+SHIPPED: Final = ("checkers", "workloads")
+
+_SETTINGS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.python.worker.reuse": "true",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.driver.memory": DRIVER_MEMORY,
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # Starting a JVM is most of a small check: the first compiler tier is enough, and class data is shared.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Xshare:auto -XX:+UseSerialGC",
+    "spark.log.level": "ERROR",
+}
+
+_QUIET: Final = """rootLogger.level = error
+rootLogger.appenderRef.stdout.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %p %c{1}: %m%n
+"""
+
+
+def session(master: str | None = None) -> Any:
+    """The process's Spark session, started at the first call. ``master`` is local threads, one a core, by default.
+
+    Raises:
+        JavaMissingError: no Java, or one that Spark cannot start with.
+        SparkError: the master does not answer.
+    """
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - importing Spark takes half a second
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    wanted = master or os.environ.get("ACKPROOF_SPARK_MASTER") or f"local[{os.cpu_count() or 1}]"
+    builder = SparkSession.builder.appName("ackproof").master(wanted)
+    for name, value in _settings(wanted).items():
+        builder = builder.config(name, value)
+    try:
+        spark = builder.getOrCreate()
+    except PySparkException as error:
+        raise _java_missing(error) from error
+    except Exception as error:  # Py4J raises whatever the JVM threw
+        raise SparkError(f"Spark master {wanted} cannot be used: {_first_line(error)}") from error
+    if not wanted.startswith("local"):
+        spark.sparkContext.addPyFile(str(_shipped()))
+    return spark
+
+
+def stop() -> None:
+    """End the session, if there is one, and its JVM's work."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        active.stop()
+
+
+def _settings(master: str) -> dict[str, str]:
+    settings = dict(_SETTINGS)
+    options = Path(tempfile.gettempdir()) / f"ackproof-log4j2-{os.getuid()}.properties"
+    options.write_text(_QUIET)
+    settings["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile=file:{options}"
+    if not master.startswith("local"):
+        # A cluster's driver must be reachable; who runs one sets the address in SPARK_LOCAL_IP.
+        host = os.environ["SPARK_LOCAL_IP"]
+        settings |= {"spark.driver.host": host, "spark.driver.bindAddress": host}
+    return settings
+
+
+def _java_missing(error: Exception) -> JavaMissingError:
+    return JavaMissingError(
+        "PySpark could not start Java: install openjdk-17-jre-headless (or any Java from 17 that has the module "
+        f"jdk.incubator.vector), or point JAVA_HOME at such a Java ({_first_line(error)})"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _shipped() -> Path:
+    """A zip of the packages that a cluster's workers import."""
+    root = Path(__file__).resolve().parent.parent
+    target = Path(tempfile.mkdtemp(prefix="ackproof-ship-")) / "ackproof-checkers.zip"
+    with zipfile.ZipFile(target, "w") as archive:
+        for package in SHIPPED:
+            for file in sorted((root / package).rglob("*.py")):
+                archive.write(file, file.relative_to(root))
+    return target
