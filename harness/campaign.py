@@ -62,10 +62,15 @@ class CampaignRecord(msgspec.Struct, kw_only=True):
 
 
 class Stages(NamedTuple):
-    """What a campaign is made of: performing one run, and what reads the campaign's files when all are done."""
+    """What a campaign is made of: performing one run, and what reads the campaign's files when all are done.
+
+    ``witnesses`` names the runs whose stories will be told, ``trace`` makes them tell the cluster's side.
+    """
 
     perform: Perform
     check: Callable[[Path, Progress], object]
+    witnesses: Callable[[Path], list[Path]]
+    trace: Callable[[Path], None]
     report: Callable[[Path], Path]
 
 
@@ -114,6 +119,11 @@ class _Conductor:
             self.perform(world)
         with self.stage("check"):
             self.stages.check(self.directory, self.progress)
+        witnesses = self.stages.witnesses(self.directory)
+        with self.stage("trace"), self.progress.phase("tracing witnesses", len(witnesses)):
+            for witness in witnesses:
+                self.stages.trace(witness)
+                self.progress.advance()
         self.end("running")  # the report quotes campaign.json
         with self.stage("report"), self.progress.phase("writing the report", None):
             report = self.stages.report(self.directory)

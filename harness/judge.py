@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from checkers.pipeline import check
 
+from checkers.errors import CheckError, JavaMissingError
 from checkers.judgement import judge as apply_promise
+from checkers.pipeline import check
 from checkers.verdict import Verdict
-from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, ResultsError
+from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, HarnessError, JavaError, ResultsError
 from harness.java import usable_java
 from harness.progress import Progress
 from harness.rundir import HISTORY, RUN_FILE, VERDICTS_FILE, read_record, run_directories, write_file
 from workloads.history import HistoryError
-from workloads.history.jsonl import import_jsonl
 
 
 class Judged(NamedTuple):
@@ -26,57 +27,45 @@ class Judged(NamedTuple):
     without a run (from another tool) has no settings, so every finding counts as broken.
     """
 
-    directory: Path
+    path: Path
     verdict: Verdict
     outcome: str
 
 
 def check_campaign(directory: Path, progress: Progress) -> list[Judged]:
     """Judge every run below ``directory`` in one Spark job and write ``verdicts.jsonl`` there."""
-    return check_below(directory, run_directories(directory), progress)
-
-
-def check_below(directory: Path, histories: Sequence[Path], progress: Progress) -> list[Judged]:
-    """Judge ``histories``, which lie in or below ``directory``, and write ``verdicts.jsonl`` there."""
-    judged = judge_all(histories, progress)
-    lines = []
-    for one in judged:
-        name = one.directory.relative_to(directory).as_posix()
-        lines.append(msgspec.json.encode(msgspec.structs.replace(one.verdict, history=name)) + b"\n")
-    write_file(directory / VERDICTS_FILE, b"".join(lines))
+    judged = judge_all([directory], progress)
+    write_verdicts(directory, judged)
     return judged
 
 
-def judge_all(histories: Sequence[Path], progress: Progress) -> list[Judged]:
-    """Judge the histories of these directories.
+def judge_all(paths: Sequence[Path], progress: Progress) -> list[Judged]:
+    """Judge the histories at ``paths``, all in one Spark job: campaigns, runs, stored histories, JSON lines.
 
     Raises:
         JavaError: there is no Java for PySpark.
         ResultsError: nothing is there to judge.
+        HarnessError: Spark failed.
     """
-    if not histories:
-        raise ResultsError("no history to judge; name run directories, a campaign, or files of JSON lines")
+    found = [history for path in paths for history in _histories_at(path)]
+    if not found:
+        raise ResultsError(f"no history at {' '.join(map(str, paths))}; name runs, a campaign, or files of JSON lines")
     usable_java()
-    with progress.phase(f"checking {len(histories)} histories", None):
-        verdicts = check([directory / HISTORY for directory in histories])
-    return [
-        Judged(directory, verdict, _outcome(directory, verdict))
-        for directory, verdict in zip(histories, verdicts, strict=True)
-    ]
+    readable = [path for path in found if not _is_run(path) or _has_history(path)]
+    with spoken(), progress.phase(f"checking {len(found)} histories", None):
+        verdicts = dict(zip(readable, check(readable, progress=progress.reach), strict=True))
+    return [_judged(path, verdicts.get(path) or _without_history(path)) for path in found]
 
 
-def histories_at(path: Path, scratch: Path) -> list[Path]:
-    """The directories with histories that ``path`` stands for; JSON lines are stored below ``scratch`` first."""
-    if path.is_file():
-        directory = scratch / path.stem
-        try:
-            import_jsonl(path, directory / HISTORY)
-        except HistoryError as error:
-            raise ResultsError(str(error)) from error
-        return [directory]
-    if (path / HISTORY).is_dir():
-        return [path]
-    return run_directories(path)
+def write_verdicts(directory: Path, judged: Sequence[Judged]) -> Path:
+    """Write ``verdicts.jsonl`` in ``directory``; histories below it are named by their place there."""
+    lines = []
+    for one in judged:
+        inside = one.path.is_relative_to(directory)
+        name = one.path.relative_to(directory).as_posix() if inside else str(one.path)
+        lines.append(msgspec.json.encode(msgspec.structs.replace(one.verdict, history=name)) + b"\n")
+    write_file(directory / VERDICTS_FILE, b"".join(lines))
+    return directory / VERDICTS_FILE
 
 
 def exit_code(judged: Sequence[Judged]) -> int:
@@ -87,12 +76,46 @@ def exit_code(judged: Sequence[Judged]) -> int:
     return EXIT_UNKNOWN if "unknown" in outcomes else EXIT_HELD
 
 
-def _outcome(directory: Path, verdict: Verdict) -> str:
-    if not (directory / RUN_FILE).is_file():
-        return "unknown" if verdict.valid == "unknown" else "held" if verdict.valid else "broken promise"
-    judgement = apply_promise(read_record(directory).chosen(), verdict)
+@contextmanager
+def spoken() -> Iterator[None]:
+    """Turn what checkers and histories raise into the harness's own errors; their texts say what to do."""
+    try:
+        yield
+    except JavaMissingError as error:
+        raise JavaError(str(error)) from error
+    except HistoryError as error:
+        raise ResultsError(str(error)) from error
+    except CheckError as error:
+        raise HarnessError(str(error)) from error
+
+
+def _histories_at(path: Path) -> list[Path]:
+    if not path.exists():
+        raise ResultsError(f"{path} does not exist; name runs, a campaign, or files of JSON lines")
+    return (run_directories(path) if path.is_dir() else []) or [path]
+
+
+def _is_run(path: Path) -> bool:
+    return (path / RUN_FILE).is_file()
+
+
+def _has_history(path: Path) -> bool:
+    return any((path / HISTORY).glob("*.parquet"))
+
+
+def _without_history(path: Path) -> Verdict:
+    ended = read_record(path).ended
+    why = ended.reason or "it was killed before it recorded anything"
+    return Verdict(history=str(path), valid="unknown", reason=f"no history: {why}")
+
+
+def _judged(path: Path, verdict: Verdict) -> Judged:
+    if not _is_run(path):
+        told = "held" if verdict.valid is True else "broken promise" if verdict.valid is False else "unknown"
+        return Judged(path, verdict, told)
+    judgement = apply_promise(read_record(path).chosen(), verdict)
     if judgement.broken:
-        return "broken promise"
+        return Judged(path, verdict, "broken promise")
     if not judgement.judged:
-        return "unknown"
-    return "permitted" if judgement.permitted else "held"
+        return Judged(path, verdict, "unknown")
+    return Judged(path, verdict, "permitted" if judgement.permitted else "held")

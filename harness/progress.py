@@ -27,6 +27,10 @@ class Progress(Protocol):
         """One step is done; ``note`` says what stands now."""
         ...
 
+    def reach(self, done: int, total: int) -> None:
+        """So many of so many steps are done, in a phase whose steps are counted by someone else."""
+        ...
+
     def say(self, text: str) -> None:
         """One line that stays."""
         ...
@@ -53,13 +57,18 @@ class BarProgress:
         task = self._task = self._bars.add_task(name, total=total, note="")
         with self._bars:
             yield
-            if total is None:
+            if self._bars.tasks[task].total is None:
                 self._bars.update(task, total=1, completed=1)
 
     def advance(self, note: str = "") -> None:
         """See :class:`Progress`."""
         if self._task is not None:
             self._bars.update(self._task, advance=1, note=note)
+
+    def reach(self, done: int, total: int) -> None:
+        """See :class:`Progress`."""
+        if self._task is not None:
+            self._bars.update(self._task, completed=done, total=total)
 
     def say(self, text: str) -> None:
         """See :class:`Progress`."""
@@ -94,6 +103,10 @@ class LineProgress:
         self._done += 1
         self._note = note
 
+    def reach(self, done: int, total: int) -> None:
+        """See :class:`Progress`."""
+        self._done, self._total = done, total
+
     def say(self, text: str) -> None:
         """See :class:`Progress`."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -117,6 +130,9 @@ class Quiet:
         yield
 
     def advance(self, note: str = "") -> None:
+        """See :class:`Progress`."""
+
+    def reach(self, done: int, total: int) -> None:
         """See :class:`Progress`."""
 
     def say(self, text: str) -> None:

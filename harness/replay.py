@@ -7,15 +7,17 @@ asked for at the same moments, and the findings may differ.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from checkers.plain import judge
 
+from checkers.plain import judge
 from checkers.verdict import Verdict
 from harness.errors import HarnessError, ResultsError
+from harness.judge import spoken
 from harness.perform import perform
 from harness.rundir import CLUSTER_FILE, HISTORY, RunRecord, files_of, read_record
 from workloads.history.files import CLUSTERED
@@ -54,16 +56,29 @@ def replay(directory: Path, scratch: Path) -> Replayed:
     record = read_record(directory)
     if record.world != "simulated":
         raise ResultsError(f"{directory} ran in the {record.world} world, which does not repeat itself")
-    ended = perform(record.spec(), scratch, observe=True)
+    trace(directory, scratch)
+    with files_of(directory):
+        same = (directory / HISTORY / CLUSTERED).read_bytes() == (scratch / HISTORY / CLUSTERED).read_bytes()
+    recorded, again = _verdict(directory), _verdict(scratch)
+    return Replayed(
+        record=record, recorded=recorded, again=again, same_bytes=same, differences=differences(recorded, again)
+    )
+
+
+def trace(directory: Path, scratch: Path) -> None:
+    """Do the simulated run in ``directory`` again in ``scratch``, and leave the new ``cluster.jsonl`` in ``directory``."""
+    ended = perform(read_record(directory).spec(), scratch, observe=True)
     if ended.status != "completed":
         raise ResultsError(f"{directory} cannot be done again: {ended.reason}")
     with files_of(directory):
         (directory / CLUSTER_FILE).write_bytes((scratch / CLUSTER_FILE).read_bytes())
-        same = (directory / HISTORY / CLUSTERED).read_bytes() == (scratch / HISTORY / CLUSTERED).read_bytes()
-    recorded, again = judge(directory / HISTORY), judge(scratch / HISTORY)
-    return Replayed(
-        record=record, recorded=recorded, again=again, same_bytes=same, differences=differences(recorded, again)
-    )
+
+
+def trace_missing(directory: Path) -> None:
+    """Leave ``cluster.jsonl`` in a run that is simulated and has none; real clusters wrote theirs while they ran."""
+    if read_record(directory).world == "simulated" and not (directory / CLUSTER_FILE).is_file():
+        with tempfile.TemporaryDirectory(prefix="ackproof-") as scratch:
+            trace(directory, Path(scratch) / "again")
 
 
 def rerun(record: RunRecord, recorded: Path, directory: Path) -> tuple[Verdict, Verdict]:
@@ -76,7 +91,12 @@ def rerun(record: RunRecord, recorded: Path, directory: Path) -> tuple[Verdict, 
     ended = perform(record.spec(), target)
     if ended.status != "completed":
         raise HarnessError(f"{recorded} could not be run again: {ended.reason}")
-    return judge(recorded / HISTORY), judge(target / HISTORY)
+    return _verdict(recorded), _verdict(target)
+
+
+def _verdict(directory: Path) -> Verdict:
+    with spoken():
+        return judge(directory / HISTORY)
 
 
 def differences(one: Verdict, two: Verdict) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ class SimulatedSpeed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure_simulated(plan: Plan, schedules: int, scratch: Path) -> SimulatedSpeed:
-    """Perform the first ``schedules`` simulated runs of ``plan`` below ``scratch``, after one more.
+    """Perform the first simulated runs of ``plan`` below ``scratch``; one more before them is not timed.
 
     Raises:
         HarnessError: the plan has no simulated runs, or one failed.

@@ -61,8 +61,14 @@ class _Commands(click.Group):
 def cli(state: State, *, debug: bool) -> None:
     """Find out which acknowledged writes a replicated log loses, under which settings, and why.
 
-    Exit codes: 0 nothing broken, 1 a promise was broken, 2 unknown, 64 the plan or the command is wrong,
-    70 the harness itself failed, 130 interrupted.
+    \b
+    Exit codes:
+      0    nothing broken
+      1    a promise was broken
+      2    unknown
+      64   the plan or the command is wrong
+      70   the harness itself failed
+      130  interrupted
     """
     state.debug = debug
 

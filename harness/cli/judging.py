@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,10 +12,9 @@ from rich.markup import escape
 
 from harness.cli.outcome import tell
 from harness.cli.terminal import State, as_json, directory_argument
-from harness.judge import Judged, check_below, exit_code, histories_at, judge_all
+from harness.judge import Judged, exit_code, judge_all, write_verdicts
 from harness.progress import Quiet
 from harness.report import write
-from harness.rundir import VERDICTS_FILE
 
 COLOURS: Final = {"held": "green", "permitted": "yellow", "broken promise": "bold red", "unknown": "magenta"}
 #: Rows of the table; the rest stands in verdicts.jsonl.
@@ -32,26 +30,20 @@ def check(state: State, paths: Sequence[Path], *, json_: bool) -> int:
 
     Verdicts are written to verdicts.jsonl in each directory named; the last line is the verdict and where they are.
     """
-    progress = Quiet() if json_ else state.progress()
-    judged: list[Judged] = []
-    written: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="ackproof-") as scratch:
-        for path in paths:
-            histories = histories_at(path, Path(scratch))
-            if path.is_dir():
-                judged += check_below(path, histories, progress)
-                written.append(str(path / VERDICTS_FILE))
-            else:
-                judged += judge_all(histories, progress)
-        code = exit_code(judged)
+    judged = judge_all(paths, Quiet() if json_ else state.progress())
+    written = [str(write_verdicts(path, _below(path, judged))) for path in paths if path.is_dir()]
     if json_:
         for one in judged:
-            state.json({"path": str(one.directory), "outcome": one.outcome, "verdict": one.verdict})
-        return code
+            state.json({"path": str(one.path), "outcome": one.outcome, "verdict": one.verdict})
+        return exit_code(judged)
     _tell(state, judged)
     counted = ", ".join(f"{count} {outcome}" for outcome, count in Counter(one.outcome for one in judged).items())
     state.say(f"{len(judged)} histories: {counted}" + (f"; see {' '.join(written)}" if written else ""))
-    return code
+    return exit_code(judged)
+
+
+def _below(path: Path, judged: Sequence[Judged]) -> list[Judged]:
+    return [one for one in judged if one.path.is_relative_to(path)]
 
 
 def _tell(state: State, judged: Sequence[Judged]) -> None:
@@ -66,7 +58,7 @@ def _row(one: Judged) -> tuple[str, ...]:
     verdict = one.verdict
     anomalies = ", ".join(f"{count} {name}" for name, count in verdict.counts.items() if count)
     return (
-        escape(str(one.directory)),
+        escape(str(one.path)),
         f"[{COLOURS[one.outcome]}]{one.outcome}[/]",
         anomalies or "none",
         str(verdict.exercise.acknowledged),

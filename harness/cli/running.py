@@ -19,7 +19,8 @@ from harness.java import usable_java
 from harness.judge import check_campaign
 from harness.perform import perform
 from harness.plan import Plan, RunSpec, read_plan
-from harness.report import write
+from harness.replay import trace_missing
+from harness.report import witnesses, write
 from harness.rundir import exact_campaign, new_campaign
 
 RESULTS: Final = Path("results")
@@ -75,7 +76,9 @@ def _conduct(state: State, plan: Plan, runs: list[RunSpec], out: Path | None, *,
     state.err.print(f"{len(runs)} runs of {plan.name} into {directory}", markup=False)
     if not out:
         _point_latest(directory)
-    report = conduct(plan, runs, directory, Stages(perform, check_campaign, write), state.progress())
+    report = conduct(
+        plan, runs, directory, Stages(perform, check_campaign, witnesses, trace_missing, write), state.progress()
+    )
     return tell(state, directory, report, json_=json_)
 
 

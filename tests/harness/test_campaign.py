@@ -91,7 +91,13 @@ def stages(perform: Perform, check: Callable[[Path], None] = lambda _: None) -> 
     def checked(directory: Path, _: Progress) -> None:
         check(directory)
 
-    return Stages(perform, checked, write)
+    def witnesses(directory: Path) -> list[Path]:
+        return run_directories(directory)[:1]
+
+    def trace(directory: Path) -> None:
+        (directory / "cluster.jsonl").touch()
+
+    return Stages(perform, checked, witnesses, trace, write)
 
 
 def test_every_run_leaves_its_directory_and_is_counted(tmp_path: Path, perform: Perform) -> None:
@@ -103,7 +109,8 @@ def test_every_run_leaves_its_directory_and_is_counted(tmp_path: Path, perform: 
     assert [read_record(path).ended.status for path in seen] == ["completed"] * 5
     record = msgspec.json.decode((directory / "campaign.json").read_bytes(), type=CampaignRecord)
     assert (record.status, record.worlds["simulated"].completed) == ("completed", 5)
-    assert set(record.stages_ms) == {"simulated", "check", "report"}
+    assert set(record.stages_ms) == {"simulated", "check", "trace", "report"}
+    assert [path.parent for path in directory.rglob("cluster.jsonl")] == seen[:1]
     assert (directory / "plan.toml").read_text() == plan.text
 
 

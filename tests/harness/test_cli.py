@@ -30,7 +30,7 @@ def command_raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> No
         (
             KeyboardInterrupt("interrupted; what was done is kept"),
             130,
-            "ackproof: interrupted; what was done is kept\n",
+            "\nackproof: interrupted; what was done is kept\n",
         ),
     ],
 )
@@ -77,7 +77,7 @@ def test_every_command_exists_and_explains_itself(capsys: pytest.CaptureFixture[
 
 def test_help_names_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["--help"]) == 0
-    assert "64 the plan or the command is wrong" in capsys.readouterr().out
+    assert "64   the plan or the command is wrong" in capsys.readouterr().out
 
 
 def test_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
