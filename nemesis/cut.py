@@ -10,6 +10,9 @@ from nemesis.partitions import Shape, links_of
 from nemesis.roles import Role, RoleKind, resolve
 from nemesis.story import Part, Scene, Story
 
+#: For how long a successor leads before the old leader is back.
+SUCCESSOR_MS: Final = 300
+
 
 class Partition(Fault, frozen=True, tag="partition"):
     """Cut links so that the network takes ``shape`` around the holders of ``role``; heal them at the end."""
@@ -35,31 +38,26 @@ class Partition(Fault, frozen=True, tag="partition"):
         return target.heal(aim.links)
 
 
-def leader_without_followers(partition: int) -> Partition:
-    """Replication from and to the leader stops; sessions and clients stay."""
-    return Partition(Role(RoleKind.LEADER, partition), Shape.FROM_BROKERS)
-
-
-def writes_in_vain_ms(scene: Scene) -> int:
-    """How long the ISR must be only the leader for writes to be acknowledged by it alone."""
+def alone_ms(scene: Scene) -> int:
+    """For how long the leader is the only one in sync, so that it acknowledges writes alone."""
     return scene.between_ms(400, 800)
 
 
 def _zombie_leader(scene: Scene) -> list[Part]:
     """S04: the leader reaches clients only, another is elected, both take writes."""
-    end_ms = scene.lasting_ms(scene.timings.fence_ms + 500)
+    end_ms = scene.lasting_ms(scene.timings.fence_ms + SUCCESSOR_MS)
     return [Part(0, end_ms, Partition(Role(RoleKind.LEADER, scene.partition()), Shape.ISOLATE))]
 
 
 def _last_in_sync_fenced(scene: Scene) -> list[Part]:
     """S06 without a death: the ISR shrinks to the leader, which then loses the controller; followers are well."""
-    partition = scene.partition()
-    fenced_at_ms = scene.timings.shrink_ms + writes_in_vain_ms(scene)
-    end_ms = fenced_at_ms + scene.timings.fence_ms + 300
+    leader = Role(RoleKind.LEADER, scene.partition())
+    fenced_at_ms = scene.timings.shrink_ms + alone_ms(scene)
+    end_ms = fenced_at_ms + scene.timings.fence_ms + SUCCESSOR_MS
     shape = (Shape.FROM_CONTROLLER, Shape.ISOLATE_ALSO_FROM_CLIENTS)[scene.draw("also-clients", 2)]
     return [
-        Part(0, end_ms, leader_without_followers(partition)),
-        Part(fenced_at_ms, end_ms, Partition(Role(RoleKind.LEADER, partition), shape)),
+        Part(0, end_ms, Partition(leader, Shape.FROM_BROKERS)),
+        Part(fenced_at_ms, end_ms, Partition(leader, shape)),
     ]
 
 
@@ -72,10 +70,9 @@ def _around_one(name: str, shape: Shape, kind: RoleKind) -> Story:
 
 def _fenced_while_lagging(scene: Scene) -> list[Part]:
     """Two overlapping cuts in one direction each: followers cannot fetch, then the leader cannot be heard."""
-    partition = scene.partition()
-    leader = Role(RoleKind.LEADER, partition)
+    leader = Role(RoleKind.LEADER, scene.partition())
     muted_at_ms = scene.behind_ms()
-    end_ms = muted_at_ms + scene.timings.fence_ms + 300
+    end_ms = muted_at_ms + scene.timings.fence_ms + SUCCESSOR_MS
     return [
         Part(0, end_ms, Partition(leader, Shape.NO_FETCH)),
         Part(muted_at_ms, end_ms, Partition(leader, Shape.NO_HEARTBEAT)),

@@ -47,7 +47,7 @@ def aim_at_running(role: Role, view: ClusterView) -> Aim:
     if not holders:
         return Aim(impossible=f"nobody is {role} now")
     nodes = tuple(node for node in holders if node in view.running)
-    return Aim(nodes=nodes) if nodes else Aim(impossible=f"the {role} ({_listed(holders)}) does not run now")
+    return Aim(nodes=nodes) if nodes else Aim(impossible=f"{role} ({_listed(holders)}) does not run now")
 
 
 def by_node(act: Callable[[int], Evidence], nodes: Sequence[int]) -> Evidence:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar, Final
 
 from nemesis.contract import ClusterView, Evidence, Target
-from nemesis.cut import leader_without_followers, writes_in_vain_ms
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.roles import Role, RoleKind
+from nemesis.stopping import last_in_sync, leader_ahead, two_overlapping
 from nemesis.story import Part, Scene, Story
 
 
@@ -29,44 +30,11 @@ class Kill(Fault, frozen=True, tag="kill"):
         return by_node(target.restart, aim.nodes)
 
 
-def _leader_ahead(scene: Scene) -> list[Part]:
-    """S01: followers lag a little, still in the ISR, when the leader dies; it returns after the next was elected."""
-    partition = scene.partition()
-    dies_at_ms = scene.behind_ms()
-    returns_at_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms)
-    return [
-        Part(0, dies_at_ms + 100, leader_without_followers(partition)),
-        Part(dies_at_ms, returns_at_ms, Kill(Role(RoleKind.LEADER, partition))),
-    ]
-
-
-def _last_in_sync(scene: Scene) -> list[Part]:
-    """S06: the ISR shrinks to the leader, writes go on, then it dies: wait for it, or elect uncleanly."""
-    partition = scene.partition()
-    dies_at_ms = scene.timings.shrink_ms + writes_in_vain_ms(scene)
-    returns_at_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms + 300)
-    return [
-        Part(0, dies_at_ms + 100, leader_without_followers(partition)),
-        Part(dies_at_ms, returns_at_ms, Kill(Role(RoleKind.LEADER, partition))),
-    ]
-
-
 def _one(name: str, kind: RoleKind) -> Story:
     def parts(scene: Scene) -> list[Part]:
         return [Part(0, scene.lasting_ms(), Kill(scene.role(kind, scene.partition())))]
 
     return Story(name, parts)
-
-
-def _two(scene: Scene) -> list[Part]:
-    """The leader dies, and its successor before it returns."""
-    partition = scene.partition()
-    first_ms, second_ms = scene.lasting_ms(), scene.lasting_ms()
-    overlap_at_ms = first_ms * 2 // 3
-    return [
-        Part(0, first_ms, Kill(Role(RoleKind.LEADER, partition))),
-        Part(overlap_at_ms, overlap_at_ms + second_ms, Kill(scene.role(RoleKind.FOLLOWER, partition))),
-    ]
 
 
 def bounce_in_turn(scene: Scene) -> list[Part]:
@@ -82,9 +50,9 @@ def bounce_in_turn(scene: Scene) -> list[Part]:
 
 #: The first makes acks=1 lose whenever it fits, so every schedule of the family begins with it.
 STORIES: Final = (
-    Story("leader-ahead", _leader_ahead),
-    Story("last-in-sync", _last_in_sync),
-    Story("two-overlapping", _two),
+    Story("leader-ahead", partial(leader_ahead, stop=Kill)),
+    Story("last-in-sync", partial(last_in_sync, stop=Kill)),
+    Story("two-overlapping", partial(two_overlapping, stop=Kill)),
     Story("bounce-in-turn", bounce_in_turn),
     _one("leader", RoleKind.LEADER),
     _one("follower", RoleKind.FOLLOWER),

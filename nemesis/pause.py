@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar, Final
 
 from nemesis.contract import ClusterView, Evidence, Target
-from nemesis.cut import leader_without_followers
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.roles import Role, RoleKind
+from nemesis.stopping import last_in_sync, leader_ahead, two_overlapping
 from nemesis.story import Part, Scene, Story
 
 
@@ -27,17 +28,6 @@ class Pause(Fault, frozen=True, tag="pause"):
     def end(self, target: Target, aim: Aim) -> Evidence:
         """Let run."""
         return by_node(target.resume, aim.nodes)
-
-
-def _leader_ahead(scene: Scene) -> list[Part]:
-    """S01 with a freeze: followers lag a little when the leader stops; it wakes as a zombie, after its successor."""
-    partition = scene.partition()
-    stops_at_ms = scene.behind_ms()
-    wakes_at_ms = stops_at_ms + scene.lasting_ms(scene.timings.fence_ms)
-    return [
-        Part(0, stops_at_ms + 100, leader_without_followers(partition)),
-        Part(stops_at_ms, wakes_at_ms, Pause(Role(RoleKind.LEADER, partition))),
-    ]
 
 
 def _leader_past_session(scene: Scene) -> list[Part]:
@@ -63,23 +53,13 @@ def _blink(scene: Scene) -> list[Part]:
     return [Part(0, scene.timings.session_ms // 2, Pause(scene.role(RoleKind.BROKER)))]
 
 
-def _two(scene: Scene) -> list[Part]:
-    """The leader stops, and a follower before it wakes."""
-    partition = scene.partition()
-    first_ms, second_ms = scene.lasting_ms(), scene.lasting_ms()
-    overlap_at_ms = first_ms * 2 // 3
-    return [
-        Part(0, first_ms, Pause(Role(RoleKind.LEADER, partition))),
-        Part(overlap_at_ms, overlap_at_ms + second_ms, Pause(scene.role(RoleKind.FOLLOWER, partition))),
-    ]
-
-
 #: The first makes acks=1 lose whenever it fits, so every schedule of the family begins with it.
 STORIES: Final = (
-    Story("leader-ahead", _leader_ahead),
+    Story("leader-ahead", partial(leader_ahead, stop=Pause)),
+    Story("last-in-sync", partial(last_in_sync, stop=Pause)),
     Story("leader-past-session", _leader_past_session),
     Story("follower-past-lag", _follower_past_lag),
     Story("all-followers-past-lag", _all_followers_past_lag),
     Story("blink", _blink),
-    Story("two-overlapping", _two),
+    Story("two-overlapping", partial(two_overlapping, stop=Pause)),
 )

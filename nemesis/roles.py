@@ -39,8 +39,8 @@ class Role(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         if self.kind in _IN_PARTITION:
-            return f"{self.kind} of partition {self.partition}"
-        return f"{self.kind} {self.pick}" if self.kind is RoleKind.NAMED else str(self.kind)
+            return f"{_WORDS[self.kind]} of partition {self.partition}"
+        return f"broker {self.pick}" if self.kind is RoleKind.NAMED else _WORDS[self.kind]
 
 
 def resolve(role: Role, view: ClusterView) -> tuple[int, ...]:
@@ -103,6 +103,15 @@ _IN_PARTITION: Final[dict[RoleKind, Callable[[Role, PartitionView], tuple[int, .
     RoleKind.FOLLOWERS: _followers,
     RoleKind.ISR_MEMBER: _isr_member,
     RoleKind.OUT_OF_ISR: _out_of_isr,
+}
+_WORDS: Final = {
+    RoleKind.LEADER: "the leader",
+    RoleKind.FOLLOWER: "a follower",
+    RoleKind.FOLLOWERS: "all followers",
+    RoleKind.ISR_MEMBER: "an in-sync replica",
+    RoleKind.OUT_OF_ISR: "a replica out of sync",
+    RoleKind.BROKER: "a random broker",
+    RoleKind.MINORITY: "a random minority",
 }
 _ANYWHERE: Final[dict[RoleKind, Callable[[Role, ClusterView], tuple[int, ...]]]] = {
     RoleKind.BROKER: _broker,

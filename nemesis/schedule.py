@@ -144,4 +144,4 @@ def _placed(parts: Iterable[Part], at_ms: int, group: int, family: str, story: S
 
 def _of(fault: AnyFault) -> str:
     kind, shape = type(fault).__name__.lower(), getattr(fault, "shape", None)
-    return f"{kind} the {fault.role}" if shape is None else f"{kind} {shape} around the {fault.role}"
+    return f"{kind} {fault.role}" if shape is None else f"{kind} {shape} around {fault.role}"

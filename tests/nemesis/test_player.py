@@ -72,7 +72,7 @@ def test_what_is_impossible_now_is_skipped_with_a_receipt(play):
     at(world, 300)
     assert marks == [("skipped", 0)]
     (receipt,) = player.receipts
-    assert receipt.reason == "nobody is leader of partition 0 now"
+    assert receipt.reason == "nobody is the leader of partition 0 now"
     assert not receipt.took_effect
 
 
