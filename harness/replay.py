@@ -66,7 +66,7 @@ def replay(directory: Path, scratch: Path) -> Replayed:
 
 
 def trace(directory: Path, scratch: Path) -> None:
-    """Do the simulated run in ``directory`` again in ``scratch``, and leave the new ``cluster.jsonl`` in ``directory``."""
+    """Do the simulated run in ``directory`` again in ``scratch``, and give ``directory`` the new ``cluster.jsonl``."""
     ended = perform(read_record(directory).spec(), scratch, observe=True)
     if ended.status != "completed":
         raise ResultsError(f"{directory} cannot be done again: {ended.reason}")

@@ -27,7 +27,8 @@ class SimulatedSpeed(msgspec.Struct, frozen=True, kw_only=True):
         """For people."""
         yield f"simulated schedules per second, one core   {self.schedules_per_second:10.1f}"
         yield f"virtual seconds per wall second            {self.virtual_seconds_per_second:10.0f}"
-        yield f"one schedule, median / worst of {self.schedules:<5}      {self.median_ms:10.1f} / {self.worst_ms:.1f} ms"
+        times = f"{self.median_ms:10.1f} / {self.worst_ms:.1f} ms"
+        yield f"one schedule, median / worst of {self.schedules:<5}      {times}"
 
 
 def measure_simulated(plan: Plan, schedules: int, scratch: Path) -> SimulatedSpeed:
