@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from harness.broker import requests as plain
 from harness.broker.batches import MAX_BATCH_BYTES, BatchError, OldFormatError, max_timestamp_ms, parse_incoming
 from harness.broker.gateway import Gateway, Gather
+from harness.broker.offsets import OFFSETS_TOPIC
 from harness.broker.segments import SegmentLog
 from harness.replica import messages as core
 from harness.replica.types import ErrorCode, NodeId, TopicPartition
@@ -36,7 +37,7 @@ class DataRequests:
         """One batch for each partition; the answer goes out when every one of them has its own."""
         gather = Gather(len(request.parts), lambda parts: reply(plain.Produced(tuple(parts))))
         for place, (at, records) in enumerate(request.parts):
-            batch = self._checked(request, records)
+            batch = self._checked(request, at, records)
             if isinstance(batch, ErrorCode):
                 gather.put(place, core.ProduceResponse(0, at, batch))
             elif request.acks == 0:
@@ -73,9 +74,13 @@ class DataRequests:
         else:
             self._gateway.ask(sender, core.InitProducerId, reply)
 
-    def _checked(self, request: plain.Produce, records: bytes | None) -> core.RecordBatch | ErrorCode:
+    def _checked(
+        self, request: plain.Produce, at: TopicPartition, records: bytes | None
+    ) -> core.RecordBatch | ErrorCode:
         if request.transactional:
             return ErrorCode.INVALID_REQUEST
+        if at.topic == OFFSETS_TOPIC:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
         try:
             batch = parse_incoming(records)
         except OldFormatError:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from harness.broker import requests as plain
 from harness.broker.cluster_requests import ClusterRequests
 from harness.broker.codec.follower import FollowerRequest
@@ -18,6 +20,7 @@ from harness.broker.config import NodeConfig
 from harness.broker.control import describe_image
 from harness.broker.data_requests import DataRequests
 from harness.broker.gateway import Gateway
+from harness.broker.group_requests import GroupRequests
 from harness.broker.links import Links
 from harness.broker.peers import ControllerLink, LeaderLink
 from harness.broker.runtime import Runtime, now_us
@@ -90,6 +93,13 @@ class BrokerServer:
         )
         data = DataRequests(self._gateway, self._logs.opened)
         cluster = ClusterRequests(config, self._gateway, lambda: self._core.image)
+        self._groups = groups = GroupRequests(
+            config.node,
+            self._gateway,
+            lambda: self._core.image,
+            replicas=self._core.replicas,
+            create_topic=cluster.create_internal,
+        )
         self._handlers: dict[type, Callable[[NodeId, Any, Reply], None]] = {
             plain.Produce: data.produce,
             core.Fetch: data.fetch,
@@ -101,6 +111,13 @@ class BrokerServer:
             plain.CreateTopics: cluster.create_topics,
             plain.DeleteTopics: cluster.delete_topics,
             plain.DescribeConfigs: cluster.describe_configs,
+            plain.FindCoordinator: groups.find,
+            plain.JoinGroup: groups.join,
+            plain.SyncGroup: groups.sync,
+            plain.GroupHeartbeat: groups.heartbeat,
+            plain.LeaveGroup: groups.leave,
+            plain.CommitOffsets: groups.commit,
+            plain.FetchOffsets: groups.fetch_offsets,
         }
 
     def start(self) -> None:
@@ -138,7 +155,8 @@ class BrokerServer:
     # --- inside ----------------------------------------------------------------------------------------------------
 
     def _handle(self, sender: NodeId, client_id: str, request: plain.Request, reply: Reply) -> None:
-        del client_id
+        if isinstance(request, plain.JoinGroup):
+            request = replace(request, client_id=client_id)
         self._handlers[type(request)](sender, request, reply)
 
     def _send(self, target: NodeId, message: core.Message) -> None:
@@ -173,6 +191,7 @@ class BrokerServer:
         if image.version != self._image_version:
             self._image_version = image.version
             self._ids.learn(image.topics)
+            asyncio.get_running_loop().call_soon(self._groups.look_at_leadership)
 
     def _identity(self, topic: str) -> int:
         return self._core.image.topics[topic].identity
