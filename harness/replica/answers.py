@@ -36,7 +36,7 @@ def refusal(context: Context, replica: Replica, current_leader_epoch: int) -> Er
 
 
 def divergence(replica: Replica, wanted: FetchPartition) -> EpochEnd | ErrorCode | None:
-    """Where the asker's log departs from the leader's (KIP-595), None if it does not, an error if it is out of range."""
+    """Where the asker's log departs from the leader's (KIP-595), None if it does not, an error out of range."""
     offset, epoch = wanted.fetch_offset, wanted.last_fetched_epoch
     end = replica.log.end_offset
     if epoch == replica.leader_epoch != NONE:

@@ -38,7 +38,7 @@ MS = 1000
 
 
 class Lab:
-    """Three brokers, a controller and a client. Links are (source, target) pairs; a lost message is just not delivered."""
+    """Three brokers, a controller and a client. Links are (source, target) pairs; what is lost is not delivered."""
 
     def __init__(self, broker: BrokerConfig | None = None, topic: TopicConfig | None = None, brokers: int = 3) -> None:
         self.config = broker or BrokerConfig()
@@ -129,7 +129,7 @@ class Lab:
         node: int,
         payload: str,
         acks: int = ACKS_ALL,
-        timeout_ms: int = 1_500,
+        timeout_ms: int = 5_000,
         producer: tuple[int, int, int] = (NONE, NONE, NONE),
     ) -> int:
         """Send one record; the answer is its correlation."""
@@ -200,7 +200,7 @@ class Lab:
         return (
             None not in replicas
             and len({self.log_end(node) for node in state.replicas}) == 1
-            and all(r.high_watermark == r.log.end_offset and r.isr == state.isr or not r.leading for r in replicas)
+            and all((r.high_watermark == r.log.end_offset and r.isr == state.isr) or not r.leading for r in replicas)
             and len({r.high_watermark for r in replicas}) == 1
         )
 
@@ -212,7 +212,13 @@ class Lab:
         """Stop the fetches of followers until the controller has removed them from the ISR."""
         earlier = self.lose
         self.lose = lambda s, t, m: (isinstance(m, Fetch) and s in nodes) or earlier(s, t, m)
+        self.nudge()
         self.wait(lambda: not set(self.state().isr) & set(nodes))
+
+    def nudge(self) -> None:
+        """A record that nobody waits for: a follower that has everything is in sync however silent it is (rule 9)."""
+        self.write(self.state().leader, "nudge", acks=0)
+        self.run(10)
 
     def fence(self, *nodes: int) -> None:
         """Wait until the controller has given brokers up."""
