@@ -1,1 +1,5 @@
-"""The simulated world."""
+"""The simulated world: everything in virtual time, in one process, repeatable draw by draw."""
+
+from harness.worlds.simulated.world import SimulatedWorld
+
+__all__ = ["SimulatedWorld"]

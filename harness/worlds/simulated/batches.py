@@ -32,11 +32,14 @@ class Waiting(NamedTuple):
 
 
 class Batch:
-    """Records sent together. ``ambiguous``: an attempt may have been appended; ``ended``: its senders were told."""
+    """Records sent together. ``ambiguous``: an attempt may have been appended; ``ended``: its senders were told.
+
+    ``node`` is the broker that answered last.
+    """
 
     __slots__ = (
-        "ambiguous", "attempts", "created_us", "ended", "error", "producer_epoch", "producer_id", "ready_us", "records",
-        "sequence",
+        "ambiguous", "attempts", "created_us", "ended", "error", "node", "producer_epoch", "producer_id", "ready_us",
+        "records", "sequence",
     )  # fmt: skip
 
     def __init__(self, records: list[Waiting]) -> None:
@@ -47,6 +50,7 @@ class Batch:
         self.ambiguous = False
         self.ended = False
         self.error = ""
+        self.node: int | None = None
         self.producer_id = NONE
         self.producer_epoch = NONE
         self.sequence = NONE

@@ -5,8 +5,8 @@ those of different wires in any order. A cut wire delivers nothing; what was und
 either lost for good (the connection did not live long enough) or delivered after the heal (it did, and retransmitted):
 drawn once per cut.
 
-Only clients have connections: they connect before they send, hear of a refused or broken connection after one network
-delay and never hear of a cut. Brokers and the controller find out about each other by their own time-outs.
+Clients have connections: they connect before they send, and a connection may be reset. Everybody hears of the death of
+a peer's process after one network delay, nobody of a cut.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ class Receiver(Protocol):
 
     receive: Callable[[int, Any], None]
 
-
-class ClientReceiver(Receiver, Protocol):
-    """A client, which also hears of its connections; each call names the broker."""
-
-    def connected(self, broker: int) -> None:
-        """The connection asked for stands."""
+    def disconnected(self, peer: int) -> None:
+        """The connection to ``peer`` was refused, or broke."""
         ...
 
-    def disconnected(self, broker: int) -> None:
-        """The connection was refused, or broke."""
+
+class ClientReceiver(Receiver, Protocol):
+    """A client, which also hears when a connection that it asked for stands."""
+
+    def connected(self, broker: int) -> None:
+        """The connection to ``broker`` stands."""
         ...
 
 
@@ -213,8 +213,12 @@ class Network:
     def died(self, node: int) -> None:
         """The process on ``node`` is gone: its sockets are closed and what is under way to it is lost."""
         self._receivers[node] = None
-        for client in self._clients:
-            self._disconnect(client, node)
+        for peer, receiver in self._receivers.items():
+            wire = self.outgoing(node).get(peer)
+            if peer in self._clients:
+                self._disconnect(peer, node)
+            elif receiver is not None and wire is not None:
+                wire.notify(receiver.disconnected, node)
         for wires in self._outgoing.values():
             wires.pop(node, None)
 
@@ -275,9 +279,12 @@ class Network:
         return ended
 
     def _mend(self, wire: Wire) -> None:
-        if wire.cut is not None and self._cut_over(Link(wire.source, wire.target)) is None and wire.mend():
-            client, broker = (wire.source, wire.target) if wire.source in self._clients else (wire.target, wire.source)
-            self._disconnect(client, broker)
+        if wire.cut is None or self._cut_over(Link(wire.source, wire.target)) is not None or not wire.mend():
+            return
+        if wire.source in self._clients:
+            self._disconnect(wire.source, wire.target)
+        elif wire.target in self._clients:
+            self._disconnect(wire.target, wire.source)
 
     def _covers(self, link: Link, other: Link) -> bool:
         return (link.source == other.source or (link.source == CLIENTS and other.source in self._clients)) and (

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappush
 from typing import Any, Final, Protocol
 
+from harness.replica.broker import Broker
 from harness.replica.effects import Arm, Effect, Observed, Send, Timer
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
@@ -82,6 +83,16 @@ class Process:
         for function, arguments in inbox:
             self._apply(function(self._loop.time_us, *arguments))
         return len(inbox)
+
+    def disconnected(self, peer: int) -> None:
+        """The kernel at ``peer`` closed the connection; the controller knows sessions only."""
+        core = self.core
+        if not isinstance(core, Broker):
+            return
+        if self.frozen:
+            self._queue(core.on_disconnect, (peer,))
+        elif self.alive:
+            self._apply(core.on_disconnect(self._loop.time_us, peer))
 
     def _on_message(self, source: int, message: Any) -> None:
         self._apply(self.core.on_message(self._loop.time_us, source, message))

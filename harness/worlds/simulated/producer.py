@@ -116,6 +116,7 @@ class ProducerModel:
             request = self._net.answered(message.correlation)
             if request is not None:
                 queue, batch = request.purpose
+                batch.node = request.broker
                 self._answered(now_us, queue, batch, message)
         elif type(message) is MetadataResponse:
             self._net.on_metadata(now_us, message)
@@ -296,7 +297,7 @@ class ProducerModel:
         batch.ended = True
         for position, record in enumerate(batch.records):
             offset = base_offset + position if base_offset != NONE else None
-            self._complete(record, SendOutcome(how, offset, error))
+            self._complete(record, SendOutcome(how, offset, error, batch.node))
 
     def _complete(self, record: Waiting, outcome: SendOutcome) -> None:
         self._net.effects.append(Completed(record.done, outcome))

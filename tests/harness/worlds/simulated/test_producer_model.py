@@ -104,7 +104,7 @@ def test_an_acknowledged_record_ends_ok_at_its_offset() -> None:
     session = Session()
     session.send("x")
     session.answer(offset=12)
-    assert session.outcomes == {"x": SendOutcome(EventType.OK, 12)}
+    assert session.outcomes == {"x": SendOutcome(EventType.OK, 12, None, 0)}
 
 
 def test_records_that_queue_behind_the_in_flight_limit_share_a_batch() -> None:
@@ -191,7 +191,7 @@ def test_a_refusal_after_an_attempt_that_may_have_been_appended_is_info() -> Non
     session.answer(ErrorCode.REQUEST_TIMED_OUT)
     session.wait(100)
     session.answer(ErrorCode.NOT_ENOUGH_REPLICAS)
-    assert session.outcomes == {"x": SendOutcome(EventType.INFO, None, "NotEnoughReplicasError")}
+    assert session.outcomes == {"x": SendOutcome(EventType.INFO, None, "NotEnoughReplicasError", 0)}
 
 
 def test_refusals_until_the_delivery_timeout_are_a_certain_failure() -> None:
@@ -201,7 +201,7 @@ def test_refusals_until_the_delivery_timeout_are_a_certain_failure() -> None:
         if session.requests:
             session.answer(ErrorCode.NOT_ENOUGH_REPLICAS)
         session.wait(100)
-    assert session.outcomes == {"x": SendOutcome(EventType.FAIL, None, "NotEnoughReplicasError")}
+    assert session.outcomes == {"x": SendOutcome(EventType.FAIL, None, "NotEnoughReplicasError", 0)}
 
 
 def test_retries_without_idempotence_may_reorder() -> None:

@@ -1,0 +1,148 @@
+"""The simulated cluster: which process runs on which node, over which disk, and how it is attacked (``Target``)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from harness.replica.broker import Broker
+from harness.replica.controller import Controller
+from harness.replica.log import Log, MemoryLog
+from harness.replica.types import NONE, BrokerConfig, Image, TopicPartition
+from harness.worlds.simulated.loop import Loop
+from harness.worlds.simulated.network import Network
+from harness.worlds.simulated.nodes import Core, Observer, Process
+from nemesis.contract import CONTROLLER, ClusterView, Evidence, Link, PartitionView
+
+#: What the operating system says of a process that was killed.
+SIGKILLED: Final = "signal 9"
+
+
+class Cluster:
+    """``nemesis.contract.Target`` over simulated processes. Nodes are brokers from 0, and CONTROLLER."""
+
+    def __init__(
+        self, brokers: Sequence[int], config: BrokerConfig, loop: Loop, network: Network, observe: Observer | None
+    ) -> None:
+        self.brokers = tuple(brokers)
+        self._config = config
+        self._loop = loop
+        self._network = network
+        self._observe: Observer = observe or _unseen
+        self._observing = observe is not None
+        self._starts = 0
+        self._disks: dict[int, dict[TopicPartition, MemoryLog]] = {broker: {} for broker in brokers}
+        self._processes: dict[int, Process] = {}
+        self._controller = Controller(config, observe=self._observing)
+        self._seen: Image | None = None
+        self._partitions: Mapping[str, PartitionView] = {}
+
+    def start(self) -> None:
+        """Start the controller, then every broker."""
+        self._run(CONTROLLER, self._controller)
+        for broker in self.brokers:
+            self._run(broker, self._broker(broker))
+
+    def image(self) -> Image:
+        """The controller's newest image."""
+        return self._controller.image
+
+    def log(self, node: int, partition: TopicPartition) -> MemoryLog | None:
+        """What the disk of a broker holds of a log partition, None where it never hosted it."""
+        return self._disks[node].get(partition)
+
+    def _broker(self, node: int) -> Broker:
+        disk = self._disks[node]
+
+        def make_log(partition: TopicPartition) -> Log:
+            return disk.setdefault(partition, MemoryLog())
+
+        return Broker(node, self._config, make_log, self._starts + 1, observe=self._observing)
+
+    def _run(self, node: int, core: Core) -> Process:
+        self._starts += 1
+        process = Process((node, self._starts), core, self._loop, self._network, self._observe)
+        self._processes[node] = process
+        self._network.started(node, process)
+        process.start()
+        return process
+
+    # --- Target ------------------------------------------------------------------------------------------------------
+
+    def view(self) -> ClusterView:
+        """The newest view."""
+        image = self._controller.image
+        if image is not self._seen:
+            self._seen = image
+            self._partitions = _partitions_of(image)
+        processes = self._processes
+        running = tuple(node for node in self.brokers if processes[node].alive and not processes[node].frozen)
+        return ClusterView(partitions=self._partitions, running=running, brokers=self.brokers)
+
+    def kill(self, node: int) -> Evidence:
+        """The core's object is gone; its logs keep what was appended."""
+        process = self._processes[node]
+        if not process.alive:
+            return {}
+        process.kill()
+        self._network.died(node)
+        return {"exit": SIGKILLED, "incarnation": process.incarnation}
+
+    def restart(self, node: int) -> Evidence:
+        """A new incarnation over the old disk."""
+        if self._processes[node].alive:
+            return {}
+        if node == CONTROLLER:
+            last = self._controller
+            self._controller = Controller(
+                self._config, image=last.image, next_producer_id=last.next_producer_id, observe=self._observing
+            )
+        process = self._run(node, self._controller if node == CONTROLLER else self._broker(node))
+        return {"state": "running", "incarnation": process.incarnation}
+
+    def pause(self, node: int) -> Evidence:
+        """What reaches the process waits."""
+        process = self._processes[node]
+        if not process.alive:
+            return {}
+        process.freeze()
+        return {"state": "frozen", "incarnation": process.incarnation}
+
+    def resume(self, node: int) -> Evidence:
+        """What waited is handled now, in order."""
+        process = self._processes[node]
+        if not process.frozen:
+            return {}
+        waited = process.thaw()
+        return {"state": "running", "incarnation": process.incarnation, "waited": waited}
+
+    def cut(self, links: Collection[Link]) -> Evidence:
+        """Deliver nothing over these links."""
+        cut = self._network.cut(links)
+        if cut is None:
+            return {}
+        return {"cut": cut.links, "under_way": "retransmitted" if cut.retransmits else "lost"}
+
+    def heal(self, links: Collection[Link]) -> Evidence:
+        """Deliver again; the evidence is what the cuts did to messages until now."""
+        ended = self._network.heal(links)
+        if not ended:
+            return {}
+        return {"dropped": sum(cut.dropped for cut in ended), "delayed": sum(cut.delayed for cut in ended)}
+
+
+def _unseen(_node: int, _fact: object) -> None:
+    """Nobody watches."""
+
+
+def _partitions_of(image: Image) -> dict[str, PartitionView]:
+    return {
+        f"{name}-{number}": PartitionView(
+            leader=None if state.leader == NONE else state.leader,
+            leader_epoch=state.leader_epoch,
+            isr=state.isr,
+            replicas=state.replicas,
+        )
+        for name, topic in image.topics.items()
+        for number, state in enumerate(topic.partitions)
+    }

@@ -1,0 +1,152 @@
+"""The simulated world: reference brokers, network and clients in virtual time, in one process, exactly repeatable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from harness.errors import HarnessError
+from harness.plan import RunSpec
+from harness.replica.effects import Observed
+from harness.replica.messages import CreateTopic, TopicResponse
+from harness.replica.types import BrokerConfig, ErrorCode, TopicConfig
+from harness.tape import Draw
+from harness.worlds.contract import Observation
+from harness.worlds.simulated.clients import SimulatedClients
+from harness.worlds.simulated.cluster import Cluster
+from harness.worlds.simulated.loop import Loop
+from harness.worlds.simulated.network import Network
+from nemesis.contract import CLIENTS, CONTROLLER
+from workloads.settings import Settings
+
+#: Virtual time to register, create the topic and fill the ISRs: three network round trips each, and slack for sessions.
+OPEN_LIMIT_US: Final = 30_000_000
+#: The node from which the harness asks for its topic; clients proper have larger numbers.
+ADMINISTRATOR: Final = CLIENTS
+
+
+class Administrator:
+    """Waits for the answer to the one request that the harness itself sends."""
+
+    def __init__(self) -> None:
+        self.answer: TopicResponse | None = None
+        self.receive: Callable[[int, Any], None] = self._on_message
+
+    def _on_message(self, _source: int, message: Any) -> None:
+        if type(message) is TopicResponse:
+            self.answer = message
+
+    def disconnected(self, _peer: int) -> None:
+        """Nothing is asked while a process may die."""
+
+
+class SimulatedWorld:
+    """``harness.worlds.contract.World`` in virtual time. The same ``spec`` and the same draws give the same run.
+
+    With ``observe`` the core tells the story of the cluster (``observations``); it costs time and changes nothing else.
+    The clock begins at 0 with ``open`` and has moved a little, by the time that the cluster takes to start, when it
+    returns.
+    """
+
+    def __init__(self, spec: RunSpec, draw: Draw, *, observe: bool = False) -> None:
+        self._settings = spec.chosen()
+        self._workload = spec.workload
+        self._loop = Loop()
+        self._network = Network(self._loop, draw)
+        self._observations: list[Observation] = []
+        brokers = range(spec.brokers)
+        self._cluster = Cluster(
+            brokers, broker_config(self._settings), self._loop, self._network, self._witness if observe else None
+        )
+        self._clients = SimulatedClients(brokers, spec.workload.topic, self._settings, self._loop, self._network)
+        self._administrator = Administrator()
+
+    @property
+    def clock(self) -> Loop:
+        """Virtual time."""
+        return self._loop
+
+    @property
+    def clients(self) -> SimulatedClients:
+        """Makes models of clients."""
+        return self._clients
+
+    @property
+    def target(self) -> Cluster:
+        """The cluster under attack."""
+        return self._cluster
+
+    def open(self) -> None:
+        """Start the cluster and create the topic; return when every log partition has a leader and a full ISR.
+
+        Raises:
+            HarnessError: the cluster did not get there.
+        """
+        self._cluster.start()
+        self._reach(self._registered, "every broker to register")
+        self._ask_for_topic()
+        self._reach(lambda: self._administrator.answer is not None, "the topic to be created")
+        answer = self._administrator.answer
+        if answer is not None and answer.error != ErrorCode.NONE:
+            raise HarnessError(f"the topic {answer.topic} could not be created ({answer.error.name}): {answer.reason}")
+        self._reach(self._complete, "every log partition to have a leader and a full ISR")
+
+    def drive(self, finished: Callable[[], bool], limit_us: int) -> bool:
+        """Let virtual time pass."""
+        return self._loop.run(finished, limit_us)
+
+    def observations(self) -> Sequence[Observation]:
+        """What the core told, in order of time; empty without ``observe``."""
+        return self._observations
+
+    def close(self) -> None:
+        """Forget what was still to happen. Nothing outside this process was touched."""
+        self._loop.heap.clear()
+
+    def _reach(self, state: Callable[[], bool], meant: str) -> None:
+        if not self._loop.run(state, OPEN_LIMIT_US):
+            raise HarnessError(
+                f"the simulated cluster waited in vain for {meant}; check the timeouts among the settings"
+            )
+
+    def _registered(self) -> bool:
+        brokers = self._cluster.image().brokers
+        return len(brokers) == len(self._cluster.brokers) and not any(state.fenced for state in brokers.values())
+
+    def _complete(self) -> bool:
+        partitions = self._cluster.view().partitions.values()
+        return bool(partitions) and all(p.leader is not None and len(p.isr) == len(p.replicas) for p in partitions)
+
+    def _ask_for_topic(self) -> None:
+        settings = self._settings
+        self._network.started(ADMINISTRATOR, self._administrator)
+        wire = self._network.wire(ADMINISTRATOR, CONTROLLER)
+        if wire is not None:
+            wire.send(
+                CreateTopic(
+                    0,
+                    self._workload.topic,
+                    self._workload.partitions,
+                    settings.replication_factor,
+                    topic_config(settings),
+                )
+            )
+
+    def _witness(self, node: int, fact: Observed) -> None:
+        partition = None if fact.partition is None else str(fact.partition)
+        self._observations.append(Observation(self._loop.time_us, node, fact.what, partition, fact.facts))
+
+
+def broker_config(settings: Settings) -> BrokerConfig:
+    """The settings of a broker, and the rules of replication, as the core wants them."""
+    return BrokerConfig(**_common(settings, BrokerConfig.__struct_fields__))
+
+
+def topic_config(settings: Settings) -> TopicConfig:
+    """The settings of a topic, as the core wants them."""
+    return TopicConfig(**_common(settings, TopicConfig.__struct_fields__))
+
+
+def _common(settings: Settings, names: Sequence[str]) -> dict[str, Any]:
+    """The core's records name their fields as ``Settings`` does; what only they have keeps its default."""
+    return {name: getattr(settings, name) for name in names if hasattr(settings, name)}

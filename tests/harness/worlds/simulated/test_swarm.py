@@ -1,0 +1,120 @@
+"""Whole runs through the conductor: the same seed is the same run, and promises hold over many seeds."""
+
+import io
+
+import pytest
+
+from harness.run import execute
+from harness.tape import Tape
+from harness.worlds.simulated import SimulatedWorld
+from workloads.history import HistoryWriter, export_jsonl
+from workloads.operations import EventType, Function
+
+FAMILIES = [("kill",), ("pause",), ("partition",), ("kill", "pause", "partition")]
+SAFE = {"acks": -1, "unclean_leader_election_enable": False}
+
+
+class Events:
+    """Keeps what a history needs for these claims."""
+
+    def __init__(self):
+        self.ended = {EventType.OK: {}, EventType.FAIL: {}, EventType.INFO: {}}
+        self.places = {}
+
+    def record(self, *, function, micro=(), time_us, **rest):
+        ended = rest["type"]
+        if function is Function.SEND and ended is not EventType.INVOKE:
+            self.ended[ended][micro[0].value] = (micro[0].partition, micro[0].offset, time_us)
+        elif function is Function.POLL and ended is EventType.OK:
+            for partition, records in micro[0].records.items():
+                for record in records:
+                    self.places.setdefault(record.value, set()).add((partition, record.offset))
+
+    @property
+    def lost(self):
+        return {value: where for value, where in self.ended[EventType.OK].items() if value not in self.places}
+
+
+def run(spec, recorder):
+    tape = Tape(spec.seed)
+    return execute(spec, SimulatedWorld(spec, tape.draw), recorder, tape.draw)
+
+
+def swarm(spec, seeds, families, **settings):
+    """(seed, report, events) of many runs."""
+    for seed in seeds:
+        events = Events()
+        yield seed, run(spec(seed, families=families, **settings), events), events
+
+
+def exported(spec, directory):
+    """The run's history as JSON lines."""
+    with HistoryWriter(directory, "run") as writer:
+        run(spec, writer)
+    text = io.BytesIO()
+    export_jsonl(directory, text)
+    return text.getvalue()
+
+
+def test_same_seed_gives_the_same_history(spec, tmp_path):
+    """50 seeds twice, as JSON lines, byte by byte."""
+    for seed in range(50):
+        one = spec(seed, families=FAMILIES[seed % 4], acks=(-1, 0, 1)[seed % 3])
+        first = exported(one, tmp_path / f"{seed}-first")
+        assert first == exported(one, tmp_path / f"{seed}-second"), f"seed {seed}"
+        assert first.count(b"\n") > 500
+
+
+def test_other_seeds_give_other_histories(spec, tmp_path):
+    assert exported(spec(1), tmp_path / "1") != exported(spec(2), tmp_path / "2")
+
+
+def test_a_recorded_run_replays_draw_by_draw(spec):
+    one, events, again = spec(3, families=FAMILIES[3]), Events(), Events()
+    tape = Tape(one.seed)
+    execute(one, SimulatedWorld(one, tape.draw), events, tape.draw)
+    replayed = Tape(0, tape.values())
+    execute(one, SimulatedWorld(one, replayed.draw), again, replayed.draw)
+    assert again.ended == events.ended
+    assert replayed.recorded() == tape.recorded()
+
+
+@pytest.mark.parametrize("families", FAMILIES, ids="+".join)
+@pytest.mark.parametrize("min_insync_replicas", [1, 2])
+def test_acks_all_without_unclean_elections_loses_nothing(spec, families, min_insync_replicas):
+    acknowledged = 0
+    for seed, report, events in swarm(spec, range(15), families, min_insync_replicas=min_insync_replicas, **SAFE):
+        assert report.drained, f"seed {seed}: {report.unhealthy}"
+        assert events.lost == {}, f"seed {seed}"
+        appeared = events.ended[EventType.FAIL].keys() & events.places.keys()
+        assert appeared == set(), f"seed {seed}: failed for certain and read"
+        acknowledged += report.sends.acknowledged
+    assert acknowledged > 15 * 200
+
+
+def test_an_idempotent_producer_never_doubles_nor_loses(spec):
+    for seed, report, events in swarm(spec, range(20), FAMILIES[3], enable_idempotence=True, **SAFE):
+        doubled = {value: places for value, places in events.places.items() if len(places) > 1}
+        assert doubled == {}, f"seed {seed}"
+        assert events.lost == {}, f"seed {seed}"
+        assert report.drained, f"seed {seed}"
+
+
+def test_retries_without_idempotence_do_double(spec):
+    assert any(
+        len(places) > 1
+        for _, _, events in swarm(spec, range(10), FAMILIES[3], **SAFE)
+        for places in events.places.values()
+    )
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+@pytest.mark.parametrize("families", FAMILIES[:3], ids="+".join)
+def test_an_acknowledgement_before_replication_loses(spec, acks, families):
+    assert any(events.lost for _, _, events in swarm(spec, range(10), families, acks=acks))
+
+
+def test_an_unclean_election_loses_what_min_isr_1_acknowledged(spec):
+    """It takes 20 s for the schedule in which the ISR shrinks to a leader that then dies."""
+    risky = {"acks": -1, "min_insync_replicas": 1, "unclean_leader_election_enable": True}
+    assert any(events.lost for _, _, events in swarm(spec, range(30), ("kill",), duration_ms=20_000, **risky))

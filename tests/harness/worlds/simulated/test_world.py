@@ -1,0 +1,222 @@
+"""The simulated world around the real core: nodes, faults, and what clients live through."""
+
+import pytest
+
+from harness.errors import HarnessError
+from harness.replica.types import TopicPartition
+from nemesis.contract import CLIENTS, CONTROLLER, Link
+from workloads.operations import EventType
+
+AT = TopicPartition("t", 0)
+OK, FAIL, INFO = EventType.OK, EventType.FAIL, EventType.INFO
+
+
+def test_an_open_world_has_a_leader_and_a_full_isr_everywhere(stage):
+    at = stage()
+    view = at.target.view()
+    assert sorted(view.partitions) == ["t-0", "t-1", "t-2"]
+    assert at.healthy()
+    assert view.running == view.brokers == (0, 1, 2)
+    assert 0 < at.world.clock.now_us() < 2_000_000
+
+
+def test_a_cluster_that_cannot_start_says_so(stage):
+    with pytest.raises(HarnessError, match="the topic t could not be created"):
+        stage(replication_factor=4)
+
+
+@pytest.mark.parametrize("acks", [-1, 0, 1])
+def test_what_is_written_in_peace_is_read(stage, acks):
+    at = stage(acks=acks)
+    send = at.producer()
+    for value in ("x", "y", "z"):
+        assert at.write(send, value).type is OK
+    at.wait(600)
+    assert at.read_all() == ["x", "y", "z"]
+    offsets = [at.sent[value].offset for value in ("x", "y", "z")]
+    assert offsets == ([None] * 3 if acks == 0 else [0, 1, 2])
+
+
+def test_sigkill_keeps_appended_bytes(stage):
+    at = stage()
+    at.write(at.producer(), "x")
+    at.wait(600)
+    for node in at.target.brokers:
+        assert at.target.kill(node)["exit"] == "signal 9"
+        log = at.target.log(node, AT)
+        assert log is not None
+        assert (log.end_offset, log.flushed_offset) == (1, 0)
+    for node in at.target.brokers:
+        at.target.restart(node)
+    at.until(at.healthy)
+    assert at.read_all() == ["x"]
+
+
+def test_evidence_is_of_what_happened_and_empty_where_nothing_did(stage):
+    target = stage().target
+    assert target.restart(0) == {}
+    assert target.resume(0) == {}
+    first = target.kill(0)
+    assert first["exit"] == "signal 9"
+    assert target.kill(0) == {}
+    assert target.pause(0) == {}
+    assert target.view().running == (1, 2)
+    again = target.restart(0)
+    assert again["state"] == "running"
+    assert again["incarnation"] != first["incarnation"]
+    assert target.pause(1)["state"] == "frozen"
+    assert target.view().running == (0, 2)
+    assert target.resume(1)["state"] == "running"
+    assert target.cut([Link(0, 1)])["cut"] == 1
+    assert target.cut([Link(0, 1)]) == {}
+    assert set(target.heal([Link(0, 1)])) == {"dropped", "delayed"}
+    assert target.heal([Link(0, 1)]) == {}
+
+
+def test_a_dead_leader_is_replaced_and_returns_as_a_follower(stage):
+    at = stage()
+    old = at.leader
+    at.target.kill(old)
+    at.until(at.moved_from(old))
+    at.target.restart(old)
+    at.until(at.healthy)
+    assert at.leader != old
+
+
+def test_the_controller_forgets_nothing_when_it_dies(stage):
+    at = stage()
+    before = at.target.view().partitions
+    at.target.kill(CONTROLLER)
+    assert at.target.view().partitions == before
+    at.wait(1_000)
+    at.target.restart(CONTROLLER)
+    at.write(at.producer(), "x")
+    at.wait(3_000)
+    assert at.healthy()
+
+
+def test_a_frozen_leader_is_replaced_and_its_late_acks_are_lost(stage):
+    at = stage(acks=1, retries=0, request_timeout_ms=9_000, delivery_timeout_ms=9_000)
+    send = at.producer()
+    at.write(send, "before")
+    old = at.leader
+    at.wait(600)
+    at.target.pause(old)
+    send("late")
+    at.until(at.moved_from(old))
+    at.wait(100)
+    evidence = at.target.resume(old)
+    assert evidence["waited"] > 0
+    at.until(lambda: "late" in at.sent)
+    at.until(at.healthy)
+    assert at.sent["late"].type is OK
+    assert at.sent["late"].node == old
+    assert at.read_all() == ["before"]
+
+
+def test_an_acks_1_write_on_a_zombie_leader_is_lost_after_the_heal(stage):
+    at = stage(acks=1)
+    send = at.producer()
+    at.write(send, "before")
+    at.wait(600)
+    old = at.leader
+    links = at.cut_off(old)
+    at.until(at.moved_from(old))
+    assert at.write(send, "zombie").node == old
+    evidence = at.target.heal(links)
+    assert evidence["dropped"] + evidence["delayed"] > 0
+    at.until(at.healthy)
+    assert at.read_all() == ["before"]
+
+
+def test_an_acks_all_write_on_a_zombie_leader_is_acknowledged_only_by_its_successor(stage):
+    at = stage(acks=-1, min_insync_replicas=2)
+    send = at.producer()
+    at.write(send, "before")
+    old = at.leader
+    links = at.cut_off(old)
+    at.until(at.moved_from(old))
+    outcome = at.write(send, "zombie")
+    at.target.heal(links)
+    at.until(at.healthy)
+    at.wait(600)
+    assert outcome.type in {OK, INFO}
+    assert outcome.node != old or outcome.type is INFO
+    assert ("zombie" in at.read_all()) or outcome.type is INFO
+
+
+def test_below_min_isr_a_write_is_refused_for_certain(stage):
+    at = stage(min_insync_replicas=2, retries=0)
+    send = at.producer()
+    at.write(send, "before")
+    for follower in at.followers:
+        at.target.kill(follower)
+    at.until(lambda: len(at.target.view().partitions["t-0"].isr) == 1)
+    at.wait(500)
+    outcome = at.write(send, "refused")
+    assert (outcome.type, outcome.error) == (FAIL, "NotEnoughReplicasError")
+    for follower in at.followers:
+        at.target.restart(follower)
+    at.until(at.healthy)
+    assert at.read_all() == ["before"]
+
+
+def lost_reply(at):
+    """One write whose first answer never reaches the producer."""
+    send = at.producer()
+    at.write(send, "before")
+    answers = [Link(at.leader, CLIENTS)]
+    at.target.cut(answers)
+    send("x")
+    at.wait(100)
+    at.target.heal(answers)
+    at.until(lambda: "x" in at.sent)
+    at.wait(600)
+    return at.read_all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_lost_reply_is_doubled_without_idempotence_only(stage, seed):
+    """Where the cut retransmits, the answer arrives after all and nobody sends twice."""
+    plain = lost_reply(stage(seed))
+    assert plain.count("x") in {1, 2}
+    assert lost_reply(stage(seed, enable_idempotence=True)) == ["before", "x"]
+
+
+def test_without_idempotence_some_lost_reply_is_doubled(stage):
+    assert any(lost_reply(stage(seed)).count("x") == 2 for seed in range(8))
+
+
+def test_a_dead_broker_is_noticed_at_once_and_a_frozen_one_by_time_out(stage):
+    def time_to_answer_ms(attack):
+        at = stage(seed=5, retries=0, delivery_timeout_ms=20_000)
+        send = at.producer()
+        at.write(send, "before")
+        leader = at.leader
+        send("x")
+        getattr(at.target, attack)(leader)
+        began_us = at.world.clock.now_us()
+        at.until(lambda: "x" in at.sent)
+        assert at.sent["x"].type is INFO
+        return (at.world.clock.now_us() - began_us) / 1_000
+
+    assert time_to_answer_ms("kill") < 50
+    assert 1_400 < time_to_answer_ms("pause") < 1_600
+
+
+def test_observing_tells_the_story_and_changes_nothing(stage):
+    def outcome(observe):
+        at = stage(seed=9, observe=observe)
+        send = at.producer()
+        for value in "abc":
+            at.write(send, value)
+        at.target.kill(at.leader)
+        at.wait(4_000)
+        return at.sent, at.target.view(), at.world.clock.now_us(), at.world.observations()
+
+    silent, telling = outcome(observe=False), outcome(observe=True)
+    assert silent[:3] == telling[:3]
+    assert silent[3] == []
+    assert {"leader", "append", "acknowledged", "election"} <= {seen.what for seen in telling[3]}
+    times_us = [seen.time_us for seen in telling[3]]
+    assert times_us == sorted(times_us)
