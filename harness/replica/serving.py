@@ -38,7 +38,7 @@ class Serving:
     # --- produce ---------------------------------------------------------------------------------------------------
 
     def produce(self, now_us: int, client: NodeId, message: Produce) -> None:
-        """Rules 1-5. With acks=0 nothing is ever answered, not even an error."""
+        """Rules 1-5. With acks=0 only a refusal is answered: the edge closes the connection instead (``Produce``)."""
         if message.acks not in (0, 1, ACKS_ALL):
             self._refuse(client, message, ErrorCode.INVALID_REQUIRED_ACKS)
             return
@@ -85,8 +85,7 @@ class Serving:
             )
 
     def _refuse(self, client: NodeId, message: Produce, error: ErrorCode) -> None:
-        if message.acks != 0:
-            self._context.send(client, ProduceResponse(message.correlation, message.partition, error))
+        self._context.send(client, ProduceResponse(message.correlation, message.partition, error))
 
     # --- fetch -----------------------------------------------------------------------------------------------------
 
@@ -98,14 +97,14 @@ class Serving:
             if earlier is not None:
                 self._end(earlier)
         answers, urgent = self._first_look(now_us, message)
-        if urgent or message.max_wait_ms <= 0 or self._deadlines.live >= PARKED_MAX:
-            self._respond(client, message, answers)
-            return
-        parked = ParkedFetch(client, message)
-        self._fetches.add(parked)
-        self._deadlines.add(now_us + message.max_wait_ms * 1000, parked)
-        if from_follower and any(self._news(parked, self._replicas[at]) for at in parked.wanted):
-            self._end(parked)
+        if not urgent and message.max_wait_ms > 0 and self._deadlines.live < PARKED_MAX:
+            if not (from_follower and self._tells_follower(message)):
+                parked = ParkedFetch(client, message)
+                self._fetches.add(parked)
+                self._deadlines.add(now_us + message.max_wait_ms * 1000, parked)
+                return
+            answers = self._looks(message)
+        self._respond(client, message, answers)
 
     def _first_look(self, now_us: int, message: Fetch) -> tuple[list[FetchedPartition], bool]:
         """The answers as they stand before the fetch counts (rule 6), and whether they should go out at once."""
@@ -158,9 +157,10 @@ class Serving:
     def _end(self, parked: ParkedFetch) -> None:
         """Answer a parked fetch with what there is now."""
         self._deadlines.finish(parked)
-        message = parked.message
-        answers = [self._look(w, message.replica_id, self._replicas.get(w.partition)) for w in message.partitions]
-        self._respond(parked.client, message, answers)
+        self._respond(parked.client, parked.message, self._looks(parked.message))
+
+    def _looks(self, message: Fetch) -> list[FetchedPartition]:
+        return [self._look(w, message.replica_id, self._replicas.get(w.partition)) for w in message.partitions]
 
     def _respond(self, client: NodeId, message: Fetch, answers: list[FetchedPartition]) -> None:
         if message.replica_id >= 0:
@@ -171,26 +171,29 @@ class Serving:
                     follower.sent_high_watermark = answer.high_watermark
         self._context.send(client, FetchResponse(message.correlation, tuple(answers)))
 
+    def _tells_follower(self, message: Fetch) -> bool:
+        """Would an answer without records tell the follower of a newer high watermark, and is that reason enough?"""
+        if not self._context.config.immediate_high_watermark:
+            return False
+        for wanted in message.partitions:
+            replica = self._replicas[wanted.partition]
+            if replica.followers[message.replica_id].sent_high_watermark < replica.high_watermark:
+                return True
+        return False
+
     def _news(self, parked: ParkedFetch, replica: Replica) -> bool:
         """Is there at this replica what the parked fetch waits for?"""
-        wanted = parked.wanted[replica.at]
-        node = parked.message.replica_id
-        follower = replica.followers.get(node)
-        if (
-            follower is not None
-            and follower.sent_high_watermark < replica.high_watermark
-            and self._context.config.immediate_high_watermark
+        message = parked.message
+        from_follower = message.replica_id >= 0
+        limit = replica.log.end_offset if from_follower else replica.high_watermark
+        if parked.wanted[replica.at].fetch_offset < limit and (
+            message.min_bytes <= 1 or self._size(message) >= message.min_bytes
         ):
             return True
-        limit = replica.log.end_offset if node >= 0 else replica.high_watermark
-        if wanted.fetch_offset >= limit:
-            return False
-        return parked.message.min_bytes <= 1 or self._size(parked) >= parked.message.min_bytes
+        return from_follower and self._tells_follower(message)
 
-    def _size(self, parked: ParkedFetch) -> int:
-        node = parked.message.replica_id
-        looks = [self._look(w, node, self._replicas.get(w.partition)) for w in parked.message.partitions]
-        return sum(batch.size_bytes for look in looks for batch in look.batches)
+    def _size(self, message: Fetch) -> int:
+        return sum(batch.size_bytes for look in self._looks(message) for batch in look.batches)
 
     # --- the end of waiting ----------------------------------------------------------------------------------------
 
