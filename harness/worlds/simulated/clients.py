@@ -25,7 +25,7 @@ from workloads.settings import Settings
 class Model(Protocol):
     """What producer and consumer models have in common."""
 
-    def on_message(self, now_us: int, _sender: int, message: Message) -> list[ClientEffect]:
+    def on_message(self, now_us: int, sender: int, message: Message) -> list[ClientEffect]:
         """An answer arrived."""
         ...
 

@@ -130,8 +130,9 @@ class ConsumerModel:
 
     # --- inputs ------------------------------------------------------------------------------------------------------
 
-    def on_message(self, now_us: int, _sender: int, message: Message) -> list[ClientEffect]:
+    def on_message(self, now_us: int, sender: int, message: Message) -> list[ClientEffect]:
         """An answer arrived."""
+        del sender
         if type(message) is FetchResponse:
             request = self._net.answered(message.correlation)
             if request is not None:

@@ -110,8 +110,10 @@ class ProducerModel:
         self._drain(now_us, queue)
         return self._effects(now_us)
 
-    def on_message(self, now_us: int, _sender: int, message: Message) -> list[ClientEffect]:
-        """An answer arrived."""
+    def on_message(self, now_us: int, sender: int, message: Message) -> list[ClientEffect]:
+        """An answer arrived. With acks=0 it stands for the connection that a broker closes when it refuses a write."""
+        if type(message) is ProduceResponse and self._acks == 0:
+            return self.on_disconnected(now_us, sender)
         if type(message) is ProduceResponse:
             request = self._net.answered(message.correlation)
             if request is not None:
