@@ -20,7 +20,7 @@ import msgspec
 from workloads.operations import EventType
 
 
-class SendOutcome(msgspec.Struct, frozen=True):
+class SendOutcome(msgspec.Struct, frozen=True, gc=False):
     """How a send ended. ``type`` is OK, FAIL or INFO; ``offset`` is None where the log did not tell (acks=0)."""
 
     type: EventType
@@ -29,7 +29,7 @@ class SendOutcome(msgspec.Struct, frozen=True):
     node: int | None = None
 
 
-class Fetched(msgspec.Struct, frozen=True):
+class Fetched(msgspec.Struct, frozen=True, gc=False):
     """One record as the client handed it over, still encoded."""
 
     partition: str

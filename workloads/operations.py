@@ -55,7 +55,7 @@ class Defect(StrEnum):
     UNREADABLE = "unreadable"
 
 
-class Send(msgspec.Struct, frozen=True, tag=True):
+class Send(msgspec.Struct, frozen=True, tag=True, gc=False):
     """Micro-operation: append ``value`` to ``partition``. ``offset`` is None while, or if, it is not known."""
 
     partition: str
@@ -63,7 +63,7 @@ class Send(msgspec.Struct, frozen=True, tag=True):
     offset: int | None = None
 
 
-class Record(msgspec.Struct, frozen=True):
+class Record(msgspec.Struct, frozen=True, gc=False):
     """One record as read. ``value`` is -1 where the payload could not be decoded."""
 
     offset: int

@@ -1,0 +1,100 @@
+"""The schedules against the reference broker: they make weak settings lose, and find nothing in strong ones."""
+
+from functools import cache
+
+import pytest
+
+from harness.plan import RunSpec
+from harness.run import execute
+from harness.tape import Tape
+from harness.worlds.simulated.world import SimulatedWorld
+from nemesis.plan import FaultPlan
+from workloads.operations import Event, EventType, Function
+from workloads.plan import WorkloadPlan
+from workloads.settings import ACKS_ALL, Settings
+
+FAMILIES = ("kill", "pause", "partition")
+SEEDS = range(3)
+
+
+class Events:
+    def __init__(self):
+        self.events = []
+
+    def record(self, **fields):
+        self.events.append(Event(index=len(self.events), **fields))
+
+
+def perform(family, seed, settings):
+    spec = RunSpec(
+        world="simulated",
+        cell=family,
+        family=family,
+        settings=settings.to_mapping(),
+        workload=WorkloadPlan(writes_per_second=20.0, duration_ms=15_000),
+        faults=FaultPlan(families=(family,), count=4),
+        seed=seed,
+    )
+    draw, recorder = Tape(seed).draw, Events()
+    return execute(spec, SimulatedWorld(spec, draw), recorder, draw), recorder.events
+
+
+def lost_writes(events):
+    """Acknowledged values that the final readers, all at the log's end, did not read."""
+    final = {event.process for event in events if event.function is Function.DRAIN}
+    acknowledged = {
+        event.micro[0].value for event in events if event.function is Function.SEND and event.type is EventType.OK
+    }
+    read = {
+        record.value
+        for event in events
+        if event.process in final and event.function is Function.POLL and event.type is EventType.OK
+        for records in event.micro[0].records.values()
+        for record in records
+    }
+    return acknowledged - read
+
+
+@cache
+def lost_in(family, seed, **settings):
+    report, events = perform(family, seed, Settings(**settings))
+    assert report.drained, report.unhealthy
+    assert report.sends.acknowledged > 200
+    return len(lost_writes(events))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("acks", [0, 1])
+@pytest.mark.parametrize("min_isr", [1, 2])
+def test_every_schedule_makes_weak_acknowledgements_lose(family, acks, min_isr):
+    assert all(lost_in(family, seed, acks=acks, min_insync_replicas=min_isr) for seed in SEEDS)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("min_isr", [1, 2])
+def test_no_schedule_makes_all_in_sync_replicas_lose_under_clean_elections(family, min_isr):
+    assert [lost_in(family, seed, acks=ACKS_ALL, min_insync_replicas=min_isr) for seed in SEEDS] == [0] * len(SEEDS)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_unclean_election_loses_what_the_last_in_sync_replica_promised(family):
+    losses = [lost_in(family, seed, acks=ACKS_ALL, unclean_leader_election_enable=True) for seed in range(12)]
+    assert any(losses)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_fault_that_was_possible_took_effect(family):
+    report, _ = perform(family, 0, Settings(acks=ACKS_ALL, min_insync_replicas=2))
+    fired = [receipt for receipt in report.faults if receipt.mark != "skipped"]
+    assert len(fired) >= 3
+    assert all(receipt.took_effect for receipt in fired)
+
+
+def test_a_dead_leader_is_seen_to_be_replaced():
+    report, _ = perform("kill", 0, Settings())
+    kill = next(receipt for receipt in report.faults if receipt.fault == "kill")
+    assert any("leader" in change for change in kill.moved.values())
+
+
+def test_the_same_seed_gives_the_same_events():
+    assert perform("partition", 5, Settings(acks=1)) == perform("partition", 5, Settings(acks=1))
