@@ -42,11 +42,7 @@ class KafkaPythonClients:
     """
 
     def __init__(self, clock: ThreadedClock, settings: Settings, bootstrap: Sequence[str]) -> None:
-        if settings.delivery_timeout_ms < settings.linger_ms + settings.request_timeout_ms:
-            raise PlanError(
-                f"delivery.timeout.ms={settings.delivery_timeout_ms} is less than linger.ms + request.timeout.ms="
-                f"{settings.linger_ms + settings.request_timeout_ms}; Kafka clients refuse that, raise the first"
-            )
+        check(settings)
         self._clock = clock
         self._settings = settings
         self._bootstrap = tuple(bootstrap)
@@ -77,6 +73,20 @@ class KafkaPythonClients:
         deadline = time.monotonic() + limit_s
         left = [client.owner.join(max(deadline - time.monotonic(), 0)) for client in self._made]
         return [name for name in left if name is not None]
+
+
+def check(settings: Settings) -> None:
+    """Refuse, before anything is started, what this client would refuse.
+
+    Raises:
+        PlanError: with the setting to change.
+    """
+    least_ms = settings.linger_ms + settings.request_timeout_ms
+    if settings.delivery_timeout_ms < least_ms:
+        raise PlanError(
+            f"delivery.timeout.ms={settings.delivery_timeout_ms} is less than linger.ms + request.timeout.ms={least_ms}"
+            ", and Kafka clients refuse that; raise it"
+        )
 
 
 def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:

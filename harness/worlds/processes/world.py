@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from harness.clients.contract import RealClients
-from harness.clients.kafka_python import KafkaPythonClients
+from harness.clients.kafka_python import KafkaPythonClients, check
 from harness.errors import HarnessError, PortError, StartError
 from harness.hosts.contract import Host
 from harness.hosts.loopback import LoopbackHost
@@ -83,7 +83,9 @@ class ProcessesWorld:
             StartError: a node died at its start, or the cluster was not ready within START_LIMIT_S.
             PortError: a given port is taken.
             HostError: this machine cannot offer the host.
+            PlanError: the client refuses the settings.
         """
+        check(self._settings)
         self._clock = RealClock()
         for choice in range(PORT_CHOICES):
             try:

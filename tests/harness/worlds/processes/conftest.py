@@ -1,0 +1,121 @@
+"""A running cluster for the tests of this folder, and short words for what they wait for."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.plan import RunSpec
+from harness.worlds.processes import ProcessesWorld
+from nemesis.plan import FaultPlan
+from workloads import values
+from workloads.client import EndOffsets, PollOutcome, Producer, SendOutcome
+from workloads.operations import EventType
+from workloads.plan import WorkloadPlan
+
+#: Every wait of these tests; a cluster on a busy machine needs a few seconds at most.
+LIMIT_US = 20_000_000
+PARTITIONS = ("ackproof-0", "ackproof-1", "ackproof-2")
+
+
+def spec(settings: dict[str, Any] | None = None, **others: Any) -> RunSpec:
+    quick = {"request.timeout.ms": 600, "delivery.timeout.ms": 1_200}
+    plan = {"settings": quick | (settings or {}), "workload": WorkloadPlan(), "faults": FaultPlan(), "seed": 1}
+    return RunSpec(world="processes", cell="cell/kill", family="kill", **(plan | others))
+
+
+class Cluster:
+    """A world that is open, and what tests do with it."""
+
+    def __init__(self, world: ProcessesWorld, directory: Path) -> None:
+        self.world = world
+        self.directory = directory
+        self.target = world.target
+        self._processes = iter(range(1_000))
+
+    def next_process(self) -> int:
+        return next(self._processes)
+
+    def until(self, condition: Callable[[], bool], limit_us: int = LIMIT_US) -> bool:
+        return self.world.drive(condition, self.world.clock.now_us() + limit_us)
+
+    def leader(self, partition: str = PARTITIONS[0]) -> int | None:
+        return self.target.view().partitions[partition].leader
+
+    def leads(self, partition: str = PARTITIONS[0]) -> int:
+        leader = self.leader(partition)
+        assert leader is not None
+        return leader
+
+    def is_well(self) -> bool:
+        view = self.target.view()
+        led = all(one.leader is not None and set(one.isr) == set(one.replicas) for one in view.partitions.values())
+        return led and view.running == view.brokers
+
+    def write(self, count: int, process: int, producer: Producer | None = None) -> list[SendOutcome]:
+        """How ``count`` writes to the first partition end, by a new producer or by one that is connected."""
+        outcomes: list[SendOutcome] = []
+        writer = producer or self.world.clients.producer(process)
+        for number in range(count):
+            payload = values.encode(PARTITIONS[0], b"key", process, number)
+            writer.send(PARTITIONS[0], b"key", payload, outcomes.append)
+        assert self.until(lambda: len(outcomes) == count)
+        if producer is None:
+            writer.close()
+        return outcomes
+
+    def connected_producer(self, process: int) -> Producer:
+        """A producer that has written to the first partition's leader."""
+        producer = self.world.clients.producer(process)
+        assert self.write(1, process, producer)[0].type is EventType.OK
+        return producer
+
+    def end_offset(self, partition: str = PARTITIONS[0]) -> int:
+        ends: list[EndOffsets] = []
+        consumer = self.world.clients.consumer(self.next_process())
+        consumer.end_offsets([partition], ends.append)
+        assert self.until(lambda: bool(ends))
+        consumer.close()
+        return ends[0].offsets[partition]
+
+    def read(self, until_offset: int, partition: str = PARTITIONS[0]) -> list[int]:
+        """The values of a partition from its start up to ``until_offset``, each at its offset."""
+        polls: list[PollOutcome] = []
+        consumer = self.world.clients.consumer(self.next_process())
+        consumer.assign([partition], from_start=True)
+
+        def done(outcome: PollOutcome) -> None:
+            polls.append(outcome)
+            if len(records()) < until_offset:
+                consumer.poll(100, done)
+
+        def records() -> list[Any]:
+            return [record for poll in polls for record in poll.records]
+
+        consumer.poll(100, done)
+        assert self.until(lambda: len(records()) >= until_offset)
+        consumer.close()
+        assert [record.offset for record in records()] == list(range(until_offset))
+        return [values.decode(record.payload, partition, record.key)[0] for record in records()]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    directory = tmp_path_factory.mktemp("run")
+    world = ProcessesWorld(spec({"acks": "all", "min.insync.replicas": 2}), directory)
+    world.open()
+    yield Cluster(world, directory)
+    world.close()
+
+
+@pytest.fixture
+def cluster(running: Cluster) -> Cluster:
+    """The module's cluster, once it is well again after the test before."""
+    assert running.until(running.is_well)
+    return running
+
+
+@pytest.fixture
+def make_spec() -> Callable[..., RunSpec]:
+    return spec

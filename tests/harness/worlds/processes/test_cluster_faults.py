@@ -1,0 +1,147 @@
+"""Faults on a running cluster: each takes effect, leaves evidence, and can be undone."""
+
+import pytest
+from kafka.errors import KafkaTimeoutError
+
+from nemesis.contract import CLIENTS, CONTROLLER, Link
+from nemesis.journal import FILE_NAME, standing
+from workloads.operations import EventType
+
+pytestmark = pytest.mark.system
+
+
+def both(one: int, other: int) -> list[Link]:
+    return [Link(one, other), Link(other, one)]
+
+
+def test_acknowledged_writes_are_read_back_in_order(cluster) -> None:
+    before = cluster.end_offset()
+    outcomes = cluster.write(20, process=cluster.next_process())
+    assert [outcome.type for outcome in outcomes] == [EventType.OK] * 20
+    assert [outcome.offset for outcome in outcomes] == list(range(before, before + 20))
+    assert cluster.end_offset() == before + 20
+    assert len(cluster.read(before + 20)) == before + 20
+
+
+def test_a_killed_leader_is_gone_and_replaced_and_comes_back(cluster) -> None:
+    leader = cluster.leads()
+    evidence = cluster.target.kill(leader)
+    assert evidence["exit"] == "signal 9"
+    assert evidence["connect"] == "refused"
+    assert leader not in cluster.target.view().running
+    assert cluster.until(lambda: cluster.leader() not in (leader, None))
+    assert cluster.target.restart(leader) == {"state": "running"}
+    assert cluster.target.restart(leader) == {}
+    assert cluster.until(cluster.is_well)
+    assert cluster.write(1, process=cluster.next_process())[0].type is EventType.OK
+
+
+def test_a_paused_leader_is_replaced_and_resumes(cluster) -> None:
+    leader = cluster.leads()
+    assert cluster.target.pause(leader)["state"] == "T"
+    assert cluster.target.pause(leader)["state"] == "T"
+    assert leader not in cluster.target.view().running
+    assert cluster.until(lambda: cluster.leader() not in (leader, None))
+    assert cluster.target.resume(leader)["state"] != "T"
+    assert cluster.target.resume(leader) == {}
+    assert cluster.until(cluster.is_well)
+
+
+def test_a_leader_cut_from_the_controller_is_replaced_and_the_cut_counts_what_it_held(cluster) -> None:
+    leader = cluster.leads()
+    cluster.target.cut(both(leader, CONTROLLER))
+    assert cluster.until(lambda: cluster.leader() not in (leader, None))
+    held = cluster.target.heal(both(leader, CONTROLLER))["held"]
+    assert held[str(leader)][f"{leader}>{CONTROLLER}"]["frames"] > 0
+    assert cluster.until(cluster.is_well)
+
+
+def test_a_one_way_cut_of_a_follower_takes_it_out_of_the_isr(cluster) -> None:
+    leader = cluster.leads()
+    follower = next(node for node in (0, 1, 2) if node != leader)
+    cluster.target.cut([Link(follower, leader)])
+    cluster.write(1, process=cluster.next_process())  # a follower that lacks nothing never lags (replication rule 9)
+    assert cluster.until(lambda: follower not in cluster.target.view().partitions["ackproof-0"].isr)
+    assert cluster.leader() == leader
+    cluster.target.heal([Link(follower, leader)])
+    assert cluster.until(cluster.is_well)
+
+
+@pytest.mark.parametrize("direction", ["requests", "answers"])
+def test_a_client_cut_from_the_leader_does_not_know_how_its_write_ended(cluster, direction: str) -> None:
+    leader, process = cluster.leads(), cluster.next_process()
+    producer = cluster.connected_producer(process)
+    before = cluster.end_offset()
+    client = 1_001 + process
+    link = Link(client, leader) if direction == "requests" else Link(leader, client)
+    cluster.target.cut([link])
+    (outcome,) = cluster.write(1, process, producer)
+    assert outcome.type is EventType.INFO
+    assert outcome.error is not None
+    others = cluster.write(1, process=cluster.next_process())
+    assert others[0].type is EventType.OK, "other clients are not concerned"
+    cluster.target.heal([link])
+    producer.close()
+    assert cluster.end_offset() > before
+
+
+def test_a_cut_of_all_clients_leaves_the_cluster_alone(cluster) -> None:
+    leader, process = cluster.leads(), cluster.next_process()
+    producer = cluster.connected_producer(process)
+    cluster.target.cut(both(CLIENTS, leader))
+    (outcome,) = cluster.write(1, process, producer)
+    assert outcome.type is EventType.INFO
+    assert outcome.error is not None
+    assert outcome.error.startswith(KafkaTimeoutError.__name__)
+    assert cluster.leader() == leader
+    cluster.target.heal(both(CLIENTS, leader))
+    producer.close()
+
+
+def test_a_cut_outlives_the_restart_of_its_node(cluster) -> None:
+    node = next(node for node in (0, 1, 2) if node != cluster.leads())
+    cluster.target.cut(both(node, CONTROLLER))
+    cluster.target.kill(node)
+    cluster.target.restart(node)
+    assert cluster.until(lambda: links_of(cluster, node) == {f"{node}>100", f"100>{node}"})
+    assert cluster.until(lambda: node not in cluster.target.view().partitions["ackproof-0"].isr)
+    cluster.target.heal(both(node, CONTROLLER))
+    assert cluster.until(cluster.is_well)
+
+
+def test_cuts_and_heals_during_a_pause_are_known_when_the_node_resumes(cluster) -> None:
+    node = next(node for node in (0, 1, 2) if node != cluster.leads())
+    early, late = Link(node, 1_990), Link(node, 1_991)
+    cluster.target.cut([early])
+    cluster.target.pause(node)
+    cluster.target.heal([early])
+    assert cluster.target.cut([late]) == {"held": {}}
+    assert cluster.target.resume(node)["links_told"] is True
+    assert links_of(cluster, node) == {f"{node}>1991"}
+    cluster.target.heal([late])
+
+
+def links_of(cluster, node: int) -> set[str]:
+    """The links that a node says it cuts."""
+    answer = cluster.target._host.ask([node], {"op": "status"}, 1.0).get(node, {})
+    return set(answer.get("links", {}))
+
+
+def test_the_controller_can_be_killed_while_its_last_word_stands(cluster) -> None:
+    before = cluster.target.view().partitions
+    assert cluster.target.kill(CONTROLLER)["exit"] == "signal 9"
+    assert cluster.target.view().partitions == before
+    cluster.target.restart(CONTROLLER)
+    assert cluster.until(cluster.is_well)
+
+
+def test_what_happened_is_observed_on_the_runs_clock(cluster) -> None:
+    seen = cluster.world.observations()
+    assert [one.time_us for one in seen] == sorted(one.time_us for one in seen)
+    assert seen[-1].time_us <= cluster.world.clock.now_us()
+    assert any(one.what == "leader" and one.partition == "ackproof-0" for one in seen)
+
+
+def test_no_fault_that_was_undone_stands_in_the_journal(cluster) -> None:
+    kinds = {deed.kind for deed in standing(cluster.directory / FILE_NAME)}
+    assert kinds == {"process", "directory"}

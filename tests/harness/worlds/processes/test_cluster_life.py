@@ -1,0 +1,214 @@
+"""A cluster's start, end, and the ways in which both go wrong."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.errors import PlanError, PortError, StartError
+from harness.heal import heal
+from harness.hosts.processes import Identity
+from harness.plan import RunSpec
+from harness.worlds.processes import ProcessesWorld
+from nemesis.contract import CLIENTS, CONTROLLER, Link
+from nemesis.journal import FILE_NAME, Undo, standing
+from workloads.client import SendOutcome
+from workloads.operations import EventType
+
+pytestmark = pytest.mark.system
+
+MakeSpec = Callable[..., RunSpec]
+ADDRESS = "127.9.9.9"
+PORT = 19_192
+
+
+@pytest.fixture
+def same_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.hosts.loopback.loopback_address", lambda *_: ADDRESS)
+
+
+def nodes_of(deeds: list[Undo]) -> list[Identity]:
+    facts = [deed.facts for deed in deeds if deed.kind == "process"]
+    return [Identity(fact["pid"], fact["start_ticks"], fact["boot_id"]) for fact in facts]
+
+
+def test_a_closed_world_leaves_files_and_nothing_else(tmp_path: Path, make_spec: MakeSpec) -> None:
+    threads = set(threading.enumerate())
+    world = ProcessesWorld(make_spec(), tmp_path)
+    world.open()
+    deeds = standing(tmp_path / FILE_NAME)
+    assert len(nodes_of(deeds)) == 4
+    world.clients.producer(0)
+    world.clients.consumer(1)
+    world.close()
+    world.close()
+    assert not any(node.is_alive() for node in nodes_of(deeds))
+    assert not any(Path(deed.facts["path"]).exists() for deed in deeds if deed.kind == "directory")
+    assert standing(tmp_path / FILE_NAME) == []
+    assert set(threading.enumerate()) <= threads
+    assert {path.name for path in (tmp_path / "logs").glob("node-*.log")} == {f"node-{n}.log" for n in (0, 1, 2, 100)}
+    assert world.observations()
+
+
+@pytest.mark.parametrize("acks", ["0", "1"])
+def test_weaker_acknowledgements_are_acknowledged_too(tmp_path: Path, make_spec: MakeSpec, acks: str) -> None:
+    world = ProcessesWorld(make_spec({"acks": acks}), tmp_path)
+    outcomes: list[SendOutcome] = []
+    try:
+        world.open()
+        world.clients.producer(0).send("ackproof-1", b"key", b"payload", outcomes.append)
+        assert world.drive(lambda: bool(outcomes), world.clock.now_us() + 10_000_000)
+    finally:
+        world.close()
+    assert outcomes == [SendOutcome(EventType.OK, offset=None if acks == "0" else 0)]
+
+
+def test_the_effective_configuration_says_what_the_client_really_does(tmp_path: Path, make_spec: MakeSpec) -> None:
+    world = ProcessesWorld(make_spec({"acks": "1", "linger.ms": 7}), tmp_path)
+    try:
+        world.open()
+        effective = world.effective_configuration()
+    finally:
+        world.close()
+    assert effective["producer"]["acks"] == 1
+    assert effective["producer"]["enable_idempotence"] is False
+    assert effective["producer"]["linger_ms"] == 7
+    assert effective["producer"]["batch_size"] == 16_384
+    assert effective["consumer"]["isolation_level"] == "read_uncommitted"
+    assert effective["broker"]["broker_session_timeout_ms"] == 1_500
+
+
+def test_outstanding_sends_of_a_closed_producer_end_as_unknown(tmp_path: Path, make_spec: MakeSpec) -> None:
+    world = ProcessesWorld(make_spec({"acks": "all", "min.insync.replicas": 3}), tmp_path)
+    outcomes: list[SendOutcome] = []
+    try:
+        world.open()
+        world.target.pause(world.target.view().partitions["ackproof-0"].leader or 0)
+        producer = world.clients.producer(0)
+        producer.send("ackproof-0", b"key", b"payload", outcomes.append)
+        producer.close()
+        assert outcomes == [], "never before the call has returned"
+        assert world.drive(lambda: bool(outcomes), world.clock.now_us() + 5_000_000)
+        producer.send("ackproof-0", b"key", b"payload", outcomes.append)
+        assert world.drive(lambda: len(outcomes) == 2, world.clock.now_us() + 5_000_000)
+    finally:
+        world.close()
+    assert [outcome.type for outcome in outcomes] == [EventType.INFO, EventType.FAIL]
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path, make_spec: MakeSpec, same_address: None) -> None:
+    with socket.create_server((ADDRESS, PORT)), pytest.raises(PortError, match=f"{ADDRESS}:{PORT}"):
+        ProcessesWorld(make_spec(), tmp_path, ports={1: PORT}).open()
+    assert standing(tmp_path / FILE_NAME) == []
+
+
+def test_a_port_taken_between_choice_and_start_is_a_port_error(
+    tmp_path: Path, make_spec: MakeSpec, same_address: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.hosts.loopback.is_free", lambda _: True)
+    with socket.create_server((ADDRESS, PORT)), pytest.raises(PortError, match="found"):
+        ProcessesWorld(make_spec(), tmp_path, ports={1: PORT}).open()
+    assert standing(tmp_path / FILE_NAME) == []
+
+
+def test_a_node_that_dies_at_its_start_is_explained(tmp_path: Path, make_spec: MakeSpec) -> None:
+    (tmp_path / "logs" / "trace-1.jsonl").mkdir(parents=True)  # where the node wants to write
+    with pytest.raises(StartError, match=r"node 1 ended with status \d+ .*node-1\.log: .*trace-1\.jsonl"):
+        ProcessesWorld(make_spec(), tmp_path).open()
+    assert standing(tmp_path / FILE_NAME) == []
+
+
+def test_a_topic_that_the_cluster_refuses_is_explained(tmp_path: Path, make_spec: MakeSpec) -> None:
+    with pytest.raises(StartError, match="did not create topic"):
+        ProcessesWorld(make_spec({"replication.factor": 5}), tmp_path).open()
+    assert standing(tmp_path / FILE_NAME) == []
+
+
+def test_settings_that_the_client_refuses_are_a_plan_error(tmp_path: Path, make_spec: MakeSpec) -> None:
+    with pytest.raises(PlanError, match=r"delivery\.timeout\.ms=100 is less"):
+        ProcessesWorld(make_spec({"delivery.timeout.ms": 100}), tmp_path).open()
+    assert not (tmp_path / FILE_NAME).exists(), "nothing was started"
+
+
+def test_an_interrupted_drive_closes_the_world(tmp_path: Path, make_spec: MakeSpec) -> None:
+    world = ProcessesWorld(make_spec(), tmp_path)
+    world.open()
+    nodes = nodes_of(standing(tmp_path / FILE_NAME))
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    world.clock.call_at(0, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        world.drive(lambda: False, world.clock.now_us() + 10_000_000)
+    assert not any(node.is_alive() for node in nodes)
+
+
+#: Opens a world, breaks something, and waits to be killed.
+HARNESS = """
+import sys
+from pathlib import Path
+import msgspec
+from harness.plan import RunSpec
+from harness.worlds.processes import ProcessesWorld
+from nemesis.contract import Link
+world = ProcessesWorld(msgspec.json.decode(sys.argv[1], type=RunSpec), Path(sys.argv[2]))
+world.open()
+world.target.pause(0)
+world.target.cut([Link(1, 2)])
+print("in mid-run", flush=True)
+world.drive(lambda: False, 120_000_000)
+"""
+
+
+def test_heal_ends_whatever_a_killed_harness_left_of_a_cluster(tmp_path: Path, make_spec: MakeSpec) -> None:
+    command = [sys.executable, "-c", HARNESS, msgspec.json.encode(make_spec()).decode(), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as harness:
+        assert harness.stdout is not None
+        assert harness.stdout.readline() == b"in mid-run\n"
+        harness.send_signal(signal.SIGKILL)
+    left = nodes_of(standing(tmp_path / FILE_NAME))
+    assert [node.is_alive() for node in left] == [True] * 4
+    assert len([line for line in heal(tmp_path) if line.startswith("process")]) == 4
+    assert [node.is_alive() for node in left] == [False] * 4
+    assert heal(tmp_path) == []
+
+
+MISSING = [tool for tool in ("ip", "nft") if shutil.which(tool) is None]
+
+
+@pytest.mark.root
+@pytest.mark.skipif(
+    os.geteuid() != 0 or bool(MISSING), reason=f"needs root and the commands ip and nft; missing: {MISSING or 'root'}"
+)
+def test_a_cluster_in_namespaces_loses_its_leader_to_a_real_partition(tmp_path: Path, make_spec: MakeSpec) -> None:
+    world = ProcessesWorld(make_spec({"acks": "all"}, host="namespaces"), tmp_path)
+    outcomes: list[SendOutcome] = []
+    try:
+        world.open()
+        assert len({world.target._host.address(node).host for node in (0, 1, 2, 100)}) == 4
+        leader = world.target.view().partitions["ackproof-0"].leader
+        assert leader is not None
+        links = [Link(leader, other) for other in (0, 1, 2, CONTROLLER, CLIENTS) if other != leader]
+        links += [Link(link.target, link.source) for link in links]
+        world.target.cut(links)
+        assert world.target.kill(leader)["connect"] == "silence"
+        world.target.restart(leader)
+        moved = lambda: world.target.view().partitions["ackproof-0"].leader not in (leader, None)  # noqa: E731
+        assert world.drive(moved, world.clock.now_us() + 20_000_000)
+        dropped = world.target.heal(links)["dropped"]
+        assert sum(dropped.values()) > 0
+        world.clients.producer(0).send("ackproof-0", b"key", b"payload", outcomes.append)
+        assert world.drive(lambda: bool(outcomes), world.clock.now_us() + 20_000_000)
+    finally:
+        world.close()
+    assert outcomes[0].type is EventType.OK
+    assert standing(tmp_path / FILE_NAME) == []

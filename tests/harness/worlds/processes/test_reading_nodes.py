@@ -1,0 +1,80 @@
+"""What is made of the nodes' words: views, observations, configurations, last lines."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.broker.control import describe_image
+from harness.errors import HarnessError
+from harness.plan import RunSpec
+from harness.replica.types import BrokerConfig, BrokerState, Image, PartitionState, TopicConfig, TopicState
+from harness.worlds.processes import ProcessesWorld
+from harness.worlds.processes.nodes import broker_config
+from harness.worlds.processes.topic import topic_configs
+from harness.worlds.processes.traces import observations_in
+from harness.worlds.processes.view import image_in, partitions_of
+from nemesis.contract import PartitionView
+from nemesis.plan import FaultPlan
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings
+
+LED = PartitionState(replicas=(0, 1), isr=(1,), leader=1, leader_epoch=4, partition_epoch=9)
+LEADERLESS = PartitionState(replicas=(1, 0), isr=(0,), leader=-1, leader_epoch=5, partition_epoch=9)
+
+
+def status(image: Image) -> dict[str, object]:
+    """An answer as it comes over the control socket."""
+    return dict(msgspec.json.decode(msgspec.json.encode({"ok": True, "image": describe_image(image)})))
+
+
+def test_the_controllers_status_becomes_the_view_of_the_runs_topic() -> None:
+    topics = {name: TopicState(TopicConfig(), (LED, LEADERLESS)) for name in ("ackproof", "other-topic")}
+    image = image_in(status(Image(7, {0: BrokerState(3, False)}, topics)))
+    assert image is not None
+    assert not image.brokers[0].fenced
+    assert partitions_of(image, "ackproof") == {
+        "ackproof-0": PartitionView(1, 4, (1,), (0, 1)),
+        "ackproof-1": PartitionView(None, 5, (0,), (1, 0)),
+    }
+
+
+@pytest.mark.parametrize("answer", [{}, {"ok": False, "error": "stopping"}, {"image": {"partitions": {"a-0": {}}}}])
+def test_an_answer_without_a_readable_image_is_no_view(answer: dict[str, object]) -> None:
+    assert image_in(answer) is None
+
+
+def test_traces_are_merged_in_order_of_time_and_torn_lines_passed_over(tmp_path: Path) -> None:
+    lines = b'{"wall_us": %d, "node": %d, "what": "leader", "partition": "ackproof-0", "facts": {"leader_epoch": 1}}\n'
+    (tmp_path / "0").write_bytes(lines % (1_050, 0) + b'{"wall_us": 99, "no')
+    (tmp_path / "1").write_bytes(lines % (1_020, 1) + lines % (1_090, 1))
+    seen = observations_in([tmp_path / "0", tmp_path / "1", tmp_path / "none"], wall_begin_us=1_000)
+    assert [(one.time_us, one.node) for one in seen] == [(20, 1), (50, 0), (90, 1)]
+    assert seen[0].facts == {"leader_epoch": 1}
+
+
+def test_every_broker_setting_reaches_the_broker_under_its_name() -> None:
+    settings = Settings(replica_lag_time_max_ms=777, truncation="kip-101", strict_min_isr=False)
+    assert broker_config(settings) == BrokerConfig(
+        replica_lag_time_max_ms=777, truncation="kip-101", strict_min_isr=False
+    )
+
+
+def test_every_topic_setting_is_spelled_as_kafka_spells_it() -> None:
+    assert topic_configs(Settings(min_insync_replicas=2, flush_messages=1)) == {
+        "min.insync.replicas": "2",
+        "unclean.leader.election.enable": "false",
+        "flush.messages": "1",
+        "flush.ms": str(2**63 - 1),
+    }
+
+
+def test_a_world_that_was_not_opened_has_seen_nothing_and_has_no_cluster(tmp_path: Path) -> None:
+    spec = RunSpec(
+        world="processes", cell="c", family="kill", settings={}, workload=WorkloadPlan(), faults=FaultPlan(), seed=1
+    )
+    world = ProcessesWorld(spec, tmp_path)
+    assert list(world.observations()) == []
+    with pytest.raises(HarnessError, match=r"call open\(\) first"):
+        _ = world.target
+    world.close()
