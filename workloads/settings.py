@@ -52,7 +52,7 @@ class Settings:
     broker_session_timeout_ms: int = _setting("broker.session.timeout.ms", "broker", 1_500)
     broker_heartbeat_interval_ms: int = _setting("broker.heartbeat.interval.ms", "broker", 300)
 
-    truncation: Truncation = _setting(
+    truncation: Truncation = _setting(  # noqa: RUF009 (a field, made by dataclasses.field)
         "truncation", "reference", "on-fetch", ("high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch")
     )
     strict_min_isr: bool = _setting("strict.min.isr", "reference", True)
@@ -80,7 +80,7 @@ class Settings:
                 combination that cannot work.
         """
         known = {f.metadata["name"]: f for f in fields(cls)}
-        chosen = {}
+        chosen: dict[str, Any] = {}
         for name, value in values.items():
             if name not in known:
                 raise SettingsError(unknown_name("setting", name, known))
