@@ -81,7 +81,7 @@ class Broker:
         *,
         observe: bool = True,
     ) -> None:
-        self._context = context = Context(node, config, observe)
+        self._context = context = Context(node, config, observing=observe, incarnation=incarnation)
         self._make_log = make_log
         self._replicas: dict[TopicPartition, Replica] = {}
         self._fetchers: dict[NodeId, Fetcher] = {}

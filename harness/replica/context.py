@@ -17,18 +17,19 @@ class Context:
 
     __slots__ = ("_correlation", "broker_epoch", "config", "effects", "image", "node", "observing")
 
-    def __init__(self, node: NodeId, config: BrokerConfig, observing: bool) -> None:
+    def __init__(self, node: NodeId, config: BrokerConfig, *, observing: bool, incarnation: int = 0) -> None:
         self.node = node
         self.config = config
         self.observing = observing
         self.image = Image()
         self.broker_epoch = NONE
         self.effects: list[Effect] = []
-        self._correlation = 0
+        # An answer to a dead process may reach the next one, so incarnations count apart (within the wire's 31 bits).
+        self._correlation = incarnation % 1_000 * 1_000_000
 
     def correlation(self) -> int:
         """A number that no earlier request of this node carried."""
-        self._correlation += 1
+        self._correlation = self._correlation % (2**31 - 1) + 1
         return self._correlation
 
     def send(self, target: NodeId, message: Message) -> None:

@@ -60,7 +60,7 @@ class Controller:
     def __init__(
         self, config: BrokerConfig, image: Image | None = None, next_producer_id: int = 0, *, observe: bool = True
     ) -> None:
-        self._context = Context(CONTROLLER, config, observe)
+        self._context = Context(CONTROLLER, config, observing=observe)
         self._context.image = Image() if image is None else image
         self.next_producer_id = next_producer_id
         self._incarnations: dict[NodeId, int] = {}

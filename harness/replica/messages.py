@@ -59,8 +59,8 @@ class RecordBatch(msgspec.Struct, frozen=True, gc=False):
 class Produce(Message, frozen=True):
     """Append one batch to one partition.
 
-    With ``acks`` 0 no response ever reaches the client: success is silent, and on a refusal (a ProduceResponse with an error)
-    the edge closes the connection, so that the client learns to ask for metadata (Kafka's KafkaApis does the same).
+    With ``acks`` 0 no response ever reaches the client: success is silent, and on a refusal (a ProduceResponse with
+    an error) the edge closes the connection, so that the client learns to ask for metadata, as with Kafka.
     """
 
     correlation: int

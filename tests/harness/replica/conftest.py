@@ -45,6 +45,7 @@ class Lab:
         self.topic = topic or TopicConfig()
         self.now_us = 0
         self.cut_links: set[tuple[int, int]] = set()
+        self.latency_us: Callable[[int], int] = lambda sequence: MS
         self.lose: Callable[[int, int, Message], bool] = lambda source, target, message: False
         self.logs: dict[tuple[int, TopicPartition], MemoryLog] = {}
         self.observed: list[tuple[int, int, Observed]] = []
@@ -284,7 +285,7 @@ class Lab:
     def _deliver(self, source: int, target: int, message: Message) -> None:
         self.sent.append((source, target, message))
         if (source, target) not in self.cut_links and not self.lose(source, target, message):
-            self._push(self.now_us + MS, target, (source, message))
+            self._push(self.now_us + self.latency_us(self._sequence), target, (source, message))
 
     def _push(self, at_us: int, target: int, event: Any) -> None:
         self._sequence += 1
