@@ -66,7 +66,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         loss_permitted, promise: whether the settings permit loss under these faults, and the reasons in words.
         unknown_reasons: why runs could not be judged, with how often.
         witness: the run with the fewest faults that shows the worst of it; None where there is nothing to show.
-        nearest: which settings to change to be rid of the loss; None where nothing was lost or no such cell was run.
+        nearest: which settings to change to be rid of a permitted loss; None where there is none or no such cell was
+            run. A broken promise is a defect, and no setting is offered as its cure.
     """
 
     cell: str
@@ -175,8 +176,8 @@ def build_cells(runs: Iterable[JudgedRun]) -> list[Cell]:
 
 
 def nearest_held(cell: Cell, cells: Sequence[Cell]) -> Nearest | None:
-    """For a cell that lost: the cell of the same world and family that held a promise, fewest settings away."""
-    if cell.outcome not in {"broken promise", "permitted loss"}:
+    """For a permitted loss: the cell of the same world and family that held a promise, fewest settings away."""
+    if cell.outcome != "permitted loss":
         return None
     green = [
         other

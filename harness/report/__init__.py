@@ -1,1 +1,65 @@
-""""""
+"""The report: ``matrix.json`` and one HTML page from the files of a campaign.
+
+Everything here reads files and writes files, so it can be repeated on old campaigns. :func:`witnesses` names the runs
+whose stories will be told: whoever can replay them may write their ``cluster.jsonl`` first, and the stories get their
+brokers' side.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from checkers.cells import Cell, build_cells
+from checkers.matrix import Summary, write_matrix
+from harness.report.charts import gap_chart, loss_chart
+from harness.report.definitions import definitions
+from harness.report.loading import CampaignFiles
+from harness.report.page import content_of, render
+from harness.report.stories import tell_stories, told_cells
+from harness.rundir import MATRIX_FILE, REPORT_FILE, files_of, write_file
+
+__all__ = ["matrix", "witnesses", "write"]
+
+
+def write(campaign_directory: Path) -> Path:
+    """Write ``matrix.json`` and ``report.html``; the answer is the page's path.
+
+    Raises:
+        ResultsError: the campaign has no verdicts yet, or a file of it cannot be read or written.
+    """
+    files = CampaignFiles(campaign_directory)
+    cells, summary = _matrix(files)
+    page = render(
+        title=campaign_directory.resolve().name,
+        campaign=files.campaign(),
+        plan=files.plan(),
+        definitions=_relevant(cells),
+        charts={"losses": loss_chart(cells), "gaps": gap_chart(cells)} if cells else {},
+        **content_of(summary, cells, tell_stories(files, cells)),
+    )
+    path = campaign_directory / REPORT_FILE
+    write_file(path, page.encode())
+    return path
+
+
+def matrix(campaign_directory: Path) -> tuple[list[Cell], Summary]:
+    """Write ``matrix.json``; the answer is what it holds."""
+    return _matrix(CampaignFiles(campaign_directory))
+
+
+def witnesses(campaign_directory: Path) -> list[Path]:
+    """Directories of the runs whose stories the report tells."""
+    cells = build_cells(CampaignFiles(campaign_directory).runs())
+    return [campaign_directory / cell.witness.run for cell in told_cells(cells) if cell.witness is not None]
+
+
+def _matrix(files: CampaignFiles) -> tuple[list[Cell], Summary]:
+    cells = build_cells(files.runs())
+    with files_of(files.directory):
+        return cells, write_matrix(cells, files.directory / MATRIX_FILE)
+
+
+def _relevant(cells: list[Cell]) -> dict[str, str]:
+    """Definitions of what was found, and of loss in any case."""
+    found = {name for cell in cells for name in (*cell.broken, *cell.permitted)} | {"lost-write"}
+    return {name: text for name, text in definitions().items() if name in found}

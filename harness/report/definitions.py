@@ -1,0 +1,21 @@
+"""The definitions of anomalies as the report quotes them: the docstrings of the modules that decide them."""
+
+from __future__ import annotations
+
+import ast
+from importlib import resources
+
+
+def definitions() -> dict[str, str]:
+    """Docstrings of ``checkers/kernels/*.py`` by the anomaly's name, which is the module's with dashes.
+
+    Read from the source, not by importing: a report needs no checker's dependencies.
+    """
+    folder = resources.files("checkers") / "kernels"
+    found: dict[str, str] = {}
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".py") and not file.name.startswith("_"):
+            text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+            if text:
+                found[file.name.removesuffix(".py").replace("_", "-")] = text
+    return found

@@ -1,0 +1,124 @@
+"""Which losses are told, in what order, and within which bounds; and the command that reruns each."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from checkers.cells import Cell
+from checkers.matrix import setting_value
+from checkers.receipts import read_receipts
+from checkers.verdict import Verdict
+from harness.report.loading import CampaignFiles
+from harness.report.story_chart import story_chart
+from harness.report.telling import fault_name, seconds, tell
+from harness.report.timeline import Timeline, read_timeline
+from harness.rundir import PLAN_FILE
+from workloads.history import HistoryError
+
+#: Losing cells that are told at all: twelve settings, three families and two worlds are 72 cells, and then some.
+STORIES_MAX: Final = 100
+#: Charts are left out once they add up to this: with the chart library (0.9 MB) and the tables the page stays below
+#: 2 MB, which mail and review tools still take. Sentences and commands are never left out.
+CHART_BYTES_MAX: Final = 800_000
+
+
+class Story(msgspec.Struct, frozen=True, kw_only=True):
+    """One losing cell's story as the page shows it.
+
+    ``chart`` is a Vega-Lite specification as JSON, None where there is nothing to draw or no room; ``command`` reruns
+    the run; ``finding`` are the checker's own fields.
+    """
+
+    cell: Cell
+    sentences: list[str]
+    chart: str | None
+    command: str
+    finding: dict[str, Any]
+    anomaly: str
+    run: str
+
+
+def told_cells(cells: Sequence[Cell]) -> list[Cell]:
+    """Cells that have a witness, broken promises first, at most STORIES_MAX."""
+    witnessed = [cell for cell in cells if cell.witness is not None]
+    return sorted(witnessed, key=lambda cell: cell.outcome != "broken promise")[:STORIES_MAX]
+
+
+def tell_stories(files: CampaignFiles, cells: Sequence[Cell]) -> list[Story]:
+    """The stories of the losing cells, charts as long as there is room."""
+    room = CHART_BYTES_MAX
+    stories: list[Story] = []
+    for cell in told_cells(cells):
+        story = _story(files, cell)
+        if story.chart is not None and len(story.chart) > room:
+            sentence = "The report has no room for this chart; the replay command below shows the run."
+            story = msgspec.structs.replace(story, chart=None, sentences=[*story.sentences, sentence])
+        room -= len(story.chart or "")
+        stories.append(story)
+    return stories
+
+
+def rerun_command(directory: Path, cell: Cell, run: str, seed: int) -> str:
+    """What to type to see it again: exact for the simulated world; elsewhere the seed repeats the plan, not the run."""
+    if cell.world == "simulated":
+        return shlex.join(["ackproof", "replay", str(directory / run)])
+    settings = ",".join(f"{name}={setting_value(value)}" for name, value in cell.label.items())
+    chosen = ["--settings", settings] if settings else []
+    where = ["--family", cell.family, "--world", cell.world, "--seed", str(seed)]
+    return shlex.join(["ackproof", "run", str(directory / PLAN_FILE), *chosen, *where])
+
+
+def _story(files: CampaignFiles, cell: Cell) -> Story:
+    witness = cell.witness
+    if witness is None:
+        raise ValueError(f"the cell {cell.cell} has nothing to tell")
+    verdict = files.verdict(witness.run) or Verdict(history=witness.run, valid="unknown")
+    timeline, trouble = _timeline(files, witness.run, witness.finding, verdict)
+    return Story(
+        cell=cell,
+        sentences=tell(timeline) if timeline else _without_timeline(verdict, trouble),
+        chart=msgspec.json.encode(story_chart(timeline)).decode() if timeline else None,
+        command=rerun_command(files.directory, cell, witness.run, witness.seed),
+        finding=witness.finding,
+        anomaly=witness.anomaly,
+        run=witness.run,
+    )
+
+
+def _timeline(files: CampaignFiles, run: str, finding: dict[str, Any], verdict: Verdict) -> tuple[Timeline | None, str]:
+    partition, value = finding.get("key"), _value(finding)
+    if not isinstance(partition, str) or value is None:
+        return None, "The finding names no single write."
+    try:
+        receipts = read_receipts(verdict.faults)
+        timeline = read_timeline(files.directory / run, partition, value, receipts, _lost(verdict, partition))
+    except HistoryError as error:
+        return None, f"The history of this run cannot be read any more: {error}."
+    return timeline, "" if timeline else "The history holds no acknowledgement of this value."
+
+
+def _value(finding: dict[str, Any]) -> int | None:
+    value = finding.get("value")
+    if value is None and finding.get("values"):
+        value = next(iter(finding["values"]))
+    return value if isinstance(value, int) else None
+
+
+def _lost(verdict: Verdict, partition: str) -> frozenset[int]:
+    found = [*verdict.anomalies.get("lost-write", []), *verdict.anomalies.get("unseen", [])]
+    values = (_value(finding) for finding in found if finding.get("key") == partition)
+    return frozenset(value for value in values if value is not None)
+
+
+def _without_timeline(verdict: Verdict, trouble: str) -> list[str]:
+    faults = [
+        f"Fault: {fault_name(receipt)} at {seconds(receipt.begun_us)}."
+        for receipt in read_receipts(verdict.faults)
+        if receipt.took_effect
+    ]
+    return [trouble, *faults]

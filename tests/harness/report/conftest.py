@@ -1,0 +1,149 @@
+"""A campaign made by hand: the story of a write that a dying leader took with it, once per losing run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from checkers.verdict import Availability, Exercise, Verdict
+from harness.plan import RunSpec
+from harness.rundir import CLUSTER_FILE, HISTORY, VERDICTS_FILE, Ended, write_record
+from harness.worlds.contract import Observation
+from nemesis.plan import FaultPlan
+from nemesis.receipts import Receipt
+from workloads.history import HistoryWriter
+from workloads.operations import NEMESIS, EventType, Function, Poll, Record, Send
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings
+from workloads.values import join
+
+PARTITION = "ackproof-0"
+LOST = join(2, 41)
+SUCCESSOR = join(1, 55)
+MakeRun = Callable[..., Verdict]
+
+
+def kill_receipt(**changes: Any) -> Receipt:
+    receipt = Receipt(
+        mark="end",
+        sequence=0,
+        group=0,
+        family="kill",
+        story="leader-ahead",
+        fault="kill",
+        role="leader of partition 0",
+        targets=(0,),
+        begun_us=4_200_000,
+        ended_us=7_500_000,
+        begin_evidence={"0": {"signal": 9}},
+        moved={PARTITION: {"leader": [0, 1], "leader_epoch": [3, 4], "isr": [[0, 1, 2], [1, 2]]}},
+        took_effect=True,
+        reason="observed when it began",
+    )
+    return msgspec.structs.replace(receipt, **changes)
+
+
+def write_history(run: Path) -> None:
+    """Broker 0 acknowledges offsets 0 to 41 and dies; broker 1 goes on from 38; readers find its records."""
+    history = HistoryWriter(run / HISTORY, "run")
+
+    def send(at_us: int, process: int, value: int, offset: int, node: int) -> None:
+        fixed = {"process": process, "function": Function.SEND}
+        history.record(time_us=at_us, type=EventType.INVOKE, micro=(Send(PARTITION, value),), **fixed)
+        done = (Send(PARTITION, value, offset),)
+        history.record(time_us=at_us + 3_000, type=EventType.OK, micro=done, node=node, **fixed)
+
+    for offset in range(42):
+        send(100_000 * offset + 50_000, 2, join(2, offset), offset, 0)
+    receipt = kill_receipt()
+    detail = msgspec.json.encode(receipt).decode()
+    history.record(time_us=4_200_000, process=NEMESIS, type=EventType.INFO, function=Function.FAULT, detail=detail)
+    for number in range(20):
+        send(6_300_000 + 100_000 * number, 1, join(1, 52 + number), 38 + number, 1)
+    kept = [Record(offset, join(2, offset)) for offset in range(38)]
+    kept += [Record(38 + number, join(1, 52 + number)) for number in range(20)]
+    history.record(time_us=9_000_000, process=5, type=EventType.INVOKE, function=Function.POLL, micro=(Poll(),))
+    found = (Poll({PARTITION: tuple(kept)}),)
+    history.record(time_us=9_010_000, process=5, type=EventType.OK, function=Function.POLL, micro=found)
+    history.record(
+        time_us=9_020_000, process=5, type=EventType.OK, function=Function.DRAIN, partitions=(PARTITION,), offset=58
+    )
+    history.close()
+
+
+def write_cluster(run: Path) -> None:
+    """The brokers' side of the same story."""
+
+    def seen(time_us: int, node: int, what: str, **facts: Any) -> Observation:
+        return Observation(time_us=time_us, node=node, what=what, partition=PARTITION, facts=facts)
+
+    told = [seen(10_000, 0, "leader", leader_epoch=3, end_offset=0, isr=[0, 1, 2])]
+    told += [seen(100_000 * n + 60_000, 0, "high-watermark", offset=n) for n in range(1, 38)]
+    told += [seen(5_900_000, 1, "leader", leader_epoch=4, end_offset=38, isr=[1, 2])]
+    told += [seen(6_310_000 + 100_000 * n, 1, "high-watermark", offset=39 + n) for n in range(20)]
+    told += [seen(7_600_000, 0, "recovered", end_offset=42, high_watermark=37)]
+    told += [seen(7_900_000, 0, "follower", leader=1, leader_epoch=4)]
+    told += [seen(7_910_000, 0, "truncated", from_offset=42, to_offset=38, leader_epoch=4, leader=1)]
+    told += [seen(8_200_000, 1, "isr", isr=[0, 1, 2], leader_epoch=4, partition_epoch=9)]
+    (run / CLUSTER_FILE).write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in told))
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> tuple[Path, MakeRun]:
+    """An empty campaign, and a function that adds a run to it and returns the verdict to be changed before it is used."""
+    directory = tmp_path / "results" / "synthetic"
+    directory.mkdir(parents=True)
+    (directory / VERDICTS_FILE).write_bytes(b"")
+
+    def make(
+        settings: Settings,
+        *,
+        family: str = "kill",
+        world: str = "simulated",
+        cell: str | None = None,
+        seed: int = 7,
+        lost: int = 0,
+        in_fault: int = 300,
+        history: bool = False,
+        cluster: bool = False,
+        **changes: Any,
+    ) -> Verdict:
+        name = cell or f"acks={settings.acks},isr={settings.min_insync_replicas}/{family}"
+        spec = RunSpec(
+            world=world,  # type: ignore[arg-type]
+            cell=name,
+            family=family,
+            settings=settings.to_mapping(),
+            workload=WorkloadPlan(),
+            faults=FaultPlan(),
+            seed=seed,
+        )
+        run = directory / "runs" / world / name / str(seed)
+        run.mkdir(parents=True)
+        write_record(run, spec, Ended(status="completed"))
+        if history:
+            write_history(run)
+        if cluster:
+            write_cluster(run)
+        finding = {"key": PARTITION, "value": LOST, "index": 41, "max-read-index": 57}
+        verdict = Verdict(
+            history=str(run.relative_to(directory)),
+            valid=not lost,
+            anomalies={"lost-write": [finding]} if lost else {},
+            counts={"lost-write": lost} if lost else {},
+            exercise=Exercise(
+                attempted=900, acknowledged=800, acknowledged_in_fault=in_fault, records_read=3_000, drained=True
+            ),
+            availability={PARTITION: Availability(longest_gap_us=2_100_000, gap_start_us=4_153_000, recovery_us=90_000)},
+            faults=[msgspec.to_builtins(kill_receipt(family=family))],
+        )
+        verdict = msgspec.structs.replace(verdict, **changes)
+        with (directory / VERDICTS_FILE).open("ab") as file:
+            file.write(msgspec.json.encode(verdict) + b"\n")
+        return verdict
+
+    return directory, make
