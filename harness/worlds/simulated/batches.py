@@ -30,6 +30,11 @@ class Waiting(NamedTuple):
     payload: bytes
     created_us: int
 
+    @property
+    def size_bytes(self) -> int:
+        """As it travels, near enough."""
+        return RECORD_OVERHEAD_BYTES + len(self.key) + len(self.payload)
+
 
 class Batch:
     """Records sent together. ``ambiguous``: an attempt may have been appended; ``ended``: its senders were told.
@@ -39,11 +44,12 @@ class Batch:
 
     __slots__ = (
         "ambiguous", "attempts", "created_us", "ended", "error", "node", "producer_epoch", "producer_id", "ready_us",
-        "records", "sequence",
+        "records", "sequence", "size_bytes",
     )  # fmt: skip
 
-    def __init__(self, records: list[Waiting]) -> None:
+    def __init__(self, records: list[Waiting], size_bytes: int) -> None:
         self.records = records
+        self.size_bytes = size_bytes
         self.created_us = records[0].created_us
         self.ready_us = 0
         self.attempts = 0
@@ -57,12 +63,11 @@ class Batch:
 
     def encoded(self) -> RecordBatch:
         """The batch as it travels; ``records`` are (key, payload)."""
-        pairs = tuple((record.key, record.payload) for record in self.records)
-        size_bytes = sum(len(key) + len(payload) + RECORD_OVERHEAD_BYTES for key, payload in pairs)
+        records = self.records
         return RecordBatch(
-            len(pairs),
-            size_bytes + BATCH_OVERHEAD_BYTES,
-            pairs,
+            len(records),
+            self.size_bytes,
+            tuple([(record.key, record.payload) for record in records]),
             NONE,
             NONE,
             self.producer_id,
@@ -94,11 +99,11 @@ class Queue:
     def next_batch(self) -> Batch:
         """The records that wait, up to batch.size, numbered."""
         records = [self.waiting.popleft()]
-        size_bytes = len(records[0].key) + len(records[0].payload)
+        size_bytes = BATCH_OVERHEAD_BYTES + records[0].size_bytes
         while self.waiting and size_bytes < BATCH_BYTES_MAX:
             records.append(self.waiting.popleft())
-            size_bytes += len(records[-1].key) + len(records[-1].payload)
-        batch = Batch(records)
+            size_bytes += records[-1].size_bytes
+        batch = Batch(records, size_bytes)
         if self.producer_id != NONE:
             self._number(batch)
         return batch

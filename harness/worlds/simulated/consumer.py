@@ -190,8 +190,11 @@ class ConsumerModel:
         if not self._buffer and now_us < deadline_us:
             self._net.wake_at(deadline_us)
             return
-        buffer = self._buffer
-        records = tuple(buffer.popleft() for _ in range(min(MAX_POLL_RECORDS, len(buffer))))
+        if len(self._buffer) <= MAX_POLL_RECORDS:
+            records = tuple(self._buffer)
+            self._buffer.clear()
+        else:
+            records = tuple([self._buffer.popleft() for _ in range(MAX_POLL_RECORDS)])
         self._poll = None
         self._net.effects.append(Completed(done, PollOutcome(EventType.OK, records)))
 

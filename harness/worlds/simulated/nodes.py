@@ -95,7 +95,9 @@ class Process:
             self._apply(core.on_disconnect(self._loop.time_us, peer))
 
     def _on_message(self, source: int, message: Any) -> None:
-        self._apply(self.core.on_message(self._loop.time_us, source, message))
+        effects = self.core.on_message(self._loop.time_us, source, message)
+        if effects:
+            self._apply(effects)
 
     def _on_timer(self, timer: Timer) -> None:
         if self.frozen:
@@ -113,21 +115,19 @@ class Process:
             self.overflowed += 1
 
     def _apply(self, effects: Sequence[Effect]) -> None:
-        loop = self._loop
+        loop, outgoing = self._loop, self._outgoing
         for effect in effects:
             kind = type(effect)
             if kind is Send:
-                self._send(effect)  # type: ignore[arg-type]
+                target = effect.target  # type: ignore[union-attr]
+                wire = outgoing.get(target) or self._network.wire(self.node, target)
+                if wire is not None:
+                    wire.send(effect.message)  # type: ignore[union-attr]
             elif kind is Arm:
                 time_us = max(effect.at_us, loop.time_us)  # type: ignore[union-attr]
                 heappush(loop.heap, (time_us, loop.next_sequence(), self._fire, effect.timer))  # type: ignore[union-attr]
             else:
                 self._observe(self.node, effect)  # type: ignore[arg-type]
-
-    def _send(self, effect: Send) -> None:
-        wire = self._outgoing.get(effect.target) or self._network.wire(self.node, effect.target)
-        if wire is not None:
-            wire.send(effect.message)
 
 
 def _drop(_source: int, _message: Any) -> None:

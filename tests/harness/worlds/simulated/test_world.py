@@ -145,6 +145,23 @@ def test_an_acks_all_write_on_a_zombie_leader_is_acknowledged_only_by_its_succes
     assert ("zombie" in at.read_all()) or outcome.type is INFO
 
 
+def test_a_refused_acks_0_write_is_lost_and_the_next_finds_the_new_leader(stage):
+    at = stage(acks=0)
+    send = at.producer()
+    at.write(send, "before")
+    old = at.leader
+    links = at.cut_off(old)
+    at.until(at.moved_from(old))
+    at.target.heal(links)
+    at.until(at.healthy)
+    at.write(send, "refused")
+    at.wait(500)
+    at.write(send, "after")
+    at.wait(600)
+    assert {outcome.type for outcome in at.sent.values()} == {OK}
+    assert at.read_all() == ["before", "after"]
+
+
 def test_below_min_isr_a_write_is_refused_for_certain(stage):
     at = stage(min_insync_replicas=2, retries=0)
     send = at.producer()
