@@ -149,6 +149,7 @@ def test_a_refused_acks_0_write_is_lost_and_the_next_finds_the_new_leader(stage)
     at = stage(acks=0)
     send = at.producer()
     at.write(send, "before")
+    at.wait(600)
     old = at.leader
     links = at.cut_off(old)
     at.until(at.moved_from(old))
