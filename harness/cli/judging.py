@@ -38,7 +38,8 @@ def check(state: State, paths: Sequence[Path], *, json_: bool) -> int:
         return exit_code(judged)
     _tell(state, judged)
     counted = ", ".join(f"{count} {outcome}" for outcome, count in Counter(one.outcome for one in judged).items())
-    state.say(f"{len(judged)} histories: {counted}" + (f"; see {' '.join(written)}" if written else ""))
+    what = "1 history" if len(judged) == 1 else f"{len(judged)} histories"
+    state.say(f"{what}: {counted}" + (f"; see {' '.join(written)}" if written else ""))
     return exit_code(judged)
 
 

@@ -9,18 +9,23 @@ from typing import Final
 import msgspec
 
 from checkers.cells import Cell
-from checkers.matrix import Matrix, setting_value
+from checkers.matrix import Matrix
 from harness.cli.terminal import State
 from harness.errors import ResultsError
 from harness.rundir import MATRIX_FILE, files_of
 
-COLOURS: Final = {
-    "held": "green",
-    "permitted loss": "yellow",
-    "broken promise": "bold red",
-    "not exercised": "dim",
-    "unknown": "magenta",
+#: How an outcome looks in the table, and in which colour.
+SHOWN: Final = {
+    "held": ("held", "green"),
+    "permitted loss": ("loss", "yellow"),
+    "broken promise": ("BROKEN", "bold red"),
+    "not exercised": ("not exercised", "dim"),
+    "unknown": ("unknown", "magenta"),
 }
+LEGEND: Final = (
+    "n/k: n of k runs lost acknowledged writes. held: none lost; loss: lost as the settings permit; "
+    "BROKEN: a promise was broken."
+)
 
 
 def read_matrix(directory: Path) -> Matrix:
@@ -47,21 +52,21 @@ def tell(state: State, directory: Path, report: Path, *, json_: bool) -> int:
 
 
 def tell_cells(state: State, cells: Sequence[Cell]) -> None:
-    """One row for every choice of settings, one column for every world and family."""
-    columns = list(dict.fromkeys((cell.world, cell.family) for cell in cells))
-    rows: dict[str, dict[tuple[str, str], Cell]] = {}
-    for cell in cells:
-        rows.setdefault(_label(cell), {})[cell.world, cell.family] = cell
-    headers = ["settings", *(f"{world} / {family}" for world, family in columns)]
-    state.table(headers, [(label, *(_shown(row.get(column)) for column in columns)) for label, row in rows.items()])
-
-
-def _label(cell: Cell) -> str:
-    return " ".join(f"{name}={setting_value(value)}" for name, value in cell.label.items()) or "the only settings"
+    """One table a world: a row for every choice of settings, a column for every family."""
+    for world in dict.fromkeys(cell.world for cell in cells):
+        here = [cell for cell in cells if cell.world == world]
+        families = list(dict.fromkeys(cell.family for cell in here))
+        rows: dict[str, dict[str, Cell]] = {}
+        for cell in here:
+            rows.setdefault(cell.cell.rpartition("/")[0], {})[cell.family] = cell
+        shown = [(label, *(_shown(row.get(family)) for family in families)) for label, row in rows.items()]
+        state.table([world, *families], shown)
+        state.say("")
+    state.say(LEGEND)
 
 
 def _shown(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    lossy = f" {cell.runs_lost}/{cell.runs}" if cell.runs_lost else f" 0/{cell.runs}"
-    return f"[{COLOURS[cell.outcome]}]{cell.outcome}{lossy}[/]"
+    word, colour = SHOWN[cell.outcome]
+    return f"[{colour}]{word} {cell.runs_lost}/{cell.runs}[/]"

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
@@ -14,6 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.progress import Progress, progress_for
+
+#: Columns of output that goes to a file: there, a folded table would be unreadable.
+FILE_WIDTH: Final = 200
 
 as_json = click.option("--json", "json_", is_flag=True, help="Print JSON for machines instead of text.")
 directory_argument = click.Path(path_type=Path)
@@ -24,8 +27,8 @@ class State:
     """One call of the program: colour only where there is a terminal; results on standard output, the rest on error."""
 
     debug: bool = False
-    out: Console = field(default_factory=lambda: Console(highlight=False, soft_wrap=True))
-    err: Console = field(default_factory=lambda: Console(stderr=True, highlight=False, soft_wrap=True))
+    out: Console = field(default_factory=lambda: _console(stderr=False))
+    err: Console = field(default_factory=lambda: _console(stderr=True))
 
     def progress(self) -> Progress:
         """Whom long work tells how far it is."""
@@ -51,3 +54,9 @@ class State:
     def json(self, value: Any) -> None:
         """One JSON document on one line."""
         sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+
+
+def _console(*, stderr: bool) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else FILE_WIDTH
+    return Console(stderr=stderr, highlight=False, soft_wrap=True, width=width)
