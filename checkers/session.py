@@ -6,6 +6,8 @@ import os
 import sys
 import tempfile
 import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,10 +29,11 @@ _SETTINGS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     # Starting a JVM is most of a small check: the first compiler tier is enough, and class data is shared.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Xshare:auto -XX:+UseSerialGC",
-    "spark.log.level": "ERROR",
 }
 
 _QUIET: Final = """rootLogger.level = error
+logger.repl.name = org.apache.spark.repl.Main
+logger.repl.level = error
 rootLogger.appenderRef.stdout.ref = console
 appender.console.type = Console
 appender.console.name = console
@@ -57,9 +60,10 @@ def session(master: str | None = None) -> Any:
     for name, value in _settings(wanted).items():
         builder = builder.config(name, value)
     try:
-        spark = builder.getOrCreate()
+        with _captured_stderr() as said:
+            spark = builder.getOrCreate()
     except PySparkException as error:
-        raise _java_missing(error) from error
+        raise _java_missing(said() or _first_line(error)) from error
     except Exception as error:  # Py4J raises whatever the JVM threw
         raise SparkError(f"Spark master {wanted} cannot be used: {_first_line(error)}") from error
     if not wanted.startswith("local"):
@@ -88,10 +92,29 @@ def _settings(master: str) -> dict[str, str]:
     return settings
 
 
-def _java_missing(error: Exception) -> JavaMissingError:
+@contextmanager
+def _captured_stderr() -> Iterator[Callable[[], str]]:
+    """While the JVM starts, what it says goes to a file: its greetings interest nobody, its last words do."""
+    with tempfile.TemporaryFile() as said:
+        kept = os.dup(2)
+        os.dup2(said.fileno(), 2)
+
+        def last_words() -> str:
+            said.seek(0)
+            lines = [line.strip() for line in said.read().decode(errors="replace").splitlines()]
+            return next((line for line in lines if "rror" in line), "")
+
+        try:
+            yield last_words
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+def _java_missing(why: str) -> JavaMissingError:
     return JavaMissingError(
         "PySpark could not start Java: install openjdk-17-jre-headless (or any Java from 17 that has the module "
-        f"jdk.incubator.vector), or point JAVA_HOME at such a Java ({_first_line(error)})"
+        f"jdk.incubator.vector), or point JAVA_HOME at such a Java ({why})"
     )
 
 

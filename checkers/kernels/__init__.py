@@ -8,11 +8,18 @@ from typing import Final
 from checkers.kernels import (
     corrupt_read,
     duplicate,
+    g1a,
     inconsistent_offsets,
+    int_nonmonotonic_poll,
+    int_nonmonotonic_send,
+    int_poll_skip,
+    int_send_skip,
     lost_write,
     nonmonotonic_poll,
+    nonmonotonic_send,
     phantom_read,
     poll_skip,
+    precommitted_read,
     unseen,
 )
 from checkers.kernels.found import Found
@@ -28,8 +35,15 @@ KERNELS: Final[dict[str, Callable[[Log], Found]]] = {
         inconsistent_offsets,
         phantom_read,
         corrupt_read,
+        g1a,
+        precommitted_read,
         nonmonotonic_poll,
         poll_skip,
+        nonmonotonic_send,
+        int_nonmonotonic_poll,
+        int_poll_skip,
+        int_nonmonotonic_send,
+        int_send_skip,
     )
 }
 

@@ -40,7 +40,7 @@ def cluster(columns: Columns) -> Columns:
 def groups(rows: Columns, rows_a_group: int = ROWS_A_GROUP) -> Iterator[Columns]:
     """Clustered rows cut into row groups; a log partition is never cut."""
     starts = np.flatnonzero(np.diff(_rank(rows), prepend=-1))
-    ends = np.append(starts[1:], len(rows["key"]))
+    ends = np.append(starts[1:], len(rows["key"]))[: len(starts)]
     begin = 0
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         edge = _is_mark(rows, start) or _is_rest(rows, start)

@@ -48,7 +48,7 @@ def read_events(directory: Path) -> Iterator[Event]:
     order = np.lexsort((columns["position"], columns["index"]))
     rows = {name: column[order] for name, column in columns.items()}
     starts = np.flatnonzero(np.diff(rows["index"], prepend=-1))
-    ends = np.append(starts[1:], len(order))
+    ends = np.append(starts[1:], len(order))[: len(starts)]
     folded = rows["folded"][starts] & (rows["type"][starts] != INVOKE)
     whole = np.concatenate([rows["index"][starts], rows["invoke_index"][starts][folded]])
     first = np.concatenate([starts, starts[folded]])

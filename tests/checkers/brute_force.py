@@ -1,0 +1,266 @@
+"""Every anomaly once more, in plain Python over events: slow, obvious, and written without looking at the kernels.
+
+Each function takes the events of one history and gives a sorted list of tuples, one a finding. ``Log`` gathers what
+several of them need. Values are known by (key, value), operations by their index.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+from workloads.operations import Event, EventType, Function, Poll, Record, Send
+
+OK, FAIL, INFO, INVOKE = EventType.OK, EventType.FAIL, EventType.INFO, EventType.INVOKE
+Findings = list[tuple[Any, ...]]
+
+
+def sends_of(event: Event) -> list[Send]:
+    return [m for m in event.micro if isinstance(m, Send)]
+
+
+def reads_of(event: Event) -> list[tuple[str, Record]]:
+    polls = [m for m in event.micro if isinstance(m, Poll)]
+    return [(key, record) for poll in polls for key, records in poll.records.items() for record in records]
+
+
+def sound(event: Event) -> list[tuple[str, Record]]:
+    return [(key, record) for key, record in reads_of(event) if not record.defect]
+
+
+def keys_read(event: Event) -> set[str]:
+    return {key for m in event.micro if isinstance(m, Poll) for key in m.records}
+
+
+class Log:
+    """The version order of every key, and who wrote and read what."""
+
+    def __init__(self, events: list[Event]) -> None:
+        self.events = events
+        self.done = [event for event in events if event.type != INVOKE]
+        self.read_ok = {(k, r.value) for e in self.done if e.type == OK for k, r in sound(e)}
+        self.sent = {
+            kind: {(s.partition, s.value) for e in events if e.type == kind for s in sends_of(e)} for kind in EventType
+        }
+        self.writer = {(s.partition, s.value): e for e in self.done for s in sends_of(e)}
+        self.log: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+        for event in self.done:
+            for key, record in sound(event):
+                self.log[key][record.offset].add(record.value)
+            if self.committed(event):
+                for send in sends_of(event):
+                    if send.offset is not None:
+                        self.log[send.partition][send.offset].add(send.value)
+        self.order = {key: [offsets[o] for o in sorted(offsets)] for key, offsets in self.log.items()}
+
+    def committed(self, event: Event) -> bool:
+        if event.type == INFO:
+            return any((s.partition, s.value) in self.read_ok for s in sends_of(event))
+        return event.type == OK
+
+    def places(self, key: str, value: int) -> list[int]:
+        return [place for place, values in enumerate(self.order.get(key, [])) if value in values]
+
+    def index(self, key: str, value: int | None) -> int | None:
+        """The last place at which the value stands alone."""
+        alone = (
+            [place for place in self.places(key, value) if len(self.order[key][place]) == 1]
+            if value is not None
+            else []
+        )
+        return alone[-1] if alone else None
+
+    def values(self) -> list[tuple[str, int]]:
+        return sorted({(k, v) for k, places in self.order.items() for values in places for v in values})
+
+    def skipped(self, key: str, low: int, high: int) -> tuple[int, ...]:
+        return tuple(min(values) for values in self.order[key][low + 1 : high])
+
+
+def lost_write(events: list[Event]) -> Findings:
+    log = Log(events)
+    found = []
+    for key, value in log.values():
+        seen = [log.places(key, v)[0] for k, v in log.read_ok if k == key]
+        writer = log.writer.get((key, value))
+        if not seen or (key, value) in log.read_ok or writer is None or not log.committed(writer):
+            continue
+        places = log.places(key, value)
+        if places[-1] <= max(seen):
+            found.append((key, value, places[0], max(seen), writer.index))
+    return sorted(found)
+
+
+def lost_after_drain(events: list[Event]) -> Findings:
+    """Values lost by the stricter rule, whether or not the ordinary rule finds them, too."""
+    found = set()
+    drains = [e for e in events if e.function == Function.DRAIN and e.type == OK and e.offset is not None]
+    for key in {k for e in drains for k in e.partitions}:
+        mine = [e for e in drains if key in e.partitions]
+        readers = {e.process for e in mine}
+        seen = {r.value for e in events if e.type == OK and e.process in readers for k, r in sound(e) if k == key}
+        began = max(min(_touching(events, key, reader)) for reader in readers)
+        end = max(e.offset for e in mine if e.offset is not None)
+        for event in events:
+            for send in sends_of(event):
+                below = send.offset is not None and send.offset < end
+                if event.type == OK and send.partition == key and (event.index < began or below):
+                    found |= {(key, send.value)} if send.value not in seen else set()
+    return sorted(found)
+
+
+def _touching(events: list[Event], key: str, process: int) -> Iterator[int]:
+    """Indexes of the events in which a process did something with a key."""
+    for event in events:
+        touched = {s.partition for s in sends_of(event)} | keys_read(event) | set(event.partitions)
+        if event.process == process and key in touched:
+            yield event.index
+
+
+def unseen(events: list[Event]) -> Findings:
+    log = Log(events)
+    missing = sorted(log.sent[OK] - log.read_ok)
+    keys = sorted({key for key, _ in missing})
+    return [(key, tuple(sorted(v for k, v in missing if k == key))) for key in keys]
+
+
+def duplicate(events: list[Event]) -> Findings:
+    log = Log(events)
+    found = []
+    for key, value in log.values():
+        offsets = tuple(sorted(o for o, values in log.log[key].items() if value in values))
+        if len(offsets) > 1:
+            found.append((key, value, len(offsets), offsets))
+    return sorted(found)
+
+
+def inconsistent_offsets(events: list[Event]) -> Findings:
+    log = Log(events)
+    return sorted(
+        (key, offset, sorted(offsets).index(offset), tuple(sorted(values)))
+        for key, offsets in log.log.items()
+        for offset, values in offsets.items()
+        if len(values) > 1
+    )
+
+
+def phantom_read(events: list[Event]) -> Findings:
+    tried = {(s.partition, s.value) for e in events for s in sends_of(e)}
+    read = {(key, record.value) for e in events if e.type != INVOKE for key, record in sound(e)}
+    return sorted(read - tried)
+
+
+def corrupt_read(events: list[Event]) -> Findings:
+    return sorted(
+        {
+            (key, record.offset, str(record.defect))
+            for event in events
+            if event.type != INVOKE
+            for key, record in reads_of(event)
+            if record.defect
+        }
+    )
+
+
+def g1a(events: list[Event]) -> Findings:
+    log = Log(events)
+    return sorted(
+        {(k, r.value, e.index) for e in log.done if e.type == OK for k, r in sound(e) if (k, r.value) in log.sent[FAIL]}
+    )
+
+
+def precommitted_read(events: list[Event]) -> Findings:
+    """For each operation and key, the first value that it read and had sent itself."""
+    found: dict[tuple[str, int], int] = {}
+    for event in events:
+        own = {(s.partition, s.value) for s in sends_of(event)}
+        for key, record in sound(event) if event.type != INVOKE else ():
+            if (key, record.value) in own:
+                found.setdefault((key, event.index), record.value)
+    return sorted((*where, value) for where, value in found.items())
+
+
+def _inner(events: list[Event], pick: Callable[[Event], list[tuple[str, int | None]]]) -> Findings:
+    log = Log(events)
+    steps = []
+    for event in log.done:
+        for key in sorted({key for key, _ in pick(event)}):
+            values = [value for k, value in pick(event) if k == key]
+            for one, two in pairwise(values):
+                low, high = log.index(key, one), log.index(key, two)
+                if low is not None and high is not None:
+                    steps.append((key, event.index, one, two, high - low, log.skipped(key, low, high)))
+    return steps
+
+
+def _read_values(event: Event) -> list[tuple[str, int | None]]:
+    return [(key, None if record.defect else record.value) for key, record in reads_of(event)]
+
+
+def _sent_values(event: Event) -> list[tuple[str, int | None]]:
+    return [(send.partition, send.value) for send in sends_of(event)]
+
+
+def int_poll_skip(events: list[Event]) -> Findings:
+    return sorted(step for step in _inner(events, _read_values) if step[4] > 1)
+
+
+def int_nonmonotonic_poll(events: list[Event]) -> Findings:
+    return sorted(step[:5] for step in _inner(events, _read_values) if step[4] < 1)
+
+
+def int_send_skip(events: list[Event]) -> Findings:
+    return sorted(step for step in _inner(events, _sent_values) if step[4] > 1)
+
+
+def int_nonmonotonic_send(events: list[Event]) -> Findings:
+    return sorted(step[:5] for step in _inner(events, _sent_values) if step[4] < 1)
+
+
+def _walk(
+    events: list[Event],
+    pick: Callable[[Event], list[tuple[str, int | None]]],
+    touched: Callable[[Event], set[str]],
+    compared: set[EventType],
+    advancing: set[EventType],
+) -> Findings:
+    log = Log(events)
+    steps = []
+    for process in sorted({e.process for e in log.done}):
+        place: dict[str, tuple[int, int | None]] = {}
+        for event in (e for e in log.done if e.process == process):
+            if event.function in (Function.ASSIGN, Function.SUBSCRIBE) and event.type in (OK, INFO) and process >= 0:
+                place = {key: where for key, where in place.items() if key in event.partitions}
+            for key in sorted(touched(event)):
+                values = [value for k, value in pick(event) if k == key]
+                first, last = (values[0], values[-1]) if values else (None, None)
+                if key in place and event.type in compared:
+                    low, high = log.index(key, place[key][1]), log.index(key, first)
+                    if low is not None and high is not None:
+                        gap = log.skipped(key, low, high)
+                        steps.append((key, place[key][0], event.index, place[key][1], first, high - low, gap))
+                if event.type in advancing:
+                    place[key] = (event.index, last)
+    return steps
+
+
+def _polls(events: list[Event]) -> Findings:
+    return _walk(events, _read_values, keys_read, {OK, FAIL, INFO}, {OK})
+
+
+def _sends(events: list[Event]) -> Findings:
+    return _walk(events, _sent_values, lambda e: {s.partition for s in sends_of(e)}, {OK, INFO}, {OK, INFO})
+
+
+def poll_skip(events: list[Event]) -> Findings:
+    return sorted((*s[:3], s[5], s[6]) for s in _polls(events) if s[5] > 1)
+
+
+def nonmonotonic_poll(events: list[Event]) -> Findings:
+    return sorted(s[:6] for s in _polls(events) if s[5] < 1)
+
+
+def nonmonotonic_send(events: list[Event]) -> Findings:
+    return sorted(s[:6] for s in _sends(events) if s[5] < 1)

@@ -1,0 +1,78 @@
+"""Each kernel finds exactly what its naive twin finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+
+from checkers.plain import judge_events
+from tests.checkers import brute_force
+from tests.checkers.history_strategies import histories
+from workloads.operations import Event
+
+Finding = dict[str, Any]
+
+
+def _op(reference: Finding) -> int:
+    return int(reference["op_pos"])
+
+
+def _inner(f: Finding) -> tuple[Any, ...]:
+    return (f["key"], _op(f["op"]), *f["values"], f["delta"])
+
+
+def _step(f: Finding) -> tuple[Any, ...]:
+    return (f["key"], *map(_op, f["ops"]))
+
+
+COMPARED: dict[str, tuple[Callable[[list[Event]], list[tuple[Any, ...]]], Callable[[Finding], tuple[Any, ...]]]] = {
+    "unseen": (brute_force.unseen, lambda f: (f["key"], tuple(f["messages"]))),
+    "duplicate": (brute_force.duplicate, lambda f: (f["key"], f["value"], f["count"], tuple(f["offsets"]))),
+    "inconsistent-offsets": (
+        brute_force.inconsistent_offsets,
+        lambda f: (f["key"], f["offset"], f["index"], tuple(f["values"])),
+    ),
+    "phantom-read": (brute_force.phantom_read, lambda f: (f["key"], f["value"])),
+    "corrupt-read": (brute_force.corrupt_read, lambda f: (f["key"], f["offset"], f["defect"])),
+    "poll-skip": (brute_force.poll_skip, lambda f: (*_step(f), f["delta"], tuple(f["skipped"]))),
+    "nonmonotonic-poll": (brute_force.nonmonotonic_poll, lambda f: (*_step(f), *f["values"], f["delta"])),
+    "nonmonotonic-send": (brute_force.nonmonotonic_send, lambda f: (*_step(f), *f["values"], f["delta"])),
+    "G1a": (brute_force.g1a, lambda f: (f["key"], f["value"], _op(f["reader"]))),
+    "precommitted-read": (brute_force.precommitted_read, lambda f: (f["key"], _op(f["op"]), f["value"])),
+    "int-poll-skip": (brute_force.int_poll_skip, lambda f: (*_inner(f), tuple(f["skipped"]))),
+    "int-nonmonotonic-poll": (brute_force.int_nonmonotonic_poll, _inner),
+    "int-send-skip": (brute_force.int_send_skip, lambda f: (*_inner(f), tuple(f["skipped"]))),
+    "int-nonmonotonic-send": (brute_force.int_nonmonotonic_send, _inner),
+}
+
+
+@given(histories())
+@hypothesis_settings(max_examples=500, deadline=None)
+def test_every_kernel_agrees_with_its_twin(history: list[Event]) -> None:
+    verdict = judge_events(history, shown=None)
+    for anomaly, (twin, essence) in COMPARED.items():
+        found = sorted(essence(finding) for finding in verdict.anomalies.get(anomaly, []))
+        assert found == twin(history), anomaly
+
+
+@given(histories())
+@hypothesis_settings(max_examples=300, deadline=None)
+def test_lost_writes_are_those_passed_by_a_reader_and_those_a_drain_missed(history: list[Event]) -> None:
+    findings = judge_events(history, shown=None).anomalies.get("lost-write", [])
+    passed = [
+        (f["key"], f["value"], f["index"], f["max-read-index"], _op(f["writer"])) for f in findings if "rule" not in f
+    ]
+    assert sorted(passed) == brute_force.lost_write(history)
+    drained = {(f["key"], f["value"]) for f in findings if "rule" in f}
+    assert drained == set(brute_force.lost_after_drain(history)) - {(key, value) for key, value, *_ in passed}
+
+
+@given(histories())
+@hypothesis_settings(max_examples=60, deadline=None)
+def test_counts_are_never_capped(history: list[Event]) -> None:
+    whole, capped = judge_events(history, shown=None), judge_events(history, shown=1)
+    assert whole.counts == capped.counts
+    assert all(len(findings) == 1 for findings in capped.anomalies.values())

@@ -1,0 +1,94 @@
+"""Generated sequences of events for the tests of the history store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from workloads.history import HistoryWriter
+from workloads.operations import Defect, Event, EventType, Function, MicroOperation, Poll, Record, Send
+
+KEYS = ("t-0", "t-1", "t-2")
+keys = st.sampled_from(KEYS)
+numbers = st.integers(0, 2**62)
+records = st.builds(Record, numbers, st.integers(-1, 50), st.sampled_from(Defect))
+sends = st.builds(Send, keys, st.integers(0, 50), st.none() | numbers)
+polls = st.builds(Poll, st.dictionaries(keys, st.lists(records, max_size=3).map(tuple), max_size=3))
+texts = st.none() | st.text(max_size=4)
+
+
+@st.composite
+def events(draw: st.DrawFn) -> list[Event]:
+    """Any events at all: processes overlap, completions repeat or contradict their invocations, or never come."""
+    found: list[Event] = []
+    for index in range(draw(st.integers(0, 12))):
+        function = draw(st.sampled_from(Function))
+        found.append(
+            Event(
+                index=index,
+                time_us=index * 10,
+                process=draw(st.integers(-2, 3)),
+                type=draw(st.sampled_from(EventType)),
+                function=function,
+                **_content(draw, function),
+            )
+        )
+        if draw(st.booleans()):
+            found.append(_completion(draw, found[-1], len(found)))
+    return [_numbered(event, index) for index, event in enumerate(found)]
+
+
+def _content(draw: st.DrawFn, function: Function) -> dict[str, Any]:
+    if function in (Function.SEND, Function.POLL, Function.TXN):
+        micro: tuple[MicroOperation, ...] = tuple(draw(st.lists(sends | polls, max_size=3)))
+        return {"micro": micro, "node": draw(st.none() | st.integers(0, 5)), "error": draw(texts)}
+    if function in (Function.ASSIGN, Function.SUBSCRIBE, Function.DRAIN):
+        listed = tuple(draw(st.lists(keys, max_size=3, unique=True)))
+        return {"partitions": listed, "offset": draw(st.none() | numbers)}
+    return {"detail": draw(texts)}
+
+
+def _completion(draw: st.DrawFn, event: Event, index: int) -> Event:
+    micro = tuple(
+        Send(m.partition, m.value, draw(st.none() | numbers)) if isinstance(m, Send) else draw(polls)
+        for m in event.micro
+    )
+    kind = draw(st.sampled_from([EventType.OK, EventType.FAIL, EventType.INFO]))
+    return Event(
+        index=index,
+        time_us=index * 10,
+        process=event.process,
+        type=kind,
+        function=event.function,
+        micro=micro,
+        partitions=event.partitions,
+    )
+
+
+def _numbered(event: Event, index: int) -> Event:
+    fields = {name: getattr(event, name) for name in event.__struct_fields__}
+    return Event(**fields | {"index": index, "time_us": index * 10})
+
+
+def record_all(writer: HistoryWriter, history: list[Event]) -> None:
+    """Record events as a conductor would."""
+    for event in history:
+        writer.record(
+            time_us=event.time_us,
+            process=event.process,
+            type=event.type,
+            function=event.function,
+            micro=event.micro,
+            partitions=event.partitions,
+            offset=event.offset,
+            node=event.node,
+            error=event.error,
+            detail=event.detail,
+        )
+
+
+def normalised(event: Event) -> Event:
+    """An event as the store keeps it: partitions of one poll have no order."""
+    micro = tuple(Poll(dict(sorted(m.records.items()))) if isinstance(m, Poll) else m for m in event.micro)
+    return Event(**{name: getattr(event, name) for name in event.__struct_fields__} | {"micro": micro})

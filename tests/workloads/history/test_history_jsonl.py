@@ -1,0 +1,105 @@
+"""Histories as JSON lines: out and in again, and what is said of lines that are none."""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from tests.workloads.history.event_strategies import events, normalised, record_all
+from workloads.history import HistoryError, HistoryWriter, export_jsonl, import_jsonl, read_events
+from workloads.history.origin import LARGEST, Origin, ValueCodes
+from workloads.operations import Event, Function, Poll, Record, Send
+
+
+def imported(tmp_path: Path, *lines: object) -> Path:
+    source = tmp_path / "h.jsonl"
+    source.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
+    import_jsonl(source, tmp_path / "stored")
+    return tmp_path / "stored"
+
+
+def operation(**fields: object) -> dict[str, object]:
+    return {"process": 0, "type": "ok", "f": "send", "value": [["send", "x", [0, 1]]], "time": 5} | fields
+
+
+@given(events().filter(lambda history: all(e.process >= 0 and e.function not in OWN for e in history)))
+@hypothesis_settings(max_examples=40, deadline=None)
+def test_what_is_exported_can_be_imported(history: list[Event]) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        first, second = Path(scratch) / "first", Path(scratch) / "second"
+        with HistoryWriter(first, "run") as writer:
+            record_all(writer, history)
+        sink = io.BytesIO()
+        assert export_jsonl(first, sink) == len(history)
+        (Path(scratch) / "h.jsonl").write_bytes(sink.getvalue())
+        import_jsonl(Path(scratch) / "h.jsonl", second)
+        again = [normalised(event) for event in read_events(second)]
+        assert again == [normalised(event) for event in read_events(first)]
+
+
+OWN = (Function.FAULT, Function.PHASE)
+
+
+@given(st.lists(st.integers() | st.text(max_size=3) | st.lists(st.integers(), max_size=2) | st.none()))
+def test_every_foreign_value_has_a_number_of_its_own(values: list[object]) -> None:
+    codes = ValueCodes()
+    numbers = [codes.code(value) for value in values]
+    origin = Origin(values=codes.values)
+    assert [origin.value(number) for number in numbers] == values
+    assert all(-(2**63) <= number <= LARGEST and number != -1 for number in numbers)
+
+
+def test_keys_of_objects_and_numbers_are_the_same_key(tmp_path: Path) -> None:
+    stored = imported(
+        tmp_path,
+        operation(value=[["send", 11, [5, 641]]]),
+        operation(f="poll", value=[["poll", {"11": [[5, 641]]}]]),
+    )
+    micro = [event.micro[0] for event in read_events(stored)]
+    assert micro == [Send("11", 641, 5), Poll({"11": (Record(5, 641),)})]
+
+
+def test_the_files_own_indexes_are_kept_where_it_gives_them(tmp_path: Path) -> None:
+    stored = imported(tmp_path, {"options": {"ww_deps": True}}, operation(index=7), operation(index=9))
+    origin = Origin.load(stored)
+    assert origin.options == {"ww_deps": True}
+    assert origin.reference(1) == {"op_pos": 1, "index": 9}
+
+
+def test_operations_that_no_checker_knows_pass_without_an_event(tmp_path: Path) -> None:
+    stored = imported(tmp_path, operation(f="debug-topic-partitions", value=None), operation())
+    assert [event.index for event in read_events(stored)] == [1]
+
+
+def test_a_foreign_nemesis_is_a_fault(tmp_path: Path) -> None:
+    stored = imported(tmp_path, operation(process="nemesis", type="info", f="kill", value="n1"))
+    (event,) = read_events(stored)
+    assert event.function == Function.FAULT
+    assert json.loads(event.detail or "") == {"f": "kill", "value": "n1"}
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "line 2: Input data was truncated"),
+        ("[1]", "line 2: not an operation"),
+        ('{"process": 0, "f": "send"}', "line 2: the operation has no 'type'"),
+        (json.dumps(operation(type="okay")), 'line 2: type is "okay"; it must be one of invoke'),
+        (json.dumps(operation(value=[["append", "x", 1]])), 'is neither ["send", key, value]'),
+        (json.dumps(operation(value=[["send", "x", [-4, 1]]])), "line 2: offset is -4"),
+        (json.dumps(operation(value=[["poll", {"x": [[None, 1]]}]])), "line 2: a record was read without an offset"),
+        (json.dumps(operation(process=1.5)), "line 2: process is 1.5"),
+    ],
+)
+def test_a_line_that_is_no_operation_is_named_with_its_reason(tmp_path: Path, line: str, reason: str) -> None:
+    with pytest.raises(HistoryError) as caught:
+        imported(tmp_path, operation(), line)
+    assert reason in str(caught.value)
+    assert "h.jsonl" in str(caught.value)

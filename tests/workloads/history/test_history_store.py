@@ -1,0 +1,165 @@
+"""What was recorded comes back, whatever happened to the writer."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+
+from tests.workloads.history.event_strategies import events, normalised, record_all
+from workloads.history import HistoryError, HistoryWriter, LiveHistoryWriter, read_events, seal
+from workloads.history.clustering import cluster, groups
+from workloads.history.files import CLUSTERED, live_files
+from workloads.history.rows import Rows
+from workloads.history.schema import META_COMPLETE, Kind
+from workloads.history.tables import columns_of
+from workloads.operations import NEMESIS, Event, EventType, Function, Poll, Record, Send
+
+
+@given(events())
+@hypothesis_settings(max_examples=60, deadline=None)
+def test_every_event_comes_back_as_it_was_recorded(history: list[Event]) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        with HistoryWriter(Path(scratch), "run") as writer:
+            record_all(writer, history)
+        assert [normalised(event) for event in read_events(Path(scratch))] == [normalised(e) for e in history]
+
+
+@given(events())
+@hypothesis_settings(max_examples=15, deadline=None)
+def test_live_files_hold_the_same_events_before_and_after_sealing(history: list[Event]) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        writer = LiveHistoryWriter(Path(scratch), "run", flush_seconds=60)
+        half = len(history) // 2
+        record_all(writer, history[:half])
+        writer.flush()
+        record_all(writer, history[half:])
+        writer.flush()
+        expected = [normalised(event) for event in history]
+        if history:
+            assert [normalised(event) for event in read_events(Path(scratch))] == expected
+        writer.close()
+        assert not live_files(Path(scratch))
+        assert [normalised(event) for event in read_events(Path(scratch))] == expected
+
+
+def _send(value: int, offset: int | None = None, kind: EventType = EventType.OK, key: str = "t-0") -> dict[str, object]:
+    return {"process": 0, "type": kind, "function": Function.SEND, "micro": (Send(key, value, offset),)}
+
+
+def test_a_cut_off_history_is_clustered_and_says_so(tmp_path: Path) -> None:
+    writer = LiveHistoryWriter(tmp_path, "run", flush_seconds=60)
+    writer.record(time_us=1, **_send(1, kind=EventType.INVOKE))
+    writer.flush()
+    writer.record(time_us=2, **_send(1, 0))
+    torn = tmp_path / ".live-00001.parquet.part"
+    torn.write_bytes(b"PAR1 torn")
+    abandoned = tmp_path / "copy"
+    shutil.copytree(tmp_path, abandoned)
+    seal(abandoned, complete=False)
+    assert [event.type for event in read_events(abandoned)] == [EventType.INVOKE]
+    assert pq.read_schema(abandoned / CLUSTERED).metadata[META_COMPLETE] == b"false"
+    assert live_files(abandoned), "a writer that is still at work must find its files"
+    writer.close()
+    assert pq.read_schema(tmp_path / CLUSTERED).metadata[META_COMPLETE] == b"true"
+
+
+def test_what_is_recorded_reaches_the_disk_within_the_flush_interval(tmp_path: Path) -> None:
+    writer = LiveHistoryWriter(tmp_path, "run", flush_seconds=0.01)
+    writer.record(time_us=1, **_send(1, 0))
+    for _ in range(500):
+        if live_files(tmp_path):
+            break
+        writer._ended.wait(0.01)
+    assert [event.micro for event in read_events(tmp_path)] == [(Send("t-0", 1, 0),)]
+    writer.close()
+
+
+def test_a_failed_flush_is_told_and_not_swallowed(tmp_path: Path) -> None:
+    directory = tmp_path / "history"
+    writer = LiveHistoryWriter(directory, "run", flush_seconds=0.01)
+    directory.rmdir()
+    directory.write_text("a file where the directory was")
+    writer.record(time_us=1, **_send(1, 0))
+    writer._flusher.join(5.0)
+    with pytest.raises(OSError, match="history"):
+        writer.record(time_us=2, **_send(2, 1))
+    with pytest.raises(OSError, match="history"):
+        writer.close()
+
+
+def test_the_same_events_give_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        with HistoryWriter(tmp_path / name, "run") as writer:
+            for value in range(100):
+                writer.record(time_us=value, **_send(value, value, key=f"t-{value % 3}"))
+    assert (tmp_path / "one" / CLUSTERED).read_bytes() == (tmp_path / "two" / CLUSTERED).read_bytes()
+
+
+def test_an_answered_send_is_one_row(tmp_path: Path) -> None:
+    with HistoryWriter(tmp_path, "run") as writer:
+        writer.record(time_us=1, **_send(7, kind=EventType.INVOKE))
+        writer.record(time_us=2, **_send(7, 3))
+    row = pq.read_table(tmp_path / CLUSTERED).to_pylist()[0]
+    assert (row["invoke_index"], row["invoke_us"], row["index"], row["offset"]) == (0, 1, 1, 3)
+    assert pq.read_metadata(tmp_path / CLUSTERED).num_rows == 1
+
+
+def test_overlapping_sends_of_one_process_find_their_own_invocations() -> None:
+    rows = Rows()
+    for value in (1, 2):
+        add(rows, process=0, kind=EventType.INVOKE, function=Function.SEND, micro=(Send("t-0", value),))
+    for value in (2, 1):
+        add(rows, process=0, kind=EventType.OK, function=Function.SEND, micro=(Send("t-0", value, value),))
+    columns = columns_of(rows.take())
+    assert columns["invoke_index"].tolist() == [-1, -1, 1, 0]
+
+
+def add(rows: Rows, *, process: int, kind: EventType, function: Function, **rest: object) -> None:
+    blank = {"micro": (), "partitions": (), "offset": None, "node": None, "error": None, "detail": None}
+    rows.add(time_us=rows.events, process=process, type=kind, function=function, **blank | rest)
+
+
+def test_a_row_group_holds_whole_log_partitions_and_marks_stand_alone() -> None:
+    rows = Rows()
+    add(rows, process=NEMESIS, kind=EventType.INFO, function=Function.FAULT, detail="{}")
+    for value in range(30):
+        add(rows, process=0, kind=EventType.OK, function=Function.SEND, micro=(Send(f"t-{value % 5}", value, value),))
+        add(rows, process=1, kind=EventType.OK, function=Function.POLL, micro=(Poll(),))
+    parts = list(groups(cluster(columns_of(rows.take())), rows_a_group=14))
+    keys = [sorted(set(part["key"].tolist())) for part in parts]
+    assert keys == [[0], [1, 2], [3, 4], [5], [0]]
+    assert [len(part["key"]) for part in parts] == [1, 12, 12, 6, 30]
+
+
+def test_an_assignment_takes_away_what_it_leaves_out() -> None:
+    rows = Rows()
+    read = Poll({"a": (Record(0, 1),), "b": ()})
+    add(rows, process=0, kind=EventType.OK, function=Function.POLL, micro=(read,))
+    add(rows, process=0, kind=EventType.FAIL, function=Function.ASSIGN, partitions=("b",))
+    add(rows, process=0, kind=EventType.INFO, function=Function.ASSIGN, partitions=("b", "c"))
+    add(rows, process=0, kind=EventType.OK, function=Function.SUBSCRIBE, partitions=("a",))
+    keys = rows.keys.names
+    clustered = cluster(columns_of(rows.take()))
+    lost = np.flatnonzero(clustered["kind"] == Kind.DROPPED)
+    told = sorted((int(clustered["index"][row]), keys[clustered["key"][row]]) for row in lost)
+    assert told == [(2, "a"), (3, "b"), (3, "c")]
+
+
+def test_a_directory_without_a_history_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(HistoryError, match="name the directory of a run"):
+        list(read_events(tmp_path))
+    with pytest.raises(HistoryError, match="name the directory of a run"):
+        seal(tmp_path, complete=False)
+
+
+def test_a_parquet_file_that_is_no_history_is_refused(tmp_path: Path) -> None:
+    (tmp_path / CLUSTERED).write_bytes(b"not parquet")
+    with pytest.raises(HistoryError, match="not a readable Parquet file"):
+        list(read_events(tmp_path))
