@@ -1,0 +1,35 @@
+"""Record batches for tests, made by the client library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka.record.default_records import DefaultRecordBatchBuilder
+
+from harness.broker.batches import parse_incoming
+from harness.replica.messages import RecordBatch
+
+
+def records(count: int = 1, value: bytes = b"value", *, producer: tuple[int, int, int] = (-1, -1, -1)) -> bytes:
+    """An encoded batch of ``count`` records; ``producer`` is (id, epoch, base sequence). Timestamps are 1000, 1001, ..."""
+    builder: Any = DefaultRecordBatchBuilder(2, 0, 0, *producer, 1 << 30)
+    for number in range(count):
+        builder.append(number, 1000 + number, b"key", value, [])
+    return bytes(builder.build())
+
+
+def batch(
+    offset: int, count: int = 1, *, epoch: int = 0, value: bytes = b"value", producer: tuple[int, int, int] = (-1, -1, -1)
+) -> RecordBatch:
+    """A batch as a leader hands it to its log."""
+    incoming = parse_incoming(records(count, value, producer=producer))
+    return RecordBatch(
+        incoming.count,
+        incoming.size_bytes,
+        incoming.records,
+        offset,
+        epoch,
+        incoming.producer_id,
+        incoming.producer_epoch,
+        incoming.base_sequence,
+    )

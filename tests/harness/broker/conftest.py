@@ -1,0 +1,20 @@
+"""Makes the helpers beside the tests importable, and starts a cluster for those that ask for one."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from cluster import Cluster  # noqa: E402 - found through the line above
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Three brokers and a controller, shared by the tests of a module."""
+    made = Cluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        yield made.start()
+    finally:
+        made.close()
