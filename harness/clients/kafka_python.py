@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
@@ -21,6 +21,8 @@ from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
 from workloads.errors import CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT, classify
 from workloads.operations import EventType
 from workloads.settings import Settings
+
+Library = TypeVar("Library", KafkaProducer, KafkaConsumer)
 
 #: What a call may take beyond the client's own limit before this adapter answers in its place.
 GRACE_MS: Final = 1_000
@@ -136,8 +138,8 @@ def _common_configuration(settings: Settings, bootstrap: Sequence[str], process:
 
 
 def _writable(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a configuration can stand in JSON: no objects, and infinity by name."""
-    plain = {name: value for name, value in configuration.items() if isinstance(value, (str, int, float, list))}
+    """What of a configuration is a plain value, with infinity by name as JSON has none."""
+    plain = {name: value for name, value in configuration.items() if isinstance(value, (str, int, float))}
     return {name: "infinite" if value == float("inf") else value for name, value in plain.items() if name[:4] != "sasl"}
 
 
@@ -151,7 +153,7 @@ class KafkaPythonProducer:
         self._pending: Pending[SendOutcome] = Pending(clock)
         self._closed = False
         self.owner: Owner[KafkaProducer] = Owner(
-            f"{configuration['client_id']}-producer", lambda: KafkaProducer(**configuration), _close_producer
+            f"{configuration['client_id']}-producer", lambda: _make(KafkaProducer, configuration), _close_producer
         )
 
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
@@ -204,7 +206,7 @@ class KafkaPythonConsumer:
         self._positions: dict[TopicPartition, int] = {}
         self._closed = False
         self.owner: Owner[KafkaConsumer] = Owner(
-            f"{configuration['client_id']}-consumer", lambda: KafkaConsumer(**configuration), _close_consumer
+            f"{configuration['client_id']}-consumer", lambda: _make(KafkaConsumer, configuration), _close_consumer
         )
 
     def assign(self, partitions: Sequence[str], *, from_start: bool) -> None:
@@ -304,6 +306,26 @@ def _topic_partition(name: str) -> TopicPartition:
 
 def _name(at: TopicPartition) -> str:
     return f"{at.topic}-{at.partition}"
+
+
+def _make(library: type[Library], configuration: Mapping[str, Any]) -> Library:
+    """A producer or consumer.
+
+    A constructor that finds no broker raises, and leaves its connections and its thread behind: the network client
+    inside is remembered, and closed then.
+    """
+    inside: list[Any] = []
+
+    def remember(**given: Any) -> Any:
+        inside.append(library.DEFAULT_CONFIG["kafka_client"](**given))
+        return inside[-1]
+
+    try:
+        return library(**configuration, kafka_client=remember)
+    except BaseException:
+        for client in inside:
+            client.close()
+        raise
 
 
 def _close_producer(producer: KafkaProducer) -> None:

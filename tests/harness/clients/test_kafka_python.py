@@ -1,0 +1,108 @@
+"""The kafka-python adapter where there is no cluster: its configuration, its limits, its end."""
+
+import threading
+
+import msgspec
+import pytest
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.errors import KafkaTimeoutError, NotEnoughReplicasAfterAppendError
+
+from harness.clients.kafka_python import KafkaPythonClients, consumer_configuration, named, producer_configuration
+from harness.errors import PlanError
+from harness.worlds.processes.clock import RealClock
+from workloads.client import EndOffsets, PollOutcome, SendOutcome
+from workloads.errors import CLIENT_CLOSED, TIME_LIMIT
+from workloads.operations import EventType
+from workloads.settings import Settings
+
+BROKERS = ("127.1.2.3:19092", "127.1.2.3:19093")
+NOBODY = ("127.1.2.3:1",)
+#: What the library would choose by itself if it were left out, differently from release to release.
+ALWAYS_SPELLED_OUT = {
+    "acks",
+    "enable_idempotence",
+    "retries",
+    "delivery_timeout_ms",
+    "request_timeout_ms",
+    "max_in_flight_requests_per_connection",
+    "retry_backoff_ms",
+    "client_id",
+    "metadata_max_age_ms",
+    "reconnect_backoff_max_ms",
+}
+
+
+@pytest.mark.parametrize("settings", [Settings(acks=0), Settings(acks=1), Settings(enable_idempotence=True)])
+def test_no_setting_that_matters_is_left_to_the_library(settings: Settings) -> None:
+    configuration = producer_configuration(settings, BROKERS, 3)
+    assert configuration.keys() >= ALWAYS_SPELLED_OUT
+    assert configuration["acks"] == settings.acks
+    assert configuration["enable_idempotence"] is settings.enable_idempotence
+    assert configuration["client_id"] == "ackproof-client-3"
+
+
+def test_the_library_knows_every_name_that_it_is_given() -> None:
+    assert producer_configuration(Settings(), BROKERS, 0).keys() <= KafkaProducer.DEFAULT_CONFIG.keys()
+    assert consumer_configuration(Settings(), BROKERS, 0).keys() <= KafkaConsumer.DEFAULT_CONFIG.keys()
+
+
+@pytest.mark.parametrize("request_timeout_ms", [2, 400, 30_000])
+def test_a_consumers_wait_is_always_shorter_than_its_request(request_timeout_ms: int) -> None:
+    settings = Settings(request_timeout_ms=request_timeout_ms)
+    configuration = consumer_configuration(settings, BROKERS, 0)
+    assert configuration["fetch_max_wait_ms"] < configuration["request_timeout_ms"]
+
+
+def test_a_delivery_limit_below_the_requests_is_refused() -> None:
+    settings = Settings(linger_ms=10, request_timeout_ms=100, delivery_timeout_ms=109)
+    with pytest.raises(PlanError, match=r"linger\.ms \+ request\.timeout\.ms=110"):
+        KafkaPythonClients(RealClock(), settings, BROKERS)
+
+
+def test_the_effective_configuration_can_be_written_and_read() -> None:
+    effective = KafkaPythonClients(RealClock(), Settings(), BROKERS).effective_configuration()
+    assert msgspec.json.decode(msgspec.json.encode(effective)) == effective
+    assert effective["producer"]["retries"] == 2**31 - 1
+    assert effective["consumer"]["consumer_timeout_ms"] == "infinite"
+
+
+def test_errors_are_named_by_class_with_the_brokers_words() -> None:
+    assert named(NotEnoughReplicasAfterAppendError("2 of 3")) == "NotEnoughReplicasAfterAppendError: 2 of 3"
+    assert named(KafkaTimeoutError()) == "KafkaTimeoutError"
+
+
+@pytest.mark.system
+def test_without_any_broker_every_call_ends_and_no_thread_is_left() -> None:
+    threads = set(threading.enumerate())
+    clock = RealClock()
+    clients = KafkaPythonClients(clock, Settings(request_timeout_ms=50, delivery_timeout_ms=100), NOBODY)
+    producer, consumer = clients.producer(0), clients.consumer(1)
+    sent: list[SendOutcome] = []
+    polled: list[PollOutcome] = []
+    ends: list[EndOffsets] = []
+    producer.send("t-0", b"key", b"payload", sent.append)
+    consumer.assign(["t-0"], from_start=True)
+    consumer.poll(10, polled.append)
+    consumer.end_offsets(["t-0"], ends.append)
+    assert clock.run(lambda: bool(sent and polled and ends), 10_000_000)
+    assert sent == [SendOutcome(EventType.INFO, error=TIME_LIMIT)]
+    assert polled == [PollOutcome(EventType.INFO, error=TIME_LIMIT)]
+    assert ends == [EndOffsets({}, TIME_LIMIT)]
+    assert clients.close(limit_s=10) == []
+    assert set(threading.enumerate()) <= threads
+
+
+def test_calls_to_a_closed_client_end_too() -> None:
+    clock = RealClock()
+    clients = KafkaPythonClients(clock, Settings(request_timeout_ms=50, delivery_timeout_ms=100), NOBODY)
+    producer, consumer = clients.producer(0), clients.consumer(1)
+    sent: list[SendOutcome] = []
+    polled: list[PollOutcome] = []
+    producer.send("t-0", b"key", b"payload", sent.append)
+    clients.close(limit_s=10)
+    producer.send("t-0", b"key", b"payload", sent.append)
+    consumer.poll(10, polled.append)
+    assert sent == []
+    assert clock.run(lambda: len(sent) == 2 and bool(polled), 5_000_000)
+    assert [outcome.type for outcome in sent] == [EventType.INFO, EventType.FAIL]
+    assert polled == [PollOutcome(EventType.INFO, error=CLIENT_CLOSED)]
