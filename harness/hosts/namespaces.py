@@ -86,7 +86,9 @@ class NamespaceHost(LocalHost):
 
     def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
         """See :meth:`Host.cut`. Links of single clients, which share an address, are cut by the nodes themselves."""
-        self._cut.update(self._on_the_wire(links))
+        new = self._on_the_wire(links) - self._cut
+        self._cut |= new
+        self._dropped.update(dict.fromkeys(new, 0))
         return self._enforce(links, self._controlled.cut(self._held_by_nodes(links), alive))
 
     def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:

@@ -93,6 +93,7 @@ def test_a_cut_link_drops_packets_and_a_healed_one_delivers(host: NamespaceHost,
     evidence = host.heal([Link(0, 1)], alive=[0, 1])
     assert evidence["dropped"]["0>1"] > 0  # type: ignore[index]
     assert knock(host, at=1, from_node=0) == "hello"
+    assert host.cut([Link(0, 1)], alive=[0, 1]) == {"dropped": {"0>1": 0}}, "a new cut counts anew"
 
 
 @needs_root
