@@ -9,9 +9,12 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from harness.broker.batches import parse_incoming
 from harness.replica.messages import RecordBatch
 
+Producer = tuple[int, int, int]
+PLAIN: Producer = (-1, -1, -1)
 
-def records(count: int = 1, value: bytes = b"value", *, producer: tuple[int, int, int] = (-1, -1, -1)) -> bytes:
-    """An encoded batch of ``count`` records; ``producer`` is (id, epoch, base sequence). Timestamps are 1000, 1001, ..."""
+
+def records(count: int = 1, value: bytes = b"value", *, producer: Producer = PLAIN) -> bytes:
+    """An encoded batch of ``count`` records of times 1000, 1001, ...; ``producer`` is (id, epoch, base sequence)."""
     builder: Any = DefaultRecordBatchBuilder(2, 0, 0, *producer, 1 << 30)
     for number in range(count):
         builder.append(number, 1000 + number, b"key", value, [])
@@ -19,7 +22,12 @@ def records(count: int = 1, value: bytes = b"value", *, producer: tuple[int, int
 
 
 def batch(
-    offset: int, count: int = 1, *, epoch: int = 0, value: bytes = b"value", producer: tuple[int, int, int] = (-1, -1, -1)
+    offset: int,
+    count: int = 1,
+    *,
+    epoch: int = 0,
+    value: bytes = b"value",
+    producer: tuple[int, int, int] = (-1, -1, -1),
 ) -> RecordBatch:
     """A batch as a leader hands it to its log."""
     incoming = parse_incoming(records(count, value, producer=producer))

@@ -1,4 +1,5 @@
 import pytest
+from batch_maker import batch, records
 
 from harness.broker.batches import (
     CorruptBatchError,
@@ -10,8 +11,6 @@ from harness.broker.batches import (
     split,
     whole,
 )
-
-from batch_maker import batch, records
 
 
 def test_a_batch_keeps_its_checksum_when_offset_and_epoch_are_rewritten():

@@ -3,6 +3,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from batch_maker import batch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,8 +12,6 @@ from harness.broker.segment_files import INDEX_INTERVAL_BYTES
 from harness.broker.segments import CURSORS, LOADED_INDEXES, SegmentLog
 from harness.replica.log import Log, MemoryLog
 from harness.replica.producers import Producers
-
-from batch_maker import batch
 
 SMALL = 1_000  # bytes of a segment: a handful of batches
 
@@ -23,10 +22,7 @@ def fill(log: Log, batches: int, *, records: int = 1, epoch: int = 0) -> None:
 
 
 def contents(log: Log) -> list[tuple[int, int, int, bytes]]:
-    return [
-        (b.base_offset, b.count, b.leader_epoch, b.records[61:])
-        for b in reads(log, log.start_offset)
-    ]
+    return [(b.base_offset, b.count, b.leader_epoch, b.records[61:]) for b in reads(log, log.start_offset)]
 
 
 def reads(log: Log, offset: int):
@@ -110,6 +106,11 @@ def test_a_batch_that_does_not_follow_is_refused(log):
         log.append(batch(2, epoch=2))
 
 
+BOTH = {
+    "truncate": lambda log, number: log.truncate_to(number),
+    "flush": lambda log, _: log.flush(),
+    "reset": lambda log, number: log.reset_to(number),
+}
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.integers(1, 4), st.integers(0, 1)),
@@ -132,22 +133,16 @@ def test_files_and_memory_hold_the_same_log_also_after_kills_and_stops(steps, tm
     for step, number, bump in steps:
         if step == "append":
             epoch += bump
-            made = batch(model.end_offset, number, epoch=epoch, producer=(5 + bump, 0, next(sequences)))
+            sequence = next(sequences)
             for each in (model, log):
-                each.append(made)
-        elif step == "truncate":
-            for each in (model, log):
-                each.truncate_to(number)
+                each.append(batch(each.end_offset, number, epoch=epoch, producer=(5 + bump, 0, sequence)))
         elif step == "epoch":
             epoch += number
             for each in (model, log):
                 each.start_epoch(epoch, each.end_offset)
-        elif step == "flush":
+        elif step in BOTH:
             for each in (model, log):
-                each.flush()
-        elif step == "reset":
-            for each in (model, log):
-                each.reset_to(number)
+                BOTH[step](each, number)
         else:
             if step == "close":
                 log.close()
@@ -210,7 +205,9 @@ def test_a_flipped_byte_ends_the_log_before_it_and_later_segments_are_deleted(da
     else:
         assert kept == expected[: len(kept)]
         assert len(kept) <= damaged_from + 1
-        assert [int(f.stem) for f in files(directory)] == [n for n in map(int, (f.stem for f in files(directory))) if n <= len(kept)]
+        assert [int(f.stem) for f in files(directory)] == [
+            n for n in map(int, (f.stem for f in files(directory))) if n <= len(kept)
+        ]
     fill(recovered, 3, epoch=max(e for e, _ in recovered.epochs()) if recovered.epochs() else 0)
     assert SegmentLog(directory, segment_bytes=SMALL).end_offset == len(kept) + 3
 
@@ -294,9 +291,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path):
     log = SegmentLog(tmp_path / "log", segment_bytes=1 << 20)
     made = batch(0, 1, value=b"x" * 900, producer=(1, 0, 0))
     for number in range(30_000):
-        log.append(
-            type(made)(made.count, made.size_bytes, made.records, number, 0, number % 20, 0, number // 20)
-        )
+        log.append(type(made)(made.count, made.size_bytes, made.records, number, 0, number % 20, 0, number // 20))
         if number % 997 == 0:
             log.read(number // 2, number + 1, 10_000)
     assert log.end_offset == 30_000
