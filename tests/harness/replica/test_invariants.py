@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.replica.messages import MoveLeader
 from harness.replica.types import ACKS_ALL, CONTROLLER, NONE, BrokerConfig, ErrorCode, TopicConfig
 
 NODES = (0, 1, 2)
@@ -40,9 +41,11 @@ class Watched:
     def act(self, name: str, *subject: int) -> None:
         cluster = self.cluster
         match name, subject:
-            case "write", (at,):
-                payload = f"r{len(self.writes)}"
-                self.writes[payload] = cluster.write(at, payload, self.acks)
+            case "write", (choice,):
+                leaders = [at for at in cluster.brokers if cluster.leads(at)] or sorted(cluster.brokers)
+                if leaders:
+                    payload = f"r{len(self.writes)}"
+                    self.writes[payload] = cluster.write(leaders[choice % len(leaders)], payload, self.acks)
             case "run", (ms,):
                 cluster.run(ms)
             case ("kill" | "power") as kind, (at,) if at in cluster.brokers:
@@ -55,8 +58,8 @@ class Watched:
                 cluster.cut_links.add((a, b))
             case "heal", ():
                 cluster.heal()
-            case "move", (at,) if at in cluster.state().isr and not cluster.controller.image.brokers[at].fenced:
-                cluster.move_leader(at)
+            case "move", (at,):
+                cluster.send(CONTROLLER, MoveLeader(NONE, "t", 0, at))
         self.look()
 
     def look(self) -> None:
@@ -85,6 +88,8 @@ class Watched:
         self.cluster.heal()
         for at in set(NODES) - set(self.cluster.brokers):
             self.cluster.start(at)
+        self.cluster.latency_us = lambda sequence: 1_000
+        self.cluster.run(1_000)  # Until the slowest message has arrived.
         self.cluster.wait(lambda: self.cluster.settled() and self.cluster.leads(self.cluster.state().leader), 60_000)
 
     def acked(self) -> list[str]:
