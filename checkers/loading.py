@@ -11,12 +11,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from checkers.kernels.ids import Numbers, starts_of
 from checkers.kernels.log import Log
 from checkers.marks import Mark, Marks, decode_detail
-from workloads.history.files import check_metadata
+from workloads.history.files import open_file
 from workloads.history.schema import FUNCTION_CODE, META_COMPLETE, META_EVENTS, META_SPREAD
 from workloads.history.tables import Columns
 from workloads.operations import Function
@@ -114,9 +113,8 @@ def assemble(owners: Sequence[int], parts: Sequence[Part]) -> Batch:
 
 
 def _read(unit: Unit) -> Part:
-    with pq.ParquetFile(unit.path, memory_map=True, pre_buffer=False) as file:
+    with open_file(Path(unit.path)) as file:
         metadata = file.schema_arrow.metadata
-        check_metadata(unit.path, metadata)
         told = {
             "complete": metadata.get(META_COMPLETE) != b"false",
             "events": int(metadata.get(META_EVENTS, b"0")),
@@ -124,7 +122,8 @@ def _read(unit: Unit) -> Part:
         }
         if unit.groups is None:
             return part_of(file.read(columns=["key", "detail", *COLUMNS], use_threads=False), **told)
-        table = file.read_row_groups(list(unit.groups), columns=["key", *COLUMNS], use_threads=False)
+        with_marks = ["detail"] if 0 in unit.groups else []
+        table = file.read_row_groups(list(unit.groups), columns=["key", *with_marks, *COLUMNS], use_threads=False)
         marks = file.read_row_group(0, columns=_OF_MARKS) if 0 not in unit.groups else None
         return part_of(table, marks=marks, **told)
 

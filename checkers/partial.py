@@ -138,7 +138,7 @@ def _validity(partial: Partial) -> tuple[bool | Literal["unknown"], str | None]:
         wrong = [name for name in wrong if name != "unseen"]
     if wrong:
         return False, None
-    if partial.complete and not partial.partitions:
+    if partial.complete and not partial.exercise.attempted and not partial.exercise.records_read:
         return False, "nothing was sent or read: an empty history proves nothing"
     if not partial.complete:
         return "unknown", "the history was cut off before its end; what was still to be read cannot be told"

@@ -8,7 +8,8 @@ is shuffled.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +35,6 @@ BATCH_BYTES: Final = 2 << 20
 BATCH_UNITS: Final = 200
 
 Progress = Callable[[int, int], None]
-_encoder, _decoder = msgspec.json.Encoder(), msgspec.json.Decoder(list[Partial])
 
 
 def check(
@@ -96,6 +96,11 @@ def judge_units(units: Sequence[Unit], shown: int | None) -> list[Partial]:
     return [part for batch in _batches(units) for part in _judge(batch, shown)]
 
 
+def judge_task(shown: int | None, task: Sequence[tuple[Any, ...]]) -> bytes:
+    """:func:`judge_units` as plain data in and out, which is what travels. Runs in a worker."""
+    return msgspec.json.encode(judge_units([Unit(*unit) for unit in task], shown))
+
+
 def _judge(units: Sequence[Unit], shown: int | None) -> list[Partial]:
     try:
         return judge_batch(load_units(units), shown=shown)
@@ -119,17 +124,13 @@ def _batches(units: Sequence[Unit]) -> Iterator[list[Unit]]:
 def _run(tasks: list[list[Unit]], master: str | None, shown: int | None, progress: Progress | None) -> list[Partial]:
     context = session(master).sparkContext
 
-    def judged(some: Iterable[list[tuple[Any, ...]]]) -> Iterator[bytes]:
-        for task in some:
-            yield _encoder.encode(judge_units([Unit(*unit) for unit in task], shown))
-
     plain = [[msgspec.structs.astuple(unit) for unit in task] for task in tasks]
     try:
         with _Watch(context, len(tasks), progress):
-            answers = context.parallelize(plain, len(plain)).mapPartitions(judged).collect()
+            answers = context.parallelize(plain, len(plain)).map(partial(judge_task, shown)).collect()
     except Exception as error:  # Py4J raises whatever the JVM threw
         raise SparkError(f"the Spark job failed: {_cause(error)}") from error
-    return [part for answer in answers for part in _decoder.decode(answer)]
+    return [part for answer in answers for part in msgspec.json.decode(answer, type=list[Partial])]
 
 
 def _cause(error: Exception) -> str:

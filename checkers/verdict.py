@@ -26,8 +26,9 @@ class Exercise(msgspec.Struct, kw_only=True):
 class Availability(msgspec.Struct, kw_only=True):
     """Availability of one log partition to writers, in microseconds of the run's clock.
 
-    ``longest_gap_us`` is the longest window of the workload phase without an acknowledged write, begun at ``gap_start_us``;
-    ``recovery_us`` is the time from the final heal to the next acknowledged write, None if there was none.
+    ``longest_gap_us`` is the longest window of the workload phase without an acknowledged write, begun at
+    ``gap_start_us``; ``recovery_us`` is the time from the final heal to the next acknowledged write, None if there
+    was none.
     """
 
     longest_gap_us: int
@@ -38,9 +39,11 @@ class Availability(msgspec.Struct, kw_only=True):
 class Verdict(msgspec.Struct, kw_only=True):
     """The judgement of one history; one line of ``verdicts.jsonl``.
 
-    ``anomalies`` maps an anomaly's name to its findings (each a mapping with the fields of the anomaly's docstring, at least
-    ``key``, the log partition), maybe capped; ``counts`` are never capped. ``faults`` are the receipts found in the history.
-    ``valid`` is false if any anomaly was found, "unknown" with a ``reason`` if it could not be told.
+    ``anomalies`` maps an anomaly's name to its findings (each a mapping with the fields of the anomaly's docstring,
+    at least ``key``, the log partition), maybe capped; ``counts`` are never capped. ``faults`` are the receipts found
+    in the history. ``valid`` is false if any anomaly was found but those that the field allows (see
+    ``checkers.kernels.ALLOWED``), or if nothing was sent or read at all; "unknown" with a ``reason`` if it could not
+    be told.
     """
 
     history: str

@@ -5,6 +5,8 @@ Example: a consumer's poll ends with ``b@2``, its next begins with ``d@4``, and 
 False alarms avoided: holes at which nobody saw a value; assignments that drop the partition in between; failed and
 uncertain polls, which are compared but do not move the consumer; values whose place is not known.
 
+A value that stands twice counts where it stands last, so a duplicate may show as a skip, too.
+
 Findings: key, delta, ops, skipped (at most 100 values). O(n).
 """
 

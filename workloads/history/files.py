@@ -77,7 +77,7 @@ def open_file(path: Path) -> pq.ParquetFile:
         HistoryError: it is not one, or of a layout that this version does not know.
     """
     try:
-        opened = pq.ParquetFile(path)
+        opened = pq.ParquetFile(path, memory_map=True, pre_buffer=False)
     except (OSError, pa.ArrowException) as error:
         raise HistoryError(f"{path} is not a readable Parquet file ({error}); remove it or restore it") from error
     check_metadata(str(path), opened.schema_arrow.metadata)

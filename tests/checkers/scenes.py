@@ -1,0 +1,66 @@
+"""A small script for histories: what clients did, in order, ten microseconds apart."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from workloads.operations import (
+    HARNESS,
+    NEMESIS,
+    Defect,
+    Event,
+    EventType,
+    Function,
+    MicroOperation,
+    Poll,
+    Record,
+    Send,
+)
+
+OK, FAIL, INFO, INVOKE = EventType.OK, EventType.FAIL, EventType.INFO, EventType.INVOKE
+
+
+class Scene:
+    """Collects events; ``self.events`` is the history."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def event(self, process: int, kind: EventType, function: Function, **rest: Any) -> int:
+        index = len(self.events)
+        self.events.append(
+            Event(index=index, time_us=10 * index, process=process, type=kind, function=function, **rest)
+        )
+        return index
+
+    def operation(self, process: int, function: Function, *micro: MicroOperation, kind: EventType = OK) -> int:
+        """An invocation and its completion; the completion's index."""
+        asked = tuple(Send(m.partition, m.value) if isinstance(m, Send) else Poll() for m in micro)
+        self.event(process, INVOKE, function, micro=asked)
+        return self.event(process, kind, function, micro=micro)
+
+    def send(self, value: int, offset: int | None, *, key: str = "t-0", process: int = 0, kind: EventType = OK) -> int:
+        return self.operation(process, Function.SEND, Send(key, value, offset), kind=kind)
+
+    def poll(self, *records: tuple[int, int] | Record, key: str = "t-0", process: int = 1, kind: EventType = OK) -> int:
+        """``records`` are (offset, value) pairs."""
+        read = tuple(record if isinstance(record, Record) else Record(*record) for record in records)
+        return self.operation(process, Function.POLL, Poll({key: read}), kind=kind)
+
+    def corrupt(self, offset: int, defect: Defect, value: int = -1) -> Record:
+        return Record(offset, value, defect)
+
+    def assign(self, *keys: str, process: int = 1, kind: EventType = OK, function: Function = Function.ASSIGN) -> int:
+        self.event(process, INVOKE, function, partitions=keys)
+        return self.event(process, kind, function, partitions=keys)
+
+    def drain(self, end: int | None, *, key: str = "t-0", process: int = 9, kind: EventType = OK) -> int:
+        return self.event(process, kind, Function.DRAIN, partitions=(key,), offset=end)
+
+    def phase(self, name: str) -> int:
+        return self.event(HARNESS, INFO, Function.PHASE, detail=json.dumps({"mark": name}))
+
+    def fault(self, mark: str, sequence: int = 0, *, took_effect: bool = True) -> int:
+        detail = {"mark": mark, "sequence": sequence, "fault": "kill", "took_effect": took_effect}
+        return self.event(NEMESIS, INFO, Function.FAULT, detail=json.dumps(detail))

@@ -1,0 +1,129 @@
+"""Verdict for verdict with the reference tool, on the histories of its own tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkers.kernels import KERNELS
+from checkers.kernels.version_order import version_order
+from checkers.loading import Batch, Unit, load_units
+from checkers.plain import judge
+from checkers.sources import Sources
+from tests.checkers.conformance import BY_NAME, cases, comparable, write_history
+
+#: Fields of ``expect`` that are no anomaly; each has a test of its own below.
+NOT_ANOMALIES = {
+    "valid",
+    "errors_empty",
+    "unseen_series",
+    "realtime_lag",
+    "worst_realtime_lag",
+    "duplicate_values",
+    "version_orders",
+    "empty-transaction-graph",
+}
+
+
+@pytest.mark.parametrize("name", [*cases("analysis"), *cases("version-orders")])
+def test_what_the_reference_expects_is_found(name: str, tmp_path: Path) -> None:
+    case = BY_NAME[name]
+    verdict = judge(write_history(case, tmp_path / "history.jsonl"))
+    for anomaly, expected in (case.get("expect") or {}).items():
+        if anomaly not in NOT_ANOMALIES:
+            found = verdict.anomalies.get(anomaly, [])
+            assert comparable(found, expected) == comparable(expected, expected), anomaly
+    assert not set(case.get("expect_absent") or ()) & set(verdict.anomalies)
+
+
+@pytest.mark.parametrize("name", cases("analysis"))
+def test_everything_the_reference_reports_is_reported_and_nothing_else(name: str, tmp_path: Path) -> None:
+    """The whole error map of the reference, not only what its tests look at; cycles and unseen have their own tests."""
+    case = BY_NAME[name]
+    verdict = judge(write_history(case, tmp_path / "history.jsonl"))
+    reported = case.get("reference_errors") or {}
+    compared = [anomaly for anomaly in KERNELS if anomaly not in ("unseen", *BETTER)]
+    for anomaly in compared:
+        expected = reported.get(anomaly, [])
+        assert comparable(verdict.anomalies.get(anomaly, []), expected) == comparable(expected, expected), anomaly
+
+
+#: Anomalies that the reference does not know.
+BETTER = ("phantom-read", "corrupt-read")
+
+
+@pytest.mark.parametrize("name", cases("analysis"))
+def test_unseen_values_are_the_references_but_for_keys_that_nobody_wrote(name: str, tmp_path: Path) -> None:
+    case = BY_NAME[name]
+    verdict = judge(write_history(case, tmp_path / "history.jsonl"))
+    acknowledged = {str(m[1]) for op in case["history"] if op["type"] == "ok" for m in _micro(op) if m[0] == "send"}
+    told = ((case.get("reference_errors") or {}).get("unseen") or {}).get("messages", {})
+    expected = {key: values for key, values in told.items() if key in acknowledged and values}
+    found = {str(f["key"]): f["messages"] for f in verdict.anomalies.get("unseen", [])}
+    assert {key: sorted(map(str, values)) for key, values in found.items()} == {
+        key: sorted(map(str, values)) for key, values in expected.items()
+    }
+
+
+def _micro(operation: dict[str, Any]) -> list[list[Any]]:
+    return operation["value"] if operation["f"] in ("send", "poll", "txn") else []
+
+
+def test_an_aborted_poll_that_reads_again_is_no_anomaly_at_all(tmp_path: Path) -> None:
+    verdict = judge(write_history(BY_NAME["poll-skip/txn-abort-good"], tmp_path / "history.jsonl"))
+    assert verdict.anomalies == {}
+    assert verdict.valid is True
+
+
+def test_an_empty_history_is_not_valid(tmp_path: Path) -> None:
+    verdict = judge(write_history(BY_NAME["checker/empty-history"], tmp_path / "history.jsonl"))
+    assert verdict.valid is False
+    assert "empty history" in (verdict.reason or "")
+
+
+def test_every_value_of_two_alternating_offsets_is_a_duplicate(tmp_path: Path) -> None:
+    case = BY_NAME["duplicate/hash-insensitive"]
+    verdict = judge(write_history(case, tmp_path / "history.jsonl"))
+    assert sorted(f["value"] for f in verdict.anomalies["duplicate"]) == case["expect"]["duplicate_values"]
+
+
+def test_the_version_order_of_gaps_and_conflicts(tmp_path: Path) -> None:
+    """At the conflicting offset either value may stand in the index."""
+    with Sources([write_history(BY_NAME["version-orders/gap-and-conflict"], tmp_path / "h.jsonl")]) as sources:
+        file = sources.found[0].file
+        assert file is not None
+        batch = load_units([Unit(0, str(file))])
+        order, names = version_order(batch.log), dict(zip(batch.log.values.number.tolist(), "abcd", strict=False))
+        names = _letters(batch, names)
+        entries = zip(order.entry_offset.tolist(), order.entry_value.tolist(), strict=True)
+        log = sorted((int(order.offsets.number[o]), names[int(batch.log.values.number[v])]) for o, v in entries)
+        last = {names[int(n)]: int(i) for n, i in zip(batch.log.values.number, order.last_index, strict=True)}
+    assert log == [(0, "a"), (1, "b"), (1, "c"), (3, "b"), (4, "d")]
+    assert last == {"a": 0, "b": 2, "c": 1, "d": 3}
+
+
+def _letters(batch: Batch, names: dict[int, str]) -> dict[int, str]:
+    """Codes of foreign values, in the order in which the file has them: a, b, then c, d."""
+    return {code: "abcd"[-2 - code] for code in names}
+
+
+@pytest.mark.parametrize("case", ["log-last-index-values/standard", "log-value-first-index/standard"])
+def test_first_and_last_index_of_a_value(case: str, tmp_path: Path) -> None:
+    """The reference's functions take a vector of sets by offset; here it becomes polls of one key."""
+    data = BY_NAME[case]
+    records = [[offset, value] for offset, values in enumerate(data["input"]) for value in values or ()]
+    poll = {"process": 0, "type": "ok", "f": "poll", "value": [["poll", {"x": records}]], "time": 0}
+    history = {"history": [poll], "options": {}}
+    with Sources([write_history(history, tmp_path / "h.jsonl")]) as sources:
+        batch = load_units([Unit(0, str(sources.found[0].file))])
+    order = version_order(batch.log)
+    values = ["abcd"[-2 - code] for code in batch.log.values.number.tolist()]
+    first = dict(zip(values, order.first_index.tolist(), strict=True))
+    last = dict(zip(values, order.last_index.tolist(), strict=True))
+    if data["function"] == "log->value->first-index":
+        assert first == data["expect"]
+    else:
+        ends = [sorted(v for v in values if last[v] == place) or None for place in range(len(data["expect"]))]
+        assert ends == data["expect"]

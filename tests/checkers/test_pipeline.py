@@ -1,0 +1,123 @@
+"""PySpark and the plain judgement agree, and one bad history spoils none of the others."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from checkers import pipeline
+from checkers.loading import Unit
+from checkers.pipeline import check, plan_tasks, units_of
+from checkers.plain import judge
+from checkers.verdict import Verdict
+from tests.checkers.conformance import BY_NAME, cases, write_history
+from tests.checkers.scenes import Scene
+from tests.workloads.history.event_strategies import record_all
+from workloads.history import HistoryWriter, LiveHistoryWriter, clustering
+from workloads.operations import EventType, Function, Send
+
+
+def conformance_directory(tmp_path: Path) -> Path:
+    target = tmp_path / "histories"
+    target.mkdir()
+    for name in [*cases("analysis"), *cases("version-orders")]:
+        write_history(BY_NAME[name], target / (name.replace("/", "_") + ".jsonl"))
+    return target
+
+
+def nameless(verdict: Verdict) -> dict[str, object]:
+    return {name: getattr(verdict, name) for name in verdict.__struct_fields__ if name != "history"}
+
+
+@pytest.mark.system
+def test_spark_and_plain_kernels_give_equal_verdicts(tmp_path: Path) -> None:
+    directory = conformance_directory(tmp_path)
+    through_spark = check([directory])
+    paths = sorted(directory.iterdir())
+    assert [verdict.history for verdict in through_spark] == [str(path) for path in paths]
+    for path, verdict in zip(paths, through_spark, strict=True):
+        assert nameless(verdict) == nameless(judge(path)), path
+
+
+@pytest.mark.system
+def test_a_bad_history_is_named_and_the_others_are_judged(tmp_path: Path) -> None:
+    good = write_history(BY_NAME["poll-skip/txn-abort-good"], tmp_path / "good.jsonl")
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text(json.dumps({"type": "ok"}) + "\n")
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "clustered.parquet").write_bytes(b"PAR1 but no more")
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    told = []
+    verdicts = check([bad, good, broken, nothing], progress=lambda done, tasks: told.append((done, tasks)))
+    assert [verdict.valid for verdict in verdicts] == ["unknown", True, "unknown", "unknown"]
+    assert f"{bad}, line 1: the operation has no 'f'" in (verdicts[0].reason or "")
+    assert "not a readable Parquet file" in (verdicts[2].reason or "")
+    assert "holds no history" in (verdicts[3].reason or "")
+    assert told[-1] == (1, 1)
+
+
+@pytest.mark.system
+def test_a_history_of_a_killed_harness_is_judged(tmp_path: Path) -> None:
+    writer = LiveHistoryWriter(tmp_path / "history", "run", flush_seconds=60)
+    scene = Scene()
+    scene.send(0, 0)
+    scene.send(1, 0, process=2)
+    scene.poll((0, 1))
+    record_all(writer, scene.events)
+    writer.flush()
+    (verdict,) = check([tmp_path])
+    writer._ended.set()
+    assert verdict.valid is False
+    assert [f["value"] for f in verdict.anomalies["lost-write"]] == [0]
+
+
+@pytest.mark.system
+def test_a_history_cut_into_many_row_groups_gets_the_verdict_of_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene()
+    scene.phase("break")
+    scene.fault("begin")
+    for key in range(20):
+        for value in range(5):
+            scene.send(value, value if value < 4 else 3, key=f"t-{key}")
+        scene.poll(*((offset, offset) for offset in range(3)), (3, 4), key=f"t-{key}", process=9)
+        scene.drain(4, key=f"t-{key}")
+    monkeypatch.setattr(clustering, "ROWS_A_GROUP", 30)
+    monkeypatch.setattr(clustering.groups, "__defaults__", (30,))
+    with HistoryWriter(tmp_path / "history", "run") as writer:
+        record_all(writer, scene.events)
+    whole = judge(tmp_path, shown=None)
+    monkeypatch.setattr(pipeline, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(pipeline, "BATCH_BYTES", 1)
+    assert len(units_of(0, tmp_path / "history" / "clustered.parquet")) > 5
+    (cut,) = check([tmp_path], shown=None)
+    assert cut.counts == whole.counts == {"lost-write": 20, "unseen": 20, "inconsistent-offsets": 20}
+    assert cut.exercise == whole.exercise
+    assert cut.exercise.acknowledged_in_fault == 100
+
+
+@pytest.mark.system
+def test_four_hundred_small_histories_take_seconds(tmp_path: Path) -> None:
+    for number in range(400):
+        with HistoryWriter(tmp_path / str(number) / "history", "run") as writer:
+            for value in range(20):
+                micro = (Send("t-0", value, value),)
+                writer.record(time_us=value, process=0, type=EventType.OK, function=Function.SEND, micro=micro)
+    began = time.monotonic()
+    verdicts = check([tmp_path])
+    assert len(verdicts) == 400
+    assert time.monotonic() - began < 60
+
+
+def test_tasks_are_filled_in_order_and_never_empty() -> None:
+    units = [Unit(number, "f", None, size) for number, size in enumerate([10, 20 << 20, 5, 5])]
+    tasks = plan_tasks(units)
+    assert [unit.history for task in tasks for unit in task] == [0, 1, 2, 3]
+    assert all(tasks)
+    assert len(tasks) == 3
