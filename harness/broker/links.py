@@ -34,7 +34,8 @@ ANONYMOUS: Final[NodeId] = 1_000_000
 FRAME_BYTES: Final = 104_857_600
 #: What a cut link holds before its connection is dropped: a few large fetch responses, as a socket's buffers would.
 HELD_BYTES: Final = 8 * 1024 * 1024
-CONNECTIONS: Final = 1_000
+#: Half of what a process may usually open; the other half is for files.
+CONNECTIONS: Final = 500
 
 DirectedLink = tuple[NodeId, NodeId]
 
@@ -172,6 +173,9 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone, with whatever was held."""
         del exc
+        cut = self._links.inbound_cut(self.peer) if self.peer is not None else None
+        if cut is not None:
+            cut.bytes += len(self._buffer)
         self._links.discard(self)
         self._transport = None
         self._held.clear()
