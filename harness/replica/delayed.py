@@ -95,15 +95,23 @@ class Deadlines:
 class ParkedProduces:
     """Parked produces by partition, in the order of the offsets they wait for."""
 
-    __slots__ = ("_by_partition",)
+    __slots__ = ("_by_partition", "_sequence", "_swept")
 
     def __init__(self) -> None:
+        self._sequence = 0
         self._by_partition: dict[TopicPartition, list[tuple[int, int, ParkedProduce]]] = {}
+        self._swept: dict[TopicPartition, int] = {}
 
     def add(self, parked: ParkedProduce) -> None:
-        """Wait for ``parked.next_offset``."""
-        heap = self._by_partition.setdefault(parked.message.partition, [])
-        heapq.heappush(heap, (parked.next_offset, id(parked), parked))
+        """Wait for ``parked.next_offset``; now and then sweep out what has timed out at a stuck partition."""
+        at = parked.message.partition
+        heap = self._by_partition.setdefault(at, [])
+        self._sequence += 1
+        heapq.heappush(heap, (parked.next_offset, self._sequence, parked))
+        if len(heap) > 2 * self._swept.get(at, 32):
+            heap[:] = [entry for entry in heap if not entry[2].done]
+            heapq.heapify(heap)
+            self._swept[at] = max(len(heap), 32)
 
     def reached(self, at: TopicPartition, high_watermark: int) -> list[ParkedProduce]:
         """Those that the high watermark has covered; they are waiting no more."""

@@ -86,8 +86,10 @@ class Fetcher:
         self._followed[replica.at] = Followed(replica, Step.AGREE if asks else Step.FETCH)
 
     def unfollow(self, at: TopicPartition) -> None:
-        """End; an answer that is under way is ignored."""
+        """End; an answer that is under way is ignored, and no longer waited for once nothing is followed here."""
         self._followed.pop(at, None)
+        if not self._followed:
+            self._in_flight = NONE
 
     # --- answers ---------------------------------------------------------------------------------------------------
 

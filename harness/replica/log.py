@@ -34,7 +34,11 @@ class Log(Protocol):
         ...
 
     def append(self, batch: RecordBatch) -> None:
-        """Append; ``batch.base_offset`` equals ``end_offset`` and its epoch is not below the last one."""
+        """Append; ``batch.base_offset`` equals ``end_offset``. A larger leader epoch than the last starts here.
+
+        An epoch below the last one is appended too and leaves the epochs as they are: replication before KIP-279 lets
+        logs diverge, and such a log is what it leaves behind (Kafka warns and goes on).
+        """
         ...
 
     def read(self, offset: int, limit_offset: int, max_bytes: int) -> Sequence[RecordBatch]:
@@ -108,13 +112,11 @@ class MemoryLog:
         """See :class:`Log`.
 
         Raises:
-            ValueError: the batch does not follow the log's end, or its epoch is below the last one.
+            ValueError: the batch does not follow the log's end.
         """
         if batch.base_offset != self.end_offset:
             raise ValueError(f"batch at {batch.base_offset} does not follow the log's end {self.end_offset}")
-        if batch.leader_epoch != self._last_epoch:
-            if batch.leader_epoch < self._last_epoch:
-                raise ValueError(f"epoch {batch.leader_epoch} after epoch {self._last_epoch}")
+        if batch.leader_epoch > self._last_epoch:
             self.start_epoch(batch.leader_epoch, batch.base_offset)
         self._batches.append(batch)
         self._bases.append(batch.base_offset)

@@ -567,3 +567,13 @@ def test_a_parked_produce_is_answered_as_timed_out_when_too_many_wait(
         cluster.send(0, Produce(correlation, AT, ACKS_ALL, 5_000, batch))
     cluster.run(50)
     assert cluster.outcome(correlation) == ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_writes_that_timed_out_at_a_stuck_partition_are_not_kept(lab: Any) -> None:
+    cluster = lab()
+    cluster.isolate(0)
+    for _ in range(300):
+        cluster.write(0, "x", timeout_ms=20)
+        cluster.run(10)
+    waiting = cluster.brokers[0]._serving._produces._by_partition[AT]
+    assert len(waiting) <= 64

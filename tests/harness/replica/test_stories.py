@@ -8,7 +8,17 @@ import pytest
 from msgspec.structs import replace
 
 from harness.replica.messages import Fetch, FetchResponse
-from harness.replica.types import ACKS_ALL, CONTROLLER, NONE, BrokerConfig, ErrorCode, TopicConfig
+from harness.replica.types import (
+    ACKS_ALL,
+    CONTROLLER,
+    NONE,
+    BrokerConfig,
+    ErrorCode,
+    TopicConfig,
+    TopicPartition,
+)
+
+AT = TopicPartition("t", 0)
 
 OLD = BrokerConfig(strict_min_isr=False, isr_join_epoch_rule=False, fetch_fencing=False, broker_epochs=False)
 
@@ -202,6 +212,21 @@ def s14(told: Told) -> None:
     told.offer_leader("y")
 
 
+def s15(told: Told) -> None:
+    """Two replicas lose power; the one that had not flushed is back first and leads (KIP-101, scenario 2)."""
+    told.cluster.shrink(2)
+    told.offer(0, "x")
+    told.cluster.run(600)
+    told.cluster.logs[0, AT].flush()
+    told.cluster.logs[0, AT].checkpoint_high_watermark(told.cluster.log_end(0))
+    told.cluster.power(0, 1)
+    told.cluster.fence(0, 1)
+    assert told.cluster.state().isr == (1,)
+    told.cluster.start(1)
+    told.cluster.wait(lambda: told.cluster.leads(1))
+    told.offer(1, "y")
+
+
 def s17(told: Told) -> None:
     """A follower that missed two elections keeps fetching in its old epoch (KIP-320)."""
     cluster = told.cluster
@@ -244,6 +269,38 @@ def s18(told: Told) -> None:
         cluster.move_leader(2)
         cluster.wait(lambda: cluster.leads(2))
     told.offer_leader("y")
+
+
+def s19(told: Told) -> None:
+    """A fetch of a dead incarnation arrives late, when the next one has lost its disk (KIP-903)."""
+    cluster = told.cluster
+    told.offer(0, "x")
+    cluster.settle()
+    late = [m for s, t, m in cluster.sent if isinstance(m, Fetch) and (s, t) == (1, 0)][-1]
+    cluster.kill(1)
+    cluster.wipe(1)
+    cluster.fence(1)
+    cluster.lose = no_fetches(0, 1)
+    cluster.start(1)
+    cluster.wait(lambda: not cluster.controller.image.brokers[1].fenced)
+    cluster.run(50)
+    cluster.lose = lambda s, t, m: False
+    cluster._deliver(1, 0, late)
+    cluster.lose = no_fetches(0, 1)
+    cluster.run(50)
+    cluster.shrink(2)
+    cluster.kill(0)
+    cluster.fence(0)
+    cluster.run(100)
+
+
+def s25(told: Told) -> None:
+    """More copies are destroyed than any setting can make up for."""
+    told.cluster.shrink(2)
+    told.offer(0, "x")
+    told.cluster.kill(0, 1)
+    told.cluster.wipe(0, 1)
+    told.cluster.fence(0, 1)
 
 
 def s31(told: Told) -> None:
@@ -306,8 +363,11 @@ EXPECTED: dict[Any, dict[str, set[str] | frozenset[str]]] = {
     s12: {"a1": NOTHING, "all/1": NOTHING, "all/1/U": NOTHING, "all/2": NOTHING},
     s13: {"a1": {"x"}, "all/1": NOTHING, "all/1/U": NOTHING, "all/2": NOTHING},
     s14: {"a1": NOTHING, "all/1": NOTHING, "all/2": NOTHING, "all/2/HW": {"x"}, "all/2/101": NOTHING},
+    s15: {"a1": {"x"}, "all/1": {"x"}, "all/2": {"x"}, "all/2/F": NOTHING, "all/2/HW": {"x"}, "all/2/101": {"x"}},
     s17: {"a1": {"b"}, "all/1": NOTHING, "all/2": NOTHING, "all/2/HW": {"c"}, "all/2/101": {"c"}},
     s18: {"a1": NOTHING, "all/1": NOTHING, "all/2": NOTHING, "all/2/HW": {"x"}, "all/2/101": {"x"}},
+    s19: {"a1": NOTHING, "all/1": NOTHING, "all/2": NOTHING, "all/2/HW": {"base", "x"}, "all/2/101": {"base", "x"}},
+    s25: {name: {"base", "x"} for name in ("a1", "all/1", "all/2", "all/2/F", "all/2/HW", "all/2/101")},
     s31: {"a1": NOTHING, "all/1": NOTHING, "all/1/U": NOTHING, "all/2": NOTHING},
     s32: {"a1": NOTHING, "all/1": NOTHING, "all/1/U": NOTHING, "all/2": NOTHING},
     s36: {"all/2": NOTHING, "all/2/F": NOTHING, "all/2/HW": {"w"}, "all/2/101": {"w"}},
@@ -322,7 +382,47 @@ PATIENT = {s17: {"replica_lag_time_max_ms": 20_000}}
     [pytest.param(story, name, id=f"{story.__name__}-{name}") for story in EXPECTED for name in EXPECTED[story]],
 )
 def test_a_story_loses_exactly_what_its_settings_permit(lab: Any, story: Any, name: str) -> None:
+    """An expected loss is worth as much as an expected rescue: a cluster that never loses anything proves nothing."""
     told = Told(lab, COLUMNS[name], **PATIENT.get(story, {}))
     story(told)
     told.heal()
     assert told.lost() == EXPECTED[story][name], story.__doc__
+
+
+@pytest.mark.parametrize(
+    ("story", "name", "acked"),
+    [
+        (s06, "all/1", {"x"}),
+        (s06, "all/1/U", {"x", "y"}),
+        (s06, "all/2", set()),
+        (s14, "all/2/HW", {"x"}),
+        (s14, "all/2", {"x"}),
+        (s17, "all/2/HW", {"c", "d"}),
+        (s17, "all/2", {"c", "d"}),
+        (s18, "all/2/101", {"x", "y"}),
+        (s18, "all/2", {"x"}),
+        (s39, "all/2", {"x", "y"}),
+        (s39, "all/2/HW", {"x", "y"}),
+    ],
+)
+def test_a_story_is_about_records_that_were_acknowledged(lab: Any, story: Any, name: str, acked: set[str]) -> None:
+    """Otherwise "nothing lost" would be true for nothing."""
+    told = Told(lab, COLUMNS[name], **PATIENT.get(story, {}))
+    story(told)
+    assert {payload for payload in told.offered if told.acked(payload)} == acked
+
+
+@pytest.mark.parametrize(("name", "leader"), [("all/1", NONE), ("all/2", NONE), ("all/1/U", 1), ("all/2/U", 1)])
+def test_waiting_for_the_last_in_sync_replica_is_the_price_of_clean_elections(lab: Any, name: str, leader: int) -> None:
+    told = Told(lab, COLUMNS[name])
+    s06(told)
+    assert told.cluster.state().leader == leader
+
+
+@pytest.mark.parametrize("name", ["all/2/HW", "all/2/101", "all/2"])
+def test_only_the_old_eras_leave_replicas_with_different_records(lab: Any, name: str) -> None:
+    told = Told(lab, COLUMNS[name], **PATIENT[s17])
+    s17(told)
+    told.heal()
+    copies = {tuple(told.cluster.records(node)) for node in range(3)}
+    assert len(copies) == (1 if name == "all/2" else 2)
