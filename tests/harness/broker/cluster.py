@@ -106,6 +106,16 @@ class Cluster:
         """The controller's word about one partition, empty if there is none."""
         return self.status(CONTROLLER)["image"]["partitions"].get(name, {})
 
+    def wait_for_topic(self, topic: str, partitions: int) -> None:
+        """Until every partition has a leader and all its replicas in sync, and every live broker knows it."""
+
+        def ready() -> bool:
+            words = [self.partition(f"{topic}-{number}") for number in range(partitions)]
+            known = [f"{topic}-{partitions - 1}" in self.status(n)["image"]["partitions"] for n in self.live_brokers()]
+            return all(w and w["leader"] >= 0 and set(w["isr"]) == set(w["replicas"]) for w in words) and all(known)
+
+        wait_for(ready, f"{topic} is led and in sync")
+
     def cut(self, links: Sequence[tuple[int, int]]) -> None:
         for node in {node for link in links for node in link if node in self.processes}:
             assert self.control(node, op="cut", links=links)["ok"]
