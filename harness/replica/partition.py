@@ -44,7 +44,8 @@ from harness.replica.context import Context
 from harness.replica.epochs import truncation_offset
 from harness.replica.followers import NEVER_US, Follower
 from harness.replica.log import Log
-from harness.replica.messages import AlterPartition, AlterPartitionResponse, IsrMember, RecordBatch
+from harness.replica.membership import eligible, members, replaced
+from harness.replica.messages import AlterPartition, AlterPartitionResponse, RecordBatch
 from harness.replica.producers import Producers
 from harness.replica.types import (
     ACKS_ALL,
@@ -225,7 +226,7 @@ class Replica:
         A fetch of a replaced incarnation, or by a stranger, is refused as Kafka refuses it (KIP-903, KAFKA-15221).
         """
         follower = self.followers.get(node)
-        if follower is None or self._replaced(node, broker_epoch):
+        if follower is None or replaced(self._context, node, broker_epoch):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         previous = follower.end_offset
         follower.fetched(now_us, offset, self.log.end_offset, broker_epoch)
@@ -296,15 +297,11 @@ class Replica:
             return
         if self._context.config.isr_join_epoch_rule and follower.end_offset < self.epoch_start:
             return
-        if self._eligible(follower):
+        if eligible(self._context, follower):
             self._propose(tuple(n for n in self.replicas if n in self.isr or n == follower.node))
 
     def _propose(self, isr: tuple[NodeId, ...], correlation: int = NONE) -> None:
         context = self._context
-        members = []
-        for node in isr:
-            known = self.followers.get(node)
-            members.append(IsrMember(node, context.broker_epoch if known is None else known.broker_epoch))
         self._proposal = AlterPartition(
             context.correlation() if correlation == NONE else correlation,
             context.node,
@@ -312,26 +309,13 @@ class Replica:
             self.at,
             self.leader_epoch,
             self.partition_epoch,
-            tuple(members),
+            members(context, isr, self.followers),
         )
         self.maximal_isr = self.isr + tuple(n for n in isr if n not in self.isr)
         context.send(CONTROLLER, self._proposal)
 
-    def _eligible(self, follower: Follower) -> bool:
-        """Rules 11 and 20: the follower's broker is not fenced, and the incarnation that fetched is the present one."""
-        broker = self._context.image.brokers.get(follower.node)
-        if broker is None or broker.fenced:
-            return False
-        return not self._context.config.broker_epochs or follower.broker_epoch in (NONE, broker.broker_epoch)
-
     def _about_to_join(self, now_us: int, follower: Follower, end: int) -> bool:
-        return follower.caught_up(now_us, end, self._lag_us) and self._eligible(follower)
-
-    def _replaced(self, node: NodeId, broker_epoch: int) -> bool:
-        if broker_epoch == NONE or not self._context.config.broker_epochs:
-            return False
-        broker = self._context.image.brokers.get(node)
-        return broker is not None and broker.broker_epoch > broker_epoch
+        return follower.caught_up(now_us, end, self._lag_us) and eligible(self._context, follower)
 
     # --- following -------------------------------------------------------------------------------------------------
 
