@@ -57,6 +57,8 @@ LOSS = ("lost-write", "unseen")
 POLL_ORDER = ("poll-skip", "nonmonotonic-poll", "int-poll-skip", "int-nonmonotonic-poll")
 SEND_ORDER = ("nonmonotonic-send", "int-nonmonotonic-send")
 NEVER = ("corrupt-read", "phantom-read", "G1a")
+#: What Kafka promises nobody: records and transactions of different producers may interleave.
+ALWAYS = ("int-send-skip", "G0", "G0-realtime")
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -166,6 +168,7 @@ _SEQUENCES = Reason("enable.idempotence=true: a leader recognises a batch it has
 _REORDERED = Reason("without idempotence a retry may be overtaken by a later batch", "rule 21")
 _IN_ORDER = Reason("one request at a time, or sequence numbers, keep a producer's order", "rule 21")
 _PRODUCER_STATE = Reason("with truncated records a leader forgets what it had from a producer", "KIP-360")
+_INTERLEAVED = Reason("producers are not isolated from each other, their records may interleave", "KIP-98")
 _AFTER_DUPLICATE = Reason("a duplicated record has two places, and neighbours are compared at the last one", "rule 21")
 
 
@@ -183,6 +186,7 @@ def promise(settings: Settings, faults: Sequence[FaultSeen]) -> Promise:
         *(_claim(name, reordered, (_IN_ORDER,)) for name in SEND_ORDER),
         _claim("divergent-replicas", _divergence_reasons(settings, faults), (_BELOW_HW,)),
         *(_claim(name, (), (_NO_RULE,)) for name in NEVER),
+        *(_claim(name, (_INTERLEAVED,), ()) for name in ALWAYS),
     )
     return Promise(claims)
 

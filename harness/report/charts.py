@@ -11,7 +11,7 @@ from checkers.cells import Cell
 from checkers.matrix import settings_words
 from harness.report.story_chart import specification
 
-PANEL_PX: Final = 330
+PANEL_PX: Final = 380
 ROW_PX: Final = 34
 #: Told apart with any colour vision, and never red: red means a broken promise.
 FAMILIES: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#8c8c8c")
@@ -41,7 +41,7 @@ def gap_chart(cells: Sequence[Cell]) -> dict[str, Any]:
     """The longest time in which any partition of any run took no write, by settings and family."""
     rows = [_row(cell) | {"gap": round(cell.longest_gap_us / 1e6, 3)} for cell in cells if cell.longest_gap_us]
     bar = _base(rows, "gap").mark_bar(height=7, cornerRadius=1)
-    return _faceted(bar.encode(x=alt.X("gap:Q", axis=alt.Axis(title="seconds"))), rows, cells)
+    return _faceted(bar.encode(x=alt.X("gap:Q", axis=alt.Axis(title="seconds", tickCount=6))), rows, cells)
 
 
 def _row(cell: Cell) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from checkers.cells import Cell
 from checkers.matrix import Summary, setting_value, settings_words
 from harness.report.stories import Story
+from harness.report.story_chart import story_templates
 
 #: What each outcome looks like beside its colour, so that no reader depends on colour.
 SIGNS: Final = {
@@ -82,10 +83,11 @@ def cell_id(cell: Cell) -> str:
 
 
 def percent(rate: float) -> str:
-    """A rate with two significant digits, never rounded down to nothing."""
+    """A rate with two significant digits, three from ten percent on; never rounded down to nothing."""
     if rate in {0.0, 1.0}:
         return f"{rate * 100:.0f} %"
-    return f"{float(f'{rate * 100:.2g}'):g} %" if rate >= 1e-6 else "< 0.0001 %"
+    digits = 2 if rate < 0.1 else 3
+    return f"{float(f'{rate * 100:.{digits}g}'):g} %" if rate >= 1e-6 else "< 0.0001 %"
 
 
 def as_script(specification: dict[str, Any] | str) -> Markup:
@@ -129,4 +131,5 @@ def content_of(summary: Summary, cells: Sequence[Cell], stories: Sequence[Story]
         "common": common_settings(cells),
         "promises": promises_of(cells),
         "told": {cell_id(story.cell) for story in stories},
+        "templates": story_templates() if stories else {},
     }

@@ -14,7 +14,7 @@ from checkers.matrix import setting_value
 from checkers.receipts import read_receipts
 from checkers.verdict import Verdict
 from harness.report.loading import CampaignFiles
-from harness.report.story_chart import story_chart
+from harness.report.story_chart import story_data
 from harness.report.telling import fault_name, seconds, tell
 from harness.report.timeline import Timeline, read_timeline
 from harness.rundir import PLAN_FILE
@@ -30,13 +30,14 @@ CHART_BYTES_MAX: Final = 800_000
 class Story(msgspec.Struct, frozen=True, kw_only=True):
     """One losing cell's story as the page shows it.
 
-    ``chart`` is a Vega-Lite specification as JSON, None where there is nothing to draw or no room; ``command`` reruns
-    the run; ``finding`` are the checker's own fields.
+    ``chart`` is a ``StoryData`` as JSON for the template named ``template``, None where there is nothing to draw
+    or no room; ``command`` reruns the run; ``finding`` are the plain ones of the checker's own fields.
     """
 
     cell: Cell
     sentences: list[str]
     chart: str | None
+    template: str
     command: str
     finding: dict[str, Any]
     anomaly: str
@@ -79,12 +80,14 @@ def _story(files: CampaignFiles, cell: Cell) -> Story:
         raise ValueError(f"the cell {cell.cell} has nothing to tell")
     verdict = files.verdict(witness.run) or Verdict(history=witness.run, valid="unknown")
     timeline, trouble = _timeline(files, witness.run, witness.finding, verdict)
+    data = story_data(timeline) if timeline else None
     return Story(
         cell=cell,
         sentences=tell(timeline) if timeline else _without_timeline(verdict, trouble),
-        chart=msgspec.json.encode(story_chart(timeline)).decode() if timeline else None,
+        chart=msgspec.json.encode(data).decode() if data else None,
+        template=data.template if data else "",
         command=rerun_command(files.directory, cell, witness.run, witness.seed),
-        finding=witness.finding,
+        finding={name: value for name, value in witness.finding.items() if not isinstance(value, (dict, list))},
         anomaly=witness.anomaly,
         run=witness.run,
     )
@@ -103,16 +106,18 @@ def _timeline(files: CampaignFiles, run: str, finding: dict[str, Any], verdict: 
 
 
 def _value(finding: dict[str, Any]) -> int | None:
-    value = finding.get("value")
-    if value is None and finding.get("values"):
-        value = next(iter(finding["values"]))
-    return value if isinstance(value, int) else None
+    return next(iter(_values(finding)), None)
+
+
+def _values(finding: dict[str, Any]) -> list[int]:
+    """The written values that a finding of any kind names."""
+    several = [finding.get("value"), *(finding.get("values") or ()), *(finding.get("messages") or ())]
+    return [value for value in several if isinstance(value, int)]
 
 
 def _lost(verdict: Verdict, partition: str) -> frozenset[int]:
     found = [*verdict.anomalies.get("lost-write", []), *verdict.anomalies.get("unseen", [])]
-    values = (_value(finding) for finding in found if finding.get("key") == partition)
-    return frozenset(value for value in values if value is not None)
+    return frozenset(value for finding in found if finding.get("key") == partition for value in _values(finding))
 
 
 def _without_timeline(verdict: Verdict, trouble: str) -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
+from harness.report.brokers import led_in
 from harness.report.timeline import Timeline, Write, removes
 from harness.worlds.contract import Observation
 from nemesis.contract import CLIENTS, CONTROLLER
@@ -13,13 +14,15 @@ from workloads.values import split
 
 #: Faults and truncations told in words; the chart shows all of them.
 TOLD_MAX: Final = 6
+#: All links of a cluster of three brokers, its controller and the clients.
+LINKS_MAX: Final = 10
 
 
 def tell(timeline: Timeline) -> list[str]:
     """The story, in order of time."""
     return [
         *_acknowledged(timeline),
-        *(_fault(receipt) for receipt in timeline.faults[:TOLD_MAX]),
+        *(_fault(receipt, timeline.partition) for receipt in timeline.faults[:TOLD_MAX]),
         *_elections(timeline),
         *_truncations(timeline),
         _afterwards(timeline),
@@ -56,36 +59,26 @@ def fault_name(receipt: Receipt) -> str:
     return " ".join(part for part in (what, nodes, f"[{receipt.role}]" if receipt.role else "") if part)
 
 
-def broker_at(cluster: Sequence[Observation], node: int | None, time_us: int) -> Observation | None:
-    """The newest word of ``node`` itself about leading the partition, at or before ``time_us``."""
-    told = [seen for seen in cluster if seen.node == node and seen.what == "leader" and seen.time_us <= time_us]
-    return told[-1] if told else None
-
-
-def isr_at(cluster: Sequence[Observation], node: int | None, time_us: int) -> Sequence[int] | None:
-    """The committed ISR as ``node`` saw it while it led, at or before ``time_us``."""
-    told = [
-        seen for seen in cluster if seen.node == node and seen.what in {"leader", "isr"} and seen.time_us <= time_us
-    ]
-    return told[-1].facts.get("isr") if told else None
-
-
 def _acknowledged(timeline: Timeline) -> list[str]:
     write = timeline.write
-    where = f"to {timeline.partition}" + ("" if write.offset is None else f" at offset {write.offset}")
-    by = "" if write.node is None else f" by broker {write.node}"
-    times = f"sent at {seconds(write.invoked_us)} and acknowledged{by} at {seconds(write.acknowledged_us)}"
-    first = f"{write_name(write.value).capitalize()} {where} was {times}{_epoch_and_isr(timeline)}."
-    unknown = "The acknowledgement carries no offset (acks=0), so its place in the log is not known."
-    return [first] if write.offset is not None else [first, unknown]
+    name = f"{write_name(write.value).capitalize()} to {timeline.partition}"
+    sent, answered = seconds(write.invoked_us), seconds(write.acknowledged_us)
+    if write.offset is None:
+        nobody = "without an offset, because with acks=0 no broker answers: its place in the log is not known"
+        return [f"{name} was sent at {sent} and counted as acknowledged at {answered}{_by_whom(timeline)}, {nobody}."]
+    return [f"{name} at offset {write.offset} was sent at {sent} and acknowledged at {answered}{_by_whom(timeline)}."]
 
 
-def _epoch_and_isr(timeline: Timeline) -> str:
+def _by_whom(timeline: Timeline) -> str:
     write = timeline.write
-    led = broker_at(timeline.cluster, write.node, write.acknowledged_us)
-    isr = isr_at(timeline.cluster, write.node, write.acknowledged_us)
-    epoch = f", which led in epoch {led.facts.get('leader_epoch')}" if led else ""
-    return epoch + (f" with in-sync replicas {listed(isr)}" if isr is not None else "")
+    if write.node is None:
+        return ""
+    led = led_in(timeline.cluster, write.node, write.acknowledged_us)
+    epoch = f" in epoch {led['leader_epoch']}" if "leader_epoch" in led else ""
+    isr = f" with in-sync replicas {listed(led['isr'])}" if "isr" in led else ""
+    if not write.told:
+        return f", when broker {write.node} led{epoch}{isr}"
+    return f" by broker {write.node}" + (f", which led{epoch}{isr}" if epoch or isr else "")
 
 
 def listed(nodes: Sequence[int]) -> str:
@@ -93,15 +86,24 @@ def listed(nodes: Sequence[int]) -> str:
     return "{" + ", ".join(str(node) for node in nodes) + "}"
 
 
-def _fault(receipt: Receipt) -> str:
+def _fault(receipt: Receipt, partition: str) -> str:
     until = "it lasted to the end" if receipt.ended_us is None else f"until {seconds(receipt.ended_us)}"
-    moves = "; ".join(_moves(name, changes) for name, changes in list(receipt.moved.items())[:TOLD_MAX])
-    return f"Fault: {fault_name(receipt)} from {seconds(receipt.begun_us)}, {until}{f'; {moves}' if moves else ''}."
+    changes = receipt.moved.get(partition, {})
+    moves = ", ".join(f"{_field(name)} {_shown(old)} → {_shown(new)}" for name, (old, new) in changes.items())
+    told = [f"cut {cut_links(receipt)}"] if receipt.links else []
+    told += [f"meanwhile {moves}"] if moves else []
+    return f"Fault: {'; '.join([f'{fault_name(receipt)} from {seconds(receipt.begun_us)} {until}', *told])}."
 
 
-def _moves(partition: str, changes: Mapping[str, Any]) -> str:
-    words = (f"{_field(name)} {_shown(old)} → {_shown(new)}" for name, (old, new) in changes.items())
-    return f"{partition}: {', '.join(words)}"
+def cut_links(receipt: Receipt) -> str:
+    """The links that a fault cut: both directions with a dash, one direction with an arrow."""
+    links = {(link[0], link[1]) for link in receipt.links}
+    both = sorted(link for link in links if link[::-1] in links and link[0] < link[1])
+    one_way = sorted(link for link in links if link[::-1] not in links)
+    words = [f"{node_name(a)} – {node_name(b)}" for a, b in both] + [
+        f"{node_name(a)} → {node_name(b)}" for a, b in one_way
+    ]
+    return ", ".join([*words[:LINKS_MAX], *(["…"] if len(words) > LINKS_MAX else [])])
 
 
 def _field(name: str) -> str:
@@ -147,9 +149,6 @@ def _afterwards(timeline: Timeline) -> str:
     if timeline.successor is None:
         end = "" if timeline.end_offset is None else f"; the log ends at {timeline.end_offset}"
         return f"After healing, nobody read anything at offset {write.offset}{end}."
-    answered = (
-        f", acknowledged at {seconds(other.acknowledged_us)}{'' if other.node is None else f' by broker {other.node}'}"
-        if other
-        else ""
-    )
+    by = f" by broker {other.node}" if other and other.node is not None else ""
+    answered = f", acknowledged at {seconds(other.acknowledged_us)}{by}" if other else ""
     return f"Offset {write.offset} now holds {write_name(timeline.successor)}{answered}."

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from harness.report.brokers import answering, reigns
 from harness.rundir import CLUSTER_FILE, HISTORY
 from harness.worlds.contract import Observation
 from nemesis.receipts import Receipt
@@ -32,7 +33,10 @@ PointKind = Literal["acknowledged", "also lost", "the lost write", "at its offse
 
 
 class Write(msgspec.Struct, frozen=True, kw_only=True):
-    """One write as its producer saw it; ``node`` is the broker that answered, where known."""
+    """One write as its producer saw it.
+
+    ``node`` is the broker that answered: as the client says (``told``), or the one that must have been, or None.
+    """
 
     value: int
     invoked_us: int
@@ -40,6 +44,7 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     offset: int | None
     node: int | None
     process: int
+    told: bool = True
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -105,9 +110,12 @@ def read_timeline(
     write = side.acknowledged.get(value)
     if write is None:
         return None
-    cluster = [seen for seen in read_observations(run) if seen.partition in {partition, None}]
+    told = [seen for seen in read_observations(run) if seen.partition in {partition, None}]
+    cluster = sorted(told, key=lambda seen: seen.time_us)
     effective = [receipt for receipt in receipts if receipt.took_effect]
     begin_us, end_us = _window(write, effective, cluster)
+    _name_brokers(side.acknowledged, lost, cluster, effective)
+    write = side.acknowledged[value]
     read_us, successor = (None, None) if write.offset is None else side.reads.get(write.offset, (None, None))
     return Timeline(
         partition=partition,
@@ -165,6 +173,18 @@ def _note_send(event: Event, send: Send, invoked: dict[int, int], acknowledged: 
             node=event.node,
             process=event.process,
         )
+
+
+def _name_brokers(
+    acknowledged: dict[int, Write], lost: frozenset[int], cluster: Sequence[Observation], faults: Sequence[Receipt]
+) -> None:
+    """Where clients do not know who answered, ask the brokers' own words."""
+    led = reigns(cluster, faults, max((write.acknowledged_us for write in acknowledged.values()), default=0))
+    for value, write in acknowledged.items():
+        if write.node is None and led:
+            removers = [seen.node for seen in cluster if removes(seen, write)] if value in lost else None
+            node = answering(led, write.acknowledged_us, removers)
+            acknowledged[value] = msgspec.structs.replace(write, node=node, told=False)
 
 
 def _end_us(receipt: Receipt, otherwise_us: int) -> int:

@@ -139,6 +139,10 @@ def test_corruption_invention_and_the_unknown_are_never_permitted(anomaly: str) 
     assert not permitted(everything, KILL + CUT + POWER, anomaly)
 
 
+def test_producers_may_always_interleave() -> None:
+    assert permitted(Settings(enable_idempotence=True), NONE, "int-send-skip")
+
+
 def test_replicas_diverge_only_under_old_rules_or_after_a_destroyed_copy() -> None:
     assert permitted(OLD, KILL, "divergent-replicas")
     assert permitted(ALL_2, POWER, "divergent-replicas")

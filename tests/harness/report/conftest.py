@@ -94,7 +94,7 @@ def write_cluster(run: Path) -> None:
 
 @pytest.fixture
 def campaign(tmp_path: Path) -> tuple[Path, MakeRun]:
-    """An empty campaign, and a function that adds a run to it and returns the verdict to be changed before it is used."""
+    """An empty campaign, and a function that adds a run with its verdict to it."""
     directory = tmp_path / "results" / "synthetic"
     directory.mkdir(parents=True)
     (directory / VERDICTS_FILE).write_bytes(b"")
@@ -138,7 +138,9 @@ def campaign(tmp_path: Path) -> tuple[Path, MakeRun]:
             exercise=Exercise(
                 attempted=900, acknowledged=800, acknowledged_in_fault=in_fault, records_read=3_000, drained=True
             ),
-            availability={PARTITION: Availability(longest_gap_us=2_100_000, gap_start_us=4_153_000, recovery_us=90_000)},
+            availability={
+                PARTITION: Availability(longest_gap_us=2_100_000, gap_start_us=4_153_000, recovery_us=90_000)
+            },
             faults=[msgspec.to_builtins(kill_receipt(family=family))],
         )
         verdict = msgspec.structs.replace(verdict, **changes)

@@ -1,0 +1,261 @@
+"""The report of a campaign made by hand: complete, self-contained, escaped, bounded, and the same every time."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import vl_convert
+
+from checkers.matrix import Matrix
+from checkers.verdict import Verdict
+from harness.errors import ResultsError
+from harness.report import matrix, stories, witnesses, write
+from harness.rundir import VERDICTS_FILE
+from workloads.settings import Settings
+
+#: See the fixture in conftest.py.
+Campaign = tuple[Path, Callable[..., Verdict]]
+A0, A1, SAFE = Settings(acks=0), Settings(acks=1), Settings(min_insync_replicas=2)
+VOID = {"meta", "br", "wbr", "img", "link", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Open tags, addresses and text of a page; complains about tags that do not nest."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.scripts: list[str] = []
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "script":
+            self.scripts.append(data)
+        elif self.open and self.open[-1] != "style":
+            self.text.append(data)
+
+    def addresses(self) -> list[str]:
+        return [value or "" for _, attrs in self.tags for name, value in attrs.items() if name in {"src", "href"}]
+
+    def words(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.text))
+
+
+def page_of(directory: Path) -> Page:
+    return Page(write(directory).read_text())
+
+
+def test_a_campaign_becomes_one_page_that_loads_nothing(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(A1, lost=3, history=True, cluster=True)
+    make(SAFE)
+    page = page_of(directory)
+    assert page.addresses()
+    assert all(address.startswith("#") for address in page.addresses())
+    assert not [tag for tag, _ in page.tags if tag in {"link", "img", "iframe", "object"}]
+    assert "default-src 'none'" in (directory / "report.html").read_text()
+
+
+def test_the_first_screen_has_the_verdict_and_every_cell(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(A1, lost=3, history=True)
+    make(SAFE)
+    make(SAFE, family="pause", in_fault=0)
+    make(A1, family="pause")
+    words = page_of(directory).words()
+    assert "No promise was broken: 2 of 4 cells held, 1 lost acknowledged writes as their settings permit" in words
+    for cell in ("▼ lost 3 / 300", "✓ 0 / 300", "– not exercised", "○ 0 / 300 none seen"):
+        assert cell in words
+
+
+def test_each_losing_cell_has_a_story_and_the_command_that_reruns_it(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(A1, lost=1, history=True, cluster=True)
+    make(A1, lost=1, history=True, world="processes", seed=9)
+    make(SAFE, lost=1, history=True)
+    make(SAFE, family="pause")
+    page = page_of(directory)
+    told = [attrs["id"] for tag, attrs in page.tags if tag == "details" and "id" in attrs]
+    assert len(told) == 3
+    linked = {address.removeprefix("#") for address in page.addresses()}
+    assert set(told) <= linked
+    words = page.words()
+    assert f"ackproof replay '{directory}/runs/simulated/acks=1,isr=1/kill/7'" in words or (
+        f"ackproof replay {directory}/runs/simulated/acks=1,isr=1/kill/7" in words
+    )
+    assert "--settings acks=1,min.insync.replicas=1 --family kill --world processes --seed 9" in words
+
+
+def test_the_story_names_who_acknowledged_what_removed_it_and_what_is_there_now(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(A1, lost=1, history=True, cluster=True)
+    words = page_of(directory).words()
+    for fact in (
+        "Write 41 of process 2 to ackproof-0 at offset 41 was sent at 4.150 s and acknowledged at 4.153 s by broker 0",
+        "which led in epoch 3 with in-sync replicas {0, 1, 2}.",
+        "Fault: kill broker 0 [leader of partition 0] from 4.200 s until 7.500 s; meanwhile leader 0 → 1, epoch 3 → 4",
+        "At 5.900 s broker 1 began to lead in epoch 4; its log ended at offset 38, so it never had the write.",
+        "At 7.910 s broker 0 truncated its log from 42 to 38, following broker 1 in epoch 4: this removed the write.",
+        "Offset 41 now holds write 55 of process 1, acknowledged at 6.603 s by broker 1.",
+    ):
+        assert fact in words
+
+
+def test_a_story_without_the_brokers_side_says_so(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(A1, lost=1, history=True)
+    words = page_of(directory).words()
+    assert "acknowledged at 4.153 s by broker 0." in words
+    assert "What the brokers did was not recorded for this run" in words
+
+
+def test_a_story_survives_the_loss_of_its_history(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(A1, lost=1)
+    words = page_of(directory).words()
+    assert "The history of this run cannot be read any more" in words
+    assert "Fault: kill broker 0 [leader of partition 0] at 4.200 s." in words
+
+
+def test_the_permitted_loss_comes_with_the_change_that_removes_it(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(A1, lost=1, history=True)
+    make(SAFE)
+    words = page_of(directory).words()
+    assert "Smallest change without loss: acks=all , min.insync.replicas=2 (held in this campaign)" in words
+    assert "Acknowledged writes may be lost: acks=1: the leader answers alone" in words
+
+
+def test_hostile_names_are_text(campaign: Campaign) -> None:
+    directory, make = campaign
+    evil = "<img src=x onerror=alert(1)>&"
+    finding = {"key": evil, "value": 1, evil: "</script><script>alert(1)</script>"}
+    make(A1, lost=1, family=evil, cell=f"acks=1{evil}", anomalies={"lost-write": [finding]})
+    (directory / "plan.toml").write_text("</pre><script>alert(2)</script>")
+    (directory / "campaign.json").write_text(json.dumps({"command": evil, "machine": {evil: evil}}))
+    page = page_of(directory)
+    assert not [tag for tag, _ in page.tags if tag == "img"]
+    assert not [script for script in page.scripts if script.startswith("alert")]
+    assert evil in page.words()
+
+
+def test_charts_beyond_the_limit_are_left_out_and_their_words_stay(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, make = campaign
+    for family in ("kill", "pause", "partition"):
+        make(A1, lost=1, history=True, cluster=True, family=family)
+    monkeypatch.setattr(stories, "CHART_BYTES_MAX", 8_000)
+    words = page_of(directory).words()
+    assert "The report has no room for this chart" in words
+    assert words.count("this removed the write") == 3
+    assert words.count("ackproof replay") >= 3
+
+
+def test_a_large_campaign_stays_below_two_megabytes(campaign: Campaign) -> None:
+    directory, make = campaign
+    for family in ("kill", "pause", "partition", "restart"):
+        for number in range(12):
+            settings = Settings(acks=1, replica_lag_time_max_ms=1_000 + number)
+            make(settings, lost=1, history=True, cluster=True, family=family, cell=f"{number}/{family}")
+    assert write(directory).stat().st_size < 2_000_000
+
+
+def test_the_charts_are_drawn(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(A1, lost=1, history=True, cluster=True)
+    make(SAFE)
+    html = write(directory).read_text()
+    templates = {
+        name: json.loads(text) for name, text in re.findall(r'id="template-([\w-]+)">(.*?)</script>', html, re.DOTALL)
+    }
+    found = re.findall(r'class="chart"><script type="application/json">(.*?)</script>', html, re.DOTALL)
+    specifications = [_complete(json.loads(text), templates) for text in found]
+    drawings = [vl_convert.vegalite_to_svg(specification) for specification in specifications]
+    story = next(drawing for drawing in drawings if "leads, epoch 4" in drawing)
+    assert all(words in story for words in (">lost<", ">now here<", "kill broker 0", "in-sync replicas", "{0, 1, 2}"))
+    assert len(drawings) == 3
+
+
+def _complete(own: dict[str, Any], templates: dict[str, Any]) -> dict[str, Any]:
+    shared = templates.get(own.get("template", ""))
+    return {**shared, "params": own["params"], "datasets": own["datasets"]} if shared else own
+
+
+def test_definitions_are_quoted_from_the_checkers(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(A1, lost=1)
+    words = page_of(directory).words()
+    assert "Definition: lost-write" in words
+    assert "Definition: phantom-read" not in words
+
+
+def test_the_report_is_the_same_every_time_and_the_matrix_can_be_read(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(A1, lost=1, history=True, cluster=True)
+    first = write(directory).read_bytes()
+    assert write(directory).read_bytes() == first
+    read = msgspec.json.decode((directory / "matrix.json").read_bytes(), type=Matrix)
+    assert read.verdict == matrix(directory)[1]
+
+
+def test_verdicts_find_their_runs_wherever_the_campaign_was_when_it_was_checked(campaign: Campaign) -> None:
+    directory, make = campaign
+    verdict = make(A1, lost=2)
+    moved = msgspec.structs.replace(verdict, history=f"/elsewhere/runs/old/{verdict.history}/history")
+    (directory / VERDICTS_FILE).write_bytes(msgspec.json.encode(moved))
+    (cell,) = matrix(directory)[0]
+    assert (cell.lost, cell.runs_judged) == (2, 1)
+
+
+def test_a_run_without_a_verdict_is_unknown(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(SAFE)
+    (directory / VERDICTS_FILE).write_bytes(b"")
+    cells, summary = matrix(directory)
+    assert (cells[0].outcome, summary.exit_code) == ("unknown", 2)
+    assert cells[0].unknown_reasons == {"no verdict: it was never checked": 1}
+
+
+def test_witnesses_are_the_runs_whose_stories_are_told(campaign: Campaign) -> None:
+    directory, make = campaign
+    verdict = make(A1, lost=1)
+    make(SAFE)
+    assert witnesses(directory) == [directory / verdict.history]
+
+
+def test_without_verdicts_the_user_is_told_to_check(campaign: Campaign) -> None:
+    directory, _ = campaign
+    (directory / VERDICTS_FILE).unlink()
+    with pytest.raises(ResultsError, match="ackproof check"):
+        write(directory)
+
+
+def test_verdicts_that_cannot_be_read_are_named(campaign: Campaign) -> None:
+    directory, _ = campaign
+    (directory / VERDICTS_FILE).write_text("{")
+    with pytest.raises(ResultsError, match=r"verdicts\.jsonl cannot be read"):
+        write(directory)
+
+
+def test_a_campaign_without_runs_says_that_nothing_is_known(campaign: Campaign) -> None:
+    directory, _ = campaign
+    assert "Unknown: 0 of 0 cells" in page_of(directory).words()

@@ -1,0 +1,74 @@
+"""Who led, and who must have answered, from what brokers told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.report.brokers import Reign, answering, led_in, reigns
+from harness.report.page import cell_id, percent
+from harness.worlds.contract import Observation
+from nemesis.receipts import Receipt
+
+
+def seen(time_us: int, node: int, what: str, **facts: Any) -> Observation:
+    return Observation(time_us=time_us, node=node, what=what, partition="t-0", facts=facts)
+
+
+def kill(node: int, begun_us: int) -> Receipt:
+    named = {"group": 0, "family": "kill", "story": "leader", "fault": "kill", "role": "leader"}
+    return Receipt(mark="end", sequence=0, targets=(node,), begun_us=begun_us, took_effect=True, **named)
+
+
+def test_a_reign_ends_with_the_next_word_of_the_same_broker() -> None:
+    told = [seen(1, 0, "leader", leader_epoch=1), seen(5, 1, "leader", leader_epoch=2), seen(7, 0, "follower")]
+    assert reigns(told, [], 9) == [Reign(0, 1, 1, 7), Reign(1, 2, 5, 9)]
+
+
+def test_the_dead_do_not_lead() -> None:
+    assert reigns([seen(1, 0, "leader", leader_epoch=1)], [kill(0, 4), kill(1, 2)], 9) == [Reign(0, 1, 1, 4)]
+
+
+ZOMBIE, NEW = Reign(0, 1, 0, 10), Reign(1, 2, 4, 10)
+
+
+@pytest.mark.parametrize(
+    ("time_us", "removers", "node"),
+    [
+        pytest.param(2, None, 0, id="the only leader"),
+        pytest.param(6, None, 1, id="what is still there was on the newest leader"),
+        pytest.param(6, [0], 0, id="what was truncated was on the deposed leader"),
+        pytest.param(6, [], None, id="lost, and nobody saw it truncated"),
+        pytest.param(20, None, None, id="nobody led"),
+    ],
+)
+def test_who_answered(time_us: int, removers: list[int] | None, node: int | None) -> None:
+    assert answering([ZOMBIE, NEW], time_us, removers) == node
+
+
+def test_a_leaders_newest_words_count() -> None:
+    told = [
+        seen(1, 0, "leader", leader_epoch=3, isr=[0, 1]),
+        seen(4, 0, "isr", leader_epoch=3, isr=[0]),
+        seen(5, 1, "isr"),
+    ]
+    assert led_in(told, 0, 4) == {"leader_epoch": 3, "isr": [0]}
+    assert led_in(told, 0, 2)["isr"] == [0, 1]
+    assert led_in(told, 2, 9) == {}
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [(0.0, "0 %"), (1.0, "100 %"), (0.000512, "0.051 %"), (0.25, "25 %"), (1e-9, "< 0.0001 %"), (0.999, "99.9 %")],
+)
+def test_rates_keep_two_digits(rate: float, text: str) -> None:
+    assert percent(rate) == text
+
+
+def test_anchors_hold_only_harmless_letters() -> None:
+    class Named:
+        world = "simulated"
+        cell = 'acks="1"<b>/kill'
+
+    assert cell_id(Named()) == "story-simulated-acks--1--b--kill"  # type: ignore[arg-type]
