@@ -126,6 +126,18 @@ class Cluster:
             held[str(node)] = self.control(node, op="heal", links=links)["links"]
         return held
 
+    def heal_all(self, node: int) -> None:
+        """Undo every cut that a node knows of, whatever an earlier test left."""
+        cut = wait_for(lambda: self.control_if_up(node), f"node {node} answers")["links"]
+        links = [[int(end) for end in link.split(">")] for link in cut]
+        assert self.control(node, op="heal", links=links)["ok"]
+
+    def control_if_up(self, node: int) -> dict[str, Any]:
+        try:
+            return self.status(node)
+        except OSError:
+            return {}
+
     def kill(self, node: int) -> None:
         process = self.processes.pop(node)
         process.send_signal(signal.SIGKILL)
