@@ -34,11 +34,7 @@ class Log(Protocol):
         ...
 
     def append(self, batch: RecordBatch) -> None:
-        """Append; ``batch.base_offset`` equals ``end_offset``. A larger leader epoch than the last starts here.
-
-        An epoch below the last one is appended too and leaves the epochs as they are: replication before KIP-279 lets
-        logs diverge, and such a log is what it leaves behind (Kafka warns and goes on).
-        """
+        """Append; ``batch.base_offset`` equals ``end_offset`` and its epoch is not below the last one."""
         ...
 
     def read(self, offset: int, limit_offset: int, max_bytes: int) -> Sequence[RecordBatch]:
@@ -112,11 +108,13 @@ class MemoryLog:
         """See :class:`Log`.
 
         Raises:
-            ValueError: the batch does not follow the log's end.
+            ValueError: the batch does not follow the log's end, or its epoch is below the last one.
         """
         if batch.base_offset != self.end_offset:
             raise ValueError(f"batch at {batch.base_offset} does not follow the log's end {self.end_offset}")
-        if batch.leader_epoch > self._last_epoch:
+        if batch.leader_epoch != self._last_epoch:
+            if batch.leader_epoch < self._last_epoch:
+                raise ValueError(f"a batch of epoch {batch.leader_epoch} does not follow epoch {self._last_epoch}")
             self.start_epoch(batch.leader_epoch, batch.base_offset)
         self._batches.append(batch)
         self._bases.append(batch.base_offset)

@@ -331,6 +331,9 @@ class Replica:
                 continue
             if batch.base_offset < self.log.end_offset:  # Another history ended inside this batch (rule 18).
                 self.truncate_to(batch.base_offset)
+            last_epoch = self.last_epoch()
+            if batch.leader_epoch < last_epoch:  # Only before KIP-279, where logs may diverge; epochs still never fall.
+                batch = replace(batch, leader_epoch=last_epoch)  # noqa: PLW2901
             self._store(batch)
         self._bound_high_watermark(leader_high_watermark)
 

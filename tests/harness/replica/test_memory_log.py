@@ -55,8 +55,9 @@ def test_an_epoch_that_held_nothing_gives_way_to_the_next_at_the_same_offset() -
     assert list(log.epochs()) == [(0, 0), (3, 2)]
 
 
-def test_an_older_epoch_can_follow_where_logs_were_allowed_to_diverge() -> None:
-    assert list(filled((1, 0), (1, 2), (1, 1)).epochs()) == [(0, 0), (2, 1)]
+def test_epochs_never_fall_along_a_log() -> None:
+    with pytest.raises(ValueError, match="epoch 1 does not follow epoch 2"):
+        filled((1, 0), (1, 2), (1, 1))
 
 
 def test_a_reset_log_starts_empty_at_its_offset() -> None:

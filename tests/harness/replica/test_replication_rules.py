@@ -577,3 +577,10 @@ def test_writes_that_timed_out_at_a_stuck_partition_are_not_kept(lab: Any) -> No
         cluster.run(10)
     waiting = cluster.brokers[0]._serving._produces._by_partition[AT]
     assert len(waiting) <= 64
+
+
+def test_a_log_that_an_old_era_let_diverge_takes_an_older_epoch_without_falling_back(lab: Any) -> None:
+    replica = lab().brokers[1].replicas[AT]
+    replica.replicate((RecordBatch(1, 100, "x", 1, 5), RecordBatch(1, 100, "y", 2, 3)), 1)
+    assert list(replica.log.epochs()) == [(0, 0), (5, 1)]
+    assert [batch.records for batch in replica.log.batches(0)] == ["base", "x", "y"]
