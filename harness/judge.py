@@ -24,12 +24,14 @@ class Judged(NamedTuple):
     """A history, the verdict on it, and what that means under its settings.
 
     ``outcome`` is "broken promise", "permitted" (findings that the settings permit), "held", or "unknown"; a history
-    without a run (from another tool) has no settings, so every finding counts as broken.
+    without a run (from another tool) has no settings and so no promise, and is "not valid" with any finding. ``reason``
+    says why a history could not be judged.
     """
 
     path: Path
     verdict: Verdict
     outcome: str
+    reason: str | None = None
 
 
 def check_campaign(directory: Path, progress: Progress) -> list[Judged]:
@@ -69,9 +71,9 @@ def write_verdicts(directory: Path, judged: Sequence[Judged]) -> Path:
 
 
 def exit_code(judged: Sequence[Judged]) -> int:
-    """1 if a promise was broken, 2 if any history could not be judged, else 0."""
+    """1 if a promise was broken or a foreign history is not valid, 2 if any could not be judged, else 0."""
     outcomes = {one.outcome for one in judged}
-    if "broken promise" in outcomes:
+    if outcomes & {"broken promise", "not valid"}:
         return EXIT_BROKEN
     return EXIT_UNKNOWN if "unknown" in outcomes else EXIT_HELD
 
@@ -111,11 +113,11 @@ def _without_history(path: Path) -> Verdict:
 
 def _judged(path: Path, verdict: Verdict) -> Judged:
     if not _is_run(path):
-        told = "held" if verdict.valid is True else "broken promise" if verdict.valid is False else "unknown"
-        return Judged(path, verdict, told)
+        told = "held" if verdict.valid is True else "not valid" if verdict.valid is False else "unknown"
+        return Judged(path, verdict, told, verdict.reason)
     judgement = apply_promise(read_record(path).chosen(), verdict)
     if judgement.broken:
         return Judged(path, verdict, "broken promise")
     if not judgement.judged:
-        return Judged(path, verdict, "unknown")
+        return Judged(path, verdict, "unknown", judgement.reason)
     return Judged(path, verdict, "permitted" if judgement.permitted else "held")

@@ -16,7 +16,14 @@ from harness.judge import Judged, exit_code, judge_all, write_verdicts
 from harness.progress import Quiet
 from harness.report import write
 
-COLOURS: Final = {"held": "green", "permitted": "yellow", "broken promise": "bold red", "unknown": "magenta"}
+#: Worst first.
+COLOURS: Final = {
+    "broken promise": "bold red",
+    "not valid": "bold red",
+    "unknown": "magenta",
+    "permitted": "yellow",
+    "held": "green",
+}
 #: Rows of the table; the rest stands in verdicts.jsonl.
 ROWS_MAX: Final = 40
 
@@ -34,7 +41,7 @@ def check(state: State, paths: Sequence[Path], *, json_: bool) -> int:
     written = [str(write_verdicts(path, _below(path, judged))) for path in paths if path.is_dir()]
     if json_:
         for one in judged:
-            state.json({"path": str(one.path), "outcome": one.outcome, "verdict": one.verdict})
+            state.json({"path": str(one.path), "outcome": one.outcome, "reason": one.reason, "verdict": one.verdict})
         return exit_code(judged)
     _tell(state, judged)
     counted = ", ".join(f"{count} {outcome}" for outcome, count in Counter(one.outcome for one in judged).items())
@@ -48,7 +55,7 @@ def _below(path: Path, judged: Sequence[Judged]) -> list[Judged]:
 
 
 def _tell(state: State, judged: Sequence[Judged]) -> None:
-    worst = sorted(judged, key=lambda one: list(COLOURS).index(one.outcome) if one.outcome != "broken promise" else -1)
+    worst = sorted(judged, key=lambda one: list(COLOURS).index(one.outcome))
     headers = ["history", "outcome", "anomalies", "acknowledged", "in faults", "why not told"]
     state.table(headers, [_row(one) for one in worst[:ROWS_MAX]])
     if len(judged) > ROWS_MAX:
@@ -64,7 +71,7 @@ def _row(one: Judged) -> tuple[str, ...]:
         anomalies or "none",
         str(verdict.exercise.acknowledged),
         str(verdict.exercise.acknowledged_in_fault),
-        escape(verdict.reason or ""),
+        escape(one.reason or ""),
     )
 
 

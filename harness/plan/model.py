@@ -78,9 +78,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             PlanError: nothing, or more than one cell, is left.
         """
+        if len(self.choices) > 1:
+            open_ = [
+                name for name in self.choices[0].settings if len({str(c.settings[name]) for c in self.choices}) > 1
+            ]
+            raise PlanError(f"one run needs one choice of settings; fix with --settings NAME=VALUE: {', '.join(open_)}")
         one = msgspec.structs.replace(
             self,
-            choices=(_only("choice of settings", "--settings", {c.label: c for c in self.choices}, None),),
             families=(_only("fault family", "--family", {f: f for f in self.families}, family),),
             worlds=(_only("world", "--world", {str(w.world): w for w in self.worlds}, world),),
         )

@@ -123,6 +123,8 @@ def test_a_single_run_asks_for_the_choice_that_is_open() -> None:
     assert plan.single("kill", "simulated", None) in plan.runs()
     with pytest.raises(PlanError, match=r"choose with --family among: kill \| pause \| partition"):
         plan.single(None, "simulated", None)
+    with pytest.raises(PlanError, match=r"fix with --settings NAME=VALUE: acks, min\.insync\.replicas, unclean"):
+        read_plan(PLANS / "default.toml").single("kill", "simulated", None)
     with pytest.raises(PlanError, match='no world "kafka"'):
         plan.single("kill", "kafka", None)
 

@@ -1,0 +1,102 @@
+"""Replay: a simulated run comes out byte for byte, and what differs is told finding by finding."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from checkers.verdict import Verdict
+from harness.cli.app import exit_code_of
+from harness.errors import ResultsError
+from harness.perform import perform
+from harness.plan import parse_plan
+from harness.replay import differences, replay, trace_missing
+from harness.rundir import Ended, write_record
+
+PLAN = """
+families = ["kill"]
+[settings]
+acks = 1
+[worlds.simulated]
+workload = { writes_per_second = 20.0, duration_ms = 6_000 }
+faults = { count = 2 }
+"""
+SPEC = parse_plan(PLAN, "p.toml").runs()[0]
+
+
+@pytest.fixture
+def losing_run(tmp_path: Path) -> Path:
+    directory = tmp_path / "run"
+    ended = perform(SPEC, directory)
+    assert ended.status == "completed", ended.reason
+    return directory
+
+
+def test_a_losing_run_is_reproduced_byte_for_byte(losing_run: Path, tmp_path: Path) -> None:
+    result = replay(losing_run, tmp_path / "again")
+    assert result.identical
+    assert result.differences == ()
+    assert result.again.anomalies == result.recorded.anomalies
+    assert result.again.counts["lost-write"] > 0
+
+
+def test_a_replay_leaves_the_story_of_the_cluster(losing_run: Path, tmp_path: Path) -> None:
+    assert not (losing_run / "cluster.jsonl").exists()
+    trace_missing(losing_run)
+    lines = [json.loads(line) for line in (losing_run / "cluster.jsonl").read_text().splitlines()]
+    assert lines
+    assert {"time_us", "node", "what", "partition", "facts"} <= set(lines[0])
+    assert [line["time_us"] for line in lines] == sorted(line["time_us"] for line in lines)
+
+
+def test_a_run_that_was_recorded_with_another_seed_is_not_reproduced(losing_run: Path, tmp_path: Path) -> None:
+    other = msgspec.structs.replace(SPEC, seed=SPEC.seed + 1)
+    write_record(losing_run, other, Ended(status="completed"))
+    result = replay(losing_run, tmp_path / "again")
+    assert not result.identical
+    assert not result.same_bytes
+
+
+def test_the_command_says_reproduced_and_exits_with_0(losing_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["replay", str(losing_run)]) == 0
+    out = capsys.readouterr().out
+    assert "lost-write: " in out
+    assert out.splitlines()[-1].startswith("reproduced identically, history and findings")
+
+
+def test_the_command_exits_with_70_where_nothing_is_reproduced(
+    losing_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_record(losing_run, msgspec.structs.replace(SPEC, seed=SPEC.seed + 1), Ended(status="completed"))
+    assert exit_code_of(["replay", str(losing_run), "--json"]) == 70
+    assert json.loads(capsys.readouterr().out)["same_bytes"] is False
+
+
+def test_a_run_without_history_cannot_be_compared(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    write_record(tmp_path / "run", SPEC, Ended(status="running"))
+    with pytest.raises(ResultsError, match="No such file or directory"):
+        replay(tmp_path / "run", tmp_path / "again")
+
+
+def test_a_real_cluster_does_not_repeat_itself(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    write_record(tmp_path / "run", msgspec.structs.replace(SPEC, world="processes"), Ended(status="completed"))
+    with pytest.raises(ResultsError, match="which does not repeat itself"):
+        replay(tmp_path / "run", tmp_path / "again")
+
+
+def test_differences_name_counts_and_the_first_finding_that_differs() -> None:
+    one = Verdict(
+        history="a", valid=False, anomalies={"lost-write": [{"key": "t-0", "value": 1}]}, counts={"lost-write": 1}
+    )
+    two = Verdict(
+        history="b", valid=False, anomalies={"lost-write": [{"key": "t-0", "value": 2}]}, counts={"lost-write": 1}
+    )
+    none = Verdict(history="c", valid=True)
+    assert differences(one, one) == ()
+    assert differences(one, two) == ('lost-write: {"key":"t-0","value":1} recorded, {"key":"t-0","value":2} now',)
+    assert differences(one, none) == ("lost-write: 1 findings recorded, None now", "valid: False recorded, True now")
