@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from checkers.kernels.ids import Numbers, starts_of
+from checkers.kernels.ids import Flags, Numbers, starts_of
 from checkers.kernels.log import Log
 from checkers.marks import Mark, Marks, decode_detail
 from workloads.history.files import open_file
-from workloads.history.schema import FUNCTION_CODE, META_COMPLETE, META_EVENTS, META_SPREAD
+from workloads.history.schema import FUNCTION_CODE, META_COMPLETE, META_EVENTS, META_JOINED
 from workloads.history.tables import Columns
 from workloads.operations import Function
 
@@ -43,24 +43,32 @@ _MARKS: Final = [FUNCTION_CODE[Function.FAULT], FUNCTION_CODE[Function.PHASE]]
 class Unit(msgspec.Struct, frozen=True, array_like=True):
     """A stretch of work: row groups of one history's file. ``groups`` is None for the whole file.
 
-    ``history`` is the place of the history among those that are checked; ``bytes`` is about how much is read.
+    ``history`` is the place of the history among those that are checked; ``bytes`` is about how much is read;
+    ``ww_deps`` says whether overwrites count as dependencies.
     """
 
     history: int
     path: str
     groups: tuple[int, ...] | None = None
     bytes: int = 0
+    ww_deps: bool = True
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of several histories. ``histories`` are the callers' numbers; marks and flags stand in the same order."""
+    """Rows of several histories. ``histories`` are the callers' numbers; the other lists stand in the same order.
+
+    ``joined`` says of a history that its operations join log partitions (transactions), ``whole`` that all of it is
+    here.
+    """
 
     histories: list[int]
     log: Log
     marks: list[Marks]
     events: list[int]
-    spread: list[bool]
+    joined: Flags
+    ww_deps: Flags
+    whole: Flags
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ class Part:
     marks: Marks
     complete: bool
     events: int
-    spread: bool
+    joined: bool
 
 
 def load_units(units: Sequence[Unit]) -> Batch:
@@ -82,13 +90,14 @@ def load_units(units: Sequence[Unit]) -> Batch:
         workloads.history.HistoryError: a file is no history of a layout that this version knows.
         OSError: a file cannot be read.
     """
-    return assemble([unit.history for unit in units], [_read(unit) for unit in units])
+    return assemble(units, [_read(unit) for unit in units])
 
 
-def assemble(owners: Sequence[int], parts: Sequence[Part]) -> Batch:
-    """Lay parts end to end; ``owners`` are the histories that they belong to."""
+def assemble(units: Sequence[Unit], parts: Sequence[Part]) -> Batch:
+    """Lay parts end to end; ``units`` say to which histories they belong."""
+    owners = [unit.history for unit in units]
     histories = sorted(set(owners))
-    if list(owners) != sorted(owners):
+    if owners != sorted(owners):
         raise ValueError("units of one history must follow each other")
     local = np.searchsorted(histories, owners)
     columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in (*COLUMNS, "segment")}
@@ -96,7 +105,7 @@ def assemble(owners: Sequence[int], parts: Sequence[Part]) -> Batch:
     lengths = [len(part.columns["index"]) for part in parts]
     shift = np.cumsum([0, *sizes[:-1]])
     columns["segment"] = columns["segment"] + np.repeat(shift, lengths)
-    first = [list(owners).index(history) for history in histories]
+    first = np.searchsorted(owners, histories).tolist()
     log = Log(
         **columns,
         segment_history=np.repeat(local, sizes),
@@ -108,7 +117,9 @@ def assemble(owners: Sequence[int], parts: Sequence[Part]) -> Batch:
         log,
         [parts[place].marks for place in first],
         [parts[place].events for place in first],
-        [parts[place].spread for place in first],
+        joined=np.array([parts[place].joined for place in first], dtype=bool),
+        ww_deps=np.array([units[place].ww_deps for place in first], dtype=bool),
+        whole=np.array([units[place].groups is None for place in first], dtype=bool),
     )
 
 
@@ -118,7 +129,7 @@ def _read(unit: Unit) -> Part:
         told = {
             "complete": metadata.get(META_COMPLETE) != b"false",
             "events": int(metadata.get(META_EVENTS, b"0")),
-            "spread": metadata.get(META_SPREAD) == b"true",
+            "joined": metadata.get(META_JOINED) == b"true",
         }
         if unit.groups is None:
             return part_of(file.read(columns=["key", "detail", *COLUMNS], use_threads=False), **told)
@@ -128,10 +139,10 @@ def _read(unit: Unit) -> Part:
         return part_of(table, marks=marks, **told)
 
 
-def part_of(table: pa.Table, *, complete: bool, events: int, spread: bool, marks: pa.Table | None = None) -> Part:
+def part_of(table: pa.Table, *, complete: bool, events: int, joined: bool, marks: pa.Table | None = None) -> Part:
     """What clustered rows of one history say; marks stand in ``marks`` or else among the rows."""
     columns, names = segments_of(table)
-    return Part(columns, names, _marks(table if marks is None else marks), complete, events, spread)
+    return Part(columns, names, _marks(table if marks is None else marks), complete, events, joined)
 
 
 def segments_of(table: pa.Table) -> tuple[Columns, list[str]]:
@@ -180,8 +191,3 @@ def _marks(table: pa.Table) -> Marks:
     few = table.select(_OF_MARKS).take(pa.array(rows)).to_pylist()
     few.sort(key=lambda row: row["index"])
     return Marks(tuple(Mark(r["time_us"], r["function"], decode_detail(r["detail"])) for r in few if r["key"] == ""))
-
-
-def unit_of(path: Path) -> Unit:
-    """A whole history as one unit."""
-    return Unit(0, str(path), None, path.stat().st_size)

@@ -12,8 +12,10 @@ import msgspec
 import numpy as np
 
 from checkers.availability import availability
+from checkers.cycles.core import core_steps
+from checkers.cycles.search import find_cycles
 from checkers.exercise import drained, exercise
-from checkers.kernels import ALLOWED, KERNELS, UNLESS_SUBSCRIBED
+from checkers.kernels import ALLOWED, KERNELS, UNLESS_ISOLATED, UNLESS_SUBSCRIBED
 from checkers.loading import Batch
 from checkers.verdict import Availability, Exercise, Verdict
 from workloads.history.origin import Origin, shown_key
@@ -22,13 +24,18 @@ from workloads.operations import Function
 
 #: Findings shown of each anomaly; counts are always whole.
 SHOWN = 32
+#: The reference tool lists as many cycles of a kind, the shortest.
+CYCLES_SHOWN = 8
 #: Histories with more log partitions than this list no availability by partition.
 AVAILABILITY_MAX = 1000
 _SUBSCRIBE = FUNCTION_CODE[Function.SUBSCRIBE]
 
 
 class Partial(msgspec.Struct, kw_only=True):
-    """The judgement of some log partitions of one history; ``problem`` says why it could not be read."""
+    """The judgement of some log partitions of one history.
+
+    ``problem`` says why it could not be read; ``steps`` are dependencies between operations that may be on a cycle.
+    """
 
     history: int
     complete: bool
@@ -43,6 +50,8 @@ class Partial(msgspec.Struct, kw_only=True):
     exercise: Exercise = msgspec.field(default_factory=Exercise)
     availability: dict[str, Availability] = {}
     faults: list[dict[str, Any]] = []
+    ww_deps: bool = True
+    steps: list[dict[str, Any]] = []
 
 
 def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[Partial]:
@@ -60,6 +69,7 @@ def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[Partial]:
             subscribed=bool(subscribed[place]),
             exercise=exercised[place],
             faults=batch.marks[place].receipts,
+            ww_deps=bool(batch.ww_deps[place]),
         )
         for place in range(histories)
     ]
@@ -73,6 +83,8 @@ def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[Partial]:
         for place in np.flatnonzero(counts).tolist():
             partials[place].counts[name] = int(counts[place])
             partials[place].findings[name] = findings[place]
+    for step in core_steps(log, ww_deps=batch.ww_deps, joined=batch.joined, whole=batch.whole):
+        partials[step["history"]].steps.append(step)
     return partials
 
 
@@ -99,6 +111,7 @@ def merge(parts: Iterable[Partial], *, shown: int | None = SHOWN) -> Partial:
         merged.availability |= part.availability
         for name in ("attempted", "acknowledged", "acknowledged_in_fault", "rejected", "unknown", "records_read"):
             setattr(merged.exercise, name, getattr(merged.exercise, name) + getattr(part.exercise, name))
+        merged.steps += part.steps
         for name, count in part.counts.items():
             merged.counts[name] = merged.counts.get(name, 0) + count
             listed = merged.findings.setdefault(name, []) + part.findings[name]
@@ -110,6 +123,9 @@ def verdict(name: str, partial: Partial, origin: Origin) -> Verdict:
     """The verdict of a history from its merged parts."""
     exercised = partial.exercise
     exercised.drained = partial.own and partial.partitions > 0 and not partial.undrained
+    for anomaly, cycles in find_cycles(partial.steps).items():
+        partial.counts[anomaly] = len(cycles)
+        partial.findings[anomaly] = cycles[:CYCLES_SHOWN]
     valid, reason = _validity(partial)
     return Verdict(
         history=name,
@@ -133,6 +149,7 @@ def _validity(partial: Partial) -> tuple[bool | Literal["unknown"], str | None]:
         return "unknown", partial.problem
     undrained = bool(partial.undrained)
     excused = set(ALLOWED) | (set(UNLESS_SUBSCRIBED) if partial.subscribed else set())
+    excused |= set(UNLESS_ISOLATED) if partial.ww_deps else set()
     wrong = [name for name in partial.counts if name not in excused]
     if undrained:
         wrong = [name for name in wrong if name != "unseen"]

@@ -41,6 +41,7 @@ def check(
     paths: Sequence[Path],
     *,
     master: str | None = None,
+    ww_deps: bool | None = None,
     shown: int | None = SHOWN,
     progress: Progress | None = None,
 ) -> list[Verdict]:
@@ -54,8 +55,8 @@ def check(
         checkers.errors.CheckError: Spark cannot be used.
     """
     with Sources(paths) as sources:
-        readable = [(place, source.file) for place, source in enumerate(sources.found) if source.file is not None]
-        tasks = plan_tasks([unit for place, file in readable for unit in units_of(place, file)])
+        units = [unit for place, source in enumerate(sources.found) for unit in units_of(place, source, ww_deps)]
+        tasks = plan_tasks(units)
         parts = _run(tasks, master, shown, progress) if tasks else []
         by_history: dict[int, list[Partial]] = {}
         for part in parts:
@@ -63,14 +64,16 @@ def check(
         return [_verdict(source, by_history.get(place), shown) for place, source in enumerate(sources.found)]
 
 
-def units_of(history: int, file: Path) -> list[Unit]:
-    """The units of one history's file; a problem with the file is left for the worker to tell."""
-    size = file.stat().st_size
+def units_of(history: int, source: Source, wanted: bool | None = None) -> list[Unit]:
+    """The units of one history, none if it has no file; a problem with the file is left for the worker to tell."""
+    if source.file is None:
+        return []
+    size, ww_deps = source.file.stat().st_size, source.ww_deps(wanted)
     if size <= WHOLE_BYTES:
-        return [Unit(history, str(file), None, size)]
-    footer = pq.read_metadata(file)
+        return [Unit(history, str(source.file), None, size, ww_deps)]
+    footer = pq.read_metadata(source.file)
     sizes = [footer.row_group(number).total_byte_size for number in range(footer.num_row_groups)]
-    return [Unit(history, str(file), (number,), bytes_) for number, bytes_ in enumerate(sizes)]
+    return [Unit(history, str(source.file), (number,), bytes_, ww_deps) for number, bytes_ in enumerate(sizes)]
 
 
 def plan_tasks(units: Sequence[Unit]) -> list[list[Unit]]:

@@ -11,7 +11,7 @@ from checkers.loading import assemble as lay_out
 from checkers.partial import SHOWN, judge_batch, merge, verdict
 from checkers.sources import Sources
 from checkers.verdict import Verdict
-from workloads.history.clustering import cluster, spread
+from workloads.history.clustering import cluster, joined
 from workloads.history.origin import Origin
 from workloads.history.rows import Rows
 from workloads.history.schema import SCHEMA
@@ -19,8 +19,11 @@ from workloads.history.tables import columns_of, to_table
 from workloads.operations import Event
 
 
-def judge(path: Path, *, name: str | None = None, shown: int | None = SHOWN) -> Verdict:
+def judge(path: Path, *, name: str | None = None, ww_deps: bool | None = None, shown: int | None = SHOWN) -> Verdict:
     """Judge one stored history: a run directory, its history directory, or a file of JSON lines.
+
+    ``ww_deps`` says whether overwrites count as dependencies, by default as :meth:`checkers.sources.Source.ww_deps`
+    has it.
 
     Raises:
         CheckError: there is no history there, or it cannot be read.
@@ -31,12 +34,12 @@ def judge(path: Path, *, name: str | None = None, shown: int | None = SHOWN) -> 
         source = sources.found[0]
         if source.file is None:
             raise CheckError(source.problem or f"{path} cannot be read")
-        parts = judge_batch(load_units([Unit(0, str(source.file))]), shown=shown)
+        parts = judge_batch(load_units([Unit(0, str(source.file), ww_deps=source.ww_deps(ww_deps))]), shown=shown)
         return verdict(name or source.name, merge(parts, shown=shown), Origin.load(source.file.parent))
 
 
 def judge_events(
-    events: Iterable[Event], *, name: str = "", complete: bool = True, shown: int | None = SHOWN
+    events: Iterable[Event], *, name: str = "", complete: bool = True, ww_deps: bool = False, shown: int | None = SHOWN
 ) -> Verdict:
     """Judge events in memory. Their indexes are given anew, in the order in which they come."""
     rows = Rows()
@@ -53,17 +56,17 @@ def judge_events(
             error=event.error,
             detail=event.detail,
         )
-    return judge_rows(rows, name=name, complete=complete, shown=shown)
+    return judge_rows(rows, name=name, complete=complete, ww_deps=ww_deps, shown=shown)
 
 
 def judge_rows(
-    rows: Rows, *, name: str = "", complete: bool = True, origin: Origin | None = None, shown: int | None = SHOWN
+    rows: Rows, *, name: str = "", complete: bool = True, ww_deps: bool = False, shown: int | None = SHOWN
 ) -> Verdict:
     """Judge rows that were never written to a file; they are taken out of ``rows``."""
     names = {"key": rows.keys.names, "error": rows.errors.names, "detail": rows.details.names}
     events = rows.events
     clustered = cluster(columns_of(rows.take()))
     table = to_table(clustered, names) if len(clustered["index"]) else SCHEMA.empty_table()
-    part = part_of(table, complete=complete, events=events, spread=spread(clustered))
-    parts = judge_batch(lay_out([0], [part]), shown=shown)
-    return verdict(name, merge(parts, shown=shown), origin or Origin())
+    part = part_of(table, complete=complete, events=events, joined=joined(clustered))
+    parts = judge_batch(lay_out([Unit(0, name, ww_deps=ww_deps)], [part]), shown=shown)
+    return verdict(name, merge(parts, shown=shown), Origin())

@@ -11,6 +11,7 @@ import msgspec
 
 from workloads.history import HistoryError, import_jsonl, seal
 from workloads.history.files import CLUSTERED, live_files
+from workloads.history.origin import NAME, Origin
 
 #: Endings of histories given as JSON lines.
 JSON_LINES: Final = (".jsonl", ".ndjson", ".json")
@@ -24,6 +25,18 @@ class Source(msgspec.Struct, frozen=True):
     name: str
     file: Path | None
     problem: str | None = None
+
+    def ww_deps(self, wanted: bool | None) -> bool:
+        """Whether overwrites count as dependencies in this history.
+
+        As ``wanted``, else as the history's own options say, else only in histories of other tools: in ours, writes of
+        one process overlap, and a lost write's offset tells more than a cycle does.
+        """
+        if wanted is not None:
+            return wanted
+        if self.file is None or not (self.file.parent / NAME).exists():
+            return False
+        return bool(Origin.load(self.file.parent).options.get("ww_deps", True))
 
 
 class Sources:

@@ -51,3 +51,5 @@ KERNELS: Final[dict[str, Callable[[Log], Found]]] = {
 ALLOWED: Final = ("int-send-skip", "G0", "G0-realtime")
 #: Allowed where consumers subscribe: a group rebalance moves them without their knowing.
 UNLESS_SUBSCRIBED: Final = ("poll-skip", "nonmonotonic-poll")
+#: Allowed where overwrites count as dependencies, because of the same missing isolation of writes.
+UNLESS_ISOLATED: Final = ("G1c", "G1c-realtime")

@@ -264,3 +264,61 @@ def nonmonotonic_poll(events: list[Event]) -> Findings:
 
 def nonmonotonic_send(events: list[Event]) -> Findings:
     return sorted(s[:6] for s in _sends(events) if s[5] < 1)
+
+
+def dependencies(events: list[Event], *, ww_deps: bool) -> set[tuple[int, int, str]]:
+    """Every (writer, reader or next writer, kind) between different operations."""
+    log = Log(events)
+    found: set[tuple[int, int, str]] = set()
+    for event in log.done:
+        for key, record in sound(event):
+            writer = log.writer.get((key, record.value))
+            if writer is not None:
+                found.add((writer.index, event.index, "wr"))
+    for key, places in log.order.items() if ww_deps else ():
+        sure = [min(values) for place, values in enumerate(places) if log.index(key, min(values)) == place]
+        writers = [log.writer[key, value].index for value in sure if (key, value) in log.writer]
+        found |= {(a, b, "ww") for a, b in pairwise(writers)}
+    return {(a, b, kind) for a, b, kind in found if a != b}
+
+
+def cycles(events: list[Event], *, ww_deps: bool) -> set[str]:
+    """Which kinds of cycle there are, by trying every path; with real time, those with one step of it."""
+    edges = dependencies(events, ww_deps=ww_deps)
+    began = _invocations(events)
+    kind = {e.index: e.type for e in events}
+    found = set()
+    for start in {a for a, _, _ in edges}:
+        for end, reads in _reachable(edges, start):
+            name = "G1c" if reads else "G0"
+            if end == start:
+                found.add(name)
+            if kind[end] == OK and end < began.get(start, -1):
+                found.add(f"{name}-realtime")
+    return found
+
+
+def _reachable(edges: set[tuple[int, int, str]], start: int) -> set[tuple[int, bool]]:
+    """(operation, whether some way there has a read) for every way of at least one step."""
+    seen: set[tuple[int, bool]] = set()
+    todo = [(start, False)]
+    while todo:
+        node, reads = todo.pop()
+        for a, b, kind in edges:
+            after = (b, reads or kind == "wr")
+            if a == node and after not in seen:
+                seen.add(after)
+                todo.append(after)
+    return seen
+
+
+def _invocations(events: list[Event]) -> dict[int, int]:
+    """Where the operation of a completion began. In generated histories a process does one thing at a time."""
+    open_: dict[int, int] = {}
+    began: dict[int, int] = {}
+    for event in events:
+        if event.type == INVOKE:
+            open_[event.process] = event.index
+        elif event.process in open_:
+            began[event.index] = open_.pop(event.process)
+    return began

@@ -27,9 +27,20 @@ def write_history(case: dict[str, Any], path: Path) -> Path:
 
 
 def comparable(findings: list[dict[str, Any]], like: list[dict[str, Any]]) -> list[str]:
-    """Findings as a multiset of texts, with the fields that the reference gives."""
+    """Findings as a multiset of texts, with the fields that the reference gives; cycles up to rotation."""
     fields = sorted({name for finding in like for name in finding})
-    return sorted(json.dumps({name: _plain(found.get(name)) for name in fields}, sort_keys=True) for found in findings)
+    plain = [{name: _plain(found.get(name)) for name in fields} for found in findings]
+    return sorted(json.dumps(_rotated(finding), sort_keys=True) for finding in plain)
+
+
+def _rotated(finding: dict[str, Any]) -> dict[str, Any]:
+    """A cycle begins anywhere: here with its smallest operation."""
+    if "cycle" not in finding:
+        return finding
+    *nodes, _ = finding["cycle"]
+    start = nodes.index(min(nodes))
+    turned, steps = nodes[start:] + nodes[:start], finding["steps"][start:] + finding["steps"][:start]
+    return finding | {"cycle": [*turned, turned[0]], "steps": steps}
 
 
 def _plain(content: Any) -> Any:

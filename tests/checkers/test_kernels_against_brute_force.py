@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from checkers.plain import judge_events
 from tests.checkers import brute_force
@@ -68,6 +70,24 @@ def test_lost_writes_are_those_passed_by_a_reader_and_those_a_drain_missed(histo
     assert sorted(passed) == brute_force.lost_write(history)
     drained = {(f["key"], f["value"]) for f in findings if "rule" in f}
     assert drained == set(brute_force.lost_after_drain(history)) - {(key, value) for key, value, *_ in passed}
+
+
+@given(histories(), st.booleans())
+@hypothesis_settings(max_examples=300, deadline=None)
+def test_kinds_of_cycles_are_those_that_a_search_of_all_paths_finds(history: list[Event], ww_deps: bool) -> None:
+    verdict = judge_events(history, shown=None, ww_deps=ww_deps)
+    expected = brute_force.cycles(history, ww_deps=ww_deps)
+    assert {name for name in verdict.anomalies if name.startswith(("G0", "G1c"))} == expected
+    edges = brute_force.dependencies(history, ww_deps=ww_deps)
+    for name in expected:
+        for cycle in verdict.anomalies[name]:
+            nodes = [_op(node) for node in cycle["cycle"]]
+            kinds = [step["type"] for step in cycle["steps"]]
+            assert nodes[0] == nodes[-1]
+            assert ("wr" in kinds) == name.startswith("G1c")
+            assert ("realtime" in kinds) == name.endswith("realtime")
+            taken = {(a, b, kind) for (a, b), kind in zip(pairwise(nodes), kinds, strict=True) if kind != "realtime"}
+            assert taken <= edges
 
 
 @given(histories())

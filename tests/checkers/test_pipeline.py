@@ -12,6 +12,7 @@ from checkers import pipeline
 from checkers.loading import Unit
 from checkers.pipeline import check, plan_tasks, units_of
 from checkers.plain import judge
+from checkers.sources import Source
 from checkers.verdict import Verdict
 from tests.checkers.conformance import BY_NAME, cases, write_history
 from tests.checkers.scenes import Scene
@@ -95,7 +96,7 @@ def test_a_history_cut_into_many_row_groups_gets_the_verdict_of_the_whole(
     whole = judge(tmp_path, shown=None)
     monkeypatch.setattr(pipeline, "WHOLE_BYTES", 0)
     monkeypatch.setattr(pipeline, "BATCH_BYTES", 1)
-    assert len(units_of(0, tmp_path / "history" / "clustered.parquet")) > 5
+    assert len(units_of(0, Source("run", tmp_path / "history" / "clustered.parquet"))) > 5
     (cut,) = check([tmp_path], shown=None)
     assert cut.counts == whole.counts == {"lost-write": 20, "unseen": 20, "inconsistent-offsets": 20}
     assert cut.exercise == whole.exercise

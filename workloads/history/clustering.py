@@ -57,6 +57,14 @@ def spread(rows: Columns) -> bool:
     return bool(len(np.unique(pairs[0])) < pairs.shape[1])
 
 
+def joined(rows: Columns) -> bool:
+    """Whether some operation that sends also reads, or sends more than once."""
+    done = (rows["type"] != INVOKE) & (rows["process"] >= 0)
+    sends = rows["index"][done & (rows["kind"] == Kind.SEND)]
+    reads = rows["index"][done & (rows["kind"] == Kind.READ)]
+    return bool(len(np.unique(sends)) < len(sends) or np.isin(sends, reads).any())
+
+
 def _rank(rows: Columns) -> Numbers:
     """0 for marks, the code of the log partition, and a number above all codes for rows of no partition."""
     key = rows["key"].astype(np.int64)

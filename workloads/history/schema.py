@@ -36,6 +36,8 @@ META_RUN: Final = b"ackproof.run"
 META_COMPLETE: Final = b"ackproof.complete"
 #: "true" where some uncertain operation sent to more than one log partition, so that proofs must be looked for.
 META_SPREAD: Final = b"ackproof.spread"
+#: "true" where some operation that sends does anything else, so that dependencies cross log partitions.
+META_JOINED: Final = b"ackproof.joined"
 #: Number of events in the history.
 META_EVENTS: Final = b"ackproof.events"
 

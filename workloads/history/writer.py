@@ -11,9 +11,9 @@ from typing import Final, Self
 import numpy as np
 
 from workloads.history import files
-from workloads.history.clustering import cluster, groups, spread
+from workloads.history.clustering import cluster, groups, joined, spread
 from workloads.history.rows import Rows
-from workloads.history.schema import META_COMPLETE, META_EVENTS, META_RUN, META_SPREAD, SCHEMA
+from workloads.history.schema import META_COMPLETE, META_EVENTS, META_JOINED, META_RUN, META_SPREAD, SCHEMA
 from workloads.history.tables import Columns, Names, columns_of, from_tables, to_table
 from workloads.operations import EventType, Function, MicroOperation
 
@@ -218,6 +218,7 @@ def write_clustered(
         META_RUN: run.encode(),
         META_COMPLETE: str(complete).lower().encode(),
         META_SPREAD: str(spread(rows)).lower().encode(),
+        META_JOINED: str(joined(rows)).lower().encode(),
         META_EVENTS: str(events).encode(),
     }
     path = directory / files.CLUSTERED

@@ -1,0 +1,147 @@
+"""Dependencies between operations, from the columns of log partitions.
+
+An operation is its completion's event index. It *began* at its invocation's index (-1 if that is not known, which
+claims nothing) and *ended* at its own index if it was acknowledged, else never: nobody knows when an uncertain
+operation happens.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from checkers.kernels.ids import Flags, Numbers
+from checkers.kernels.log import Log
+from workloads.history.schema import OK
+
+NEVER: Final = 2**62
+#: Operations that one look at some log partitions may call suspect: a log that is wrong everywhere shows it with fewer.
+SUSPECTS_MAX: Final = 20_000
+
+
+class Dependencies(NamedTuple):
+    """Rows of the earlier and of the later micro-operation; ``overwrites`` tells ww from wr."""
+
+    earlier: Numbers
+    later: Numbers
+    overwrites: Flags
+
+    def where(self, which: Flags) -> Dependencies:
+        """Some of them."""
+        return Dependencies(self.earlier[which], self.later[which], self.overwrites[which])
+
+
+def began(log: Log, rows: Numbers) -> Numbers:
+    """When the operations of rows began."""
+    begun: Numbers = log.invoke_index[rows]
+    return begun
+
+
+def ended(log: Log, rows: Numbers) -> Numbers:
+    """When the operations of rows were acknowledged, :data:`NEVER` if they were not."""
+    end: Numbers = np.where(log.type[rows] == OK, log.index[rows], NEVER)
+    return end
+
+
+def chain(log: Log) -> Numbers:
+    """Rows that wrote the values whose place is sure, in order of (segment, place)."""
+    order = log.order
+    sure = order.sure_index[order.entry_value] == order.index[order.entry_offset]
+    values = order.entry_value[sure][np.argsort(order.entry_offset[sure], kind="stable")]
+    writers: Numbers = log.writer[values]
+    return writers[writers >= 0]
+
+
+def dependencies(log: Log, ww_deps: Flags) -> Dependencies:
+    """All ww and wr dependencies between different operations; ``ww_deps`` says of each history whether ww count."""
+    writers = chain(log)
+    first, second = writers[:-1], writers[1:]
+    together = (log.segment[first] == log.segment[second]) & ww_deps[log.segment_history[log.segment[first]]]
+    sources = log.writer[log.value_id[log.reads]]
+    known = sources >= 0
+    earlier = np.concatenate([first[together], sources[known]])
+    later = np.concatenate([second[together], log.reads[known]])
+    overwrites = np.arange(len(earlier)) < int(together.sum())
+    found = Dependencies(earlier, later, overwrites)
+    return found.where(log.operation(earlier) != log.operation(later))
+
+
+def tight(log: Log, found: Dependencies) -> Dependencies:
+    """Those whose later operation had begun before the earlier one was acknowledged: only they can make a cycle."""
+    return found.where(ended(log, found.earlier) > began(log, found.later))
+
+
+def suspects(log: Log, ww_deps: Flags) -> Numbers:
+    """Operations (packed) on a cycle with real time, where no operation that sends does anything else.
+
+    Then the order within a log partition is the only other order. Along it, the earliest moment at which a write can
+    have happened is the latest begin so far; a write or a read that was acknowledged before that moment is on a cycle
+    with the write that had not begun.
+    """
+    writers = chain(log)
+    begin, segment = began(log, writers), log.segment[writers]
+    earliest = np.where(ww_deps[log.segment_history[segment]], _running_maximum(segment, begin), begin)
+    place = np.full(len(log.segment), -1, dtype=np.int64)
+    place[writers] = np.arange(len(writers))
+    reads = log.reads[log.writer[log.value_id[log.reads]] >= 0]
+    reads = reads[place[log.writer[log.value_id[reads]]] >= 0]
+    rows = np.concatenate([writers, reads])
+    at = np.concatenate([np.arange(len(writers)), place[log.writer[log.value_id[reads]]]])
+    early = ended(log, rows) < earliest[at]
+    packed: list[Numbers] = []
+    room = SUSPECTS_MAX
+    for row, last in zip(rows[early].tolist(), at[early].tolist(), strict=True):
+        members = _members(log, writers, row, last)
+        room -= len(members)
+        if room < 0 and packed:
+            break
+        packed.append(log.operation(members))
+    return np.unique(np.concatenate(packed)) if packed else np.zeros(0, np.int64)
+
+
+def _members(log: Log, writers: Numbers, row: int, last: int) -> Numbers:
+    """The writes from the nearest one that began after ``row`` had ended, up to place ``last``, and ``row`` itself."""
+    end = int(ended(log, np.array([row]))[0])
+    low = last
+    while int(log.invoke_index[writers[low]]) <= end:
+        low -= 1
+    return np.append(writers[low : last + 1], row)
+
+
+def _running_maximum(segment: Numbers, numbers: Numbers) -> Numbers:
+    """The running maximum within each segment; numbers are at least -1."""
+    lift = int(numbers.max(initial=0)) + 2
+    running: Numbers = np.maximum.accumulate(segment * lift + numbers + 1) - segment * lift - 1
+    return running
+
+
+def among(log: Log, found: Dependencies, operations: Numbers) -> list[dict[str, Any]]:
+    """The dependencies between some operations (packed), spelled out."""
+    few = found.where(
+        np.isin(log.operation(found.earlier), operations) & np.isin(log.operation(found.later), operations)
+    )
+    return [
+        _step(log, a, b, overwrites=w)
+        for a, b, w in zip(few.earlier.tolist(), few.later.tolist(), few.overwrites.tolist(), strict=True)
+    ]
+
+
+def _step(log: Log, earlier: int, later: int, *, overwrites: bool) -> dict[str, Any]:
+    step = {
+        "history": int(log.segment_history[log.segment[earlier]]),
+        "a": _operation(log, earlier),
+        "b": _operation(log, later),
+        "type": "ww" if overwrites else "wr",
+        "key": log.key(later),
+        "value": int(log.value[earlier]),
+        "a-mop-index": int(log.position[earlier]),
+        "b-mop-index": int(log.position[later]),
+    }
+    return step | {"value'": int(log.value[later])} if overwrites else step
+
+
+def _operation(log: Log, row: int) -> tuple[int, int, int]:
+    """Index, begin and end of a row's operation."""
+    rows = np.array([row])
+    return int(log.index[row]), int(began(log, rows)[0]), int(ended(log, rows)[0])

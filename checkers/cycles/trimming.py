@@ -1,0 +1,77 @@
+"""From millions of dependencies of one history to the few operations that may be on a cycle.
+
+Give every operation the earliest moment at which it can have happened: it began, and everything it depends on had
+happened. That is a maximum that spreads along tight dependencies (others cannot raise it), and because it only spreads
+among operations that were under way at the same time, a handful of rounds settles it. Then
+
+* an operation that was acknowledged before its earliest moment is on a cycle with real time, and the others on that
+  cycle have moments after its acknowledgement and not after its own;
+* around a cycle of ww and wr alone all moments are equal, so such cycles lie inside groups of equal moments, and what
+  has no successor or no predecessor in its group is not on one.
+
+Complexity: O(dependencies x rounds). Rounds are bounded; a history that has not settled by then keeps more suspects,
+never fewer.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from checkers.kernels.ids import Flags, Numbers
+
+#: Moments spread among concurrent operations only, so as many rounds as clients are enough; this is far more.
+ROUNDS_MAX: Final = 200
+
+
+def trim(earlier: Numbers, later: Numbers, began: Numbers, ended: Numbers) -> Flags:
+    """For each operation (numbered from 0), whether it may be on a cycle.
+
+    ``earlier`` and ``later`` are operations of dependencies; ``began`` and ``ended`` are by operation. Tight
+    dependencies decide whether there is a cycle; what follows from an operation that is on one needs its others, too.
+    """
+    moments, settled = _moments(earlier, later, began)
+    late = (moments > ended) | ~settled
+    suspect = late | _inside(moments, np.minimum(ended, moments)[late], moments[late])
+    level = moments[earlier] == moments[later]
+    return suspect | _on_both_sides(earlier[level], later[level], len(began))
+
+
+def _inside(moments: Numbers, low: Numbers, high: Numbers) -> Flags:
+    """Which moments lie above some ``low`` and not above its ``high``."""
+    edges = np.sort(np.concatenate([low + 1, high + 1]))
+    opened = np.searchsorted(np.sort(low + 1), edges, side="right")
+    closed = np.searchsorted(np.sort(high + 1), edges, side="right")
+    place = np.searchsorted(edges, moments, side="right") - 1
+    inside: Flags = (place >= 0) & ((opened - closed)[place] > 0) if len(edges) else np.zeros(len(moments), bool)
+    return inside
+
+
+def _moments(earlier: Numbers, later: Numbers, began: Numbers) -> tuple[Numbers, Flags]:
+    """The earliest moments, and which had settled."""
+    moments = began.copy()
+    for _ in range(ROUNDS_MAX):
+        spread = moments.copy()
+        np.maximum.at(spread, later, moments[earlier])
+        if (spread == moments).all():
+            return moments, np.ones(len(began), dtype=bool)
+        moments = spread
+    spread = moments.copy()
+    np.maximum.at(spread, later, moments[earlier])
+    return spread, spread == moments
+
+
+def _on_both_sides(earlier: Numbers, later: Numbers, operations: int) -> Flags:
+    """Operations with a predecessor and a successor, again and again until nothing more falls away."""
+    alive = np.ones(operations, dtype=bool)
+    for _ in range(ROUNDS_MAX):
+        kept = alive[earlier] & alive[later]
+        earlier, later = earlier[kept], later[kept]
+        leads, follows = np.zeros(operations, dtype=bool), np.zeros(operations, dtype=bool)
+        leads[earlier], follows[later] = True, True
+        now = leads & follows
+        if (now == alive).all():
+            break
+        alive = now
+    return alive
