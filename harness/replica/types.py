@@ -106,7 +106,7 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     isr_join_epoch_rule: bool = True
     fetch_fencing: bool = True
     broker_epochs: bool = True
-    immediate_high_watermark: bool = True
+    immediate_high_watermark: bool = False
 
 
 class EpochEnd(msgspec.Struct, frozen=True):
