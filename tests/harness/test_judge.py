@@ -1,0 +1,137 @@
+"""Judging: every run gets a verdict, also one that left no history, and the verdict meets its promise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from checkers.errors import CheckError, JavaMissingError
+from checkers.verdict import Exercise, Verdict
+from harness import judge
+from harness.bench.simulated import measure_simulated
+from harness.errors import HarnessError, JavaError, ResultsError
+from harness.judge import Judged, exit_code, judge_all, spoken, write_verdicts
+from harness.plan import parse_plan
+from harness.progress import Quiet
+from harness.rundir import Ended, write_record
+from nemesis.receipts import Receipt
+from workloads.history import HistoryError
+
+PLAN = parse_plan('[matrix]\nacks = [1, "all"]\n[worlds.simulated]\nruns = 3', "p.toml")
+KILL = msgspec.to_builtins(
+    Receipt(
+        mark="end",
+        sequence=0,
+        group=0,
+        family="kill",
+        story="S01",
+        fault="kill",
+        role="leader",
+        targets=(1,),
+        begun_us=1,
+        ended_us=2,
+        took_effect=True,
+    )
+)
+LOST = {"lost-write": 1}
+DRAINED = Exercise(drained=True, acknowledged=9)
+
+
+def run_at(directory: Path, acks: object, *, history: bool = True) -> Path:
+    spec = next(run for run in PLAN.runs() if run.settings["acks"] == acks)
+    directory.mkdir(parents=True)
+    write_record(directory, spec, Ended(status="harness-failed", reason="broker 1 died"))
+    if history:
+        (directory / "history").mkdir()
+        (directory / "history" / "clustered.parquet").touch()
+    return directory
+
+
+def check_saying(monkeypatch: pytest.MonkeyPatch, verdict: Verdict) -> list[Path]:
+    asked: list[Path] = []
+
+    def check(paths: list[Path], *, progress: object) -> list[Verdict]:
+        asked.extend(paths)
+        return [msgspec.structs.replace(verdict, history=str(path)) for path in paths]
+
+    monkeypatch.setattr(judge, "check", check)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("acks", "found", "outcome"),
+    [
+        (1, Verdict(history="", valid=False, counts=LOST, exercise=DRAINED, faults=[KILL]), "permitted"),
+        ("all", Verdict(history="", valid=False, counts=LOST, exercise=DRAINED, faults=[KILL]), "broken promise"),
+        ("all", Verdict(history="", valid=True, exercise=DRAINED, faults=[KILL]), "held"),
+        ("all", Verdict(history="", valid=True, faults=[KILL]), "unknown"),
+    ],
+)
+def test_a_finding_meets_the_promise_of_its_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, acks: object, found: Verdict, outcome: str
+) -> None:
+    check_saying(monkeypatch, found)
+    (judged,) = judge_all([run_at(tmp_path / "run", acks)], Quiet())
+    assert judged.outcome == outcome
+    assert (judged.reason is not None) == (outcome == "unknown")
+
+
+def test_a_run_that_left_no_history_is_unknown_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = run_at(tmp_path / "runs" / "good", 1)
+    bad = run_at(tmp_path / "runs" / "bad", 1, history=False)
+    asked = check_saying(monkeypatch, Verdict(history="", valid=True, exercise=Exercise(drained=True)))
+    judged = {one.path: one for one in judge_all([tmp_path], Quiet())}
+    assert asked == [good]
+    assert (judged[bad].outcome, judged[bad].reason) == ("unknown", "no history: broker 1 died")
+    assert judged[good].outcome == "held"
+
+
+def test_a_history_of_another_tool_is_valid_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "foreign.jsonl").touch()
+    check_saying(monkeypatch, Verdict(history="", valid=False, counts=LOST))
+    (judged,) = judge_all([tmp_path / "foreign.jsonl"], Quiet())
+    assert judged.outcome == "not valid"
+    assert exit_code([judged]) == 1
+
+
+def test_nothing_to_judge_says_what_to_name(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="absent does not exist; name runs, a campaign, or files of JSON lines"):
+        judge_all([tmp_path / "absent"], Quiet())
+
+
+def test_verdicts_name_histories_by_their_place_in_the_campaign(tmp_path: Path) -> None:
+    inside = Judged(tmp_path / "runs" / "a", Verdict(history="x", valid=True), "held")
+    path = write_verdicts(tmp_path, [inside])
+    assert [json.loads(line)["history"] for line in path.read_text().splitlines()] == ["runs/a"]
+
+
+def test_a_broken_promise_outweighs_an_unknown() -> None:
+    def judged(*outcomes: str) -> list[Judged]:
+        return [Judged(Path("a"), Verdict(history="a", valid=True), outcome) for outcome in outcomes]
+
+    assert exit_code(judged("held", "unknown", "broken promise")) == 1
+    assert exit_code(judged("held", "unknown")) == 2
+    assert exit_code(judged("held", "permitted")) == 0
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (JavaMissingError("install java"), JavaError),
+        (CheckError("Spark failed"), HarnessError),
+        (HistoryError("x is no history"), ResultsError),
+    ],
+)
+def test_errors_of_the_checkers_become_the_harness_own(raised: Exception, told: type[Exception]) -> None:
+    with pytest.raises(told, match=str(raised)), spoken():
+        raise raised
+
+
+def test_the_simulator_is_measured_by_what_it_did(tmp_path: Path) -> None:
+    speed = measure_simulated(PLAN, 2, tmp_path)
+    assert speed.schedules == 2
+    assert speed.virtual_seconds_per_second > speed.schedules_per_second > 0
+    assert len(list(speed.lines())) == 3
