@@ -7,11 +7,14 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 from cluster import CONTROLLER, Cluster, wait_for
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError
+
+from harness.broker.offsets import partition_of
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(150)]
 LIMIT_S = 20
@@ -229,6 +232,37 @@ def test_a_topic_made_again_while_a_broker_was_down_has_none_of_the_old_records(
     assert again.send(topic, b"new", partition=0).get(LIMIT_S).offset == 0
     again.close()
     assert everything(cluster, topic) == [b"new"]
+
+
+def test_committed_offsets_survive_the_death_of_their_coordinator(cluster, topic):
+    client = producer(cluster)
+    for value in (b"one", b"two", b"three"):
+        client.send(topic, value, partition=0).get(LIMIT_S)
+    group = {"bootstrap_servers": cluster.bootstrap, "group_id": topic, "auto_offset_reset": "earliest"}
+    consumer = KafkaConsumer(topic, consumer_timeout_ms=LIMIT_S * 1000, max_poll_records=2, **group)
+    assert [next(consumer).value, next(consumer).value] == [b"one", b"two"]
+    consumer.commit()
+    consumer.close()
+    coordinator = cluster.partition(str(partition_of(topic)))["leader"]
+    cluster.kill(coordinator)
+    again = KafkaConsumer(topic, consumer_timeout_ms=40_000, **group)
+    assert next(again).value == b"three"
+    again.close()
+    client.close()
+
+
+def test_a_broker_whose_disk_refuses_a_write_stops_and_the_others_go_on(cluster, topic):
+    client = producer(cluster)
+    client.send(topic, b"small", partition=0).get(LIMIT_S)
+    broken = leader(cluster, topic)
+    process = psutil.Process(cluster.processes[broken].pid)
+    largest = max(path.stat().st_size for path in cluster.node_directory(broken).rglob("*") if path.is_file())
+    process.rlimit(psutil.RLIMIT_FSIZE, (largest + 50_000, largest + 50_000))
+    client.send(topic, b"large" * 50_000, partition=0).get(40)
+    client.close()
+    assert cluster.processes.pop(broken).wait(LIMIT_S) == 70
+    assert "the node stops" in cluster.log(broken)
+    assert everything(cluster, topic) == [b"small", b"large" * 50_000]
 
 
 # --- bad requests ----------------------------------------------------------------------------------------------------
