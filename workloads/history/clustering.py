@@ -21,7 +21,7 @@ from workloads.operations import Function
 Numbers = npt.NDArray[np.int64]
 
 #: Rows after which a row group is closed; see docs/decisions on the history's layout for the measurement.
-ROWS_A_GROUP: Final = 1_000_000
+ROWS_A_GROUP: Final = 250_000
 
 _ASSIGNS = (FUNCTION_CODE[Function.ASSIGN], FUNCTION_CODE[Function.SUBSCRIBE])
 _MARKS = (FUNCTION_CODE[Function.FAULT], FUNCTION_CODE[Function.PHASE])

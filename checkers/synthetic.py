@@ -1,0 +1,281 @@
+"""Synthetic histories of any length, clean or with a stated number of anomalies, for measuring the checkers.
+
+Half sends, half polls, by eight processes that overlap; ten log partitions are active at a time, each for 1,024
+writes; an assign about every 64 operations, and one of every process when the partitions change. A *block* is ten
+partitions' life, about 20,000 operations. A few blocks are made event by event, through the same code that stores
+real histories; a long history is these blocks again and again with other partitions, indexes and times, so that 10^8
+operations are written in minutes and in little memory.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from workloads.history.clustering import ROWS_A_GROUP, cluster
+from workloads.history.files import CLUSTERED, open_writer
+from workloads.history.rows import Rows
+from workloads.history.schema import META_COMPLETE, META_EVENTS, META_JOINED, META_RUN, META_SPREAD
+from workloads.history.tables import Columns, columns_of, to_table
+from workloads.operations import Defect, EventType, Function, MicroOperation, Poll, Record, Send
+
+KEYS: Final = 10
+WRITES: Final = 1024
+PROCESSES: Final = 8
+#: Every so many operations one is an assign.
+ASSIGN_EVERY: Final = 64
+#: Microseconds from one operation's begin to the next one's, and the bounds of how long one takes.
+STEP_US: Final = 10
+LATENCY_US: Final = (5, 75)
+
+OK, FAIL, INFO, INVOKE = EventType.OK, EventType.FAIL, EventType.INFO, EventType.INVOKE
+
+#: What can be planted in a block, and everything that a checker must find then.
+PLANTS: Final[dict[str, dict[str, int]]] = {
+    "lost-write": {"lost-write": 1, "unseen": 1, "poll-skip": 1},
+    "phantom-read": {"phantom-read": 1},
+    "corrupt-read": {"corrupt-read": 1},
+    "inconsistent-offsets": {"inconsistent-offsets": 1},
+}
+
+
+class Written(NamedTuple):
+    """A synthetic history: its directory, its completed operations and events, and what is to be found in it."""
+
+    directory: Path
+    operations: int
+    events: int
+    rows: int
+    expected: dict[str, int]
+
+
+class Block(NamedTuple):
+    """Clustered rows of one block: those of its partitions, and those of no partition. Indexes count from 0."""
+
+    rows: Columns
+    rest: Columns
+    events: int
+    operations: int
+    end_us: int
+
+
+class _Script:
+    """Events of consecutive blocks, in order of time."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)  # noqa: S311 - a measurement, seeded
+        self.events: list[tuple[int, int, EventType, Function, tuple[MicroOperation, ...], tuple[str, ...]]] = []
+        self.time_us = 0
+
+    def operation(
+        self,
+        process: int,
+        function: Function,
+        micro: tuple[MicroOperation, ...] = (),
+        partitions: tuple[str, ...] = (),
+        kind: EventType = OK,
+    ) -> int:
+        """One operation that begins now; the time at which it ends."""
+        begin, end = self.time_us, self.time_us + self.chance.randint(*LATENCY_US)
+        asked = tuple(Send(m.partition, m.value) if isinstance(m, Send) else Poll() for m in micro)
+        self.events.append((begin, process, INVOKE, function, asked, partitions))
+        self.events.append((end, process, kind, function, micro, partitions))
+        self.time_us += STEP_US
+        return end
+
+    def quiet(self) -> None:
+        """Let everything end."""
+        self.time_us += LATENCY_US[1] + STEP_US
+
+
+class _BlockScript:
+    """One block: which partition is whose, how far each was written and read."""
+
+    def __init__(self, script: _Script, number: int, plant: str | None) -> None:
+        self.script, self.plant = script, plant
+        self.keys = [f"b{number}-{key}" for key in range(KEYS)]
+        self.owned = [[key for key in range(KEYS) if key % PROCESSES == process] for process in range(PROCESSES)]
+        self.acknowledged: list[list[tuple[int, int]]] = [[] for _ in range(KEYS)]
+        self.read_to = [0] * KEYS
+        self.seen_to = [0] * KEYS
+
+    def play(self) -> None:
+        for process in range(PROCESSES):
+            self.assign(process)
+            self.script.quiet()
+        writes = [key for key in range(KEYS) for _ in range(WRITES)]
+        self.script.chance.shuffle(writes)
+        written = [0] * KEYS
+        for turn in range(2 * len(writes)):
+            process = turn % PROCESSES
+            if turn % ASSIGN_EVERY == ASSIGN_EVERY - 1:
+                self.assign((turn // ASSIGN_EVERY) % PROCESSES)
+                self.script.quiet()
+            if self.script.chance.random() < 0.5 and writes:
+                self.send(process, writes, written)
+            else:
+                self.poll(process)
+        while writes:
+            self.send(0, writes, written)
+            self.script.quiet()
+        self.script.quiet()
+        for process in range(PROCESSES):
+            self.poll(process)
+        self.script.quiet()
+        self.spoil()
+        self.script.quiet()
+
+    def assign(self, process: int) -> None:
+        keys = tuple(self.keys[key] for key in self.owned[process])
+        self.script.operation(process, Function.ASSIGN, partitions=keys)
+
+    def send(self, process: int, writes: list[int], written: list[int]) -> None:
+        key = writes.pop()
+        value, written[key] = written[key], written[key] + 1
+        end = self.script.operation(process, Function.SEND, (Send(self.keys[key], value, value),))
+        self.acknowledged[key].append((end, value))
+
+    def poll(self, process: int) -> None:
+        now, records = self.script.time_us, {}
+        for key in self.owned[process]:
+            waiting = self.acknowledged[key]
+            self.seen_to[key] = max([self.seen_to[key], *(value + 1 for end, value in waiting if end < now)])
+            self.acknowledged[key] = [one for one in waiting if one[0] >= now]
+            found = range(self.read_to[key], self.seen_to[key])
+            if self.plant == "lost-write" and len(found) == 1 and found[0] > WRITES // 4:
+                self.plant = None
+            elif found:
+                records[self.keys[key]] = tuple(Record(value, value) for value in found)
+            self.read_to[key] = self.seen_to[key]
+        self.script.operation(process, Function.POLL, (Poll(records),))
+
+    def spoil(self) -> None:
+        """Plant what was asked for by clients of their own."""
+        key, read = self.keys[0], self.script.operation
+        if self.plant == "phantom-read":
+            read(100, Function.POLL, (Poll({key: (Record(WRITES, 10**6),)}),))
+        elif self.plant == "corrupt-read":
+            read(100, Function.POLL, (Poll({key: (Record(WRITES, -1, Defect.CHECKSUM),)}),))
+        elif self.plant == "inconsistent-offsets":
+            read(101, Function.SEND, (Send(key, 10**6),), kind=INFO)
+            self.script.quiet()
+            read(100, Function.POLL, (Poll({key: (Record(WRITES // 2, 10**6),)}),), kind=FAIL)
+
+
+def make_block(seed: int, plant: str | None = None) -> Block:
+    """One block, taken from the middle of three so that it begins and ends as in a long history."""
+    script, bounds = _Script(seed), [0]
+    for number in range(3):
+        _BlockScript(script, number, plant if number == 1 else None).play()
+        bounds.append(script.time_us)
+    script.events.sort(key=lambda event: event[0])
+    rows = Rows()
+    for time_us, process, kind, function, micro, partitions in script.events:
+        rows.add(
+            time_us=time_us,
+            process=process,
+            type=kind,
+            function=function,
+            micro=micro,
+            partitions=partitions,
+            offset=None,
+            node=None,
+            error=None,
+            detail=None,
+        )
+    keys = rows.keys.names
+    clustered = cluster(columns_of(rows.take()))
+    first, last = (sum(event[0] < bound for event in script.events) for bound in bounds[1:3])
+    mine = np.array([name.startswith("b1-") for name in keys])[clustered["key"]]
+    rest = (clustered["key"] == 0) & (clustered["index"] >= first) & (clustered["index"] < last)
+    completions = sum(event[2] != INVOKE for event in script.events[first:last])
+    return Block(
+        _moved(clustered, mine, -first, -bounds[1]),
+        _moved(clustered, rest, -first, -bounds[1]),
+        last - first,
+        completions,
+        bounds[2] - bounds[1],
+    )
+
+
+def _moved(rows: Columns, which: np.ndarray, index: int, time_us: int) -> Columns:
+    moved = {name: np.ascontiguousarray(column[which]) for name, column in rows.items()}
+    return _shifted(moved, index, time_us)
+
+
+def _shifted(rows: Columns, index: int, time_us: int) -> Columns:
+    """The same rows at another place in the history; what is not known stays so."""
+    shifted = dict(rows)
+    for name, by in (("index", index), ("time_us", time_us), ("invoke_index", index), ("invoke_us", time_us)):
+        shifted[name] = np.where(rows[name] >= 0, rows[name] + by, rows[name])
+    return shifted
+
+
+def write_synthetic(directory: Path, operations: int, *, planted: int = 0, seed: int = 0) -> Written:
+    """Write a history of about so many completed operations into ``directory``.
+
+    ``planted`` anomalies, at most one a block, are spread evenly; kinds take turns in the order of :data:`PLANTS`.
+
+    Raises:
+        ValueError: there are fewer blocks than anomalies to plant.
+    """
+    kinds: list[str | None] = [None, *PLANTS] if planted else [None]
+    templates = {kind: make_block(seed + place, kind) for place, kind in enumerate(kinds)}
+    blocks = max(1, round(operations / templates[None].operations))
+    if planted > blocks:
+        raise ValueError(f"{operations} operations are {blocks} blocks, too few for {planted} planted anomalies")
+    plants = {blocks * number // planted: list(PLANTS)[number % len(PLANTS)] for number in range(planted)}
+    chosen = [templates[plants.get(number)] for number in range(blocks)]
+    expected: Counter[str] = Counter()
+    for plant in plants.values():
+        expected.update(PLANTS[plant])
+    rows = _write(directory, chosen)
+    return Written(
+        directory,
+        sum(b.operations for b in chosen),
+        sum(b.events for b in chosen),
+        rows,
+        dict(sorted(expected.items())),
+    )
+
+
+def _write(directory: Path, blocks: list[Block]) -> int:
+    metadata = {
+        META_RUN: b"synthetic",
+        META_COMPLETE: b"true",
+        META_SPREAD: b"false",
+        META_JOINED: b"false",
+        META_EVENTS: str(sum(block.events for block in blocks)).encode(),
+    }
+    directory.mkdir(parents=True, exist_ok=True)
+    rows = 0
+    with (directory / CLUSTERED).open("wb") as sink, open_writer(sink, metadata) as writer:
+        for part, names in _row_groups(blocks):
+            table = to_table(part, {"key": names, "error": [], "detail": []})
+            writer.write_table(table, row_group_size=table.num_rows)
+            rows += table.num_rows
+    return rows
+
+
+def _row_groups(blocks: list[Block]) -> Iterator[tuple[Columns, list[str]]]:
+    """Blocks laid together to row groups: first all rows of partitions, then all others."""
+    for rest in (False, True):
+        index, time_us = 0, 0
+        waiting: list[Columns] = []
+        for number, block in enumerate(blocks):
+            part = _shifted(block.rest if rest else block.rows, index, time_us)
+            if not rest:
+                _, place = np.unique(part["key"], return_inverse=True)
+                part["key"] = place + len(waiting) * KEYS
+            waiting.append(part)
+            index, time_us = index + block.events, time_us + block.end_us
+            if sum(len(one["key"]) for one in waiting) >= ROWS_A_GROUP or number == len(blocks) - 1:
+                first = number + 1 - len(waiting)
+                names = [""] if rest else [f"t{b:06d}-{k}" for b in range(first, number + 1) for k in range(KEYS)]
+                yield {name: np.concatenate([one[name] for one in waiting]) for name in part}, names
+                waiting = []
