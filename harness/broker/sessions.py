@@ -79,7 +79,7 @@ class Session:
             raise
         except Exception as error:  # Whatever a strange request provokes concerns its connection only.
             log.exception("a request could not be handled")
-            raise BadFrameError(f"{type(request).__name__} could not be handled: {error!r}") from error
+            raise BadFrameError(f"{type(request).__name__} could not be handled: {type(error).__name__}") from error
 
     def _encoded(self, header: Header, response: Any) -> bytes:
         try:

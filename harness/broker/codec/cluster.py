@@ -16,7 +16,7 @@ from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest, Fin
 from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 
 from harness.broker import requests as plain
-from harness.broker.codec.wire import TopicIds
+from harness.broker.codec.wire import TopicIds, text
 from harness.replica.types import NONE, ErrorCode, PartitionState
 
 #: From these versions on, topics may be named by id, and several coordinators are asked for at once.
@@ -95,8 +95,8 @@ def _partition(index: int, state: PartitionState, live: set[int], version: int) 
 def decode_find_coordinator(request: Any, version: int, ids: TopicIds) -> plain.FindCoordinator:
     """Version 0 knows groups only."""
     del ids
-    keys = tuple(request.coordinator_keys) if version >= FIND_SEVERAL else (request.key,)
-    return plain.FindCoordinator(request.key_type if version >= 1 else 0, keys)
+    keys = request.coordinator_keys if version >= FIND_SEVERAL else (request.key,)
+    return plain.FindCoordinator(request.key_type if version >= 1 else 0, tuple(text(key) for key in keys))
 
 
 def encode_coordinators(answer: plain.Coordinators, version: int, ids: TopicIds) -> Any:
@@ -131,14 +131,14 @@ def decode_create_topics(request: Any, version: int, ids: TopicIds) -> plain.Cre
     return plain.CreateTopics(
         tuple(
             plain.NewTopic(
-                topic.name,
+                text(topic.name),
                 topic.num_partitions,
                 topic.replication_factor,
                 tuple(
                     tuple(row.broker_ids)
                     for row in sorted(topic.assignments or (), key=lambda row: row.partition_index)
                 ),
-                {config.name: config.value for config in topic.configs or ()},
+                {text(config.name): config.value for config in topic.configs or ()},
             )
             for topic in request.topics
         ),
@@ -168,7 +168,7 @@ def encode_topics_created(answer: plain.TopicsChanged, version: int, ids: TopicI
 def decode_delete_topics(request: Any, version: int, ids: TopicIds) -> plain.DeleteTopics:
     """By name, or by id from version 6 on."""
     if version < DELETE_BY_ID:
-        return plain.DeleteTopics(tuple(request.topic_names))
+        return plain.DeleteTopics(tuple(text(name) for name in request.topic_names))
     return plain.DeleteTopics(
         tuple(topic.name if topic.name is not None else ids.name(topic.topic_id) for topic in request.topics)
     )
@@ -199,7 +199,7 @@ def decode_describe_configs(request: Any, version: int, ids: TopicIds) -> plain.
         tuple(
             plain.ConfigResource(
                 resource.resource_type,
-                resource.resource_name,
+                text(resource.resource_name),
                 None if resource.configuration_keys is None else tuple(resource.configuration_keys),
             )
             for resource in request.resources

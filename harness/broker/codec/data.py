@@ -18,7 +18,7 @@ from kafka.protocol.producer.transaction import InitProducerIdRequest, InitProdu
 
 from harness.broker import requests as plain
 from harness.broker.batches import whole
-from harness.broker.codec.wire import TopicIds
+from harness.broker.codec.wire import TopicIds, text
 from harness.replica import messages as core
 from harness.replica.types import NONE, EpochEnd, ErrorCode, TopicPartition
 
@@ -41,7 +41,7 @@ def decode_produce(request: Any, version: int, ids: TopicIds) -> plain.Produce:
         request.acks,
         request.timeout_ms,
         tuple(
-            (TopicPartition(topic.name, part.index), part.records)
+            (TopicPartition(text(topic.name), part.index), part.records)
             for topic in request.topic_data
             for part in topic.partition_data
         ),
@@ -82,7 +82,9 @@ def decode_fetch(request: Any, version: int, ids: TopicIds) -> core.Fetch:
         request.max_wait_ms,
         tuple(
             core.FetchPartition(
-                TopicPartition(ids.name(topic.topic_id) if version >= FETCH_BY_ID else topic.topic, part.partition),
+                TopicPartition(
+                    ids.name(topic.topic_id) if version >= FETCH_BY_ID else text(topic.topic), part.partition
+                ),
                 part.fetch_offset,
                 part.current_leader_epoch,
                 part.last_fetched_epoch,
@@ -139,7 +141,7 @@ def decode_list_offsets(request: Any, version: int, ids: TopicIds) -> plain.Offs
         tuple(
             core.ListOffsets(
                 0,
-                TopicPartition(topic.name, part.partition_index),
+                TopicPartition(text(topic.name), part.partition_index),
                 part.timestamp,
                 request.replica_id,
                 part.current_leader_epoch,
@@ -184,7 +186,7 @@ def decode_epochs_wanted(request: Any, version: int, ids: TopicIds) -> plain.Epo
         tuple(
             core.OffsetForLeaderEpoch(
                 0,
-                TopicPartition(topic.topic, part.partition),
+                TopicPartition(text(topic.topic), part.partition),
                 part.leader_epoch,
                 part.current_leader_epoch,
                 replica if replica >= 0 else NONE,

@@ -21,7 +21,7 @@ from kafka.protocol.consumer.group import (
 
 from harness.broker import requests as plain
 from harness.broker.codec.data import by_topic
-from harness.broker.codec.wire import TopicIds
+from harness.broker.codec.wire import TopicIds, text
 from harness.replica.types import NONE, TopicPartition
 
 #: From these versions on: members are given their names first (KIP-394), the protocol type is told, several members
@@ -38,12 +38,12 @@ def decode_join(request: Any, version: int, ids: TopicIds) -> plain.JoinGroup:
     """Static membership (KIP-345) is not offered: an instance id is ignored and the member is an ordinary one."""
     del ids
     return plain.JoinGroup(
-        request.group_id,
-        request.member_id,
+        text(request.group_id),
+        text(request.member_id),
         request.session_timeout_ms,
         request.rebalance_timeout_ms if version >= 1 else request.session_timeout_ms,
-        request.protocol_type,
-        tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols),
+        text(request.protocol_type),
+        tuple((text(protocol.name), bytes(protocol.metadata)) for protocol in request.protocols),
         version >= JOIN_NAMED,
     )
 
@@ -71,10 +71,10 @@ def decode_sync(request: Any, version: int, ids: TopicIds) -> plain.SyncGroup:
     """Assignments come from the leader only."""
     del version, ids
     return plain.SyncGroup(
-        request.group_id,
+        text(request.group_id),
         request.generation_id,
-        request.member_id,
-        tuple((row.member_id, bytes(row.assignment)) for row in request.assignments),
+        text(request.member_id),
+        tuple((text(row.member_id), bytes(row.assignment)) for row in request.assignments),
     )
 
 
@@ -93,7 +93,7 @@ def encode_synced(answer: plain.Synced, version: int, ids: TopicIds) -> Any:
 def decode_heartbeat(request: Any, version: int, ids: TopicIds) -> plain.GroupHeartbeat:
     """A member is alive."""
     del version, ids
-    return plain.GroupHeartbeat(request.group_id, request.generation_id, request.member_id)
+    return plain.GroupHeartbeat(text(request.group_id), request.generation_id, text(request.member_id))
 
 
 def encode_heartbeat(answer: plain.GroupHeartbeatAnswer, version: int, ids: TopicIds) -> Any:
@@ -106,8 +106,8 @@ def decode_leave(request: Any, version: int, ids: TopicIds) -> plain.LeaveGroup:
     """One member before version 3."""
     del ids
     several = version >= LEAVE_SEVERAL
-    members = tuple(member.member_id for member in request.members) if several else (request.member_id,)
-    return plain.LeaveGroup(request.group_id, members)
+    members = [member.member_id for member in request.members] if several else [request.member_id]
+    return plain.LeaveGroup(text(request.group_id), tuple(text(member) for member in members))
 
 
 def encode_left(answer: plain.Left, version: int, ids: TopicIds) -> Any:
@@ -131,12 +131,12 @@ def decode_commit(request: Any, version: int, ids: TopicIds) -> plain.CommitOffs
     """Offsets to remember."""
     del ids
     return plain.CommitOffsets(
-        request.group_id,
+        text(request.group_id),
         request.generation_id_or_member_epoch,
-        request.member_id,
+        text(request.member_id),
         tuple(
             (
-                TopicPartition(topic.name, part.partition_index),
+                TopicPartition(text(topic.name), part.partition_index),
                 plain.CommittedOffset(
                     part.committed_offset,
                     part.committed_leader_epoch if version >= 6 else NONE,
@@ -174,16 +174,16 @@ def decode_fetch_offsets(request: Any, version: int, ids: TopicIds) -> plain.Fet
     """One group before version 8."""
     del ids
     if version >= FETCH_SEVERAL:
-        return plain.FetchOffsets(tuple(_wanted(group.group_id, group.topics) for group in request.groups))
+        return plain.FetchOffsets(tuple(_wanted(text(group.group_id), group.topics) for group in request.groups))
     topics = request.topics if version >= FETCH_ALL else request.topics or ()
-    return plain.FetchOffsets((_wanted(request.group_id, topics),))
+    return plain.FetchOffsets((_wanted(text(request.group_id), topics),))
 
 
 def _wanted(group: str, topics: Any) -> plain.GroupOffsetsWanted:
     if topics is None:
         return plain.GroupOffsetsWanted(group, None)
     return plain.GroupOffsetsWanted(
-        group, tuple(TopicPartition(topic.name, index) for topic in topics for index in topic.partition_indexes)
+        group, tuple(TopicPartition(text(topic.name), index) for topic in topics for index in topic.partition_indexes)
     )
 
 

@@ -98,10 +98,22 @@ def decode(message: Any, body: memoryview, version: int) -> Any:
     try:
         decoded, end = reader(body, 0)
     except Exception as error:
-        raise BadFrameError(f"{message.__name__} version {version} cannot be read: {error!r}") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise BadFrameError(f"{message.__name__} version {version} cannot be read: {reason}") from error
     if end != len(body):
         raise BadFrameError(f"{message.__name__} version {version} takes {end} bytes and has {len(body)}")
     return decoded
+
+
+def text(value: str | None) -> str:
+    """``value``, which Kafka's schema does not let be null though the decoder does.
+
+    Raises:
+        BadFrameError: it is null.
+    """
+    if value is None:
+        raise BadFrameError("a name is missing")
+    return value
 
 
 def request_frame(message: Any, correlation: int, client_id: str) -> bytes:

@@ -21,15 +21,20 @@ LIMIT_S = 20
 METADATA_REQUEST = b"\0\x03\0\x01\0\0\0\x07\0\x04test\0\0\0\0"
 
 
-@pytest.fixture
-def topic(cluster, request):
-    """A topic of one partition on all three brokers, in sync, named after the test."""
-    name = request.node.name.replace("[", "-").replace("]", "")[:80]
+@pytest.fixture(autouse=True)
+def _whole(cluster):
+    """Every node runs and no link is cut, whatever an earlier test left."""
     for node in (CONTROLLER, *cluster.brokers):
         if node not in cluster.processes:
             cluster.start_node(node)
         cluster.heal_all(node)
     wait_for(lambda: cluster.live_brokers() == set(cluster.brokers), "all brokers live")
+
+
+@pytest.fixture
+def topic(cluster, request):
+    """A topic of one partition on all three brokers, in sync, named after the test."""
+    name = request.node.name.replace("[", "-").replace("]", "")[:80]
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
     admin.create_topics([NewTopic(name=name, num_partitions=1, replication_factor=3)])
     admin.close()
@@ -324,16 +329,16 @@ def test_garbage_of_every_api_kills_no_node(cluster):
         key = chance.choice([0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 18, 19, 20, 22, 23, 32])
         body = bytes(chance.choice((0, 0, 1, 2, chance.randrange(256))) for _ in range(chance.randrange(80)))
         with connect(cluster) as bad:
-            bad.sendall(
-                framed(key.to_bytes(2, "big") + b"\0" + bytes([chance.randrange(13)]) + b"\0\0\0\1\0\1c" + body)
-            )
+            bad.sendall(framed(bytes((0, key, 0, chance.randrange(13))) + b"\0\0\0\1\0\1c" + body))
             bad.settimeout(0.02)
             try:
                 bad.recv(100)
             except OSError:
                 continue
     assert all(process.poll() is None for process in cluster.processes.values())
-    assert "Traceback" not in cluster.log(0).split("could not be handled")[0]
+    with connect(cluster) as good:
+        good.sendall(framed(METADATA_REQUEST))
+        assert good.recv(4096)[4:8] == b"\0\0\0\x07"
 
 
 def test_responses_keep_the_order_of_their_requests_while_a_fetch_is_parked(cluster, topic):
