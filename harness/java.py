@@ -26,10 +26,7 @@ def usable_java() -> str:
     Raises:
         JavaError: there is none, it is too old, or it lacks the module.
     """
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if java is None or not Path(java).exists():
-        raise JavaError(f"no Java at {java}: {HOW}" if java else f"no Java on this machine: {HOW}")
+    java = java_program()
     try:
         listed = subprocess.run(  # noqa: S603
             [java, "--list-modules"], capture_output=True, text=True, timeout=ANSWER_LIMIT_S, check=False
@@ -43,3 +40,16 @@ def usable_java() -> str:
     if f"{MODULE}@" not in listed.stdout:
         raise JavaError(f"{java} lacks the module {MODULE}: {HOW}")
     return f"{java}, version {version[0].removeprefix('java.base@')}"
+
+
+def java_program() -> str:
+    """The path of the Java that JAVA_HOME or the search path names; its version was not looked at.
+
+    Raises:
+        JavaError: there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None or not Path(java).exists():
+        raise JavaError(f"no Java at {java}: {HOW}" if java else f"no Java on this machine: {HOW}")
+    return java

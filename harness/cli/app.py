@@ -37,6 +37,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "export": "harness.cli.exchange:export",
     "import": "harness.cli.exchange:import_",
     "bench": "harness.cli.benching:bench",
+    "kafka": "harness.cli.kafka:kafka",
 }
 
 

@@ -1,0 +1,60 @@
+"""`ackproof kafka install` and `ackproof kafka list`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.cli.terminal import State, as_json
+from harness.errors import EXIT_HELD, PlanError
+from harness.kafka.archive import make_archive
+from harness.kafka.install import Installation, cache_directory, install, install_from, installed
+from harness.kafka.releases import DEFAULT_VERSION
+
+
+@click.group()
+def kafka() -> None:
+    """Releases of Apache Kafka for the world "kafka": get them, list them."""
+
+
+@kafka.command("install")
+@click.argument("version", required=False)
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(exists=True, path_type=Path),
+    help="A downloaded release: its .tgz, or the directory it was unpacked to.",
+)
+@click.pass_obj
+def install_command(state: State, version: str | None, source: Path | None) -> int:
+    """Fetch a release with Maven into the user's cache, beside others that are there."""
+    if source is not None and version is not None:
+        raise PlanError("a release given with --from has its version in it; leave the version out")
+    state.err.print(f"getting Apache Kafka {source or version or DEFAULT_VERSION}", markup=False)
+    release = install_from(source) if source is not None else install(version or DEFAULT_VERSION)
+    state.err.print("starting it once, so that later starts are faster", markup=False)
+    make_archive(release)
+    state.say(f"Apache Kafka {release.version} is in {release.home}")
+    return EXIT_HELD
+
+
+@kafka.command("list")
+@as_json
+@click.pass_obj
+def list_command(state: State, *, json_: bool) -> int:
+    """Say which releases are there."""
+    there = installed()
+    if json_:
+        state.json([{"version": str(one.version), "home": str(one.home)} for one in there])
+        return EXIT_HELD
+    for one in there:
+        state.say(_line(one))
+    if not there:
+        state.say(f"none in {cache_directory()}; get one with: ackproof kafka install")
+    return EXIT_HELD
+
+
+def _line(one: Installation) -> str:
+    chosen = "  (chosen where a plan names none)" if str(one.version) == DEFAULT_VERSION else ""
+    return f"{one.version}  {one.home}{chosen}"

@@ -1,0 +1,1 @@
+"""Apache Kafka on this machine: its jars, its configuration, its start."""

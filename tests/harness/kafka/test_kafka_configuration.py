@@ -1,0 +1,122 @@
+"""A node's properties, directory and command line, from settings. No Java runs here."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import PlanError
+from harness.hosts.contract import Address
+from harness.kafka import storage
+from harness.kafka.install import Installation
+from harness.kafka.jvm import archive_path, node_command
+from harness.kafka.logs import LogFiles
+from harness.kafka.properties import NodePlace, as_text, lone_properties, node_properties, possible
+from harness.kafka.releases import Version, artifacts, parse_version
+from nemesis.contract import CONTROLLER
+from workloads.settings import Settings
+
+BROKER = NodePlace(
+    node=1, data=Path("/run/1"), address=Address("10.77.0.2", 9092), controller=Address("10.77.0.101", 9092)
+)
+THE_CONTROLLER = NodePlace(
+    node=CONTROLLER, data=Path("/run/100"), address=BROKER.controller, controller=BROKER.controller
+)
+
+
+@pytest.fixture
+def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installation:
+    libs = tmp_path / "4.1.1" / "libs"
+    libs.mkdir(parents=True)
+    (libs / "kafka_2.13-4.1.1.jar").touch()
+    java = tmp_path / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.touch()
+    monkeypatch.setenv("JAVA_HOME", str(java.parent.parent))
+    return Installation(Version(4, 1, 1), libs.parent)
+
+
+def test_a_broker_and_the_controller_know_each_others_address() -> None:
+    broker, controller = (node_properties(place, Settings(), 3) for place in (BROKER, THE_CONTROLLER))
+    assert broker["controller.quorum.voters"] == controller["controller.quorum.voters"] == "100@10.77.0.101:9092"
+    assert broker["advertised.listeners"] == "PLAINTEXT://10.77.0.2:9092"
+    assert controller["listeners"] == "CONTROLLER://10.77.0.101:9092"
+    assert "advertised.listeners" not in controller
+    assert (broker["process.roles"], controller["process.roles"]) == ("broker", "controller")
+
+
+def test_the_settings_of_brokers_reach_the_configuration_and_those_of_topics_do_not() -> None:
+    written = node_properties(BROKER, Settings(broker_session_timeout_ms=3_000, min_insync_replicas=2), 3)
+    assert written["broker.session.timeout.ms"] == "3000"
+    assert "min.insync.replicas" not in written
+
+
+def test_the_flusher_looks_as_often_as_the_topic_is_to_be_flushed() -> None:
+    assert node_properties(BROKER, Settings(flush_ms=250), 3)["log.flush.scheduler.interval.ms"] == "250"
+
+
+def test_a_small_cluster_can_still_make_its_own_topics() -> None:
+    written = node_properties(BROKER, Settings(replication_factor=1), 1)
+    assert written["offsets.topic.replication.factor"] == "1"
+    assert written["transaction.state.log.min.isr"] == "1"
+
+
+def test_a_node_alone_is_its_own_controller() -> None:
+    written = lone_properties(BROKER, Settings(replication_factor=1))
+    assert written["process.roles"] == "broker,controller"
+    assert written["controller.quorum.voters"] == "1@10.77.0.101:9092"
+    assert written["listeners"] == "PLAINTEXT://10.77.0.2:9092,CONTROLLER://10.77.0.101:9092"
+
+
+def test_properties_are_a_line_each() -> None:
+    assert as_text({"node.id": "1", "log.dirs": "/a"}) == "node.id=1\nlog.dirs=/a\n"
+
+
+def test_rules_that_kafka_fixed_cannot_be_switched_in_its_world() -> None:
+    with pytest.raises(PlanError, match=r"truncation=kip-101 is not how .* 4\.1\.1 works.* write truncation=on-fetch"):
+        possible(Settings(truncation="kip-101"), Version(4, 1, 1))
+
+
+def test_an_old_release_must_be_called_what_it_is() -> None:
+    possible(Settings(strict_min_isr=False), Version(3, 6, 2))
+    with pytest.raises(PlanError, match=r"3\.6\.2 works; in its world write strict\.min\.isr=false"):
+        possible(Settings(), Version(3, 6, 2))
+    possible(Settings(), Version(3, 7, 0))
+
+
+def test_the_logging_binding_is_the_one_that_the_release_reads() -> None:
+    assert [one.name for one in artifacts(parse_version("3.9.1"))] == ["kafka_2.13", "kafka-tools", "slf4j-reload4j"]
+    assert artifacts(parse_version("4.0.0"))[-1].name == "log4j-slf4j-impl"
+
+
+def test_a_directory_is_formatted_without_a_jvm(installation: Installation, tmp_path: Path) -> None:
+    installation.made.mkdir()
+    (installation.made / "bootstrap-elr-1.checkpoint").write_bytes(b"records")
+    storage.format_directory(installation, tmp_path / "data", 2, "cluster", elr=True)
+    lines = (tmp_path / "data" / "meta.properties").read_text().splitlines()
+    assert lines[:3] == ["version=1", "cluster.id=cluster", "node.id=2"]
+    assert lines[3].startswith("directory.id=")
+    assert (tmp_path / "data" / "bootstrap.checkpoint").read_bytes() == b"records"
+
+
+def test_ids_are_as_kafka_writes_them_and_never_look_like_an_option() -> None:
+    ids = {storage.new_id() for _ in range(500)}
+    assert len(ids) == 500
+    assert {len(one) for one in ids} == {22}
+    assert not [one for one in ids if one.startswith("-")]
+
+
+def test_an_archive_of_class_data_is_used_where_there_is_one(installation: Installation, tmp_path: Path) -> None:
+    files = LogFiles(tmp_path / "log.properties", tmp_path / "gc.log")
+    before = node_command(installation, 0, tmp_path / "server.properties", files)
+    installation.made.mkdir()
+    archive_path(installation).touch()
+    after = node_command(installation, 0, tmp_path / "server.properties", files)
+    assert set(after) - set(before) == {f"-XX:SharedArchiveFile={archive_path(installation)}"}
+    assert after[-2:] == ("kafka.Kafka", str(tmp_path / "server.properties"))
+
+
+@pytest.mark.parametrize(("version", "reads"), [((4, 1, 1), "appender.out.layout"), ((3, 9, 1), "log4j.appender.out")])
+def test_nodes_log_in_the_form_of_their_binding(tmp_path: Path, version, reads: str) -> None:
+    files = LogFiles(tmp_path / "log.properties", tmp_path / "gc.log")
+    files.write(Installation(Version(*version), tmp_path))
+    assert reads in files.configuration.read_text()

@@ -1,0 +1,127 @@
+"""Releases in the user's cache: whole or not at all, and a clear sentence if they cannot be had. Maven is a script."""
+
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from harness.errors import HostError, PlanError
+from harness.kafka.install import find, install, install_from, installed
+
+FETCHES = """#!/bin/sh
+for word in "$@"; do case "$word" in -DoutputDirectory=*) out="${word#*=}";; esac; done
+mkdir -p "$out" && touch "$out/kafka_2.13-4.1.1.jar" "$out/zstd.jar"
+"""
+KNOWS_NO_SUCH_RELEASE = """#!/bin/sh
+echo "[ERROR] Failed to execute goal: Could not find artifact org.apache.kafka:kafka_2.13:jar:4.1.1 in central"
+exit 1
+"""
+IS_OFFLINE = """#!/bin/sh
+mkdir -p libs && touch libs/kafka_2.13-4.1.1.jar
+echo "[ERROR] Could not transfer artifact from central: connection refused"
+exit 1
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "ackproof" / "kafka"
+
+
+@pytest.fixture
+def maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Puts a script in the place of Maven."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+
+    def becomes(script: str) -> None:
+        (programs / "mvn").write_text(script)
+        (programs / "mvn").chmod(0o755)
+
+    return becomes
+
+
+def release(directory: Path, version: str = "4.1.1") -> Path:
+    libs = directory / f"kafka_2.13-{version}" / "libs"
+    libs.mkdir(parents=True)
+    for name in (f"kafka_2.13-{version}.jar", f"kafka_2.13-{version}.jar.asc", "zstd.jar"):
+        (libs / name).touch()
+    return libs.parent
+
+
+def test_a_fetched_release_is_found_and_listed(maven, cache: Path) -> None:
+    maven(FETCHES)
+    place = install("4.1.1").home
+    assert place == cache / "4.1.1"
+    assert [jar.name for jar in find("4.1.1").jars] == ["kafka_2.13-4.1.1.jar", "zstd.jar"]
+    assert [str(one.version) for one in installed()] == ["4.1.1"]
+
+
+def test_a_release_that_is_there_is_not_fetched_again(maven) -> None:
+    maven(FETCHES)
+    install("4.1.1")
+    maven(IS_OFFLINE)
+    assert str(install("4.1.1").version) == "4.1.1"
+
+
+@pytest.mark.parametrize(
+    ("script", "error", "says"),
+    [
+        (KNOWS_NO_SUCH_RELEASE, PlanError, "there is no release 4.1.1"),
+        (IS_OFFLINE, HostError, "connection refused.*--from"),
+    ],
+)
+def test_a_failed_fetch_says_why_and_leaves_nothing(maven, cache: Path, script, error, says) -> None:
+    maven(script)
+    with pytest.raises(error, match=says):
+        install("4.1.1")
+    assert list(cache.iterdir()) == []
+    assert installed() == []
+
+
+def test_without_maven_the_sentence_names_the_package_and_the_way_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(HostError, match=r"install the package maven, or .*--from"):
+        install("4.1.1")
+
+
+@pytest.mark.parametrize("version", ["4", "4.1", "newest", "4.1.1-rc1", "../4.1.1", ""])
+def test_what_is_no_version_is_refused(version: str) -> None:
+    with pytest.raises(PlanError, match="write three numbers"):
+        install(version)
+
+
+def test_releases_that_need_zookeeper_are_refused_before_anything_is_fetched() -> None:
+    with pytest.raises(PlanError, match=r"3\.2\.3 needs ZooKeeper.* choose 3\.3\.0 or later"):
+        install("3.2.3")
+
+
+def test_an_unpacked_release_is_taken_over_without_signatures(tmp_path: Path) -> None:
+    home = install_from(release(tmp_path)).home
+    assert sorted(path.name for path in (home / "libs").iterdir()) == ["kafka_2.13-4.1.1.jar", "zstd.jar"]
+
+
+def test_a_tarball_is_taken_over(tmp_path: Path) -> None:
+    directory = release(tmp_path, "3.9.1")
+    with tarfile.open(tmp_path / "kafka.tgz", "w:gz") as archive:
+        archive.add(directory, directory.name)
+    assert str(install_from(tmp_path / "kafka.tgz").version) == "3.9.1"
+    assert [str(one.version) for one in installed()] == ["3.9.1"]
+
+
+def test_something_else_is_no_release(tmp_path: Path) -> None:
+    (tmp_path / "notes.tgz").write_text("not an archive")
+    for source in (tmp_path, tmp_path / "notes.tgz"):
+        with pytest.raises(PlanError, match="release of Apache Kafka"):
+            install_from(source)
+
+
+def test_several_releases_stand_side_by_side_and_a_missing_one_names_them(tmp_path: Path) -> None:
+    for version in ("4.10.0", "4.9.1", "3.9.1"):
+        install_from(release(tmp_path, version))
+    assert [str(one.version) for one in installed()] == ["3.9.1", "4.9.1", "4.10.0"]
+    with pytest.raises(HostError, match=r"there: 3\.9\.1, 4\.9\.1, 4\.10\.0.*ackproof kafka install 4\.1\.1"):
+        find("4.1.1")
