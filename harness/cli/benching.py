@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from checkers.bench import main as measure_checking
 from harness.bench.cluster import measure_cluster
 from harness.bench.simulated import measure_simulated
 from harness.cli.terminal import State, as_json, directory_argument
@@ -62,6 +63,9 @@ def cluster(state: State, *, json_: bool) -> int:
     for line in speed.lines():
         state.say(line)
     return EXIT_HELD
+
+
+bench.add_command(measure_checking, "check")
 
 
 def _head(state: State) -> None:
