@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from checkers.kernels.ids import Flags, Numbers, starts_of
-from checkers.kernels.log import Log
+from checkers.kernels.log import Log, pack_operation
 from checkers.marks import Mark, Marks, decode_detail
 from workloads.history.files import open_file
 from workloads.history.schema import FUNCTION_CODE, META_COMPLETE, META_EVENTS, META_JOINED
@@ -83,14 +83,23 @@ class Part:
     joined: bool
 
 
-def load_units(units: Sequence[Unit]) -> Batch:
+def load_units(units: Sequence[Unit], proofs: Mapping[int, Numbers] | None = None) -> Batch:
     """Read units of histories. Units of one history must follow each other.
+
+    ``proofs`` are event indexes, by history, of uncertain operations that are known to have happened.
 
     Raises:
         workloads.history.HistoryError: a file is no history of a layout that this version knows.
         OSError: a file cannot be read.
     """
-    return assemble(units, [_read(unit) for unit in units])
+    batch = assemble(units, [_read(unit) for unit in units])
+    known = [
+        pack_operation(np.full(1, place), proofs[history])
+        for place, history in enumerate(batch.histories)
+        if proofs and history in proofs
+    ]
+    batch.log.proven = np.concatenate([batch.log.proven, *known])
+    return batch
 
 
 def assemble(units: Sequence[Unit], parts: Sequence[Part]) -> Batch:

@@ -2,39 +2,38 @@
 
 The driver cuts histories into units (whole small files, row groups of large ones), lays units together into tasks of
 similar size, and Spark's workers read them with Arrow, apply the kernels and send back findings and counts. Nothing
-is shuffled.
+is shuffled. Two kinds of large histories need more: uncertain operations over several log partitions are proved by a
+look at the whole first, and the few proofs are broadcast; dependencies of transactions are brought together
+afterwards (:mod:`checkers.cycles.shuffled`).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
-import pyarrow.parquet as pq
+import numpy as np
 
+from checkers.cycles.shuffled import shuffled_steps
 from checkers.errors import SparkError
+from checkers.kernels.ids import Numbers
 from checkers.loading import Unit, load_units
 from checkers.partial import SHOWN, Partial, judge_batch, merge, verdict
+from checkers.planning import Plan, batches_of, plan, tasks_of
 from checkers.session import session
 from checkers.sources import Source, Sources
 from checkers.verdict import Verdict
 from workloads.history import HistoryError
 from workloads.history.origin import Origin
 
-#: Files up to this size are read whole, without looking at their footer first.
-WHOLE_BYTES: Final = 4 << 20
-#: A task reads about so much, so that it is long enough to pay for its start and short enough to balance.
-TASK_BYTES: Final = 16 << 20
-#: Units are judged together up to this size: kernels cost a few milliseconds whatever they are given.
-BATCH_BYTES: Final = 2 << 20
-#: Histories judged together in one batch.
-BATCH_UNITS: Final = 200
-
 Progress = Callable[[int, int], None]
+Task = Sequence[tuple[Any, ...]]
+#: By history, the event indexes of uncertain operations that a read proved to have happened.
+Proofs = dict[int, Numbers]
 
 
 def check(
@@ -45,95 +44,88 @@ def check(
     shown: int | None = SHOWN,
     progress: Progress | None = None,
 ) -> list[Verdict]:
-    """Judge every history at ``paths``, in order. A path is a run directory, a history directory, a file of JSON
-    lines or a directory of those. ``shown`` bounds the findings listed of each anomaly; ``progress`` is told (tasks
-    done, tasks).
+    """Judge every history at ``paths``, in order.
 
-    A history that cannot be read gets ``valid`` "unknown" and the reason; the others are judged.
+    A path is a run directory, a history directory, a file of JSON lines or a directory of those. A history that
+    cannot be read gets ``valid`` "unknown" and the reason; the others are judged.
+
+    Args:
+        paths: what to judge.
+        master: address of a Spark cluster's master, by default local threads.
+        ww_deps: whether overwrites count as dependencies, by default as :meth:`checkers.sources.Source.ww_deps` has it.
+        shown: findings listed of each anomaly, None for all; counts are always whole.
+        progress: is told (tasks done, tasks) while the job runs.
 
     Raises:
         checkers.errors.CheckError: Spark cannot be used.
     """
     with Sources(paths) as sources:
-        units = [unit for place, source in enumerate(sources.found) for unit in units_of(place, source, ww_deps)]
-        tasks = plan_tasks(units)
-        parts = _run(tasks, master, shown, progress) if tasks else []
+        planned = plan(sources.found, ww_deps)
+        parts = _run(planned, master, shown, progress) if planned.units else []
         by_history: dict[int, list[Partial]] = {}
         for part in parts:
             by_history.setdefault(part.history, []).append(part)
         return [_verdict(source, by_history.get(place), shown) for place, source in enumerate(sources.found)]
 
 
-def units_of(history: int, source: Source, wanted: bool | None = None) -> list[Unit]:
-    """The units of one history, none if it has no file; a problem with the file is left for the worker to tell."""
-    if source.file is None:
-        return []
-    size, ww_deps = source.file.stat().st_size, source.ww_deps(wanted)
-    if size <= WHOLE_BYTES:
-        return [Unit(history, str(source.file), None, size, ww_deps)]
-    footer = pq.read_metadata(source.file)
-    sizes = [footer.row_group(number).total_byte_size for number in range(footer.num_row_groups)]
-    return [Unit(history, str(source.file), (number,), bytes_, ww_deps) for number, bytes_ in enumerate(sizes)]
-
-
-def plan_tasks(units: Sequence[Unit]) -> list[list[Unit]]:
-    """Units laid together so that each task reads about :data:`TASK_BYTES`, in order."""
-    tasks: list[list[Unit]] = []
-    room = 0
-    for unit in units:
-        cost = unit.bytes + _COST_OF_A_FILE
-        if not tasks or cost > room:
-            tasks.append([])
-            room = TASK_BYTES
-        tasks[-1].append(unit)
-        room -= cost
-    return tasks
-
-
-#: Opening a file costs about as much as reading so many bytes.
-_COST_OF_A_FILE: Final = 50_000
-
-
-def judge_units(units: Sequence[Unit], shown: int | None) -> list[Partial]:
-    """Judge units in batches. A history that cannot be read is told by its problem. Runs in a worker."""
-    return [part for batch in _batches(units) for part in _judge(batch, shown)]
-
-
-def judge_task(shown: int | None, task: Sequence[tuple[Any, ...]]) -> bytes:
-    """:func:`judge_units` as plain data in and out, which is what travels. Runs in a worker."""
-    return msgspec.json.encode(judge_units([Unit(*unit) for unit in task], shown))
-
-
-def _judge(units: Sequence[Unit], shown: int | None) -> list[Partial]:
-    try:
-        return judge_batch(load_units(units), shown=shown)
-    except (HistoryError, OSError) as error:
-        if len(units) > 1:
-            return [part for unit in units for part in _judge([unit], shown)]
-        return [Partial(history=units[0].history, complete=False, own=False, events=0, problem=str(error))]
-
-
-def _batches(units: Sequence[Unit]) -> Iterator[list[Unit]]:
-    batch: list[Unit] = []
-    for unit in units:
-        if batch and (sum(one.bytes for one in batch) + unit.bytes > BATCH_BYTES or len(batch) >= BATCH_UNITS):
-            yield batch
-            batch = []
-        batch.append(unit)
-    if batch:
-        yield batch
-
-
-def _run(tasks: list[list[Unit]], master: str | None, shown: int | None, progress: Progress | None) -> list[Partial]:
+def _run(planned: Plan, master: str | None, shown: int | None, progress: Progress | None) -> list[Partial]:
     context = session(master).sparkContext
-
-    plain = [[msgspec.structs.astuple(unit) for unit in task] for task in tasks]
     try:
+        proofs = context.broadcast(_proofs(context, planned.to_prove))
+        tasks = _plain(planned.units)
         with _Watch(context, len(tasks), progress):
-            answers = context.parallelize(plain, len(plain)).map(partial(judge_task, shown)).collect()
+            answers = context.parallelize(tasks, len(tasks)).map(partial(_judge_task, shown, proofs)).collect()
+        parts = [part for answer in answers for part in msgspec.json.decode(answer, type=list[Partial])]
+        if planned.to_join:
+            _add_steps(parts, shuffled_steps(context, _plain(planned.to_join)))
     except Exception as error:  # Py4J raises whatever the JVM threw
         raise SparkError(f"the Spark job failed: {_cause(error)}") from error
-    return [part for answer in answers for part in msgspec.json.decode(answer, type=list[Partial])]
+    return parts
+
+
+def _plain(units: Sequence[Unit]) -> list[Task]:
+    """Tasks as plain data, which is what travels."""
+    return [[msgspec.structs.astuple(unit) for unit in task] for task in tasks_of(units)]
+
+
+def _proofs(context: Any, units: Sequence[Unit]) -> Proofs:
+    """What the whole of large histories proves of their uncertain operations."""
+    if not units:
+        return {}
+    tasks = _plain(units)
+    found: dict[int, list[Numbers]] = {}
+    for answer in context.parallelize(tasks, len(tasks)).map(_prove_task).collect():
+        for history, indexes in answer:
+            found.setdefault(history, []).append(indexes)
+    return {history: np.unique(np.concatenate(indexes)) for history, indexes in found.items()}
+
+
+def _prove_task(task: Task) -> list[tuple[int, Numbers]]:
+    """Uncertain operations that these units prove. Runs in a worker."""
+    return [(unit[0], load_units([Unit(*unit)]).log.proofs) for unit in task]
+
+
+def _add_steps(parts: Sequence[Partial], steps: dict[int, list[dict[str, Any]]]) -> None:
+    first = {part.history: part for part in reversed(parts)}
+    for history, found in steps.items():
+        first[history].steps += found
+
+
+def _judge_task(shown: int | None, proofs: Any, task: Task) -> bytes:
+    """Judge the units of a task. Runs in a worker."""
+    units = [Unit(*unit) for unit in task]
+    parts = [part for batch in batches_of(units) for part in judge_units(batch, shown, proofs.value)]
+    return msgspec.json.encode(parts)
+
+
+def judge_units(units: Sequence[Unit], shown: int | None, proofs: Proofs) -> list[Partial]:
+    """Judge units together. A history that cannot be read is told by its problem."""
+    try:
+        return judge_batch(load_units(units, proofs), shown=shown)
+    except (HistoryError, OSError) as error:
+        if len(units) > 1:
+            return [part for unit in units for part in judge_units([unit], shown, proofs)]
+        return [Partial(history=units[0].history, complete=False, own=False, events=0, problem=str(error))]
 
 
 def _cause(error: Exception) -> str:

@@ -67,9 +67,10 @@ def dependencies(log: Log, ww_deps: Flags) -> Dependencies:
     return found.where(log.operation(earlier) != log.operation(later))
 
 
-def tight(log: Log, found: Dependencies) -> Dependencies:
-    """Those whose later operation had begun before the earlier one was acknowledged: only they can make a cycle."""
-    return found.where(ended(log, found.earlier) > began(log, found.later))
+def tight(log: Log, found: Dependencies) -> Flags:
+    """Whether the later operation had begun before the earlier one was acknowledged: only such can make a cycle."""
+    close: Flags = ended(log, found.earlier) > began(log, found.later)
+    return close
 
 
 def suspects(log: Log, ww_deps: Flags) -> Numbers:

@@ -134,10 +134,22 @@ class Log:
         """
         committed: Flags = self.type == OK
         uncertain = self.sends[self.type[self.sends] == INFO]
-        operations = self.operation(uncertain)
-        read_here = operations[self.read_ok[self.value_id[uncertain]]]
-        committed[uncertain] = np.isin(operations, np.concatenate([read_here, self.proven]))
+        if len(uncertain):
+            known = self.operation(self._proved)
+            committed[uncertain] = np.isin(self.operation(uncertain), np.concatenate([known, self.proven]))
         return committed
+
+    @cached_property
+    def _proved(self) -> Numbers:
+        """Rows of uncertain sends whose own value was read by an ok poll."""
+        uncertain = self.sends[self.type[self.sends] == INFO]
+        proved: Numbers = uncertain[self.read_ok[self.value_id[uncertain]]]
+        return proved
+
+    @property
+    def proofs(self) -> Numbers:
+        """Event indexes of the uncertain operations proved here."""
+        return np.unique(self.index[self._proved])
 
     def operation(self, rows: Numbers) -> Numbers:
         """The operations of these rows as single numbers."""

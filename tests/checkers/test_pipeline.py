@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
-from checkers import pipeline
+from checkers import planning
 from checkers.loading import Unit
-from checkers.pipeline import check, plan_tasks, units_of
+from checkers.pipeline import check
 from checkers.plain import judge
+from checkers.planning import tasks_of, units_of
 from checkers.sources import Source
 from checkers.verdict import Verdict
 from tests.checkers.conformance import BY_NAME, cases, write_history
+from tests.checkers.history_strategies import histories
 from tests.checkers.scenes import Scene
 from tests.workloads.history.event_strategies import record_all
 from workloads.history import HistoryWriter, LiveHistoryWriter, clustering
-from workloads.operations import EventType, Function, Send
+from workloads.operations import Event, EventType, Function, Send
 
 
 def conformance_directory(tmp_path: Path) -> Path:
@@ -94,9 +100,10 @@ def test_a_history_cut_into_many_row_groups_gets_the_verdict_of_the_whole(
     with HistoryWriter(tmp_path / "history", "run") as writer:
         record_all(writer, scene.events)
     whole = judge(tmp_path, shown=None)
-    monkeypatch.setattr(pipeline, "WHOLE_BYTES", 0)
-    monkeypatch.setattr(pipeline, "BATCH_BYTES", 1)
-    assert len(units_of(0, Source("run", tmp_path / "history" / "clustered.parquet"))) > 5
+    monkeypatch.setattr(planning, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(planning, "BATCH_BYTES", 1)
+    units, _ = units_of(0, Source("run", tmp_path / "history" / "clustered.parquet"))
+    assert len(units) > 5
     (cut,) = check([tmp_path], shown=None)
     assert cut.counts == whole.counts == {"lost-write": 20, "unseen": 20, "inconsistent-offsets": 20}
     assert cut.exercise == whole.exercise
@@ -118,7 +125,26 @@ def test_four_hundred_small_histories_take_seconds(tmp_path: Path) -> None:
 
 def test_tasks_are_filled_in_order_and_never_empty() -> None:
     units = [Unit(number, "f", None, size) for number, size in enumerate([10, 20 << 20, 5, 5])]
-    tasks = plan_tasks(units)
+    tasks = tasks_of(units)
     assert [unit.history for task in tasks for unit in task] == [0, 1, 2, 3]
     assert all(tasks)
     assert len(tasks) == 3
+
+
+@given(histories(operations_max=60), st.booleans())
+@hypothesis_settings(max_examples=25, deadline=None)
+@pytest.mark.system
+def test_a_history_cut_to_pieces_gets_the_verdict_of_the_whole(history: list[Event], ww_deps: bool) -> None:
+    """One row group a log partition, each judged by itself: proofs are broadcast, dependencies shuffled."""
+    with tempfile.TemporaryDirectory() as scratch, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(clustering.groups, "__defaults__", (1,))
+        with HistoryWriter(Path(scratch), "run") as writer:
+            record_all(writer, history)
+        whole = judge(Path(scratch), ww_deps=ww_deps, shown=None)
+        patched.setattr(planning, "WHOLE_BYTES", 0)
+        patched.setattr(planning, "BATCH_BYTES", 1)
+        (cut,) = check([Path(scratch)], ww_deps=ww_deps, shown=None)
+    assert cut.counts == whole.counts
+    assert cut.valid == whole.valid
+    for name, findings in whole.anomalies.items():
+        assert sorted(map(repr, cut.anomalies[name])) == sorted(map(repr, findings)), name

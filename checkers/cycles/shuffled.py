@@ -1,0 +1,97 @@
+"""Cycles of a history that is too large for one look: its dependencies are brought together and trimmed in Spark.
+
+Workers emit the tight dependencies of their log partitions; Spark groups them by history and trims each group; what is
+left, a few operations, is told to the workers once more, and they spell out the dependencies between those. Only these
+reach the driver and networkx. An operation that is late makes others late through dependencies that are not tight, so a
+history with suspects is gone through again until no new ones appear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from checkers.cycles.edges import among, began, dependencies, ended, tight
+from checkers.cycles.trimming import trim
+from checkers.kernels.ids import Numbers
+from checkers.kernels.log import Log
+from checkers.loading import Batch, Unit, load_units
+
+#: Passes over a history until no new suspects appear; what is not found by then hides behind other cycles.
+PASSES_MAX: Final = 5
+
+Task = Sequence[tuple[Any, ...]]
+
+
+def shuffled_steps(context: Any, tasks: Sequence[Task]) -> dict[int, list[dict[str, Any]]]:
+    """Dependencies between suspects, by history. ``tasks`` are units as plain data."""
+    suspects: dict[int, Numbers] = {}
+    for _ in range(PASSES_MAX):
+        found = _pass(context, tasks, suspects)
+        settled = {h: set(s.tolist()) for h, s in found.items()} == {h: set(s.tolist()) for h, s in suspects.items()}
+        suspects = found
+        if settled or not suspects:
+            break
+    if not suspects:
+        return {}
+    told = context.broadcast(suspects)
+    steps: dict[int, list[dict[str, Any]]] = {}
+    for answer in context.parallelize(tasks, len(tasks)).map(partial(_spell_out, told)).collect():
+        for step in msgspec.json.decode(answer):
+            steps.setdefault(step["history"], []).append(step)
+    return steps
+
+
+def _pass(context: Any, tasks: Sequence[Task], suspects: dict[int, Numbers]) -> dict[int, Numbers]:
+    told = context.broadcast(suspects)
+    edges = context.parallelize(tasks, len(tasks)).flatMap(partial(_emit, told))
+    found = edges.groupByKey().mapValues(_suspects_of).collect()
+    return {history: operations for history, operations in found if len(operations)}
+
+
+def _emit(told: Any, task: Task) -> Iterator[tuple[int, Numbers]]:
+    """By history, tight dependencies and all that start from a suspect. Runs in a worker."""
+    for unit in task:
+        batch = load_units([Unit(*unit)])
+        yield batch.histories[0], _edges_of(batch, told.value.get(batch.histories[0], np.zeros(0, np.int64)))
+
+
+def _edges_of(batch: Batch, suspects: Numbers) -> Numbers:
+    """Dependencies as an array of six rows: the ends, when they began, when they ended."""
+    log = batch.log
+    found = dependencies(log, batch.ww_deps)
+    found = found.where(tight(log, found) | np.isin(log.index[found.earlier], suspects))
+    ends = (found.earlier, found.later)
+    return np.stack([column for of in (_index, began, ended) for column in (of(log, ends[0]), of(log, ends[1]))])
+
+
+def _index(log: Log, rows: Numbers) -> Numbers:
+    index: Numbers = log.index[rows]
+    return index
+
+
+def _suspects_of(parts: Iterable[Numbers]) -> Numbers:
+    """The suspects among all dependencies of one history. Runs in a worker."""
+    earlier, later, *times = np.concatenate(list(parts), axis=1)
+    operations, first, number = np.unique(np.concatenate([earlier, later]), return_index=True, return_inverse=True)
+    start, end = (np.concatenate(times[place : place + 2])[first] for place in (0, 2))
+    before, after = np.split(number, 2)
+    kept: Numbers = operations[trim(before, after, start, end)]
+    return kept
+
+
+def _spell_out(told: Any, task: Task) -> bytes:
+    """The dependencies between suspects that this task's log partitions have. Runs in a worker."""
+    steps: list[dict[str, Any]] = []
+    for unit in task:
+        batch = load_units([Unit(*unit)])
+        log, history = batch.log, batch.histories[0]
+        suspects = told.value.get(history)
+        if suspects is not None:
+            found = among(log, dependencies(log, batch.ww_deps), suspects)
+            steps += [step | {"history": history} for step in found]
+    return msgspec.json.encode(steps)
