@@ -14,6 +14,7 @@ from harness.run import RunReport, execute
 from harness.rundir import CLUSTER_FILE, HISTORY, Ended, files_of, is_out_of_room, write_file, write_record
 from harness.tape import Draw, Tape
 from harness.worlds.contract import Observation, World
+from harness.worlds.kafka import KafkaWorld
 from harness.worlds.processes import ProcessesWorld
 from harness.worlds.simulated import SimulatedWorld
 from workloads.history import HistoryWriter, LiveHistoryWriter
@@ -53,7 +54,7 @@ def _attempt(spec: RunSpec, directory: Path, *, observe: bool) -> RunReport:
             return execute(spec, world, recorder, draw)
     finally:
         world.close()
-        if observe or spec.world == "processes":
+        if observe or spec.world != "simulated":
             write_observations(directory, world.observations())
 
 
@@ -61,7 +62,7 @@ def world_for(spec: RunSpec, directory: Path, draw: Draw, *, observe: bool = Fal
     """The world that ``spec`` names, not yet opened."""
     if spec.world == "simulated":
         return SimulatedWorld(spec, draw, observe=observe)
-    return ProcessesWorld(spec, directory)
+    return KafkaWorld(spec, directory) if spec.world == "kafka" else ProcessesWorld(spec, directory)
 
 
 def recorder_for(spec: RunSpec, history: Path) -> HistoryWriter:

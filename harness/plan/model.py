@@ -30,6 +30,7 @@ class WorldPlan(msgspec.Struct, frozen=True, kw_only=True):
     workload: WorkloadPlan
     faults: FaultPlan
     host: Literal["loopback", "namespaces"] = "loopback"
+    version: str = ""
     parallel: int | None = None
 
 
@@ -70,6 +71,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             seed=derived_seed(self.seed, world.world, cell, number),
             brokers=self.brokers,
             host=world.host,
+            version=world.version,
         )
 
     def single(self, family: str | None, world: str | None, seed: int | None) -> RunSpec:

@@ -21,13 +21,15 @@ from workloads.plan import WorkloadPlan
 from workloads.settings import Settings, SettingsError, unknown_name
 
 KEYS: Final = ("name", "seed", "brokers", "families", "settings", "matrix", "workload", "faults", "worlds")
-WORLD_KEYS: Final = ("runs", "parallel", "host", "workload", "faults")
+WORLD_KEYS: Final = ("runs", "parallel", "host", "version", "workload", "faults")
 Host = Literal["loopback", "namespaces"]
 
 #: The name of a plan is the name of a directory.
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 #: Kafka's own rule for topic names (org.apache.kafka.common.internals.Topic).
 TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+#: A release of Apache Kafka.
+VERSION: Final = re.compile(r"\d{1,3}\.\d{1,3}\.\d{1,3}")
 #: Runs of one campaign; each leaves a directory of a few files, and one Spark job reads them all.
 RUNS_MAX: Final = 100_000
 #: Brokers on one machine; the controller is node 100 (nemesis.contract).
@@ -143,7 +145,9 @@ def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
     worlds = table_at(table, "worlds", place)
     place = place / "worlds"
     if not worlds:
-        raise place.wrong("the plan names no world; add a table [worlds.simulated] or [worlds.processes]")
+        raise place.wrong(
+            "the plan names no world; add a table [worlds.simulated], [worlds.processes] or [worlds.kafka]"
+        )
     known_keys(worlds, get_args(WorldName), place)
     for name in worlds:
         own = table_at(worlds, name, place)
@@ -157,9 +161,18 @@ def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
             runs=value_at(own, "runs", int, 1, here),
             parallel=value_at(own, "parallel", int, None, here),
             host=value_at(own, "host", Host, "loopback", here),
+            version=_version(name, value_at(own, "version", str, "", here), here / "version"),
             workload=_workload(workload, own, here),
             faults=_faults(faults, own, brokers, here),
         )
+
+
+def _version(world: str, version: str, place: Place) -> str:
+    if version and world != "kafka":
+        raise place.wrong("only the kafka world has versions; leave it out")
+    if version and not VERSION.fullmatch(version):
+        raise place.wrong(f'"{version}" is no version of Apache Kafka; write three numbers, for example "4.1.1"')
+    return version
 
 
 def _workload(base: WorkloadPlan, table: Table, place: Place) -> WorkloadPlan:

@@ -13,7 +13,7 @@ from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
-WorldName = Literal["simulated", "processes"]
+WorldName = Literal["simulated", "processes", "kafka"]
 
 #: The settings that every cell names, and how they are called in its name.
 SHORT_NAMES: Final[Mapping[str, str]] = {
@@ -27,7 +27,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One run: a plan with one choice of settings, one fault family and one seed. Written as ``run.json``.
 
     ``cell`` names settings and family within the campaign (``acks=all,isr=2,unclean=false/kill``); ``settings`` is
-    complete and under Kafka's names; ``host`` is where nodes live in the processes world.
+    complete and under Kafka's names; ``host`` is where real nodes live; ``version`` is the release of Apache
+    Kafka in the kafka world, empty for the default one.
     """
 
     world: WorldName
@@ -39,6 +40,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     brokers: int = 3
     host: Literal["loopback", "namespaces"] = "loopback"
+    version: str = ""
 
     def chosen(self) -> Settings:
         """The settings as an object."""

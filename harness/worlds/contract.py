@@ -1,7 +1,7 @@
 """What a world is: a place where a run happens. The nemesis, the workload and the conductor see only this.
 
-A world is used once: ``open``, ``drive`` as often as needed, ``close``. It owns the run's clock, on whose one thread all
-callbacks happen. ``close`` always leaves nothing behind, also after an error, and is idempotent.
+A world is used once: ``open``, ``drive`` as often as needed, ``close``. It owns the run's clock, on whose one thread
+all callbacks happen. ``close`` always leaves nothing behind, also after an error, and is idempotent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from workloads.client import Clients, Clock
 
 
 class Observation(msgspec.Struct, frozen=True):
-    """A fact about the cluster for the story (one line of ``cluster.jsonl``); ``what`` as in the core's ``Observed``."""
+    """A fact about the cluster for the story, one line of ``cluster.jsonl``; ``what`` as in the core's ``Observed``."""
 
     time_us: int
     node: int

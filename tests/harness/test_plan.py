@@ -159,7 +159,7 @@ def test_a_single_run_asks_for_the_choice_that_is_open() -> None:
         ("[worlds.simulated]\nfaults = { fault_ms_min = 9_000 }", "p.toml: worlds.simulated.faults: fault_ms_min=9000 exceeds fault_ms_max=3000; swap them"),
         ("[worlds.simulated]\nfaults.families = ['kill']", "p.toml: worlds.simulated.faults.families: families stand at the top of the plan; each is a row of the matrix"),
         ("worlds = 3", "p.toml: worlds: this is a table ([worlds]), not 3"),
-        ("seed = 1", "p.toml: worlds: the plan names no world; add a table [worlds.simulated] or [worlds.processes]"),
+        ("seed = 1", "p.toml: worlds: the plan names no world; add a table [worlds.simulated], [worlds.processes] or [worlds.kafka]"),
         ("seed = -1" + WORLD, "p.toml: seed: -1 is too small; the least is 0"),
         ('name = "../x"' + WORLD, 'p.toml: name: "../x" cannot name a directory; use letters, digits, "-", "_" and ".", at most 64'),
         ("seed = ", "p.toml: not valid TOML: Invalid value (at end of document)"),
@@ -178,3 +178,20 @@ def test_a_plan_that_cannot_be_read_says_so(tmp_path: Path) -> None:
         read_plan(tmp_path / "absent.toml")
     with pytest.raises(PlanError, match="Is a directory"):
         read_plan(tmp_path)
+
+
+def test_a_kafka_world_names_its_release() -> None:
+    plan = parse_plan('[worlds.kafka]\nversion = "4.1.1"\nhost = "namespaces"', "p.toml")
+    assert {(run.world, run.version, run.host) for run in plan.runs()} == {("kafka", "4.1.1", "namespaces")}
+
+
+@pytest.mark.parametrize(
+    ("worlds", "says"),
+    [
+        ('[worlds.kafka]\nversion = "newest"', r"worlds.kafka.version: .newest. is no version of Apache Kafka"),
+        ('[worlds.simulated]\nversion = "4.1.1"', r"worlds.simulated.version: only the kafka world has versions"),
+    ],
+)
+def test_a_release_that_is_none_is_refused_with_its_place(worlds: str, says: str) -> None:
+    with pytest.raises(PlanError, match=says):
+        parse_plan(worlds, "p.toml")

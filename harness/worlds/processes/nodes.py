@@ -41,20 +41,10 @@ class Nodes:
 
     def start(self, node: int) -> None:
         """Start a node on its old files, or on none; it is not ready yet when this returns."""
-        data = self._directory / "data" / str(node)
+        data = self.data(node)
         data.mkdir(parents=True, exist_ok=True)
         self.log(node).parent.mkdir(exist_ok=True)
-        file = self._directory / "data" / f"{node}.json"
-        file.write_bytes(msgspec.json.format(msgspec.json.encode(self._config(node, data))))
-        launch = Launch(
-            node=node,
-            command=(sys.executable, "-m", "harness.broker", str(file)),
-            # The package need not be installed, and the node's directory is not the harness's.
-            environment={"PYTHONPATH": str(Path(harness.__file__).parent.parent), "PYTHONUNBUFFERED": "1"},
-            directory=data,
-            log=self.log(node),
-        )
-        self._processes[node] = self._host.start(launch)
+        self._processes[node] = self._host.start(self._launch(node, data))
 
     def process(self, node: int) -> NodeProcess:
         """The newest process of a node."""
@@ -63,6 +53,10 @@ class Nodes:
     def in_state(self, state: NodeState, nodes: Iterable[int]) -> tuple[int, ...]:
         """Those of ``nodes`` whose process is in this state now."""
         return tuple(node for node in nodes if self._processes[node].state() is state)
+
+    def data(self, node: int) -> Path:
+        """What a node keeps on its disk."""
+        return self._directory / "data" / str(node)
 
     def log(self, node: int) -> Path:
         """What a node writes to its standard output and error."""
@@ -101,6 +95,18 @@ class Nodes:
     def broker_configuration(self) -> dict[str, Any]:
         """What every broker and the controller run with."""
         return msgspec.structs.asdict(self._broker)
+
+    def _launch(self, node: int, data: Path) -> Launch:
+        file = self._directory / "data" / f"{node}.json"
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(self._config(node, data))))
+        return Launch(
+            node=node,
+            command=(sys.executable, "-m", "harness.broker", str(file)),
+            # The package need not be installed, and the node's directory is not the harness's.
+            environment={"PYTHONPATH": str(Path(harness.__file__).parent.parent), "PYTHONUNBUFFERED": "1"},
+            directory=data,
+            log=self.log(node),
+        )
 
     def _config(self, node: int, data: Path) -> NodeConfig:
         address, controller = self._host.address(node), self._host.address(CONTROLLER)

@@ -1,0 +1,150 @@
+"""What single lines of Kafka's server logs say. Their words have been the same from 3.3 to 4.3.
+
+Kafka's metadata and its brokers' roles can be asked for over the network, but the network is what is broken in a run.
+The logs stand on the nodes' own disks, and say besides what no protocol tells: elections, truncation, recovery.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+_PREFIX: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}) [A-Z]+ (\S+) (.*)")
+
+
+class Line(NamedTuple):
+    """One line of a log: microseconds since the epoch (in whole milliseconds), the class that speaks, its words."""
+
+    wall_us: int
+    speaker: str
+    words: str
+
+
+class Said(NamedTuple):
+    """What a line says; ``what`` and ``facts`` as in :class:`harness.replica.effects.Observed`."""
+
+    what: str
+    partition: str | None
+    facts: dict[str, Any]
+
+
+def read_line(text: str) -> Line | None:
+    """A line of a log; None for the rest of a stack trace and the like."""
+    found = _PREFIX.match(text)
+    if found is None:
+        return None
+    moment = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
+    return Line(round(moment.timestamp() * 1_000) * 1_000, found[2], found[3])
+
+
+def understand(line: Line) -> Said | None:
+    """What the line says, if it is one of those that matter."""
+    for pattern, say in _SENTENCES.get(line.speaker, ()):
+        if found := pattern.search(line.words):
+            return say(found)
+    return None
+
+
+def numbers(listed: str) -> list[int]:
+    """Broker numbers between commas."""
+    return [int(part) for part in re.findall(r"\d+", listed)]
+
+
+def _leader(found: re.Match[str]) -> Said:
+    told = {"leader_epoch": int(found[2]), "end_offset": int(found[3]), "isr": numbers(found[5])}
+    return Said("leader", found[1], told | {"high_watermark": int(found[4])})
+
+
+def _follower(found: re.Match[str]) -> Said:
+    told = {"leader": int(found[4]), "leader_epoch": int(found[2]), "end_offset": int(found[3])}
+    return Said("follower", found[1], told)
+
+
+def _loaded(found: re.Match[str]) -> Said:
+    return Said("recovered", f"{found[1]}-{found[2]}", {"high_watermark": int(found[3]), "end_offset": int(found[4])})
+
+
+def _created(found: re.Match[str]) -> Said:
+    return Said("election", found[1], {"replicas": numbers(found[2]), **_state(found[3])})
+
+
+def _state(words: str) -> dict[str, Any]:
+    """Of a partition's registration as Java prints it."""
+    fields = dict(re.findall(r"(\w+)=(\[[^\]]*\]|-?\w+)", words))
+    return {
+        "leader": int(fields["leader"]),
+        "leader_epoch": int(fields["leaderEpoch"]),
+        "partition_epoch": int(fields["partitionEpoch"]),
+        "isr": numbers(fields["isr"]),
+        "elr": numbers(fields.get("elr", "")),
+        "unclean": False,
+    }
+
+
+def _changed(found: re.Match[str]) -> Said:
+    """Only what changes is named, each with its old value and its new one."""
+    new = dict(re.findall(r"(\w+): (?:\[[^\]]*\]|[\w-]+) -> (\[[^\]]*\]|[\w-]+)", found[3]))
+    told: dict[str, Any] = {
+        _CHANGES[name]: numbers(value) if value.startswith("[") else int(value)
+        for name, value in new.items()
+        if name in _CHANGES
+    }
+    return Said("change", found[2], told | {"unclean": bool(found[1])})
+
+
+_CHANGES: Final[Mapping[str, str]] = {
+    "leader": "leader",
+    "leaderEpoch": "leader_epoch",
+    "partitionEpoch": "partition_epoch",
+    "isr": "isr",
+    "elr": "elr",
+    "replicas": "replicas",
+}
+_PARTITION: Final = r"([A-Za-z0-9._-]+-\d+)"
+_CONTROLLER: Final = "org.apache.kafka.controller"
+_LOADED: Final = re.compile(
+    r"Completed load of Log\(.*topic=([^,)]+), partition=(\d+), highWatermark=(\d+),.* log-end-offset (\d+) "
+)
+_TRUNCATED: Final = re.compile(rf"\[UnifiedLog partition={_PARTITION}, dir=[^\]]*\] Truncating to offset (\d+)")
+_MADE: Final = re.compile(rf"(?:for new partition|Created partition) {_PARTITION} with .*?replicas=(\[[^\]]*\])(.*)")
+_BEGINS: Final = r"starts at leader epoch (\d+) from offset (\d+) with partition epoch \d+"
+_LEADS: Final = re.compile(rf"Leader {_PARTITION} with .* {_BEGINS}, high watermark (\d+), ISR \[([\d,]*)\]")
+_FOLLOWS: Final = re.compile(rf"Follower {_PARTITION} {_BEGINS} and .*Current leader is (-?\d+)")
+Sentence = tuple[re.Pattern[str], Callable[[re.Match[str]], Said]]
+
+_LOG: Final[tuple[Sentence, ...]] = (
+    (_TRUNCATED, lambda found: Said("truncated", found[1], {"to_offset": int(found[2])})),
+)
+#: By the class that speaks.
+_SENTENCES: Final[Mapping[str, tuple[Sentence, ...]]] = {
+    "state.change.logger": (
+        (_LEADS, _leader),
+        (_FOLLOWS, _follower),
+    ),
+    "kafka.cluster.Partition": (
+        (
+            re.compile(rf"\[Partition {_PARTITION} broker=\d+\] ISR updated to ([\d,]*) .*version updated to (\d+)"),
+            lambda found: Said("isr", found[1], {"isr": numbers(found[2]), "partition_epoch": int(found[3])}),
+        ),
+    ),
+    # The same class under its old name and its new one (since 4.0).
+    "kafka.log.UnifiedLog": _LOG,
+    "org.apache.kafka.storage.internals.log.UnifiedLog": _LOG,
+    "kafka.log.LogManager": ((_LOADED, _loaded),),
+    f"{_CONTROLLER}.ReplicationControlManager": (
+        (_MADE, _created),
+        (re.compile(rf"(UNCLEAN )?partition change for {_PARTITION} with topic ID \S+: (.*)"), _changed),
+        (
+            re.compile(r"Fencing broker (\d+) "),
+            lambda found: Said("fenced", None, {"broker": int(found[1])}),
+        ),
+    ),
+    f"{_CONTROLLER}.BrokerHeartbeatManager": (
+        (
+            re.compile(r"The request from broker (\d+) to unfence has been granted"),
+            lambda found: Said("registered", None, {"broker": int(found[1])}),
+        ),
+    ),
+}

@@ -1,0 +1,58 @@
+"""The nodes of a Kafka cluster: formatted, configured, and started as Java processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from harness.hosts.contract import Host, Launch
+from harness.kafka.install import Installation
+from harness.kafka.jvm import node_command
+from harness.kafka.logs import LogFiles
+from harness.kafka.properties import NodePlace, as_text, node_properties
+from harness.kafka.storage import META, format_directory, new_id
+from harness.worlds.processes.nodes import Nodes
+from nemesis.contract import CONTROLLER
+from workloads.settings import Settings
+
+
+class KafkaNodes(Nodes):
+    """Brokers 0 to ``brokers`` - 1 and one controller of one release, in one new cluster."""
+
+    def __init__(
+        self, host: Host, directory: Path, settings: Settings, brokers: int, installation: Installation
+    ) -> None:
+        super().__init__(host, directory, settings, brokers, max_lifetime_s=0)
+        self._settings = settings
+        self._installation = installation
+        self._cluster = new_id()
+
+    def broker_configuration(self) -> dict[str, Any]:
+        """What every broker runs with, as far as it is not Kafka's own default; the release under ``version``."""
+        return {"version": str(self._installation.version)} | self._properties(self.brokers[0])
+
+    def _launch(self, node: int, data: Path) -> Launch:
+        if not (data / META).exists():  # never started, or wiped: without a format a broker refuses to start
+            format_directory(self._installation, data, node, self._cluster, elr=False)
+        properties = self._directory / "data" / f"{node}.properties"
+        properties.write_text(as_text(self._properties(node)), encoding="utf-8")
+        logs = self.log(node).parent
+        files = LogFiles(logs / "logging.properties", logs / f"gc-{node}.log")
+        files.write(self._installation)
+        return Launch(
+            node=node,
+            command=node_command(self._installation, node, properties, files),
+            environment={},
+            directory=data.parent,
+            log=self.log(node),
+        )
+
+    def _properties(self, node: int) -> dict[str, str]:
+        place = NodePlace(
+            node=node,
+            # Relative to the process's directory: the path of a run has commas in it, and log.dirs is a list.
+            data=Path(self.data(node).name),
+            address=self._host.address(node),
+            controller=self._host.address(CONTROLLER),
+        )
+        return node_properties(place, self._settings, len(self.brokers))

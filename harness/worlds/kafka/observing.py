@@ -1,0 +1,68 @@
+"""What the nodes' logs say of a whole run, as the facts that the reference broker tells of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from harness.worlds.contract import Observation
+from harness.worlds.kafka.lines import Line, Said, read_line, understand
+
+#: What a broker last said of a partition, and another fact may need to be whole.
+_KEPT: Final = ("leader", "leader_epoch", "end_offset", "isr")
+
+
+def observations_in(logs: Mapping[int, Path], wall_begin_us: int) -> list[Observation]:
+    """What these logs, by node, say in order of time; time 0 is ``wall_begin_us``. Missing files say nothing."""
+    found = [
+        Observation(line.wall_us - wall_begin_us, node, said.what, said.partition, said.facts)
+        for node, path in logs.items()
+        for line, said in completed(sayings(path))
+    ]
+    return sorted(found, key=lambda seen: seen.time_us)
+
+
+def sayings(path: Path) -> Iterator[tuple[Line, Said]]:
+    """Every line of a log that matters, with what it says."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for text in file:
+            line = read_line(text)
+            if line is not None and (said := understand(line)) is not None:
+                yield line, said
+
+
+def completed(told: Iterable[tuple[Line, Said]]) -> Iterator[tuple[Line, Said]]:
+    """The sayings of one node, each with the facts that only an earlier one names.
+
+    A truncation names only where the log ends now; where it ended was said when the broker began to follow. A change
+    at the controller names only what changed. High watermarks become facts of their own.
+    """
+    known: dict[str | None, dict[str, Any]] = {}
+    for line, said in told:
+        before = known.setdefault(said.partition, {})
+        whole = _whole(said, before)
+        before.update({name: whole.facts[name] for name in _KEPT if name in whole.facts})
+        if whole.what == "truncated":
+            before["end_offset"] = whole.facts["to_offset"]
+        yield line, whole
+        if "high_watermark" in said.facts and said.partition is not None:
+            yield line, Said("high-watermark", said.partition, {"offset": said.facts["high_watermark"]})
+
+
+def _whole(said: Said, before: Mapping[str, Any]) -> Said:
+    if said.what == "truncated":
+        told = {"from_offset": before.get("end_offset"), **_named(before, "leader", "leader_epoch")}
+        return said._replace(facts=said.facts | told)
+    if said.what == "isr":
+        return said._replace(facts=_named(before, "leader_epoch") | said.facts)
+    if said.what == "change":
+        what = "election" if {"leader", "leader_epoch"} & said.facts.keys() else "isr"
+        return said._replace(what=what, facts=_named(before, "leader", "leader_epoch", "isr") | said.facts)
+    return said
+
+
+def _named(known: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: known[name] for name in names if name in known}

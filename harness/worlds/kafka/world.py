@@ -1,0 +1,46 @@
+"""One run on a real Kafka cluster: a controller, brokers, real clients, one thread that drives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.hosts.contract import Host
+from harness.kafka.archive import make_archive
+from harness.kafka.install import Installation, find
+from harness.kafka.properties import possible
+from harness.kafka.releases import DEFAULT_VERSION
+from harness.plan import RunSpec
+from harness.worlds.contract import Observation
+from harness.worlds.kafka.nodes import KafkaNodes
+from harness.worlds.kafka.observing import observations_in
+from harness.worlds.kafka.view import KafkaViewer
+from harness.worlds.processes import ProcessesWorld
+from harness.worlds.processes.nodes import Nodes
+
+
+class KafkaWorld(ProcessesWorld):
+    """The world of processes with Kafka's own processes in it. The run's files stand in ``directory``."""
+
+    def __init__(self, spec: RunSpec, directory: Path) -> None:
+        super().__init__(spec, directory)
+        self._installation: Installation | None = None
+
+    def observations(self) -> Sequence[Observation]:
+        """See :meth:`World.observations`: from the nodes' logs, also after the world was closed."""
+        logs = self._directory / "logs"
+        by_node = {int(path.stem.rpartition("-")[2]): path for path in logs.glob("node-*.log")}
+        return observations_in(by_node, self._clock.wall_begin_us)
+
+    def _check(self) -> None:
+        super()._check()
+        self._installation = find(self._spec.version or DEFAULT_VERSION)
+        possible(self._settings, self._installation.version)
+        make_archive(self._installation)
+
+    def _make_nodes(self, host: Host) -> Nodes:
+        installation = self._installation or find(self._spec.version or DEFAULT_VERSION)
+        return KafkaNodes(host, self._directory, self._settings, self._spec.brokers, installation)
+
+    def _make_viewer(self, host: Host, nodes: Nodes) -> KafkaViewer:
+        return KafkaViewer(host, nodes, self._spec.workload.topic)

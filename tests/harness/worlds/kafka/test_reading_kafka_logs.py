@@ -1,0 +1,165 @@
+"""What Kafka's own log lines become: observations, and the controller's view. The lines are of 3.3, 4.1 and 4.3."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.worlds.kafka.lines import Said, read_line, understand
+from harness.worlds.kafka.observing import observations_in
+from harness.worlds.kafka.view import KafkaViewer, Tail
+from nemesis.contract import CONTROLLER
+
+CONTROLS = "org.apache.kafka.controller.ReplicationControlManager [QuorumController id=100]"
+BEATS = "org.apache.kafka.controller.BrokerHeartbeatManager [QuorumController id=100]"
+TIME = "2026-11-21T10:01:29.620"
+WALL_US = 1_795_255_289_620_000
+CREATED = (
+    f"{TIME} INFO {CONTROLS} Replayed PartitionRecord for new partition foo-0 with topic ID x and Partition"
+    "Registration(replicas=[1, 2, 0], directories=[a, b], isr=[1, 2, 0], removingReplicas=[], addingReplicas=[], elr=[], "
+    "lastKnownElr=[], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch=0)."
+)
+CREATED_BY_3_3 = (
+    f"{TIME} INFO org.apache.kafka.controller.ReplicationControlManager [Controller 100] Created partition foo-0 with "
+    "topic ID x and PartitionRegistration(replicas=[1, 2, 0], isr=[1, 2, 0], removingReplicas=[], addingReplicas=[], "
+    "leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch=0)."
+)
+LEADS = (
+    f"{TIME} INFO state.change.logger [Broker id=1] Leader foo-0 with topic id Some(x) starts at leader epoch 3 from "
+    "offset 162 with partition epoch 4, high watermark 160, ISR [1,2], adding replicas [] and removing replicas [] . "
+    "Previous leader Some(0) and previous leader epoch was 2."
+)
+FOLLOWS = (
+    f"{TIME} INFO state.change.logger [Broker id=2] Follower foo-0 starts at leader epoch 3 from offset 30 with "
+    "partition epoch 4 and high watermark 22. Current leader is 1. Previous leader Some(0) and previous leader epoch "
+    "was 2."
+)
+TRUNCATES = (
+    f"{TIME} INFO org.apache.kafka.storage.internals.log.UnifiedLog [UnifiedLog partition=foo-0, dir=/a/acks=1,isr=2/2]"
+    " Truncating to offset 22"
+)
+LOADED = (
+    f"{TIME} INFO kafka.log.LogManager Completed load of Log(dir=/a/acks=1,isr=2/2/foo-0, topicId=x, topic=foo, "
+    "partition=0, highWatermark=7, lastStableOffset=7, logStartOffset=0, logEndOffset=30) with 1 segments, "
+    "local-log-start-offset 0 and log-end-offset 30 in 21ms (3/3 completed in /a/acks=1,isr=2/2)"
+)
+IN_SYNC = f"{TIME} INFO kafka.cluster.Partition [Partition foo-0 broker=1] ISR updated to 2,1  and version updated to 3"
+
+
+def change(words: str, unclean: str = "") -> str:
+    return f"{TIME} DEBUG {CONTROLS} {unclean}partition change for foo-0 with topic ID x: {words}"
+
+
+def said(text: str) -> Said:
+    line = read_line(text)
+    assert line is not None
+    assert line.wall_us == WALL_US
+    told = understand(line)
+    assert told is not None
+    return told
+
+
+STATE = {"leader": 1, "leader_epoch": 0, "partition_epoch": 0, "isr": [1, 2, 0], "elr": [], "unclean": False}
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "facts"),
+    [
+        (CREATED, "election", {"replicas": [1, 2, 0], **STATE}),
+        (CREATED_BY_3_3, "election", {"replicas": [1, 2, 0], **STATE}),
+        (LEADS, "leader", {"leader_epoch": 3, "end_offset": 162, "isr": [1, 2], "high_watermark": 160}),
+        (FOLLOWS, "follower", {"leader": 1, "leader_epoch": 3, "end_offset": 30}),
+        (TRUNCATES, "truncated", {"to_offset": 22}),
+        (LOADED, "recovered", {"high_watermark": 7, "end_offset": 30}),
+        (IN_SYNC, "isr", {"isr": [2, 1], "partition_epoch": 3}),
+        (
+            change("isr: [0, 1, 2] -> [1, 2], leader: 0 -> -1, leaderEpoch: 0 -> 1, partitionEpoch: 0 -> 1"),
+            "change",
+            {"isr": [1, 2], "leader": -1, "leader_epoch": 1, "partition_epoch": 1, "unclean": False},
+        ),
+        (
+            change("elr: [] -> [1, 2], isr: [1, 2] -> [], leader: 1 -> 0", "UNCLEAN "),
+            "change",
+            {"elr": [1, 2], "isr": [], "leader": 0, "unclean": True},
+        ),
+    ],
+)
+def test_a_line_about_a_partition_is_understood(text: str, what: str, facts: dict[str, Any]) -> None:
+    assert said(text) == Said(what, "foo-0", facts)
+
+
+def test_lines_about_brokers_are_understood() -> None:
+    fenced = said(f"{TIME} INFO {CONTROLS} Fencing broker 0 at epoch 11 because its session has timed out.")
+    back = said(f"{TIME} INFO {BEATS} The request from broker 0 to unfence has been granted because it has caught up.")
+    assert (fenced, back) == (Said("fenced", None, {"broker": 0}), Said("registered", None, {"broker": 0}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\tat kafka.Kafka$.main(Kafka.scala:75)",
+        "",
+        f"{TIME} INFO kafka.server.KafkaRaftServer [KafkaRaftServer nodeId=100] Kafka Server started",
+        f"{TIME} INFO kafka.log.UnifiedLog [UnifiedLog partition=foo-0, dir=/a] Truncating to 45 has no effect",
+        f"{TIME} DEBUG {CONTROLS} No stale brokers found.",
+    ],
+)
+def test_other_lines_say_nothing(text: str) -> None:
+    line = read_line(text)
+    assert line is None or understand(line) is None
+
+
+def test_a_truncation_is_completed_with_what_the_broker_said_before(tmp_path: Path) -> None:
+    log = tmp_path / "node-2.log"
+    log.write_text(f"{LOADED}\n{FOLLOWS}\n{TRUNCATES}\n")
+    seen = observations_in({2: log, 0: tmp_path / "missing.log"}, WALL_US - 5_000)
+    assert [(one.what, one.time_us, one.node) for one in seen] == [
+        ("recovered", 5_000, 2),
+        ("high-watermark", 5_000, 2),
+        ("follower", 5_000, 2),
+        ("truncated", 5_000, 2),
+    ]
+    assert seen[-1].facts == {"to_offset": 22, "from_offset": 30, "leader": 1, "leader_epoch": 3}
+
+
+def test_a_change_of_leader_is_an_election_and_one_of_replicas_in_sync_is_not(tmp_path: Path) -> None:
+    log = tmp_path / "node-100.log"
+    elects = change("leader: 1 -> 2, leaderEpoch: 0 -> 1, partitionEpoch: 0 -> 1", "UNCLEAN ")
+    log.write_text("\n".join([CREATED, change("isr: [1, 2, 0] -> [1, 2], partitionEpoch: 0 -> 1"), elects, ""]))
+    _, shrunk, elected = observations_in({CONTROLLER: log}, WALL_US)
+    assert (shrunk.what, shrunk.facts["isr"], shrunk.facts["leader"]) == ("isr", [1, 2], 1)
+    assert (elected.what, elected.facts["leader"], elected.facts["unclean"]) == ("election", 2, True)
+    assert elected.facts["isr"] == [1, 2]
+
+
+def test_a_tail_gives_whole_lines_once(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    tail = Tail(path)
+    assert tail.lines() == []
+    path.write_text("one\ntw")
+    assert tail.lines() == ["one"]
+    with path.open("a") as file:
+        file.write("o\n")
+    assert tail.lines() == ["two"]
+    assert tail.lines() == []
+
+
+def test_the_view_follows_the_controllers_log(tmp_path: Path) -> None:
+    log = tmp_path / "node-100.log"
+
+    class Nodes:
+        def log(self, node: int) -> Path:
+            return log
+
+    viewer = KafkaViewer(None, Nodes(), "foo")  # type: ignore[arg-type]
+    assert viewer.image().partitions == {}
+    granted = f"{TIME} INFO {BEATS} The request from broker 1 to unfence has been granted because it has caught up."
+    log.write_text(f"{granted}\n{CREATED}\n")
+    assert not viewer.image().brokers[1].fenced
+    assert viewer.image().partitions["foo-0"].isr == (1, 2, 0)
+    with log.open("a") as file:
+        file.write(
+            change("isr: [1, 2, 0] -> [2, 0], leader: 1 -> 2, leaderEpoch: 0 -> 1, partitionEpoch: 0 -> 1") + "\n"
+        )
+    state = viewer.image().partitions["foo-0"]
+    assert (state.leader, state.leader_epoch, state.isr, state.replicas) == (2, 1, (2, 0), (1, 2, 0))
