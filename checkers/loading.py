@@ -35,6 +35,7 @@ COLUMNS: Final = (
     "node",
     "invoke_index",
     "invoke_us",
+    "waited_us",
 )
 _OF_MARKS: Final = ["key", "function", "time_us", "index", "detail"]
 _MARKS: Final = [FUNCTION_CODE[Function.FAULT], FUNCTION_CODE[Function.PHASE]]

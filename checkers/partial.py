@@ -12,10 +12,13 @@ import msgspec
 import numpy as np
 
 from checkers.availability import availability
+from checkers.consume_counts import consume_counts
 from checkers.cycles.core import core_steps
 from checkers.cycles.search import find_cycles
+from checkers.delivery import Delivery, count, decide
 from checkers.exercise import drained, exercise
 from checkers.kernels import ALLOWED, KERNELS, UNLESS_ISOLATED, UNLESS_SUBSCRIBED
+from checkers.lag import worst
 from checkers.loading import Batch
 from checkers.verdict import Availability, Exercise, Verdict
 from workloads.history.origin import Origin, shown_key
@@ -50,6 +53,9 @@ class Partial(msgspec.Struct, kw_only=True):
     exercise: Exercise = msgspec.field(default_factory=Exercise)
     availability: dict[str, Availability] = {}
     faults: list[dict[str, Any]] = []
+    delivery: Delivery = msgspec.field(default_factory=Delivery)
+    worst_realtime_lag: dict[str, Any] | None = None
+    consume_counts: dict[int, int] = {}
     ww_deps: bool = True
     steps: list[dict[str, Any]] = []
 
@@ -58,6 +64,7 @@ def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[Partial]:
     """Apply every kernel to a batch."""
     log, histories = batch.log, len(batch.histories)
     exercised = exercise(log, batch.marks)
+    delivered, lagging, consumed = count(log, histories), worst(log, histories), consume_counts(log, histories)
     reached = drained(log)
     subscribed = np.bincount(log.segment_history[log.segment[log.function == _SUBSCRIBE]], minlength=histories) > 0
     partials = [
@@ -69,6 +76,9 @@ def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[Partial]:
             subscribed=bool(subscribed[place]),
             exercise=exercised[place],
             faults=batch.marks[place].receipts,
+            delivery=delivered[place],
+            worst_realtime_lag=lagging[place],
+            consume_counts=consumed[place],
             ww_deps=bool(batch.ww_deps[place]),
         )
         for place in range(histories)
@@ -96,7 +106,7 @@ def _by_partition(batch: Batch, partials: list[Partial], reached: Any) -> None:
         partial.partitions += 1
         if partial.own and not reached[segment]:
             partial.undrained.append(key)
-        if measured and len(partial.availability) < AVAILABILITY_MAX:
+        if measured:
             partial.availability[key] = measured[segment]
 
 
@@ -109,23 +119,35 @@ def merge(parts: Iterable[Partial], *, shown: int | None = SHOWN) -> Partial:
         merged.partitions += part.partitions
         merged.undrained += part.undrained
         merged.availability |= part.availability
+        if merged.partitions > AVAILABILITY_MAX:
+            merged.availability = {}
         for name in ("attempted", "acknowledged", "acknowledged_in_fault", "rejected", "unknown", "records_read"):
             setattr(merged.exercise, name, getattr(merged.exercise, name) + getattr(part.exercise, name))
         merged.steps += part.steps
-        for name, count in part.counts.items():
-            merged.counts[name] = merged.counts.get(name, 0) + count
+        for name in ("lost", "duplicated", "reordered"):
+            setattr(merged.delivery, name, getattr(merged.delivery, name) + getattr(part.delivery, name))
+        if _lag(part) > _lag(merged):
+            merged.worst_realtime_lag = part.worst_realtime_lag
+        for times, number in part.consume_counts.items():
+            merged.consume_counts[times] = merged.consume_counts.get(times, 0) + number
+        for name, number in part.counts.items():
+            merged.counts[name] = merged.counts.get(name, 0) + number
             listed = merged.findings.setdefault(name, []) + part.findings[name]
             merged.findings[name] = listed[:shown]
     return merged
 
 
-def verdict(name: str, partial: Partial, origin: Origin) -> Verdict:
+def _lag(part: Partial) -> int:
+    return -1 if part.worst_realtime_lag is None else int(part.worst_realtime_lag["lag"])
+
+
+def verdict(name: str, partial: Partial, origin: Origin, *, shown: int | None = SHOWN) -> Verdict:
     """The verdict of a history from its merged parts."""
     exercised = partial.exercise
     exercised.drained = partial.own and partial.partitions > 0 and not partial.undrained
     for anomaly, cycles in find_cycles(partial.steps).items():
         partial.counts[anomaly] = len(cycles)
-        partial.findings[anomaly] = cycles[:CYCLES_SHOWN]
+        partial.findings[anomaly] = cycles if shown is None else cycles[: min(shown, CYCLES_SHOWN)]
     valid, reason = _validity(partial)
     return Verdict(
         history=name,
@@ -139,6 +161,9 @@ def verdict(name: str, partial: Partial, origin: Origin) -> Verdict:
         exercise=exercised,
         availability=partial.availability,
         faults=partial.faults,
+        delivery=decide(partial.delivery, told=_told(partial)),
+        worst_realtime_lag=_present(partial.worst_realtime_lag, origin) if partial.worst_realtime_lag else None,
+        consume_counts=dict(sorted(partial.consume_counts.items())),
         reason=reason,
     )
 
@@ -163,6 +188,11 @@ def _validity(partial: Partial) -> tuple[bool | Literal["unknown"], str | None]:
         listed = ", ".join(partial.undrained[:3]) + (", ..." if len(partial.undrained) > 3 else "")
         return "unknown", f"the final readers did not reach the end of {listed}"
     return True, None
+
+
+def _told(partial: Partial) -> bool:
+    """Whether every acknowledged record was read, or the log was read to its end."""
+    return partial.complete and (partial.exercise.drained or not partial.counts.get("unseen"))
 
 
 _VALUE_FIELDS = frozenset({"value", "values", "skipped", "messages", "value'"})

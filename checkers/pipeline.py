@@ -163,4 +163,4 @@ class _Watch:
 def _verdict(source: Source, parts: list[Partial] | None, shown: int | None) -> Verdict:
     if source.file is None or parts is None:
         return Verdict(history=source.name, valid="unknown", reason=source.problem or "nothing could be read")
-    return verdict(source.name, merge(parts, shown=shown), Origin.load(source.file.parent))
+    return verdict(source.name, merge(parts, shown=shown), Origin.load(source.file.parent), shown=shown)

@@ -35,7 +35,7 @@ def judge(path: Path, *, name: str | None = None, ww_deps: bool | None = None, s
         if source.file is None:
             raise CheckError(source.problem or f"{path} cannot be read")
         parts = judge_batch(load_units([Unit(0, str(source.file), ww_deps=source.ww_deps(ww_deps))]), shown=shown)
-        return verdict(name or source.name, merge(parts, shown=shown), Origin.load(source.file.parent))
+        return verdict(name or source.name, merge(parts, shown=shown), Origin.load(source.file.parent), shown=shown)
 
 
 def judge_events(
@@ -69,4 +69,4 @@ def judge_rows(
     table = to_table(clustered, names) if len(clustered["index"]) else SCHEMA.empty_table()
     part = part_of(table, complete=complete, events=events, joined=joined(clustered))
     parts = judge_batch(lay_out([Unit(0, name, ww_deps=ww_deps)], [part]), shown=shown)
-    return verdict(name, merge(parts, shown=shown), Origin())
+    return verdict(name, merge(parts, shown=shown), Origin(), shown=shown)

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from checkers.delivery import Delivery
+
 
 class Exercise(msgspec.Struct, kw_only=True):
     """How much a history exercised the log; counts of writes unless the name says otherwise.
@@ -53,4 +55,7 @@ class Verdict(msgspec.Struct, kw_only=True):
     exercise: Exercise = msgspec.field(default_factory=Exercise)
     availability: dict[str, Availability] = {}
     faults: list[dict[str, Any]] = []
+    delivery: Delivery = msgspec.field(default_factory=Delivery)
+    worst_realtime_lag: dict[str, Any] | None = None
+    consume_counts: dict[int, int] = {}
     reason: str | None = None

@@ -48,6 +48,7 @@ class Log:
     node: Numbers
     invoke_index: Numbers
     invoke_us: Numbers
+    waited_us: Numbers
     segment_history: Numbers
     segment_key: list[str]
     complete: Flags

@@ -32,14 +32,20 @@ from workloads.history.schema import NONE, OK
 NAME = "lost-write"
 
 
+def lost_values(log: Log) -> tuple[Numbers, Numbers]:
+    """Value ids of lost writes: those proved by a later read, and the others, proved by a drain."""
+    due = (log.order.last_index >= 0) & ~log.read_ok & (log.writer >= 0)
+    due &= log.order.last_index <= _bound(log)[log.values.segment]
+    passed = np.flatnonzero(due)
+    passed = passed[log.committed[log.writer[passed]]]
+    return passed, np.setdiff1d(np.flatnonzero(_absent_after_drain(log)), passed)
+
+
 def find(log: Log) -> Found:
     """All lost writes, those proved by a later read before those proved by a drain."""
     order, segment = log.order, log.values.segment
     bound = _bound(log)
-    due = (order.last_index >= 0) & (order.last_index <= bound[segment]) & ~log.read_ok & (log.writer >= 0)
-    passed = np.flatnonzero(due)
-    passed = passed[log.committed[log.writer[passed]]]
-    drained = np.setdiff1d(np.flatnonzero(_absent_after_drain(log)), passed)
+    passed, drained = lost_values(log)
     lost = np.concatenate([passed, drained])
     readers = log.first_rows(log.reads)
     max_reads = _max_reads(log, bound, readers) if len(lost) else readers

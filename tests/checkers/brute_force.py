@@ -322,3 +322,41 @@ def _invocations(events: list[Event]) -> dict[int, int]:
         elif event.process in open_:
             began[event.index] = open_.pop(event.process)
     return began
+
+
+def consume_counts(events: list[Event]) -> dict[int, int]:
+    """{times: how many values a process that had subscribed with this partition in or out of the list got so often}."""
+    times: dict[tuple[int, str, int], int] = defaultdict(int)
+    subscribers = _subscribers(events)
+    for event in events:
+        for key, record in sound(event) if event.type == OK else ():
+            if (event.process, key) in subscribers:
+                times[event.process, key, record.value] += 1
+    counts: dict[int, int] = defaultdict(int)
+    for number in times.values():
+        counts[number] += 1
+    return dict(counts)
+
+
+def _subscribers(events: list[Event]) -> set[tuple[int, str]]:
+    """(process, key) where an ok subscription listed the key, or took it away."""
+    found: set[tuple[int, str]] = set()
+    used: dict[int, set[str]] = defaultdict(set)
+    for event in events:
+        if event.type != INVOKE:
+            used[event.process] |= keys_read(event)
+        if event.type in (OK, INFO):
+            used[event.process] |= {s.partition for s in sends_of(event)}
+        if event.function in (Function.ASSIGN, Function.SUBSCRIBE) and event.type in (OK, INFO):
+            if event.function == Function.SUBSCRIBE and event.type == OK:
+                found |= {(event.process, key) for key in used[event.process] | set(event.partitions)}
+            used[event.process] &= set(event.partitions)
+    return found
+
+
+def delivery(events: list[Event]) -> tuple[int, int]:
+    """How many acknowledged values are lost by either rule, and how many stand several times."""
+    log = Log(events)
+    lost = {finding[:2] for finding in lost_write(events)} | set(lost_after_drain(events))
+    duplicated = {finding[:2] for finding in duplicate(events)}
+    return len(lost & log.sent[OK]), len(duplicated & log.sent[OK])

@@ -11,8 +11,11 @@ from checkers.kernels import KERNELS
 from checkers.kernels.version_order import version_order
 from checkers.loading import Batch, Unit, load_units
 from checkers.plain import judge
+from checkers.series import lag_series, unseen_series
 from checkers.sources import Sources
 from tests.checkers.conformance import BY_NAME, cases, comparable, write_history
+from workloads.history import import_jsonl, read_events
+from workloads.operations import Event
 
 #: Fields of ``expect`` that are no anomaly; each has a test of its own below.
 NOT_ANOMALIES = {
@@ -128,3 +131,25 @@ def test_first_and_last_index_of_a_value(case: str, tmp_path: Path) -> None:
     else:
         ends = [sorted(v for v in values if last[v] == place) or None for place in range(len(data["expect"]))]
         assert ends == data["expect"]
+
+
+def _events(name: str, tmp_path: Path) -> list[Event]:
+    import_jsonl(write_history(BY_NAME[name], tmp_path / "h.jsonl"), tmp_path / "stored")
+    return list(read_events(tmp_path / "stored"))
+
+
+def test_every_polls_lag_is_the_references(tmp_path: Path) -> None:
+    expected = BY_NAME["realtime-lag/up-to-date"]["expect"]
+    found = lag_series(_events("realtime-lag/up-to-date", tmp_path))
+    as_reference = [dict(zip(("time", "process", "key", "lag"), lag, strict=True)) for lag in found]
+    assert as_reference == expected["realtime_lag"]
+    verdict = judge(tmp_path / "h.jsonl")
+    assert verdict.worst_realtime_lag == expected["worst_realtime_lag"]
+
+
+def test_the_series_of_unseen_values_is_the_references(tmp_path: Path) -> None:
+    points = unseen_series(_events("unseen/series", tmp_path))
+    expected = BY_NAME["unseen/series"]["expect"]["unseen_series"]
+    assert [{"time": p.time_us, "unseen": p.unseen} for p in points] == [
+        {"time": point["time"], "unseen": point["unseen"]} for point in expected
+    ]

@@ -11,6 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from checkers.plain import judge_events
+from checkers.series import Lag, lag_series, unseen_series
 from tests.checkers import brute_force
 from tests.checkers.history_strategies import histories
 from workloads.operations import Event
@@ -52,7 +53,7 @@ COMPARED: dict[str, tuple[Callable[[list[Event]], list[tuple[Any, ...]]], Callab
 
 
 @given(histories())
-@hypothesis_settings(max_examples=500, deadline=None)
+@hypothesis_settings(max_examples=200, deadline=None)
 def test_every_kernel_agrees_with_its_twin(history: list[Event]) -> None:
     verdict = judge_events(history, shown=None)
     for anomaly, (twin, essence) in COMPARED.items():
@@ -61,7 +62,7 @@ def test_every_kernel_agrees_with_its_twin(history: list[Event]) -> None:
 
 
 @given(histories())
-@hypothesis_settings(max_examples=300, deadline=None)
+@hypothesis_settings(max_examples=120, deadline=None)
 def test_lost_writes_are_those_passed_by_a_reader_and_those_a_drain_missed(history: list[Event]) -> None:
     findings = judge_events(history, shown=None).anomalies.get("lost-write", [])
     passed = [
@@ -73,7 +74,7 @@ def test_lost_writes_are_those_passed_by_a_reader_and_those_a_drain_missed(histo
 
 
 @given(histories(), st.booleans())
-@hypothesis_settings(max_examples=300, deadline=None)
+@hypothesis_settings(max_examples=120, deadline=None)
 def test_kinds_of_cycles_are_those_that_a_search_of_all_paths_finds(history: list[Event], ww_deps: bool) -> None:
     verdict = judge_events(history, shown=None, ww_deps=ww_deps)
     expected = brute_force.cycles(history, ww_deps=ww_deps)
@@ -96,3 +97,41 @@ def test_counts_are_never_capped(history: list[Event]) -> None:
     whole, capped = judge_events(history, shown=None), judge_events(history, shown=1)
     assert whole.counts == capped.counts
     assert all(len(findings) == 1 for findings in capped.anomalies.values())
+
+
+@given(histories())
+@hypothesis_settings(max_examples=120, deadline=None)
+def test_the_worst_lag_is_the_largest_of_all_polls(history: list[Event]) -> None:
+    found = judge_events(history).worst_realtime_lag
+    series = lag_series(history)
+    assert (found is None) == (not series)
+    if found is not None:
+        assert found["lag"] == max(lag.lag_us for lag in series)
+        assert Lag(found["time"], found["process"], found["key"], found["lag"]) in series
+
+
+@given(histories())
+@hypothesis_settings(max_examples=80, deadline=None)
+def test_unseen_values_are_those_of_the_last_point_of_their_series(history: list[Event]) -> None:
+    points = list(unseen_series(history))
+    expected = {key: number for key, number in points[-1].unseen.items() if number} if points else {}
+    found = judge_events(history, shown=None).anomalies.get("unseen", [])
+    assert {finding["key"]: finding["unseen"] for finding in found} == expected
+
+
+@given(histories())
+@hypothesis_settings(max_examples=80, deadline=None)
+def test_values_are_counted_as_often_as_subscribed_consumers_got_them(history: list[Event]) -> None:
+    assert judge_events(history).consume_counts == brute_force.consume_counts(history)
+
+
+@given(histories())
+@hypothesis_settings(max_examples=80, deadline=None)
+def test_deliveries_are_counted_for_acknowledged_records(history: list[Event]) -> None:
+    delivery = judge_events(history, shown=None).delivery
+    lost, duplicated = brute_force.delivery(history)
+    assert (delivery.lost, delivery.duplicated) == (lost, duplicated)
+    if lost:
+        assert delivery.observed == ("none" if duplicated else "at-most-once")
+    else:
+        assert delivery.observed in ("unknown", "at-least-once" if duplicated else "exactly-once")

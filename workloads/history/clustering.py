@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from workloads.history.schema import FAIL, FUNCTION_CODE, INFO, INVOKE, NONE, Kind
 from workloads.history.tables import Columns
+from workloads.history.waits import with_waits
 from workloads.operations import Function
 
 Numbers = npt.NDArray[np.int64]
@@ -33,6 +34,7 @@ def cluster(columns: Columns) -> Columns:
     rows = {name: column[kept] for name, column in columns.items()}
     drops = dropped(rows)
     rows = {name: np.concatenate([column, drops[name]]) for name, column in rows.items()}
+    rows = with_waits(rows)
     order = np.lexsort((rows["position"], rows["index"], _rank(rows)))
     return {name: column[order] for name, column in rows.items()}
 

@@ -16,7 +16,9 @@ CLUSTERED: Final = "clustered.parquet"
 LIVE_PATTERN: Final = "live-*.parquet"
 
 #: Sorted or slowly growing numbers shrink to a few bits a row as differences.
-_DELTA = dict.fromkeys(("index", "time_us", "invoke_index", "invoke_us", "offset", "value"), "DELTA_BINARY_PACKED")
+_DELTA = dict.fromkeys(
+    ("index", "time_us", "invoke_index", "invoke_us", "waited_us", "offset", "value"), "DELTA_BINARY_PACKED"
+)
 _DICTIONARY = [name for name in SCHEMA.names if name not in _DELTA and name != "folded"]
 
 

@@ -12,6 +12,7 @@ from workloads.history import files
 from workloads.history.clustering import fold
 from workloads.history.schema import (
     DEFECTS,
+    DERIVED,
     FUNCTIONS,
     INVOKE,
     NONE,
@@ -34,7 +35,7 @@ def load(directory: Path) -> tuple[Columns, Names]:
     if not paths:
         raise files.HistoryError(f"{directory} holds no history; name the directory of a run")
     columns, names = from_tables([SCHEMA.empty_table(), *(files.open_file(path).read() for path in paths)])
-    kept = fold(columns) & (columns["kind"] != Kind.DROPPED)
+    kept = fold(columns) & ~np.isin(columns["kind"], DERIVED)
     return {name: column[kept] for name, column in columns.items()}, names
 
 

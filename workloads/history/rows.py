@@ -101,6 +101,7 @@ class Rows:
             NONE if node is None else node,
             invoke_index,
             invoke_us,
+            NONE,
             folded,
             NONE if error is None else self.errors.code(error),
             NONE if detail is None else self.details.code(detail),

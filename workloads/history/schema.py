@@ -15,6 +15,7 @@ kind ``DROPPED`` where an assignment took a partition away. Conventions: -1 is "
 | offset, value, defect | of the record sent or read; of a drain, the log end offset |
 | node | broker that answered |
 | invoke_index, invoke_us | the invocation that this event completes |
+| waited_us | derived: begin of the process's last ok poll that left the partition alone since its previous row there |
 | folded | the invocation says nothing that this completion does not say, so its rows may be left out |
 | error, detail | texts, null for none |
 """
@@ -29,7 +30,7 @@ import pyarrow as pa
 from workloads.operations import Defect, EventType, Function
 
 #: Layout of the rows; a reader refuses what it does not know.
-VERSION: Final = "1"
+VERSION: Final = "2"
 META_VERSION: Final = b"ackproof.history"
 META_RUN: Final = b"ackproof.run"
 #: "true" where the writer was closed in order, "false" where the history was cut off and clustered afterwards.
@@ -61,6 +62,8 @@ class Kind(IntEnum):
     """Derived: an assign or subscribe left the partition out, so the process forgets its position there."""
     REBALANCED = 7
     """The partition was taken or given by a group rebalance inside the operation."""
+    WAITED = 8
+    """Derived: the process polled once more, at ``waited_us``, after its last row of the partition."""
 
 
 TYPES: Final[tuple[EventType, ...]] = tuple(EventType)
@@ -91,11 +94,15 @@ SCHEMA: Final = pa.schema(
         pa.field("node", pa.int32(), nullable=False),
         pa.field("invoke_index", pa.int64(), nullable=False),
         pa.field("invoke_us", pa.int64(), nullable=False),
+        pa.field("waited_us", pa.int64(), nullable=False),
         pa.field("folded", pa.bool_(), nullable=False),
         pa.field("error", _TEXT),
         pa.field("detail", _TEXT),
     ]
 )
+
+#: Kinds of row that follow from others.
+DERIVED: Final = (Kind.DROPPED, Kind.WAITED)
 
 #: Columns whose rows hold a code into a list of texts.
 TEXT_COLUMNS: Final = ("key", "error", "detail")
