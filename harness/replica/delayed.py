@@ -21,13 +21,15 @@ DEADLINES = Timer("deadlines")
 
 
 class ParkedProduce:
-    """An acks=all produce, appended up to ``next_offset``."""
+    """An acks=all produce, appended up to ``next_offset``. Its records are in the log, so they are not kept here."""
 
-    __slots__ = ("base_offset", "client", "done", "message", "next_offset")
+    __slots__ = ("acks", "base_offset", "client", "correlation", "done", "next_offset", "partition")
 
     def __init__(self, client: NodeId, message: Produce, base_offset: int, next_offset: int) -> None:
         self.client = client
-        self.message = message
+        self.correlation = message.correlation
+        self.partition = message.partition
+        self.acks = message.acks
         self.base_offset = base_offset
         self.next_offset = next_offset
         self.done = False
@@ -104,7 +106,7 @@ class ParkedProduces:
 
     def add(self, parked: ParkedProduce) -> None:
         """Wait for ``parked.next_offset``; now and then sweep out what has timed out at a stuck partition."""
-        at = parked.message.partition
+        at = parked.partition
         heap = self._by_partition.setdefault(at, [])
         self._sequence += 1
         heapq.heappush(heap, (parked.next_offset, self._sequence, parked))

@@ -8,7 +8,7 @@ start offsets (rule 19) and the high watermark of the last checkpoint (rule 25).
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from harness.replica.messages import RecordBatch
@@ -44,8 +44,12 @@ class Log(Protocol):
         """
         ...
 
-    def batches(self, offset: int) -> Iterator[RecordBatch]:
-        """Every batch from the one that holds ``offset`` on, to rebuild producer state (rule 21)."""
+    def producer_batches(self) -> Iterable[RecordBatch]:
+        """What producer state is rebuilt from, in log order (rule 21).
+
+        At least the last BATCHES_KEPT batches of each of the PRODUCERS_KEPT idempotent producers that wrote last; more
+        may be there, and ``records`` may be empty.
+        """
         ...
 
     def truncate_to(self, offset: int) -> None:
@@ -134,9 +138,9 @@ class MemoryLog:
             found.append(batch)
         return found
 
-    def batches(self, offset: int) -> Iterator[RecordBatch]:
-        """See :class:`Log`."""
-        return iter(self._batches[max(bisect_right(self._bases, offset) - 1, 0) :])
+    def producer_batches(self) -> Iterable[RecordBatch]:
+        """See :class:`Log`; here every batch, whole."""
+        return self._batches
 
     def truncate_to(self, offset: int) -> None:
         """See :class:`Log`."""

@@ -121,7 +121,7 @@ class Replica:
         self.epoch_start = NONE
         self.high_watermark = min(log.checkpointed_high_watermark(), log.end_offset)
         self.producers = Producers()
-        self.producers.rebuild(log.batches(log.start_offset))
+        self.producers.rebuild(log.producer_batches())
         context.observe("recovered", at, end_offset=log.end_offset, high_watermark=self.high_watermark)
 
     # --- the controller's word -------------------------------------------------------------------------------------
@@ -367,7 +367,7 @@ class Replica:
         if end == before:
             return
         self._bound_high_watermark(self.high_watermark)
-        self.producers.rebuild(self.log.batches(self.log.start_offset))
+        self.producers.rebuild(self.log.producer_batches())
         self._context.observe(
             "truncated", self.at, from_offset=before, to_offset=end, leader_epoch=self.leader_epoch, leader=self.leader
         )

@@ -51,11 +51,12 @@ class Serving:
             self._refuse(client, message, error)
             return
         if message.acks != 0:
-            self._answer_or_park(now_us, ParkedProduce(client, message, base_offset, next_offset), replica)
+            parked = ParkedProduce(client, message, base_offset, next_offset)
+            self._answer_or_park(now_us + message.timeout_ms * 1000, parked, replica)
         self.wake(replica)
 
-    def _answer_or_park(self, now_us: int, produce: ParkedProduce, replica: Replica) -> None:
-        if produce.message.acks == 1:
+    def _answer_or_park(self, deadline_us: int, produce: ParkedProduce, replica: Replica) -> None:
+        if produce.acks == 1:
             self._acknowledge(produce, replica, ErrorCode.NONE)
         elif replica.high_watermark >= produce.next_offset:
             self._acknowledge(produce, replica, replica.commits())
@@ -63,23 +64,22 @@ class Serving:
             self._acknowledge(produce, replica, ErrorCode.REQUEST_TIMED_OUT)
         else:
             self._produces.add(produce)
-            self._deadlines.add(now_us + produce.message.timeout_ms * 1000, produce)
+            self._deadlines.add(deadline_us, produce)
 
     def _acknowledge(self, produce: ParkedProduce, replica: Replica, error: ErrorCode) -> None:
-        message = produce.message
         offset = NONE if error else produce.base_offset
         context = self._context
         context.send(
             produce.client,
-            ProduceResponse(message.correlation, message.partition, error, offset, replica.log.start_offset),
+            ProduceResponse(produce.correlation, produce.partition, error, offset, replica.log.start_offset),
         )
         if context.observing and not error:
             context.observe(
                 "acknowledged",
-                message.partition,
+                produce.partition,
                 base_offset=offset,
                 next_offset=produce.next_offset,
-                acks=message.acks,
+                acks=produce.acks,
                 leader_epoch=replica.leader_epoch,
                 isr=replica.isr,
             )
@@ -228,4 +228,4 @@ class Serving:
                 self._end(parked)
             else:
                 self._deadlines.finish(parked)
-                self._acknowledge(parked, self._replicas[parked.message.partition], ErrorCode.REQUEST_TIMED_OUT)
+                self._acknowledge(parked, self._replicas[parked.partition], ErrorCode.REQUEST_TIMED_OUT)

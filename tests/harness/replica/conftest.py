@@ -170,14 +170,14 @@ class Lab:
 
     def records(self, node: int) -> list[str]:
         """What is on a broker's disk, in order."""
-        return [batch.records for batch in self._log(node, AT).batches(0)]
+        return [batch.records for batch in self._log(node, AT).producer_batches()]
 
     def committed(self) -> list[str]:
         """What a consumer reads from the leader."""
         node = self.state().leader
         assert node != NONE, "leaderless"
         replica = self.brokers[node].replicas[AT]
-        return [b.records for b in replica.log.batches(0) if b.next_offset <= replica.high_watermark]
+        return [b.records for b in replica.log.producer_batches() if b.next_offset <= replica.high_watermark]
 
     def state(self) -> PartitionState | Any:
         """The controller's word."""

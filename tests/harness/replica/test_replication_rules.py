@@ -63,7 +63,7 @@ def test_a_leader_stamps_its_epoch_and_offsets(lab: Any) -> None:
     cluster.move_leader(1)
     cluster.settle()
     cluster.write_ok(1, "x")
-    last = list(cluster.logs[1, AT].batches(0))[-1]
+    last = list(cluster.logs[1, AT].producer_batches())[-1]
     assert (last.base_offset, last.leader_epoch) == (1, 1)
 
 
@@ -579,8 +579,19 @@ def test_writes_that_timed_out_at_a_stuck_partition_are_not_kept(lab: Any) -> No
     assert len(waiting) <= 64
 
 
+def test_a_parked_write_keeps_no_records(lab: Any) -> None:
+    """Thousands may wait; their records are in the log already, and must not be kept a second time."""
+    cluster = lab()
+    stop_fetching(cluster, 1)
+    cluster.write(0, "x")
+    cluster.run(10)
+    [(_, _, parked)] = cluster.brokers[0]._serving._produces._by_partition[AT]
+    kept = [getattr(parked, name) for name in parked.__slots__]
+    assert not any(isinstance(value, (Produce, RecordBatch)) for value in kept)
+
+
 def test_a_log_that_an_old_era_let_diverge_takes_an_older_epoch_without_falling_back(lab: Any) -> None:
     replica = lab().brokers[1].replicas[AT]
     replica.replicate((RecordBatch(1, 100, "x", 1, 5), RecordBatch(1, 100, "y", 2, 3)), 1)
     assert list(replica.log.epochs()) == [(0, 0), (5, 1)]
-    assert [batch.records for batch in replica.log.batches(0)] == ["base", "x", "y"]
+    assert [batch.records for batch in replica.log.producer_batches()] == ["base", "x", "y"]
