@@ -47,6 +47,7 @@ async def run(config: NodeConfig) -> int:
 
     trace = Trace(Path(config.trace), config.node, config.trace_high_watermark_ms)
     links = Links(config.node)
+    links.cut(config.cuts)
     node: BrokerServer | ControllerServer
     node = (BrokerServer if config.role == "broker" else ControllerServer)(config, trace, links)
     control = ControlSocket(Path(config.control_socket), config.node, links, node.status, stopping.set)

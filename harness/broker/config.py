@@ -23,6 +23,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     ``directory`` holds its data, ``control_socket`` is where it is steered, ``trace`` the file of observed facts
     (JSON lines). After ``max_lifetime_s`` it stops by itself: nothing that a test starts runs for ever.
+    ``cuts`` are links (source, target) that are cut from the first moment on; later ones come over the control socket.
     ``trace_high_watermark_ms`` is the least time between two high-watermark lines of one partition.
     """
 
@@ -41,6 +42,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     auto_create_topics: bool = False
     default_partitions: int = 1
     default_replication_factor: int = 1
+    cuts: tuple[tuple[NodeId, NodeId], ...] = ()
     max_lifetime_s: float = 3_600.0
     trace_high_watermark_ms: int = 500
     log_level: Literal["DEBUG", "INFO", "WARNING"] = "INFO"

@@ -34,16 +34,19 @@ class DataRequests:
         self._logs = logs
 
     def produce(self, sender: NodeId, request: plain.Produce, reply: Reply) -> None:
-        """One batch for each partition; the answer goes out when every one of them has its own."""
+        """One batch for each partition; ``reply`` gets the answers when every one of them has its own.
+
+        With acks=0 the core is silent about what it took, so silence stands for success here.
+        """
         gather = Gather(len(request.parts), lambda parts: reply(plain.Produced(tuple(parts))))
         for place, (at, records) in enumerate(request.parts):
             batch = self._checked(request, at, records)
             if isinstance(batch, ErrorCode):
                 gather.put(place, core.ProduceResponse(0, at, batch))
-            elif request.acks == 0:
-                self._gateway.tell(sender, partial(_produce, request, at, batch))
-            else:
-                self._gateway.ask(sender, partial(_produce, request, at, batch), gather.at(place))
+                continue
+            correlation = self._gateway.ask(sender, partial(_produce, request, at, batch), gather.at(place))
+            if request.acks == 0 and self._gateway.give_up(correlation):
+                gather.put(place, core.ProduceResponse(correlation, at, ErrorCode.NONE))
 
     def fetch(self, sender: NodeId, request: core.Fetch, reply: Reply) -> None:
         """The core parks it; the answer is bounded in size and in time."""
@@ -55,7 +58,7 @@ class DataRequests:
         )
 
     def list_offsets(self, sender: NodeId, request: plain.OffsetsWanted, reply: Reply) -> None:
-        """By LATEST and EARLIEST the core answers; by timestamp the log is looked through below the high watermark."""
+        """By LATEST and EARLIEST the core answers; by timestamp the log is searched below the high watermark."""
         gather = Gather(len(request.parts), lambda parts: reply(plain.OffsetsFound(tuple(parts))))
         for place, part in enumerate(request.parts):
             asked = part if part.timestamp in (core.LATEST, core.EARLIEST) else replace(part, timestamp=core.LATEST)

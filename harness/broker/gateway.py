@@ -29,11 +29,6 @@ class Gateway:
         """Wait no more for an answer; whether it was still waited for."""
         return self._pending.pop(correlation, None) is not None
 
-    def tell(self, sender: NodeId, question: Callable[[int], Message]) -> None:
-        """Give the core something that it does not answer."""
-        self._correlation += 1
-        self._deliver(sender, question(self._correlation))
-
     def answered(self, message: Any) -> None:
         """The core answers; an answer that nobody waits for is dropped."""
         waiting = self._pending.pop(message.correlation, None)

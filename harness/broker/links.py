@@ -34,6 +34,11 @@ ANONYMOUS: Final[NodeId] = 1_000_000
 FRAME_BYTES: Final = 104_857_600
 #: What a cut link holds before its connection is dropped: a few large fetch responses, as a socket's buffers would.
 HELD_BYTES: Final = 8 * 1024 * 1024
+#: What all connections together keep in memory, both ways, before the one that would exceed it is closed: a hundred
+#: clients with the largest requests or answers at the same time, on a machine that runs several brokers.
+KEPT_BYTES: Final = 512 * 1024 * 1024
+#: Connections that keep less than this are not worth a look at all of them.
+LITTLE_BYTES: Final = 1024 * 1024
 #: Half of what a process may usually open; the other half is for files.
 CONNECTIONS: Final = 500
 
@@ -100,6 +105,10 @@ class Links:
                 if held is self.inbound_cut(connection.peer):
                     counts[link_name(link)].bytes += connection.waiting_bytes()
         return counts
+
+    def too_much(self) -> bool:
+        """Whether all connections together keep more than :data:`KEPT_BYTES`."""
+        return sum(connection.kept_bytes() for connection in self._connections) > KEPT_BYTES
 
     def add(self, connection: Connection) -> bool:
         """Whether there is room for one more connection; it is known from now on if so."""
@@ -169,6 +178,7 @@ class Connection(asyncio.Protocol):
         """Bytes came; deliver the frames that are whole."""
         self._buffer += data
         self._deliver()
+        self._bound_memory()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone, with whatever was held."""
@@ -178,7 +188,9 @@ class Connection(asyncio.Protocol):
             cut.bytes += len(self._buffer)
         self._links.discard(self)
         self._transport = None
+        self._buffer.clear()
         self._held.clear()
+        self._held_bytes = 0
         self._closed(self)
 
     def pause_writing(self) -> None:
@@ -204,6 +216,7 @@ class Connection(asyncio.Protocol):
         cut = self._links.outbound_cut(self.peer) if self.peer is not None else None
         if cut is None:
             self._transport.write(frame)
+            self._bound_memory()
             return
         cut.frames += 1
         cut.bytes += len(frame)
@@ -211,6 +224,7 @@ class Connection(asyncio.Protocol):
         self._held_bytes += len(frame)
         if self._held_bytes > HELD_BYTES:
             self.close(f"the cut link holds more than {HELD_BYTES} bytes")
+        self._bound_memory()
 
     def set_busy(self, busy: bool) -> None:
         """While busy, no frame is delivered and the socket is not read."""
@@ -237,6 +251,11 @@ class Connection(asyncio.Protocol):
         fcntl.ioctl(socket.fileno(), termios.FIONREAD, waiting)
         return len(self._buffer) + waiting[0]
 
+    def kept_bytes(self) -> int:
+        """Bytes in memory for this connection: not delivered yet, held by a cut, or not taken by the peer's socket."""
+        unsent = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        return len(self._buffer) + self._held_bytes + unsent
+
     def close(self, reason: str) -> None:
         """Close at once; ``reason`` is logged."""
         if self._transport is not None and not self._transport.is_closing():
@@ -244,6 +263,10 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _bound_memory(self) -> None:
+        if self.kept_bytes() > LITTLE_BYTES and self._links.too_much():
+            self.close(f"all connections keep more than {KEPT_BYTES} bytes, and this one a share of them")
 
     def _blocked(self) -> bool:
         if self._busy or self._full:

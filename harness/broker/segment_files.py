@@ -1,4 +1,4 @@
-"""One segment of a log: a file of record batches and a sparse index from offset to position.
+"""One segment of a log: a file of record batches and a sparse index from offset and time to position.
 
 The index of the segment being written is in memory only and is rebuilt when the log is opened; that of a finished
 segment is a file beside it and is loaded when somebody reads there, so that memory does not grow with the log.
@@ -8,60 +8,75 @@ from __future__ import annotations
 
 import os
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from harness.broker.batches import BatchError, CorruptBatchError, batch_size, parse
+from harness.broker.batches import BatchError, CorruptBatchError, batch_size, max_timestamp_ms, parse
 from harness.replica.messages import RecordBatch
 
 #: Bytes between two index entries, as index.interval.bytes of Kafka: a look-up reads at most this much too much.
 INDEX_INTERVAL_BYTES: Final = 4096
 #: Bytes read from a file at once while scanning.
 CHUNK_BYTES: Final = 65_536
+_NUMBER_BYTES: Final = 8
 
 
 class SparseIndex:
-    """Offset to position, one entry for every :data:`INDEX_INTERVAL_BYTES` of the file."""
+    """Offset and time to position, one entry for every :data:`INDEX_INTERVAL_BYTES` of the file.
 
-    def __init__(self, offsets: array[int] | None = None, positions: array[int] | None = None) -> None:
-        self.offsets = offsets if offsets is not None else array("q")
-        self.positions = positions if positions is not None else array("q")
+    ``latest_ms`` is the largest timestamp of the segment so far, -1 without any. Each entry remembers what it was
+    before the entry's batch; these never fall, so they can be searched.
+    """
 
-    def note(self, offset: int, position: int) -> None:
-        """A batch with ``offset`` starts at ``position``; kept if it is far enough from the last one kept."""
+    def __init__(self) -> None:
+        self.offsets = array("q")
+        self.positions = array("q")
+        self._latest_before_ms = array("q")
+        self.latest_ms = -1
+
+    def note(self, batch: RecordBatch, position: int) -> None:
+        """``batch`` starts at ``position``, behind all that were noted; kept if it is far enough from the last kept."""
         if not self.positions or position - self.positions[-1] >= INDEX_INTERVAL_BYTES:
-            self.offsets.append(offset)
+            self.offsets.append(batch.base_offset)
             self.positions.append(position)
+            self._latest_before_ms.append(self.latest_ms)
+        self.latest_ms = max(self.latest_ms, max_timestamp_ms(batch))
 
     def floor(self, offset: int) -> int:
         """Where to start looking for ``offset``: the position of a batch at or before it."""
         at = bisect_right(self.offsets, offset) - 1
         return self.positions[at] if at >= 0 else 0
 
-    def cut(self, position: int) -> None:
-        """Forget everything at or after ``position``."""
-        keep = bisect_right(self.positions, position - 1)
-        del self.offsets[keep:]
-        del self.positions[keep:]
+    def floor_in_time(self, timestamp_ms: int) -> int:
+        """Where to start looking for the first batch that reaches ``timestamp_ms``: it is not before this position."""
+        at = bisect_left(self._latest_before_ms, timestamp_ms) - 1
+        return self.positions[at] if at >= 0 else 0
 
     def save(self, path: Path) -> None:
         """Write to ``path``. Not durable: a missing or damaged index is rebuilt."""
-        path.write_bytes(self.offsets.tobytes() + self.positions.tobytes())
+        columns = (self.offsets, self.positions, self._latest_before_ms, array("q", [self.latest_ms]))
+        path.write_bytes(b"".join(column.tobytes() for column in columns))
 
     @classmethod
     def load(cls, path: Path) -> SparseIndex | None:
         """Read from ``path``; None if it is missing or has an impossible size."""
         content = path.read_bytes() if path.exists() else b""
-        half, odd = divmod(len(content), 2)
-        if not content or odd or half % 8:
+        entries, odd = divmod(len(content) - _NUMBER_BYTES, 3 * _NUMBER_BYTES)
+        if not content or odd:
             return None
-        return cls(array("q", content[:half]), array("q", content[half:]))
+        numbers, index = array("q", content), cls()
+        index.offsets, index.positions = numbers[:entries], numbers[entries : 2 * entries]
+        index._latest_before_ms, index.latest_ms = numbers[2 * entries : -1], numbers[-1]
+        return index
 
 
 class Segment:
-    """A file whose first batch starts at ``base_offset``. ``size_bytes`` is what is valid of it."""
+    """A file whose first batch starts at ``base_offset``. ``size_bytes`` is what is valid of it.
+
+    ``latest_ms`` is the largest timestamp in it; None while it grows, and until somebody has looked.
+    """
 
     def __init__(self, directory: Path, base_offset: int) -> None:
         self.base_offset = base_offset
@@ -70,6 +85,7 @@ class Segment:
         #: Producer state where this segment begins.
         self.producers_path = self.path.with_suffix(".producers")
         self.size_bytes = self.path.stat().st_size if self.path.exists() else 0
+        self.latest_ms: int | None = None
         self._write_fd: int | None = None
 
     def open_for_writing(self) -> None:
@@ -149,7 +165,7 @@ class Segment:
         index = SparseIndex()
         try:
             for position, batch in self.scan(0):
-                index.note(batch.base_offset, position)
+                index.note(batch, position)
         except BatchError:
             pass
         return index

@@ -85,7 +85,7 @@ class SegmentLog:
             for at, batch in segment.scan(0, verify=verify):
                 if batch.base_offset != self._end:
                     raise BatchError(f"{segment.path} continues with {batch.base_offset} instead of {self._end}")
-                self._index.note(batch.base_offset, at)
+                self._index.note(batch, at)
                 self._producers.note(batch)
                 self._learn_epoch(batch)
                 position, self._end = at + batch.size_bytes, batch.next_offset
@@ -135,7 +135,7 @@ class SegmentLog:
         self._learn_epoch(batch)
         position = active.size_bytes
         active.write(encoded(batch))
-        self._index.note(batch.base_offset, position)
+        self._index.note(batch, position)
         self._producers.note(batch)
         self._end = batch.next_offset
 
@@ -155,16 +155,15 @@ class SegmentLog:
             return
         number = self._holding(offset)
         segment = self._segments[number]
-        index = self._index_of(segment)
         position, end = self._locate(segment, offset)
         self._recovery_point.write(min(self._recovery_point.value, segment.base_offset))
         self._drop_segments_after(number)
         segment.cut(position)
         segment.index_path.unlink(missing_ok=True)
-        index.cut(position)
-        self._index = index
-        self._producers = self._producers_before(number)
-        for _, batch in segment.scan(0):
+        segment.latest_ms = None
+        self._index, self._producers = SparseIndex(), self._producers_before(number)
+        for at, batch in segment.scan(0):
+            self._index.note(batch, at)
             self._producers.note(batch)
         self._forget(end)
 
@@ -195,16 +194,22 @@ class SegmentLog:
             self._remember(found[-1].next_offset, end)
         return found
 
-    def batches(self, offset: int) -> Iterator[RecordBatch]:
-        """What of the batches from the one that holds ``offset`` on producer state depends on: their headers.
+    def producer_batches(self) -> list[RecordBatch]:
+        """What producer state is rebuilt from (rule 21): headers of the last batches of each idempotent producer.
 
-        Those are the last few of each idempotent producer; the answer does not take longer as the log grows.
+        They are kept in memory, so the answer does not take longer as the log grows.
         """
-        return (batch for batch in self._producers.batches() if batch.next_offset > offset)
+        return self._producers.batches()
 
     def first_at(self, timestamp_ms: int, limit_offset: int) -> RecordBatch | None:
-        """The first batch below ``limit_offset`` that holds a timestamp at or after ``timestamp_ms``."""
-        for _, batch in self._scan(self.start_offset):
+        """The first batch below ``limit_offset`` that holds a timestamp at or after ``timestamp_ms``, at least 0.
+
+        Looks at one number a segment and reads one index interval, however long the log is.
+        """
+        segment = next((one for one in self._segments if self._latest_ms(one) >= timestamp_ms), None)
+        if segment is None or segment.base_offset >= limit_offset:
+            return None
+        for _, batch in segment.scan(self._index_of(segment).floor_in_time(timestamp_ms)):
             if batch.next_offset > limit_offset:
                 return None
             if max_timestamp_ms(batch) >= timestamp_ms:
@@ -267,6 +272,7 @@ class SegmentLog:
         self.flush()
         finished = self._active
         self._index.save(finished.index_path)
+        finished.latest_ms = self._index.latest_ms
         finished.close()
         self._begin(self._end)
         self._recovery_point.write(self._end)
@@ -301,6 +307,13 @@ class SegmentLog:
         self._cursors[offset] = (self._segments[self._holding(offset - 1)].base_offset, position)
         if len(self._cursors) > CURSORS:
             self._cursors.popitem(last=False)
+
+    def _latest_ms(self, segment: Segment) -> int:
+        if segment is self._active:
+            return self._index.latest_ms
+        if segment.latest_ms is None:
+            segment.latest_ms = self._index_of(segment).latest_ms
+        return segment.latest_ms
 
     def _index_of(self, segment: Segment) -> SparseIndex:
         if segment is self._active:

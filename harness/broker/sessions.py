@@ -1,4 +1,4 @@
-"""One client's requests: taken in order, answered in order, a bounded number at a time."""
+"""One client's requests: taken in order, answered in order, bounded in number and in bytes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from typing import Any, Final
 
 from harness.broker import codec
 from harness.broker.codec.wire import TopicIds
+from harness.broker.data_requests import FETCH_BYTES
 from harness.broker.links import CLIENTS, BadFrameError, Connection, Links
-from harness.broker.requests import Header, Produce, Request
+from harness.broker.requests import Header, Produce, Produced, Request
 from harness.broker.runtime import NodeFailure
+from harness.replica.messages import Fetch
 from harness.replica.types import NodeId
 
 log = logging.getLogger(__name__)
 
 #: Requests of one connection that may wait for their answers; Kafka's clients keep 5 under way. Then it is not read.
 UNDER_WAY: Final = 64
+#: What their answers may take together; one fetch is under way at a time with Kafka's clients, two may be here.
+PROMISED_BYTES: Final = 2 * FETCH_BYTES
 _BROKER: Final = "ackproof-broker-"
 _CLIENT: Final = "ackproof-client-"
 
@@ -35,10 +39,11 @@ def peer_of(client_id: str | None, links: Links) -> NodeId:
 
 
 class _Slot:
-    __slots__ = ("frame",)
+    __slots__ = ("frame", "promised_bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, promised_bytes: int) -> None:
         self.frame: bytes | None = None
+        self.promised_bytes = promised_bytes
 
 
 class Session:
@@ -48,6 +53,7 @@ class Session:
         self._ids = ids
         self._handle = handle
         self._slots: deque[_Slot] = deque()
+        self._promised_bytes = 0
         self.connection = Connection(
             links, self._on_frame, identify=lambda frame: peer_of(codec.client_of(frame), links)
         )
@@ -59,18 +65,28 @@ class Session:
             raise BadFrameError("a request of nobody")
         client_id = header.client_id or ""
         if isinstance(request, Produce) and request.acks == 0:
-            self._call(peer, client_id, request, lambda _: None)
+            self._call(peer, client_id, request, self._close_if_refused)
             return
-        slot = _Slot()
+        slot = _Slot(_answer_bytes(request))
         self._slots.append(slot)
+        self._promised_bytes += slot.promised_bytes
 
         def reply(response: Any) -> None:
             slot.frame = self._encoded(header, response)
             self._flush()
 
         self._call(peer, client_id, request, reply)
-        if len(self._slots) >= UNDER_WAY:
+        if self._has_enough():
             connection.set_busy(True)
+
+    def _close_if_refused(self, produced: Produced) -> None:
+        """With acks=0 nobody waits for an answer; a broken connection tells the client to look for the leader."""
+        errors = sorted({part.error.name for part in produced.parts if part.error})
+        if errors:
+            self.connection.close(f"a write with acks=0 was refused: {', '.join(errors)}")
+
+    def _has_enough(self) -> bool:
+        return len(self._slots) >= UNDER_WAY or self._promised_bytes >= PROMISED_BYTES
 
     def _call(self, peer: NodeId, client_id: str, request: Request, reply: Reply) -> None:
         try:
@@ -92,7 +108,12 @@ class Session:
     def _flush(self) -> None:
         slots, connection = self._slots, self.connection
         while slots and (frame := slots[0].frame) is not None:
-            slots.popleft()
+            self._promised_bytes -= slots.popleft().promised_bytes
             connection.send(frame)
-        if len(slots) < UNDER_WAY:
+        if not self._has_enough():
             connection.set_busy(False)
+
+
+def _answer_bytes(request: Request) -> int:
+    """What the answer may take of memory while it waits for its turn; only that of a fetch is worth counting."""
+    return min(request.max_bytes, FETCH_BYTES) if isinstance(request, Fetch) else 0

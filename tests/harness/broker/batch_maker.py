@@ -13,11 +13,11 @@ Producer = tuple[int, int, int]
 PLAIN: Producer = (-1, -1, -1)
 
 
-def records(count: int = 1, value: bytes = b"value", *, producer: Producer = PLAIN) -> bytes:
-    """An encoded batch of ``count`` records of times 1000, 1001, ...; ``producer`` is (id, epoch, base sequence)."""
+def records(count: int = 1, value: bytes = b"value", *, producer: Producer = PLAIN, time_ms: int = 1000) -> bytes:
+    """An encoded batch of ``count`` records a millisecond apart; ``producer`` is (id, epoch, base sequence)."""
     builder: Any = DefaultRecordBatchBuilder(2, 0, 0, *producer, 1 << 30)
     for number in range(count):
-        builder.append(number, 1000 + number, b"key", value, [])
+        builder.append(number, time_ms + number, b"key", value, [])
     return bytes(builder.build())
 
 
@@ -28,9 +28,10 @@ def batch(
     epoch: int = 0,
     value: bytes = b"value",
     producer: tuple[int, int, int] = (-1, -1, -1),
+    time_ms: int = 1000,
 ) -> RecordBatch:
     """A batch as a leader hands it to its log."""
-    incoming = parse_incoming(records(count, value, producer=producer))
+    incoming = parse_incoming(records(count, value, producer=producer, time_ms=time_ms))
     return RecordBatch(
         incoming.count,
         incoming.size_bytes,

@@ -162,6 +162,30 @@ def test_a_peer_that_does_not_read_is_not_read_either(links):
     assert end.received == [b"request"]
 
 
+@pytest.mark.parametrize("direction", ["in", "out", "held"])
+def test_all_connections_together_keep_only_so_many_bytes(links, monkeypatch, direction):
+    monkeypatch.setattr(links_module, "KEPT_BYTES", 1_000)
+    monkeypatch.setattr(links_module, "LITTLE_BYTES", 100)
+    first, second, idle = End(links, peer=1), End(links, peer=2), End(links, peer=3)
+    for end in (first, second):
+        assert not end.wire.closed
+        keep(end, links, direction, 600)
+    assert [end.wire.closed for end in (first, second, idle)] == [False, True, False]
+    first.connection.connection_lost(None)
+    assert not first.connection.kept_bytes()
+
+
+def keep(end, links, direction, size):
+    if direction == "in":
+        end.connection.data_received(b"\0\0\xff\xff" + b"x" * (size - 4))
+    elif direction == "out":
+        end.wire.unsent = size
+        end.connection.send(b"answer")
+    else:
+        links.cut([(0, end.connection.peer)])
+        end.connection.send(b"x" * size)
+
+
 def test_there_are_only_so_many_connections(links, monkeypatch):
     monkeypatch.setattr(links_module, "CONNECTIONS", 2)
     ends = [End(links, peer=1) for _ in range(3)]

@@ -16,9 +16,9 @@ from harness.broker.control import ControlSocket
 from harness.broker.controller_wire import Hello, decode, encode
 from harness.broker.links import BadFrameError, Links
 from harness.broker.offsets import OffsetStore, decode_commits, encode_commits, partition_of
-from harness.broker.requests import CommittedOffset, GroupHeartbeatAnswer
+from harness.broker.requests import CommittedOffset, GroupHeartbeatAnswer, Produced
 from harness.broker.runtime import NodeFailure, Runtime, Timers, now_us
-from harness.broker.sessions import UNDER_WAY, Session, peer_of
+from harness.broker.sessions import FETCH_BYTES, PROMISED_BYTES, UNDER_WAY, Session, peer_of
 from harness.broker.trace import Trace
 from harness.replica import messages as core
 from harness.replica.effects import Arm, Observed, Send, Timer
@@ -145,10 +145,10 @@ class Desk:
         self.session.connection.connection_made(self.wire)
         self.numbers = count()
 
-    def ask(self, times=1, key=12, **values):
+    def ask(self, times=1, key=12, version=3, **values):
         values = values or {"group_id": "g", "generation_id": 1, "member_id": "m"}
         for _ in range(times):
-            message = fields(sessions_module.codec.APIS[key].request, 3, **values)
+            message = fields(sessions_module.codec.APIS[key].request, version, **values)
             self.session.connection.data_received(request_frame(message, next(self.numbers), "c"))
 
     def answer(self, place):
@@ -197,6 +197,25 @@ def test_a_produce_without_acknowledgement_takes_no_place_in_the_order():
     assert desk.answered() == [1]
 
 
+@pytest.mark.parametrize(("error", "closed"), [(ErrorCode.NOT_LEADER_OR_FOLLOWER, True), (ErrorCode.NONE, False)])
+def test_a_refused_produce_without_acknowledgement_closes_the_connection(error, closed):
+    desk = Desk()
+    desk.ask(key=0, acks=0, timeout_ms=1, topic_data=[], transactional_id=None)
+    desk.waiting[0][3](Produced((core.ProduceResponse(1, T0, ErrorCode.NONE), core.ProduceResponse(2, T0, error))))
+    assert desk.wire.closed is closed
+    assert desk.answered() == []
+
+
+def test_a_client_with_too_many_bytes_of_fetches_under_way_is_not_read():
+    desk = Desk()
+    greedy = {"replica_id": -1, "max_wait_ms": 1, "min_bytes": 1, "max_bytes": 2**31 - 1, "topics": []}
+    desk.ask(5, key=1, **greedy, version=4)
+    assert len(desk.waiting) * FETCH_BYTES == PROMISED_BYTES
+    assert not desk.wire.reading
+    desk.waiting[0][3](core.FetchResponse(0, ()))
+    assert len(desk.waiting) * FETCH_BYTES == PROMISED_BYTES + FETCH_BYTES
+
+
 def test_a_request_that_breaks_its_handler_closes_the_connection_only():
     def broken(*_):
         raise TypeError("no such luck")
@@ -223,11 +242,13 @@ def test_a_failing_core_is_not_taken_for_a_bad_request():
 # --- configuration, controller wire, offsets -------------------------------------------------------------------------
 
 
-def test_a_configuration_needs_a_socket_path_that_can_be_bound(tmp_path):
+def test_a_configuration_is_read_or_says_what_to_correct(tmp_path):
     path = tmp_path / "c.json"
     good = {"role": "broker", "node": 1, "port": 1, "directory": "d", "control_socket": "s", "trace": "t"}
     path.write_text(json.dumps(good | {"broker": {"truncation": "kip-101"}}))
     assert read_config(path).broker.truncation == "kip-101"
+    path.write_text(json.dumps(good | {"cuts": [[0, 1], [1, 0]]}))
+    assert read_config(path).cuts == ((0, 1), (1, 0))
     path.write_text(json.dumps(good | {"control_socket": "s" * 108}))
     with pytest.raises(ConfigError, match="shorter path"):
         read_config(path)

@@ -91,10 +91,23 @@ def test_what_may_not_be_appended_never_reaches_the_core(canned, data, part, err
     assert canned.asked == []
 
 
-def test_without_acknowledgement_nothing_is_waited_for(canned, data):
-    data.produce(1001, produce((T0, records(1)), acks=0), pytest.fail)
+def test_without_acknowledgement_nothing_is_waited_for_and_silence_is_success(canned, data):
+    answers = []
+    data.produce(1001, produce((T0, records(1)), acks=0), answers.append)
     assert len(canned.asked) == 1
     assert canned.gateway.pending == 0
+    assert [part.error for part in answers[0].parts] == [ErrorCode.NONE]
+
+
+def test_a_refusal_without_acknowledgement_is_told():
+    def refuse(_sender, message):
+        gateway.answered(core.ProduceResponse(message.correlation, message.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+
+    gateway = Gateway(refuse)
+    answers = []
+    DataRequests(gateway, {}).produce(1001, produce((T0, records(1)), (T1, None), acks=0), answers.append)
+    assert [part.error for part in answers[0].parts] == [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.CORRUPT_MESSAGE]
+    assert gateway.pending == 0
 
 
 def test_a_transactional_produce_is_refused(canned, data):

@@ -159,7 +159,7 @@ def same_producers(log: Log, model: Log) -> bool:
     states = []
     for each in (log, model):
         producers = Producers()
-        producers.rebuild(each.batches(each.start_offset))
+        producers.rebuild(each.producer_batches())
         states.append({pid: (p.epoch, list(p.batches)) for pid, p in producers._producers.items()})
     return states[0] == states[1]
 
@@ -253,7 +253,7 @@ def test_a_missing_or_damaged_index_or_producer_file_is_made_again(tmp_path):
         path.write_bytes(b"nonsense") if number % 2 else path.unlink()
     again = SegmentLog(tmp_path / "log", segment_bytes=SMALL)
     assert [b.base_offset for b in reads(again, 0)] == list(range(40))
-    assert [b.base_sequence for b in again.batches(0)] == [35, 36, 37, 38, 39]
+    assert [b.base_sequence for b in again.producer_batches()] == [35, 36, 37, 38, 39]
 
 
 def test_the_high_watermark_and_epochs_survive(tmp_path):
@@ -272,6 +272,45 @@ def test_an_offset_is_found_by_the_time_of_its_batch(tmp_path):
     assert log.first_at(1003, 12).base_offset == 0
     assert log.first_at(1004, 12) is None
     assert log.first_at(1000, 3) is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    times=st.lists(st.integers(0, 50), min_size=1, max_size=60),
+    cut=st.integers(0, 60),
+    reopen=st.sampled_from(["no", "killed", "stopped", "without indexes"]),
+)
+def test_the_search_by_time_finds_what_reading_everything_finds(times, cut, reopen, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("times") / "log"
+    log = SegmentLog(directory, segment_bytes=20_000)
+    for time_ms in times:
+        log.append(batch(log.end_offset, value=b"x" * 2_500, time_ms=time_ms))
+    log.truncate_to(cut)
+    if reopen != "no":
+        if reopen == "stopped":
+            log.close()
+        log = SegmentLog(directory, segment_bytes=20_000)
+    if reopen == "without indexes":
+        for path in directory.glob("*.index"):
+            path.unlink()
+    kept = times[: log.end_offset]
+    for wanted in range(52):
+        found = log.first_at(wanted, log.end_offset)
+        expected = next((offset for offset, time_ms in enumerate(kept) if time_ms >= wanted), None)
+        assert (None if found is None else found.base_offset) == expected
+
+
+def test_the_search_by_time_does_not_read_the_log(tmp_path, monkeypatch):
+    log = SegmentLog(tmp_path / "log", segment_bytes=100_000)
+    for time_ms in range(500):
+        log.append(batch(time_ms, value=b"x" * 2_000, time_ms=time_ms))
+    read = []
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, size, at: read.append(size) or pread(fd, size, at))
+    for wanted in (0, 77, 250, 499, 500):
+        log.first_at(wanted, 500)
+    assert len(files(tmp_path / "log")) >= 8
+    assert sum(read) <= 5 * 65_536
 
 
 def test_a_full_disk_appends_nothing(tmp_path, monkeypatch):

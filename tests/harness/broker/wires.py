@@ -13,6 +13,7 @@ class Wire(asyncio.Transport):
         self.sent = b""
         self.reading = True
         self.closed = False
+        self.unsent = 0
 
     def write(self, data):
         self.sent += data
@@ -25,6 +26,9 @@ class Wire(asyncio.Transport):
 
     def resume_reading(self):
         self.reading = True
+
+    def get_write_buffer_size(self):
+        return self.unsent
 
     def is_closing(self):
         return self.closed
