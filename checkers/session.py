@@ -44,7 +44,9 @@ appender.console.layout.pattern = %p %c{1}: %m%n
 
 
 def session(master: str | None = None) -> Any:
-    """The process's Spark session, started at the first call. ``master`` is local threads, one a core, by default.
+    """The process's Spark session, started at the first call and kept; another master ends it and starts a new one.
+
+    ``master`` is by default what the environment variable ACKPROOF_SPARK_MASTER names, else local threads, one a core.
 
     Raises:
         JavaMissingError: no Java, or one that Spark cannot start with.
@@ -56,6 +58,11 @@ def session(master: str | None = None) -> Any:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     wanted = master or os.environ.get("ACKPROOF_SPARK_MASTER") or f"local[{os.cpu_count() or 1}]"
+    running = SparkSession.getActiveSession()
+    if running is not None and running.sparkContext.master == wanted:
+        return running
+    if running is not None:
+        running.stop()
     builder = SparkSession.builder.appName("ackproof").master(wanted)
     for name, value in _settings(wanted).items():
         builder = builder.config(name, value)

@@ -1,0 +1,107 @@
+"""The same job on a real Spark cluster: a standalone master and two workers on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+import msgspec
+import pyspark
+import pytest
+
+from checkers.plain import judge
+from tests.checkers.conformance import BY_NAME, cases, write_history
+
+HOST = "127.0.0.1"
+#: Two seconds on an idle machine; three JVMs that start on a busy one have taken over a minute.
+START_LIMIT_S = 180.0
+SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+CHECK = """
+import sys, msgspec
+from pathlib import Path
+from checkers.pipeline import check
+for verdict in check([Path(sys.argv[2])], master=sys.argv[1]):
+    sys.stdout.buffer.write(msgspec.json.encode(verdict) + b"\\n")
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def daemon(log: Path, *arguments: str) -> Iterator[None]:
+    """A Spark daemon that ends with the block."""
+    environment = {**os.environ, "SPARK_LOCAL_IP": HOST, "SPARK_NO_DAEMONIZE": "1", "SPARK_DAEMON_MEMORY": "256m"}
+    environment["SPARK_DAEMON_JAVA_OPTS"] = "-XX:TieredStopAtLevel=1 -Xshare:auto -XX:+UseSerialGC"
+    with log.open("wb") as said:
+        process = subprocess.Popen([str(SPARK_CLASS), *arguments], env=environment, stdout=said, stderr=said)
+        try:
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(20)
+
+
+@contextmanager
+def cluster(scratch: Path) -> Iterator[str]:
+    """A master with two workers, one core each; its address."""
+    port, web = free_port(), free_port()
+    master = f"spark://{HOST}:{port}"
+    deploy = "org.apache.spark.deploy"
+    with ExitStack() as stack:
+        ends = ("--host", HOST, "--port", str(port), "--webui-port", str(web))
+        stack.enter_context(daemon(scratch / "master.log", f"{deploy}.master.Master", *ends))
+        for number in range(2):
+            directory = scratch / f"work-{number}"
+            options = ("--host", HOST, "--cores", "1", "--memory", "1g", "--webui-port", "0", "-d", str(directory))
+            stack.enter_context(daemon(scratch / f"worker-{number}.log", f"{deploy}.worker.Worker", *options, master))
+        wait_for_workers(f"http://{HOST}:{web}/json/", 2)
+        yield master
+
+
+def wait_for_workers(url: str, number: int) -> None:
+    deadline = time.monotonic() + START_LIMIT_S
+    alive = 0
+    while time.monotonic() < deadline:
+        try:
+            with urlopen(url, timeout=5) as answer:  # noqa: S310 - our own loopback address
+                alive = json.load(answer)["aliveworkers"]
+        except OSError:
+            alive = 0
+        if alive >= number:
+            return
+        time.sleep(0.2)
+    raise TimeoutError(f"{alive} of {number} workers came up within {START_LIMIT_S:.0f} s")
+
+
+@pytest.mark.system
+@pytest.mark.timeout(500)
+def test_a_cluster_gives_the_verdicts_of_the_plain_kernels(tmp_path: Path) -> None:
+    directory = tmp_path / "histories"
+    directory.mkdir()
+    for name in cases("analysis"):
+        write_history(BY_NAME[name], directory / (name.replace("/", "_") + ".jsonl"))
+    with cluster(tmp_path) as master:
+        command = [sys.executable, "-c", CHECK, master, str(directory)]
+        done = subprocess.run(command, capture_output=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    through_cluster = [json.loads(line) for line in done.stdout.splitlines()]
+    paths = sorted(directory.iterdir())
+    assert [verdict["history"] for verdict in through_cluster] == [str(path) for path in paths]
+    for path, verdict in zip(paths, through_cluster, strict=True):
+        assert verdict == json.loads(msgspec.json.encode(judge(path))), path
