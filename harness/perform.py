@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -33,8 +34,13 @@ def perform(spec: RunSpec, directory: Path, *, observe: bool = False) -> Ended:
         directory.mkdir(parents=True)
     write_record(directory, spec, Ended(status="running"))
     try:
-        report = _attempt(spec, directory, observe=observe)
-        ended = Ended(status="completed", wall_ms=_since(began), report=msgspec.to_builtins(report))
+        report, configuration = _attempt(spec, directory, observe=observe)
+        ended = Ended(
+            status="completed",
+            wall_ms=_since(began),
+            report=msgspec.to_builtins(report),
+            configuration=configuration,
+        )
     except KeyboardInterrupt:
         write_record(directory, spec, Ended(status="interrupted", reason="stopped by the user", wall_ms=_since(began)))
         raise
@@ -46,12 +52,13 @@ def perform(spec: RunSpec, directory: Path, *, observe: bool = False) -> Ended:
     return ended
 
 
-def _attempt(spec: RunSpec, directory: Path, *, observe: bool) -> RunReport:
+def _attempt(spec: RunSpec, directory: Path, *, observe: bool) -> tuple[RunReport, dict[str, dict[str, Any]]]:
     draw = Tape(spec.seed).draw
     world = world_for(spec, directory, draw, observe=observe)
     try:
         with recorder_for(spec, directory / HISTORY) as recorder:
-            return execute(spec, world, recorder, draw)
+            report = execute(spec, world, recorder, draw)
+        return report, world.effective_configuration()
     finally:
         world.close()
         if observe or spec.world != "simulated":

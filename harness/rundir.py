@@ -39,13 +39,15 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """How a run ended.
 
     ``reason`` is a sentence where it did not complete, ``wall_ms`` the machine's time, ``report`` the conductor's
-    account (:class:`harness.run.RunReport`) where there is one.
+    account (:class:`harness.run.RunReport`) where there is one. ``configuration`` is what clients and brokers really
+    worked with, by role (:meth:`harness.worlds.contract.World.effective_configuration`), of a run that completed.
     """
 
     status: Status
     reason: str | None = None
     wall_ms: int = 0
     report: dict[str, Any] | None = None
+    configuration: dict[str, dict[str, Any]] | None = None
 
 
 class RunRecord(RunSpec, frozen=True, kw_only=True):

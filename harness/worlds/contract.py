@@ -59,6 +59,16 @@ class World(Protocol):
         """What was observed of the cluster so far, in order of time."""
         ...
 
+    def effective_configuration(self) -> dict[str, dict[str, Any]]:
+        """What clients and brokers really work with, defaults included, by role: producer, consumer, broker.
+
+        Known once the world is open, and after that.
+
+        Raises:
+            HarnessError: it never was.
+        """
+        ...
+
     def close(self) -> None:
         """End every process, remove every rule."""
         ...

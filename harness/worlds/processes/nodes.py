@@ -13,7 +13,7 @@ import harness
 from harness.broker.config import NodeConfig
 from harness.errors import PortError, StartError
 from harness.hosts.contract import Host, Launch, NodeProcess, NodeState
-from harness.replica.types import BrokerConfig
+from harness.worlds.reference import broker_config
 from nemesis.contract import CONTROLLER
 from workloads.settings import Settings
 
@@ -121,6 +121,8 @@ class Nodes:
             control_socket=self._host.control_path(node),
             trace=str(self.trace(node)),
             broker=self._broker,
+            # What is cut already must not be spoken over before the control socket listens.
+            cuts=tuple(self._host.cuts_at(node)),
             max_lifetime_s=self._max_lifetime_s,
         )
 
@@ -128,9 +130,3 @@ class Nodes:
 def trace_files(directory: Path) -> list[Path]:
     """The traces of all nodes of the run in ``directory``."""
     return sorted((directory / "logs").glob("trace-*.jsonl"))
-
-
-def broker_config(settings: Settings) -> BrokerConfig:
-    """The settings of a run that a broker takes; names are the same, so nothing is listed twice."""
-    chosen: dict[str, Any] = msgspec.structs.asdict(BrokerConfig())
-    return BrokerConfig(**{name: getattr(settings, name, default) for name, default in chosen.items()})

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
+
+import msgspec
 
 from harness.hosts.contract import Address, Host, NodeState
+from harness.hosts.disks import Disks, log_bytes
 from harness.worlds.processes.clock import RealClock
 from harness.worlds.processes.nodes import Nodes
 from harness.worlds.processes.view import Viewer
@@ -20,25 +23,61 @@ TELL_EVERY_US: Final = 5_000
 TELL_LIMIT_US: Final = 30_000_000
 
 
+class Limits(NamedTuple):
+    """What can be done to the cluster of this run: ``disks`` that can lose power; kinds of fault that are not to be had
+    here, and why.
+    """
+
+    disks: Disks | None = None
+    unavailable: Mapping[str, str] = {}
+
+
+WITHOUT_LIMITS: Final = Limits()
+
+
 class ProcessesTarget:
     """Implements :class:`nemesis.contract.Target`."""
 
-    def __init__(self, host: Host, nodes: Nodes, viewer: Viewer, journal: Journal, clock: RealClock) -> None:
+    def __init__(
+        self,
+        host: Host,
+        nodes: Nodes,
+        viewer: Viewer,
+        journal: Journal,
+        clock: RealClock,
+        *,
+        limits: Limits = WITHOUT_LIMITS,
+    ) -> None:
         self._host = host
         self._nodes = nodes
         self._viewer = viewer
         self._journal = journal
         self._clock = clock
+        self._limits = limits
         self._cuts: dict[Link, int] = {}
 
     def view(self) -> ClusterView:
         """See :meth:`Target.view`."""
-        return self._viewer.view()
+        return msgspec.structs.replace(self._viewer.view(), unavailable=self._limits.unavailable)
 
     def kill(self, node: int) -> Evidence:
         """See :meth:`Target.kill`. Evidence: ``exit``, ``pid``, and what a client meets there (``connect``)."""
         evidence = self._nodes.process(node).kill()
         return {**evidence, "connect": connect(self._host.address(node))}
+
+    def power_off(self, node: int) -> Evidence:
+        """See :meth:`Target.power_off`. Evidence: as of :meth:`kill`, and bytes of log segments before and after.
+
+        Restarting finds the disk mounted again, with what the node had forced to it.
+        """
+        disks = self._limits.disks
+        if disks is None or self._nodes.process(node).state() is NodeState.DEAD:
+            return {}
+        disk = disks.of(node)
+        before = {"log_bytes_before": log_bytes(disk.place)}
+        disk.power_off()
+        evidence = self._nodes.process(node).kill()
+        return {**evidence, **before, **disk.power_on(), "connect": connect(self._host.address(node))}
 
     def restart(self, node: int) -> Evidence:
         """See :meth:`Target.restart`. The process runs when this returns; it is ready some tenths of a second later."""
@@ -78,7 +117,7 @@ class ProcessesTarget:
         return self._nodes.in_state(NodeState.RUNNING, self._nodes.all)
 
     def _tell_cuts(self, node: int, until_us: int) -> None:
-        """A restarted node knows of no cut: it is told as soon as it listens, which is before it speaks to others."""
+        """A restarted node knows the cuts of the moment of its start; it is told the newest as soon as it listens."""
         told = self._host.update(node)()
         now_us = self._clock.now_us()
         if not told and now_us < until_us and self._nodes.process(node).state() is NodeState.RUNNING:

@@ -11,15 +11,16 @@ from typing import Any, Final, NamedTuple
 
 from harness.clients.contract import RealClients
 from harness.clients.kafka_python import KafkaPythonClients, check
-from harness.errors import HarnessError, PortError, StartError
+from harness.errors import HarnessError, HostError, PortError, StartError
 from harness.hosts.contract import Host
+from harness.hosts.disks import Disks
 from harness.hosts.loopback import LoopbackHost
 from harness.hosts.namespaces import NamespaceHost
 from harness.plan import RunSpec
 from harness.worlds.contract import Observation
 from harness.worlds.processes.clock import RealClock
 from harness.worlds.processes.nodes import Nodes, trace_files
-from harness.worlds.processes.target import ProcessesTarget
+from harness.worlds.processes.target import Limits, ProcessesTarget
 from harness.worlds.processes.topic import create_topic
 from harness.worlds.processes.traces import observations_in
 from harness.worlds.processes.view import ClusterImage, Viewer, partitions_of
@@ -134,6 +135,7 @@ class ProcessesWorld:
         self._resources.enter_context(_logs_diverted(self._directory / "logs" / "clients.log"))
         journal = Journal(self._directory / FILE_NAME)
         self._resources.callback(journal.close)
+        limits = self._make_limits(journal)
         host = self._make_host(journal)
         self._resources.callback(host.close)
         nodes = self._make_nodes(host)
@@ -145,12 +147,26 @@ class ProcessesWorld:
         self._bring_up(nodes, viewer, bootstrap)
         clients = KafkaPythonClients(self._clock, self._settings, bootstrap)
         self._resources.callback(clients.close, CLIENTS_LIMIT_S)
-        self._cluster = _Cluster(nodes, viewer, ProcessesTarget(host, nodes, viewer, journal, self._clock), clients)
+        target = ProcessesTarget(host, nodes, viewer, journal, self._clock, limits=limits)
+        self._cluster = _Cluster(nodes, viewer, target, clients)
 
     def _make_host(self, journal: Journal) -> Host:
         if self._spec.host == "namespaces":
             return NamespaceHost(journal)
         return LoopbackHost(journal, self._ports)
+
+    def _make_limits(self, journal: Journal) -> Limits:
+        """Brokers get disks of their own where the plan asks for loss of power; where they cannot, it is not done."""
+        if "power" not in self._spec.faults.families:
+            return Limits()
+        disks = Disks(self._directory / "data", range(self._spec.brokers), journal)
+        self._resources.callback(disks.close)  # where there is no host yet that undoes it
+        try:
+            disks.make()
+        except HostError as error:
+            disks.close()
+            return Limits(unavailable={"powerloss": str(error)})
+        return Limits(disks)
 
     def _make_nodes(self, host: Host) -> Nodes:
         return Nodes(host, self._directory, self._settings, self._spec.brokers, self._lifetime_s())

@@ -10,10 +10,18 @@ from typing import Any, Protocol
 from harness.replica.effects import Arm, Send, Timer
 from harness.replica.messages import Message
 from harness.replica.types import TopicPartition
-from harness.worlds.simulated.consumer import ConsumerModel
+from harness.worlds.simulated.consumer import FETCH_MAX_WAIT_MS, MAX_POLL_RECORDS, ConsumerModel
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
-from harness.worlds.simulated.network_client import ClientEffect, Completed, Connect
+from harness.worlds.simulated.network_client import (
+    METADATA_MAX_AGE_US,
+    MICROSECONDS,
+    RECONNECT_BACKOFF_MAX_US,
+    RECONNECT_BACKOFF_US,
+    ClientEffect,
+    Completed,
+    Connect,
+)
 from harness.worlds.simulated.producer import ProducerModel
 from nemesis.contract import CLIENTS
 from workloads.client import EndOffsets, PollOutcome, SendOutcome
@@ -175,6 +183,32 @@ class SimulatedClients:
         """A new consumer."""
         model = ConsumerModel(self._brokers, process, self._topic, self._settings)
         return SimulatedConsumer(CLIENTS + 1 + process, model, self._loop, self._network)
+
+    def effective_configuration(self) -> dict[str, dict[str, Any]]:
+        """What the models go by, by role, under the names that kafka-python gives these settings."""
+        settings = self._settings
+        common = {
+            "request_timeout_ms": settings.request_timeout_ms,
+            "retry_backoff_ms": settings.retry_backoff_ms,
+            "reconnect_backoff_ms": RECONNECT_BACKOFF_US // MICROSECONDS,
+            "reconnect_backoff_max_ms": RECONNECT_BACKOFF_MAX_US // MICROSECONDS,
+            "metadata_max_age_ms": METADATA_MAX_AGE_US // MICROSECONDS,
+        }
+        producer = {
+            "acks": settings.acks,
+            "enable_idempotence": settings.enable_idempotence,
+            "retries": settings.retries,
+            "delivery_timeout_ms": settings.delivery_timeout_ms,
+            "max_in_flight_requests_per_connection": settings.max_in_flight,
+            "linger_ms": settings.linger_ms,
+        }
+        consumer = {
+            "group_id": None,
+            "isolation_level": "read_uncommitted",
+            "fetch_max_wait_ms": min(FETCH_MAX_WAIT_MS, settings.request_timeout_ms // 2),
+            "max_poll_records": MAX_POLL_RECORDS,
+        }
+        return {"producer": common | producer, "consumer": common | consumer}
 
 
 @lru_cache(maxsize=4_096)

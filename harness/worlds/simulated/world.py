@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from harness.errors import HarnessError
 from harness.plan import RunSpec
 from harness.replica.effects import Observed
 from harness.replica.messages import CreateTopic, TopicResponse
-from harness.replica.types import BrokerConfig, ErrorCode, TopicConfig
+from harness.replica.types import ErrorCode
 from harness.tape import Draw
 from harness.worlds.contract import Observation
+from harness.worlds.reference import broker_config, topic_config
 from harness.worlds.simulated.clients import SimulatedClients
 from harness.worlds.simulated.cluster import Cluster
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from nemesis.contract import CLIENTS, CONTROLLER
-from workloads.settings import Settings
 
 #: Virtual time to register, create the topic and fill the ISRs: three network round trips each, and slack for sessions.
 OPEN_LIMIT_US: Final = 30_000_000
@@ -99,6 +101,11 @@ class SimulatedWorld:
         """What the core told, in order of time; empty without ``observe``."""
         return self._observations
 
+    def effective_configuration(self) -> dict[str, dict[str, Any]]:
+        """See :meth:`World.effective_configuration`: what the models and the core go by."""
+        broker = msgspec.to_builtins(broker_config(self._settings))
+        return self._clients.effective_configuration() | {"broker": broker}
+
     def close(self) -> None:
         """Forget what was still to happen. Nothing outside this process was touched."""
         self._loop.heap.clear()
@@ -135,18 +142,3 @@ class SimulatedWorld:
     def _witness(self, node: int, fact: Observed) -> None:
         partition = None if fact.partition is None else str(fact.partition)
         self._observations.append(Observation(self._loop.time_us, node, fact.what, partition, fact.facts))
-
-
-def broker_config(settings: Settings) -> BrokerConfig:
-    """The settings of a broker, and the rules of replication, as the core wants them."""
-    return BrokerConfig(**_common(settings, BrokerConfig.__struct_fields__))
-
-
-def topic_config(settings: Settings) -> TopicConfig:
-    """The settings of a topic, as the core wants them."""
-    return TopicConfig(**_common(settings, TopicConfig.__struct_fields__))
-
-
-def _common(settings: Settings, names: Sequence[str]) -> dict[str, Any]:
-    """The core's records name their fields as ``Settings`` does; what only they have keeps its default."""
-    return {name: getattr(settings, name) for name in names if hasattr(settings, name)}

@@ -1,5 +1,6 @@
 """Faults on a running cluster: each takes effect, leaves evidence, and can be undone."""
 
+import msgspec
 import pytest
 from kafka.errors import KafkaTimeoutError
 
@@ -103,6 +104,8 @@ def test_a_cut_outlives_the_restart_of_its_node(cluster) -> None:
     cluster.target.cut(both(node, CONTROLLER))
     cluster.target.kill(node)
     cluster.target.restart(node)
+    begun_with = msgspec.json.decode((cluster.directory / "data" / f"{node}.json").read_bytes())["cuts"]
+    assert begun_with == [[node, CONTROLLER], [CONTROLLER, node]]
     assert cluster.until(lambda: links_of(cluster, node) == {f"{node}>100", f"100>{node}"})
     assert cluster.until(lambda: node not in cluster.target.view().partitions["ackproof-0"].isr)
     cluster.target.heal(both(node, CONTROLLER))

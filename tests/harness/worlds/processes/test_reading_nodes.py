@@ -10,10 +10,10 @@ from harness.errors import HarnessError
 from harness.plan import RunSpec
 from harness.replica.types import BrokerConfig, BrokerState, Image, PartitionState, TopicConfig, TopicState
 from harness.worlds.processes import ProcessesWorld
-from harness.worlds.processes.nodes import broker_config
 from harness.worlds.processes.topic import topic_configs
 from harness.worlds.processes.traces import observations_in
 from harness.worlds.processes.view import image_in, partitions_of
+from harness.worlds.reference import broker_config
 from nemesis.contract import PartitionView
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan

@@ -1,0 +1,24 @@
+"""The settings of a run as the reference broker's core wants them, in virtual time as on sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from harness.replica.types import BrokerConfig, TopicConfig
+from workloads.settings import Settings
+
+
+def broker_config(settings: Settings) -> BrokerConfig:
+    """The settings of a broker, and the rules of replication."""
+    return BrokerConfig(**_common(settings, BrokerConfig.__struct_fields__))
+
+
+def topic_config(settings: Settings) -> TopicConfig:
+    """The settings of a topic."""
+    return TopicConfig(**_common(settings, TopicConfig.__struct_fields__))
+
+
+def _common(settings: Settings, names: Sequence[str]) -> dict[str, Any]:
+    """The core's records name their fields as ``Settings`` does; what only they have keeps its default."""
+    return {name: getattr(settings, name) for name in names if hasattr(settings, name)}
