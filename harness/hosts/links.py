@@ -35,10 +35,14 @@ class ControlledLinks:
         self._touched: set[Link] = set()
 
     def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
-        """Cut, told to the living ends. Evidence: ``held`` by node, as the node answered; ``silent`` nodes."""
+        """Cut, told to the living ends. Evidence: ``held`` by node, as the node answered; ``silent`` nodes.
+
+        Nothing if nobody answered: then nobody is known to hold anything back.
+        """
         self._cut.update(links)
         self._touched.update(links)
-        return self._tell("cut", links, alive)
+        evidence = self._tell("cut", links, alive)
+        return evidence if evidence["held"] else {}
 
     def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
         """Heal, told to the living ends; ``held`` counts what the cut had kept back."""
@@ -66,7 +70,7 @@ class ControlledLinks:
                 return lambda: False
         return lambda: all(_answered(call) for call in calls)
 
-    def _tell(self, op: str, links: Collection[Link], alive: Collection[int]) -> Evidence:
+    def _tell(self, op: str, links: Collection[Link], alive: Collection[int]) -> dict[str, Any]:
         told = {node: self._paths[node] for node in ends(links, self._paths) if node in alive}
         answers = control.ask(told, {"op": op, "links": sorted(links)}, CONTROL_LIMIT_S)
         evidence: dict[str, Any] = {"held": {str(node): answer.get("links") for node, answer in answers.items()}}

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from harness.errors import HostError
 from harness.hosts.processes import Identity, boot_id, end, marked_with
 from nemesis.journal import Journal, Undo, standing
 
@@ -36,20 +37,33 @@ def undo_all(journal: Journal) -> list[str]:
     """Undo what stands in this journal, newest first; the answer names what really was still there.
 
     A kind that is not known here stays in the journal.
+
+    Raises:
+        HostError: something is still there, and stays in the journal; everything else was undone.
     """
     undone: list[str] = []
+    left: list[str] = []
     for deed in reversed(standing(journal.path)):
         if deed.kind not in _UNDO:
             continue
-        undone += [f"{deed.kind} {what}" for what in _UNDO[deed.kind](deed)]
-        journal.done(deed.entry)
+        try:
+            undone += [f"{deed.kind} {what}" for what in _UNDO[deed.kind](deed)]
+        except (OSError, subprocess.TimeoutExpired, HostError) as error:
+            left.append(f"{deed.kind} {deed.facts} is still there ({error})")
+        else:
+            journal.done(deed.entry)
+    if left:
+        raise HostError(f"{'; '.join(left)}; run `ackproof heal` again, as the user who started it or as root")
     return undone
 
 
 def _end_process(deed: Undo) -> list[str]:
     identity = _identity(deed)
     found = marked_with(str(deed.facts["token"])) if identity is None else [identity]
-    return [f"{who.pid} (node {deed.facts.get('node')})" for who in found if end(who)]
+    ended = [who for who in found if end(who)]
+    if alive := [who.pid for who in ended if who.is_alive()]:
+        raise HostError(f"processes {alive} do not end")
+    return [f"{who.pid} (node {deed.facts.get('node')})" for who in ended]
 
 
 def _thaw(deed: Undo) -> list[str]:
@@ -82,12 +96,15 @@ def _delete_with_ip(deed: Undo, words: list[str], where: Path) -> list[str]:
     # Nothing of this kind outlives a boot, and after it the name may be somebody else's.
     if not name.startswith(NAME_PREFIX) or deed.facts["boot_id"] != boot_id() or not (where / name).exists():
         return []
-    subprocess.run(  # noqa: S603 - the name is this harness's own, as just checked
+    done = subprocess.run(  # noqa: S603 - the name is this harness's own, as just checked
         ["ip", *words, name],  # noqa: S607 - ip stands in /sbin or /usr/sbin, by distribution
         check=False,
         capture_output=True,
+        text=True,
         timeout=_IP_LIMIT_S,
     )
+    if (where / name).exists():
+        raise HostError(done.stderr.strip() or f"ip {' '.join(words)} did nothing")
     return [name]
 
 
@@ -95,7 +112,7 @@ def _remove_directory(deed: Undo) -> list[str]:
     path = Path(str(deed.facts["path"]))
     if not path.name.startswith(NAME_PREFIX) or not path.is_dir():
         return []
-    shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(path)
     return [str(path)]
 
 

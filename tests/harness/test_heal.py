@@ -1,6 +1,7 @@
 """Whatever a killed harness left behind is ended by heal, and nothing else is."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.errors import ResultsError
+from harness.errors import HostError, ResultsError
 from harness.heal import heal
 from harness.hosts.processes import Identity, boot_id, identify
 from nemesis.journal import FILE_NAME, Journal, Undo, standing
@@ -48,6 +49,31 @@ def killed_harness(directory: Path) -> None:
 def identities(deeds: list[Undo]) -> list[Identity]:
     facts = [deed.facts for deed in deeds if deed.kind == "process"]
     return [Identity(fact["pid"], fact["start_ticks"], fact["boot_id"]) for fact in facts]
+
+
+def test_what_cannot_be_undone_stays_in_the_journal_and_the_rest_is_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck, free = tmp_path / "ackproof-stuck", tmp_path / "ackproof-free"
+    journal = Journal(tmp_path / FILE_NAME)
+    for directory in (free, stuck):
+        directory.mkdir()
+        journal.will("directory", {"path": str(directory)})
+    rmtree = shutil.rmtree
+
+    def refused(path: Path) -> None:
+        if path == stuck:
+            raise PermissionError("not yours")
+        rmtree(path)
+
+    monkeypatch.setattr(shutil, "rmtree", refused)
+    with pytest.raises(HostError, match=r"ackproof-stuck.*still there.*not yours.*as root"):
+        heal(tmp_path)
+    assert [deed.facts["path"] for deed in standing(tmp_path / FILE_NAME)] == [str(stuck)]
+    assert not free.exists()
+    monkeypatch.undo()
+    assert heal(tmp_path) == [f"directory {stuck}"]
+    assert heal(tmp_path) == []
 
 
 @pytest.mark.system

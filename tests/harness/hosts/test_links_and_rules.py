@@ -1,5 +1,9 @@
 """Who enforces which cut, and the text of the rules that do."""
 
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from harness.hosts.links import ControlledLinks, ends, links_at
@@ -22,10 +26,37 @@ def test_a_node_is_told_its_own_links_in_a_fixed_order() -> None:
     assert links_at({Link(2, 1), Link(0, 1), Link(0, 2)}, 1) == [Link(0, 1), Link(2, 1)]
 
 
+def test_a_cut_that_nobody_confirms_has_no_evidence_but_stands(tmp_path: Path) -> None:
+    links = ControlledLinks({0: str(tmp_path / "0"), 1: str(tmp_path / "1")})
+    assert links.cut([Link(0, 1)], alive=[0]) == {}
+    assert links.at(1) == [Link(0, 1)]
+
+
 def test_silent_nodes_are_named_in_the_evidence(tmp_path: Path) -> None:
     links = ControlledLinks({0: str(tmp_path / "0"), 1: str(tmp_path / "1")})
-    assert links.cut([Link(0, 1)], alive=[0]) == {"held": {}, "silent": [0]}
-    assert links.at(1) == [Link(0, 1)]
+    with answering(tmp_path / "1", b'{"ok": true, "links": {"0>1": {"frames": 0}}}\n'):
+        evidence = links.cut([Link(0, 1)], alive=[0, 1])
+    assert evidence == {"held": {"1": {"0>1": {"frames": 0}}}, "silent": [0]}
+
+
+@contextmanager
+def answering(path: Path, answer: bytes) -> Iterator[None]:
+    """A control socket that gives one answer."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        listener.settimeout(5)
+        thread = threading.Thread(target=_answer_once, args=(listener, answer))
+        thread.start()
+        yield
+        thread.join(5)
+
+
+def _answer_once(listener: socket.socket, answer: bytes) -> None:
+    client, _ = listener.accept()
+    with client:
+        client.recv(1_000)
+        client.sendall(answer)
 
 
 def test_a_healed_link_is_no_longer_enforced_at_a_restart(tmp_path: Path) -> None:
