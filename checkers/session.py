@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,25 +60,31 @@ def session(master: str | None = None) -> Any:
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    wanted = master or os.environ.get("ACKPROOF_SPARK_MASTER") or f"local[{os.cpu_count() or 1}]"
+    wanted = master or os.environ.get("ACKPROOF_SPARK_MASTER") or _usual_master()
     running = SparkSession.getActiveSession()
-    if running is not None and running.sparkContext.master == wanted:
+    if running is not None and wanted in (None, running.sparkContext.master):
         return running
     if running is not None:
         running.stop()
-    builder = SparkSession.builder.appName("ackproof").master(wanted)
-    for name, value in _settings(wanted).items():
+    builder = SparkSession.builder.appName("ackproof")
+    for name, value in {} if wanted is None else {"spark.master": wanted, **_settings(wanted)}.items():
         builder = builder.config(name, value)
+    said: list[str] = []
     try:
-        with _captured_stderr() as said:
+        with _captured_stderr(said):
             spark = builder.getOrCreate()
     except PySparkException as error:
-        raise _java_missing(said() or _first_line(error)) from error
+        raise _java_missing("; ".join(said[:2]) or _first_line(error)) from error
     except Exception as error:  # Py4J raises whatever the JVM threw
         raise SparkError(f"Spark master {wanted} cannot be used: {_first_line(error)}") from error
-    if not wanted.startswith("local"):
+    if not spark.sparkContext.master.startswith("local"):
         spark.sparkContext.addPyFile(str(_shipped()))
     return spark
+
+
+def _usual_master() -> str | None:
+    """Local threads; None under spark-submit, which has chosen master and settings already."""
+    return None if "PYSPARK_GATEWAY_PORT" in os.environ else f"local[{os.cpu_count() or 1}]"
 
 
 def stop() -> None:
@@ -89,7 +98,7 @@ def stop() -> None:
 
 def _settings(master: str) -> dict[str, str]:
     settings = dict(_SETTINGS)
-    options = Path(tempfile.gettempdir()) / f"ackproof-log4j2-{os.getuid()}.properties"
+    options = _scratch() / "log4j2.properties"
     options.write_text(_QUIET)
     settings["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile=file:{options}"
     if not master.startswith("local"):
@@ -100,22 +109,18 @@ def _settings(master: str) -> dict[str, str]:
 
 
 @contextmanager
-def _captured_stderr() -> Iterator[Callable[[], str]]:
-    """While the JVM starts, what it says goes to a file: its greetings interest nobody, its last words do."""
-    with tempfile.TemporaryFile() as said:
+def _captured_stderr(said: list[str]) -> Iterator[None]:
+    """While the JVM starts, what it says goes to ``said``: its greetings interest nobody, its last words do."""
+    with tempfile.TemporaryFile() as sink:
         kept = os.dup(2)
-        os.dup2(said.fileno(), 2)
-
-        def last_words() -> str:
-            said.seek(0)
-            lines = [line.strip() for line in said.read().decode(errors="replace").splitlines()]
-            return next((line for line in lines if "rror" in line), "")
-
+        os.dup2(sink.fileno(), 2)
         try:
-            yield last_words
+            yield
         finally:
             os.dup2(kept, 2)
             os.close(kept)
+            sink.seek(0)
+            said += [line.strip() for line in sink.read().decode(errors="replace").splitlines() if line.strip()]
 
 
 def _java_missing(why: str) -> JavaMissingError:
@@ -125,6 +130,14 @@ def _java_missing(why: str) -> JavaMissingError:
     )
 
 
+@cache
+def _scratch() -> Path:
+    """A directory of this process's own, gone with it."""
+    directory = Path(tempfile.mkdtemp(prefix="ackproof-spark-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory
+
+
 def _first_line(error: Exception) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
@@ -132,7 +145,7 @@ def _first_line(error: Exception) -> str:
 def _shipped() -> Path:
     """A zip of the packages that a cluster's workers import."""
     root = Path(__file__).resolve().parent.parent
-    target = Path(tempfile.mkdtemp(prefix="ackproof-ship-")) / "ackproof-checkers.zip"
+    target = _scratch() / "ackproof-checkers.zip"
     with zipfile.ZipFile(target, "w") as archive:
         for package in SHIPPED:
             for file in sorted((root / package).rglob("*.py")):
