@@ -50,7 +50,7 @@ async def run(config: NodeConfig) -> int:
     links.cut(config.cuts)
     node: BrokerServer | ControllerServer
     node = (BrokerServer if config.role == "broker" else ControllerServer)(config, trace, links)
-    control = ControlSocket(Path(config.control_socket), config.node, links, node.status, stopping.set)
+    control = ControlSocket(Path(config.control_socket), config.node, links, node, stopping.set)
     try:
         listener = await loop.create_server(node.protocol, config.host, config.port, backlog=128)
     except OSError as error:

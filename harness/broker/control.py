@@ -1,7 +1,8 @@
 """How the harness steers a node: a Unix-domain socket, one JSON object a line in each direction.
 
 ``{"op":"cut","links":[[0,1]]}`` and ``{"op":"heal","links":[[0,1]]}`` concern directed links, ``{"op":"status"}`` tells
-what the node knows, ``{"op":"stop"}`` ends it cleanly. An answer is ``{"ok":true,...}`` or
+what the node knows, ``{"op":"stop"}`` ends it cleanly. ``{"op":"move","partition":"t-0","leader":2}`` has the
+controller move a leadership, as an operator would. An answer is ``{"ok":true,...}`` or
 ``{"ok":false,"error":"..."}``.
 """
 
@@ -10,12 +11,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
 from harness.broker.links import Links
-from harness.replica.types import Image, NodeId
+from harness.replica.types import NONE, Image, NodeId
 
 LINE_BYTES: Final = 1_048_576
 
@@ -23,20 +24,32 @@ LINE_BYTES: Final = 1_048_576
 class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One line of the harness."""
 
-    op: Literal["cut", "heal", "status", "stop"]
+    op: Literal["cut", "heal", "status", "move", "stop"]
     links: tuple[tuple[NodeId, NodeId], ...] = ()
+    partition: str = ""
+    leader: NodeId = NONE
+
+
+class Steered(Protocol):
+    """A node's inside, as far as it is steered."""
+
+    def status(self) -> dict[str, Any]:
+        """What it knows."""
+        ...
+
+    def move_leader(self, partition: str, leader: NodeId) -> str:
+        """Let ``leader`` lead ``partition`` ("topic-number"); the answer is empty, or says why not."""
+        ...
 
 
 class ControlSocket:
-    """Listens at ``path`` from :meth:`open` to :meth:`close`. ``status`` adds to what the node tells about itself."""
+    """Listens at ``path`` from :meth:`open` to :meth:`close`."""
 
-    def __init__(
-        self, path: Path, node: NodeId, links: Links, status: Callable[[], dict[str, Any]], stop: Callable[[], None]
-    ) -> None:
+    def __init__(self, path: Path, node: NodeId, links: Links, inside: Steered, stop: Callable[[], None]) -> None:
         self._path = path
         self._node = node
         self._links = links
-        self._status = status
+        self._inside = inside
         self._stop = stop
         self._server: asyncio.Server | None = None
 
@@ -61,11 +74,13 @@ class ControlSocket:
             self._links.cut(command.links)
         elif command.op == "stop":
             self._stop()
+        elif command.op == "move" and (why_not := self._inside.move_leader(command.partition, command.leader)):
+            return {"ok": False, "error": why_not}
         healed = self._links.heal(command.links) if command.op == "heal" else None
         told: dict[str, Any] = {"ok": True, "node": self._node}
         told["links"] = self._links.held() if healed is None else healed
         if command.op == "status":
-            told.update(self._status())
+            told.update(self._inside.status())
         return told
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -12,12 +12,13 @@ from harness.broker.checkpoints import write_durably
 from harness.broker.config import NodeConfig
 from harness.broker.control import describe_image
 from harness.broker.controller_wire import Hello, decode, encode
+from harness.broker.gateway import Gateway
 from harness.broker.links import BadFrameError, Connection, Links
 from harness.broker.runtime import Runtime
 from harness.broker.trace import Trace
 from harness.replica.controller import Controller
-from harness.replica.messages import Message
-from harness.replica.types import Image, NodeId
+from harness.replica.messages import Message, MoveLeader, TopicResponse
+from harness.replica.types import CONTROLLER, Image, NodeId
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -37,6 +38,7 @@ class ControllerServer:
         self._core = Controller(config.broker, self._kept.image, self._kept.next_producer_id)
         self._brokers: dict[NodeId, Connection] = {}
         self._runtime = Runtime(self._core, self._send, trace, self._keep)
+        self._gateway = Gateway(self._runtime.deliver)
 
     def start(self) -> None:
         """Begin to watch over sessions."""
@@ -49,6 +51,15 @@ class ControllerServer:
     def status(self) -> dict[str, Any]:
         """What the controller knows, for the control socket."""
         return {"image": describe_image(self._core.image)}
+
+    def move_leader(self, partition: str, leader: NodeId) -> str:
+        """A planned move, as a preferred leader election or a reassignment ends in one; see ``control.Steered``."""
+        topic, _, number = partition.rpartition("-")
+        if not number.isdecimal():
+            return f'"{partition}" is no partition; write topic-number'
+        answers: list[TopicResponse] = []
+        self._gateway.ask(CONTROLLER, lambda n: MoveLeader(n, topic, int(number), leader), answers.append)
+        return answers[0].reason
 
     async def stop(self) -> None:
         """Nothing has to be saved: everything is."""
@@ -78,6 +89,9 @@ class ControllerServer:
             self._runtime.deliver(peer, message)
 
     def _send(self, target: NodeId, message: Message) -> None:
+        if target == CONTROLLER:  # asked over the control socket
+            self._gateway.answered(message)
+            return
         connection = self._brokers.get(target)
         if connection is not None:
             connection.send(encode(message))

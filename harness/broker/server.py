@@ -141,6 +141,10 @@ class BrokerServer:
             },
         }
 
+    def move_leader(self, partition: str, leader: NodeId) -> str:
+        """See :class:`harness.broker.control.Steered`."""
+        return f"broker {self._config.node} does not move {partition} to broker {leader}; ask the controller"
+
     async def stop(self) -> None:
         """Hand leaderships over as far as that is possible in time, then close the logs cleanly."""
         self._runtime.do(self._core.leave)

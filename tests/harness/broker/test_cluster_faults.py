@@ -9,11 +9,15 @@ import time
 
 import psutil
 import pytest
+from batch_maker import records
+from client_side import fields
 from cluster import CONTROLLER, Cluster, wait_for
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
+from harness.broker.codec import APIS
+from harness.broker.codec.wire import request_frame
 from harness.broker.offsets import partition_of
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(150)]
@@ -71,8 +75,8 @@ def everything(cluster, topic):
 
 
 def _read_more(consumer, read):
-    for records in consumer.poll(200).values():
-        read += [record.value for record in records]
+    for found in consumer.poll(200).values():
+        read += [record.value for record in found]
     return len(read)
 
 
@@ -82,6 +86,43 @@ def leader(cluster, topic):
 
 def isr(cluster, topic):
     return set(cluster.partition(f"{topic}-0").get("isr", ()))
+
+
+def test_the_controller_moves_a_leader_on_demand_and_says_why_not(cluster, topic):
+    old = leader(cluster, topic)
+    new = next(node for node in cluster.brokers if node != old)
+    assert cluster.control(CONTROLLER, op="move", partition=f"{topic}-0", leader=new)["ok"]
+    assert leader(cluster, topic) == new
+    client = producer(cluster)
+    assert client.send(topic, b"after the move").get(LIMIT_S).offset == 0
+    client.close()
+    assert isr(cluster, topic) == set(cluster.brokers)
+    for node, partition, why in [
+        (CONTROLLER, "nothing-0", "no such partition"),
+        (CONTROLLER, topic + "-x", "topic-number"),
+        (new, f"{topic}-0", "ask the controller"),
+    ]:
+        told = cluster.control(node, op="move", partition=partition, leader=old)
+        assert (told["ok"], why in told["error"]) == (False, True)
+    told = cluster.control(CONTROLLER, op="move", partition=f"{topic}-0", leader=9)
+    assert "no live member of the ISR" in told["error"]
+
+
+def test_a_refused_write_without_acknowledgement_breaks_the_connection(cluster, topic):
+    """With acks=0 there is no other way to tell a client that it writes to somebody who does not lead."""
+    leads = leader(cluster, topic)
+    data = [{"name": topic, "partition_data": [{"index": 0, "records": records()}]}]
+    write = fields(APIS[0].request, 3, transactional_id=None, acks=0, timeout_ms=100, topic_data=data)
+    for node in cluster.brokers:
+        with connect(cluster, node) as client:
+            client.sendall(request_frame(write, 1, "c"))
+            if node == leads:
+                client.sendall(framed(METADATA_REQUEST))
+                assert client.recv(4096)[4:8] == b"\0\0\0"
+            else:
+                assert is_closed(client)
+    wait_for(lambda: "a write with acks=0 was refused: NOT_LEADER" in cluster.log((leads + 1) % 3), "it is logged")
+    assert everything(cluster, topic) == [b"value"]
 
 
 def test_the_leaders_death_loses_nothing_that_was_acknowledged(cluster, topic):

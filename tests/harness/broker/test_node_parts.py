@@ -30,10 +30,26 @@ T0 = TopicPartition("t", 0)
 # --- control ---------------------------------------------------------------------------------------------------------
 
 
+class Inside:
+    """What a control socket steers."""
+
+    def status(self):
+        return {"image": 1}
+
+    def move_leader(self, partition, leader):
+        return "" if (partition, leader) == ("t-0", 2) else "no such luck"
+
+
+def test_the_control_socket_passes_moves_on(tmp_path):
+    control = ControlSocket(tmp_path / "s", 100, Links(100), Inside(), pytest.fail)
+    assert control.answer(b'{"op":"move","partition":"t-0","leader":2}')["ok"]
+    assert control.answer(b'{"op":"move","partition":"t-0","leader":1}') == {"ok": False, "error": "no such luck"}
+
+
 def test_the_control_socket_cuts_heals_and_stops(tmp_path):
     stopped = []
     links = Links(0)
-    control = ControlSocket(tmp_path / "s", 0, links, lambda: {"image": 1}, lambda: stopped.append(True))
+    control = ControlSocket(tmp_path / "s", 0, links, Inside(), lambda: stopped.append(True))
     assert control.answer(b'{"op":"cut","links":[[0,1],[1,0]]}')["ok"]
     assert links.outbound_cut(1) is not None
     told = control.answer(b'{"op":"status"}')
@@ -47,7 +63,7 @@ def test_the_control_socket_cuts_heals_and_stops(tmp_path):
 
 @pytest.mark.parametrize("line", [b"", b"nonsense", b'{"op":"explode"}', b'{"op":"cut","links":[["a",1]]}', b'{"x":1}'])
 def test_a_bad_control_line_is_answered_in_words(tmp_path, line):
-    told = ControlSocket(tmp_path / "s", 0, Links(0), dict, pytest.fail).answer(line)
+    told = ControlSocket(tmp_path / "s", 0, Links(0), Inside(), pytest.fail).answer(line)
     assert told["ok"] is False
     assert "not a command" in told["error"]
 
