@@ -22,7 +22,11 @@ min.insync.replicas is: that setting gates the *write* (rule 3) and adds copies,
   acknowledged: nothing is lost.
 * An old rule of truncation or of joining the ISR: see :data:`ERAS`. They all need a change of leader, hence a fault.
 * A destroyed copy (power loss, wiped disk): the last in-sync replica may come back without what it acknowledged, and
-  everyone truncates to it (KAFKA-15495, KIP-966). No finer budget is decided yet: one destroyed copy permits loss.
+  everyone truncates to it (KAFKA-15495, KIP-966). Two exceptions. With flush.messages=1 every replica has forced a
+  record to its disk before it answers for it (rule 24), so loss of power takes nothing that was acknowledged, and
+  counts as a kill. And a single destroyed copy of an acks=all write, in a run in which no other fault reached the
+  cluster: nothing took the other replicas out of sync, so they have it, and one of them leads (S10). Two or more of
+  anything could have made the destroyed one the last in sync; receipts do not tell it apart, so loss is permitted.
 
 *What may a consumer see change?* Consumers read below the high watermark only, and that is the smallest log end over
 the maximal ISR (rule 7). So a record that was readable is on every member of the ISR, and a clean election keeps it,
@@ -159,6 +163,10 @@ _ACKS_1 = Reason("acks=1: the leader answers alone, and a fault that moves leade
                  "fetched", "rule 2; KAFKA-20554")  # fmt: skip
 _UNCLEAN = Reason("unclean.leader.election.enable=true: with the in-sync replicas away, a replica that lacks the write "
                   "may lead", "rules 13, 14; KIP-106")  # fmt: skip
+_FLUSHED = Reason("flush.messages=1: a replica forces a record to its disk before it answers for it, so loss of power "
+                  "takes nothing that was acknowledged", "rule 24")  # fmt: skip
+_ONE_COPY = Reason("one copy was destroyed and no other fault took a replica out of sync, so the others have the write",
+                   "rules 4, 13")  # fmt: skip
 _DESTROYED = Reason("a copy was destroyed, and the last in-sync replica may return without it",
                     "KAFKA-15495, KIP-966")  # fmt: skip
 _REUSED = Reason("the offset of a lost write is given to another record", "rules 1, 17")
@@ -199,8 +207,23 @@ def _reached_cluster(faults: Sequence[FaultSeen]) -> bool:
     return any(not fault.clients_only for fault in faults)
 
 
-def _destroyed_reasons(faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
-    return (_DESTROYED,) if any(fault.kind in DESTROYING for fault in faults) else ()
+def _destroying(settings: Settings, faults: Sequence[FaultSeen]) -> list[FaultSeen]:
+    """The faults that took bytes which a replica had answered for."""
+    flushed = {"powerloss"} if settings.flush_messages == 1 else set()
+    return [fault for fault in faults if fault.kind in DESTROYING - flushed]
+
+
+def _others_have_it(settings: Settings, faults: Sequence[FaultSeen]) -> bool:
+    """A single copy, nothing else: see the module's text."""
+    reached = [fault for fault in faults if not fault.clients_only]
+    alone = len(reached) == 1 and len(reached[0].nodes) == 1
+    return alone and settings.acks == ACKS_ALL and settings.replication_factor > 1
+
+
+def _destroyed_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
+    if not _destroying(settings, faults) or _others_have_it(settings, faults):
+        return ()
+    return (_DESTROYED,)
 
 
 def _era_reasons(settings: Settings) -> tuple[Reason, ...]:
@@ -215,7 +238,7 @@ def _loss_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reas
     alone = (_ACKS_1,) if settings.acks != ACKS_ALL else ()
     fewer_copies = settings.acks != ACKS_ALL or settings.min_insync_replicas < settings.replication_factor
     unclean = (_UNCLEAN,) if settings.unclean_leader_election_enable and fewer_copies else ()
-    return (*alone, *unclean, *_era_reasons(settings), *_destroyed_reasons(faults))
+    return (*alone, *unclean, *_era_reasons(settings), *_destroyed_reasons(settings, faults))
 
 
 def _readable_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
@@ -223,7 +246,7 @@ def _readable_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[
         return ()
     fewer_copies = not settings.strict_min_isr or settings.min_insync_replicas < settings.replication_factor
     unclean = (_UNCLEAN,) if settings.unclean_leader_election_enable and fewer_copies else ()
-    return (*unclean, *_era_reasons(settings), *_destroyed_reasons(faults))
+    return (*unclean, *_era_reasons(settings), *_destroyed_reasons(settings, faults))
 
 
 def _safe_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
@@ -231,6 +254,10 @@ def _safe_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reas
         return (_NO_FAULT,)
     if not _reached_cluster(faults):
         return (_NO_CLUSTER_FAULT,)
+    if _destroying(settings, faults):
+        return (_ONE_COPY,)
+    if any(fault.kind == "powerloss" for fault in faults):
+        return (_FLUSHED, _CLEAN)
     return (_EVERYWHERE if settings.unclean_leader_election_enable else _CLEAN,)
 
 
@@ -249,4 +276,4 @@ def _divergence_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tupl
     if not _reached_cluster(faults):
         return ()
     diverging = tuple(era.reason for era in ERAS if era.diverges and era.in_force(settings))
-    return (*diverging, *_destroyed_reasons(faults))
+    return (*diverging, *_destroyed_reasons(settings, faults))

@@ -16,7 +16,8 @@ from nemesis.contract import CLIENTS
 from nemesis.receipts import Receipt
 
 #: Kinds of fault, as receipts name them, that take bytes from a replica which it had already counted as its own.
-#: SIGKILL is not one: what the operating system holds survives the process. A later kind is one word more here.
+#: SIGKILL is not one: what the operating system holds survives the process. A later kind is one word more here. What
+#: a loss of power takes depends on settings; see checkers.promises.
 DESTROYING = frozenset({"powerloss", "wipedisk", "corruptrecord"})
 
 
@@ -26,10 +27,12 @@ class FaultSeen(msgspec.Struct, frozen=True):
     Attributes:
         kind: the fault's name ("kill", "pause", "partition", ...).
         clients_only: True where only links between clients and brokers were cut and no leader changed meanwhile.
+        nodes: the brokers whose process or disk it hit.
     """
 
     kind: str
     clients_only: bool = False
+    nodes: tuple[int, ...] = ()
 
 
 def read_receipts(details: Iterable[Mapping[str, Any]]) -> list[Receipt]:
@@ -47,7 +50,9 @@ def read_receipts(details: Iterable[Mapping[str, Any]]) -> list[Receipt]:
 
 def faults_seen(receipts: Iterable[Receipt]) -> tuple[FaultSeen, ...]:
     """The faults that took effect, in the receipts' order."""
-    return tuple(FaultSeen(receipt.fault, _clients_only(receipt)) for receipt in receipts if receipt.took_effect)
+    return tuple(
+        FaultSeen(receipt.fault, _clients_only(receipt), receipt.targets) for receipt in receipts if receipt.took_effect
+    )
 
 
 def _clients_only(receipt: Receipt) -> bool:

@@ -96,6 +96,7 @@ def _programs() -> list[Check]:
     wanted = [
         ("ip", "iproute2", "network namespaces as hosts"),
         ("nft", "nftables", "network namespaces as hosts"),
+        ("mkfs.ext4", "e2fsprogs", "brokers that lose their power"),
         ("ssh", "openssh-client", "reaching other machines by hand"),
         ("mvn", "maven", "fetching Apache Kafka"),
         ("kcat", "kcat", "tests with a third client"),

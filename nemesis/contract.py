@@ -37,11 +37,15 @@ class PartitionView(msgspec.Struct, frozen=True):
 
 
 class ClusterView(msgspec.Struct, frozen=True):
-    """What is known of the cluster now. ``running`` are brokers whose process lives and is not paused."""
+    """What is known of the cluster now. ``running`` are brokers whose process lives and is not paused.
+
+    ``unavailable`` says which kinds of fault (their tags) cannot be done here, and why.
+    """
 
     partitions: Mapping[str, PartitionView]
     running: tuple[int, ...]
     brokers: tuple[int, ...]
+    unavailable: Mapping[str, str] = {}
 
 
 Evidence = Mapping[str, object]
@@ -56,6 +60,10 @@ class Target(Protocol):
 
     def kill(self, node: int) -> Evidence:
         """End the process at once (SIGKILL). What the operating system holds survives; memory does not."""
+        ...
+
+    def power_off(self, node: int) -> Evidence:
+        """End the process at once, and lose what its disk had not yet been told to keep (fsync)."""
         ...
 
     def restart(self, node: int) -> Evidence:

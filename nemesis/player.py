@@ -81,7 +81,7 @@ class Player:
         if self._healed:
             return
         view = self._target.view()
-        aim = self._within_budget(step, step.fault.aim(view), view)
+        aim = self._within_budget(step, _aim(step, view), view)
         receipt = self._receipt(sequence, step, aim)
         self.receipts.append(receipt)
         if aim.impossible:
@@ -130,3 +130,9 @@ class Player:
             links=aim.links,
             begun_us=self._clock.now_us(),
         )
+
+
+def _aim(step: Step, view: ClusterView) -> Aim:
+    """Whom the fault hits; nobody where this world cannot do its kind."""
+    why_not = view.unavailable.get(str(step.fault.__struct_config__.tag))
+    return step.fault.aim(view) if why_not is None else Aim(impossible=why_not)

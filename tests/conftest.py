@@ -127,12 +127,14 @@ class ObedientCluster:
         self.brokers = tuple(range(brokers))
         self.dead, self.frozen, self.links, self.calls, self.blind = set(), set(), set(), [], blind
         self.most_stopped = 0
+        self.unavailable: dict[str, str] = {}
         self.never_in_sync: dict[str, set[int]] = {}
         self.places = {name: [(start + n) % brokers for n in range(brokers)] for start, name in enumerate(partitions)}
 
     def view(self):
         running = tuple(broker for broker in self.brokers if broker not in self.dead | self.frozen)
-        return ClusterView({name: self._state(name, running) for name in self.places}, running, self.brokers)
+        states = {name: self._state(name, running) for name in self.places}
+        return ClusterView(states, running, self.brokers, self.unavailable)
 
     def _state(self, name, running):
         replicas = self.places[name]
@@ -147,6 +149,10 @@ class ObedientCluster:
     def kill(self, node):
         self.dead.add(node)
         return self._did("kill", node)
+
+    def power_off(self, node):
+        self.dead.add(node)
+        return self._did("power_off", node)
 
     def restart(self, node):
         self.dead.discard(node)

@@ -50,7 +50,7 @@ def probe() -> None:
     """
     if os.geteuid() != 0:
         raise HostError('host "namespaces" needs root; run as root, or use host = "loopback"')
-    for tool, package in (("ip", "iproute2"), ("nft", "nftables")):
+    for tool, package in (("ip", "iproute2"), ("nft", "nftables"), ("nsenter", "util-linux")):
         if shutil.which(tool) is None:
             raise HostError(f'host "namespaces" needs the command {tool}; install the package {package}')
     name = f"{NAME_PREFIX}{_unique()}t"
@@ -105,7 +105,8 @@ class NamespaceHost(LocalHost):
         return self._controlled.update(node)
 
     def _prefix(self, node: int) -> tuple[str, ...]:
-        return ("ip", "netns", "exec", self._namespace(str(node)))
+        # `ip netns exec` would give the node its own copy of all mounts, and keep those of other nodes' disks busy.
+        return ("nsenter", f"--net=/run/netns/{self._namespace(str(node))}", "--")
 
     def _namespace(self, role: str) -> str:
         return f"{NAME_PREFIX}{self._suffix}{role}"

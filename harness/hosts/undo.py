@@ -11,6 +11,7 @@ kind              facts                                       undone by
 ``namespace``     name, boot_id                               ``ip netns delete``
 ``link``          name, boot_id                               ``ip link delete``
 ``directory``     path                                        removing it
+``disk``          place, image                                an ordinary directory with the same files
 ================  ==========================================  ==============================================
 """
 
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.errors import HostError
+from harness.hosts.mounts import keep_files
 from harness.hosts.processes import Identity, boot_id, end, marked_with
 from nemesis.journal import Journal, Undo, standing
 
@@ -116,6 +118,11 @@ def _remove_directory(deed: Undo) -> list[str]:
     return [str(path)]
 
 
+def _keep_files(deed: Undo) -> list[str]:
+    place, image = Path(str(deed.facts["place"])), Path(str(deed.facts["image"]))
+    return [str(place)] if image.name.startswith(NAME_PREFIX) and keep_files(place, image) else []
+
+
 def _ends_with_its_nodes(_: Undo) -> list[str]:
     return []
 
@@ -127,4 +134,5 @@ _UNDO: Final[dict[str, Callable[[Undo], list[str]]]] = {
     "namespace": _delete_namespace,
     "link": _delete_link,
     "directory": _remove_directory,
+    "disk": _keep_files,
 }

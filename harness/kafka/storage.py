@@ -8,7 +8,7 @@ with Kafka's own tool, kept beside the jars, and copied.
 from __future__ import annotations
 
 import base64
-import shutil
+import os
 import subprocess
 import tempfile
 import uuid
@@ -40,9 +40,8 @@ def new_id() -> str:
 def format_directory(installation: Installation, data: Path, node: int, cluster: str, *, elr: bool) -> None:
     """Make ``data`` ready for ``node``'s first start in ``cluster``; ``elr`` as in :func:`bootstrap`."""
     data.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(bootstrap(installation, elr=elr), data / BOOTSTRAP)
-    text = f"version=1\ncluster.id={cluster}\nnode.id={node}\ndirectory.id={new_id()}\n"
-    (data / META).write_text(text, encoding="utf-8")
+    _write_durably(data / BOOTSTRAP, bootstrap(installation, elr=elr).read_bytes())
+    _write_durably(data / META, f"version=1\ncluster.id={cluster}\nnode.id={node}\ndirectory.id={new_id()}\n".encode())
 
 
 def bootstrap(installation: Installation, *, elr: bool) -> Path:
@@ -82,3 +81,16 @@ def _formatted(installation: Installation, directory: Path, *, elr: bool) -> Pat
         told = " ".join((done.stderr or done.stdout).split())[-300:]
         raise HostError(f"Apache Kafka {installation.version} could not format a directory: {told}")
     return data
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    """A node that loses its power must find itself formatted afterwards."""
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -36,7 +36,7 @@ def reigns(cluster: Sequence[Observation], faults: Sequence[Receipt], end_us: in
 
 
 def _deaths(faults: Sequence[Receipt], node: int, since_us: int) -> list[int]:
-    killed = (fault for fault in faults if fault.fault == "kill" and node in fault.targets)
+    killed = (fault for fault in faults if fault.fault in {"kill", "powerloss"} and node in fault.targets)
     return [fault.begun_us for fault in killed if fault.begun_us > since_us]
 
 

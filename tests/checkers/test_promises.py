@@ -15,7 +15,9 @@ KILL = (FaultSeen("kill"),)
 PAUSE = (FaultSeen("pause"),)
 CUT = (FaultSeen("partition"),)
 CLIENT_CUT = (FaultSeen("partition", clients_only=True),)
-POWER = (FaultSeen("powerloss"),)
+POWER = (FaultSeen("powerloss", nodes=(1,)), FaultSeen("partition"))
+ONE_POWER = (FaultSeen("powerloss", nodes=(1,)),)
+WIPE = (FaultSeen("wipedisk", nodes=(1,)), FaultSeen("partition"))
 NONE: tuple[FaultSeen, ...] = ()
 
 A0 = Settings(acks=0)
@@ -24,6 +26,7 @@ ALL_1 = Settings()
 ALL_2 = Settings(min_insync_replicas=2)
 ALL_1_UNCLEAN = Settings(unclean_leader_election_enable=True)
 ALL_2_UNCLEAN = Settings(min_insync_replicas=2, unclean_leader_election_enable=True)
+ALL_2_FLUSHED = Settings(min_insync_replicas=2, flush_messages=1)
 ALL_3_UNCLEAN = Settings(min_insync_replicas=3, unclean_leader_election_enable=True)
 OLD = Settings(min_insync_replicas=2, truncation="high-watermark")
 
@@ -64,6 +67,15 @@ def permitted(settings: Settings, faults: tuple[FaultSeen, ...], anomaly: str) -
             Settings(broker_epochs=False), KILL, False, id="broker epochs matter once a disk was emptied (S19)"
         ),
         pytest.param(ALL_2, POWER, True, id="min ISR 2 does not survive the last replica's amnesia (S09)"),
+        pytest.param(ALL_2, ONE_POWER * 2, True, id="two losses of power may be of all that had it (S11)"),
+        pytest.param(ALL_2, ONE_POWER, False, id="one loss of power and nothing else leaves the others (S10)"),
+        pytest.param(ALL_2, ONE_POWER + CLIENT_CUT, False, id="clients cut off take no replica out of sync"),
+        pytest.param(A1, ONE_POWER, True, id="acks 1 loses the tail of a leader without power"),
+        pytest.param(Settings(replication_factor=1), ONE_POWER, True, id="the only copy is gone with its power"),
+        pytest.param(ALL_2_FLUSHED, POWER * 3, False, id="flush.messages=1 keeps what was acknowledged (S09, S11)"),
+        pytest.param(ALL_2_FLUSHED, WIPE, True, id="flush.messages=1 does not help an emptied disk (S08)"),
+        pytest.param(Settings(flush_messages=2), POWER, True, id="flushing every second record leaves one behind"),
+        pytest.param(Settings(acks=1, flush_messages=1), POWER, True, id="acks 1 loses with flushing as by a kill"),
     ],
 )
 def test_loss_is_permitted_exactly_where_a_rule_permits_it(
@@ -173,7 +185,7 @@ def seen(*details: dict[str, Any]) -> tuple[FaultSeen, ...]:
 
 def test_a_receipt_without_evidence_is_no_fault() -> None:
     assert seen(receipt(took_effect=False)) == ()
-    assert seen(receipt(targets=[1])) == (FaultSeen("kill"),)
+    assert seen(receipt(targets=[1])) == (FaultSeen("kill", nodes=(1,)),)
 
 
 def test_begin_and_end_of_a_fault_are_one_fault_and_the_end_tells_more() -> None:

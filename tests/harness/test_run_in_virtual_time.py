@@ -25,14 +25,14 @@ class Events:
         self.events.append(Event(index=len(self.events), **fields))
 
 
-def perform(family, seed, settings):
+def perform(family, seed, settings, **faults):
     spec = RunSpec(
         world="simulated",
         cell=family,
         family=family,
         settings=settings.to_mapping(),
         workload=WorkloadPlan(writes_per_second=20.0, duration_ms=15_000),
-        faults=FaultPlan(families=(family,), count=4),
+        faults=FaultPlan(families=(family,), count=4, **faults),
         seed=seed,
     )
     draw, recorder = Tape(seed).draw, Events()
@@ -88,6 +88,27 @@ def test_every_fault_that_was_possible_took_effect(family):
     fired = [receipt for receipt in report.faults if receipt.mark != "skipped"]
     assert len(fired) >= 3
     assert all(receipt.took_effect for receipt in fired)
+
+
+@pytest.mark.parametrize("min_isr", [1, 2])
+def test_loss_of_power_takes_what_all_in_sync_replicas_had_only_in_memory(min_isr):
+    assert all(lost_in("power", seed, acks=ACKS_ALL, min_insync_replicas=min_isr) for seed in SEEDS)
+
+
+@pytest.mark.parametrize("min_isr", [1, 2])
+def test_loss_of_power_takes_nothing_that_was_flushed_before_it_was_acknowledged(min_isr):
+    settings = {"acks": ACKS_ALL, "min_insync_replicas": min_isr, "flush_messages": 1}
+    assert [lost_in("power", seed, **settings) for seed in SEEDS] == [0] * len(SEEDS)
+
+
+def test_all_brokers_without_power_at_once_lose_or_keep_by_flush_messages():
+    for flush_messages, loses in ((2**63 - 1, True), (1, False)):
+        settings = Settings(acks=ACKS_ALL, min_insync_replicas=2, flush_messages=flush_messages)
+        performed = [perform("power", seed, settings, dead_brokers_max=3) for seed in range(4)]
+        assert any(
+            receipt.story == "everybody" and receipt.took_effect for run, _ in performed for receipt in run.faults
+        )
+        assert any(lost_writes(events) for _, events in performed) is loses
 
 
 def test_a_dead_leader_is_seen_to_be_replaced():

@@ -13,6 +13,7 @@ from nemesis.partitions import Shape
 from nemesis.pause import Pause
 from nemesis.plan import FaultPlan
 from nemesis.player import Player
+from nemesis.power import PowerLoss
 from nemesis.receipts import Receipt, judge, moved, to_json
 from nemesis.roles import Role, RoleKind
 from nemesis.schedule import Schedule, Step, draw_schedule
@@ -74,6 +75,22 @@ def test_what_is_impossible_now_is_skipped_with_a_receipt(play):
     (receipt,) = player.receipts
     assert receipt.reason == "nobody is the leader of partition 0 now"
     assert not receipt.took_effect
+
+
+def test_a_fault_that_is_not_to_be_had_here_is_skipped_and_the_receipt_says_why(play):
+    world, player, marks = play(step(100, 200, PowerLoss(LEADER)), step(100, 200, Kill(LEADER)))
+    world.target.unavailable = {"powerloss": "needs root"}
+    assert at(world, 150).dead == {0}
+    assert marks == [("skipped", 0), ("begin", 1)]
+    assert player.receipts[0].reason == "needs root"
+
+
+def test_power_comes_back_with_a_restart(play):
+    world, player, _ = play(step(100, 200, PowerLoss(LEADER)))
+    assert at(world, 150).dead == {0}
+    assert at(world, 250).dead == set()
+    assert [call for call in world.target.calls if call[1] == 0] == [("power_off", 0), ("restart", 0)]
+    assert player.receipts[0].fault == "powerloss"
 
 
 def test_the_budget_holds_when_the_fault_fires(play):

@@ -88,6 +88,14 @@ class Cluster:
         self._network.died(node)
         return {"exit": SIGKILLED, "incarnation": process.incarnation}
 
+    def power_off(self, node: int) -> Evidence:
+        """Every log of the node ends where it was last flushed. Evidence: ``lost`` records by log partition."""
+        evidence = self.kill(node)
+        if not evidence:
+            return {}
+        lost = {str(at): log.lose_unflushed() for at, log in self._disks[node].items()}
+        return {**evidence, "lost": lost}
+
     def restart(self, node: int) -> Evidence:
         """A new incarnation over the old disk."""
         if self._processes[node].alive:

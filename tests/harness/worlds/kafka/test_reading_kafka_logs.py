@@ -16,7 +16,7 @@ TIME = "2026-11-21T10:01:29.620"
 WALL_US = 1_795_255_289_620_000
 CREATED = (
     f"{TIME} INFO {CONTROLS} Replayed PartitionRecord for new partition foo-0 with topic ID x and Partition"
-    "Registration(replicas=[1, 2, 0], directories=[a, b], isr=[1, 2, 0], removingReplicas=[], addingReplicas=[], elr=[], "
+    "Registration(replicas=[1, 2, 0], directories=[], isr=[1, 2, 0], removingReplicas=[], addingReplicas=[], elr=[], "
     "lastKnownElr=[], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch=0)."
 )
 CREATED_BY_3_3 = (

@@ -1,0 +1,178 @@
+"""Disks that can lose power: a file system of its own for each node, on a loop device over a file.
+
+The file system is told to stop (``ioctl(FS_IOC_SHUTDOWN)`` without a flush of its log), which drops every dirty page at
+once; then it is mounted again and replays its journal. What was fsynced is there, what was only in the page cache is
+not. This is the kernel's own behaviour, so it holds for every program. Needs root, loop devices and mkfs.ext4.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import struct
+import subprocess
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from harness.errors import HostError
+from harness.hosts.mounts import keep_files, unmount
+from harness.hosts.undo import NAME_PREFIX
+from nemesis.contract import Evidence
+from nemesis.journal import Journal
+
+#: Sparse: the file grows with what is written.
+SIZE_MB: Final = 512
+#: _IOR('X', 125, __u32) and EXT4_GOING_FLAGS_NOLOGFLUSH, from the kernel's headers.
+FS_IOC_SHUTDOWN: Final = 0x8004587D
+NO_LOG_FLUSH: Final = 2
+_COMMAND_LIMIT_S: Final = 20.0
+#: A command in another network namespace that just runs (`ip netns exec`) holds a copy of every mount for its life.
+_RELEASE_LIMIT_S: Final = 10.0
+_PAUSE_S: Final = 0.005
+
+
+class Disk:
+    """One node's disk, mounted at ``place``; ``image`` is the file behind it."""
+
+    def __init__(self, place: Path, image: Path, journal: Journal) -> None:
+        self.place: Final = place
+        self.image: Final = image
+        self._journal = journal
+        self._entry: int | None = None
+
+    def make(self) -> None:
+        """Make and mount it, and see that it can lose power.
+
+        Raises:
+            HostError: this machine cannot do it; the text says what failed.
+        """
+        shutil.rmtree(self.place, ignore_errors=True)  # of an attempt to start that failed
+        self.place.mkdir(parents=True)
+        self._entry = self._journal.will("disk", {"place": str(self.place), "image": str(self.image)})
+        with self.image.open("wb") as file:
+            file.truncate(SIZE_MB * 2**20)
+        # No reserved blocks, no delayed initialisation that would write while the run goes on.
+        features = "lazy_itable_init=0,lazy_journal_init=0,nodiscard"
+        _run(["mkfs.ext4", "-q", "-F", "-m", "0", "-J", "size=8", "-N", "4096", "-E", features, str(self.image)])
+        self._mount()
+        # Kafka takes every directory beside its own for a log partition and refuses to start.
+        (self.place / "lost+found").rmdir()
+        _settle(self.place)
+        _shut_down(self.place)
+        self._remount()
+
+    def power_off(self) -> None:
+        """Drop what is not on the disk. The node's process may still run; all its calls fail from now on.
+
+        Raises:
+            HostError: the file system does not obey.
+        """
+        _shut_down(self.place)
+
+    def power_on(self) -> Evidence:
+        """Mount again what the disk holds; nobody may use it meanwhile. Evidence: ``log_bytes`` that are there now."""
+        self._remount()
+        return {"log_bytes_after": log_bytes(self.place)}
+
+    def close(self) -> None:
+        """Turn it into an ordinary directory; what is not there any more needs nothing. Idempotent."""
+        if self._entry is not None:
+            keep_files(self.place, self.image)
+            self._journal.done(self._entry)
+            self._entry = None
+
+    def _mount(self) -> None:
+        _run(["mount", "-o", "loop,nodev,nosuid,noatime", str(self.image), str(self.place)])
+
+    def _remount(self) -> None:
+        """The file system must really have ended in between: one that lives on is mounted again as it is, shut down.
+
+        A process that somebody started in a mount namespace of its own has a copy of this mount, and keeps it alive.
+        """
+        unmount(self.place)
+        limit = time.monotonic() + _RELEASE_LIMIT_S
+        while loop_devices(self.image):
+            if time.monotonic() > limit:
+                raise HostError(f"{self.place} cannot be mounted afresh: a process in another mount namespace holds it")
+            time.sleep(_PAUSE_S)
+        self._mount()
+
+
+class Disks:
+    """The disks of a run's brokers."""
+
+    def __init__(self, directory: Path, nodes: Collection[int], journal: Journal) -> None:
+        self._disks = {
+            node: Disk(directory / str(node), directory / f"{NAME_PREFIX}roof-{node}.img", journal) for node in nodes
+        }
+
+    def make(self) -> None:
+        """Make all of them.
+
+        Raises:
+            HostError: this machine cannot do it.
+        """
+        if os.geteuid() != 0:
+            raise HostError("loss of power needs root, for a file system of each broker's own")
+        for tool, package in (("mkfs.ext4", "e2fsprogs"), ("mount", "mount")):
+            if shutil.which(tool) is None:
+                raise HostError(f"loss of power needs the command {tool}; install the package {package}")
+        for disk in self._disks.values():
+            disk.make()
+
+    def of(self, node: int) -> Disk:
+        """The disk of a broker."""
+        return self._disks[node]
+
+    def close(self) -> None:
+        """Keep the files and nothing else; the nodes must have ended. Idempotent, and what undoing a journal does."""
+        for disk in self._disks.values():
+            disk.close()
+
+
+def loop_devices(image: Path) -> list[str]:
+    """The loop devices that stand on this file now."""
+    found = []
+    for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
+        try:
+            if backing.read_text().strip() == str(image):
+                found.append(backing.parent.parent.name)
+        except OSError:  # gone between the look and the reading
+            continue
+    return found
+
+
+def log_bytes(place: Path) -> int:
+    """The bytes of all log segments of topics below a directory; Kafka's copy of the metadata is not one."""
+    return sum(path.stat().st_size for path in place.rglob("*.log") if path.parent.name != "__cluster_metadata-0")
+
+
+def _settle(place: Path) -> None:
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _shut_down(place: Path) -> None:
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.ioctl(descriptor, FS_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
+    except OSError as error:
+        raise HostError(f"the file system at {place} cannot be shut down ({error})") from error
+    finally:
+        os.close(descriptor)
+
+
+def _run(command: list[str]) -> None:
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=_COMMAND_LIMIT_S)  # noqa: S603
+    except subprocess.CalledProcessError as error:
+        words = str(error.stderr).strip()
+        raise HostError(f'loss of power cannot be had here: "{" ".join(command)}" failed ({words})') from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HostError(f'loss of power cannot be had here: "{" ".join(command)}" did not work ({error})') from error

@@ -1,0 +1,51 @@
+"""Loss of power: the process ends and what was not yet on its disk is gone; and the stories that are made of it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar, Final
+
+from nemesis.contract import ClusterView, Evidence, Target
+from nemesis.faults import Aim, Fault, aim_at_running, by_node
+from nemesis.roles import Role, RoleKind
+from nemesis.stopping import last_in_sync, leader_ahead, two_overlapping
+from nemesis.story import Part, Scene, Story
+
+
+class PowerLoss(Fault, frozen=True, tag="powerloss"):
+    """Take the power from the holders of ``role``: SIGKILL, and the page cache of their disks with it (rule 24)."""
+
+    stops_brokers: ClassVar[bool] = True
+
+    def aim(self, view: ClusterView) -> Aim:
+        """The machines to darken."""
+        return aim_at_running(self.role, view)
+
+    def begin(self, target: Target, aim: Aim) -> Evidence:
+        """Darken."""
+        return by_node(target.power_off, aim.nodes)
+
+    def end(self, target: Target, aim: Aim) -> Evidence:
+        """Start again on what the disks hold."""
+        return by_node(target.restart, aim.nodes)
+
+
+def _everybody(scene: Scene) -> list[Part]:
+    """S11: one rack, one cable. Replication does not help, only what was flushed."""
+    end_ms = scene.lasting_ms()
+    return [Part(0, end_ms, PowerLoss(Role(RoleKind.NAMED, pick=broker))) for broker in range(scene.brokers)]
+
+
+def _follower(scene: Scene) -> list[Part]:
+    """S10: it fetches again what it lost."""
+    return [Part(0, scene.lasting_ms(), PowerLoss(scene.role(RoleKind.FOLLOWER, scene.partition())))]
+
+
+#: The first makes acks=all lose without flush.messages=1 whenever it fits (S09): the last in-sync replica forgets.
+STORIES: Final = (
+    Story("last-in-sync", partial(last_in_sync, stop=PowerLoss)),
+    Story("leader-ahead", partial(leader_ahead, stop=PowerLoss)),
+    Story("everybody", _everybody),
+    Story("two-overlapping", partial(two_overlapping, stop=PowerLoss)),
+    Story("follower", _follower),
+)

@@ -1,0 +1,126 @@
+"""Disks that lose power: what was forced to them is there afterwards, what was not is gone. Real mounts, hence root."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.errors import HostError
+from harness.heal import heal
+from harness.hosts.disks import Disks, log_bytes, loop_devices
+from nemesis.journal import FILE_NAME, Journal, standing
+
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("mkfs.ext4") is None, reason="needs root and the command mkfs.ext4"
+)
+rooted = [needs_root, pytest.mark.root, pytest.mark.system]
+BYTES = 100_000
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / FILE_NAME)
+
+
+@pytest.fixture
+def disks(tmp_path: Path, journal: Journal) -> Iterator[Disks]:
+    disks = Disks(tmp_path / "data", [0, 1], journal)
+    try:
+        disks.make()
+        yield disks
+    finally:
+        disks.close()
+
+
+def half_flushed(place: Path) -> Path:
+    path = place / "0.log"
+    with path.open("wb") as file:
+        file.write(b"f" * BYTES)
+        file.flush()
+        os.fsync(file.fileno())
+        file.write(b"u" * BYTES)
+    return path
+
+
+class TestWithPower:
+    pytestmark = rooted
+
+    def test_what_was_flushed_stays_and_the_rest_is_gone(self, disks: Disks) -> None:
+        disk = disks.of(0)
+        path = half_flushed(disk.place)
+        assert log_bytes(disk.place) == 2 * BYTES
+        disk.power_off()
+        assert disk.power_on() == {"log_bytes_after": BYTES}
+        assert path.read_bytes() == b"f" * BYTES
+
+    def test_each_disk_has_its_own_power(self, disks: Disks) -> None:
+        other = half_flushed(disks.of(1).place)
+        disks.of(0).power_off()
+        disks.of(0).power_on()
+        assert other.stat().st_size == 2 * BYTES
+
+    def test_without_power_nothing_can_be_written(self, disks: Disks) -> None:
+        disks.of(0).power_off()
+        with pytest.raises(OSError, match="Input/output error"):
+            half_flushed(disks.of(0).place)
+        disks.of(0).power_on()
+        assert half_flushed(disks.of(0).place).exists()
+
+    def test_power_can_be_lost_again_and_again(self, disks: Disks) -> None:
+        for _ in range(3):
+            half_flushed(disks.of(0).place)
+            disks.of(0).power_off()
+            assert disks.of(0).power_on() == {"log_bytes_after": BYTES}
+
+    def test_closed_disks_are_directories_with_the_same_files(self, disks: Disks, journal: Journal) -> None:
+        place, image = disks.of(0).place, disks.of(0).image
+        half_flushed(place)
+        disks.close()
+        disks.close()
+        assert not place.is_mount()
+        assert [path.name for path in place.iterdir()] == ["0.log"]
+        assert not image.exists()
+        assert loop_devices(image) == []
+        assert standing(journal.path) == []
+
+    def test_disks_of_a_dead_harness_are_healed_and_their_files_kept(self, disks: Disks, tmp_path: Path) -> None:
+        place = disks.of(0).place
+        half_flushed(place)
+        assert heal(tmp_path) == [f"disk {tmp_path / 'data' / '1'}", f"disk {place}"]
+        assert heal(tmp_path) == []
+        assert not place.is_mount()
+        assert (place / "0.log").stat().st_size == 2 * BYTES
+
+    def test_a_mount_that_somebody_holds_is_not_taken_for_a_new_one(
+        self, disks: Disks, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("harness.hosts.disks._RELEASE_LIMIT_S", 0.2)
+        holder = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sleep", "30"])
+        try:
+            while "sleep" not in Path(f"/proc/{holder.pid}/cmdline").read_text().split("\0")[0]:
+                assert holder.poll() is None
+            disks.of(0).power_off()
+            with pytest.raises(HostError, match="in another mount namespace holds it"):
+                disks.of(0).power_on()
+        finally:
+            holder.kill()
+            holder.wait()
+
+
+def test_without_root_the_sentence_says_so(tmp_path: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(HostError, match="loss of power needs root"):
+        Disks(tmp_path / "data", [0], journal).make()
+    assert standing(journal.path) == []
+
+
+def test_without_its_programs_the_sentence_names_the_package(
+    tmp_path: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(HostError, match="install the package e2fsprogs"):
+        Disks(tmp_path / "data", [0], journal).make()
