@@ -1,0 +1,79 @@
+"""Many overlapping transactions without a cycle leave nothing for networkx; one cycle among them leaves only itself."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from checkers.cycles.core import core_steps
+from checkers.cycles.trimming import trim
+from checkers.loading import Batch, Unit, assemble, part_of
+from workloads.history.clustering import cluster, joined
+from workloads.history.rows import Rows
+from workloads.history.tables import columns_of, to_table
+from workloads.operations import EventType, Function, MicroOperation, Poll, Record, Send
+
+KEYS, PROCESSES = 10, 8
+
+
+def transactions(number: int, *, swap: bool = False) -> Batch:
+    """A serial execution seen through overlapping clients: each transaction happens at one moment inside its own time.
+
+    With ``swap`` two concurrent transactions read each other's writes.
+    """
+    chance = random.Random(1)
+    log: list[list[int]] = [[] for _ in range(KEYS)]
+    events: list[tuple[float, int, EventType, tuple[MicroOperation, ...]]] = []
+    for turn in range(number):
+        process, moment = turn % PROCESSES, float(turn)
+        micro: list[MicroOperation] = []
+        key = chance.randrange(KEYS)
+        if log[key]:
+            micro.append(Poll({f"k{key}": (Record(len(log[key]) - 1, log[key][-1]),)}))
+        for _ in range(chance.randint(1, 2)):
+            target = chance.choice([k for k in range(KEYS) if k != key])
+            micro.append(Send(f"k{target}", turn * 4 + len(micro), len(log[target])))
+            log[target].append(turn * 4 + len(micro) - 1)
+        operation = tuple(micro)
+        if swap and turn in (number // 2, number // 2 + 1):
+            mine, other = ("a", "b") if turn == number // 2 else ("b", "a")
+            operation = (Send(mine, 10**7), Poll({other: (Record(0, 10**7),)}))
+        asked = tuple(Send(m.partition, m.value) if isinstance(m, Send) else Poll() for m in operation)
+        events.append((moment - chance.uniform(0.5, 3.5), process, EventType.INVOKE, asked))
+        events.append((moment + chance.uniform(0.5, 3.5), process, EventType.OK, operation))
+    return _stored(sorted(events, key=lambda event: event[0]))
+
+
+def _stored(events: list[tuple[float, int, EventType, tuple[MicroOperation, ...]]]) -> Batch:
+    rows = Rows()
+    for time_us, (_, process, kind, micro) in enumerate(events):
+        blank = {"partitions": (), "offset": None, "node": None, "error": None, "detail": None}
+        rows.add(time_us=time_us, process=process, type=kind, function=Function.TXN, micro=micro, **blank)
+    names = {"key": rows.keys.names, "error": [], "detail": []}
+    clustered = cluster(columns_of(rows.take()))
+    part = part_of(to_table(clustered, names), complete=True, events=len(events), joined=joined(clustered))
+    return assemble([Unit(0, "transactions")], [part])
+
+
+def core(batch: Batch) -> list[dict[str, object]]:
+    return core_steps(batch.log, ww_deps=batch.ww_deps, joined=batch.joined, whole=batch.whole)
+
+
+def test_twenty_thousand_transactions_without_a_cycle_leave_no_graph() -> None:
+    batch = transactions(20_000)
+    assert batch.joined.all()
+    assert core(batch) == []
+
+
+def test_one_cycle_among_them_leaves_a_graph_of_its_own_size() -> None:
+    steps = core(transactions(20_000, swap=True))
+    operations = {step[end][0] for step in steps for end in ("a", "b")}  # type: ignore[index]
+    assert 2 <= len(operations) < 20
+    assert sum(step["type"] == "wr" and step["key"] in ("a", "b") for step in steps) == 2
+
+
+def test_a_chain_is_trimmed_whatever_its_length() -> None:
+    chain = np.arange(5_000, dtype=np.int64)
+    began, ended = 2 * chain, 2 * chain + 5
+    assert not trim(chain[:-1], chain[1:], began, ended).any()
