@@ -70,6 +70,28 @@ class Settings:
             raise SettingsError('enable.idempotence=true needs acks="all"; Kafka clients drop or refuse it otherwise')
         if self.enable_idempotence and self.max_in_flight > 5:
             raise SettingsError("enable.idempotence=true allows at most max.in.flight.requests.per.connection=5")
+        self._check_times()
+
+    def _check_times(self) -> None:
+        """What Kafka's clients and brokers refuse, and what could never be stable."""
+        least_ms = self.linger_ms + self.request_timeout_ms
+        if self.delivery_timeout_ms < least_ms:
+            raise SettingsError(
+                f"delivery.timeout.ms={self.delivery_timeout_ms} is less than linger.ms + request.timeout.ms={least_ms}"
+                ", and Kafka clients refuse that; raise it"
+            )
+        if self.replica_fetch_wait_max_ms > self.replica_lag_time_max_ms:
+            raise SettingsError(
+                f"replica.fetch.wait.max.ms={self.replica_fetch_wait_max_ms} is more than "
+                f"replica.lag.time.max.ms={self.replica_lag_time_max_ms}, so idle followers would leave the ISR; "
+                "lower the first or raise the second"
+            )
+        if self.broker_heartbeat_interval_ms >= self.broker_session_timeout_ms:
+            raise SettingsError(
+                f"broker.heartbeat.interval.ms={self.broker_heartbeat_interval_ms} is not less than "
+                f"broker.session.timeout.ms={self.broker_session_timeout_ms}, so no broker would stay alive; "
+                "lower the first or raise the second"
+            )
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> Settings:

@@ -16,7 +16,6 @@ from kafka.errors import KafkaError
 
 from harness.clients.contract import ThreadedClock
 from harness.clients.handover import OUTSTANDING_MAX, Owner, Pending
-from harness.errors import PlanError
 from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
 from workloads.errors import CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT, classify
 from workloads.operations import EventType
@@ -37,14 +36,9 @@ WORDS_MAX: Final = 200
 
 
 class KafkaPythonClients:
-    """Makes producers and consumers for one run. ``bootstrap`` are "host:port" of all brokers.
-
-    Raises:
-        PlanError: the settings are possible for Kafka but refused by this client.
-    """
+    """Makes producers and consumers for one run. ``bootstrap`` are "host:port" of all brokers."""
 
     def __init__(self, clock: ThreadedClock, settings: Settings, bootstrap: Sequence[str]) -> None:
-        check(settings)
         self._clock = clock
         self._settings = settings
         self._bootstrap = tuple(bootstrap)
@@ -75,20 +69,6 @@ class KafkaPythonClients:
         deadline = time.monotonic() + limit_s
         left = [client.owner.join(max(deadline - time.monotonic(), 0)) for client in self._made]
         return [name for name in left if name is not None]
-
-
-def check(settings: Settings) -> None:
-    """Refuse, before anything is started, what this client would refuse.
-
-    Raises:
-        PlanError: with the setting to change.
-    """
-    least_ms = settings.linger_ms + settings.request_timeout_ms
-    if settings.delivery_timeout_ms < least_ms:
-        raise PlanError(
-            f"delivery.timeout.ms={settings.delivery_timeout_ms} is less than linger.ms + request.timeout.ms={least_ms}"
-            ", and Kafka clients refuse that; raise it"
-        )
 
 
 def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:

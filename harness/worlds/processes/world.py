@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from harness.clients.contract import RealClients
-from harness.clients.kafka_python import KafkaPythonClients, check
+from harness.clients.kafka_python import KafkaPythonClients
 from harness.errors import HarnessError, HostError, PortError, StartError
 from harness.hosts.contract import Host
 from harness.hosts.disks import Disks
@@ -20,7 +20,7 @@ from harness.plan import RunSpec
 from harness.worlds.contract import Observation
 from harness.worlds.processes.clock import RealClock
 from harness.worlds.processes.nodes import Nodes, trace_files
-from harness.worlds.processes.target import Limits, ProcessesTarget
+from harness.worlds.processes.target import Limits, ProcessesTarget, connect
 from harness.worlds.processes.topic import create_topic
 from harness.worlds.processes.traces import observations_in
 from harness.worlds.processes.view import ClusterImage, Viewer, partitions_of
@@ -87,7 +87,7 @@ class ProcessesWorld:
             StartError: a node died at its start, or the cluster was not ready within START_LIMIT_S.
             PortError: a given port is taken.
             HostError: this machine cannot offer the host.
-            PlanError: the client refuses the settings.
+            PlanError: this world cannot do what the run asks for.
         """
         self._check()
         self._clock = RealClock()
@@ -123,7 +123,7 @@ class ProcessesWorld:
         self._resources.close()
 
     def _check(self) -> None:
-        check(self._settings)
+        """Refuse what this world cannot do, before anything is started."""
 
     def _opened(self) -> _Cluster:
         if self._cluster is None:
@@ -144,7 +144,7 @@ class ProcessesWorld:
             nodes.start(node)
         bootstrap = [f"{address.host}:{address.port}" for address in map(host.address, nodes.brokers)]
         viewer = self._make_viewer(host, nodes)
-        self._bring_up(nodes, viewer, bootstrap)
+        self._bring_up(host, nodes, viewer, bootstrap)
         clients = KafkaPythonClients(self._clock, self._settings, bootstrap)
         self._resources.callback(clients.close, CLIENTS_LIMIT_S)
         target = ProcessesTarget(host, nodes, viewer, journal, self._clock, limits=limits)
@@ -177,7 +177,7 @@ class ProcessesWorld:
     def _lifetime_s(self) -> float:
         return (self._spec.workload.duration_ms + self._spec.workload.drain_limit_ms) / 1_000 + SPARE_LIFETIME_S
 
-    def _bring_up(self, nodes: Nodes, viewer: Viewer, bootstrap: Sequence[str]) -> None:
+    def _bring_up(self, host: Host, nodes: Nodes, viewer: Viewer, bootstrap: Sequence[str]) -> None:
         deadline = time.monotonic() + START_LIMIT_S
         workload = self._spec.workload
 
@@ -190,6 +190,14 @@ class ProcessesWorld:
             return led and len(views) == workload.partitions
 
         _wait(registered, "not every broker registered with the controller", nodes, viewer, deadline)
+        _wait(
+            # Kafka's controller lets a broker take part a moment before the broker listens to clients.
+            lambda _: all(connect(host.address(node)) == "accepted" for node in nodes.brokers),
+            "not every broker accepts connections",
+            nodes,
+            viewer,
+            deadline,
+        )
         create_topic(bootstrap, workload.topic, workload.partitions, self._settings)
         _wait(
             complete, f"not every partition of {workload.topic} has a leader and all replicas", nodes, viewer, deadline

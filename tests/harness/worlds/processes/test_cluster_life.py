@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.errors import PlanError, PortError, StartError
+from harness.errors import PortError, StartError
 from harness.heal import heal
 from harness.hosts.processes import Identity
 from harness.plan import RunSpec
@@ -130,12 +130,6 @@ def test_a_topic_that_the_cluster_refuses_is_explained(tmp_path: Path, make_spec
     with pytest.raises(StartError, match="did not create topic"):
         ProcessesWorld(make_spec({"replication.factor": 5}), tmp_path).open()
     assert standing(tmp_path / FILE_NAME) == []
-
-
-def test_settings_that_the_client_refuses_are_a_plan_error(tmp_path: Path, make_spec: MakeSpec) -> None:
-    with pytest.raises(PlanError, match=r"delivery\.timeout\.ms=100 is less"):
-        ProcessesWorld(make_spec({"delivery.timeout.ms": 100}), tmp_path).open()
-    assert not (tmp_path / FILE_NAME).exists(), "nothing was started"
 
 
 def test_an_interrupted_drive_closes_the_world(tmp_path: Path, make_spec: MakeSpec) -> None:

@@ -244,9 +244,11 @@ def test_a_batch_that_was_next_and_is_out_of_order_starts_the_numbers_again() ->
 
 
 def test_after_an_unresolved_batch_nothing_new_is_sent_under_the_old_numbers() -> None:
-    session = Session(enable_idempotence=True, request_timeout_ms=20_000)
+    session = Session(enable_idempotence=True, request_timeout_ms=3_000)
     session.send("expires")
-    session.wait(4_990)
+    session.wait(2_500)
+    session.answer(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # the second try is under way when the time for delivery is over
+    session.wait(2_490)
     session.send("young")
     session.wait(20)
     session.send("new")

@@ -1,0 +1,34 @@
+"""Settings that cannot work are refused in one sentence, before anything is started."""
+
+import pytest
+
+from workloads.settings import Settings, SettingsError
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"min.insync.replica": 2}, 'did you mean "min.insync.replicas"'),
+        ({"acks": 2}, "choose one of all, 0, 1"),
+        ({"min.insync.replicas": "two"}, "takes a whole number"),
+        ({"unclean.leader.election.enable": 1}, "takes true or false"),
+        ({"flush.messages": 0}, "the least is 1"),
+        ({"min.insync.replicas": 4}, "can never be met with replication.factor=3"),
+        ({"enable.idempotence": True, "acks": 1}, 'needs acks="all"'),
+        ({"enable.idempotence": True, "max.in.flight.requests.per.connection": 6}, "at most"),
+        ({"linger.ms": 10, "request.timeout.ms": 100, "delivery.timeout.ms": 109}, "request.timeout.ms=110"),
+        ({"replica.fetch.wait.max.ms": 500, "replica.lag.time.max.ms": 499}, "leave the ISR"),
+        ({"broker.heartbeat.interval.ms": 1_500, "broker.session.timeout.ms": 1_500}, "no broker would stay alive"),
+    ],
+)
+def test_what_cannot_work_is_refused(values: dict[str, object], words: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        Settings.from_mapping(values)
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_settings_survive_the_way_through_kafkas_names() -> None:
+    chosen = Settings(acks=-1, min_insync_replicas=2, truncation="kip-101", linger_ms=0)
+    assert chosen.to_mapping()["acks"] == "all"
+    assert Settings.from_mapping(chosen.to_mapping()) == chosen
