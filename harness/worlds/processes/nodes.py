@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -103,7 +104,7 @@ class Nodes:
             node=node,
             command=(sys.executable, "-m", "harness.broker", str(file)),
             # The package need not be installed, and the node's directory is not the harness's.
-            environment={"PYTHONPATH": str(Path(harness.__file__).parent.parent), "PYTHONUNBUFFERED": "1"},
+            environment={"PYTHONPATH": _module_path(), "PYTHONUNBUFFERED": "1"},
             directory=data,
             log=self.log(node),
         )
@@ -125,6 +126,12 @@ class Nodes:
             cuts=tuple(self._host.cuts_at(node)),
             max_lifetime_s=self._max_lifetime_s,
         )
+
+
+def _module_path() -> str:
+    """This package's home before whatever the user's PYTHONPATH names."""
+    home = str(Path(harness.__file__).parent.parent)
+    return os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
 
 
 def trace_files(directory: Path) -> list[Path]:

@@ -1,5 +1,6 @@
 """What is made of the nodes' words: views, observations, configurations, last lines."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ from harness.errors import HarnessError
 from harness.plan import RunSpec
 from harness.replica.types import BrokerConfig, BrokerState, Image, PartitionState, TopicConfig, TopicState
 from harness.worlds.processes import ProcessesWorld
+from harness.worlds.processes.nodes import _module_path
 from harness.worlds.processes.topic import topic_configs
 from harness.worlds.processes.traces import observations_in
 from harness.worlds.processes.view import image_in, partitions_of
@@ -58,6 +60,13 @@ def test_every_broker_setting_reaches_the_broker_under_its_name() -> None:
     assert broker_config(settings) == BrokerConfig(
         replica_lag_time_max_ms=777, truncation="kip-101", strict_min_isr=False
     )
+
+
+def test_a_node_finds_what_the_harness_was_pointed_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
+    home, *others = _module_path().split(os.pathsep)
+    assert (Path(home) / "harness" / "broker").is_dir()
+    assert others == ["/elsewhere"]
 
 
 def test_every_topic_setting_is_spelled_as_kafka_spells_it() -> None:
