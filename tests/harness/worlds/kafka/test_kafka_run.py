@@ -1,0 +1,109 @@
+"""Real Apache Kafka, end to end: fetched with Maven, started, broken, judged.
+
+What cannot be had on a machine is said in the reason of a skip: Maven's repository, or root.
+"""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from checkers.judgement import judge
+from checkers.plain import judge as check
+from harness.errors import HostError
+from harness.kafka.archive import make_archive
+from harness.kafka.install import Installation, install
+from harness.kafka.releases import DEFAULT_VERSION
+from harness.perform import perform
+from harness.plan import RunSpec
+from harness.report.timeline import read_observations
+from harness.rundir import HISTORY
+from harness.worlds.kafka import KafkaWorld
+from nemesis.journal import FILE_NAME, standing
+from nemesis.plan import FaultPlan
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
+MISSING = [tool for tool in ("ip", "nft", "nsenter", "mkfs.ext4") if shutil.which(tool) is None]
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0 or bool(MISSING), reason=f"needs root and commands; missing: {MISSING or 'root'}"
+)
+#: Of the project's own machine; twice that is for one that does something else besides.
+START_LIMIT_S = 30.0
+MEMORY_LIMIT_BYTES = 2.5 * 2**30
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Installation:
+    """The default release; where it is not there yet, it is fetched."""
+    try:
+        installation = install(DEFAULT_VERSION)
+    except HostError as error:
+        pytest.skip(f"Apache Kafka cannot be had here: {error}")
+    make_archive(installation)
+    return installation
+
+
+def spec(family: str, host: str = "namespaces", **settings: object) -> RunSpec:
+    return RunSpec(
+        world="kafka",
+        cell=f"cell/{family}",
+        family=family,
+        settings=Settings.from_mapping({"min.insync.replicas": 2} | settings).to_mapping(),
+        workload=WorkloadPlan(writes_per_second=60.0, duration_ms=12_000, drain_limit_ms=60_000),
+        faults=FaultPlan(families=(family,), count=2),
+        seed=11,
+        host=host,
+    )
+
+
+@needs_root
+@pytest.mark.root
+@pytest.mark.usefixtures("kafka")
+@pytest.mark.parametrize(
+    ("family", "settings", "loses"),
+    [
+        pytest.param("kill", {"acks": 1}, True, id="acks 1 loses the tail of a killed leader (S01)"),
+        pytest.param("kill", {"acks": "all"}, False, id="acks all holds under kill (S01)"),
+        pytest.param("power", {"acks": "all"}, True, id="the last in-sync replica forgets what it had (S09)"),
+        pytest.param("power", {"acks": "all", "flush.messages": 1}, False, id="flushed writes outlive the power (S09)"),
+    ],
+)
+def test_kafka_loses_exactly_what_its_settings_permit(tmp_path: Path, family, settings, loses) -> None:
+    one = spec(family, **settings)
+    ended = perform(one, tmp_path / "run")
+    assert ended.status == "completed", ended.reason
+    judgement = judge(one.chosen(), check(tmp_path / "run" / HISTORY))
+    assert judgement.judged
+    assert judgement.broken == {}
+    assert (judgement.lost > 0) is loses
+    assert [fault.kind for fault in judgement.faults][:2] == ["partition", "kill" if family == "kill" else "powerloss"]
+    told = {seen.what for seen in read_observations(tmp_path / "run")}
+    assert {"leader", "follower", "election", "isr", "fenced", "registered"} <= told
+    assert standing(tmp_path / "run" / FILE_NAME) == []
+
+
+@pytest.mark.usefixtures("kafka")
+def test_a_cluster_starts_in_time_and_memory_without_root(tmp_path: Path) -> None:
+    world = KafkaWorld(spec("kill", "loopback", acks="all"), tmp_path)
+    began = time.monotonic()
+    try:
+        world.open()
+        took_s = time.monotonic() - began
+        pids = [deed.facts["pid"] for deed in standing(tmp_path / FILE_NAME) if deed.kind == "process"]
+        taken = sum(psutil.Process(pid).memory_info().rss for pid in pids)
+        view = world.target.view()
+        evidence = world.target.kill(0)
+    finally:
+        world.close()
+    assert took_s < START_LIMIT_S
+    assert len(pids) == 4
+    assert taken < MEMORY_LIMIT_BYTES
+    assert "namespaces" in view.unavailable["partition"]
+    assert {state.isr for state in view.partitions.values()} == {state.replicas for state in view.partitions.values()}
+    assert (evidence["exit"], evidence["connect"]) == ("signal 9", "refused")
+    assert standing(tmp_path / FILE_NAME) == []
