@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from workloads.client import Clients, Clock, Consumer, Fetched, PollOutcome
 from workloads.operations import EventType, Function, Poll, Record
@@ -120,25 +120,40 @@ class Reader:
         return max(self._begun_us + self._poll_wait_ms * 1000, now_us + REST_MS_MIN * 1000)
 
 
+class Readers(NamedTuple):
+    """Makes the readers of one run, each a process of its own; one that replaces a lost one starts a poll later."""
+
+    clients: Clients
+    clock: Clock
+    recorder: Recorder
+    new_process: Callable[[], int]
+    poll_wait_ms: int
+
+    def make(
+        self, partitions: Sequence[str], on_read: Callable[[Poll], None], lost: Callable[[Reader], None]
+    ) -> Reader:
+        """A reader of ``partitions``, not started."""
+        return Reader(
+            clients=self.clients,
+            clock=self.clock,
+            recorder=self.recorder,
+            process=self.new_process(),
+            partitions=partitions,
+            poll_wait_ms=self.poll_wait_ms,
+            on_read=on_read,
+            lost=lost,
+        )
+
+    def start_later(self, reader: Reader) -> None:
+        """Start ``reader`` when the poll that its predecessor lost would have been over."""
+        self.clock.call_at(self.clock.now_us() + self.poll_wait_ms * 1000, reader.start)
+
+
 class Consumers:
     """The consumers of the break phase. A process that ends is followed by a fresh one with a fresh client."""
 
-    def __init__(
-        self,
-        *,
-        clients: Clients,
-        clock: Clock,
-        recorder: Recorder,
-        new_process: Callable[[], int],
-        partitions: Sequence[str],
-        consumers: int,
-        poll_wait_ms: int,
-    ) -> None:
-        self._clients = clients
-        self._clock = clock
-        self._recorder = recorder
-        self._new_process = new_process
-        self._poll_wait_ms = poll_wait_ms
+    def __init__(self, readers: Readers, partitions: Sequence[str], consumers: int) -> None:
+        self._make = readers
         self._stopped = False
         self._readers = [self._reader(share) for share in shares(partitions, consumers)]
         self.records_read = 0
@@ -155,16 +170,7 @@ class Consumers:
             reader.stop()
 
     def _reader(self, share: Sequence[str]) -> Reader:
-        return Reader(
-            clients=self._clients,
-            clock=self._clock,
-            recorder=self._recorder,
-            process=self._new_process(),
-            partitions=share,
-            poll_wait_ms=self._poll_wait_ms,
-            on_read=self._count,
-            lost=self._replace,
-        )
+        return self._make.make(share, self._count, self._replace)
 
     def _count(self, read: Poll) -> None:
         self.records_read += sum(map(len, read.records.values()))
@@ -174,4 +180,4 @@ class Consumers:
             return
         fresh = self._reader(lost.partitions)
         self._readers[self._readers.index(lost)] = fresh
-        self._clock.call_at(self._clock.now_us() + self._poll_wait_ms * 1000, fresh.start)
+        self._make.start_later(fresh)

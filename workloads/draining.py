@@ -7,14 +7,13 @@ leader, or replicas that have not caught up) may yet get records back, so its re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from workloads.client import Clients, Clock, EndOffsets
-from workloads.consuming import Reader, shares
+from workloads.client import EndOffsets
+from workloads.consuming import Reader, Readers, shares
 from workloads.operations import EventType, Function, Poll
-from workloads.recording import Recorder
 
 #: How long after an incomplete answer the end offsets are asked for again, and how often at most: an election or a
 #: high watermark that has not reached the new epoch (KIP-207) passes within a second or two.
@@ -27,21 +26,14 @@ class Drain:
 
     def __init__(
         self,
+        readers: Readers,
         *,
-        clients: Clients,
-        clock: Clock,
-        recorder: Recorder,
-        new_process: Callable[[], int],
         partitions: Sequence[str],
         unhealthy: Mapping[str, str],
         consumers: int,
-        poll_wait_ms: int,
     ) -> None:
-        self._clients = clients
-        self._clock = clock
-        self._recorder = recorder
-        self._new_process = new_process
-        self._poll_wait_ms = poll_wait_ms
+        self._make = readers
+        self._clock = readers.clock
         self._unhealthy = dict(unhealthy)
         self._ends: dict[str, int] = {}
         self._read_to = dict.fromkeys(partitions, 0)
@@ -77,16 +69,7 @@ class Drain:
             reader.stop()
 
     def _reader(self, share: Sequence[str]) -> Reader:
-        return Reader(
-            clients=self._clients,
-            clock=self._clock,
-            recorder=self._recorder,
-            process=self._new_process(),
-            partitions=share,
-            poll_wait_ms=self._poll_wait_ms,
-            on_read=self._read,
-            lost=self._replace,
-        )
+        return self._make.make(share, self._read, self._replace)
 
     def _ask(self, place: int, asks_left: int) -> None:
         if self._over:
@@ -128,7 +111,7 @@ class Drain:
         del self._waiting[partition]
         if why_not is None:
             self._proven.add(partition)
-        self._recorder.record(
+        self._make.recorder.record(
             time_us=self._clock.now_us(),
             process=self._readers[place].process,
             type=EventType.OK if why_not is None else EventType.INFO,
@@ -145,4 +128,4 @@ class Drain:
         place = self._readers.index(lost)
         fresh = self._readers[place] = self._reader(lost.partitions)
         self._read_to.update(dict.fromkeys(lost.partitions, 0))
-        self._clock.call_at(self._clock.now_us() + self._poll_wait_ms * 1000, fresh.start)
+        self._make.start_later(fresh)

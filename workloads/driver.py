@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import msgspec
 
 from workloads.client import Clients, Clock
-from workloads.consuming import Consumers
+from workloads.consuming import Consumers, Readers
 from workloads.draining import Drain
 from workloads.operations import HARNESS, EventType, Function
 from workloads.plan import WorkloadPlan
@@ -30,31 +30,23 @@ class Workload:
 
     def __init__(self, plan: WorkloadPlan, *, clients: Clients, clock: Clock, recorder: Recorder) -> None:
         self._plan = plan
-        self._clients = clients
         self._clock = clock
         self._recorder = recorder
-        self._new_process = process_numbers()
+        new_process = process_numbers()
+        self._readers = Readers(clients, clock, recorder, new_process, plan.poll_wait_ms)
         self._drain: Drain | None = None
         self.partitions = partition_names(plan)
         self._producers = Producers(
             clients=clients,
             clock=clock,
             recorder=recorder,
-            new_process=self._new_process,
+            new_process=new_process,
             partitions=self.partitions,
             producers=plan.producers,
             writes_per_second=plan.writes_per_second,
             keys=plan.keys,
         )
-        self._consumers = Consumers(
-            clients=clients,
-            clock=clock,
-            recorder=recorder,
-            new_process=self._new_process,
-            partitions=self.partitions,
-            consumers=plan.consumers,
-            poll_wait_ms=plan.poll_wait_ms,
-        )
+        self._consumers = Consumers(self._readers, self.partitions, plan.consumers)
 
     def begin(self) -> None:
         """Write and read from now on."""
@@ -95,14 +87,7 @@ class Workload:
         """Let fresh consumers read every log partition; ``unhealthy`` names those that prove nothing, and why."""
         self.mark("drain")
         self._drain = Drain(
-            clients=self._clients,
-            clock=self._clock,
-            recorder=self._recorder,
-            new_process=self._new_process,
-            partitions=self.partitions,
-            unhealthy=unhealthy,
-            consumers=self._plan.consumers,
-            poll_wait_ms=self._plan.poll_wait_ms,
+            self._readers, partitions=self.partitions, unhealthy=unhealthy, consumers=self._plan.consumers
         )
         self._drain.start()
 

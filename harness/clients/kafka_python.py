@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
-from harness.clients.contract import ThreadedClock
+from harness.clients.contract import ThreadedClock, producer_options
 from harness.clients.handover import OUTSTANDING_MAX, Owner, Pending
 from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
 from workloads.errors import CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT, classify
@@ -73,15 +73,8 @@ class KafkaPythonClients:
 
 def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
     """Arguments of ``KafkaProducer``. Left alone, the library chooses acks=all with idempotence (KIP-679)."""
-    return _common_configuration(settings, bootstrap, process) | {
-        "acks": settings.acks,
-        "enable_idempotence": settings.enable_idempotence,
-        "retries": settings.retries,
-        "delivery_timeout_ms": settings.delivery_timeout_ms,
-        "max_in_flight_requests_per_connection": settings.max_in_flight,
-        "linger_ms": settings.linger_ms,
-        "max_block_ms": settings.request_timeout_ms,
-    }
+    more = producer_options(settings) | {"max_block_ms": settings.request_timeout_ms}
+    return _common_configuration(settings, bootstrap, process) | more
 
 
 def consumer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:

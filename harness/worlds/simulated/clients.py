@@ -7,6 +7,7 @@ from functools import lru_cache
 from heapq import heappush
 from typing import Any, Protocol
 
+from harness.clients.contract import producer_options
 from harness.replica.effects import Arm, Send, Timer
 from harness.replica.messages import Message
 from harness.replica.types import TopicPartition
@@ -194,21 +195,13 @@ class SimulatedClients:
             "reconnect_backoff_max_ms": RECONNECT_BACKOFF_MAX_US // MICROSECONDS,
             "metadata_max_age_ms": METADATA_MAX_AGE_US // MICROSECONDS,
         }
-        producer = {
-            "acks": settings.acks,
-            "enable_idempotence": settings.enable_idempotence,
-            "retries": settings.retries,
-            "delivery_timeout_ms": settings.delivery_timeout_ms,
-            "max_in_flight_requests_per_connection": settings.max_in_flight,
-            "linger_ms": settings.linger_ms,
-        }
         consumer = {
             "group_id": None,
             "isolation_level": "read_uncommitted",
             "fetch_max_wait_ms": min(FETCH_MAX_WAIT_MS, settings.request_timeout_ms // 2),
             "max_poll_records": MAX_POLL_RECORDS,
         }
-        return {"producer": common | producer, "consumer": common | consumer}
+        return {"producer": common | producer_options(settings), "consumer": common | consumer}
 
 
 @lru_cache(maxsize=4_096)
