@@ -350,7 +350,7 @@ def _subscribers(events: list[Event]) -> set[tuple[int, str]]:
         if event.function in (Function.ASSIGN, Function.SUBSCRIBE) and event.type in (OK, INFO):
             if event.function == Function.SUBSCRIBE and event.type == OK:
                 found |= {(event.process, key) for key in used[event.process] | set(event.partitions)}
-            used[event.process] &= set(event.partitions)
+            used[event.process] = set(event.partitions)
     return found
 
 
