@@ -6,43 +6,39 @@ stands, and an expired one is INFO, so the second contradicts nothing.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
+from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedClients, AdaptedConsumer, AdaptedProducer
 from harness.clients.contract import ThreadedClock, producer_options
-from harness.clients.handover import OUTSTANDING_MAX, Owner, Pending
+from harness.clients.handover import Owner
 from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
-from workloads.errors import CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT, classify
+from workloads.errors import classify
 from workloads.operations import EventType
 from workloads.settings import Settings
 
 Library = TypeVar("Library", KafkaProducer, KafkaConsumer)
 
-#: What a call may take beyond the client's own limit before this adapter answers in its place.
-GRACE_MS: Final = 1_000
 #: kafka-python waits up to 30 s between attempts to connect; Kafka's own default is 1 s.
 RECONNECT_BACKOFF_MAX_MS: Final = 1_000
 #: Kafka's default is 5 minutes; runs last seconds, and with acks=0 a deposed leader is noticed in no other way.
 METADATA_MAX_AGE_MS: Final = 5_000
-#: How long a forced close may take; nothing is waited for on the network.
-CLOSE_LIMIT_S: Final = 1.0
 #: The longest text of a broker that is kept with an error.
 WORDS_MAX: Final = 200
 
 
-class KafkaPythonClients:
+class KafkaPythonClients(AdaptedClients):
     """Makes producers and consumers for one run. ``bootstrap`` are "host:port" of all brokers."""
 
     def __init__(self, clock: ThreadedClock, settings: Settings, bootstrap: Sequence[str]) -> None:
+        super().__init__()
         self._clock = clock
         self._settings = settings
         self._bootstrap = tuple(bootstrap)
-        self._made: list[KafkaPythonProducer | KafkaPythonConsumer] = []
 
     def producer(self, process: int) -> KafkaPythonProducer:
         """See :meth:`workloads.client.Clients.producer`."""
@@ -61,14 +57,6 @@ class KafkaPythonClients:
         producer = KafkaProducer.DEFAULT_CONFIG | producer_configuration(self._settings, self._bootstrap, 0)
         consumer = KafkaConsumer.DEFAULT_CONFIG | consumer_configuration(self._settings, self._bootstrap, 0)
         return {"producer": _writable(producer), "consumer": _writable(consumer)}
-
-    def close(self, limit_s: float) -> list[str]:
-        """See :meth:`RealClients.close`."""
-        for client in self._made:
-            client.close()
-        deadline = time.monotonic() + limit_s
-        left = [client.owner.join(max(deadline - time.monotonic(), 0)) for client in self._made]
-        return [name for name in left if name is not None]
 
 
 def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
@@ -116,41 +104,21 @@ def _writable(configuration: Mapping[str, Any]) -> dict[str, Any]:
     return {name: "infinite" if value == float("inf") else value for name, value in plain.items() if name[:4] != "sasl"}
 
 
-class KafkaPythonProducer:
+class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
     """One ``KafkaProducer``. See :class:`workloads.client.Producer`."""
 
     def __init__(self, clock: ThreadedClock, configuration: Mapping[str, Any]) -> None:
-        self._limit_ms = configuration["delivery_timeout_ms"] + configuration["max_block_ms"] + GRACE_MS
         # Without an acknowledgement the library makes up a success; an offset in it would be made up too.
         self._tells_offsets = configuration["acks"] != 0
-        self._pending: Pending[SendOutcome] = Pending(clock)
-        self._closed = False
-        self.owner: Owner[KafkaProducer] = Owner(
+        owner: Owner[KafkaProducer] = Owner(
             f"{configuration['client_id']}-producer", lambda: _make(KafkaProducer, configuration), _close_producer
         )
+        super().__init__(clock, owner, configuration["delivery_timeout_ms"] + configuration["max_block_ms"] + GRACE_MS)
 
-    def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
-        """See :meth:`workloads.client.Producer.send`."""
-        ticket = self._pending.begin(done, self._limit_ms, SendOutcome(EventType.INFO, error=TIME_LIMIT))
-        if self._closed:
-            self._refuse(ticket, "the client is closed")
-        elif len(self._pending) > OUTSTANDING_MAX:
-            self._refuse(ticket, f"{OUTSTANDING_MAX} sends are outstanding")
-        else:
-            self.owner.submit(partial(self._send, ticket, _topic_partition(partition), key, payload))
-
-    def close(self) -> None:
-        """See :meth:`workloads.client.Producer.close`."""
-        if not self._closed:
-            self._closed = True
-            self.owner.stop()
-            self._pending.answer_all(SendOutcome(EventType.INFO, error=CLIENT_CLOSED))
-
-    def _send(self, ticket: int, at: TopicPartition, key: bytes, payload: bytes, producer: KafkaProducer) -> None:
-        if not self._pending.stands(ticket):
-            return
+    def _send(self, ticket: int, partition: str, key: bytes, payload: bytes, library: KafkaProducer) -> None:
+        at = _topic_partition(partition)
         try:
-            future = producer.send(at.topic, value=payload, key=key, partition=at.partition)
+            future = library.send(at.topic, value=payload, key=key, partition=at.partition)
         except (KafkaError, ValueError) as error:
             self._refuse(ticket, named(error))
             return
@@ -163,100 +131,50 @@ class KafkaPythonProducer:
     def _failed(self, ticket: int, error: BaseException) -> None:
         self._pending.answer(ticket, SendOutcome(classify(type(error).__name__), error=named(error)))
 
-    def _refuse(self, ticket: int, why: str) -> None:
-        self._pending.answer(ticket, SendOutcome(classify(NEVER_SENT), error=f"{NEVER_SENT}: {why}"))
 
-
-class KafkaPythonConsumer:
+class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):
     """One ``KafkaConsumer`` that reads by assignment. See :class:`workloads.client.Consumer`."""
 
     def __init__(self, clock: ThreadedClock, configuration: Mapping[str, Any]) -> None:
-        self._clock = clock
-        self._request_ms: int = configuration["request_timeout_ms"]
-        self._polls: Pending[PollOutcome] = Pending(clock)
-        self._ends: Pending[EndOffsets] = Pending(clock)
-        self._late: tuple[Fetched, ...] = ()
         self._positions: dict[TopicPartition, int] = {}
-        self._closed = False
-        self.owner: Owner[KafkaConsumer] = Owner(
+        owner: Owner[KafkaConsumer] = Owner(
             f"{configuration['client_id']}-consumer", lambda: _make(KafkaConsumer, configuration), _close_consumer
         )
+        super().__init__(clock, owner, configuration["request_timeout_ms"])
 
-    def assign(self, partitions: Sequence[str], *, from_start: bool) -> None:
-        """See :meth:`workloads.client.Consumer.assign`."""
-        self.owner.submit(partial(self._assign, [_topic_partition(name) for name in partitions], from_start))
-
-    def poll(self, max_wait_ms: int, done: Callable[[PollOutcome], None]) -> None:
-        """See :meth:`workloads.client.Consumer.poll`."""
-        too_late = PollOutcome(EventType.INFO, error=TIME_LIMIT)
-        ticket = self._polls.begin(done, max_wait_ms + self._request_ms + GRACE_MS, too_late)
-        if self._closed:
-            self._polls.answer(ticket, PollOutcome(EventType.INFO, error=CLIENT_CLOSED))
-        else:
-            self.owner.submit(partial(self._poll, ticket, max_wait_ms))
-
-    def end_offsets(self, partitions: Sequence[str], done: Callable[[EndOffsets], None]) -> None:
-        """See :meth:`workloads.client.Consumer.end_offsets`."""
-        limit_ms = (1 + len(partitions)) * self._request_ms + GRACE_MS
-        ticket = self._ends.begin(done, limit_ms, EndOffsets({}, TIME_LIMIT))
-        if self._closed:
-            self._ends.answer(ticket, EndOffsets({}, CLIENT_CLOSED))
-        else:
-            self.owner.submit(partial(self._end_offsets, ticket, [_topic_partition(name) for name in partitions]))
-
-    def close(self) -> None:
-        """See :meth:`workloads.client.Consumer.close`."""
-        if not self._closed:
-            self._closed = True
-            self.owner.stop()
-            self._polls.answer_all(PollOutcome(EventType.INFO, error=CLIENT_CLOSED))
-            self._ends.answer_all(EndOffsets({}, CLIENT_CLOSED))
-
-    def _assign(self, partitions: list[TopicPartition], from_start: bool, consumer: KafkaConsumer) -> None:
-        before = consumer.assignment()
-        consumer.assign(partitions)
+    def _assign(self, partitions: tuple[str, ...], from_start: bool, library: KafkaConsumer) -> None:
+        assigned = [_topic_partition(name) for name in partitions]
+        before = library.assignment()
+        library.assign(assigned)
         if from_start:
-            consumer.seek_to_beginning(*partitions)
+            library.seek_to_beginning(*assigned)
             return
-        for at in set(partitions) - before:
+        for at in set(assigned) - before:
             if at in self._positions:  # the library forgets a partition that was away
-                consumer.seek(at, self._positions[at])
+                library.seek(at, self._positions[at])
 
-    def _poll(self, ticket: int, max_wait_ms: int, consumer: KafkaConsumer) -> None:
-        if not self._polls.stands(ticket):
-            return
+    def _read(self, max_wait_ms: int, library: KafkaConsumer) -> PollOutcome:
         try:
-            read = consumer.poll(timeout_ms=max_wait_ms)
+            read = library.poll(timeout_ms=max_wait_ms)
         except KafkaError as error:
-            self._polls.answer(ticket, PollOutcome(EventType.INFO, error=named(error)))
-            return
+            return PollOutcome(EventType.INFO, error=named(error))
         self._positions.update({at: records[-1].offset + 1 for at, records in read.items()})
-        fetched = tuple(_fetched(record) for records in read.values() for record in records)
-        self._clock.post(lambda: self._polled(ticket, fetched))
+        return PollOutcome(EventType.OK, tuple(_fetched(record) for records in read.values() for record in records))
 
-    def _polled(self, ticket: int, fetched: tuple[Fetched, ...]) -> None:
-        """What came after its poll's time limit is told by the next poll: the position has moved past it already."""
-        fetched = self._late + fetched
-        self._late = () if self._polls.stands(ticket) else fetched
-        self._polls.end(ticket, PollOutcome(EventType.OK, fetched))
-
-    def _end_offsets(self, ticket: int, partitions: list[TopicPartition], consumer: KafkaConsumer) -> None:
-        if not self._ends.stands(ticket):
-            return
+    def _ask(self, partitions: tuple[str, ...], library: KafkaConsumer) -> EndOffsets:
+        asked = [_topic_partition(name) for name in partitions]
         try:
-            ends, error = consumer.end_offsets(partitions, timeout_ms=self._request_ms), None
+            ends, error = library.end_offsets(asked, timeout_ms=self._request_ms), None
         except KafkaError as failure:
-            ends, error = self._end_offsets_singly(partitions, consumer), named(failure)
-        self._ends.answer(ticket, EndOffsets({_name(at): offset for at, offset in ends.items()}, error))
+            ends, error = self._ask_singly(asked, library), named(failure)
+        return EndOffsets({_name(at): offset for at, offset in ends.items()}, error)
 
-    def _end_offsets_singly(
-        self, partitions: list[TopicPartition], consumer: KafkaConsumer
-    ) -> dict[TopicPartition, int]:
+    def _ask_singly(self, asked: list[TopicPartition], library: KafkaConsumer) -> dict[TopicPartition, int]:
         """The library answers for all or for none; one leaderless partition must not hide the others."""
         ends: dict[TopicPartition, int] = {}
-        for at in partitions:
+        for at in asked:
             try:
-                ends.update(consumer.end_offsets([at], timeout_ms=self._request_ms))
+                ends.update(library.end_offsets([at], timeout_ms=self._request_ms))
             except KafkaError:
                 continue
         return ends
