@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from harness.errors import PlanError
-from harness.plan.spec import RunSpec, WorldName, derived_seed
+from harness.plan.spec import ClientName, RunSpec, WorldName, derived_seed
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 
@@ -31,6 +31,7 @@ class WorldPlan(msgspec.Struct, frozen=True, kw_only=True):
     faults: FaultPlan
     host: Literal["loopback", "namespaces"] = "loopback"
     version: str = ""
+    client: ClientName = "kafka-python"
     parallel: int | None = None
 
 
@@ -72,6 +73,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             brokers=self.brokers,
             host=world.host,
             version=world.version,
+            client=world.client,
         )
 
     def single(self, family: str | None, world: str | None, seed: int | None) -> RunSpec:

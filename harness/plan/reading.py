@@ -13,7 +13,7 @@ import msgspec
 
 from harness.errors import PlanError
 from harness.plan.model import Choice, Plan, WorldPlan
-from harness.plan.spec import WorldName, settings_label
+from harness.plan.spec import ClientName, WorldName, settings_label
 from harness.plan.values import Place, Table, flattened, known_keys, list_at, record_at, table_at, value_at
 from nemesis.families import FAMILIES
 from nemesis.plan import FaultPlan
@@ -21,7 +21,7 @@ from workloads.plan import WorkloadPlan
 from workloads.settings import Settings, SettingsError, unknown_name
 
 KEYS: Final = ("name", "seed", "brokers", "families", "settings", "matrix", "workload", "faults", "worlds")
-WORLD_KEYS: Final = ("runs", "parallel", "host", "version", "workload", "faults")
+WORLD_KEYS: Final = ("runs", "parallel", "host", "version", "client", "workload", "faults")
 Host = Literal["loopback", "namespaces"]
 
 #: The name of a plan is the name of a directory.
@@ -161,6 +161,7 @@ def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
             runs=value_at(own, "runs", int, 1, here),
             parallel=value_at(own, "parallel", int, None, here),
             host=value_at(own, "host", Host, "loopback", here),
+            client=value_at(own, "client", ClientName, "kafka-python", here),
             version=_version(name, value_at(own, "version", str, "", here), here / "version"),
             workload=_workload(workload, own, here),
             faults=_faults(faults, own, brokers, here),

@@ -13,6 +13,8 @@ from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
+#: Libraries whose producers and consumers a real world can use; adapters stand in harness.clients.choice.
+ClientName = Literal["kafka-python", "confluent-kafka"]
 WorldName = Literal["simulated", "processes", "kafka"]
 
 #: The settings that every cell names, and how they are called in its name.
@@ -28,7 +30,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     ``cell`` names settings and family within the campaign (``acks=all,isr=2,unclean=false/kill``); ``settings`` is
     complete and under Kafka's names; ``host`` is where real nodes live; ``version`` is the release of Apache
-    Kafka in the kafka world, empty for the default one.
+    Kafka in the kafka world, empty for the default one; ``client`` is what real worlds read and write with.
     """
 
     world: WorldName
@@ -41,6 +43,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     brokers: int = 3
     host: Literal["loopback", "namespaces"] = "loopback"
     version: str = ""
+    client: ClientName = "kafka-python"
 
     def chosen(self) -> Settings:
         """The settings as an object."""

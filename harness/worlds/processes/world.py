@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from harness.clients.choice import CLIENTS
 from harness.clients.contract import RealClients
-from harness.clients.kafka_python import KafkaPythonClients
 from harness.errors import HarnessError, HostError, PortError, StartError
 from harness.hosts.contract import Host
 from harness.hosts.disks import Disks
@@ -145,7 +145,7 @@ class ProcessesWorld:
         bootstrap = [f"{address.host}:{address.port}" for address in map(host.address, nodes.brokers)]
         viewer = self._make_viewer(host, nodes)
         self._bring_up(host, nodes, viewer, bootstrap)
-        clients = KafkaPythonClients(self._clock, self._settings, bootstrap)
+        clients = CLIENTS[self._spec.client](self._clock, self._settings, bootstrap)
         self._resources.callback(clients.close, CLIENTS_LIMIT_S)
         target = ProcessesTarget(host, nodes, viewer, journal, self._clock, limits=limits)
         self._cluster = _Cluster(nodes, viewer, target, clients)

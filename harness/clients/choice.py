@@ -1,0 +1,20 @@
+"""The table of clients that a plan can name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from harness.clients.confluent import ConfluentClients
+from harness.clients.contract import RealClients, ThreadedClock
+from harness.clients.kafka_python import KafkaPythonClients
+from workloads.settings import Settings
+
+#: Makes a run's clients from its clock, its settings and the "host:port" of all brokers.
+MakeClients = Callable[[ThreadedClock, Settings, Sequence[str]], RealClients]
+
+#: By the name of the library's distribution.
+CLIENTS: Final[Mapping[str, MakeClients]] = {
+    "kafka-python": KafkaPythonClients,
+    "confluent-kafka": ConfluentClients,
+}

@@ -1,0 +1,214 @@
+"""confluent-kafka (librdkafka) behind the contract of workloads.
+
+librdkafka has threads of its own and calls back from ``poll``, so each producer has one more thread that polls. What an
+error proves about a write stands in :data:`PROOFS`; the library's own word for "never left" (message status) is not
+handed on by its Python binding, so all else is unknown.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import confluent_kafka
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedClients, AdaptedConsumer, AdaptedProducer
+from harness.clients.contract import ThreadedClock
+from harness.clients.handover import Owner
+from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
+from workloads.operations import EventType
+from workloads.settings import Settings
+
+log = logging.getLogger(__name__)
+
+#: The errors, by librdkafka's names, that prove that a write did not happen: every attempt must have met them (see
+#: workloads.errors). A retried record may have been appended at an earlier attempt, so all others are INFO.
+PROOFS: Final = frozenset({"MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "TOPIC_EXCEPTION", "INVALID_REQUIRED_ACKS",
+                           "INVALID_RECORD", "_INVALID_ARG", "_UNKNOWN_PARTITION"})  # fmt: skip
+#: As for kafka-python: librdkafka's own defaults are 10 s and 5 minutes, and runs last seconds.
+RECONNECT_BACKOFF_MAX_MS: Final = 1_000
+METADATA_MAX_AGE_MS: Final = 5_000
+RECORDS_MAX: Final = 500
+#: librdkafka refuses less.
+SOCKET_TIMEOUT_MIN_MS: Final = 10
+_POLL_S: Final = 0.05
+
+
+class ConfluentClients(AdaptedClients):
+    """Makes producers and consumers for one run. ``bootstrap`` are "host:port" of all brokers."""
+
+    def __init__(self, clock: ThreadedClock, settings: Settings, bootstrap: Sequence[str]) -> None:
+        super().__init__()
+        self._clock = clock
+        self._settings = settings
+        self._bootstrap = tuple(bootstrap)
+
+    def producer(self, process: int) -> ConfluentProducer:
+        """See :meth:`workloads.client.Clients.producer`."""
+        producer = ConfluentProducer(self._clock, producer_configuration(self._settings, self._bootstrap, process))
+        self._made.append(producer)
+        return producer
+
+    def consumer(self, process: int) -> ConfluentConsumer:
+        """See :meth:`workloads.client.Clients.consumer`."""
+        consumer = ConfluentConsumer(self._clock, consumer_configuration(self._settings, self._bootstrap, process))
+        self._made.append(consumer)
+        return consumer
+
+    def effective_configuration(self) -> dict[str, dict[str, Any]]:
+        """See :meth:`RealClients.effective_configuration`; ``client.id`` is that of process 0.
+
+        librdkafka does not tell its defaults; what is not here is as its release, named under ``library``, documents.
+        """
+        library = {
+            "library": f"confluent-kafka {confluent_kafka.version()}, librdkafka {confluent_kafka.libversion()[0]}"
+        }
+        return {
+            "producer": library | producer_configuration(self._settings, self._bootstrap, 0),
+            "consumer": library | consumer_configuration(self._settings, self._bootstrap, 0),
+        }
+
+
+def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
+    """The producer's properties. Left alone, the library chooses acks=all and an endless delivery."""
+    return _common_configuration(settings, bootstrap, process) | {
+        "acks": settings.acks,
+        "enable.idempotence": settings.enable_idempotence,
+        "retries": settings.retries,
+        "message.timeout.ms": settings.delivery_timeout_ms,
+        "request.timeout.ms": settings.request_timeout_ms,
+        "max.in.flight.requests.per.connection": settings.max_in_flight,
+        "linger.ms": settings.linger_ms,
+    }
+
+
+def consumer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
+    """The consumer's properties. The library wants a group's name also where nobody joins one."""
+    return _common_configuration(settings, bootstrap, process) | {
+        "group.id": f"ackproof-no-group-{process}",
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        "isolation.level": "read_uncommitted",
+        "check.crcs": True,
+        "fetch.wait.max.ms": min(500, settings.request_timeout_ms // 2),
+    }
+
+
+def _common_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": ",".join(bootstrap),
+        "client.id": f"ackproof-client-{process}",
+        # The client's own patience with a request; request.timeout.ms is what it tells the broker.
+        "socket.timeout.ms": max(settings.request_timeout_ms, SOCKET_TIMEOUT_MIN_MS),
+        "retry.backoff.ms": settings.retry_backoff_ms,
+        "retry.backoff.max.ms": max(settings.retry_backoff_ms, 1_000),
+        "reconnect.backoff.ms": 50,
+        "reconnect.backoff.max.ms": RECONNECT_BACKOFF_MAX_MS,
+        "topic.metadata.refresh.interval.ms": METADATA_MAX_AGE_MS,
+        "allow.auto.create.topics": False,
+        "enable.metrics.push": False,
+    }
+
+
+class PolledProducer:
+    """librdkafka's producer, and the thread that makes it call back."""
+
+    def __init__(self, configuration: Mapping[str, Any]) -> None:
+        self.producer = Producer(dict(configuration), logger=log)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name=f"{configuration['client.id']}-poll", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Give up everything that is under way; calls back for all of it."""
+        self.producer.purge()
+        self.producer.flush(CLOSE_LIMIT_S)
+        self._ended.set()
+        self._thread.join(CLOSE_LIMIT_S)
+
+    def _poll(self) -> None:
+        while not self._ended.is_set():
+            self.producer.poll(_POLL_S)
+
+
+class ConfluentProducer(AdaptedProducer[PolledProducer]):
+    """One librdkafka producer. See :class:`workloads.client.Producer`."""
+
+    def __init__(self, clock: ThreadedClock, configuration: Mapping[str, Any]) -> None:
+        self._tells_offsets = configuration["acks"] != 0
+        owner: Owner[PolledProducer] = Owner(
+            f"{configuration['client.id']}-producer", lambda: PolledProducer(configuration), PolledProducer.close
+        )
+        super().__init__(clock, owner, configuration["message.timeout.ms"] + GRACE_MS)
+
+    def _send(self, ticket: int, partition: str, key: bytes, payload: bytes, library: PolledProducer) -> None:
+        topic, _, number = partition.rpartition("-")
+        try:
+            library.producer.produce(topic, payload, key, int(number), on_delivery=partial(self._delivered, ticket))
+        except (BufferError, KafkaException, ValueError) as error:
+            self._refuse(ticket, f"{type(error).__name__}: {error}")
+
+    def _delivered(self, ticket: int, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            kind = EventType.FAIL if error.name() in PROOFS else EventType.INFO
+            self._pending.answer(ticket, SendOutcome(kind, error=named(error)))
+            return
+        offset = message.offset()
+        told = offset if self._tells_offsets and offset is not None and offset >= 0 else None
+        self._pending.answer(ticket, SendOutcome(EventType.OK, offset=told))
+
+
+class ConfluentConsumer(AdaptedConsumer[Consumer]):
+    """One librdkafka consumer that reads by assignment. See :class:`workloads.client.Consumer`."""
+
+    def __init__(self, clock: ThreadedClock, configuration: Mapping[str, Any]) -> None:
+        self._positions: dict[str, int] = {}
+        owner: Owner[Consumer] = Owner(
+            f"{configuration['client.id']}-consumer", lambda: Consumer(dict(configuration), logger=log), Consumer.close
+        )
+        super().__init__(clock, owner, configuration["socket.timeout.ms"])
+
+    def _assign(self, partitions: tuple[str, ...], from_start: bool, library: Consumer) -> None:
+        if from_start:
+            self._positions.clear()
+        library.assign([_at(name, self._positions.get(name, OFFSET_BEGINNING)) for name in partitions])
+
+    def _read(self, max_wait_ms: int, library: Consumer) -> PollOutcome:
+        """The library would wait out the whole time for a full batch: so it waits for the first record only."""
+        first = library.poll(max_wait_ms / 1_000)
+        messages = [] if first is None else [first, *library.consume(RECORDS_MAX - 1, 0)]
+        records = tuple(_fetched(message) for message in messages if message.error() is None)
+        errors = [error for message in messages if (error := message.error()) is not None]
+        self._positions.update({record.partition: record.offset + 1 for record in records})
+        if errors and not records:
+            return PollOutcome(EventType.INFO, error=named(errors[0]))
+        return PollOutcome(EventType.OK, records)
+
+    def _ask(self, partitions: tuple[str, ...], library: Consumer) -> EndOffsets:
+        ends: dict[str, int] = {}
+        error: str | None = None
+        for name in partitions:
+            try:
+                _, ends[name] = library.get_watermark_offsets(_at(name), timeout=self._request_ms / 1_000)
+            except KafkaException as failure:
+                error = named(failure.args[0])
+        return EndOffsets(ends, error)
+
+
+def named(error: KafkaError) -> str:
+    """An error by librdkafka's name, with its words."""
+    return f"{error.name()}: {error.str()}"
+
+
+def _at(name: str, offset: int = OFFSET_BEGINNING) -> TopicPartition:
+    topic, _, number = name.rpartition("-")
+    return TopicPartition(topic, int(number), offset)
+
+
+def _fetched(message: Message) -> Fetched:
+    partition = f"{message.topic()}-{message.partition()}"
+    return Fetched(partition, message.offset(), message.key() or b"", message.value() or b"")

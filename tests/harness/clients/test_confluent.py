@@ -1,0 +1,92 @@
+"""The confluent-kafka adapter: its configuration and its end without a cluster, and its records with one."""
+
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from harness.clients.confluent import ConfluentClients, consumer_configuration, producer_configuration
+from harness.plan import RunSpec
+from harness.worlds.processes import ProcessesWorld
+from harness.worlds.processes.clock import RealClock
+from nemesis.plan import FaultPlan
+from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
+from workloads import values
+from workloads.client import EndOffsets, PollOutcome, SendOutcome
+from workloads.errors import CLIENT_CLOSED, NEVER_SENT
+from workloads.operations import EventType
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings
+
+NOBODY = ("127.1.2.3:1",)
+LIMIT_US = 20_000_000
+
+
+@pytest.mark.parametrize("settings", [Settings(acks=0), Settings(acks=1), Settings(enable_idempotence=True)])
+def test_the_library_takes_every_property_and_no_setting_is_left_to_it(settings: Settings) -> None:
+    configuration = producer_configuration(settings, NOBODY, 3)
+    assert (configuration["acks"], configuration["client.id"]) == (settings.acks, "ackproof-client-3")
+    assert configuration["message.timeout.ms"] == settings.delivery_timeout_ms
+    Producer(configuration).purge()
+    Consumer(consumer_configuration(settings, NOBODY, 3)).close()
+
+
+def test_the_effective_configuration_names_the_library_and_can_be_written_and_read() -> None:
+    effective = ConfluentClients(RealClock(), Settings(), NOBODY).effective_configuration()
+    assert msgspec.json.decode(msgspec.json.encode(effective)) == effective
+    assert effective["producer"]["library"].startswith("confluent-kafka 2.")
+
+
+@pytest.mark.system
+def test_without_any_broker_every_call_ends_and_no_thread_is_left() -> None:
+    threads = set(threading.enumerate())
+    clock = RealClock()
+    clients = ConfluentClients(clock, Settings(request_timeout_ms=100, delivery_timeout_ms=200), NOBODY)
+    producer, consumer = clients.producer(0), clients.consumer(1)
+    sent: list[SendOutcome] = []
+    polled: list[PollOutcome] = []
+    ends: list[EndOffsets] = []
+    producer.send("t-0", b"key", b"payload", sent.append)
+    consumer.assign(["t-0"], from_start=True)
+    consumer.poll(10, polled.append)
+    consumer.end_offsets(["t-0"], ends.append)
+    assert clock.run(lambda: bool(sent and polled and ends), LIMIT_US)
+    assert (sent[0].type, sent[0].offset) == (EventType.INFO, None)
+    assert ends[0].offsets == {}
+    assert ends[0].error
+    producer.close()
+    producer.send("t-0", b"key", b"payload", sent.append)
+    consumer.close()
+    consumer.poll(10, polled.append)
+    assert clock.run(lambda: len(sent) == len(polled) == 2, LIMIT_US)
+    assert (sent[1].type, polled[1].error) == (EventType.FAIL, CLIENT_CLOSED)
+    assert str(sent[1].error).startswith(NEVER_SENT)
+    assert clients.close(5.0) == []
+    assert set(threading.enumerate()) <= threads
+
+
+@pytest.mark.system
+def test_records_are_written_read_and_lost_sight_of_through_a_real_cluster(tmp_path: Path) -> None:
+    quick = {"request.timeout.ms": 600, "delivery.timeout.ms": 1_200, "acks": "all", "min.insync.replicas": 2}
+    plans = {"settings": quick, "workload": WorkloadPlan(), "faults": FaultPlan(), "seed": 1}
+    world = ProcessesWorld(
+        RunSpec(world="processes", cell="c", family="kill", client="confluent-kafka", **plans), tmp_path
+    )
+    try:
+        world.open()
+        cluster = Cluster(world, tmp_path)
+        assert world.effective_configuration()["producer"]["library"].startswith("confluent-kafka")
+        outcomes = cluster.write(20, process=0)
+        assert [(one.type, one.offset) for one in outcomes] == [(EventType.OK, offset) for offset in range(20)]
+        assert cluster.end_offset() == 20
+        assert cluster.read(20) == [
+            values.decode(values.encode(PARTITIONS[0], b"key", 0, number), PARTITIONS[0], b"key")[0]
+            for number in range(20)
+        ]
+        for broker in (0, 1, 2):
+            cluster.target.kill(broker)
+        assert [one.type for one in cluster.write(2, process=9)] == [EventType.INFO] * 2
+    finally:
+        world.close()
