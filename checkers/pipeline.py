@@ -77,7 +77,7 @@ def _run(planned: Plan, master: str | None, shown: int | None, progress: Progres
             answers = context.parallelize(tasks, len(tasks)).map(partial(_judge_task, shown, proofs)).collect()
         parts = [part for answer in answers for part in msgspec.json.decode(answer, type=list[Partial])]
         if planned.to_join:
-            _add_steps(parts, shuffled_steps(context, _plain(planned.to_join)))
+            _add_steps(parts, shuffled_steps(context, _plain(planned.to_join), proofs))
     except Exception as error:  # Py4J raises whatever the JVM threw
         raise SparkError(f"the Spark job failed: {_cause(error)}") from error
     return parts

@@ -27,11 +27,14 @@ PASSES_MAX: Final = 5
 Task = Sequence[tuple[Any, ...]]
 
 
-def shuffled_steps(context: Any, tasks: Sequence[Task]) -> dict[int, list[dict[str, Any]]]:
-    """Dependencies between suspects, by history. ``tasks`` are units as plain data."""
+def shuffled_steps(context: Any, tasks: Sequence[Task], proofs: Any) -> dict[int, list[dict[str, Any]]]:
+    """Dependencies between suspects, by history. ``tasks`` are units as plain data.
+
+    ``proofs`` is the broadcast of what the whole proves: the version order of each part depends on it.
+    """
     suspects: dict[int, Numbers] = {}
     for _ in range(PASSES_MAX):
-        found = _pass(context, tasks, suspects)
+        found = _pass(context, tasks, proofs, suspects)
         settled = {h: set(s.tolist()) for h, s in found.items()} == {h: set(s.tolist()) for h, s in suspects.items()}
         suspects = found
         if settled or not suspects:
@@ -40,23 +43,23 @@ def shuffled_steps(context: Any, tasks: Sequence[Task]) -> dict[int, list[dict[s
         return {}
     told = context.broadcast(suspects)
     steps: dict[int, list[dict[str, Any]]] = {}
-    for answer in context.parallelize(tasks, len(tasks)).map(partial(_spell_out, told)).collect():
+    for answer in context.parallelize(tasks, len(tasks)).map(partial(_spell_out, told, proofs)).collect():
         for step in msgspec.json.decode(answer):
             steps.setdefault(step["history"], []).append(step)
     return steps
 
 
-def _pass(context: Any, tasks: Sequence[Task], suspects: dict[int, Numbers]) -> dict[int, Numbers]:
+def _pass(context: Any, tasks: Sequence[Task], proofs: Any, suspects: dict[int, Numbers]) -> dict[int, Numbers]:
     told = context.broadcast(suspects)
-    edges = context.parallelize(tasks, len(tasks)).flatMap(partial(_emit, told))
+    edges = context.parallelize(tasks, len(tasks)).flatMap(partial(_emit, told, proofs))
     found = edges.groupByKey().mapValues(_suspects_of).collect()
     return {history: operations for history, operations in found if len(operations)}
 
 
-def _emit(told: Any, task: Task) -> Iterator[tuple[int, Numbers]]:
+def _emit(told: Any, proofs: Any, task: Task) -> Iterator[tuple[int, Numbers]]:
     """By history, tight dependencies and all that start from a suspect. Runs in a worker."""
     for unit in task:
-        batch = load_units([Unit(*unit)])
+        batch = load_units([Unit(*unit)], proofs.value)
         yield batch.histories[0], _edges_of(batch, told.value.get(batch.histories[0], np.zeros(0, np.int64)))
 
 
@@ -84,11 +87,11 @@ def _suspects_of(parts: Iterable[Numbers]) -> Numbers:
     return kept
 
 
-def _spell_out(told: Any, task: Task) -> bytes:
+def _spell_out(told: Any, proofs: Any, task: Task) -> bytes:
     """The dependencies between suspects that this task's log partitions have. Runs in a worker."""
     steps: list[dict[str, Any]] = []
     for unit in task:
-        batch = load_units([Unit(*unit)])
+        batch = load_units([Unit(*unit)], proofs.value)
         log, history = batch.log, batch.histories[0]
         suspects = told.value.get(history)
         if suspects is not None:

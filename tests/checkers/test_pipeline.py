@@ -132,7 +132,7 @@ def test_tasks_are_filled_in_order_and_never_empty() -> None:
 
 
 @given(histories(operations_max=60), st.booleans())
-@hypothesis_settings(max_examples=25, deadline=None)
+@hypothesis_settings(max_examples=40, deadline=None)
 @pytest.mark.system
 def test_a_history_cut_to_pieces_gets_the_verdict_of_the_whole(history: list[Event], ww_deps: bool) -> None:
     """One row group a log partition, each judged by itself: proofs are broadcast, dependencies shuffled."""
