@@ -59,6 +59,8 @@ class Settings:
     isr_join_epoch_rule: bool = _setting("isr.join.epoch.rule", "reference", True)
     fetch_fencing: bool = _setting("fetch.fencing", "reference", True)
     broker_epochs: bool = _setting("broker.epochs", "reference", True)
+    #: KIP-966; Apache Kafka from 4.0 on only.
+    eligible_leader_replicas: bool = _setting("eligible.leader.replicas", "reference", False)
 
     def __post_init__(self) -> None:
         if self.min_insync_replicas > self.replication_factor:

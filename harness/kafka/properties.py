@@ -20,6 +20,8 @@ RULES_SINCE: Final[Mapping[str, tuple[int, int, int]]] = {
     "strict.min.isr": (3, 7, 0),  # KAFKA-15583
     "broker.epochs": (3, 5, 0),  # KIP-903
 }
+#: The setting that is chosen when a cluster is formatted.
+ELR: Final = "eligible.leader.replicas"
 #: Small and quick: a run has a few partitions and megabytes.
 _SMALL: Final[Mapping[str, object]] = {
     "offsets.topic.num.partitions": 4,
@@ -67,8 +69,10 @@ def possible(settings: Settings, version: Version) -> None:
         PlanError: with the setting to change.
     """
     chosen, usual = settings.to_mapping(), Settings().to_mapping()
-    for name in (field.metadata["name"] for field in fields(settings) if field.metadata["scope"] == "reference"):
-        wanted = version >= RULES_SINCE.get(name, (0, 0, 0)) if isinstance(usual[name], bool) else usual[name]
+    for name in _scoped(settings, "reference"):
+        if name == ELR and knows_elr(version):
+            continue
+        wanted = version >= RULES_SINCE[name] if name in RULES_SINCE else usual[name]
         if chosen[name] != wanted:
             raise PlanError(
                 f"{name}={_written(chosen[name])} is not how Apache Kafka {version} works; in its world write "

@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from harness.errors import PlanError
 from harness.replica.types import BrokerConfig, TopicConfig
 from workloads.settings import Settings
+
+
+def refuse_what_it_lacks(settings: Settings) -> None:
+    """Refuse settings that the reference broker cannot follow.
+
+    Raises:
+        PlanError: with the setting to change.
+    """
+    if settings.eligible_leader_replicas:
+        raise PlanError("the reference broker keeps no eligible.leader.replicas; leave it out, or use the world kafka")
 
 
 def broker_config(settings: Settings) -> BrokerConfig:

@@ -33,7 +33,7 @@ class KafkaNodes(Nodes):
 
     def _launch(self, node: int, data: Path) -> Launch:
         if not (data / META).exists():  # never started, or wiped: without a format a broker refuses to start
-            format_directory(self._installation, data, node, self._cluster, elr=False)
+            format_directory(self._installation, data, node, self._cluster, elr=self._settings.eligible_leader_replicas)
         properties = self._directory / "data" / f"{node}.properties"
         properties.write_text(as_text(self._properties(node)), encoding="utf-8")
         logs = self.log(node).parent

@@ -38,7 +38,6 @@ class KafkaWorld(ProcessesWorld):
         return observations_in(by_node, self._clock.wall_begin_us)
 
     def _check(self) -> None:
-        super()._check()
         self._installation = find(self._spec.version or DEFAULT_VERSION)
         possible(self._settings, self._installation.version)
         make_archive(self._installation)

@@ -24,6 +24,7 @@ from harness.worlds.processes.target import Limits, ProcessesTarget, connect
 from harness.worlds.processes.topic import create_topic
 from harness.worlds.processes.traces import observations_in
 from harness.worlds.processes.view import ClusterImage, Viewer, partitions_of
+from harness.worlds.reference import refuse_what_it_lacks
 from nemesis.contract import CONTROLLER
 from nemesis.journal import FILE_NAME, Journal
 
@@ -124,6 +125,7 @@ class ProcessesWorld:
 
     def _check(self) -> None:
         """Refuse what this world cannot do, before anything is started."""
+        refuse_what_it_lacks(self._settings)
 
     def _opened(self) -> _Cluster:
         if self._cluster is None:

@@ -14,7 +14,7 @@ from harness.replica.messages import CreateTopic, TopicResponse
 from harness.replica.types import ErrorCode
 from harness.tape import Draw
 from harness.worlds.contract import Observation
-from harness.worlds.reference import broker_config, topic_config
+from harness.worlds.reference import broker_config, refuse_what_it_lacks, topic_config
 from harness.worlds.simulated.clients import SimulatedClients
 from harness.worlds.simulated.cluster import Cluster
 from harness.worlds.simulated.loop import Loop
@@ -82,8 +82,10 @@ class SimulatedWorld:
         """Start the cluster and create the topic; return when every log partition has a leader and a full ISR.
 
         Raises:
+            PlanError: the settings ask for what the reference broker lacks.
             HarnessError: the cluster did not get there.
         """
+        refuse_what_it_lacks(self._settings)
         self._cluster.start()
         self._reach(self._registered, "every broker to register")
         self._ask_for_topic()

@@ -12,6 +12,7 @@ from harness.kafka.jvm import archive_path, node_command
 from harness.kafka.logs import LogFiles
 from harness.kafka.properties import NodePlace, as_text, lone_properties, node_properties, possible
 from harness.kafka.releases import Version, artifacts, parse_version
+from harness.worlds.reference import refuse_what_it_lacks
 from nemesis.contract import CONTROLLER
 from workloads.settings import Settings
 
@@ -81,6 +82,19 @@ def test_an_old_release_must_be_called_what_it_is() -> None:
     with pytest.raises(PlanError, match=r"3\.6\.2 works; in its world write strict\.min\.isr=false"):
         possible(Settings(), Version(3, 6, 2))
     possible(Settings(), Version(3, 7, 0))
+
+
+def test_eligible_leader_replicas_are_chosen_where_a_release_knows_them() -> None:
+    possible(Settings(eligible_leader_replicas=True), Version(4, 0, 0))
+    possible(Settings(eligible_leader_replicas=False), Version(4, 3, 1))
+    with pytest.raises(PlanError, match=r"eligible\.leader\.replicas=true is not how Apache Kafka 3\.9\.1 works"):
+        possible(Settings(eligible_leader_replicas=True), Version(3, 9, 1))
+
+
+def test_the_reference_broker_refuses_what_it_does_not_keep() -> None:
+    with pytest.raises(PlanError, match="use the world kafka"):
+        refuse_what_it_lacks(Settings(eligible_leader_replicas=True))
+    refuse_what_it_lacks(Settings())
 
 
 def test_the_logging_binding_is_the_one_that_the_release_reads() -> None:

@@ -70,6 +70,12 @@ def spec(family: str, host: str = "namespaces", **settings: object) -> RunSpec:
         pytest.param("kill", {"acks": 1}, True, id="acks 1 loses the tail of a killed leader (S01)"),
         pytest.param("kill", {"acks": "all"}, False, id="acks all holds under kill (S01)"),
         pytest.param("power", {"acks": "all"}, True, id="the last in-sync replica forgets what it had (S09)"),
+        pytest.param(
+            "power",
+            {"acks": "all", "eligible.leader.replicas": True},
+            False,
+            id="eligible leaders outlive the last in-sync replica's power (S09, KIP-966)",
+        ),
         pytest.param("power", {"acks": "all", "flush.messages": 1}, False, id="flushed writes outlive the power (S09)"),
     ],
 )
