@@ -14,6 +14,7 @@ import psutil
 
 from harness.errors import JavaError
 from harness.java import HOW, usable_java
+from harness.kafka.install import installed
 from harness.machine import cores
 
 #: A default campaign leaves about this much (measured with plans/default.toml), with as much again for Spark.
@@ -36,7 +37,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 def examine(directory: Path) -> list[Check]:
     """Every check, the needed ones first; ``directory`` is where results will be written."""
-    return [_python(), _java(), _disk(directory), _memory(), _cores(), *_programs(), _root(), _namespaces()]
+    return [_python(), _java(), _disk(directory), _memory(), _cores(), *_programs(), _root(), _namespaces(), _kafka()]
 
 
 def _python() -> Check:
@@ -136,6 +137,17 @@ def _namespaces() -> Check:
         found="can be made and filtered" if good else "cannot be made",
         purpose='host = "namespaces": own addresses and real packet loss',
         how="be root, outside of a container without CAP_SYS_ADMIN and CAP_NET_ADMIN",
+    )
+
+
+def _kafka() -> Check:
+    there = ", ".join(str(one.version) for one in installed())
+    return Check(
+        name="Apache Kafka",
+        good=bool(there),
+        found=there or "none",
+        purpose="the world kafka",
+        how="ackproof kafka install",
     )
 
 
