@@ -1,0 +1,96 @@
+"""A harness may die between any two of its deeds: heal finds everything from what the journal holds at that moment."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.heal import heal
+from harness.hosts.processes import marked_with
+from nemesis.journal import FILE_NAME
+
+pytestmark = pytest.mark.system
+
+#: A little harness that opens a host with two frozen nodes, and dies at its Nth line of the journal.
+HARNESS = """
+import os, sys
+from pathlib import Path
+from harness.hosts.contract import Launch
+from harness.hosts.loopback import LoopbackHost
+from harness.hosts.namespaces import NamespaceHost
+from nemesis.journal import FILE_NAME, Journal
+directory, host_class, dies_at, moment = Path(sys.argv[1]), globals()[sys.argv[2]], int(sys.argv[3]), sys.argv[4]
+written, write = 0, Journal._write
+
+def write_or_die(journal, line):
+    global written
+    written += 1
+    if moment == "before" and written == dies_at:
+        os.kill(os.getpid(), 9)
+    write(journal, line)
+    if moment == "after" and written == dies_at:
+        os.kill(os.getpid(), 9)
+
+Journal._write = write_or_die
+host = host_class(Journal(directory / FILE_NAME))
+host.open([0, 100])
+command = (sys.executable, "-c", "import time; time.sleep(60)")
+for node in (0, 100):
+    launch = Launch(node=node, command=command, environment={}, directory=directory, log=directory / "log")
+    host.start(launch).pause()
+host.close()
+"""
+
+
+def deaths(directory: Path, host: str, step: int) -> Iterator[Path]:
+    """Journals of harnesses that died before and after every ``step``-th line, until one lived to its end."""
+    for dies_at in range(1, 100, step):
+        for moment in ("before", "after"):
+            run = directory / f"{dies_at}-{moment}"
+            run.mkdir()
+            command = [sys.executable, "-c", HARNESS, str(run), host, str(dies_at), moment]
+            ended = subprocess.run(command, timeout=60, check=False).returncode
+            if ended == 0:
+                assert dies_at > 5, "it has a handful of deeds at least"
+                return
+            assert ended == -signal.SIGKILL
+            yield run
+
+
+def left_behind(journal: Path) -> list[object]:
+    """What the journal speaks of and still exists."""
+    lines: list[dict[str, Any]] = [json.loads(line) for line in journal.read_text().splitlines()]
+    facts = [line["facts"] for line in lines if line.get("facts")]
+    places = [
+        Path(where) / fact["name"] for fact in facts if "name" in fact for where in ("/run/netns", "/sys/class/net")
+    ]
+    places += [Path(fact["path"]) for fact in facts if "path" in fact]
+    processes = [who for token in {fact["token"] for fact in facts if "token" in fact} for who in marked_with(token)]
+    return [place for place in places if place.exists()] + [who for who in processes if who.is_alive()]
+
+
+def check_everywhere(directory: Path, host: str, step: int) -> None:
+    for run in deaths(directory, host, step):
+        heal(run)
+        assert left_behind(run / FILE_NAME) == []
+        assert heal(run) == [], "nothing is left for a second time"
+
+
+def test_processes_and_directories(tmp_path: Path) -> None:
+    check_everywhere(tmp_path, "LoopbackHost", step=1)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not (shutil.which("ip") and shutil.which("nft")),
+    reason="needs root and the commands ip and nft",
+)
+def test_namespaces_and_interfaces(tmp_path: Path) -> None:
+    check_everywhere(tmp_path, "NamespaceHost", step=2)
