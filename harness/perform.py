@@ -42,7 +42,7 @@ def perform(spec: RunSpec, directory: Path, *, observe: bool = False) -> Ended:
             configuration=configuration,
         )
     except KeyboardInterrupt:
-        write_record(directory, spec, Ended(status="interrupted", reason="stopped by the user", wall_ms=_since(began)))
+        write_record(directory, spec, Ended(status="interrupted", reason="stopped before its end", wall_ms=_since(began)))
         raise
     except Exception as error:
         if isinstance(error, OSError) and is_out_of_room(error):
