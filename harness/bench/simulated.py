@@ -6,12 +6,16 @@ import statistics
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from harness.errors import HarnessError
 from harness.perform import perform
 from harness.plan import Plan, RunSpec
+
+#: The plan that is measured where no other is named: it lies beside this module, so that an installed wheel has it too.
+STANDARD_SCHEDULE: Final = Path(__file__).with_name("standard-schedule.toml")
 
 
 class SimulatedSpeed(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,13 +10,12 @@ import click
 
 from checkers.bench import main as measure_checking
 from harness.bench.cluster import measure_cluster
-from harness.bench.simulated import measure_simulated
+from harness.bench.simulated import STANDARD_SCHEDULE, measure_simulated
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HELD
 from harness.machine import this_machine, versions
 from harness.plan import read_plan
 
-STANDARD: Final = Path("plans/standard-schedule.toml")
 SCHEDULES: Final = 100
 
 
@@ -25,12 +24,14 @@ SCHEDULES: Final = 100
 def bench(context: click.Context) -> None:
     """Measure speed on this machine; without a subcommand, the simulator and the cluster."""
     if context.invoked_subcommand is None:
-        context.invoke(simulated, plan_path=STANDARD, schedules=SCHEDULES, json_=False)
+        context.invoke(simulated, plan_path=STANDARD_SCHEDULE, schedules=SCHEDULES, json_=False)
         context.invoke(cluster, json_=False)
 
 
 @bench.command()
-@click.option("--plan", "plan_path", type=directory_argument, default=STANDARD, show_default=True)
+@click.option(
+    "--plan", "plan_path", type=directory_argument, default=STANDARD_SCHEDULE, show_default="the standard schedule"
+)
 @click.option("--schedules", type=click.IntRange(min=1), default=SCHEDULES, show_default=True)
 @as_json
 @click.pass_obj

@@ -18,16 +18,15 @@ from harness.errors import PlanError
 from harness.java import usable_java
 from harness.judge import check_campaign
 from harness.perform import perform
-from harness.plan import Plan, RunSpec, read_plan
+from harness.plan import LATEST, SEED_MAX, Plan, RunSpec, read_plan
 from harness.replay import trace_missing
 from harness.report import witnesses, write
 from harness.rundir import exact_campaign, new_campaign
 
 RESULTS: Final = Path("results")
-#: A link beside the campaigns to the newest one.
-LATEST: Final = "latest"
 
 plan_argument = click.argument("plan_path", metavar="PLAN", type=directory_argument)
+seed_range = click.IntRange(0, SEED_MAX)
 out_option = click.option("--out", type=directory_argument, help="The campaign's directory, instead of results/NAME.")
 
 
@@ -36,7 +35,7 @@ out_option = click.option("--out", type=directory_argument, help="The campaign's
 @click.option("--settings", multiple=True, metavar="NAME=VALUE", help="Fix a setting; may be repeated.")
 @click.option("--family", help="The fault family, if the plan has several.")
 @click.option("--world", help="The world, if the plan has several.")
-@click.option("--seed", type=click.IntRange(min=0), help="The run's own seed, instead of one derived from the plan's.")
+@click.option("--seed", type=seed_range, help="The run's own seed, instead of one derived from the plan's.")
 @out_option
 @as_json
 @click.pass_obj
@@ -58,7 +57,7 @@ def run(
 
 @click.command()
 @plan_argument
-@click.option("--seed", type=click.IntRange(min=0), help="Replace the plan's seed, and with it every run's.")
+@click.option("--seed", type=seed_range, help="Replace the plan's seed, and with it every run's.")
 @out_option
 @as_json
 @click.pass_obj
@@ -83,7 +82,7 @@ def _conduct(state: State, plan: Plan, runs: list[RunSpec], out: Path | None, *,
 
 
 def _point_latest(directory: Path) -> None:
-    """``results/latest`` is a convenience: a file system without links is no reason to stop."""
+    """A link to the newest campaign is a convenience: a file system without links is no reason to stop."""
     with contextlib.suppress(OSError):
         link = directory.parent / LATEST
         link.unlink(missing_ok=True)

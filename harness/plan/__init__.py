@@ -6,7 +6,19 @@ nearest valid one. See ``plans/default.toml`` for a complete one.
 """
 
 from harness.plan.model import Choice, Plan, WorldPlan
-from harness.plan.reading import parse_plan, read_plan
+from harness.plan.reading import LATEST, parse_plan, read_plan
 from harness.plan.spec import RunSpec, WorldName, settings_label
+from harness.plan.values import SEED_MAX
 
-__all__ = ["Choice", "Plan", "RunSpec", "WorldName", "WorldPlan", "parse_plan", "read_plan", "settings_label"]
+__all__ = [
+    "LATEST",
+    "SEED_MAX",
+    "Choice",
+    "Plan",
+    "RunSpec",
+    "WorldName",
+    "WorldPlan",
+    "parse_plan",
+    "read_plan",
+    "settings_label",
+]

@@ -14,7 +14,7 @@ import msgspec
 from harness.errors import PlanError
 from harness.plan.model import Choice, Plan, WorldPlan
 from harness.plan.spec import ClientName, WorldName, settings_label
-from harness.plan.values import Place, Table, flattened, known_keys, list_at, record_at, table_at, value_at
+from harness.plan.values import Place, Table, flattened, known_keys, list_at, record_at, shown, table_at, value_at
 from nemesis.families import FAMILIES
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
@@ -30,6 +30,8 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 #: A release of Apache Kafka.
 VERSION: Final = re.compile(r"\d{1,3}\.\d{1,3}\.\d{1,3}")
+#: ``results/latest`` is a link to the newest campaign.
+LATEST: Final = "latest"
 #: Runs of one campaign; each leaves a directory of a few files, and one Spark job reads them all.
 RUNS_MAX: Final = 100_000
 #: Brokers on one machine; the controller is node 100 (nemesis.contract).
@@ -43,7 +45,7 @@ def read_plan(path: Path, overrides: Mapping[str, object] | None = None) -> Plan
         PlanError: one sentence with the place in the file.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a byte order mark
     except OSError as error:
         raise PlanError(f"cannot read the plan {path}: {error.strerror}; name a TOML file") from error
     except UnicodeDecodeError as error:
@@ -58,6 +60,8 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise place.wrong(f"not valid TOML: {error}") from error
+    except RecursionError as error:
+        raise place.wrong("nested too deeply; a plan has tables of tables of values, no more") from error
     known_keys(table, KEYS, place)
     brokers = value_at(table, "brokers", int, 3, place)
     if brokers > BROKERS_MAX:
@@ -79,7 +83,9 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
 
 def _name(name: str, place: Place) -> str:
     if not NAME.fullmatch(name):
-        raise place.wrong(f'"{name}" cannot name a directory; use letters, digits, "-", "_" and ".", at most 64')
+        raise place.wrong(f'{shown(name)} cannot name a directory; use letters, digits, "-", "_" and ".", at most 64')
+    if name == LATEST:
+        raise place.wrong(f'"{LATEST}" is what the link to the newest campaign is called; choose another name')
     return name
 
 
@@ -133,11 +139,17 @@ def _possible(values: Table, varied: Table, brokers: int, place: Place) -> dict[
 def _families(table: Table, place: Place) -> tuple[str, ...]:
     """Names of the families; ``kill+partition`` draws one schedule from both."""
     names = list_at(table, "families", ["kill"], place)
+    place = place / "families"
+    seen: set[frozenset[str]] = set()
     for name in names:
-        for part in str(name).split("+"):
+        parts = str(name).split("+")
+        for part in parts:
             if part not in FAMILIES:
                 near = unknown_name("fault family", part, dict.fromkeys(FAMILIES))
-                raise (place / "families").wrong(f"{near} (there are {', '.join(FAMILIES)})")
+                raise place.wrong(f"{near} (there are {', '.join(FAMILIES)})")
+        if len(set(parts)) < len(parts) or frozenset(parts) in seen:
+            raise place.wrong(f'"{name}" names the same faults twice; leave one out')
+        seen.add(frozenset(parts))
     return tuple(names)
 
 
@@ -154,18 +166,29 @@ def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
         here = place / name
         known_keys(own, WORLD_KEYS, here)
         root = Place(place.file)
-        workload = record_at(WorkloadPlan(), table_at(table, "workload", root), root / "workload")
-        faults = _faults(FaultPlan(), table, brokers, root)
+        workload = _workload(_workload(WorkloadPlan(), table, root), own, here)
+        faults = _faults(_faults(FaultPlan(), table, brokers, root), own, brokers, here)
+        if faults.healed_ms_min + faults.fault_ms_min > workload.duration_ms:
+            raise here.wrong(
+                f"no fault fits in: healed_ms_min={faults.healed_ms_min} and fault_ms_min={faults.fault_ms_min} exceed "
+                f"duration_ms={workload.duration_ms}; raise the last or lower the others"
+            )
         yield WorldPlan(
             world=msgspec.convert(name, WorldName),
             runs=value_at(own, "runs", int, 1, here),
             parallel=value_at(own, "parallel", int, None, here),
-            host=value_at(own, "host", Host, "loopback", here),
+            host=_host(name, value_at(own, "host", Host, "loopback", here), here / "host"),
             client=value_at(own, "client", ClientName, "kafka-python", here),
             version=_version(name, value_at(own, "version", str, "", here), here / "version"),
-            workload=_workload(workload, own, here),
-            faults=_faults(faults, own, brokers, here),
+            workload=workload,
+            faults=faults,
         )
+
+
+def _host(world: str, host: Host, place: Place) -> Host:
+    if host != "loopback" and world == "simulated":
+        raise place.wrong("the simulated world is one process and has no hosts; leave it out")
+    return host
 
 
 def _version(world: str, version: str, place: Place) -> str:
@@ -178,9 +201,9 @@ def _version(world: str, version: str, place: Place) -> str:
 
 def _workload(base: WorkloadPlan, table: Table, place: Place) -> WorkloadPlan:
     workload = record_at(base, table_at(table, "workload", place), place / "workload")
-    if not TOPIC.fullmatch(workload.topic):
+    if not TOPIC.fullmatch(workload.topic) or workload.topic in {".", ".."}:
         raise (place / "workload").wrong(
-            f'topic="{workload.topic}" is no name of a topic; use letters, digits, ".", "_", "-"'
+            f'topic={shown(workload.topic)} is no name of a topic; use letters, digits, ".", "_", "-"'
         )
     return workload
 

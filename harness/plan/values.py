@@ -19,6 +19,20 @@ Record = TypeVar("Record", bound=msgspec.Struct)
 MAY_BE_NOUGHT: Final = frozenset({"consumers", "count", "fault_ms_min", "healed_ms_min", "poll_wait_ms", "seed"})
 #: A count or a number of milliseconds beyond this is a slip of the keyboard, not a plan.
 LARGEST: Final = 10**9
+#: A seed fits in 64 bits wherever it is stored.
+SEED_MAX: Final = 2**63 - 1
+#: Where it is another number. What one machine can start or hold: the reference broker's own limit for partitions, a
+#: thread a client, four processes a cluster.
+LARGEST_OF: Final[Mapping[str, int]] = {
+    "partitions": 10_000,
+    "producers": 1_000,
+    "consumers": 1_000,
+    "parallel": 256,
+    "writes_per_second": 10**6,
+    "seed": SEED_MAX,
+}
+#: Characters of a wrong value that a message quotes.
+QUOTED_MAX: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +51,19 @@ class Place:
         return PlanError(f"{where}: {problem}")
 
 
+def shown(value: object) -> str:
+    """``value`` about as TOML writes it, on one line and no longer than a message should be."""
+    if isinstance(value, Mapping):
+        return "a table"
+    if isinstance(value, str):
+        text = msgspec.json.encode(value).decode()
+    elif isinstance(value, list):
+        text = f"[{', '.join(map(shown, value))}]"
+    else:
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text if len(text) <= QUOTED_MAX else f"{text[:QUOTED_MAX]}..."
+
+
 def known_keys(table: Table, keys: Iterable[str], place: Place) -> None:
     """Refuse a key that is not among ``keys``, naming the nearest that is."""
     known = dict.fromkeys(keys)
@@ -49,7 +76,7 @@ def table_at(table: Table, key: str, place: Place) -> Table:
     """The table under ``key``, empty if there is none."""
     value = table.get(key, {})
     if not isinstance(value, Mapping):
-        raise (place / key).wrong(f"this is a table ([{(place / key).path}]), not {value!r}")
+        raise (place / key).wrong(f"this is a table ([{(place / key).path}]), not {shown(value)}")
     return value
 
 
@@ -57,11 +84,11 @@ def list_at(table: Table, key: str, default: list[Any], place: Place) -> list[An
     """The list under ``key``; it may not be empty and may not say the same twice."""
     value = table.get(key, default)
     if not isinstance(value, list):
-        raise (place / key).wrong(f"takes a list, not {value!r}; write [{value!r}] for one")
+        raise (place / key).wrong(f"takes a list, not {shown(value)}; write [{shown(value)}] for one")
     if not value:
         raise (place / key).wrong("this list is empty, so there is nothing to run; give it at least one entry")
     if any(value.index(entry) != number for number, entry in enumerate(value)):
-        raise (place / key).wrong(f"{value!r} names one entry twice; leave one out")
+        raise (place / key).wrong(f"{shown(value)} names one entry twice; leave one out")
     return value
 
 
@@ -73,7 +100,7 @@ def value_at(table: Table, key: str, kind: object, default: Any, place: Place) -
     try:
         converted = msgspec.convert(value, type=kind, strict=True)
     except msgspec.ValidationError:
-        raise (place / key).wrong(f"takes {_spoken(kind)}, not {value!r}") from None
+        raise (place / key).wrong(f"takes {_spoken(kind)}, not {shown(value)}") from None
     _sensible_number(key, converted, place)
     return converted
 
@@ -96,8 +123,11 @@ def flattened(table: Table, prefix: str = "") -> dict[str, Any]:
 def _sensible_number(key: str, value: object, place: Place) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return
-    if not math.isfinite(value) or (value > LARGEST and key != "seed"):
-        raise (place / key).wrong(f"{value} is too large; the most is {LARGEST}")
+    most = LARGEST_OF.get(key, LARGEST)
+    if math.isnan(value):
+        raise (place / key).wrong("nan is no number")
+    if value > most:
+        raise (place / key).wrong(f"{value} is too large; the most is {most}")
     if value < 0 or (value == 0 and key not in MAY_BE_NOUGHT):
         least = "0" if key in MAY_BE_NOUGHT else "1" if isinstance(value, int) else "above 0"
         raise (place / key).wrong(f"{value} is too small; the least is {least}")

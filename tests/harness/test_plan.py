@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from harness.bench.simulated import STANDARD_SCHEDULE
 from harness.errors import PlanError
 from harness.plan import RunSpec, parse_plan, read_plan
 
@@ -44,7 +45,7 @@ def test_every_shipped_plan_is_valid_and_named_after_its_file(name: str) -> None
 
 
 def test_the_standard_schedule_is_the_published_one() -> None:
-    run = read_plan(PLANS / "standard-schedule.toml").runs()[0]
+    run = read_plan(STANDARD_SCHEDULE).runs()[0]
     assert (run.brokers, run.workload.producers + run.workload.consumers, run.faults.count) == (3, 5, 6)
     assert run.workload.duration_ms == 30_000
     assert round(run.workload.writes_per_second * 30) == 500
@@ -138,7 +139,7 @@ def test_a_single_run_asks_for_the_choice_that_is_open() -> None:
         ("[worlds.simulated.workload]\npartitons = 1", 'p.toml: worlds.simulated.workload.partitons: unknown key "partitons"; did you mean "partitions"?'),
         ("[worlds.simulated]\nfaults.cuont = 1", 'p.toml: worlds.simulated.faults.cuont: unknown key "cuont"; did you mean "count"?'),
         ("[worlds.simulatd]", 'p.toml: worlds.simulatd: unknown key "simulatd"; did you mean "simulated"?'),
-        ('families = ["kil"]' + WORLD, 'p.toml: families: unknown fault family "kil"; did you mean "kill"? (there are kill, pause, partition, restart)'),
+        ('families = ["kil"]' + WORLD, 'p.toml: families: unknown fault family "kil"; did you mean "kill"? (there are kill, pause, partition, restart, power)'),
         ("families = []" + WORLD, "p.toml: families: this list is empty, so there is nothing to run; give it at least one entry"),
         ("[matrix]\nacks = []" + WORLD, "p.toml: matrix.acks: this list is empty, so there is nothing to run; give it at least one entry"),
         ("[matrix]\nacks = 1" + WORLD, "p.toml: matrix.acks: takes a list, not 1; write [1] for one"),
@@ -150,18 +151,34 @@ def test_a_single_run_asks_for_the_choice_that_is_open() -> None:
         ("[matrix]\nmin.insync.replicas = [1, 4]" + WORLD, "p.toml: matrix: min.insync.replicas=4 can never be met with replication.factor=3; lower the first or raise the second"),
         ("brokers = 1" + WORLD, "p.toml: settings: replication.factor=3 needs that many brokers and the plan has 1; raise brokers or lower replication.factor"),
         ("[worlds.simulated]\nruns = -1", "p.toml: worlds.simulated.runs: -1 is too small; the least is 1"),
-        ("[worlds.simulated]\nruns = true", "p.toml: worlds.simulated.runs: takes a whole number, not True"),
+        ("[worlds.simulated]\nruns = true", "p.toml: worlds.simulated.runs: takes a whole number, not true"),
         ("[worlds.simulated]\nruns = 1_000_000", "p.toml: this plan asks for 1000000 runs; the most is 100000, so lower runs or shrink the matrix"),
         ("[worlds.simulated]\nworkload.writes_per_second = -0.5", "p.toml: worlds.simulated.workload.writes_per_second: -0.5 is too small; the least is above 0"),
-        ("[worlds.simulated]\nworkload.writes_per_second = nan", "p.toml: worlds.simulated.workload.writes_per_second: nan is too large; the most is 1000000000"),
-        ("[worlds.simulated]\nworkload.duration_ms = 'long'", "p.toml: worlds.simulated.workload.duration_ms: takes a whole number, not 'long'"),
-        ("[worlds.simulated]\nhost = 'moon'", "p.toml: worlds.simulated.host: takes one of loopback, namespaces, not 'moon'"),
+        ("[worlds.simulated]\nworkload.writes_per_second = nan", "p.toml: worlds.simulated.workload.writes_per_second: nan is no number"),
+        ("[worlds.simulated]\nworkload.duration_ms = 'long'", "p.toml: worlds.simulated.workload.duration_ms: takes a whole number, not \"long\""),
+        ("[worlds.simulated]\nhost = 'moon'", "p.toml: worlds.simulated.host: takes one of loopback, namespaces, not \"moon\""),
         ("[worlds.simulated]\nfaults = { fault_ms_min = 9_000 }", "p.toml: worlds.simulated.faults: fault_ms_min=9000 exceeds fault_ms_max=3000; swap them"),
         ("[worlds.simulated]\nfaults.families = ['kill']", "p.toml: worlds.simulated.faults.families: families stand at the top of the plan; each is a row of the matrix"),
         ("worlds = 3", "p.toml: worlds: this is a table ([worlds]), not 3"),
         ("seed = 1", "p.toml: worlds: the plan names no world; add a table [worlds.simulated], [worlds.processes] or [worlds.kafka]"),
         ("seed = -1" + WORLD, "p.toml: seed: -1 is too small; the least is 0"),
         ('name = "../x"' + WORLD, 'p.toml: name: "../x" cannot name a directory; use letters, digits, "-", "_" and ".", at most 64'),
+        ('name = "latest"' + WORLD, 'p.toml: name: "latest" is what the link to the newest campaign is called; choose another name'),
+        (f'name = "{"x" * 5000}"' + WORLD, f'p.toml: name: "{"x" * 59}... cannot name a directory; use letters, digits, "-", "_" and ".", at most 64'),
+        ('families = ["kill+kill"]' + WORLD, 'p.toml: families: "kill+kill" names the same faults twice; leave one out'),
+        ('families = ["kill+pause", "pause+kill"]' + WORLD, 'p.toml: families: "pause+kill" names the same faults twice; leave one out'),
+        ("families = [1]" + WORLD, 'p.toml: families: unknown fault family "1"; did you mean "restart"? (there are kill, pause, partition, restart, power)'),
+        ("[workload]\nduration_ms = 1_000" + WORLD, "p.toml: worlds.simulated: no fault fits in: healed_ms_min=1000 and fault_ms_min=500 exceed duration_ms=1000; raise the last or lower the others"),
+        ("[workload]\npartitions = 10_001" + WORLD, "p.toml: workload.partitions: 10001 is too large; the most is 10000"),
+        ("[workload]\nproducers = 1_000_000" + WORLD, "p.toml: workload.producers: 1000000 is too large; the most is 1000"),
+        ("[workload]\nwrites_per_second = inf" + WORLD, "p.toml: workload.writes_per_second: inf is too large; the most is 1000000"),
+        ("[workload]\ntopic = '..'" + WORLD, 'p.toml: workload: topic=".." is no name of a topic; use letters, digits, ".", "_", "-"'),
+        ("[worlds.simulated]\nparallel = 1_000", "p.toml: worlds.simulated.parallel: 1000 is too large; the most is 256"),
+        ("[worlds.simulated]\nhost = 'namespaces'", "p.toml: worlds.simulated.host: the simulated world is one process and has no hosts; leave it out"),
+        (f"seed = {2**63}" + WORLD, "p.toml: seed: 9223372036854775808 is too large; the most is 9223372036854775807"),
+        ("seed = 2020-01-01" + WORLD, "p.toml: seed: takes a whole number, not 2020-01-01"),
+        ("worlds = ['simulated']", 'p.toml: worlds: this is a table ([worlds]), not ["simulated"]'),
+        ("seed = " + "[" * 5000 + "]" * 5000 + WORLD, "p.toml: nested too deeply; a plan has tables of tables of values, no more"),
         ("seed = ", "p.toml: not valid TOML: Invalid value (at end of document)"),
         ("a = 1\nb = = 2", "p.toml: not valid TOML: Invalid value (at line 2, column 5)"),
     ],
@@ -178,6 +195,11 @@ def test_a_plan_that_cannot_be_read_says_so(tmp_path: Path) -> None:
         read_plan(tmp_path / "absent.toml")
     with pytest.raises(PlanError, match="Is a directory"):
         read_plan(tmp_path)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_plan(tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_bytes(b"\xef\xbb\xbfseed = 5\n[worlds.simulated]\n")
+    assert read_plan(tmp_path / "p.toml").seed == 5
 
 
 def test_a_kafka_world_names_its_release() -> None:
