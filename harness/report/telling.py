@@ -23,6 +23,7 @@ def tell(timeline: Timeline) -> list[str]:
     return [
         *_acknowledged(timeline),
         *(_fault(receipt, timeline.partition) for receipt in timeline.faults[:TOLD_MAX]),
+        *_returns(timeline),
         *_elections(timeline),
         *_truncations(timeline),
         _afterwards(timeline),
@@ -129,7 +130,23 @@ def _elections(timeline: Timeline) -> list[str]:
 
 def _lacks(seen: Observation, write: Write) -> str:
     end = seen.facts.get("end_offset")
-    return ", so it never had the write" if write.offset is not None and end is not None and end <= write.offset else ""
+    return ", without the write" if write.offset is not None and end is not None and end <= write.offset else ""
+
+
+def _returns(timeline: Timeline) -> list[str]:
+    """Brokers that came back without what they once had: loss of power leaves no truncation behind."""
+    darkened = {node for fault in timeline.faults if fault.fault == "powerloss" for node in fault.targets}
+    back = [
+        seen
+        for seen in timeline.cluster
+        if seen.what == "recovered" and seen.node in darkened and seen.time_us > timeline.write.acknowledged_us
+    ]
+    return [
+        f"At {seconds(seen.time_us)} broker {seen.node} had its power again; its disk held the log up to offset "
+        f"{seen.facts.get('end_offset')}{_lacks(seen, timeline.write)}."
+        for seen in back
+        if _lacks(seen, timeline.write)
+    ][:TOLD_MAX]
 
 
 def _truncations(timeline: Timeline) -> list[str]:

@@ -112,7 +112,7 @@ def test_the_story_names_who_acknowledged_what_removed_it_and_what_is_there_now(
         "Write 41 of process 2 to ackproof-0 at offset 41 was sent at 4.150 s and acknowledged at 4.153 s by broker 0",
         "which led in epoch 3 with in-sync replicas {0, 1, 2}.",
         "Fault: kill broker 0 [leader of partition 0] from 4.200 s until 7.500 s; meanwhile leader 0 → 1, epoch 3 → 4",
-        "At 5.900 s broker 1 began to lead in epoch 4; its log ended at offset 38, so it never had the write.",
+        "At 5.900 s broker 1 began to lead in epoch 4; its log ended at offset 38, without the write.",
         "At 7.910 s broker 0 truncated its log from 42 to 38, following broker 1 in epoch 4: this removed the write.",
         "Offset 41 now holds write 55 of process 1, acknowledged at 6.603 s by broker 1.",
     ):
