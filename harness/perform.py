@@ -42,7 +42,9 @@ def perform(spec: RunSpec, directory: Path, *, observe: bool = False) -> Ended:
             configuration=configuration,
         )
     except KeyboardInterrupt:
-        write_record(directory, spec, Ended(status="interrupted", reason="stopped before its end", wall_ms=_since(began)))
+        write_record(
+            directory, spec, Ended(status="interrupted", reason="stopped before its end", wall_ms=_since(began))
+        )
         raise
     except Exception as error:
         if isinstance(error, OSError) and is_out_of_room(error):
