@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -18,6 +18,9 @@ from harness.java import usable_java
 from harness.progress import Progress
 from harness.rundir import HISTORY, RUN_FILE, VERDICTS_FILE, read_record, run_directories, write_file
 from workloads.history import HistoryError
+
+#: Endings of histories of other tools, where a directory of them is named.
+FOREIGN: Final = (".jsonl", ".ndjson")
 
 
 class Judged(NamedTuple):
@@ -49,12 +52,11 @@ def judge_all(paths: Sequence[Path], progress: Progress) -> list[Judged]:
         ResultsError: nothing is there to judge.
         HarnessError: Spark failed.
     """
-    found = [history for path in paths for history in _histories_at(path)]
-    if not found:
-        raise ResultsError(f"no history at {' '.join(map(str, paths))}; name runs, a campaign, or files of JSON lines")
+    found = list(dict.fromkeys(history for path in paths for history in _histories_at(path)))
     usable_java()
     readable = [path for path in found if not _is_run(path) or _has_history(path)]
-    with spoken(), progress.phase(f"checking {len(found)} histories", None):
+    what = "1 history" if len(found) == 1 else f"{len(found)} histories"
+    with spoken(), progress.phase(f"checking {what}", None):
         verdicts = dict(zip(readable, check(readable, progress=progress.reach), strict=True))
     return [_judged(path, verdicts.get(path) or _without_history(path)) for path in found]
 
@@ -78,6 +80,12 @@ def exit_code(judged: Sequence[Judged]) -> int:
     return EXIT_UNKNOWN if "unknown" in outcomes else EXIT_HELD
 
 
+def is_unreadable(one: Judged) -> bool:
+    """Whether ``one`` is a history of another tool that could not be read. Runs leave what they leave: unknown."""
+    exercise = one.verdict.exercise
+    return one.outcome == "unknown" and not _is_run(one.path) and not exercise.attempted + exercise.records_read
+
+
 @contextmanager
 def spoken() -> Iterator[None]:
     """Turn what checkers and histories raise into the harness's own errors; their texts say what to do."""
@@ -94,7 +102,20 @@ def spoken() -> Iterator[None]:
 def _histories_at(path: Path) -> list[Path]:
     if not path.exists():
         raise ResultsError(f"{path} does not exist; name runs, a campaign, or files of JSON lines")
-    return (run_directories(path) if path.is_dir() else []) or [path]
+    if path.is_file():
+        return [path]
+    found = run_directories(path) or _stored_or_foreign(path)
+    if not found:
+        raise ResultsError(f"{path} holds no history; name runs, a campaign, or files of JSON lines")
+    return found
+
+
+def _stored_or_foreign(directory: Path) -> list[Path]:
+    """An imported history, or else every file of JSON lines that lies in ``directory`` itself."""
+    if _has_history(directory) or any(directory.glob("*.parquet")):
+        return [directory]
+    own = {VERDICTS_FILE}
+    return sorted(path for ending in FOREIGN for path in directory.glob(f"*{ending}") if path.name not in own)
 
 
 def _is_run(path: Path) -> bool:
@@ -106,8 +127,10 @@ def _has_history(path: Path) -> bool:
 
 
 def _without_history(path: Path) -> Verdict:
-    ended = read_record(path).ended
-    why = ended.reason or "it was killed before it recorded anything"
+    try:
+        why = read_record(path).ended.reason or "it was killed before it recorded anything"
+    except ResultsError as error:
+        why = str(error)
     return Verdict(history=str(path), valid="unknown", reason=f"no history: {why}")
 
 
@@ -115,7 +138,11 @@ def _judged(path: Path, verdict: Verdict) -> Judged:
     if not _is_run(path):
         told = "held" if verdict.valid is True else "not valid" if verdict.valid is False else "unknown"
         return Judged(path, verdict, told, verdict.reason)
-    judgement = apply_promise(read_record(path).chosen(), verdict)
+    try:
+        settings = read_record(path).chosen()
+    except ResultsError as error:  # one damaged file must not take the verdicts of thousands with it
+        return Judged(path, verdict, "unknown", str(error))
+    judgement = apply_promise(settings, verdict)
     if judgement.broken:
         return Judged(path, verdict, "broken promise")
     if not judgement.judged:

@@ -29,9 +29,7 @@ def bench(context: click.Context) -> None:
 
 
 @bench.command()
-@click.option(
-    "--plan", "plan_path", type=directory_argument, default=STANDARD_SCHEDULE, show_default="the standard schedule"
-)
+@click.option("--plan", "plan_path", type=directory_argument, default=STANDARD_SCHEDULE, show_default="standard")
 @click.option("--schedules", type=click.IntRange(min=1), default=SCHEDULES, show_default=True)
 @as_json
 @click.pass_obj

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Final
@@ -10,7 +11,8 @@ import click
 
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HELD, ResultsError
-from harness.rundir import HISTORY, files_of, new_campaign
+from harness.judge import spoken
+from harness.rundir import HISTORY, exact_campaign, files_of, new_campaign
 from workloads.history import HistoryError
 from workloads.history.jsonl import export_jsonl, import_jsonl
 
@@ -24,16 +26,28 @@ IMPORTED: Final = Path("results")
 def export(state: State, run_dir: Path, out: Path | None) -> int:
     """Write the history of RUN_DIR as JSON lines."""
     history = run_dir / HISTORY if (run_dir / HISTORY).is_dir() else run_dir
-    try:
+    if not any(history.glob("*.parquet")):
+        raise ResultsError(f"{run_dir} holds no history; name the directory of a run, or of an imported history")
+    with spoken():
         if out is None:
             export_jsonl(history, sys.stdout.buffer)
             return EXIT_HELD
-        with files_of(out.parent), out.open("xb") as sink:
-            count = export_jsonl(history, sink)
-    except HistoryError as error:
-        raise ResultsError(str(error)) from error
+        if out.exists():
+            raise ResultsError(f"{out} exists, and results are never overwritten; name another file")
+        with files_of(out.parent):
+            count = _export(history, out)
     state.say(f"{count} operations: {out}")
     return EXIT_HELD
+
+
+def _export(history: Path, out: Path) -> int:
+    """A history that cannot be read to its end leaves no file that looks whole."""
+    try:
+        with out.open("xb") as sink:
+            return export_jsonl(history, sink)
+    except (HistoryError, OSError):
+        out.unlink(missing_ok=True)
+        raise
 
 
 @click.command("import")
@@ -45,12 +59,13 @@ def import_(state: State, file: Path, out: Path | None, *, json_: bool) -> int:
     """Store the history in FILE (JSON lines, also from other tools) so that `ackproof check` can judge it."""
     if not file.is_file():
         raise ResultsError(f"{file} is no file; name a history in JSON lines")
-    directory = new_campaign(IMPORTED, file.stem) if out is None else out
+    directory = new_campaign(IMPORTED, file.stem) if out is None else exact_campaign(out)
     try:
-        with files_of(directory):
+        with spoken(), files_of(directory):
             import_jsonl(file, directory / HISTORY)
-    except HistoryError as error:
-        raise ResultsError(str(error)) from error
+    except ResultsError:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
     if json_:
         state.json({"directory": str(directory)})
     else:

@@ -10,9 +10,10 @@ import msgspec
 
 from checkers.cells import Cell
 from checkers.matrix import Matrix
+from harness.campaign import CampaignRecord
 from harness.cli.terminal import State
 from harness.errors import ResultsError
-from harness.rundir import MATRIX_FILE, files_of
+from harness.rundir import CAMPAIGN_FILE, MATRIX_FILE, files_of
 
 #: How an outcome looks in the table, and in which colour.
 SHOWN: Final = {
@@ -46,9 +47,22 @@ def tell(state: State, directory: Path, report: Path, *, json_: bool) -> int:
         state.json(told)
         return matrix.verdict.exit_code
     tell_cells(state, matrix.cells)
+    if unfinished := _unfinished(directory, matrix.cells):
+        state.say(unfinished)
     state.say(matrix.verdict.sentence)
     state.say(str(report))
     return matrix.verdict.exit_code
+
+
+def _unfinished(directory: Path, cells: Sequence[Cell]) -> str:
+    """What a campaign that was interrupted, killed or is still running lacks: its matrix is of what there is."""
+    path = directory / CAMPAIGN_FILE
+    if not path.is_file():
+        return ""
+    with files_of(directory):
+        campaign = msgspec.json.decode(path.read_bytes(), type=CampaignRecord)
+    planned, there = sum(world.planned for world in campaign.worlds.values()), sum(cell.runs for cell in cells)
+    return f"This campaign is not finished: {there} of its {planned} runs are here." if there < planned else ""
 
 
 def tell_cells(state: State, cells: Sequence[Cell]) -> None:

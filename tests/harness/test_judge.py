@@ -13,7 +13,7 @@ from checkers.verdict import Exercise, Verdict
 from harness import judge
 from harness.bench.simulated import measure_simulated
 from harness.errors import HarnessError, JavaError, ResultsError
-from harness.judge import Judged, exit_code, judge_all, spoken, write_verdicts
+from harness.judge import Judged, exit_code, is_unreadable, judge_all, spoken, write_verdicts
 from harness.plan import parse_plan
 from harness.progress import Quiet
 from harness.rundir import Ended, write_record
@@ -135,3 +135,37 @@ def test_the_simulator_is_measured_by_what_it_did(tmp_path: Path) -> None:
     assert speed.schedules == 2
     assert speed.virtual_seconds_per_second > speed.schedules_per_second > 0
     assert len(list(speed.lines())) == 3
+
+
+def test_one_damaged_run_does_not_take_the_other_verdicts_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_at(tmp_path / "runs" / "good", 1)
+    (run_at(tmp_path / "runs" / "bad", 1) / "run.json").write_text("{")
+    (run_at(tmp_path / "runs" / "worse", 1, history=False) / "run.json").write_text("{")
+    check_saying(monkeypatch, Verdict(history="", valid=True, exercise=DRAINED))
+    judged = {one.path.name: one for one in judge_all([tmp_path], Quiet())}
+    assert {name: one.outcome for name, one in judged.items()} == {"good": "held", "bad": "unknown", "worse": "unknown"}
+    assert "run.json cannot be read as a run" in (judged["bad"].reason or "")
+    assert "run.json cannot be read as a run" in (judged["worse"].reason or "")
+
+
+def test_a_directory_of_json_lines_is_all_its_histories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.jsonl", "b.ndjson", "verdicts.jsonl", "notes.txt"):
+        (tmp_path / name).touch()
+    asked = check_saying(monkeypatch, Verdict(history="", valid=True))
+    judge_all([tmp_path, tmp_path / "a.jsonl"], Quiet())
+    assert asked == [tmp_path / "a.jsonl", tmp_path / "b.ndjson"]
+
+
+def test_a_directory_without_a_history_is_refused_and_left_alone(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="holds no history; name runs, a campaign, or files of JSON lines"):
+        judge_all([tmp_path], Quiet())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unreadable_is_said_of_foreign_histories_only(tmp_path: Path) -> None:
+    unknown = Verdict(history="", valid="unknown", reason="line 1: not JSON")
+    assert is_unreadable(Judged(tmp_path / "x.jsonl", unknown, "unknown"))
+    assert not is_unreadable(Judged(run_at(tmp_path / "run", 1), unknown, "unknown"))
+    assert not is_unreadable(Judged(tmp_path / "x.jsonl", Verdict(history="", valid=False), "not valid"))

@@ -1,0 +1,132 @@
+"""What `ackproof check` prints: the worst first, and a group a line where a line each would be too many."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from rich.markup import escape
+
+from harness.cli.terminal import State
+from harness.judge import Judged
+
+#: Worst first, and how each looks.
+COLOURS: Final = {
+    "broken promise": "bold red",
+    "not valid": "bold red",
+    "unknown": "magenta",
+    "permitted": "yellow",
+    "held": "green",
+}
+#: What somebody must look at, each by itself.
+ALARMING: Final = ("broken promise", "not valid", "unknown")
+#: Rows of a table, which is a screen; the rest stands in verdicts.jsonl.
+ROWS_MAX: Final = 40
+NOTHING: Final = "none"
+
+
+def tell_judged(state: State, judged: Sequence[Judged], written: Sequence[str]) -> None:
+    """Tables of what was found, then one line with the verdict and the files in which it is ``written``.
+
+    More histories than fit on a screen are told by the directory they lie in, which for runs is their cell, after
+    those that are alarming.
+    """
+    worst = sorted(judged, key=_badness)
+    below = _common_directory(judged)
+    if len(worst) <= ROWS_MAX:
+        _tell_each(state, worst, below)
+    else:
+        alarming = [one for one in worst if one.outcome in ALARMING]
+        if alarming:
+            _tell_each(state, alarming, below)
+        _tell_groups(state, worst, below)
+    counted = Counter(one.outcome for one in worst)
+    what = "1 history" if len(judged) == 1 else f"{len(judged)} histories"
+    told = ", ".join(f"{count} {outcome}" for outcome, count in counted.items())
+    state.say(f"{what}: {told}" + (f"; see {' '.join(written)}" if written else ""))
+
+
+def _badness(one: Judged) -> tuple[int, int, int, str]:
+    counts = one.verdict.counts
+    return (
+        list(COLOURS).index(one.outcome),
+        -counts.get("lost-write", 0),
+        -sum(counts.values()),
+        str(one.path),
+    )
+
+
+def _tell_each(state: State, judged: Sequence[Judged], below: str) -> None:
+    headers = ["outcome", "acknowledged", "in faults", "found", _heading("history", below)]
+    state.table(headers, [_row(one, below) for one in judged[:ROWS_MAX]])
+    _tell_rest(state, len(judged), "histories")
+
+
+def _row(one: Judged, below: str) -> tuple[str, ...]:
+    exercise = one.verdict.exercise
+    told = _listed(one.verdict.counts)
+    found = one.reason if one.reason and (one.outcome == "unknown" or told == NOTHING) else told
+    return (
+        _coloured(one.outcome, one.outcome),
+        str(exercise.acknowledged),
+        str(exercise.acknowledged_in_fault),
+        escape(found),
+        escape(_inside(one.path, below)),
+    )
+
+
+def _tell_groups(state: State, judged: Sequence[Judged], below: str) -> None:
+    groups: dict[Path, list[Judged]] = {}
+    for one in judged:
+        groups.setdefault(one.path.parent, []).append(one)
+    headers = ["outcomes", "acknowledged", "in faults", "found", _heading("histories", below)]
+    state.table(headers, [_group_row(path, ones, below) for path, ones in list(groups.items())[:ROWS_MAX]])
+    _tell_rest(state, len(groups), "groups")
+
+
+def _group_row(path: Path, judged: Sequence[Judged], below: str) -> tuple[str, ...]:
+    outcomes = Counter(one.outcome for one in judged)
+    counts: Counter[str] = Counter()
+    for one in judged:
+        counts.update(one.verdict.counts)
+    return (
+        "\n".join(_coloured(outcome, f"{count} {outcome}") for outcome, count in outcomes.items()),
+        str(sum(one.verdict.exercise.acknowledged for one in judged)),
+        str(sum(one.verdict.exercise.acknowledged_in_fault for one in judged)),
+        escape(_listed(counts)),
+        escape(_inside(path, below)),
+    )
+
+
+def _tell_rest(state: State, count: int, what: str) -> None:
+    if count > ROWS_MAX:
+        state.say(f"... and {count - ROWS_MAX} more {what}, none of them worse")
+    state.say("")
+
+
+def _listed(counts: Counter[str] | dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or NOTHING
+
+
+def _coloured(outcome: str, text: str) -> str:
+    return f"[{COLOURS[outcome]}]{text}[/]"
+
+
+def _common_directory(judged: Iterable[Judged]) -> str:
+    """What all paths begin with, but for the last part of each, so that a row is about what differs."""
+    parents = [str(one.path.parent) for one in judged]
+    try:
+        return os.path.commonpath(parents)
+    except ValueError:  # absolute and relative ones
+        return ""
+
+
+def _heading(what: str, below: str) -> str:
+    return escape(f"{what} below {below}") if below not in {"", "."} else what
+
+
+def _inside(path: Path, below: str) -> str:
+    return str(path.relative_to(below)) if below and path.is_relative_to(below) else str(path)

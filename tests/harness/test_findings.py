@@ -1,0 +1,83 @@
+"""What `ackproof check` prints: whole and readable, whether of one history or of thousands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from checkers.verdict import Exercise, Verdict
+from harness.cli.findings import tell_judged
+from harness.cli.terminal import State
+from harness.judge import Judged
+
+
+def judged(path: str, outcome: str, lost: int = 0, reason: str | None = None) -> Judged:
+    counts = {"lost-write": lost} if lost else {}
+    exercise = Exercise(acknowledged=10, acknowledged_in_fault=4)
+    return Judged(Path(path), Verdict(history=path, valid=not lost, counts=counts, exercise=exercise), outcome, reason)
+
+
+def told(ones: list[Judged], capsys: pytest.CaptureFixture[str], width: int = 200) -> list[str]:
+    state = State(out=Console(width=width, soft_wrap=True, highlight=False))
+    tell_judged(state, ones, ["results/c/verdicts.jsonl"])
+    return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_one_history_is_one_row_and_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = told([judged("results/c/runs/w/s/kill/1", "permitted", 3)], capsys)
+    assert lines == [
+        "outcome acknowledged in faults found history below results/c/runs/w/s/kill",
+        "permitted 10 4 3 lost-write 1",
+        "",
+        "1 history: 1 permitted; see results/c/verdicts.jsonl",
+    ]
+
+
+def test_worst_come_first_and_among_equals_those_that_lost_most(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = told(
+        [
+            judged("r/a", "held"),
+            judged("r/b", "permitted", 1),
+            judged("r/c", "permitted", 9),
+            judged("r/d", "unknown", reason="it was killed"),
+            judged("r/e", "broken promise", 1),
+        ],
+        capsys,
+    )
+    assert [line.rpartition(" ")[2] for line in lines[1:6]] == ["e", "d", "c", "b", "a"]
+    assert "unknown 10 4 it was killed d" in lines
+
+
+def test_thousands_of_histories_are_told_by_cell_after_those_that_alarm(capsys: pytest.CaptureFixture[str]) -> None:
+    many = [judged(f"r/{world}/kill/{n}", "held") for world in ("a", "b") for n in range(2000)]
+    losing = [judged(f"r/a/kill/l{n}", "permitted", 2) for n in range(3)]
+    lines = told([*many, *losing, judged("r/b/kill/x", "broken promise", 1)], capsys)
+    assert lines == [
+        "outcome acknowledged in faults found history below r",
+        "broken promise 10 4 1 lost-write b/kill/x",
+        "",
+        "outcomes acknowledged in faults found histories below r",
+        "1 broken promise 20010 8004 1 lost-write b/kill",
+        "2000 held",
+        "3 permitted 20030 8012 6 lost-write a/kill",
+        "2000 held",
+        "",
+        "4004 histories: 1 broken promise, 3 permitted, 4000 held; see results/c/verdicts.jsonl",
+    ]
+
+
+def test_a_screen_is_not_exceeded_whatever_the_campaign(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = told([judged(f"r/{n}/1", "unknown", reason="killed") for n in range(100)], capsys)
+    assert len(lines) < 100
+    assert "... and 60 more histories, none of them worse" in lines
+    assert "... and 60 more groups, none of them worse" in lines
+
+
+@pytest.mark.parametrize("width", [60, 200])
+def test_nothing_is_cut_off_on_a_narrow_terminal(capsys: pytest.CaptureFixture[str], width: int) -> None:
+    ones = [judged("results/c/runs/simulated/acks=1,isr=2/kill/1", "permitted", 3), judged("x/2", "held")]
+    *table, _, _ = told(ones, capsys, width)
+    assert max(len(line) for line in table) <= width
+    assert "acks=1,isr=2/kill/1" in "".join("".join(line.split()[-1:]) for line in table)
