@@ -119,11 +119,8 @@ class _Conductor:
             self.perform(world)
         with self.stage("check"):
             self.stages.check(self.directory, self.progress)
-        witnesses = self.stages.witnesses(self.directory)
-        with self.stage("trace"), self.progress.phase("tracing witnesses", len(witnesses)):
-            for witness in witnesses:
-                self.stages.trace(witness)
-                self.progress.advance()
+        with self.stage("trace"):
+            self.trace()
         self.end("running")  # the report quotes campaign.json
         with self.stage("report"), self.progress.phase("writing the report", None):
             report = self.stages.report(self.directory)
@@ -136,6 +133,16 @@ class _Conductor:
             return
         with self.stage(world.world), self.progress.phase(f"{world.world} runs", len(jobs)):
             run_jobs(jobs, _parallel(world), self.stages.perform, _limit_s(world), self.count)
+
+    def trace(self) -> None:
+        with self.progress.phase("choosing witnesses", None):
+            witnesses = self.stages.witnesses(self.directory)
+        if not witnesses:
+            return
+        with self.progress.phase("tracing witnesses", len(witnesses)):
+            for witness in witnesses:
+                self.stages.trace(witness)
+                self.progress.advance()
 
     def count(self, job: Job, ended: Ended) -> None:
         """One run has ended."""

@@ -7,6 +7,7 @@ them to stop, and they close their world first), and stop by themselves when the
 from __future__ import annotations
 
 import contextlib
+import logging
 import multiprocessing
 import os
 import signal
@@ -145,6 +146,7 @@ def _work(pipe: Connection, perform: Perform, limit_s: float) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _on_stop)
     signal.signal(signal.SIGALRM, _on_alarm)
+    logging.raiseExceptions = False  # a full disk is told once, not once for every line that a client wanted to log
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     with contextlib.suppress(EOFError, KeyboardInterrupt, BrokenPipeError):
         while True:

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import itertools
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -109,13 +108,13 @@ def exact_campaign(directory: Path) -> Path:
 def write_file(path: Path, content: bytes) -> None:
     """Write whole or not at all: a reader never sees half a file."""
     with files_of(path.parent):
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        # Not tempfile's: its files are their owner's only, and a report is for everybody whom the umask admits.
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            Path(temporary).replace(path)
+            temporary.write_bytes(content)
+            temporary.replace(path)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
 
 

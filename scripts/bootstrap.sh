@@ -77,7 +77,7 @@ install_ackproof() {
 }
 
 [ -x "$venv/bin/python" ] && "$venv/bin/python" -m pip --version >/dev/null 2>&1 || make_venv
+see_to_java # before the downloads: who must ask for a package should not wait for them first
 install_ackproof
-see_to_java
 [ "${1:-}" = test ] && see_to_test_programs
 exit 0

@@ -187,11 +187,20 @@ def test_a_full_disk_leaves_the_old_file_whole(tmp_path: Path, monkeypatch: pyte
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "fdopen", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(ResultsError, match="No space left on device; make room"):
         write_file(tmp_path / "a", b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a").read_bytes() == b"old"
+
+
+def test_files_are_for_everybody_whom_the_umask_admits(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        write_file(tmp_path / "report.html", b"")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "report.html").stat().st_mode & 0o777 == 0o644
 
 
 def test_run_json_is_the_run_and_its_end(tmp_path: Path) -> None:
