@@ -28,6 +28,8 @@ _SETTINGS: Final = {
     "spark.python.worker.reuse": "true",
     "spark.sql.shuffle.partitions": "8",
     "spark.driver.memory": DRIVER_MEMORY,
+    # A JVM whose Python was interrupted while it started would otherwise wait for it for ever.
+    "spark.submit.callSystemExitOnMainExit": "true",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     # Starting a JVM is most of a small check: the first compiler tier is enough, and class data is shared.

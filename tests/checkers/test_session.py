@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 
+import psutil
 import pytest
 
 START = """
@@ -28,3 +31,28 @@ def test_without_java_one_sentence_says_what_to_install() -> None:
     assert "install openjdk-17-jre-headless" in sentence
     assert "/nonexistent" in sentence, "it names the Java that was tried"
     assert done.stderr == ""
+
+
+@pytest.mark.system
+def test_no_java_is_left_behind_by_ctrl_c_while_it_starts() -> None:
+    command = [sys.executable, "-c", "from checkers.session import session; session()"]
+    python = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 60
+        while not (java := _java_below(python.pid)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert java
+        os.killpg(python.pid, signal.SIGINT)
+        python.wait(30)
+        _, left = psutil.wait_procs(java, timeout=60)
+    finally:
+        python.kill()
+        python.wait(30)
+    for process in left:
+        process.kill()
+    assert not left
+
+
+def _java_below(pid: int) -> list[psutil.Process]:
+    below = psutil.Process(pid).children(recursive=True) if psutil.pid_exists(pid) else []
+    return [process for process in below if process.name() == "java"]
