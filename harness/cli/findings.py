@@ -25,6 +25,8 @@ COLOURS: Final = {
 ALARMING: Final = ("broken promise", "not valid", "unknown")
 #: Rows of a table, which is a screen; the rest stands in verdicts.jsonl.
 ROWS_MAX: Final = 40
+#: Alarming histories that are named one by one before a table of groups.
+ALARMING_MAX: Final = 10
 NOTHING: Final = "none"
 
 
@@ -37,11 +39,11 @@ def tell_judged(state: State, judged: Sequence[Judged], written: Sequence[str]) 
     worst = sorted(judged, key=_badness)
     below = _common_directory(judged)
     if len(worst) <= ROWS_MAX:
-        _tell_each(state, worst, below)
+        _tell_each(state, worst, below, ROWS_MAX)
     else:
         alarming = [one for one in worst if one.outcome in ALARMING]
         if alarming:
-            _tell_each(state, alarming, below)
+            _tell_each(state, alarming, below, ALARMING_MAX)
         _tell_groups(state, worst, below)
     counted = Counter(one.outcome for one in worst)
     what = "1 history" if len(judged) == 1 else f"{len(judged)} histories"
@@ -59,16 +61,16 @@ def _badness(one: Judged) -> tuple[int, int, int, str]:
     )
 
 
-def _tell_each(state: State, judged: Sequence[Judged], below: str) -> None:
+def _tell_each(state: State, judged: Sequence[Judged], below: str, most: int) -> None:
     headers = ["outcome", "acknowledged", "in faults", "found", _heading("history", below)]
-    state.table(headers, [_row(one, below) for one in judged[:ROWS_MAX]])
-    _tell_rest(state, len(judged), "histories")
+    state.table(headers, [_row(one, below) for one in judged[:most]])
+    _tell_rest(state, len(judged) - most, "histories")
 
 
 def _row(one: Judged, below: str) -> tuple[str, ...]:
     exercise = one.verdict.exercise
-    told = _listed(one.verdict.counts)
-    found = one.reason if one.reason and (one.outcome == "unknown" or told == NOTHING) else told
+    reason = _reason(one)
+    found = reason if reason and one.outcome == "unknown" else _listed(one.verdict.counts) or reason or NOTHING
     return (
         _coloured(one.outcome, one.outcome),
         str(exercise.acknowledged),
@@ -84,7 +86,7 @@ def _tell_groups(state: State, judged: Sequence[Judged], below: str) -> None:
         groups.setdefault(one.path.parent, []).append(one)
     headers = ["outcomes", "acknowledged", "in faults", "found", _heading("histories", below)]
     state.table(headers, [_group_row(path, ones, below) for path, ones in list(groups.items())[:ROWS_MAX]])
-    _tell_rest(state, len(groups), "groups")
+    _tell_rest(state, len(groups) - ROWS_MAX, "groups")
 
 
 def _group_row(path: Path, judged: Sequence[Judged], below: str) -> tuple[str, ...]:
@@ -96,19 +98,29 @@ def _group_row(path: Path, judged: Sequence[Judged], below: str) -> tuple[str, .
         "\n".join(_coloured(outcome, f"{count} {outcome}") for outcome, count in outcomes.items()),
         str(sum(one.verdict.exercise.acknowledged for one in judged)),
         str(sum(one.verdict.exercise.acknowledged_in_fault for one in judged)),
-        escape(_listed(counts)),
+        escape(_listed(counts) or _commonest(_reason(one) for one in judged)),
         escape(_inside(path, below)),
     )
 
 
 def _tell_rest(state: State, count: int, what: str) -> None:
-    if count > ROWS_MAX:
-        state.say(f"... and {count - ROWS_MAX} more {what}, none of them worse")
+    if count > 0:
+        state.say(f"... and {count} more {what}, none of them worse")
     state.say("")
 
 
 def _listed(counts: Counter[str] | dict[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or NOTHING
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+
+
+def _reason(one: Judged) -> str:
+    """Why it could not be judged, without the path, which stands in its own column."""
+    return (one.reason or "").replace(f"{one.path}/", "")
+
+
+def _commonest(reasons: Iterable[str]) -> str:
+    said = Counter(reason for reason in reasons if reason)
+    return said.most_common(1)[0][0] if said else NOTHING
 
 
 def _coloured(outcome: str, text: str) -> str:

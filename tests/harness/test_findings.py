@@ -71,8 +71,15 @@ def test_thousands_of_histories_are_told_by_cell_after_those_that_alarm(capsys: 
 def test_a_screen_is_not_exceeded_whatever_the_campaign(capsys: pytest.CaptureFixture[str]) -> None:
     lines = told([judged(f"r/{n}/1", "unknown", reason="killed") for n in range(100)], capsys)
     assert len(lines) < 100
-    assert "... and 60 more histories, none of them worse" in lines
+    assert "... and 90 more histories, none of them worse" in lines
     assert "... and 60 more groups, none of them worse" in lines
+
+
+def test_why_is_told_once_a_cell_and_without_the_path(capsys: pytest.CaptureFixture[str]) -> None:
+    why = "r/{}/history/a.parquet is not readable"
+    lines = told([judged(f"r/c/{n}", "unknown", reason=why.format(f"c/{n}")) for n in range(100)], capsys)
+    assert "unknown 10 4 history/a.parquet is not readable 0" in lines
+    assert "100 unknown 1000 400 history/a.parquet is not readable ." in lines
 
 
 @pytest.mark.parametrize("width", [60, 200])
