@@ -8,6 +8,7 @@ import shutil
 import time
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
@@ -91,6 +92,19 @@ def test_kafka_loses_exactly_what_its_settings_permit(tmp_path: Path, family, se
     told = {seen.what for seen in read_observations(tmp_path / "run")}
     assert {"leader", "follower", "election", "isr", "fenced", "registered"} <= told
     assert standing(tmp_path / "run" / FILE_NAME) == []
+
+
+@needs_root
+@pytest.mark.root
+@pytest.mark.usefixtures("kafka")
+def test_confluent_kafka_loses_the_tail_of_a_killed_leader_too(tmp_path: Path) -> None:
+    one = msgspec.structs.replace(spec("kill", acks=1), client="confluent-kafka")
+    ended = perform(one, tmp_path / "run")
+    assert ended.status == "completed", ended.reason
+    judgement = judge(one.chosen(), check(tmp_path / "run" / HISTORY))
+    assert (judgement.judged, judgement.broken, judgement.lost > 0) == (True, {}, True)
+    assert ended.configuration is not None
+    assert ended.configuration["producer"]["library"].startswith("confluent-kafka")
 
 
 @pytest.mark.usefixtures("kafka")
