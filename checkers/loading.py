@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +14,7 @@ import pyarrow as pa
 from checkers.kernels.ids import Flags, Numbers, starts_of
 from checkers.kernels.log import Log, pack_operation
 from checkers.marks import Mark, Marks, decode_detail
-from workloads.history.files import open_file
+from checkers.stores import open_history, place_of
 from workloads.history.schema import FUNCTION_CODE, META_COMPLETE, META_EVENTS, META_JOINED
 from workloads.history.tables import Columns
 from workloads.operations import Function
@@ -44,8 +43,8 @@ _MARKS: Final = [FUNCTION_CODE[Function.FAULT], FUNCTION_CODE[Function.PHASE]]
 class Unit(msgspec.Struct, frozen=True, array_like=True):
     """A stretch of work: row groups of one history's file. ``groups`` is None for the whole file.
 
-    ``history`` is the place of the history among those that are checked; ``bytes`` is about how much is read;
-    ``ww_deps`` says whether overwrites count as dependencies.
+    ``path`` may be the URI of a file in a store; ``history`` is the place of the history among those that are checked;
+    ``bytes`` is about how much is read; ``ww_deps`` says whether overwrites count as dependencies.
     """
 
     history: int
@@ -134,7 +133,7 @@ def assemble(units: Sequence[Unit], parts: Sequence[Part]) -> Batch:
 
 
 def _read(unit: Unit) -> Part:
-    with open_file(Path(unit.path)) as file:
+    with open_history(place_of(unit.path)) as file:
         metadata = file.schema_arrow.metadata
         told = {
             "complete": metadata.get(META_COMPLETE) != b"false",

@@ -26,9 +26,9 @@ from checkers.partial import SHOWN, Partial, judge_batch, merge, verdict
 from checkers.planning import Plan, batches_of, plan, tasks_of
 from checkers.session import session
 from checkers.sources import Source, Sources
+from checkers.stores import Place
 from checkers.verdict import Verdict
 from workloads.history import HistoryError
-from workloads.history.origin import Origin
 
 Progress = Callable[[int, int], None]
 Task = Sequence[tuple[Any, ...]]
@@ -37,16 +37,18 @@ Proofs = dict[int, Numbers]
 
 
 def check(
-    paths: Sequence[Path],
+    paths: Sequence[Place],
     *,
     master: str | None = None,
     ww_deps: bool | None = None,
     shown: int | None = SHOWN,
+    scratch: Path | None = None,
     progress: Progress | None = None,
 ) -> list[Verdict]:
     """Judge every history at ``paths``, in order.
 
-    A path is a run directory, a history directory, a file of JSON lines or a directory of those. A history that
+    A path is a run directory, a history directory, a file of JSON lines or a directory of those, locally or in a store
+    (:func:`checkers.stores.place_of`). A history that
     cannot be read gets ``valid`` "unknown" and the reason; the others are judged.
 
     Args:
@@ -54,12 +56,13 @@ def check(
         master: address of a Spark cluster's master, by default local threads.
         ww_deps: whether overwrites count as dependencies, by default as :meth:`checkers.sources.Source.ww_deps` has it.
         shown: findings listed of each anomaly, None for all; counts are always whole.
+        scratch: where JSON lines are stored first, see :class:`checkers.sources.Sources`.
         progress: is told (tasks done, tasks) while the job runs.
 
     Raises:
         checkers.errors.CheckError: Spark cannot be used.
     """
-    with Sources(paths) as sources:
+    with Sources(paths, scratch) as sources:
         planned = plan(sources.found, ww_deps)
         parts = _run(planned, master, shown, progress) if planned.units else []
         by_history: dict[int, list[Partial]] = {}
@@ -163,4 +166,4 @@ class _Watch:
 def _verdict(source: Source, parts: list[Partial] | None, shown: int | None) -> Verdict:
     if source.file is None or parts is None:
         return Verdict(history=source.name, valid="unknown", reason=source.problem or "nothing could be read")
-    return verdict(source.name, merge(parts, shown=shown), Origin.load(source.file.parent), shown=shown)
+    return verdict(source.name, merge(parts, shown=shown), source.origin(), shown=shown)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from checkers.errors import CheckError
 from checkers.loading import Unit, load_units, part_of
 from checkers.loading import assemble as lay_out
 from checkers.partial import SHOWN, judge_batch, merge, verdict
 from checkers.sources import Sources
+from checkers.stores import Place
 from checkers.verdict import Verdict
 from workloads.history.clustering import cluster, joined
 from workloads.history.origin import Origin
@@ -19,7 +19,7 @@ from workloads.history.tables import columns_of, to_table
 from workloads.operations import Event
 
 
-def judge(path: Path, *, name: str | None = None, ww_deps: bool | None = None, shown: int | None = SHOWN) -> Verdict:
+def judge(path: Place, *, name: str | None = None, ww_deps: bool | None = None, shown: int | None = SHOWN) -> Verdict:
     """Judge one stored history: a run directory, its history directory, or a file of JSON lines.
 
     ``ww_deps`` says whether overwrites count as dependencies, by default as :meth:`checkers.sources.Source.ww_deps`
@@ -35,7 +35,7 @@ def judge(path: Path, *, name: str | None = None, ww_deps: bool | None = None, s
         if source.file is None:
             raise CheckError(source.problem or f"{path} cannot be read")
         parts = judge_batch(load_units([Unit(0, str(source.file), ww_deps=source.ww_deps(ww_deps))]), shown=shown)
-        return verdict(name or source.name, merge(parts, shown=shown), Origin.load(source.file.parent), shown=shown)
+        return verdict(name or source.name, merge(parts, shown=shown), source.origin(), shown=shown)
 
 
 def judge_events(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from checkers.loading import Unit
 from checkers.sources import Source
+from checkers.stores import open_history, size_of
+from workloads.history import HistoryError
 from workloads.history.schema import META_JOINED, META_SPREAD
 
 #: Files up to this size are read whole, without looking at their footer first.
@@ -55,13 +54,14 @@ def units_of(history: int, source: Source, wanted: bool | None = None) -> tuple[
     """
     if source.file is None:
         return [], {}
-    size, ww_deps = source.file.stat().st_size, source.ww_deps(wanted)
+    size, ww_deps = size_of(source.file), source.ww_deps(wanted)
     whole = [Unit(history, str(source.file), None, size, ww_deps)]
     if size <= WHOLE_BYTES:
         return whole, {}
     try:
-        footer = pq.read_metadata(source.file)
-    except (OSError, pa.ArrowException):
+        with open_history(source.file) as file:
+            footer = file.metadata
+    except HistoryError:
         return whole, {}
     sizes = [footer.row_group(number).total_byte_size for number in range(footer.num_row_groups)]
     units = [Unit(history, str(source.file), (number,), bytes_, ww_deps) for number, bytes_ in enumerate(sizes)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,21 +10,28 @@ from typing import Final, Self
 
 import msgspec
 
+from checkers import stores
+from checkers.errors import CheckError
+from checkers.stores import Place, StorePath
 from workloads.history import HistoryError, import_jsonl, seal
-from workloads.history.files import CLUSTERED, live_files
+from workloads.history.files import CLUSTERED, LIVE_PATTERN, live_files
 from workloads.history.origin import NAME, Origin
 
 #: Endings of histories given as JSON lines.
 JSON_LINES: Final = (".jsonl", ".ndjson", ".json")
+#: JSON lines that we wrote and that are no history.
+VERDICTS: Final = "verdicts.jsonl"
 #: Where a run directory keeps its history.
 HISTORY: Final = "history"
+#: Environment variable with the directory in which histories are stored before they are checked.
+SCRATCH: Final = "ACKPROOF_SCRATCH"
 
 
 class Source(msgspec.Struct, frozen=True):
     """One history: its name in the verdict, and its file, or why there is none."""
 
     name: str
-    file: Path | None
+    file: Place | None
     problem: str | None = None
 
     def ww_deps(self, wanted: bool | None) -> bool:
@@ -34,16 +42,34 @@ class Source(msgspec.Struct, frozen=True):
         """
         if wanted is not None:
             return wanted
-        if self.file is None or not (self.file.parent / NAME).exists():
-            return False
-        return bool(Origin.load(self.file.parent).options.get("ww_deps", True))
+        content = self._origin()
+        return content is not None and bool(_decoded(content).options.get("ww_deps", True))
+
+    def origin(self) -> Origin:
+        """What the history looked like in the tool that it comes from; empty for our own."""
+        content = self._origin()
+        return Origin() if content is None else _decoded(content)
+
+    def _origin(self) -> bytes | None:
+        return None if self.file is None else stores.read_bytes(self.file.parent / NAME)
 
 
 class Sources:
-    """Histories ready to be checked; foreign ones are stored in a temporary directory that ends with this object."""
+    """Histories ready to be checked; foreign ones are stored in a temporary directory that ends with this object.
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._scratch = tempfile.TemporaryDirectory(prefix="ackproof-check-")
+    It is made in ``scratch``, else where ACKPROOF_SCRATCH says, else where temporary files are. The workers of a
+    cluster read it, so there it must be in a directory that they share.
+
+    Raises:
+        CheckError: nothing can be written in ``scratch``.
+    """
+
+    def __init__(self, paths: Sequence[Place], scratch: Path | None = None) -> None:
+        chosen = scratch or os.environ.get(SCRATCH) or None
+        try:
+            self._scratch = tempfile.TemporaryDirectory(prefix="ackproof-check-", dir=chosen)
+        except OSError as error:
+            raise CheckError(f"{chosen}: {error.strerror}; name a directory to write in with --scratch") from error
         self.found = [source for path in paths for source in self._at(path)]
 
     def __enter__(self) -> Self:
@@ -52,7 +78,9 @@ class Sources:
     def __exit__(self, *_: object) -> None:
         self._scratch.cleanup()
 
-    def _at(self, path: Path) -> list[Source]:
+    def _at(self, path: Place) -> list[Source]:
+        if isinstance(path, StorePath):
+            return self._in_store(path)
         if path.is_file():
             return [self._foreign(path) if path.name.endswith(JSON_LINES) else Source(str(path), path)]
         stored = _stored_in(path)
@@ -63,13 +91,53 @@ class Sources:
             return [Source(str(path), None, f"{path} holds no history; name a run directory or a file of JSON lines")]
         return [source for found in below for source in self._at(found)]
 
-    def _foreign(self, path: Path) -> Source:
+    def _in_store(self, path: StorePath) -> list[Source]:
+        try:
+            files = stores.files_at(path)
+        except OSError as error:
+            return [Source(str(path), None, f"{path} cannot be listed: {error}")]
+        if files == [path] and not path.name.endswith(JSON_LINES):
+            return [Source(str(path), path)]
+        found = [self._stored(directory, files) for directory in histories_among(files)]
+        found += [self._foreign(file) for file in files if file == path or (file.parent == path and is_foreign(file))]
+        return found or [Source(str(path), None, f"{path} holds no history; name a run or a file of JSON lines")]
+
+    def _stored(self, directory: StorePath, files: Sequence[StorePath]) -> Source:
+        """A history in a store. One that was cut off is fetched and clustered here."""
+        name = str(directory.parent if directory.name == HISTORY else directory)
+        if directory / CLUSTERED in files:
+            return Source(name, directory / CLUSTERED)
         target = Path(tempfile.mkdtemp(dir=self._scratch.name))
         try:
-            import_jsonl(path, target)
+            for file in files:
+                if file.parent == directory and file.match(LIVE_PATTERN):
+                    stores.fetch(file, target)
+            return Source(name, seal(target, complete=False))
         except (HistoryError, OSError) as error:
-            return Source(str(path), None, str(error))
+            return Source(name, None, str(error).replace(str(target), str(directory)))
+
+    def _foreign(self, path: Place) -> Source:
+        target = Path(tempfile.mkdtemp(dir=self._scratch.name))
+        try:
+            local = path if isinstance(path, Path) else stores.fetch(path, target)
+            import_jsonl(local, target)
+        except (HistoryError, OSError) as error:
+            return Source(str(path), None, str(error).replace(str(target / path.name), str(path)))
         return Source(str(path), target / CLUSTERED)
+
+
+def histories_among(files: Sequence[StorePath]) -> list[StorePath]:
+    """The directories in a store that hold a history's Parquet files."""
+    return sorted({file.parent for file in files if file.name == CLUSTERED or file.match(LIVE_PATTERN)})
+
+
+def is_foreign(file: Place) -> bool:
+    """Whether a file in a directory is by its name a history of JSON lines."""
+    return file.name.endswith(JSON_LINES[:2]) and file.name != VERDICTS
+
+
+def _decoded(content: bytes) -> Origin:
+    return msgspec.json.decode(content, type=Origin)
 
 
 def _stored_in(path: Path) -> Path | None:
@@ -96,5 +164,5 @@ def _clustered(path: Path, directory: Path) -> Source:
 def _below(path: Path) -> list[Path]:
     """Histories below a directory: run directories at any depth, and files of JSON lines in it."""
     runs = {file.parent for pattern in (CLUSTERED, "live-*.parquet") for file in path.rglob(pattern)}
-    foreign = {file for file in path.iterdir() if file.is_file() and file.name.endswith(JSON_LINES[:2])}
+    foreign = {file for file in path.iterdir() if file.is_file() and is_foreign(file)}
     return sorted(runs | foreign) if path.is_dir() else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,18 +10,43 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from checkers import stores
 from checkers.errors import CheckError, JavaMissingError
+from checkers.judgement import Judgement
 from checkers.judgement import judge as apply_promise
+from checkers.partial import SHOWN
 from checkers.pipeline import check
+from checkers.sources import histories_among, is_foreign
+from checkers.stores import Place, StorePath
 from checkers.verdict import Verdict
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, HarnessError, JavaError, ResultsError
 from harness.java import usable_java
 from harness.progress import Progress
-from harness.rundir import HISTORY, RUN_FILE, VERDICTS_FILE, read_record, run_directories, write_file
+from harness.rundir import HISTORY, RUN_FILE, VERDICTS_FILE, RunRecord, read_record, run_directories, write_file
 from workloads.history import HistoryError
 
-#: Endings of histories of other tools, where a directory of them is named.
-FOREIGN: Final = (".jsonl", ".ndjson")
+#: The advice of every refusal.
+NAME_WHAT: Final = "name runs, a campaign, or files of JSON lines"
+
+
+class Asked(NamedTuple):
+    """How to judge, where somebody wants other than the usual; see :func:`checkers.pipeline.check`."""
+
+    master: str | None = None
+    ww_deps: bool | None = None
+    shown: int | None = SHOWN
+    scratch: Path | None = None
+
+
+USUAL: Final = Asked()
+
+
+class Found(NamedTuple):
+    """A history at ``path``; of a run (``is_run``) there may be nothing but its ``run.json``."""
+
+    path: Place
+    is_run: bool
+    has_history: bool = True
 
 
 class Judged(NamedTuple):
@@ -31,10 +57,11 @@ class Judged(NamedTuple):
     says why a history could not be judged.
     """
 
-    path: Path
+    path: Place
     verdict: Verdict
     outcome: str
     reason: str | None = None
+    is_run: bool = False
 
 
 def check_campaign(directory: Path, progress: Progress) -> list[Judged]:
@@ -44,7 +71,7 @@ def check_campaign(directory: Path, progress: Progress) -> list[Judged]:
     return judged
 
 
-def judge_all(paths: Sequence[Path], progress: Progress) -> list[Judged]:
+def judge_all(paths: Sequence[Place], progress: Progress, asked: Asked = USUAL) -> list[Judged]:
     """Judge the histories at ``paths``, all in one Spark job: campaigns, runs, stored histories, JSON lines.
 
     Raises:
@@ -52,24 +79,33 @@ def judge_all(paths: Sequence[Path], progress: Progress) -> list[Judged]:
         ResultsError: nothing is there to judge.
         HarnessError: Spark failed.
     """
-    found = list(dict.fromkeys(history for path in paths for history in _histories_at(path)))
+    by_path = {found.path: found for path in paths for found in _histories_at(path)}
     usable_java()
-    readable = [path for path in found if not _is_run(path) or _has_history(path)]
-    what = "1 history" if len(found) == 1 else f"{len(found)} histories"
+    readable = [found.path for found in by_path.values() if found.has_history]
+    what = "1 history" if len(by_path) == 1 else f"{len(by_path)} histories"
     with spoken(), progress.phase(f"checking {what}", None):
-        verdicts = dict(zip(readable, check(readable, progress=progress.reach), strict=True))
-    return [_judged(path, verdicts.get(path) or _without_history(path)) for path in found]
+        checked = check(readable, progress=progress.reach, **asked._asdict())
+    verdicts = dict(zip(readable, checked, strict=True))
+    return [_judged(found, verdicts.get(found.path)) for found in by_path.values()]
 
 
 def write_verdicts(directory: Path, judged: Sequence[Judged]) -> Path:
     """Write ``verdicts.jsonl`` in ``directory``; histories below it are named by their place there."""
+    return write_verdicts_to(directory / VERDICTS_FILE, judged, below=directory)
+
+
+def write_verdicts_to(file: Path, judged: Sequence[Judged], *, below: Path | None = None) -> Path:
+    """Write a line for each history into ``file``, which may have been there; their names as they were given.
+
+    Histories in the directory ``below`` are named by their place in it.
+    """
     lines = []
     for one in judged:
-        inside = one.path.is_relative_to(directory)
-        name = one.path.relative_to(directory).as_posix() if inside else str(one.path)
+        inside = below is not None and one.path.is_relative_to(below)
+        name = one.path.relative_to(below).as_posix() if below is not None and inside else str(one.path)
         lines.append(msgspec.json.encode(msgspec.structs.replace(one.verdict, history=name)) + b"\n")
-    write_file(directory / VERDICTS_FILE, b"".join(lines))
-    return directory / VERDICTS_FILE
+    write_file(file, b"".join(lines))
+    return file
 
 
 def exit_code(judged: Sequence[Judged]) -> int:
@@ -83,7 +119,7 @@ def exit_code(judged: Sequence[Judged]) -> int:
 def is_unreadable(one: Judged) -> bool:
     """Whether ``one`` is a history of another tool that could not be read. Runs leave what they leave: unknown."""
     exercise = one.verdict.exercise
-    return one.outcome == "unknown" and not _is_run(one.path) and not exercise.attempted + exercise.records_read
+    return one.outcome == "unknown" and not one.is_run and not exercise.attempted + exercise.records_read
 
 
 @contextmanager
@@ -99,14 +135,33 @@ def spoken() -> Iterator[None]:
         raise HarnessError(str(error)) from error
 
 
-def _histories_at(path: Path) -> list[Path]:
+def _histories_at(path: Place) -> list[Found]:
+    if isinstance(path, StorePath):
+        return _histories_in_store(path)
     if not path.exists():
-        raise ResultsError(f"{path} does not exist; name runs, a campaign, or files of JSON lines")
+        raise ResultsError(f"{path} does not exist; {NAME_WHAT}")
     if path.is_file():
-        return [path]
-    found = run_directories(path) or _stored_or_foreign(path)
+        return [Found(path, is_run=False)]
+    runs = [Found(run, is_run=True, has_history=_has_history(run)) for run in run_directories(path)]
+    found = runs or [Found(history, is_run=False) for history in _stored_or_foreign(path)]
     if not found:
-        raise ResultsError(f"{path} holds no history; name runs, a campaign, or files of JSON lines")
+        raise ResultsError(f"{path} holds no history; {NAME_WHAT}")
+    return found
+
+
+def _histories_in_store(path: StorePath) -> list[Found]:
+    """As in a local directory, from one listing of the store."""
+    try:
+        files = stores.files_at(path)
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be listed: {error}") from error
+    stored = histories_among(files)
+    runs = [file.parent for file in files if file.name == RUN_FILE]
+    foreign = [file for file in files if file == path or (file.parent == path and is_foreign(file))]
+    found = [Found(run, is_run=True, has_history=run / HISTORY in stored) for run in runs]
+    found = found or [Found(history, is_run=False) for history in [*stored, *foreign]]
+    if not found:
+        raise ResultsError(f"{path} holds no history; {NAME_WHAT}")
     return found
 
 
@@ -114,37 +169,47 @@ def _stored_or_foreign(directory: Path) -> list[Path]:
     """An imported history, or else every file of JSON lines that lies in ``directory`` itself."""
     if _has_history(directory) or any(directory.glob("*.parquet")):
         return [directory]
-    own = {VERDICTS_FILE}
-    return sorted(path for ending in FOREIGN for path in directory.glob(f"*{ending}") if path.name not in own)
-
-
-def _is_run(path: Path) -> bool:
-    return (path / RUN_FILE).is_file()
+    return sorted(path for path in directory.iterdir() if path.is_file() and is_foreign(path))
 
 
 def _has_history(path: Path) -> bool:
     return any((path / HISTORY).glob("*.parquet"))
 
 
-def _without_history(path: Path) -> Verdict:
+def _record_of(run: Place) -> RunRecord:
+    if isinstance(run, Path):
+        return read_record(run)
     try:
-        why = read_record(path).ended.reason or "it was killed before it recorded anything"
+        with tempfile.TemporaryDirectory(prefix="ackproof-run-") as scratch:
+            stores.fetch(run / RUN_FILE, Path(scratch))
+            return read_record(Path(scratch))
+    except OSError as error:
+        raise ResultsError(f"{run / RUN_FILE} cannot be read: {error}") from error
+
+
+def _without_history(path: Place) -> Verdict:
+    try:
+        why = _record_of(path).ended.reason or "it was killed before it recorded anything"
     except ResultsError as error:
         why = str(error)
     return Verdict(history=str(path), valid="unknown", reason=f"no history: {why}")
 
 
-def _judged(path: Path, verdict: Verdict) -> Judged:
-    if not _is_run(path):
+def _judged(found: Found, checked: Verdict | None) -> Judged:
+    verdict = _without_history(found.path) if checked is None else checked
+    if not found.is_run:
         told = "held" if verdict.valid is True else "not valid" if verdict.valid is False else "unknown"
-        return Judged(path, verdict, told, verdict.reason)
+        return Judged(found.path, verdict, told, verdict.reason)
     try:
-        settings = read_record(path).chosen()
+        settings = _record_of(found.path).chosen()
     except ResultsError as error:  # one damaged file must not take the verdicts of thousands with it
-        return Judged(path, verdict, "unknown", str(error))
-    judgement = apply_promise(settings, verdict)
+        return Judged(found.path, verdict, "unknown", str(error), is_run=True)
+    return Judged(found.path, verdict, *_outcome(apply_promise(settings, verdict)), is_run=True)
+
+
+def _outcome(judgement: Judgement) -> tuple[str, str | None]:
     if judgement.broken:
-        return Judged(path, verdict, "broken promise")
+        return "broken promise", None
     if not judgement.judged:
-        return Judged(path, verdict, "unknown", judgement.reason)
-    return Judged(path, verdict, "permitted" if judgement.permitted else "held")
+        return "unknown", judgement.reason
+    return ("permitted" if judgement.permitted else "held"), None

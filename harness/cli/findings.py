@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Final
 
 from rich.markup import escape
 
+from checkers.stores import Place
 from harness.cli.terminal import State
 from harness.judge import Judged
 
@@ -81,7 +81,7 @@ def _row(one: Judged, below: str) -> tuple[str, ...]:
 
 
 def _tell_groups(state: State, judged: Sequence[Judged], below: str) -> None:
-    groups: dict[Path, list[Judged]] = {}
+    groups: dict[Place, list[Judged]] = {}
     for one in judged:
         groups.setdefault(one.path.parent, []).append(one)
     headers = ["outcomes", "acknowledged", "in faults", "found", _heading("histories", below)]
@@ -89,7 +89,7 @@ def _tell_groups(state: State, judged: Sequence[Judged], below: str) -> None:
     _tell_rest(state, len(groups) - ROWS_MAX, "groups")
 
 
-def _group_row(path: Path, judged: Sequence[Judged], below: str) -> tuple[str, ...]:
+def _group_row(path: Place, judged: Sequence[Judged], below: str) -> tuple[str, ...]:
     outcomes = Counter(one.outcome for one in judged)
     counts: Counter[str] = Counter()
     for one in judged:
@@ -140,5 +140,5 @@ def _heading(what: str, below: str) -> str:
     return escape(f"{what} below {below}") if below not in {"", "."} else what
 
 
-def _inside(path: Path, below: str) -> str:
+def _inside(path: Place, below: str) -> str:
     return str(path.relative_to(below)) if below and path.is_relative_to(below) else str(path)

@@ -4,30 +4,72 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 
+from checkers.errors import CheckError
+from checkers.partial import SHOWN
+from checkers.stores import Place, place_of
 from harness.cli.findings import tell_judged
 from harness.cli.outcome import tell
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_PLAN
-from harness.judge import Judged, exit_code, is_unreadable, judge_all, write_verdicts
+from harness.judge import (
+    Asked,
+    Judged,
+    exit_code,
+    is_unreadable,
+    judge_all,
+    write_verdicts,
+    write_verdicts_to,
+)
 from harness.progress import Quiet
 from harness.report import write
+from harness.rundir import VERDICTS_FILE
+
+#: Where verdicts go that have no directory of their own.
+HERE: Final = Path(VERDICTS_FILE)
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=directory_argument)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--out", type=directory_argument, help="The one file for all verdicts, a line a history.")
+@click.option(
+    "--ww-deps/--no-ww-deps",
+    default=None,
+    help="Whether overwrites count as dependencies in cycles. By default as a history's own options say, else only in "
+    "histories of other tools.",
+)
+@click.option("--master", metavar="URL", help="Spark master, such as spark://host:7077; by default local threads.")
+@click.option("--all", "all_", is_flag=True, help=f"Write all findings, not only {SHOWN} of each; counts are whole.")
+@click.option("--scratch", type=directory_argument, help="Where JSON lines are stored first; a cluster must share it.")
 @as_json
 @click.pass_obj
-def check(state: State, paths: Sequence[Path], *, json_: bool) -> int:
-    """Judge the histories at PATH...: run directories, campaigns, or files of JSON lines.
+def check(
+    state: State,
+    paths: Sequence[str],
+    *,
+    out: Path | None,
+    ww_deps: bool | None,
+    master: str | None,
+    all_: bool,
+    scratch: Path | None,
+    json_: bool,
+) -> int:
+    """Judge the histories at PATH...: run directories, campaigns, files of JSON lines, directories of those.
 
-    Verdicts are written to verdicts.jsonl in each directory named; the last line is the verdict and where they are.
+    A PATH may be a URI (s3a://, s3://, gs://, hdfs://, file://). Verdicts are written to verdicts.jsonl in each
+    directory named, those of other histories to ./verdicts.jsonl; the last line is the verdict and where they are.
     Exit code 64 if none of the histories could be read.
     """
-    judged = judge_all(paths, Quiet() if json_ else state.progress())
-    written = [str(write_verdicts(path, _below(path, judged))) for path in paths if path.is_dir()]
+    try:
+        places = [place_of(path) for path in paths]
+    except CheckError as error:
+        raise click.BadParameter(str(error)) from error
+    asked = Asked(master=master, ww_deps=ww_deps, shown=None if all_ else SHOWN, scratch=scratch)
+    judged = judge_all(places, Quiet() if json_ else state.progress(), asked)
+    written = [str(write_verdicts_to(out, judged))] if out is not None else _write_beside(places, judged)
     code = EXIT_PLAN if all(is_unreadable(one) for one in judged) else exit_code(judged)
     if json_:
         for one in judged:
@@ -35,6 +77,14 @@ def check(state: State, paths: Sequence[Path], *, json_: bool) -> int:
         return code
     tell_judged(state, judged, written)
     return code
+
+
+def _write_beside(places: Sequence[Place], judged: Sequence[Judged]) -> list[str]:
+    """Write verdicts into the directories that were named, and what lies in none of them here."""
+    directories = [place for place in places if isinstance(place, Path) and place.is_dir()]
+    files = [write_verdicts(directory, _below(directory, judged)) for directory in directories]
+    rest = [one for one in judged if not any(one.path.is_relative_to(directory) for directory in directories)]
+    return [*map(str, files), *([str(write_verdicts_to(HERE, rest))] if rest else [])]
 
 
 def _below(path: Path, judged: Sequence[Judged]) -> list[Judged]:

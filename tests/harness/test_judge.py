@@ -53,7 +53,7 @@ def run_at(directory: Path, acks: object, *, history: bool = True) -> Path:
 def check_saying(monkeypatch: pytest.MonkeyPatch, verdict: Verdict) -> list[Path]:
     asked: list[Path] = []
 
-    def check(paths: list[Path], *, progress: object) -> list[Verdict]:
+    def check(paths: list[Path], **_: object) -> list[Verdict]:
         asked.extend(paths)
         return [msgspec.structs.replace(verdict, history=str(path)) for path in paths]
 
@@ -167,5 +167,5 @@ def test_a_directory_without_a_history_is_refused_and_left_alone(tmp_path: Path)
 def test_unreadable_is_said_of_foreign_histories_only(tmp_path: Path) -> None:
     unknown = Verdict(history="", valid="unknown", reason="line 1: not JSON")
     assert is_unreadable(Judged(tmp_path / "x.jsonl", unknown, "unknown"))
-    assert not is_unreadable(Judged(run_at(tmp_path / "run", 1), unknown, "unknown"))
+    assert not is_unreadable(Judged(tmp_path / "run", unknown, "unknown", is_run=True))
     assert not is_unreadable(Judged(tmp_path / "x.jsonl", Verdict(history="", valid=False), "not valid"))
