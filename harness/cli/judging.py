@@ -25,7 +25,6 @@ from harness.judge import (
     write_verdicts_to,
 )
 from harness.progress import Quiet
-from harness.report import write
 from harness.rundir import VERDICTS_FILE
 
 #: Where verdicts go that have no directory of their own.
@@ -97,4 +96,6 @@ def _below(path: Path, judged: Sequence[Judged]) -> list[Judged]:
 @click.pass_obj
 def report(state: State, campaign_dir: Path, *, json_: bool) -> int:
     """Make matrix.json and report.html again from the files of CAMPAIGN_DIR; the report's path is the last line."""
+    from harness.report import write  # noqa: PLC0415 - charts take half a second to load, and `check` draws none
+
     return tell(state, campaign_dir, write(campaign_dir), json_=json_)

@@ -1,0 +1,177 @@
+"""`ackproof check`: what its options do, where verdicts go, histories that cannot be read, histories in a store."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from checkers.partial import SHOWN
+from checkers.verdict import Exercise, Verdict
+from harness import judge
+from harness.cli.app import exit_code_of
+from harness.plan import parse_plan
+from harness.rundir import Ended, write_record
+from tests.checkers.conformance import BY_NAME, write_history
+from tests.checkers.scenes import Scene
+from tests.workloads.history.event_strategies import record_all
+from workloads.history import HistoryWriter
+
+HOST = "127.0.0.1"
+PLAN = parse_plan('[settings]\nacks = "all"\n[worlds.simulated]\nruns = 1', "p.toml")
+#: More lost writes than a report lists.
+LOST = SHOWN + 8
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the checkers were asked; files named bad cannot be read, all others hold. The working directory is new."""
+    told: dict[str, Any] = {}
+
+    def check(paths: list[Path], **options: Any) -> list[Verdict]:
+        told.update(options, paths=paths)
+        unreadable = {"valid": "unknown", "reason": "line 1: the operation has no 'f'"}
+        readable = {"valid": True, "exercise": Exercise(attempted=1)}
+        return [Verdict(history=str(path), **(unreadable if path.stem == "bad" else readable)) for path in paths]
+
+    monkeypatch.setattr(judge, "check", check)
+    monkeypatch.chdir(tmp_path)
+    for name in ("good.jsonl", "bad.jsonl"):
+        Path(name).touch()
+    return told
+
+
+def test_options_reach_the_checkers(asked: dict[str, Any]) -> None:
+    options = ["--ww-deps", "--master", "spark://h:7077", "--all", "--scratch", "shared", "--out", "v.jsonl"]
+    assert exit_code_of(["check", "good.jsonl", *options]) == 0
+    asked.pop("progress")
+    assert asked == {
+        "paths": [Path("good.jsonl")],
+        "ww_deps": True,
+        "master": "spark://h:7077",
+        "shown": None,
+        "scratch": Path("shared"),
+    }
+
+
+def test_without_options_the_history_decides(asked: dict[str, Any]) -> None:
+    exit_code_of(["check", "good.jsonl"])
+    assert (asked["ww_deps"], asked["master"], asked["shown"]) == (None, None, SHOWN)
+    exit_code_of(["check", "good.jsonl", "--no-ww-deps"])
+    assert asked["ww_deps"] is False
+
+
+def test_verdicts_go_to_the_directory_named_and_others_here(
+    asked: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("more").mkdir()
+    Path("more/a.jsonl").touch()
+    assert exit_code_of(["check", "more", "good.jsonl"]) == 0
+    assert [line["history"] for line in lines_of(Path("more/verdicts.jsonl"))] == ["a.jsonl"]
+    assert [line["history"] for line in lines_of(Path("verdicts.jsonl"))] == ["good.jsonl"]
+    assert capsys.readouterr().out.splitlines()[-1] == "2 histories: 2 held; see more/verdicts.jsonl verdicts.jsonl"
+
+
+def test_out_is_the_one_file_for_all_verdicts(asked: dict[str, Any]) -> None:
+    Path("more").mkdir()
+    Path("more/a.jsonl").touch()
+    assert exit_code_of(["check", "more", "good.jsonl", "--out", "all.jsonl"]) == 0
+    assert [line["history"] for line in lines_of(Path("all.jsonl"))] == ["more/a.jsonl", "good.jsonl"]
+    assert not Path("more/verdicts.jsonl").exists()
+    assert not Path("verdicts.jsonl").exists()
+
+
+@pytest.mark.parametrize(("names", "code"), [(["bad.jsonl"], 64), (["bad.jsonl", "good.jsonl"], 2)])
+def test_64_is_for_nothing_that_could_be_read(asked: dict[str, Any], names: list[str], code: int) -> None:
+    assert exit_code_of(["check", *names]) == code
+    told = {line["history"]: line.get("reason") for line in lines_of(Path("verdicts.jsonl"))}
+    assert told["bad.jsonl"] == "line 1: the operation has no 'f'"
+
+
+def test_a_uri_of_no_known_store_is_a_wrong_command(asked: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["check", "ftp://host/history.jsonl"]) == 64
+    assert "ftp://host/history.jsonl cannot be read; name a path or one of s3, s3a" in capsys.readouterr().err
+    assert "paths" not in asked
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """An empty bucket named histories in an S3 of our own, which the environment names."""
+    server = ThreadedMotoServer(ip_address=HOST, port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "nobody",
+        "AWS_SECRET_ACCESS_KEY": "nothing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "NO_PROXY": HOST,
+    }.items():
+        monkeypatch.setenv(name, value)
+    try:
+        bucket = boto3.resource("s3").create_bucket(Bucket="histories")
+        yield bucket
+    finally:
+        server.stop()
+
+
+def upload(bucket: Any, directory: Path, prefix: str) -> None:
+    for file in directory.rglob("*"):
+        if file.is_file():
+            bucket.upload_file(str(file), f"{prefix}/{file.relative_to(directory).as_posix()}")
+
+
+def run_with_a_loss(directory: Path) -> Path:
+    """A run that acknowledged :data:`LOST` writes under acks=all, of which a drained log has none."""
+    directory.mkdir(parents=True)
+    (spec,) = PLAN.runs()
+    write_record(directory, spec, Ended(status="completed"))
+    scene = Scene()
+    for value in range(LOST):
+        scene.send(value, value)
+    scene.send(LOST, LOST)
+    scene.poll((LOST, LOST), process=9)
+    scene.drain(LOST + 1)
+    with HistoryWriter(directory / "history", "run") as writer:
+        record_all(writer, scene.events)
+    return directory
+
+
+@pytest.mark.system
+@pytest.mark.timeout(200)
+def test_histories_in_a_store_and_here_are_judged_in_one_job(tmp_path: Path, store: Any) -> None:
+    upload(store, run_with_a_loss(tmp_path / "run"), "campaign/runs/7")
+    write_history(BY_NAME["poll-skip/txn-abort-good"], tmp_path / "good.jsonl")
+    store.upload_file(str(tmp_path / "good.jsonl"), "foreign/good.jsonl")
+    (tmp_path / "bad.jsonl").write_text('{"type": "ok"}\n')
+    named = ["s3a://histories/campaign", "s3://histories/foreign", (tmp_path / "good.jsonl").as_uri(), "bad.jsonl"]
+    command = [sys.executable, "-c", "from harness.cli import main; main()", "check", *named, "--out", "v.jsonl"]
+    root = str(Path(__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": root}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=180, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    verdicts = {line["history"]: line for line in lines_of(tmp_path / "v.jsonl")}
+    lost = verdicts["s3a://histories/campaign/runs/7"]
+    assert lost["valid"] is False
+    assert lost["counts"]["lost-write"] == LOST
+    assert len(lost["anomalies"]["lost-write"]) == SHOWN
+    assert verdicts["s3://histories/foreign/good.jsonl"]["valid"] is True
+    assert verdicts[str(tmp_path / "good.jsonl")]["valid"] is True
+    assert verdicts["bad.jsonl"]["reason"] == "bad.jsonl, line 1: the operation has no 'f'"
+    assert len(verdicts) == 4
+    assert "4 histories: 1 broken promise" in done.stdout
