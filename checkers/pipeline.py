@@ -24,7 +24,7 @@ from checkers.kernels.ids import Numbers
 from checkers.loading import Unit, load_units
 from checkers.partial import SHOWN, Partial, judge_batch, merge, verdict
 from checkers.planning import Plan, batches_of, plan, tasks_of
-from checkers.session import session
+from checkers.session import spark_context
 from checkers.sources import Source, Sources
 from checkers.stores import Place
 from checkers.verdict import Verdict
@@ -72,7 +72,7 @@ def check(
 
 
 def _run(planned: Plan, master: str | None, shown: int | None, progress: Progress | None) -> list[Partial]:
-    context = session(master).sparkContext
+    context = spark_context(master)
     try:
         proofs = context.broadcast(_proofs(context, planned.to_prove))
         tasks = _plain(planned.units)

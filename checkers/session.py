@@ -1,4 +1,4 @@
-"""One Spark session for a process: local threads, or a cluster by its master's address."""
+"""One Spark context for a process: local threads, or a cluster by its master's address."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ SHIPPED: Final = ("checkers", "workloads")
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.worker.reuse": "true",
-    "spark.sql.shuffle.partitions": "8",
     "spark.driver.memory": DRIVER_MEMORY,
     # A JVM whose Python was interrupted while it started would otherwise wait for it for ever.
     "spark.submit.callSystemExitOnMainExit": "true",
@@ -48,40 +46,45 @@ appender.console.layout.pattern = %p %c{1}: %m%n
 """
 
 
-def session(master: str | None = None) -> Any:
-    """The process's Spark session, started at the first call and kept; another master ends it and starts a new one.
+def spark_context(master: str | None = None) -> Any:
+    """The process's Spark context, started at the first call and kept; another master ends it and starts a new one.
 
     ``master`` is by default what the environment variable ACKPROOF_SPARK_MASTER names, else local threads, one a core.
+    A session, which is for data frames, would take more than a second longer.
 
     Raises:
         JavaMissingError: no Java, or one that Spark cannot start with.
         SparkError: the master does not answer.
     """
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - importing Spark takes half a second
-    from pyspark.sql import SparkSession  # noqa: PLC0415
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - importing Spark takes half a second
+    from pyspark.errors import PySparkException  # noqa: PLC0415
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     wanted = master or os.environ.get("ACKPROOF_SPARK_MASTER") or _usual_master()
-    running = SparkSession.getActiveSession()
-    if running is not None and wanted in (None, running.sparkContext.master):
+    running = _running()
+    if running is not None and wanted in (None, running.master):
         return running
-    if running is not None:
-        running.stop()
-    builder = SparkSession.builder.appName("ackproof")
-    for name, value in {} if wanted is None else {"spark.master": wanted, **_settings(wanted)}.items():
-        builder = builder.config(name, value)
+    stop()
+    settings = {} if wanted is None else {"spark.master": wanted, **_settings(wanted)}
     said: list[str] = []
     try:
         with _captured_stderr(said):
-            spark = builder.getOrCreate()
+            started = SparkContext(conf=SparkConf().setAppName("ackproof").setAll(list(settings.items())))
     except PySparkException as error:
         raise _java_missing("; ".join(said[:2]) or _first_line(error)) from error
     except Exception as error:  # Py4J raises whatever the JVM threw
         raise SparkError(f"Spark master {wanted} cannot be used: {_first_line(error)}") from error
-    if not spark.sparkContext.master.startswith("local"):
-        spark.sparkContext.addPyFile(str(_shipped()))
-    return spark
+    if not started.master.startswith("local"):
+        started.addPyFile(str(_shipped()))
+    return started
+
+
+def _running() -> Any:
+    """The context of this process, None if there is none."""
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    return SparkContext._active_spark_context  # noqa: SLF001 - what getOrCreate looks at; it would start one
 
 
 def _usual_master() -> str | None:
@@ -90,12 +93,10 @@ def _usual_master() -> str | None:
 
 
 def stop() -> None:
-    """End the session, if there is one, and its JVM's work."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415
-
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        active.stop()
+    """End the context, if there is one, and its JVM's work."""
+    running = _running()
+    if running is not None:
+        running.stop()
 
 
 def _settings(master: str) -> dict[str, str]:

@@ -13,9 +13,9 @@ import pytest
 
 START = """
 from checkers.errors import JavaMissingError
-from checkers.session import session
+from checkers.session import spark_context
 try:
-    session()
+    spark_context()
 except JavaMissingError as error:
     print(error)
 """
@@ -35,7 +35,7 @@ def test_without_java_one_sentence_says_what_to_install() -> None:
 
 @pytest.mark.system
 def test_no_java_is_left_behind_by_ctrl_c_while_it_starts() -> None:
-    command = [sys.executable, "-c", "from checkers.session import session; session()"]
+    command = [sys.executable, "-c", "from checkers.session import spark_context; spark_context()"]
     python = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         deadline = time.monotonic() + 60
