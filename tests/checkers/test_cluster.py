@@ -24,13 +24,10 @@ HOST = "127.0.0.1"
 #: Two seconds on an idle machine; three JVMs that start on a busy one have taken over a minute.
 START_LIMIT_S = 180.0
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
-CHECK = """
-import sys, msgspec
-from pathlib import Path
-from checkers.pipeline import check
-for verdict in check([Path(sys.argv[2])], master=sys.argv[1]):
-    sys.stdout.buffer.write(msgspec.json.encode(verdict) + b"\\n")
-"""
+ROOT = str(Path(__file__).parents[2])
+SPARK_SUBMIT = SPARK_CLASS.with_name("spark-submit")
+#: What a user gives to spark-submit.
+PROGRAM = "from harness.cli import main; main()"
 
 
 def free_port() -> int:
@@ -89,19 +86,30 @@ def wait_for_workers(url: str, number: int) -> None:
     raise TimeoutError(f"{alive} of {number} workers came up within {START_LIMIT_S:.0f} s")
 
 
+def verdicts_of(command: list[str], directory: Path, out: Path, *options: str) -> list[dict[str, object]]:
+    """What `ackproof check`, begun by ``command``, says of the histories in ``directory``."""
+    environment = {**os.environ, "SPARK_LOCAL_IP": HOST, "PYTHONPATH": ROOT, "PYSPARK_PYTHON": sys.executable}
+    whole = [*command, "check", str(directory), "--out", str(out), *options]
+    done = subprocess.run(whole, env=environment, capture_output=True, timeout=180, check=False)
+    assert done.returncode == 1, done.stderr.decode()[-2000:]
+    return [json.loads(line) for line in out.read_bytes().splitlines()]
+
+
 @pytest.mark.system
-@pytest.mark.timeout(500)
+@pytest.mark.timeout(600)
 def test_a_cluster_gives_the_verdicts_of_the_plain_kernels(tmp_path: Path) -> None:
     directory = tmp_path / "histories"
     directory.mkdir()
     for name in cases("analysis"):
         write_history(BY_NAME[name], directory / (name.replace("/", "_") + ".jsonl"))
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
     with cluster(tmp_path) as master:
-        command = [sys.executable, "-c", CHECK, master, str(directory)]
-        done = subprocess.run(command, capture_output=True, timeout=180, check=False)
-    assert done.returncode == 0, done.stderr.decode()[-2000:]
-    through_cluster = [json.loads(line) for line in done.stdout.splitlines()]
+        submitted = verdicts_of([str(SPARK_SUBMIT), "--master", master, str(program)], directory, tmp_path / "s.jsonl")
+        through_cluster = verdicts_of(
+            [sys.executable, str(program)], directory, tmp_path / "c.jsonl", "--master", master
+        )
     paths = sorted(directory.iterdir())
-    assert [verdict["history"] for verdict in through_cluster] == [str(path) for path in paths]
-    for path, verdict in zip(paths, through_cluster, strict=True):
-        assert verdict == json.loads(msgspec.json.encode(judge(path))), path
+    plain = [json.loads(msgspec.json.encode(judge(path))) for path in paths]
+    assert through_cluster == plain
+    assert submitted == plain
