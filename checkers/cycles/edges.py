@@ -78,27 +78,35 @@ def suspects(log: Log, ww_deps: Flags) -> Numbers:
 
     Then the order within a log partition is the only other order. Along it, the earliest moment at which a write can
     have happened is the latest begin so far; a write or a read that was acknowledged before that moment is on a cycle
-    with the write that had not begun.
+    with the write that had not begun. A write whose place is not sure has no order but that of its own reads.
     """
     writers = chain(log)
     begin, segment = began(log, writers), log.segment[writers]
     earliest = np.where(ww_deps[log.segment_history[segment]], _running_maximum(segment, begin), begin)
     place = np.full(len(log.segment), -1, dtype=np.int64)
     place[writers] = np.arange(len(writers))
-    reads = log.reads[log.writer[log.value_id[log.reads]] >= 0]
-    reads = reads[place[log.writer[log.value_id[reads]]] >= 0]
+    known = log.reads[log.writer[log.value_id[log.reads]] >= 0]
+    placed = place[log.writer[log.value_id[known]]] >= 0
+    reads = known[placed]
     rows = np.concatenate([writers, reads])
     at = np.concatenate([np.arange(len(writers)), place[log.writer[log.value_id[reads]]]])
     early = ended(log, rows) < earliest[at]
-    packed: list[Numbers] = []
+    packed = [_read_before_begun(log, known[~placed])]
     room = SUSPECTS_MAX
     for row, last in zip(rows[early].tolist(), at[early].tolist(), strict=True):
         members = _members(log, writers, row, last)
         room -= len(members)
-        if room < 0 and packed:
+        if room < 0 and len(packed) > 1:
             break
         packed.append(log.operation(members))
-    return np.unique(np.concatenate(packed)) if packed else np.zeros(0, np.int64)
+    return np.unique(np.concatenate(packed))
+
+
+def _read_before_begun(log: Log, reads: Numbers) -> Numbers:
+    """Of these reads the operations (packed) that were acknowledged before their write had begun, with those writes."""
+    writers = log.writer[log.value_id[reads]]
+    early = np.flatnonzero(ended(log, reads) < began(log, writers))[:SUSPECTS_MAX]
+    return log.operation(np.concatenate([reads[early], writers[early]]))
 
 
 def _members(log: Log, writers: Numbers, row: int, last: int) -> Numbers:

@@ -208,5 +208,5 @@ def _exported(operation: MicroOperation, origin: Origin) -> list[Any]:
 def _shown(record: Record, origin: Origin) -> Iterator[Any]:
     yield record.offset
     yield origin.value(record.value) if record.value != -1 else -1
-    if record.defect:
+    if record.defect or record.value == -1:  # A bare -1 would be a foreign value of that name.
         yield record.defect
