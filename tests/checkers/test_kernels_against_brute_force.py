@@ -14,7 +14,7 @@ from checkers.plain import judge_events
 from checkers.series import Lag, lag_series, unseen_series
 from tests.checkers import brute_force
 from tests.checkers.history_strategies import histories
-from workloads.operations import Event
+from workloads.operations import Event, EventType, Function, MicroOperation, Poll, Record, Send
 
 Finding = dict[str, Any]
 
@@ -89,6 +89,21 @@ def test_kinds_of_cycles_are_those_that_a_search_of_all_paths_finds(history: lis
             assert ("realtime" in kinds) == name.endswith("realtime")
             taken = {(a, b, kind) for (a, b), kind in zip(pairwise(nodes), kinds, strict=True) if kind != "realtime"}
             assert taken <= edges
+
+
+def test_a_read_before_its_write_was_begun_is_a_cycle_with_time_also_at_a_contested_offset() -> None:
+    def event(index: int, process: int, kind: EventType, *micro: MicroOperation) -> Event:
+        function = Function.SEND if isinstance(micro[0], Send) else Function.POLL
+        return Event(index=index, time_us=index, process=process, type=kind, function=function, micro=micro)
+
+    history = [
+        event(0, 0, EventType.INVOKE, Poll()),
+        event(1, 0, EventType.OK, Poll({"x": (Record(1, 7), Record(1, 8))})),
+        event(2, 1, EventType.INVOKE, Send("x", 7)),
+        event(3, 1, EventType.OK, Send("x", 7, 1)),
+    ]
+    assert brute_force.cycles(history, ww_deps=False) == {"G1c-realtime"}
+    assert "G1c-realtime" in judge_events(history, ww_deps=False).anomalies
 
 
 @given(histories())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -41,7 +41,7 @@ def test_reading_a_value_that_nobody_wrote_adds_one_phantom_and_nothing_else(his
 
 
 @given(histories(), st.data())
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 def test_taking_an_acknowledged_value_out_of_every_read_adds_that_lost_write(
     history: list[Event], data: st.DataObject
 ) -> None:

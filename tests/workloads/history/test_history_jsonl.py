@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.workloads.history.event_strategies import events, normalised, record_all
 from workloads.history import HistoryError, HistoryWriter, export_jsonl, import_jsonl, read_events
 from workloads.history.origin import LARGEST, Origin, ValueCodes
-from workloads.operations import Event, Function, Poll, Record, Send
+from workloads.operations import Event, EventType, Function, Poll, Record, Send
 
 
 def imported(tmp_path: Path, *lines: object) -> Path:
@@ -45,6 +45,16 @@ def test_what_is_exported_can_be_imported(history: list[Event]) -> None:
 
 
 OWN = (Function.FAULT, Function.PHASE)
+
+
+def test_a_read_that_could_not_be_decoded_comes_back_as_one(tmp_path: Path) -> None:
+    with HistoryWriter(tmp_path / "first", "run") as writer:
+        unreadable = (Poll({"t-0": (Record(0, -1),)}),)
+        writer.record(time_us=0, process=0, type=EventType.OK, function=Function.POLL, micro=unreadable)
+    sink = io.BytesIO()
+    export_jsonl(tmp_path / "first", sink)
+    stored = imported(tmp_path, *sink.getvalue().decode().splitlines())
+    assert [event.micro for event in read_events(stored)] == [unreadable]
 
 
 @given(st.lists(st.integers() | st.text(max_size=3) | st.lists(st.integers(), max_size=2) | st.none()))
