@@ -24,7 +24,7 @@ from checkers.kernels.ids import Numbers
 from checkers.loading import Unit, load_units
 from checkers.partial import SHOWN, Partial, judge_batch, merge, verdict
 from checkers.planning import Plan, batches_of, plan, tasks_of
-from checkers.session import spark_context
+from checkers.session import cause_of, spark_context
 from checkers.sources import Source, Sources
 from checkers.stores import Place
 from checkers.verdict import Verdict
@@ -82,7 +82,7 @@ def _run(planned: Plan, master: str | None, shown: int | None, progress: Progres
         if planned.to_join:
             _add_steps(parts, shuffled_steps(context, _plain(planned.to_join), proofs))
     except Exception as error:  # Py4J raises whatever the JVM threw
-        raise SparkError(f"the Spark job failed: {_cause(error)}") from error
+        raise SparkError(f"the Spark job failed: {cause_of(error)}") from error
     return parts
 
 
@@ -129,12 +129,6 @@ def judge_units(units: Sequence[Unit], shown: int | None, proofs: Proofs) -> lis
         if len(units) > 1:
             return [part for unit in units for part in judge_units([unit], shown, proofs)]
         return [Partial(history=units[0].history, complete=False, own=False, events=0, problem=str(error))]
-
-
-def _cause(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if "Error" in line or "Exception" in line]
-    return (telling or lines or [type(error).__name__])[-1][:500]
 
 
 class _Watch:

@@ -71,12 +71,13 @@ def spark_context(master: str | None = None) -> Any:
     try:
         with _captured_stderr(said):
             started = SparkContext(conf=SparkConf().setAppName("ackproof").setAll(list(settings.items())))
+            if not started.master.startswith("local"):
+                started.addPyFile(str(_shipped()))
     except PySparkException as error:
         raise _java_missing("; ".join(said[:2]) or _first_line(error)) from error
     except Exception as error:  # Py4J raises whatever the JVM threw
-        raise SparkError(f"Spark master {wanted} cannot be used: {_first_line(error)}") from error
-    if not started.master.startswith("local"):
-        started.addPyFile(str(_shipped()))
+        stop()
+        raise SparkError(f"Spark master {wanted} cannot be used: {cause_of(error)}") from error
     return started
 
 
@@ -139,6 +140,16 @@ def _scratch() -> Path:
     directory = Path(tempfile.mkdtemp(prefix="ackproof-spark-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return directory
+
+
+def cause_of(error: Exception) -> str:
+    """What somebody should know of an error that the JVM threw."""
+    text = str(error)
+    if "stopped SparkContext" in text:  # what is left of a context whose master was never there, or went away
+        return "the master does not answer; start it, or name another with --master"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if "Error" in line or "Exception" in line]
+    return (telling or lines or [type(error).__name__])[-1][:500]
 
 
 def _first_line(error: Exception) -> str:

@@ -11,6 +11,8 @@ import time
 import psutil
 import pytest
 
+from checkers.session import cause_of
+
 START = """
 from checkers.errors import JavaMissingError
 from checkers.session import spark_context
@@ -56,3 +58,12 @@ def test_no_java_is_left_behind_by_ctrl_c_while_it_starts() -> None:
 def _java_below(pid: int) -> list[psutil.Process]:
     below = psutil.Process(pid).children(recursive=True) if psutil.pid_exists(pid) else []
     return [process for process in below if process.name() == "java"]
+
+
+def test_a_master_that_is_not_there_is_told_without_what_the_jvm_says() -> None:
+    said = (
+        "An error occurred while calling o1.addFile.\n: java.lang.IllegalStateException: stopped SparkContext.\n at x"
+    )
+    assert cause_of(ValueError(said)) == "the master does not answer; start it, or name another with --master"
+    assert cause_of(ValueError("at x\njava.io.IOException: no room\n at y")) == "java.io.IOException: no room"
+    assert cause_of(ValueError()) == "ValueError"
