@@ -21,7 +21,7 @@ from harness.kafka.releases import DEFAULT_VERSION
 from harness.perform import perform
 from harness.plan import RunSpec
 from harness.report.timeline import read_observations
-from harness.rundir import HISTORY
+from harness.rundir import HISTORY, read_record
 from harness.worlds.kafka import KafkaWorld
 from nemesis.journal import FILE_NAME, standing
 from nemesis.plan import FaultPlan
@@ -36,6 +36,8 @@ needs_root = pytest.mark.skipif(
 #: Of the project's own machine; twice that is for one that does something else besides.
 START_LIMIT_S = 30.0
 MEMORY_LIMIT_BYTES = 2.5 * 2**30
+#: Tries that a permitted loss has to show itself on real machines.
+SEEDS = (11, 12, 13)
 
 
 @pytest.fixture(scope="module")
@@ -81,17 +83,29 @@ def spec(family: str, host: str = "namespaces", **settings: object) -> RunSpec:
     ],
 )
 def test_kafka_loses_exactly_what_its_settings_permit(tmp_path: Path, family, settings, loses) -> None:
-    one = spec(family, **settings)
-    ended = perform(one, tmp_path / "run")
+    """A seed repeats the faults, not the run: a permitted loss may need another try, a promise must hold in each."""
+    lost = 0
+    for seed in SEEDS if loses else SEEDS[:1]:
+        one = msgspec.structs.replace(spec(family, **settings), seed=seed)
+        lost += judged_loss(one, tmp_path / str(seed))
+        if lost:
+            break
+    assert (lost > 0) is loses
+
+
+def judged_loss(one: RunSpec, directory: Path) -> int:
+    """Acknowledged writes that one run lost, after everything that must be so whatever it lost."""
+    ended = perform(one, directory)
     assert ended.status == "completed", ended.reason
-    judgement = judge(one.chosen(), check(tmp_path / "run" / HISTORY))
+    judgement = judge(one.chosen(), check(directory / HISTORY))
     assert judgement.judged
     assert judgement.broken == {}
-    assert (judgement.lost > 0) is loses
-    assert [fault.kind for fault in judgement.faults][:2] == ["partition", "kill" if family == "kill" else "powerloss"]
-    told = {seen.what for seen in read_observations(tmp_path / "run")}
+    broke = "kill" if one.family == "kill" else "powerloss"
+    assert [fault.kind for fault in judgement.faults][:2] == ["partition", broke]
+    told = {seen.what for seen in read_observations(directory)}
     assert {"leader", "follower", "election", "isr", "fenced", "registered"} <= told
-    assert standing(tmp_path / "run" / FILE_NAME) == []
+    assert standing(directory / FILE_NAME) == []
+    return judgement.lost
 
 
 @needs_root
@@ -99,10 +113,9 @@ def test_kafka_loses_exactly_what_its_settings_permit(tmp_path: Path, family, se
 @pytest.mark.usefixtures("kafka")
 def test_confluent_kafka_loses_the_tail_of_a_killed_leader_too(tmp_path: Path) -> None:
     one = msgspec.structs.replace(spec("kill", acks=1), client="confluent-kafka")
-    ended = perform(one, tmp_path / "run")
-    assert ended.status == "completed", ended.reason
-    judgement = judge(one.chosen(), check(tmp_path / "run" / HISTORY))
-    assert (judgement.judged, judgement.broken, judgement.lost > 0) == (True, {}, True)
+    tries = (msgspec.structs.replace(one, seed=seed) for seed in SEEDS)
+    assert any(judged_loss(again, tmp_path / str(again.seed)) for again in tries)
+    ended = read_record(tmp_path / str(SEEDS[0])).ended
     assert ended.configuration is not None
     assert ended.configuration["producer"]["library"].startswith("confluent-kafka")
 
