@@ -132,7 +132,8 @@ class _Conductor:
         if not jobs:
             return
         with self.stage(world.world), self.progress.phase(f"{world.world} runs", len(jobs)):
-            run_jobs(jobs, _parallel(world), self.stages.perform, _limit_s(world), self.count)
+            limit_s = max(_limit_s(job.spec) for job in jobs)
+            run_jobs(jobs, _parallel(world), self.stages.perform, limit_s, self.count)
 
     def trace(self) -> None:
         with self.progress.phase("choosing witnesses", None):
@@ -194,7 +195,10 @@ def _parallel(world: WorldPlan) -> int:
     return cores() if world.world == "simulated" else PARALLEL_CLUSTERS
 
 
-def _limit_s(world: WorldPlan) -> float:
-    if world.world == "simulated":
+def _limit_s(spec: RunSpec) -> float:
+    """Wall seconds after which a run is given up: its phases, the client's own limits, and the start."""
+    if spec.world == "simulated":
         return SIMULATED_LIMIT_S
-    return (world.workload.duration_ms + world.workload.drain_limit_ms) / 1000 + STARTING_LIMIT_S
+    settings, workload = spec.chosen(), spec.workload
+    answers_ms = settings.delivery_timeout_ms + settings.request_timeout_ms
+    return (workload.duration_ms + workload.drain_limit_ms + answers_ms) / 1000 + STARTING_LIMIT_S
