@@ -19,5 +19,5 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     writes_per_second: float = 100.0
     keys: int = 10
     duration_ms: int = 10_000
-    poll_wait_ms: int = 100
+    poll_wait_ms: int = 250
     drain_limit_ms: int = 20_000
