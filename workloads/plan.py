@@ -8,6 +8,7 @@ import msgspec
 class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The workload of one run. ``writes_per_second`` is the total over all producers, evenly spaced by the clock.
 
+    Consumers begin a poll every ``poll_wait_ms`` and let it wait as long for a first record.
     The break phase lasts ``duration_ms``; then everything is healed. Of ``drain_limit_ms`` one half is for the cluster
     to recover and one for fresh consumers to read every partition to the log end offset asked after that.
     """
