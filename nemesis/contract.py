@@ -11,7 +11,7 @@ a one-way cut is one link and a symmetric cut two. Pinned semantics:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -51,8 +51,58 @@ class ClusterView(msgspec.Struct, frozen=True):
 Evidence = Mapping[str, object]
 
 
+class Storage(Protocol):
+    """What the nodes have on their disks."""
+
+    def wipe(self, node: int) -> Evidence:
+        """Empty the disk of a dead node; its next start finds nothing, as after a new machine."""
+        ...
+
+    def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
+        """Change one byte of a record that a dead node keeps of ``partition``; ``pick`` chooses the record."""
+        ...
+
+    def fill(self, node: int) -> Evidence:
+        """Leave no room on the node's disk."""
+        ...
+
+    def free(self, node: int) -> Evidence:
+        """Give back what :meth:`fill` took."""
+        ...
+
+    def slow(self, node: int) -> Evidence:
+        """Let the node's disk write slowly."""
+        ...
+
+    def hasten(self, node: int) -> Evidence:
+        """Let it write as fast as it can again."""
+        ...
+
+
+class Leadership(Protocol):
+    """Who leads and who replicates: what operators change on purpose, through the cluster's own administration."""
+
+    def move_leader(self, partition: str, broker: int) -> Evidence:
+        """Make ``broker``, which must be in sync, the leader. Evidence: ``leader`` and ``leader_epoch`` afterwards."""
+        ...
+
+    def reassign(self, partition: str, replicas: Sequence[int]) -> Evidence:
+        """Let these brokers replicate ``partition``, the first of them preferred as leader; it may go on afterwards."""
+        ...
+
+
 class Target(Protocol):
-    """A cluster under attack."""
+    """A cluster under attack. What a world cannot do stands in :attr:`ClusterView.unavailable` and is never called."""
+
+    @property
+    def storage(self) -> Storage:
+        """The nodes' disks."""
+        ...
+
+    @property
+    def leadership(self) -> Leadership:
+        """The partitions' leaders and replicas."""
+        ...
 
     def view(self) -> ClusterView:
         """The newest view; an unreachable controller leaves the last one standing."""
@@ -64,6 +114,10 @@ class Target(Protocol):
 
     def power_off(self, node: int) -> Evidence:
         """End the process at once, and lose what its disk had not yet been told to keep (fsync)."""
+        ...
+
+    def stop(self, node: int) -> Evidence:
+        """End the process as an operator does (SIGTERM): it hands over what it leads and writes everything to disk."""
         ...
 
     def restart(self, node: int) -> Evidence:
@@ -84,4 +138,16 @@ class Target(Protocol):
 
     def heal(self, links: Collection[Link]) -> Evidence:
         """Deliver again over these links."""
+        ...
+
+    def slow_links(self, links: Collection[Link]) -> Evidence:
+        """Deliver over these links late, or little at a time, until :meth:`quicken_links`."""
+        ...
+
+    def quicken_links(self, links: Collection[Link]) -> Evidence:
+        """Deliver over these links as fast as before."""
+        ...
+
+    def set_clock(self, node: int, offset_ms: int) -> Evidence:
+        """Let the node's wall clock be wrong by so much from now on; 0 sets it right."""
         ...

@@ -184,6 +184,14 @@ class ObedientCluster:
         self.links -= set(links)
         return self._did("heal", sorted(links))
 
+    def __getattr__(self, name):
+        """Every other deed of the contract is noted, on the disks and the leaders too."""
+        if name in {"storage", "leadership"}:
+            return self
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda *whom: self._did(name, whom)
+
 
 class PerfectWorld:
     def __init__(self, **cluster):

@@ -10,10 +10,19 @@ import msgspec
 
 from harness.hosts.contract import Address, Host, NodeState
 from harness.hosts.disks import Disks, log_bytes
+from harness.worlds.lacking import (
+    LEADERSHIP_KINDS,
+    SHAPING_KINDS,
+    STORAGE_KINDS,
+    NoLeadership,
+    NoShaping,
+    NoStorage,
+    lacking,
+)
 from harness.worlds.processes.clock import RealClock
 from harness.worlds.processes.nodes import Nodes
 from harness.worlds.processes.view import Viewer
-from nemesis.contract import ClusterView, Evidence, Link
+from nemesis.contract import ClusterView, Evidence, Leadership, Link, Storage
 from nemesis.journal import Journal
 
 #: A refusal on this machine takes microseconds; a dropped packet is taken for one after this.
@@ -33,9 +42,12 @@ class Limits(NamedTuple):
 
 
 WITHOUT_LIMITS: Final = Limits()
+#: How long a node may take to end by itself.
+STOP_LIMIT_S: Final = 30.0
+_LACKING: Final = lacking((*STORAGE_KINDS, *LEADERSHIP_KINDS, *SHAPING_KINDS), "not to be had in this world")
 
 
-class ProcessesTarget:
+class ProcessesTarget(NoShaping):
     """Implements :class:`nemesis.contract.Target`."""
 
     def __init__(
@@ -55,10 +67,12 @@ class ProcessesTarget:
         self._clock = clock
         self._limits = limits
         self._cuts: dict[Link, int] = {}
+        self.storage: Storage = NoStorage()
+        self.leadership: Leadership = NoLeadership()
 
     def view(self) -> ClusterView:
         """See :meth:`Target.view`."""
-        return msgspec.structs.replace(self._viewer.view(), unavailable=self._limits.unavailable)
+        return msgspec.structs.replace(self._viewer.view(), unavailable={**_LACKING, **self._limits.unavailable})
 
     def kill(self, node: int) -> Evidence:
         """See :meth:`Target.kill`. Evidence: ``exit``, ``pid``, and what a client meets there (``connect``)."""
@@ -78,6 +92,10 @@ class ProcessesTarget:
         disk.power_off()
         evidence = self._nodes.process(node).kill()
         return {**evidence, **before, **disk.power_on(), "connect": connect(self._host.address(node))}
+
+    def stop(self, node: int) -> Evidence:
+        """See :meth:`Target.stop`. Evidence: ``exit`` and ``pid``."""
+        return self._nodes.process(node).stop(STOP_LIMIT_S)
 
     def restart(self, node: int) -> Evidence:
         """See :meth:`Target.restart`. The process runs when this returns; it is ready some tenths of a second later."""

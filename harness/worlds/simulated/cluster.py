@@ -9,16 +9,34 @@ from harness.replica.broker import Broker
 from harness.replica.controller import Controller
 from harness.replica.log import Log, MemoryLog
 from harness.replica.types import NONE, BrokerConfig, Image, TopicPartition
+from harness.worlds.lacking import (
+    LEADERSHIP_KINDS,
+    SHAPING_KINDS,
+    STORAGE_KINDS,
+    NoLeadership,
+    NoShaping,
+    NoStorage,
+    lacking,
+)
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Core, Observer, Process
-from nemesis.contract import CONTROLLER, ClusterView, Evidence, Link, PartitionView
+from nemesis.contract import (
+    CONTROLLER,
+    ClusterView,
+    Evidence,
+    Leadership,
+    Link,
+    PartitionView,
+    Storage,
+)
 
 #: What the operating system says of a process that was killed.
 SIGKILLED: Final = "signal 9"
+_LACKING: Final = lacking((*STORAGE_KINDS, *LEADERSHIP_KINDS, *SHAPING_KINDS, "stop"), "there is none in virtual time")
 
 
-class Cluster:
+class Cluster(NoShaping):
     """``nemesis.contract.Target`` over simulated processes. Nodes are brokers from 0, and CONTROLLER."""
 
     def __init__(
@@ -36,6 +54,8 @@ class Cluster:
         self._controller = Controller(config, observe=self._observing)
         self._seen: Image | None = None
         self._partitions: Mapping[str, PartitionView] = {}
+        self.storage: Storage = NoStorage()
+        self.leadership: Leadership = NoLeadership()
 
     def start(self) -> None:
         """Start the controller, then every broker."""
@@ -77,7 +97,7 @@ class Cluster:
             self._partitions = _partitions_of(image)
         processes = self._processes
         running = tuple(node for node in self.brokers if processes[node].alive and not processes[node].frozen)
-        return ClusterView(partitions=self._partitions, running=running, brokers=self.brokers)
+        return ClusterView(self._partitions, running, self.brokers, _LACKING)
 
     def kill(self, node: int) -> Evidence:
         """The core's object is gone; its logs keep what was appended."""
@@ -95,6 +115,10 @@ class Cluster:
             return {}
         lost = {str(at): log.lose_unflushed() for at, log in self._disks[node].items()}
         return {**evidence, "lost": lost}
+
+    def stop(self, node: int) -> Evidence:  # noqa: ARG002
+        """Not to be had yet."""
+        return {}
 
     def restart(self, node: int) -> Evidence:
         """A new incarnation over the old disk."""

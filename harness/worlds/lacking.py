@@ -1,0 +1,79 @@
+"""What a world cannot do to its cluster: the parts of a target that observe nothing, and the words that say why.
+
+A world names the kinds of fault that it lacks in :attr:`nemesis.contract.ClusterView.unavailable`, so the player skips
+them with the reason in their receipts and never calls these. What is called all the same does nothing and observes
+nothing, which claims nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from nemesis.contract import Evidence, Link
+
+#: Kinds of fault (their tags) by the part of a target that does them.
+STORAGE_KINDS: Final = ("wipedisk", "corruptrecord", "fulldisk", "slowdisk")
+LEADERSHIP_KINDS: Final = ("moveleader", "reassign")
+SHAPING_KINDS: Final = ("slowlink", "clockstep")
+
+
+def lacking(kinds: Collection[str], reason: str) -> Mapping[str, str]:
+    """``reason`` for each of these kinds, for :attr:`ClusterView.unavailable`."""
+    return dict.fromkeys(kinds, reason)
+
+
+class NoStorage:
+    """Implements :class:`nemesis.contract.Storage` where disks are out of reach."""
+
+    def wipe(self, node: int) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def corrupt(self, node: int, partition: str, pick: int) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def fill(self, node: int) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def free(self, node: int) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def slow(self, node: int) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def hasten(self, node: int) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+
+class NoLeadership:
+    """Implements :class:`nemesis.contract.Leadership` where there is no administration."""
+
+    def move_leader(self, partition: str, broker: int) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def reassign(self, partition: str, replicas: Sequence[int]) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+
+class NoShaping:
+    """The part of :class:`nemesis.contract.Target` that makes links slow and clocks wrong, where neither can be."""
+
+    def slow_links(self, links: Collection[Link]) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def quicken_links(self, links: Collection[Link]) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def set_clock(self, node: int, offset_ms: int) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
