@@ -19,6 +19,7 @@ import msgspec
 
 from harness.errors import HarnessError
 from harness.heal import heal
+from harness.kafka.releases import DEFAULT_VERSION
 from harness.machine import Machine, cores, this_machine, versions
 from harness.plan import Plan, RunSpec, WorldPlan
 from harness.pool import Job, Perform, run_jobs
@@ -38,12 +39,23 @@ QUOTED_MAX: Final = 20
 
 
 class Runs(msgspec.Struct, kw_only=True):
-    """Numbers of runs of one world."""
+    """The runs of one world: how many, and in real worlds where nodes live, the release, and the client's library."""
 
     planned: int
     completed: int = 0
     failed: int = 0
     wall_ms: int = 0
+    host: str | msgspec.UnsetType = msgspec.UNSET
+    version: str | msgspec.UnsetType = msgspec.UNSET
+    client: str | msgspec.UnsetType = msgspec.UNSET
+
+    @classmethod
+    def of(cls, world: WorldPlan, planned: int) -> Runs:
+        """None done yet."""
+        if world.world == "simulated":
+            return cls(planned=planned)
+        version = (world.version or DEFAULT_VERSION) if world.world == "kafka" else msgspec.UNSET
+        return cls(planned=planned, host=world.host, version=version, client=world.client)
 
 
 class CampaignRecord(msgspec.Struct, kw_only=True):
@@ -109,7 +121,7 @@ class _Conductor:
             command=shlex.join(["ackproof", *sys.argv[1:]]),
             machine=this_machine(),
             versions=versions(),
-            worlds={world: Runs(planned=count) for world, count in planned.items()},
+            worlds={world.world: Runs.of(world, planned[world.world]) for world in plan.worlds if planned[world.world]},
         )
 
     def conduct(self) -> Path:

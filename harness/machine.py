@@ -11,8 +11,11 @@ from typing import Final
 import msgspec
 import psutil
 
+from harness.errors import JavaError
+from harness.java import usable_java
+
 #: Distributions whose version may change a result.
-TOLD: Final = ("ackproof", "kafka-python", "pyspark", "pyarrow", "numpy")
+TOLD: Final = ("ackproof", "kafka-python", "confluent-kafka", "paramiko", "pyspark", "pyarrow", "numpy")
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,8 +47,16 @@ def cores() -> int:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the distributions that may change a result."""
-    return {"python": platform.python_version()} | {name: _version(name) for name in TOLD}
+    """Versions of Python, of Java, and of the distributions that may change a result."""
+    own = {"python": platform.python_version(), "java": _java()}
+    return own | {name: _version(name) for name in TOLD}
+
+
+def _java() -> str:
+    try:
+        return usable_java().rpartition(" ")[2]
+    except JavaError:
+        return "not usable"
 
 
 def _version(distribution: str) -> str:

@@ -26,6 +26,7 @@ CAMPAIGN_FILE: Final = "campaign.json"
 PLAN_FILE: Final = "plan.toml"
 VERDICTS_FILE: Final = "verdicts.jsonl"
 MATRIX_FILE: Final = "matrix.json"
+MATRIX_TEXT_FILE: Final = "matrix.md"
 REPORT_FILE: Final = "report.html"
 
 Status = Literal["running", "completed", "harness-failed", "interrupted"]

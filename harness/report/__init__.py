@@ -1,4 +1,4 @@
-"""The report: ``matrix.json`` and one HTML page from the files of a campaign.
+"""The report: ``matrix.json``, the same as a table in Markdown, and one HTML page from the files of a campaign.
 
 Everything here reads files and writes files, so it can be repeated on old campaigns. :func:`witnesses` names the runs
 whose stories will be told: whoever can replay them may write their ``cluster.jsonl`` first, and the stories get their
@@ -14,21 +14,23 @@ from checkers.matrix import Summary, write_matrix
 from harness.report.charts import gap_chart, loss_chart
 from harness.report.definitions import definitions
 from harness.report.loading import CampaignFiles
+from harness.report.markdown import as_markdown
 from harness.report.page import content_of, render
 from harness.report.stories import tell_stories, told_cells
-from harness.rundir import MATRIX_FILE, REPORT_FILE, files_of, write_file
+from harness.rundir import MATRIX_FILE, MATRIX_TEXT_FILE, REPORT_FILE, files_of, write_file
 
 __all__ = ["matrix", "witnesses", "write"]
 
 
 def write(campaign_directory: Path) -> Path:
-    """Write ``matrix.json`` and ``report.html``; the answer is the page's path.
+    """Write ``matrix.json``, ``matrix.md`` and ``report.html``; the answer is the page's path.
 
     Raises:
         ResultsError: the campaign has no verdicts yet, or a file of it cannot be read or written.
     """
     files = CampaignFiles(campaign_directory)
     cells, summary = _matrix(files)
+    write_file(campaign_directory / MATRIX_TEXT_FILE, as_markdown(summary, cells).encode())
     page = render(
         title=campaign_directory.resolve().name,
         campaign=files.campaign(),

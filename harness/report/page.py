@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from checkers.cells import Cell
+from checkers.comparison import compare
 from checkers.matrix import Summary, setting_value, settings_words
 from harness.report.stories import Story
 from harness.report.story_chart import story_templates
@@ -129,6 +130,7 @@ def content_of(summary: Summary, cells: Sequence[Cell], stories: Sequence[Story]
         "label_names": list(cells[0].label) if cells else [],
         "stories": stories,
         "common": common_settings(cells),
+        "comparison": compare(cells),
         "promises": promises_of(cells),
         "told": {cell_id(story.cell) for story in stories},
         "templates": story_templates() if stories else {},

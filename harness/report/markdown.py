@@ -1,0 +1,80 @@
+"""The matrix as a table in Markdown, for a terminal, a pull request or the summary of a CI job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from checkers.cells import Cell
+from checkers.comparison import Comparison, compare
+from checkers.matrix import Summary, setting_value
+from harness.report.page import columns_of, grid_of, percent
+
+_LEGEND: Final = (
+    "lost / acknowledged while a fault was in effect. ✓ held as promised, at most so much at 95 %; ○ none seen, but "
+    "loss is permitted; ▼ lost as permitted; ✖ broken promise; – not exercised; ? unknown."
+)
+
+
+def as_markdown(summary: Summary, cells: Sequence[Cell]) -> str:
+    """The verdict, one row for each choice of settings, what the cells mean, and where worlds differ."""
+    columns = columns_of(cells)
+    names = list(cells[0].label) if cells else []
+    places = [
+        f"{world}: {family}" if len(columns) > 1 else family for world, families in columns for family in families
+    ]
+    rows = [
+        [*map(setting_value, label.values()), *map(_cell, row)] if names else ["the only settings", *map(_cell, row)]
+        for label, row in grid_of(cells, columns)
+    ]
+    return "\n".join(
+        [
+            f"**{_text(summary.sentence)}**",
+            "",
+            *_table([*(names or ["settings"]), *places], rows),
+            "",
+            _LEGEND,
+            *_differences(compare(cells)),
+            "",
+        ]
+    )
+
+
+def _cell(cell: Cell | None) -> str:
+    if cell is None:
+        return "not run"
+    share = f"{cell.lost:,} / {cell.acknowledged_in_fault:,}"
+    if cell.outcome == "broken promise":
+        return "✖ " + ", ".join(f"{count:,} {name}" for name, count in cell.broken.items())
+    if cell.outcome == "permitted loss":
+        return f"▼ {share}"
+    if cell.outcome == "held":
+        return f"○ {share}" if cell.loss_permitted else f"✓ {share} (≤ {percent(cell.loss.high)})"
+    return "– not exercised" if cell.outcome == "not exercised" else "? unknown"
+
+
+def _differences(comparison: Comparison) -> list[str]:
+    if not comparison.compared:
+        return []
+    same = comparison.compared - len(comparison.differences)
+    head = f"{same} of {comparison.compared} cells that ran in several worlds have the same outcome in each."
+    if not comparison.differences:
+        return ["", head]
+    rows = [
+        [one.settings, one.family, "; ".join(f"{world}: {outcome}" for world, outcome in one.outcomes.items()), one.why]
+        for one in comparison.differences
+    ]
+    return ["", f"{head} The others:", "", *_table(["settings", "faults", "outcomes", "why"], rows)]
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [_row(head), _row(["---"] * len(head)), *map(_row, rows)]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(map(_text, cells)) + " |"
+
+
+def _text(words: str) -> str:
+    """Names come from files: none may end a cell or begin a tag."""
+    return words.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

@@ -1,0 +1,70 @@
+"""Worlds side by side: what is compared, what differs, and the reason that is given for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from checkers.cells import Cell, build_cells
+from checkers.comparison import compare
+from checkers.judgement import JudgedRun
+from checkers.verdict import Exercise, Verdict
+from workloads.settings import Settings
+
+A1 = Settings(acks=1)
+SAFE = Settings(min_insync_replicas=2)
+
+
+def verdict(*, in_fault: int = 40, drained: bool = True, fault: str = "kill", **counts: int) -> Verdict:
+    named = {name.replace("_", "-"): count for name, count in counts.items()}
+    receipt = {"mark": "end", "group": 0, "family": "kill", "story": "leader", "role": "leader", "fault": fault}
+    hit: list[dict[str, Any]] = [{**receipt, "sequence": n, "took_effect": True, "targets": [n]} for n in range(2)]
+    return Verdict(
+        history="h",
+        valid=not named,
+        counts=named,
+        anomalies={name: [{"key": "t-0", "value": 7}] for name in named},
+        exercise=Exercise(attempted=120, acknowledged=100, acknowledged_in_fault=in_fault, drained=drained),
+        faults=hit,
+    )
+
+
+def cells(*found: tuple[str, Settings, Verdict], family: str = "kill") -> list[Cell]:
+    return build_cells(
+        JudgedRun(
+            cell=f"acks={settings.acks}/{family}",
+            family=family,
+            world=world,
+            run=f"runs/{world}",
+            seed=1,
+            settings=settings,
+            verdict=verdict,
+        )
+        for world, settings, verdict in found
+    )
+
+
+def test_equal_outcomes_are_compared_and_not_listed() -> None:
+    both = [("processes", A1, verdict(lost_write=3)), ("kafka", A1, verdict(lost_write=90))]
+    assert compare(cells(*both)) == compare(cells(*both, ("kafka", SAFE, verdict())))
+    assert (compare(cells(*both)).compared, compare(cells(*both)).differences) == (1, ())
+
+
+def test_one_world_compares_nothing() -> None:
+    assert compare(cells(("kafka", A1, verdict()), ("kafka", SAFE, verdict()))).compared == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "here", "there", "reason"),
+    [
+        (SAFE, verdict(lost_write=1), verdict(), "a promise was broken in kafka only"),
+        (A1, verdict(in_fault=0), verdict(lost_write=2), "nothing can be said of kafka (no write was acknowledged"),
+        (A1, verdict(lost_write=2), verdict(), "showed in 1 of 1 runs in kafka and 0 of 1 runs in processes"),
+        (SAFE, verdict(fault="powerloss", lost_write=2), verdict(), "other faults took effect"),
+    ],
+)
+def test_a_difference_has_its_reason(settings: Settings, here: Verdict, there: Verdict, reason: str) -> None:
+    (difference,) = compare(cells(("kafka", settings, here), ("processes", settings, there))).differences
+    assert len(set(difference.outcomes.values())) == 2
+    assert reason in difference.why

@@ -1,0 +1,67 @@
+"""The matrix in Markdown: one row for each choice of settings, and nothing that could break out of its cell."""
+
+from __future__ import annotations
+
+import msgspec
+
+from checkers.cells import Cell, build_cells
+from checkers.judgement import JudgedRun
+from checkers.matrix import summarise
+from checkers.verdict import Exercise, Verdict
+from harness.report.markdown import as_markdown
+from workloads.settings import Settings
+
+
+def cell(world: str, acks: int | str, **counts: int) -> Cell:
+    found = Verdict(
+        history="h",
+        valid=not counts,
+        counts={name.replace("_", "-"): count for name, count in counts.items()},
+        exercise=Exercise(attempted=9, acknowledged=8, acknowledged_in_fault=4_000, drained=True),
+    )
+    run = JudgedRun(
+        cell="c/kill",
+        family="kill",
+        world=world,
+        run="runs/1",
+        seed=1,
+        settings=Settings.from_mapping({"acks": acks}),
+        verdict=found,
+    )
+    (one,) = build_cells([run])
+    return msgspec.structs.replace(one, label={"acks": acks})
+
+
+def rows(text: str) -> list[list[str]]:
+    return [[word.strip() for word in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+
+
+def test_a_row_for_each_choice_of_settings_and_a_column_for_each_world_and_family() -> None:
+    cells = [cell("kafka", "all"), cell("kafka", 0, lost_write=7), cell("processes", "all")]
+    head, _, strong, weak = rows(as_markdown(summarise(cells), cells))[:4]
+    assert head == ["acks", "kafka: kill", "processes: kill"]
+    assert strong[0] == "all"
+    assert strong[1].startswith("✓ 0 / 4,000 (≤ ")
+    assert weak == ["0", "▼ 7 / 4,000", "not run"]
+
+
+def test_the_verdict_stands_first_and_worlds_that_agree_are_counted() -> None:
+    cells = [cell("kafka", "all"), cell("processes", "all")]
+    summary = summarise(cells)
+    text = as_markdown(summary, cells)
+    assert text.startswith(f"**{summary.sentence}**")
+    assert "1 of 1 cells that ran in several worlds have the same outcome in each." in text
+
+
+def test_worlds_that_differ_are_listed_with_the_reason() -> None:
+    cells = [cell("kafka", 0, lost_write=7), cell("processes", 0)]
+    last = rows(as_markdown(summarise(cells), cells))[-1]
+    assert last[:3] == ["acks=0", "kill", "kafka: permitted loss; processes: held"]
+    assert "permitted" in last[3]
+
+
+def test_a_name_from_a_file_cannot_end_its_cell_or_begin_a_tag() -> None:
+    evil = msgspec.structs.replace(cell("kafka", "all"), label={"acks": "a|b<script>"})
+    text = as_markdown(summarise([evil]), [evil])
+    assert "a\\|b&lt;script>" in text
+    assert "<script" not in text
