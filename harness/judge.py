@@ -22,7 +22,7 @@ from checkers.verdict import Verdict
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, HarnessError, JavaError, ResultsError
 from harness.java import usable_java
 from harness.progress import Progress
-from harness.rundir import HISTORY, RUN_FILE, VERDICTS_FILE, RunRecord, read_record, run_directories, write_file
+from harness.rundir import HISTORY, RUN_FILE, VERDICTS_FILE, Ended, RunRecord, read_record, run_directories, write_file
 from workloads.history import HistoryError
 
 #: The advice of every refusal.
@@ -201,10 +201,18 @@ def _judged(found: Found, checked: Verdict | None) -> Judged:
         told = "held" if verdict.valid is True else "not valid" if verdict.valid is False else "unknown"
         return Judged(found.path, verdict, told, verdict.reason)
     try:
-        settings = _record_of(found.path).chosen()
+        record = _record_of(found.path)
     except ResultsError as error:  # one damaged file must not take the verdicts of thousands with it
         return Judged(found.path, verdict, "unknown", str(error), is_run=True)
-    return Judged(found.path, verdict, *_outcome(apply_promise(settings, verdict)), is_run=True)
+    verdict = _of_failed_run(verdict, record.ended)
+    return Judged(found.path, verdict, *_outcome(apply_promise(record.chosen(), verdict)), is_run=True)
+
+
+def _of_failed_run(verdict: Verdict, ended: Ended) -> Verdict:
+    """A run that failed in the harness shows nothing by its silence, however whole its history is."""
+    if ended.status != "harness-failed" or verdict.valid == "unknown":
+        return verdict
+    return msgspec.structs.replace(verdict, valid="unknown", reason=f"failed in the harness: {ended.reason}")
 
 
 def _outcome(judgement: Judgement) -> tuple[str, str | None]:

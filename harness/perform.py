@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from harness.deaths import own_failure
 from harness.errors import AckproofError, ResultsError
 from harness.plan import RunSpec
 from harness.run import RunReport, execute
@@ -35,8 +36,10 @@ def perform(spec: RunSpec, directory: Path, *, observe: bool = False) -> Ended:
     write_record(directory, spec, Ended(status="running"))
     try:
         report, configuration = _attempt(spec, directory, observe=observe)
+        failure = own_failure(spec, report.deaths, report.faults)
         ended = Ended(
-            status="completed",
+            status="completed" if failure is None else "harness-failed",
+            reason=failure,
             wall_ms=_since(began),
             report=msgspec.to_builtins(report),
             configuration=configuration,

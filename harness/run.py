@@ -8,13 +8,15 @@ Every wait has a limit, and the world is closed whatever happens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
 
+from harness.deaths import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
+from harness.deaths import Mourner
 from harness.plan import RunSpec
-from harness.worlds.contract import World
+from harness.worlds.contract import NodeDeath, World
 from nemesis.contract import ClusterView
 from nemesis.player import Player
 from nemesis.receipts import Receipt, to_json
@@ -41,7 +43,8 @@ class RunReport(msgspec.Struct, kw_only=True):
     """How a run went, for the terminal and for tests; what it proves is in its history. Times are the run's clock.
 
     ``recovered_us`` is None if some log partition had not recovered in time, and ``unhealthy`` says which and why.
-    ``drained`` is true if every log partition was read to its end.
+    ``drained`` is true if every log partition was read to its end. ``deaths`` are nodes that ended by themselves; they
+    are not among ``faults``.
     """
 
     schedule: Schedule
@@ -53,6 +56,7 @@ class RunReport(msgspec.Struct, kw_only=True):
     unhealthy: dict[str, str]
     drained: bool
     ended_us: int
+    deaths: tuple[NodeDeath, ...] = ()
 
 
 def execute(spec: RunSpec, world: World, recorder: Recorder, draw: Draw) -> RunReport:
@@ -121,11 +125,13 @@ class _Conductor:
             dead_brokers_max=spec.faults.dead_brokers_max,
             witness=self._record_fault,
         )
+        self._mourner = Mourner(self._record_fault)
         self._healed_us = 0
         self._recovering = True
         self._recovered_us: int | None = None
 
     def conduct(self) -> RunReport:
+        self._watch()
         self._break()
         self._recover()
         self._answer()
@@ -140,7 +146,18 @@ class _Conductor:
             unhealthy=lacking,
             drained=self._workload.drained,
             ended_us=self._clock.now_us(),
+            deaths=tuple(self._look_for_deaths()),
         )
+
+    def _watch(self) -> None:
+        """Look for nodes that ended by themselves, now and then until the world is closed."""
+        self._look_for_deaths()
+        self._clock.call_at(self._clock.now_us() + LOOK_FOR_DEATHS_EVERY_MS * 1000, self._watch)
+
+    def _look_for_deaths(self) -> Sequence[NodeDeath]:
+        deaths = self._world.deaths()
+        self._mourner.told(deaths, self._clock.now_us())
+        return deaths
 
     def _break(self) -> None:
         self._workload.begin()

@@ -199,12 +199,16 @@ class PerfectWorld:
         self.clients = PerfectLog(self.clock)
         self.target = ObedientCluster(**cluster)
         self.opened, self.closed = 0, 0
+        self.died = []
 
     def open(self):
         self.opened += 1
 
     def drive(self, finished, limit_us):
         return self.clock.drive(finished, limit_us)
+
+    def deaths(self):
+        return self.died
 
     def observations(self):
         return ()

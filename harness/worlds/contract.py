@@ -25,6 +25,20 @@ class Observation(msgspec.Struct, frozen=True):
     facts: dict[str, Any]
 
 
+class NodeDeath(msgspec.Struct, frozen=True):
+    """A node that ended by itself: nobody in the harness had told it to.
+
+    ``time_us`` is when that was noticed, on the run's clock; ``exit`` how it ended ("status 1", "signal 11"), ``words``
+    the last of its log. ``returned_us`` is when it was seen to have been started again, None while it was not.
+    """
+
+    time_us: int
+    node: int
+    exit: str
+    words: str
+    returned_us: int | None = None
+
+
 class World(Protocol):
     """One cluster and the clients that talk to it."""
 
@@ -57,6 +71,10 @@ class World(Protocol):
 
     def observations(self) -> Sequence[Observation]:
         """What was observed of the cluster so far, in order of time."""
+        ...
+
+    def deaths(self) -> Sequence[NodeDeath]:
+        """Every node that ended by itself so far, looked for afresh, in the order in which they were noticed."""
         ...
 
     def effective_configuration(self) -> dict[str, dict[str, Any]]:

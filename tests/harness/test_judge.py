@@ -40,10 +40,11 @@ LOST = {"lost-write": 1}
 DRAINED = Exercise(drained=True, acknowledged=9)
 
 
-def run_at(directory: Path, acks: object, *, history: bool = True) -> Path:
+def run_at(directory: Path, acks: object, *, history: bool = True, crashed: bool = False) -> Path:
     spec = next(run for run in PLAN.runs() if run.settings["acks"] == acks)
     directory.mkdir(parents=True)
-    write_record(directory, spec, Ended(status="harness-failed", reason="broker 1 died"))
+    failed = Ended(status="harness-failed", reason="broker 1 died")
+    write_record(directory, spec, failed if crashed or not history else Ended(status="completed"))
     if history:
         (directory / "history").mkdir()
         (directory / "history" / "clustered.parquet").touch()
@@ -59,6 +60,22 @@ def check_saying(monkeypatch: pytest.MonkeyPatch, verdict: Verdict) -> list[Path
 
     monkeypatch.setattr(judge, "check", check)
     return asked
+
+
+@pytest.mark.parametrize(
+    ("acks", "found", "outcome"),
+    [
+        ("all", Verdict(history="", valid=True, exercise=DRAINED, faults=[KILL]), "unknown"),
+        (1, Verdict(history="", valid=False, counts=LOST, exercise=DRAINED, faults=[KILL]), "permitted"),
+    ],
+)
+def test_a_run_that_failed_in_the_harness_shows_nothing_by_its_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, acks: object, found: Verdict, outcome: str
+) -> None:
+    check_saying(monkeypatch, found)
+    (judged,) = judge_all([run_at(tmp_path / "run", acks, crashed=True)], Quiet())
+    assert (judged.outcome, judged.verdict.valid) == (outcome, "unknown")
+    assert "broker 1 died" in str(judged.verdict.reason)
 
 
 @pytest.mark.parametrize(

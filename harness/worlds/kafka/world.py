@@ -17,6 +17,7 @@ from harness.worlds.kafka.nodes import KafkaNodes
 from harness.worlds.kafka.observing import observations_in
 from harness.worlds.kafka.view import KafkaViewer
 from harness.worlds.processes import ProcessesWorld
+from harness.worlds.processes.deaths import with_deaths
 from harness.worlds.processes.nodes import Nodes
 from harness.worlds.processes.target import Limits
 from nemesis.journal import Journal
@@ -35,7 +36,7 @@ class KafkaWorld(ProcessesWorld):
         """See :meth:`World.observations`: from the nodes' logs, also after the world was closed."""
         logs = self._directory / "logs"
         by_node = {int(path.stem.rpartition("-")[2]): path for path in logs.glob("node-*.log")}
-        return observations_in(by_node, self._clock.wall_begin_us)
+        return with_deaths(observations_in(by_node, self._clock.wall_begin_us), self._deaths)
 
     def _check(self) -> None:
         self._installation = find(self._spec.version or DEFAULT_VERSION)

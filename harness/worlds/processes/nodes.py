@@ -14,6 +14,7 @@ import harness
 from harness.broker.config import NodeConfig
 from harness.errors import PortError, StartError
 from harness.hosts.contract import Host, Launch, NodeProcess, NodeState
+from harness.worlds.processes.deaths import Deaths
 from harness.worlds.reference import broker_config
 from nemesis.contract import CONTROLLER
 from workloads.settings import Settings
@@ -39,6 +40,7 @@ class Nodes:
         self._broker = broker_config(settings)
         self._max_lifetime_s = max_lifetime_s
         self._processes: dict[int, NodeProcess] = {}
+        self.deaths: Final = Deaths(self._processes, self.last_words)
 
     def start(self, node: int) -> None:
         """Start a node on its old files, or on none; it is not ready yet when this returns."""

@@ -76,6 +76,7 @@ class ProcessesTarget(NoShaping):
 
     def kill(self, node: int) -> Evidence:
         """See :meth:`Target.kill`. Evidence: ``exit``, ``pid``, and what a client meets there (``connect``)."""
+        self._nodes.deaths.ordered(node, self._clock.now_us())
         evidence = self._nodes.process(node).kill()
         return {**evidence, "connect": connect(self._host.address(node))}
 
@@ -87,6 +88,7 @@ class ProcessesTarget(NoShaping):
         disks = self._limits.disks
         if disks is None or self._nodes.process(node).state() is NodeState.DEAD:
             return {}
+        self._nodes.deaths.ordered(node, self._clock.now_us())
         disk = disks.of(node)
         before = {"log_bytes_before": log_bytes(disk.place)}
         disk.power_off()
@@ -95,6 +97,7 @@ class ProcessesTarget(NoShaping):
 
     def stop(self, node: int) -> Evidence:
         """See :meth:`Target.stop`. Evidence: ``exit`` and ``pid``."""
+        self._nodes.deaths.ordered(node, self._clock.now_us())
         return self._nodes.process(node).stop(STOP_LIMIT_S)
 
     def restart(self, node: int) -> Evidence:

@@ -17,8 +17,9 @@ from harness.hosts.disks import Disks
 from harness.hosts.loopback import LoopbackHost
 from harness.hosts.namespaces import NamespaceHost
 from harness.plan import RunSpec
-from harness.worlds.contract import Observation
+from harness.worlds.contract import NodeDeath, Observation
 from harness.worlds.processes.clock import RealClock
+from harness.worlds.processes.deaths import Deaths, with_deaths
 from harness.worlds.processes.nodes import Nodes, trace_files
 from harness.worlds.processes.target import Limits, ProcessesTarget, connect
 from harness.worlds.processes.topic import create_topic
@@ -64,6 +65,8 @@ class ProcessesWorld:
         self._settings = spec.chosen()
         self._clock = RealClock()
         self._cluster: _Cluster | None = None
+        self._watched: Deaths | None = None
+        self._deaths: Sequence[NodeDeath] = ()
         self._resources = ExitStack()
 
     @property
@@ -112,7 +115,14 @@ class ProcessesWorld:
 
     def observations(self) -> Sequence[Observation]:
         """See :meth:`World.observations`. Works after :meth:`close` and after a failed :meth:`open` too."""
-        return observations_in(trace_files(self._directory), self._clock.wall_begin_us)
+        told = observations_in(trace_files(self._directory), self._clock.wall_begin_us)
+        return with_deaths(told, self._deaths)
+
+    def deaths(self) -> Sequence[NodeDeath]:
+        """See :meth:`World.deaths`. After :meth:`close`, what was found before it."""
+        if self._watched is not None:
+            self._deaths = self._watched.look(self._clock.now_us())
+        return self._deaths
 
     def effective_configuration(self) -> dict[str, dict[str, Any]]:
         """What clients and brokers really work with: ``producer``, ``consumer``, ``broker``."""
@@ -121,6 +131,8 @@ class ProcessesWorld:
 
     def close(self) -> None:
         """See :meth:`World.close`. Logs and data stay."""
+        self.deaths()
+        self._watched = None
         self._resources.close()
 
     def _check(self) -> None:
@@ -151,6 +163,7 @@ class ProcessesWorld:
         self._resources.callback(clients.close, CLIENTS_LIMIT_S)
         target = ProcessesTarget(host, nodes, viewer, journal, self._clock, limits=limits)
         self._cluster = _Cluster(nodes, viewer, target, clients)
+        self._watched = nodes.deaths
 
     def _make_host(self, journal: Journal) -> Host:
         if self._spec.host == "namespaces":

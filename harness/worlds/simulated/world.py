@@ -13,7 +13,7 @@ from harness.replica.effects import Observed
 from harness.replica.messages import CreateTopic, TopicResponse
 from harness.replica.types import ErrorCode
 from harness.tape import Draw
-from harness.worlds.contract import Observation
+from harness.worlds.contract import NodeDeath, Observation
 from harness.worlds.reference import broker_config, refuse_what_it_lacks, topic_config
 from harness.worlds.simulated.clients import SimulatedClients
 from harness.worlds.simulated.cluster import Cluster
@@ -102,6 +102,10 @@ class SimulatedWorld:
     def observations(self) -> Sequence[Observation]:
         """What the core told, in order of time; empty without ``observe``."""
         return self._observations
+
+    def deaths(self) -> Sequence[NodeDeath]:
+        """See :meth:`World.deaths`. A simulated node does not end by itself: what a core raises ends the run."""
+        return ()
 
     def effective_configuration(self) -> dict[str, dict[str, Any]]:
         """See :meth:`World.effective_configuration`: what the models and the core go by."""

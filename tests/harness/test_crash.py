@@ -1,0 +1,62 @@
+"""A broker of the reference that crashes in a real run: noticed, written down everywhere, and not called held."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from checkers.plain import judge as check
+from harness.judge import judge_all, write_verdicts
+from harness.perform import perform
+from harness.plan import RunSpec
+from harness.progress import Quiet
+from harness.report.timeline import read_observations
+from harness.rundir import HISTORY, read_record
+from harness.worlds.processes import ProcessesWorld
+from nemesis.journal import FILE_NAME, standing
+from nemesis.plan import FaultPlan
+from workloads.plan import WorkloadPlan
+
+
+class CrashingWorld(ProcessesWorld):
+    """Broker 1 ends by a signal that the harness did not send, a second after the run's begin."""
+
+    def open(self) -> None:
+        super().open()
+        (pid,) = [
+            deed.facts["pid"]
+            for deed in standing(self._directory / FILE_NAME)
+            if deed.kind == "process" and deed.facts["node"] == 1
+        ]
+        self.clock.call_at(self.clock.now_us() + 1_000_000, lambda: os.kill(pid, signal.SIGABRT))
+
+
+@pytest.mark.system
+def test_a_run_whose_broker_crashed_is_a_failure_of_the_harness(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("harness.perform.ProcessesWorld", CrashingWorld)
+    spec = RunSpec(
+        world="processes",
+        cell="cell/kill",
+        family="kill",
+        settings={"acks": "all", "min.insync.replicas": 1},
+        workload=WorkloadPlan(writes_per_second=60.0, duration_ms=5_000, drain_limit_ms=20_000),
+        faults=FaultPlan(count=0),
+        seed=1,
+    )
+    run = tmp_path / "run"
+    ended = perform(spec, run)
+    assert ended.status == "harness-failed"
+    assert "node 1 of the reference broker crashed (signal 6)" in str(ended.reason)
+    assert ended.report is not None
+    (death,) = ended.report["deaths"]
+    assert (death["node"], death["exit"]) == (1, "signal 6")
+    assert death["returned_us"] > death["time_us"]
+    assert [seen.node for seen in read_observations(run) if seen.what == "died"] == [1]
+    assert [fault["fault"] for fault in check(run / HISTORY).faults] == ["died", "died"]
+    assert read_record(run).ended.status == "harness-failed"
+    assert standing(run / FILE_NAME) == []
+    monkeypatch.setattr("harness.judge.check", lambda paths, **_: [check(path / HISTORY) for path in paths])
+    judged = judge_all([run], Quiet())
+    assert [one.outcome for one in judged] == ["unknown"]
+    assert "crashed" in write_verdicts(tmp_path, judged).read_text()
