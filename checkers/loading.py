@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from checkers.kernels.ids import Flags, Numbers, starts_of
 from checkers.kernels.log import Log, pack_operation
 from checkers.marks import Mark, Marks, decode_detail
 from checkers.stores import open_history, place_of
+from workloads.history import HistoryError
 from workloads.history.schema import FUNCTION_CODE, META_COMPLETE, META_EVENTS, META_JOINED
 from workloads.history.tables import Columns
 from workloads.operations import Function
@@ -89,8 +90,7 @@ def load_units(units: Sequence[Unit], proofs: Mapping[int, Numbers] | None = Non
     ``proofs`` are event indexes, by history, of uncertain operations that are known to have happened.
 
     Raises:
-        workloads.history.HistoryError: a file is no history of a layout that this version knows.
-        OSError: a file cannot be read.
+        workloads.history.HistoryError: a file is no history of a layout that this version knows, or cannot be read.
     """
     batch = assemble(units, [_read(unit) for unit in units])
     known = [
@@ -100,6 +100,16 @@ def load_units(units: Sequence[Unit], proofs: Mapping[int, Numbers] | None = Non
     ]
     batch.log.proven = np.concatenate([batch.log.proven, *known])
     return batch
+
+
+def load_each(units: Iterable[tuple[Any, ...]], proofs: Mapping[int, Numbers] | None = None) -> Iterator[Batch]:
+    """Units that came as plain data, each by itself. One that cannot be read is passed over: its judgement tells."""
+    for unit in units:
+        try:
+            batch = load_units([Unit(*unit)], proofs)
+        except HistoryError:
+            continue
+        yield batch
 
 
 def assemble(units: Sequence[Unit], parts: Sequence[Part]) -> Batch:
@@ -133,6 +143,15 @@ def assemble(units: Sequence[Unit], parts: Sequence[Part]) -> Batch:
 
 
 def _read(unit: Unit) -> Part:
+    try:
+        return _read_part(unit)
+    except HistoryError:
+        raise
+    except (OSError, pa.ArrowException, LookupError, ValueError) as error:  # what damaged pages end in
+        raise HistoryError(f"{unit.path} cannot be read ({error}); restore it") from error
+
+
+def _read_part(unit: Unit) -> Part:
     with open_history(place_of(unit.path)) as file:
         metadata = file.schema_arrow.metadata
         told = {

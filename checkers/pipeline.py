@@ -21,9 +21,10 @@ import numpy as np
 from checkers.cycles.shuffled import shuffled_steps
 from checkers.errors import SparkError
 from checkers.kernels.ids import Numbers
-from checkers.loading import Unit, load_units
+from checkers.loading import Unit, load_each, load_units
 from checkers.partial import SHOWN, Partial, judge_batch, merge, verdict
 from checkers.planning import Plan, batches_of, plan, tasks_of
+from checkers.replicas import examined
 from checkers.session import cause_of, spark_context
 from checkers.sources import Source, Sources
 from checkers.stores import Place
@@ -68,7 +69,10 @@ def check(
         by_history: dict[int, list[Partial]] = {}
         for part in parts:
             by_history.setdefault(part.history, []).append(part)
-        return [_verdict(source, by_history.get(place), shown) for place, source in enumerate(sources.found)]
+        return [
+            _verdict(source, by_history.get(place), planned.problems.get(place), shown)
+            for place, source in enumerate(sources.found)
+        ]
 
 
 def _run(planned: Plan, master: str | None, shown: int | None, progress: Progress | None) -> list[Partial]:
@@ -105,7 +109,7 @@ def _proofs(context: Any, units: Sequence[Unit]) -> Proofs:
 
 def _prove_task(task: Task) -> list[tuple[int, Numbers]]:
     """Uncertain operations that these units prove. Runs in a worker."""
-    return [(unit[0], load_units([Unit(*unit)]).log.proofs) for unit in task]
+    return [(batch.histories[0], batch.log.proofs) for batch in load_each(task)]
 
 
 def _add_steps(parts: Sequence[Partial], steps: dict[int, list[dict[str, Any]]]) -> None:
@@ -125,10 +129,12 @@ def judge_units(units: Sequence[Unit], shown: int | None, proofs: Proofs) -> lis
     """Judge units together. A history that cannot be read is told by its problem."""
     try:
         return judge_batch(load_units(units, proofs), shown=shown)
-    except (HistoryError, OSError) as error:
+    except Exception as error:  # one damaged history must not take the verdicts of thousands with it
         if len(units) > 1:
             return [part for unit in units for part in judge_units([unit], shown, proofs)]
-        return [Partial(history=units[0].history, complete=False, own=False, events=0, problem=str(error))]
+        known = isinstance(error, (HistoryError, OSError))
+        problem = str(error) if known else f"{units[0].path} cannot be judged ({type(error).__name__}: {error})"
+        return [Partial(history=units[0].history, complete=False, own=False, events=0, problem=problem)]
 
 
 class _Watch:
@@ -157,7 +163,12 @@ class _Watch:
                 self._progress(min(done, self._tasks), self._tasks)
 
 
-def _verdict(source: Source, parts: list[Partial] | None, shown: int | None) -> Verdict:
-    if source.file is None or parts is None:
-        return Verdict(history=source.name, valid="unknown", reason=source.problem or "nothing could be read")
-    return verdict(source.name, merge(parts, shown=shown), source.origin(), shown=shown)
+def _verdict(source: Source, parts: list[Partial] | None, problem: str | None, shown: int | None) -> Verdict:
+    if parts is None:
+        why = source.problem or problem or "nothing could be read"
+        return Verdict(history=source.name, valid="unknown", reason=why)
+    try:
+        judged = verdict(source.name, merge(parts, shown=shown), source.origin(), shown=shown)
+        return examined(judged, source.file, shown=shown)
+    except HistoryError as error:
+        return Verdict(history=source.name, valid="unknown", reason=str(error))

@@ -8,9 +8,11 @@ from checkers.errors import CheckError
 from checkers.loading import Unit, load_units, part_of
 from checkers.loading import assemble as lay_out
 from checkers.partial import SHOWN, judge_batch, merge, verdict
+from checkers.replicas import examined
 from checkers.sources import Sources
 from checkers.stores import Place
 from checkers.verdict import Verdict
+from workloads.history import HistoryError
 from workloads.history.clustering import cluster, joined
 from workloads.history.origin import Origin
 from workloads.history.rows import Rows
@@ -34,8 +36,12 @@ def judge(path: Place, *, name: str | None = None, ww_deps: bool | None = None, 
         source = sources.found[0]
         if source.file is None:
             raise CheckError(source.problem or f"{path} cannot be read")
-        parts = judge_batch(load_units([Unit(0, str(source.file), ww_deps=source.ww_deps(ww_deps))]), shown=shown)
-        return verdict(name or source.name, merge(parts, shown=shown), source.origin(), shown=shown)
+        try:
+            parts = judge_batch(load_units([Unit(0, str(source.file), ww_deps=source.ww_deps(ww_deps))]), shown=shown)
+            judged = verdict(name or source.name, merge(parts, shown=shown), source.origin(), shown=shown)
+            return examined(judged, source.file, shown=shown)
+        except HistoryError as error:
+            raise CheckError(str(error)) from error
 
 
 def judge_events(

@@ -26,19 +26,25 @@ BATCH_UNITS: Final = 200
 class Plan(NamedTuple):
     """Units of all histories, and those of large histories that need a look at the whole first.
 
-    ``to_prove`` have uncertain operations over several log partitions, ``to_join`` have transactions.
+    ``to_prove`` have uncertain operations over several log partitions, ``to_join`` have transactions. ``problems`` say
+    of histories, by their places, why they have no units although they have a file.
     """
 
     units: list[Unit]
     to_prove: list[Unit]
     to_join: list[Unit]
+    problems: dict[int, str]
 
 
 def plan(sources: Sequence[Source], ww_deps: bool | None) -> Plan:
     """Cut all histories. One without a file has no units."""
-    made = Plan([], [], [])
+    made = Plan([], [], [], {})
     for history, source in enumerate(sources):
-        units, metadata = units_of(history, source, ww_deps)
+        try:
+            units, metadata = units_of(history, source, ww_deps)
+        except (HistoryError, OSError) as error:
+            made.problems[history] = str(error)
+            continue
         made.units.extend(units)
         if metadata.get(META_SPREAD) == b"true":
             made.to_prove.extend(units)
@@ -51,6 +57,9 @@ def units_of(history: int, source: Source, wanted: bool | None = None) -> tuple[
     """The units of one history, and the metadata of its file if it was cut.
 
     A small file is one unit and not looked at; neither is one that cannot be read: the worker tells what is wrong.
+
+    Raises:
+        HistoryError, OSError: what lies beside the file, or its size, cannot be told.
     """
     if source.file is None:
         return [], {}

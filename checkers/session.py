@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import sys
 import tempfile
 import zipfile
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from checkers.errors import JavaMissingError, SparkError
+from checkers.scratch import Scratch
 
 #: The driver only holds findings and the small core of a dependency graph; rows live in Python workers.
 DRIVER_MEMORY: Final = "1g"
@@ -137,9 +137,9 @@ def _java_missing(why: str) -> JavaMissingError:
 @cache
 def _scratch() -> Path:
     """A directory of this process's own, gone with it."""
-    directory = Path(tempfile.mkdtemp(prefix="ackproof-spark-"))
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    return directory
+    scratch = Scratch("ackproof-spark-")
+    atexit.register(scratch.close)
+    return scratch.path
 
 
 def cause_of(error: Exception) -> str:

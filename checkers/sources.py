@@ -12,6 +12,7 @@ import msgspec
 
 from checkers import stores
 from checkers.errors import CheckError
+from checkers.scratch import Scratch
 from checkers.stores import Place, StorePath
 from workloads.history import HistoryError, import_jsonl, seal
 from workloads.history.files import CLUSTERED, LIVE_PATTERN, live_files
@@ -19,6 +20,7 @@ from workloads.history.origin import NAME, Origin
 
 #: Endings of histories given as JSON lines.
 JSON_LINES: Final = (".jsonl", ".ndjson", ".json")
+_PARQUET: Final = b"PAR1"
 #: JSON lines that we wrote and that are no history.
 VERDICTS: Final = "verdicts.jsonl"
 #: Where a run directory keeps its history.
@@ -39,19 +41,32 @@ class Source(msgspec.Struct, frozen=True):
 
         As ``wanted``, else as the history's own options say, else only in histories of other tools: in ours, writes of
         one process overlap, and a lost write's offset tells more than a cycle does.
+
+        Raises:
+            HistoryError: as :meth:`origin`.
         """
         if wanted is not None:
             return wanted
-        content = self._origin()
-        return content is not None and bool(_decoded(content).options.get("ww_deps", True))
+        origin = self._origin()
+        return origin is not None and bool(origin.options.get("ww_deps", True))
 
     def origin(self) -> Origin:
-        """What the history looked like in the tool that it comes from; empty for our own."""
-        content = self._origin()
-        return Origin() if content is None else _decoded(content)
+        """What the history looked like in the tool that it comes from; empty for our own.
 
-    def _origin(self) -> bytes | None:
-        return None if self.file is None else stores.read_bytes(self.file.parent / NAME)
+        Raises:
+            HistoryError: the file that says so is there and cannot be read.
+        """
+        return self._origin() or Origin()
+
+    def _origin(self) -> Origin | None:
+        if self.file is None:
+            return None
+        place = self.file.parent / NAME
+        try:
+            content = stores.read_bytes(place)
+            return None if content is None else msgspec.json.decode(content, type=Origin)
+        except (OSError, msgspec.DecodeError) as error:
+            raise HistoryError(f"{place} cannot be read ({error}); restore it, or import the history again") from error
 
 
 class Sources:
@@ -67,7 +82,7 @@ class Sources:
     def __init__(self, paths: Sequence[Place], scratch: Path | None = None) -> None:
         chosen = scratch or os.environ.get(SCRATCH) or None
         try:
-            self._scratch = tempfile.TemporaryDirectory(prefix="ackproof-check-", dir=chosen)
+            self._scratch = Scratch("ackproof-check-", chosen)
         except OSError as error:
             raise CheckError(f"{chosen}: {error.strerror}; name a directory to write in with --scratch") from error
         self.found = [source for path in paths for source in self._at(path)]
@@ -76,17 +91,20 @@ class Sources:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._scratch.cleanup()
+        self._scratch.close()
 
     def _at(self, path: Place) -> list[Source]:
         if isinstance(path, StorePath):
             return self._in_store(path)
-        if path.is_file():
-            return [self._foreign(path) if path.name.endswith(JSON_LINES) else Source(str(path), path)]
-        stored = _stored_in(path)
-        if stored is not None:
-            return [_clustered(path, stored)]
-        below = _below(path)
+        try:
+            if path.is_file():
+                return [self._foreign(path) if path.name.endswith(JSON_LINES) else _parquet(path)]
+            stored = _stored_in(path)
+            if stored is not None:
+                return [_clustered(path, stored)]
+            below = _below(path)
+        except (HistoryError, OSError) as error:
+            return [Source(str(path), None, _told(path, error))]
         if not below:
             return [Source(str(path), None, f"{path} holds no history; name a run directory or a file of JSON lines")]
         return [source for found in below for source in self._at(found)]
@@ -107,7 +125,7 @@ class Sources:
         name = str(directory.parent if directory.name == HISTORY else directory)
         if directory / CLUSTERED in files:
             return Source(name, directory / CLUSTERED)
-        target = Path(tempfile.mkdtemp(dir=self._scratch.name))
+        target = Path(tempfile.mkdtemp(dir=self._scratch.path))
         try:
             for file in files:
                 if file.parent == directory and file.match(LIVE_PATTERN):
@@ -117,7 +135,7 @@ class Sources:
             return Source(name, None, str(error).replace(str(target), str(directory)))
 
     def _foreign(self, path: Place) -> Source:
-        target = Path(tempfile.mkdtemp(dir=self._scratch.name))
+        target = Path(tempfile.mkdtemp(dir=self._scratch.path))
         try:
             local = path if isinstance(path, Path) else stores.fetch(path, target)
             import_jsonl(local, target)
@@ -136,10 +154,6 @@ def is_foreign(file: Place) -> bool:
     return file.name.endswith(JSON_LINES[:2]) and file.name != VERDICTS
 
 
-def _decoded(content: bytes) -> Origin:
-    return msgspec.json.decode(content, type=Origin)
-
-
 def _stored_in(path: Path) -> Path | None:
     """The directory with the Parquet files of the history at ``path``, if there is one."""
     for directory in (path, path / HISTORY):
@@ -154,11 +168,22 @@ def _clustered(path: Path, directory: Path) -> Source:
     live = live_files(directory)
     newest = max((live_file.stat().st_mtime_ns for live_file in live), default=0)
     if not file.exists() or file.stat().st_mtime_ns < newest:
-        try:
-            seal(directory, complete=False)
-        except (HistoryError, OSError) as error:
-            return Source(str(path), None, str(error))
+        seal(directory, complete=False)
     return Source(str(path), file)
+
+
+def _parquet(path: Path) -> Source:
+    """A file that is named by itself and does not have the name of JSON lines."""
+    with path.open("rb") as file:
+        if file.read(len(_PARQUET)) == _PARQUET:
+            return Source(str(path), path)
+    kinds = ", ".join(JSON_LINES)
+    why = f"{path} is neither Parquet nor has the name of JSON lines ({kinds}); name a run, a campaign or such a file"
+    return Source(str(path), None, why)
+
+
+def _told(path: Path, error: HistoryError | OSError) -> str:
+    return str(error) if isinstance(error, HistoryError) else f"{path} cannot be read: {error}"
 
 
 def _below(path: Path) -> list[Path]:

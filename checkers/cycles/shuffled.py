@@ -19,7 +19,7 @@ from checkers.cycles.edges import among, began, dependencies, ended, tight
 from checkers.cycles.trimming import trim
 from checkers.kernels.ids import Numbers
 from checkers.kernels.log import Log
-from checkers.loading import Batch, Unit, load_units
+from checkers.loading import Batch, load_each
 
 #: Passes over a history until no new suspects appear; what is not found by then hides behind other cycles.
 PASSES_MAX: Final = 5
@@ -58,8 +58,7 @@ def _pass(context: Any, tasks: Sequence[Task], proofs: Any, suspects: dict[int, 
 
 def _emit(told: Any, proofs: Any, task: Task) -> Iterator[tuple[int, Numbers]]:
     """By history, tight dependencies and all that start from a suspect. Runs in a worker."""
-    for unit in task:
-        batch = load_units([Unit(*unit)], proofs.value)
+    for batch in load_each(task, proofs.value):
         yield batch.histories[0], _edges_of(batch, told.value.get(batch.histories[0], np.zeros(0, np.int64)))
 
 
@@ -90,8 +89,7 @@ def _suspects_of(parts: Iterable[Numbers]) -> Numbers:
 def _spell_out(told: Any, proofs: Any, task: Task) -> bytes:
     """The dependencies between suspects that this task's log partitions have. Runs in a worker."""
     steps: list[dict[str, Any]] = []
-    for unit in task:
-        batch = load_units([Unit(*unit)], proofs.value)
+    for batch in load_each(task, proofs.value):
         log, history = batch.log, batch.histories[0]
         suspects = told.value.get(history)
         if suspects is not None:

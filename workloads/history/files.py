@@ -42,7 +42,8 @@ def write(path: Path, groups: Sequence[pa.Table], metadata: Mapping[bytes, bytes
     ``durable`` also asks the operating system to put it on the disk before the name appears.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
+    # Two checks of one history that was cut off may write at once.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     with temporary.open("wb") as sink:
         write_groups(sink, groups, metadata)
         if durable:
@@ -80,10 +81,24 @@ def open_file(path: Path) -> pq.ParquetFile:
     """
     try:
         opened = pq.ParquetFile(path, memory_map=True, pre_buffer=False)
-    except (OSError, pa.ArrowException) as error:
+    except OSError as error:
+        raise HistoryError(f"{path} cannot be opened ({error.strerror or error})") from error
+    except pa.ArrowException as error:
         raise HistoryError(f"{path} is not a readable Parquet file ({error}); remove it or restore it") from error
     check_metadata(str(path), opened.schema_arrow.metadata)
     return opened
+
+
+def read_table(path: Path) -> pa.Table:
+    """All rows of a history file.
+
+    Raises:
+        HistoryError: it is not one, of a layout that this version does not know, or damaged.
+    """
+    try:
+        return open_file(path).read()
+    except (OSError, pa.ArrowException) as error:
+        raise HistoryError(f"{path} is damaged ({error}); remove it or restore it") from error
 
 
 def check_metadata(name: str, metadata: Mapping[bytes, bytes] | None) -> None:

@@ -9,7 +9,7 @@ from typing import IO, Any, Final
 import msgspec
 
 from workloads.history import files
-from workloads.history.origin import Origin, ValueCodes, key_name
+from workloads.history.origin import LARGEST, Origin, ValueCodes, key_name
 from workloads.history.reader import read_events
 from workloads.history.rows import Rows
 from workloads.history.tables import Names, columns_of
@@ -33,6 +33,9 @@ _NAMES: Final = {number: name for name, number in _PROCESSES.items()}
 _NAMELESS: Final = 1_000_000_000
 _MICRO: Final = (Function.SEND, Function.POLL, Function.TXN)
 _LISTS: Final = (Function.ASSIGN, Function.SUBSCRIBE, Function.DRAIN)
+#: What a line that is no operation can make decoding and reading of it raise; OSError is about the file.
+_NONSENSE: Final = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _TYPES: Final = frozenset(EventType)
 _FUNCTIONS: Final = frozenset(Function)
 
@@ -59,22 +62,24 @@ def import_jsonl(source: Path, directory: Path) -> Origin:
         files.HistoryError: a line cannot be understood; the text names file, line and reason.
         OSError: the file cannot be read or the directory not written.
     """
-    rows, values, indexes = Rows(), ValueCodes(), []
+    rows, values, indexes = Rows(), ValueCodes(), list[int | None]()
     options: dict[str, Any] = {}
     with source.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
             try:
-                entry = msgspec.json.decode(line)
-                if number == 1 and isinstance(entry, dict) and "options" in entry and "type" not in entry:
-                    options = entry["options"]
+                entry = msgspec.json.decode(line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line)
+                if not isinstance(entry, dict):
+                    raise ValueError("not an operation, which is an object with type, f and value")
+                if number == 1 and "options" in entry and "type" not in entry:
+                    options = _options(entry["options"])
                     continue
-                indexes.append(entry.get("index"))
+                indexes.append(_whole_or_none("index", entry.get("index")))
                 _add(rows, values, entry)
-            except (msgspec.DecodeError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+            except _NONSENSE as error:
                 raise files.HistoryError(f"{source}, line {number}: {_reason(error)}") from error
-    given = bool(indexes) and isinstance(indexes[0], int)
+    given = bool(indexes) and indexes[0] is not None
     labels = [place if index is None else index for place, index in enumerate(indexes)]
     origin = Origin(
         values=values.values, indexes=labels if given and labels != list(range(len(labels))) else None, options=options
@@ -88,6 +93,8 @@ def import_jsonl(source: Path, directory: Path) -> Origin:
 def _reason(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"the operation has no {error}"
+    if isinstance(error, RecursionError):
+        return "nested too deeply to be an operation"
     if isinstance(error, (TypeError, AttributeError)):
         return f"not an operation ({error})"
     return str(error)
@@ -106,19 +113,35 @@ def _add(rows: Rows, values: ValueCodes, entry: Mapping[str, Any]) -> None:
         rows.skip()
         return
     rows.add(
-        time_us=entry.get("time", -1),
+        time_us=_whole("time", entry.get("time", -1)),
         process=process,
         type=EventType(event_type),
         function=Function(function),
         micro=tuple(_micro(m, values) for m in value or ()) if function in _MICRO else (),
         partitions=tuple(map(key_name, value or ())) if function in _LISTS else (),
-        offset=entry.get("offset"),
-        node=entry.get("node"),
+        offset=_offset(entry.get("offset")),
+        node=_whole_or_none("node", entry.get("node")),
         error=_as_text(entry.get("error")),
         detail=_as_text(detail),
     )
     if mentioned := _rebalanced(entry.get("rebalance-log")):
         rows.mark_rebalanced(mentioned)
+
+
+def _options(options: object) -> dict[str, Any]:
+    if not isinstance(options, dict) or not isinstance(options.get("ww_deps", True), bool):
+        raise ValueError('options must be an object, and "ww_deps" in it true or false')
+    return options
+
+
+def _whole(name: str, number: object) -> int:
+    if type(number) is int and -LARGEST <= number <= LARGEST:
+        return number
+    raise ValueError(f"{name} is {number!r}; it must be a whole number between -2^62 and 2^62")
+
+
+def _whole_or_none(name: str, number: object) -> int | None:
+    return None if number is None else _whole(name, number)
 
 
 def _process(process: object, position: int) -> int:

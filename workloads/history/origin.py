@@ -68,8 +68,14 @@ class ValueCodes:
 
 
 def key_name(key: object) -> str:
-    """A log partition's name: JSON object keys are texts, so a number and its text are the same key."""
-    return key if isinstance(key, str) else str(key)
+    """A log partition's name: JSON object keys are texts, so a number and its text are the same key.
+
+    Raises:
+        ValueError: the name is empty.
+    """
+    if not (name := key if isinstance(key, str) else str(key)):
+        raise ValueError("a key is an empty text")
+    return name
 
 
 def shown_key(name: str) -> str | int:

@@ -34,7 +34,7 @@ def load(directory: Path) -> tuple[Columns, Names]:
     paths = [clustered] if clustered.exists() else files.live_files(directory)
     if not paths:
         raise files.HistoryError(f"{directory} holds no history; name the directory of a run")
-    columns, names = from_tables([SCHEMA.empty_table(), *(files.open_file(path).read() for path in paths)])
+    columns, names = from_tables([SCHEMA.empty_table(), *map(files.read_table, paths)])
     kept = fold(columns) & ~np.isin(columns["kind"], DERIVED)
     return {name: column[kept] for name, column in columns.items()}, names
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -35,6 +36,7 @@ class HistoryWriter:
         self.run = run
         self._rows = Rows()
         self._closed = False
+        self._recording: AbstractContextManager[object] = nullcontext()
 
     def record(
         self,
@@ -50,19 +52,24 @@ class HistoryWriter:
         error: str | None = None,
         detail: str | None = None,
     ) -> None:
-        """Add one event; its index is the next number. See :class:`workloads.operations.Event` for the fields."""
-        self._rows.add(
-            time_us=time_us,
-            process=process,
-            type=type,
-            function=function,
-            micro=micro,
-            partitions=partitions,
-            offset=offset,
-            node=node,
-            error=error,
-            detail=detail,
-        )
+        """Add one event; its index is the next number. See :class:`workloads.operations.Event` for the fields.
+
+        Raises:
+            OSError: what was recorded before could not be written; nothing is recorded any more.
+        """
+        with self._recording:
+            self._rows.add(
+                time_us=time_us,
+                process=process,
+                type=type,
+                function=function,
+                micro=micro,
+                partitions=partitions,
+                offset=offset,
+                node=node,
+                error=error,
+                detail=detail,
+            )
 
     @property
     def events(self) -> int:
@@ -89,6 +96,22 @@ class HistoryWriter:
         self.close()
 
 
+class _Gate:
+    """Lets one thread at a time at the rows, and nobody who records after a flush failed."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.failure: OSError | None = None
+
+    def __enter__(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+
+
 class LiveHistoryWriter(HistoryWriter):
     """Records events and puts them on disk at least once a second: for runs in real time.
 
@@ -99,53 +122,18 @@ class LiveHistoryWriter(HistoryWriter):
     def __init__(self, directory: Path, run: str, *, flush_seconds: float = FLUSH_SECONDS) -> None:
         super().__init__(directory, run)
         directory.mkdir(parents=True, exist_ok=True)
-        self._lock = threading.Lock()
+        self._gate = _Gate()
+        self._recording = self._gate
         self._files = len(files.live_files(directory))
-        self._failure: OSError | None = None
         self._ended = threading.Event()
         self._flusher = threading.Thread(
             target=self._flush_regularly, args=(flush_seconds,), name="history-flusher", daemon=True
         )
         self._flusher.start()
 
-    def record(
-        self,
-        *,
-        time_us: int,
-        process: int,
-        type: EventType,  # noqa: A002 - the field's word
-        function: Function,
-        micro: Sequence[MicroOperation] = (),
-        partitions: Sequence[str] = (),
-        offset: int | None = None,
-        node: int | None = None,
-        error: str | None = None,
-        detail: str | None = None,
-    ) -> None:
-        """Add one event, as :meth:`HistoryWriter.record`.
-
-        Raises:
-            OSError: an earlier flush failed; nothing is recorded any more.
-        """
-        if self._failure is not None:
-            raise self._failure
-        with self._lock:
-            self._rows.add(
-                time_us=time_us,
-                process=process,
-                type=type,
-                function=function,
-                micro=micro,
-                partitions=partitions,
-                offset=offset,
-                node=node,
-                error=error,
-                detail=detail,
-            )
-
     def flush(self) -> None:
         """Write what was recorded since the last flush. Called by the writer's own thread and by ``close``."""
-        with self._lock:
+        with self._gate.lock:
             matrix = self._rows.take()
             names: Names = {name: list(texts) for name, texts in self._names().items()}
         if len(matrix):
@@ -165,8 +153,8 @@ class LiveHistoryWriter(HistoryWriter):
         self._closed = True
         self._ended.set()
         self._flusher.join(FLUSHER_END_SECONDS)
-        if self._failure is not None:
-            raise self._failure
+        if self._gate.failure is not None:
+            raise self._gate.failure
         self.flush()
         seal(self.directory, complete=True, run=self.run)
 
@@ -175,7 +163,7 @@ class LiveHistoryWriter(HistoryWriter):
             try:
                 self.flush()
             except OSError as error:
-                self._failure = error
+                self._gate.failure = error
                 return
 
 
@@ -188,15 +176,15 @@ def seal(directory: Path, *, complete: bool, run: str | None = None) -> Path:
     Raises:
         files.HistoryError: there is nothing to seal, or a live file cannot be read.
     """
-    opened = [files.open_file(path) for path in files.live_files(directory)]
-    if not opened and run is None:
+    live = files.live_files(directory)
+    if not live and run is None:
         raise files.HistoryError(f"{directory} holds no history; name the directory of a run")
-    name = run if run is not None else opened[0].schema_arrow.metadata.get(META_RUN, b"").decode()
-    columns, names = from_tables([SCHEMA.empty_table(), *(file.read() for file in opened)])
+    name = run if run is not None else files.open_file(live[0]).schema_arrow.metadata.get(META_RUN, b"").decode()
+    columns, names = from_tables([SCHEMA.empty_table(), *map(files.read_table, live)])
     path = write_clustered(directory, name, *empty_key_first(columns, names), complete=complete, durable=True)
     if complete:
-        for live in files.live_files(directory):
-            live.unlink()
+        for file in files.live_files(directory):
+            file.unlink()
     return path
 
 

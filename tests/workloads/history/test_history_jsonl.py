@@ -106,6 +106,18 @@ def test_a_foreign_nemesis_is_a_fault(tmp_path: Path) -> None:
         (json.dumps(operation(value=[["send", "x", [-4, 1]]])), "line 2: offset is -4"),
         (json.dumps(operation(value=[["poll", {"x": [[None, 1]]}]])), "line 2: a record was read without an offset"),
         (json.dumps(operation(process=1.5)), "line 2: process is 1.5"),
+        ("[" * 100_000, "line 2: nested too deeply"),
+        ("null", "line 2: not an operation"),
+        (json.dumps(operation(index="a")), "line 2: index is 'a'; it must be a whole number"),
+        (json.dumps(operation(time=1e300)), "line 2: time is 1e+300"),
+        (json.dumps(operation(time=2**70)), f"line 2: time is {2**70}"),
+        (json.dumps(operation(node="n1")), "line 2: node is 'n1'"),
+        (json.dumps(operation(f="drain", value=["x"], offset=-7)), "line 2: offset is -7"),
+        (json.dumps(operation(value=[["send", "", [0, 1]]])), "line 2: a key is an empty text"),
+        (json.dumps(operation(value=5)), "line 2: not an operation"),
+        (json.dumps(operation(f={"a": 1})), "line 2: not an operation"),
+        (json.dumps(operation(value=[["poll", {"x": [[0, 1, "odd"]]}]])), "line 2: 'odd' is not a valid Defect"),
+        (json.dumps(operation() | {"rebalance-log": [[]]}), "line 2: list index out of range"),
     ],
 )
 def test_a_line_that_is_no_operation_is_named_with_its_reason(tmp_path: Path, line: str, reason: str) -> None:
@@ -113,3 +125,9 @@ def test_a_line_that_is_no_operation_is_named_with_its_reason(tmp_path: Path, li
         imported(tmp_path, operation(), line)
     assert reason in str(caught.value)
     assert "h.jsonl" in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [None, [1], {"ww_deps": 5}])
+def test_options_that_are_none_are_named(tmp_path: Path, options: object) -> None:
+    with pytest.raises(HistoryError, match="line 1: options must be an object"):
+        imported(tmp_path, {"options": options}, operation())

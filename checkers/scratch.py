@@ -1,0 +1,67 @@
+"""Temporary directories that do not outlive their makers for long.
+
+A process that is killed cannot tidy up. So each of these directories holds a file that its maker keeps locked, and who
+makes the next one removes those whose lock is free. A lock ends with its process, whatever ended that, and is never
+taken for another's as a process id can be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Final, Self
+
+_LOCK: Final = ".in-use"
+
+
+class Scratch:
+    """A temporary directory at ``path``, gone with :meth:`close` or with the next one of its prefix after a kill.
+
+    Args:
+        prefix: what its name begins with; nothing else in ``parent`` begins so.
+        parent: where it is made, by default where temporary files are.
+
+    Raises:
+        OSError: nothing can be written there.
+    """
+
+    def __init__(self, prefix: str, parent: str | Path | None = None) -> None:
+        self.path: Final = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        self._lock = os.open(self.path / _LOCK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with contextlib.suppress(OSError):  # a file system without locks: then nobody takes it for abandoned either
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for other in self.path.parent.glob(f"{prefix}*"):
+            if other != self.path:
+                _remove_abandoned(other)
+
+    def close(self) -> None:
+        """Remove it. Idempotent."""
+        if self._lock >= 0:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _remove_abandoned(directory: Path) -> None:
+    """Remove a directory whose maker is dead. One that has no lock (yet), or is somebody else's, stays."""
+    try:
+        lock = os.open(directory / _LOCK, os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(directory, ignore_errors=True)
+    except OSError:
+        pass  # its maker lives, or locks do not work here
+    finally:
+        os.close(lock)
