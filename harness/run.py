@@ -87,7 +87,11 @@ def planned(spec: RunSpec, draw: Draw) -> Schedule:
 
 def timings_of(settings: Settings) -> Timings:
     """The settings that decide how long a fault must last to matter."""
-    return Timings(session_ms=settings.broker_session_timeout_ms, lag_ms=settings.replica_lag_time_max_ms)
+    return Timings(
+        session_ms=settings.broker_session_timeout_ms,
+        lag_ms=settings.replica_lag_time_max_ms,
+        request_ms=settings.request_timeout_ms,
+    )
 
 
 def unhealthy(view: ClusterView, partitions: Iterable[str]) -> dict[str, str]:

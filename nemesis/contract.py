@@ -117,7 +117,11 @@ class Target(Protocol):
         ...
 
     def stop(self, node: int) -> Evidence:
-        """End the process as an operator does (SIGTERM): it hands over what it leads and writes everything to disk."""
+        """Ask the process to end, as an operator does (SIGTERM): it hands over what it leads and writes all to disk.
+
+        Clients go on meanwhile, so this returns when the node was asked; from then on it does not count as running.
+        :meth:`restart` starts it when it has ended.
+        """
         ...
 
     def restart(self, node: int) -> Evidence:

@@ -79,9 +79,22 @@ def _fenced_while_lagging(scene: Scene) -> list[Part]:
     ]
 
 
+def _write_parked(scene: Scene) -> list[Part]:
+    """S21: writes with acks=all wait for followers in vain, their clients send them again, the followers come back."""
+    leader = Role(RoleKind.LEADER, scene.partition())
+    end_ms = max(scene.timings.shrink_ms, scene.timings.unanswered_ms) + alone_ms(scene)
+    return [Part(0, end_ms, Partition(leader, Shape.FROM_BROKERS))]
+
+
+def _reply_lost(scene: Scene) -> list[Part]:
+    """S22: the leader takes writes whose answers never arrive, and their clients send them again."""
+    end_ms = scene.timings.unanswered_ms + scene.between_ms(200, 700)
+    return [Part(0, end_ms, Partition(Role(RoleKind.LEADER, scene.partition()), Shape.MUTE_TO_CLIENTS))]
+
+
 #: The first makes acks=1 lose whenever it fits, so every schedule of the family begins with it.
 STORIES: Final = (
-    Story("zombie-leader", _zombie_leader),
+    Story("zombie-leader", _zombie_leader, number="S04"),
     Story("last-in-sync-fenced", _last_in_sync_fenced),
     Story("fenced-while-lagging", _fenced_while_lagging),
     _around_one("follower-isolated", Shape.ISOLATE, RoleKind.FOLLOWER),
@@ -93,4 +106,9 @@ STORIES: Final = (
     _around_one("halves", Shape.HALVES, RoleKind.BROKER),
     _around_one("bridge", Shape.BRIDGE, RoleKind.BROKER),
     _around_one("ring", Shape.RING, RoleKind.BROKER),
+)
+
+SCRIPTED: Final = (
+    Story("write-parked", _write_parked, number="S21"),
+    Story("reply-lost", _reply_lost, number="S22"),
 )

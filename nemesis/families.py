@@ -1,15 +1,15 @@
-"""The lists of faults and of fault families. A new one is one file, and one line here."""
+"""The lists of faults and of fault families, and how stories are called. A new one is one file, and one line here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from nemesis import cut, kill, pause, power, restart
+from nemesis import cut, kill, pause, power, restart, stop
 from nemesis.story import Story
 
 #: Every kind of fault that can stand in a schedule.
-AnyFault = kill.Kill | pause.Pause | cut.Partition | power.PowerLoss
+AnyFault = kill.Kill | pause.Pause | cut.Partition | power.PowerLoss | stop.Stop
 
 #: The stories of each family; the first is its signature, with which every schedule of the family begins.
 FAMILIES: Final[Mapping[str, tuple[Story, ...]]] = {
@@ -18,4 +18,26 @@ FAMILIES: Final[Mapping[str, tuple[Story, ...]]] = {
     "partition": cut.STORIES,
     "restart": restart.STORIES,
     "power": power.STORIES,
+    "rolling": stop.STORIES,
 }
+
+#: Stories that chance never draws: a plan asks for them by name. They change no schedule that was drawn before them.
+SCRIPTED: Final[Mapping[str, tuple[Story, ...]]] = {
+    "kill": kill.SCRIPTED,
+    "partition": cut.SCRIPTED,
+}
+
+
+def stories_of(family: str) -> tuple[Story, ...]:
+    """Every story of a family, those included that are told by name only."""
+    return FAMILIES[family] + SCRIPTED.get(family, ())
+
+
+def told_by(word: str, families: Iterable[str]) -> list[tuple[str, Story]]:
+    """The stories of ``families``, each with its family, that ``word`` means: a number, or ``family/name``."""
+    return [(family, story) for family in families for story in stories_of(family) if word in names_of(family, story)]
+
+
+def names_of(family: str, story: Story) -> tuple[str, ...]:
+    """What a plan may call a story."""
+    return tuple(filter(None, (story.number, f"{family}/{story.name}")))

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from nemesis.contract import ClusterView, Evidence, Target
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.roles import Role, RoleKind
-from nemesis.stopping import last_in_sync, leader_ahead, two_overlapping
+from nemesis.stopping import everybody, last_in_sync, leader_ahead, two_overlapping
 from nemesis.story import Part, Scene, Story
 
 
@@ -50,11 +50,13 @@ def bounce_in_turn(scene: Scene) -> list[Part]:
 
 #: The first makes acks=1 lose whenever it fits, so every schedule of the family begins with it.
 STORIES: Final = (
-    Story("leader-ahead", partial(leader_ahead, stop=Kill)),
-    Story("last-in-sync", partial(last_in_sync, stop=Kill)),
+    Story("leader-ahead", partial(leader_ahead, stop=Kill), number="S01"),
+    Story("last-in-sync", partial(last_in_sync, stop=Kill), number="S06"),
     Story("two-overlapping", partial(two_overlapping, stop=Kill)),
-    Story("bounce-in-turn", bounce_in_turn),
+    Story("bounce-in-turn", bounce_in_turn, number="S31"),
     _one("leader", RoleKind.LEADER),
     _one("follower", RoleKind.FOLLOWER),
     _one("random-broker", RoleKind.BROKER),
 )
+
+SCRIPTED: Final = (Story("everybody", partial(everybody, stop=Kill), number="S12"),)

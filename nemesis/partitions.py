@@ -30,6 +30,7 @@ class Shape(StrEnum):
     DEAF = "deaf"
     MUTE = "mute"
     NO_HEARTBEAT = "no-heartbeat"
+    MUTE_TO_CLIENTS = "mute-to-clients"
     HALVES = "halves"
     BRIDGE = "bridge"
     RING = "ring"
@@ -112,6 +113,11 @@ def _no_heartbeat(brokers: Nodes, anchor: Nodes) -> nx.DiGraph:
     return _without(brokers, product(anchor, [CONTROLLER]))
 
 
+def _mute_to_clients(brokers: Nodes, anchor: Nodes) -> nx.DiGraph:
+    """One way: what clients ask of the anchor arrives and is done, its answers do not."""
+    return _without(brokers, product(anchor, [CLIENTS]))
+
+
 def _circle(brokers: Nodes, anchor: Nodes) -> list[int]:
     """The brokers in a circle, the anchor's first one first."""
     ordered = sorted(brokers)
@@ -157,6 +163,7 @@ SHAPES: Final[dict[Shape, Callable[[Nodes, Nodes], nx.DiGraph]]] = {
     Shape.DEAF: _deaf,
     Shape.MUTE: _mute,
     Shape.NO_HEARTBEAT: _no_heartbeat,
+    Shape.MUTE_TO_CLIENTS: _mute_to_clients,
     Shape.HALVES: _halves,
     Shape.BRIDGE: _bridge,
     Shape.RING: _ring,

@@ -13,9 +13,14 @@ class FaultPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ``fault_ms_max``, or as long as its story needs under the settings. Between groups of overlapping faults, and before
     the first, everything is healed for at least ``healed_ms_min``. ``dead_brokers_max`` is the budget: how many brokers
     may be dead or frozen at one time.
+
+    ``stories`` choose instead of chance: each is told once, in this order, and again round and round until there are
+    ``count`` faults, as far as time and budget allow. A word of it is a number (``"S09"``) or a family and a name
+    (``"kill/leader-ahead"``); see :func:`nemesis.families.told_by`.
     """
 
     families: tuple[str, ...] = ("kill",)
+    stories: tuple[str, ...] = ()
     count: int = 4
     fault_ms_min: int = 500
     fault_ms_max: int = 3_000

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from nemesis.contract import ClusterView, Evidence, Target
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.roles import Role, RoleKind
-from nemesis.stopping import last_in_sync, leader_ahead, two_overlapping
+from nemesis.stopping import everybody, last_in_sync, leader_ahead, two_overlapping
 from nemesis.story import Part, Scene, Story
 
 
@@ -30,12 +30,6 @@ class PowerLoss(Fault, frozen=True, tag="powerloss"):
         return by_node(target.restart, aim.nodes)
 
 
-def _everybody(scene: Scene) -> list[Part]:
-    """S11: one rack, one cable. Replication does not help, only what was flushed."""
-    end_ms = scene.lasting_ms()
-    return [Part(0, end_ms, PowerLoss(Role(RoleKind.NAMED, pick=broker))) for broker in range(scene.brokers)]
-
-
 def _follower(scene: Scene) -> list[Part]:
     """S10: it fetches again what it lost."""
     return [Part(0, scene.lasting_ms(), PowerLoss(scene.role(RoleKind.FOLLOWER, scene.partition())))]
@@ -43,9 +37,10 @@ def _follower(scene: Scene) -> list[Part]:
 
 #: The first makes acks=all lose without flush.messages=1 whenever it fits (S09): the last in-sync replica forgets.
 STORIES: Final = (
-    Story("last-in-sync", partial(last_in_sync, stop=PowerLoss)),
+    Story("last-in-sync", partial(last_in_sync, stop=PowerLoss), number="S09"),
     Story("leader-ahead", partial(leader_ahead, stop=PowerLoss)),
-    Story("everybody", _everybody),
+    # Replication does not help, only what was flushed.
+    Story("everybody", partial(everybody, stop=PowerLoss), number="S11"),
     Story("two-overlapping", partial(two_overlapping, stop=PowerLoss)),
-    Story("follower", _follower),
+    Story("follower", _follower, number="S10"),
 )

@@ -18,7 +18,7 @@ def _bounce(name: str, kind: RoleKind) -> Story:
 
 
 STORIES: Final = (
-    Story("bounce-in-turn", bounce_in_turn),
+    Story("bounce-in-turn", bounce_in_turn, number="S31"),
     _bounce("bounce-leader", RoleKind.LEADER),
     _bounce("bounce-isr-member", RoleKind.ISR_MEMBER),
 )

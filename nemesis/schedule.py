@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from nemesis.families import FAMILIES, AnyFault
+from nemesis.families import FAMILIES, AnyFault, told_by
 from nemesis.plan import FaultPlan
 from nemesis.roles import most_holders
 from nemesis.story import Draw, Part, Scene, Story, Timings
@@ -75,8 +75,9 @@ def draw_schedule(
     """A schedule of whole stories, at least ``plan.count`` faults if they fit in ``duration_ms``.
 
     Every family tells its signature story first, the families in their order; then all stories follow in a drawn order,
-    round and round. A story that does not fit any more, or is above the budget, is passed over. A wrong family is the
-    reader of plans' business: it is a KeyError here.
+    round and round. Where the plan chooses stories, these are told instead, in its order and each at least once. A
+    story that does not fit any more, or is above the budget, is passed over. A wrong family is the reader of plans'
+    business: it is a KeyError here.
     """
     scene = Scene(
         draw=draw,
@@ -89,8 +90,8 @@ def draw_schedule(
     steps: list[Step] = []
     at_ms, passed_over, told = plan.healed_ms_min, 0, 0
     count = min(plan.count, FAULTS_MAX)
-    order = _order(plan.families, draw)
-    while order and len(steps) < count and passed_over < len(order):
+    order, once = _order(plan, draw)
+    while order and (len(steps) < count or told < once) and passed_over < len(order):
         family, story = order[told % len(order)]
         told += 1
         parts = story.parts(scene)
@@ -118,7 +119,15 @@ def most_stopped(parts: Iterable[Part | Step], brokers: int) -> int:
     return max(together, default=0)
 
 
-def _order(families: Sequence[str], draw: Draw) -> list[tuple[str, Story]]:
+def _order(plan: FaultPlan, draw: Draw) -> tuple[list[tuple[str, Story]], int]:
+    """The stories in the order of their telling, and how many of them have to be told whatever the count is."""
+    if plan.stories:
+        chosen = [told for word in plan.stories for told in told_by(word, plan.families)]
+        return chosen, len(chosen)
+    return _drawn_order(plan.families, draw), 0
+
+
+def _drawn_order(families: Sequence[str], draw: Draw) -> list[tuple[str, Story]]:
     """Signatures first, then the others in a drawn order (Fisher and Yates)."""
     signatures = [(family, FAMILIES[family][0]) for family in families]
     others = [(family, story) for family in families for story in FAMILIES[family][1:]]

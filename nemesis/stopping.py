@@ -20,22 +20,31 @@ OVERLAP_MS: Final = 100
 
 def leader_ahead(scene: Scene, stop: Stop) -> list[Part]:
     """S01: followers lag a little, still in the ISR, when the leader stops; it returns after the next was elected."""
-    return _leader_stops(scene, stop, scene.behind_ms())
+    return leader_stops(scene, stop, scene.behind_ms())
 
 
 def last_in_sync(scene: Scene, stop: Stop) -> list[Part]:
     """S06: the ISR shrinks to the leader, writes go on, then it stops: wait for it, or elect uncleanly."""
-    return _leader_stops(scene, stop, scene.timings.shrink_ms + alone_ms(scene))
+    return leader_stops(scene, stop, scene.timings.shrink_ms + alone_ms(scene))
 
 
-def _leader_stops(scene: Scene, stop: Stop, stops_at_ms: int) -> list[Part]:
-    """The leader stops ``stops_at_ms`` after its replication did, for long enough that it loses its session."""
+def leader_stops(scene: Scene, stop: Stop, stops_at_ms: int, overlap_ms: int = OVERLAP_MS) -> list[Part]:
+    """The leader stops ``stops_at_ms`` after its replication did, for long enough that it loses its session.
+
+    ``overlap_ms`` after it began to stop, nothing keeps its followers from it any more.
+    """
     leader = Role(RoleKind.LEADER, scene.partition())
     returns_at_ms = stops_at_ms + scene.lasting_ms(scene.timings.fence_ms + SUCCESSOR_MS)
     return [
-        Part(0, stops_at_ms + OVERLAP_MS, Partition(leader, Shape.FROM_BROKERS)),
+        Part(0, stops_at_ms + overlap_ms, Partition(leader, Shape.FROM_BROKERS)),
         Part(stops_at_ms, returns_at_ms, stop(leader)),
     ]
+
+
+def everybody(scene: Scene, stop: Stop) -> list[Part]:
+    """All brokers stop at once: one rack, one cable (S11, S12)."""
+    end_ms = scene.lasting_ms()
+    return [Part(0, end_ms, stop(Role(RoleKind.NAMED, pick=broker))) for broker in range(scene.brokers)]
 
 
 def two_overlapping(scene: Scene, stop: Stop) -> list[Part]:

@@ -1,7 +1,7 @@
 """What stories are drawn from: the scene, and the parts that they are made of.
 
 A story is a short script of overlapping faults with a purpose; numbers like S01 name those whose outcome per setting is
-known. Its times come from the settings under test, because "longer than the session" is what matters, not seconds.
+known (docs/kafka-stories.md lists them). Its times come from the settings under test, because "longer than the session" is what matters, not seconds.
 """
 
 from __future__ import annotations
@@ -22,10 +22,14 @@ MARGIN_MS: Final = 300
 
 
 class Timings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings that decide how long a fault must last to matter: session time-out and replica.lag.time.max.ms."""
+    """The settings that decide how long a fault must last to matter.
+
+    Session time-out, replica.lag.time.max.ms, and for how long a client waits for an answer (request.timeout.ms).
+    """
 
     session_ms: int = 1_500
     lag_ms: int = 1_500
+    request_ms: int = 1_500
 
     @property
     def fence_ms(self) -> int:
@@ -36,6 +40,11 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     def shrink_ms(self) -> int:
         """Lack of fetches after which a follower is surely out of the ISR: 1 to 1.5 times the lag time (rule 10)."""
         return self.lag_ms * 3 // 2 + MARGIN_MS
+
+    @property
+    def unanswered_ms(self) -> int:
+        """Silence after which a client has surely given up a request and, where it may, sent it again."""
+        return self.request_ms + MARGIN_MS
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -79,7 +88,11 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Story(msgspec.Struct, frozen=True):
-    """A named way to draw parts."""
+    """A named way to draw parts. ``number`` is its place in the list of stories whose outcome is known, if it has one.
+
+    One number may stand in several families: the same script, told with another fault.
+    """
 
     name: str
     parts: Callable[[Scene], list[Part]]
+    number: str = ""

@@ -18,7 +18,7 @@ from harness.errors import PlanError
 from harness.java import usable_java
 from harness.judge import check_campaign
 from harness.perform import perform
-from harness.plan import LATEST, SEED_MAX, Plan, RunSpec, read_plan
+from harness.plan import LATEST, SEED_MAX, Plan, RunSpec, read_plan, with_stories
 from harness.replay import trace_missing
 from harness.report import witnesses, write
 from harness.rundir import exact_campaign, new_campaign
@@ -35,6 +35,7 @@ out_option = click.option("--out", type=directory_argument, help="The campaign's
 @click.option("--settings", multiple=True, metavar="NAME=VALUE", help="Fix a setting; may be repeated.")
 @click.option("--family", help="The fault family, if the plan has several.")
 @click.option("--world", help="The world, if the plan has several.")
+@click.option("--story", "stories", multiple=True, metavar="S09", help="Tell this story; may be repeated.")
 @click.option("--seed", type=seed_range, help="The run's own seed, instead of one derived from the plan's.")
 @out_option
 @as_json
@@ -46,12 +47,17 @@ def run(
     settings: Sequence[str],
     family: str | None,
     world: str | None,
+    stories: Sequence[str],
     seed: int | None,
     out: Path | None,
     json_: bool,
 ) -> int:
     """Do one run of PLAN: one choice of settings, one fault family, one world, one seed."""
     plan = read_plan(plan_path, _overrides(settings))
+    if family is not None and stories:
+        plan = msgspec.structs.replace(plan, families=(family,))
+    if stories:
+        plan = with_stories(plan, stories)
     return _conduct(state, plan, [plan.single(family, world, seed)], out, json_=json_)
 
 

@@ -74,6 +74,10 @@ class NodeProcess(Protocol):
         ...
 
 
+    def terminate(self) -> Evidence:
+        """SIGTERM, without waiting for the end. Evidence: ``pid`` and ``signal``; nothing if it has ended."""
+        ...
+
 class Host(Protocol):
     """A place for the nodes of one run. ``open`` once, ``close`` always."""
 

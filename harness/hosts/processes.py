@@ -144,6 +144,13 @@ class LocalProcess:
         self._thawed()
         return evidence
 
+    def terminate(self) -> Evidence:
+        """See :meth:`NodeProcess.terminate`."""
+        if self.state() is NodeState.DEAD:
+            return {}
+        self._child.send_signal(signal.SIGTERM)
+        return {"pid": self.pid, "signal": signal.SIGTERM.value}
+
     def stop(self, limit_s: float) -> Evidence:
         """See :meth:`NodeProcess.stop`."""
         self._child.send_signal(signal.SIGTERM)

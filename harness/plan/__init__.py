@@ -8,6 +8,7 @@ nearest valid one. See ``plans/default.toml`` for a complete one.
 from harness.plan.model import Choice, Plan, WorldPlan
 from harness.plan.reading import LATEST, parse_plan, read_plan
 from harness.plan.spec import RunSpec, WorldName, settings_label
+from harness.plan.stories import with_stories
 from harness.plan.values import SEED_MAX
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "parse_plan",
     "read_plan",
     "settings_label",
+    "with_stories",
 ]

@@ -14,6 +14,7 @@ import msgspec
 from harness.errors import PlanError
 from harness.plan.model import Choice, Plan, WorldPlan
 from harness.plan.spec import ClientName, WorldName, settings_label
+from harness.plan.stories import check_stories, chosen_stories
 from harness.plan.values import Place, Table, flattened, known_keys, list_at, record_at, shown, table_at, value_at
 from nemesis.families import FAMILIES
 from nemesis.plan import FaultPlan
@@ -75,6 +76,7 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
         worlds=tuple(_worlds(table, brokers, place)),
         text=text,
     )
+    check_stories(plan, place)
     runs = len(plan.choices) * len(plan.families) * sum(world.runs for world in plan.worlds)
     if runs > RUNS_MAX:
         raise place.wrong(f"this plan asks for {runs} runs; the most is {RUNS_MAX}, so lower runs or shrink the matrix")
@@ -211,9 +213,11 @@ def _workload(base: WorkloadPlan, table: Table, place: Place) -> WorkloadPlan:
 def _faults(base: FaultPlan, table: Table, brokers: int, place: Place) -> FaultPlan:
     own = table_at(table, "faults", place)
     place = place / "faults"
+    stories = chosen_stories(own, base.stories, place)
     if "families" in own:
         raise (place / "families").wrong("families stand at the top of the plan; each is a row of the matrix")
-    faults = record_at(base, own, place, without=frozenset({"families"}))
+    plain = {name: value for name, value in own.items() if name != "stories"}
+    faults = record_at(msgspec.structs.replace(base, stories=stories), plain, place, without=frozenset({"families"}))
     if faults.fault_ms_min > faults.fault_ms_max:
         raise place.wrong(f"fault_ms_min={faults.fault_ms_min} exceeds fault_ms_max={faults.fault_ms_max}; swap them")
     if faults.dead_brokers_max > brokers:

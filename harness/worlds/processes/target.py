@@ -20,6 +20,7 @@ from harness.worlds.lacking import (
     lacking,
 )
 from harness.worlds.processes.clock import RealClock
+from harness.worlds.processes.leaving import Leaving
 from harness.worlds.processes.nodes import Nodes
 from harness.worlds.processes.view import Viewer
 from nemesis.contract import ClusterView, Evidence, Leadership, Link, Storage
@@ -42,8 +43,6 @@ class Limits(NamedTuple):
 
 
 WITHOUT_LIMITS: Final = Limits()
-#: How long a node may take to end by itself.
-STOP_LIMIT_S: Final = 30.0
 _LACKING: Final = lacking((*STORAGE_KINDS, *LEADERSHIP_KINDS, *SHAPING_KINDS), "not to be had in this world")
 
 
@@ -67,12 +66,16 @@ class ProcessesTarget(NoShaping):
         self._clock = clock
         self._limits = limits
         self._cuts: dict[Link, int] = {}
+        self._leaving = Leaving(nodes.process, self._start, clock)
         self.storage: Storage = NoStorage()
         self.leadership: Leadership = NoLeadership()
 
     def view(self) -> ClusterView:
         """See :meth:`Target.view`."""
-        return msgspec.structs.replace(self._viewer.view(), unavailable={**_LACKING, **self._limits.unavailable})
+        view = self._viewer.view()
+        running = tuple(node for node in view.running if node not in self._leaving)
+        unavailable = {**_LACKING, **self._limits.unavailable}
+        return msgspec.structs.replace(view, running=running, unavailable=unavailable)
 
     def kill(self, node: int) -> Evidence:
         """See :meth:`Target.kill`. Evidence: ``exit``, ``pid``, and what a client meets there (``connect``)."""
@@ -96,17 +99,18 @@ class ProcessesTarget(NoShaping):
         return {**evidence, **before, **disk.power_on(), "connect": connect(self._host.address(node))}
 
     def stop(self, node: int) -> Evidence:
-        """See :meth:`Target.stop`. Evidence: ``exit`` and ``pid``."""
+        """See :meth:`Target.stop`. Evidence: ``pid`` and ``signal``."""
         self._nodes.deaths.ordered(node, self._clock.now_us())
-        return self._nodes.process(node).stop(STOP_LIMIT_S)
+        return self._leaving.ask(node)
 
     def restart(self, node: int) -> Evidence:
-        """See :meth:`Target.restart`. The process runs when this returns; it is ready some tenths of a second later."""
-        if self._nodes.process(node).state() is not NodeState.DEAD:
-            return {}
-        self._nodes.start(node)
-        self._tell_cuts(node, self._clock.now_us() + TELL_LIMIT_US)
-        return {"state": self._nodes.process(node).state().value}
+        """See :meth:`Target.restart`. The process runs when this returns; it is ready some tenths of a second later.
+
+        A node that was asked to end, and has not yet, is started as soon as it has.
+        """
+        if node in self._leaving:
+            return self._leaving.bring_back(node)
+        return self._start(node) if self._nodes.process(node).state() is NodeState.DEAD else {}
 
     def pause(self, node: int) -> Evidence:
         """See :meth:`Target.pause`. Evidence: ``state`` ("T") and ``pid``."""
@@ -133,6 +137,11 @@ class ProcessesTarget(NoShaping):
             if link in self._cuts:
                 self._journal.done(self._cuts.pop(link))
         return evidence
+
+    def _start(self, node: int) -> Evidence:
+        self._nodes.start(node)
+        self._tell_cuts(node, self._clock.now_us() + TELL_LIMIT_US)
+        return {"state": self._nodes.process(node).state().value}
 
     def _listening(self) -> tuple[int, ...]:
         return self._nodes.in_state(NodeState.RUNNING, self._nodes.all)

@@ -18,6 +18,7 @@ from harness.worlds.lacking import (
     NoStorage,
     lacking,
 )
+from harness.worlds.simulated.leaving import Leaving
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Core, Observer, Process
@@ -33,7 +34,7 @@ from nemesis.contract import (
 
 #: What the operating system says of a process that was killed.
 SIGKILLED: Final = "signal 9"
-_LACKING: Final = lacking((*STORAGE_KINDS, *LEADERSHIP_KINDS, *SHAPING_KINDS, "stop"), "there is none in virtual time")
+_LACKING: Final = lacking((*STORAGE_KINDS, *LEADERSHIP_KINDS, *SHAPING_KINDS), "there is none in virtual time")
 
 
 class Cluster(NoShaping):
@@ -52,6 +53,7 @@ class Cluster(NoShaping):
         self._disks: dict[int, dict[TopicPartition, MemoryLog]] = {broker: {} for broker in brokers}
         self._processes: dict[int, Process] = {}
         self._controller = Controller(config, observe=self._observing)
+        self._leaving = Leaving(loop, self.kill, self.restart)
         self._seen: Image | None = None
         self._partitions: Mapping[str, PartitionView] = {}
         self.storage: Storage = NoStorage()
@@ -96,7 +98,11 @@ class Cluster(NoShaping):
             self._seen = image
             self._partitions = _partitions_of(image)
         processes = self._processes
-        running = tuple(node for node in self.brokers if processes[node].alive and not processes[node].frozen)
+        running = tuple(
+            node
+            for node in self.brokers
+            if processes[node].alive and not processes[node].frozen and node not in self._leaving
+        )
         return ClusterView(self._partitions, running, self.brokers, _LACKING)
 
     def kill(self, node: int) -> Evidence:
@@ -116,12 +122,14 @@ class Cluster(NoShaping):
         lost = {str(at): log.lose_unflushed() for at, log in self._disks[node].items()}
         return {**evidence, "lost": lost}
 
-    def stop(self, node: int) -> Evidence:  # noqa: ARG002
-        """Not to be had yet."""
-        return {}
+    def stop(self, node: int) -> Evidence:
+        """It leaves as soon as its leaderships are handed over; its disk then has everything."""
+        return self._leaving.ask(node, self._processes[node])
 
     def restart(self, node: int) -> Evidence:
         """A new incarnation over the old disk."""
+        if node in self._leaving:
+            return self._leaving.bring_back(node)
         if self._processes[node].alive:
             return {}
         if node == CONTROLLER:

@@ -64,6 +64,10 @@ class Process:
         """Begin."""
         self._apply(self.core.start(self._loop.time_us))
 
+    def do(self, step: Callable[[int], Sequence[Effect]]) -> None:
+        """Let the core take a step of its own now."""
+        self._apply(step(self._loop.time_us))
+
     def kill(self) -> None:
         """End at once: whatever is still due to this process comes to nothing."""
         self.alive = self.frozen = False

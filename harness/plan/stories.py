@@ -1,0 +1,99 @@
+"""Stories that a plan chooses by number or name: are they there, and do they fit, in the worst case of chance?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from harness.plan.model import Plan, WorldPlan
+from harness.plan.values import Place, Table, list_at, shown
+from nemesis.families import FAMILIES, names_of, stories_of, told_by
+from nemesis.plan import FaultPlan
+from nemesis.schedule import most_stopped
+from nemesis.story import Part, Scene, Story, Timings
+from workloads.settings import unknown_name
+
+
+def chosen_stories(table: Table, base: tuple[str, ...], place: Place) -> tuple[str, ...]:
+    """What stands under ``stories`` in a plan's table of faults, else ``base``."""
+    if "stories" not in table:
+        return base
+    words = list_at(table, "stories", [], place)
+    for word in words:
+        if not told_by(str(word), FAMILIES):
+            known = dict.fromkeys(
+                name for family in FAMILIES for s in stories_of(family) for name in names_of(family, s)
+            )
+            raise (place / "stories").wrong(unknown_name("story", str(word), known))
+    return tuple(map(str, words))
+
+
+def check_stories(plan: Plan, place: Place) -> None:
+    """Refuse chosen stories that no family of the plan has, and families and budgets that leave nothing to tell.
+
+    Raises:
+        PlanError: one sentence.
+    """
+    for world in plan.worlds:
+        cells = [tuple(family.split("+")) for family in plan.families]
+        here = place / f"worlds.{world.world}" / "faults.stories"
+        for word in world.faults.stories:
+            if not any(told_by(word, families) for families in cells):
+                having = [family for family in FAMILIES if told_by(word, [family])]
+                raise here.wrong(f"{shown(word)} is told by the family {' or '.join(having)}; add one to families")
+        for families in cells if world.faults.stories else ():
+            told = [story for word in world.faults.stories for story in told_by(word, families)]
+            if not told:
+                raise here.wrong(f"the family {'+'.join(families)} tells none of these stories; leave it out")
+            _check_budget(plan, world, told, here)
+
+
+def _check_budget(plan: Plan, world: WorldPlan, told: Iterable[tuple[str, Story]], place: Place) -> None:
+    faults, duration_ms = world.faults, world.workload.duration_ms
+    for family, story in told:
+        name = f"{family}/{story.name}"
+        for choice in plan.choices:
+            parts = _longest(story, plan, world, faults, choice.settings)
+            stopped = most_stopped(parts, plan.brokers)
+            if stopped > faults.dead_brokers_max:
+                raise place.wrong(
+                    f"{name} stops {stopped} brokers at one time; raise dead_brokers_max={faults.dead_brokers_max}"
+                )
+            needed_ms = faults.healed_ms_min + max(part.end_ms for part in parts)
+            if needed_ms > duration_ms:
+                raise place.wrong(f"{name} may take {needed_ms} ms; raise duration_ms={duration_ms}")
+
+
+def _longest(story: Story, plan: Plan, world: WorldPlan, faults: FaultPlan, settings: Table) -> list[Part]:
+    """The story as chance would draw it longest: every draw at its top."""
+    scene = Scene(
+        draw=lambda _, bound: bound - 1,
+        timings=Timings(
+            session_ms=settings["broker.session.timeout.ms"],
+            lag_ms=settings["replica.lag.time.max.ms"],
+            request_ms=settings["request.timeout.ms"],
+        ),
+        fault_ms_min=faults.fault_ms_min,
+        fault_ms_max=faults.fault_ms_max,
+        brokers=plan.brokers,
+        partitions=world.workload.partitions,
+    )
+    return story.parts(scene)
+
+
+def with_stories(plan: Plan, words: Iterable[str]) -> Plan:
+    """The plan with these stories instead of its own in every world.
+
+    Raises:
+        PlanError: one sentence.
+    """
+    place = Place("--story")
+    stories = chosen_stories({"stories": list(words)}, (), place)
+    worlds = tuple(
+        msgspec.structs.replace(world, faults=msgspec.structs.replace(world.faults, stories=stories))
+        for world in plan.worlds
+    )
+    chosen = msgspec.structs.replace(plan, worlds=worlds)
+    check_stories(chosen, place)
+    return chosen
