@@ -37,13 +37,18 @@ class NodeState(StrEnum):
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """How to start a node: ``environment`` is added to the host's own; output is appended to ``log``."""
+    """How to start a node: ``environment`` is added to the host's own; output is appended to ``log``.
+
+    ``directory``, ``log`` and ``files`` are this machine's names; ``command`` holds the names that :meth:`Host.place`
+    gave. ``files`` are those that must be there before the start: a host elsewhere copies them, over what is there.
+    """
 
     node: int
     command: tuple[str, ...]
     environment: dict[str, str]
     directory: Path
     log: Path
+    files: tuple[Path, ...] = ()
 
 
 class NodeProcess(Protocol):
@@ -69,14 +74,14 @@ class NodeProcess(Protocol):
         """SIGCONT. Evidence: ``state`` (not "T") and ``pid``."""
         ...
 
+    def terminate(self) -> Evidence:
+        """SIGTERM, without waiting for the end. Evidence: ``pid`` and ``signal``; nothing if it has ended."""
+        ...
+
     def stop(self, limit_s: float) -> Evidence:
         """SIGTERM, and SIGKILL if it has not ended within ``limit_s``. Evidence: ``exit`` and ``pid``."""
         ...
 
-
-    def terminate(self) -> Evidence:
-        """SIGTERM, without waiting for the end. Evidence: ``pid`` and ``signal``; nothing if it has ended."""
-        ...
 
 class Host(Protocol):
     """A place for the nodes of one run. ``open`` once, ``close`` always."""
@@ -96,6 +101,18 @@ class Host(Protocol):
 
     def control_path(self, node: int) -> str:
         """The path of the Unix socket on which ``node`` is to answer :meth:`ask`, as the node sees it."""
+        ...
+
+    def place(self, node: int, path: Path) -> str:
+        """How a file of the run, or of what is installed, is called where ``node`` lives; its own name on this machine.
+
+        Raises:
+            HostError: the file has no place there.
+        """
+        ...
+
+    def unavailable(self) -> Mapping[str, str]:
+        """Kinds of fault (their tags) that this host cannot do to its nodes, and why; known once it is open."""
         ...
 
     def start(self, launch: Launch) -> NodeProcess:
@@ -133,5 +150,5 @@ class Host(Protocol):
         ...
 
     def close(self) -> None:
-        """Undo what this host made and still stands, processes too. Idempotent."""
+        """Bring home what the nodes left, and undo what this host made and still stands, processes too. Idempotent."""
         ...

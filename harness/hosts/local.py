@@ -41,6 +41,14 @@ class LocalHost:
         """See :meth:`Host.control_path`."""
         return self._paths[node]
 
+    def place(self, node: int, path: Path) -> str:  # noqa: ARG002 - they all live here
+        """See :meth:`Host.place`."""
+        return str(path)
+
+    def unavailable(self) -> Mapping[str, str]:
+        """See :meth:`Host.unavailable`."""
+        return {}
+
     def start(self, launch: Launch) -> NodeProcess:
         """See :meth:`Host.start`."""
         process = spawn(launch, self._journal, self._token, self._prefix(launch.node))

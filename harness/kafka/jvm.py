@@ -7,7 +7,7 @@ measured with 4.3.1, a controller and three brokers were ready in 3.7 s instead 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -37,7 +37,13 @@ _COMMON: Final = (
 )
 
 
-def node_command(installation: Installation, node: int, properties: Path, files: LogFiles) -> tuple[str, ...]:
+#: How a file of this machine is called where a node lives.
+Place = Callable[[Path], str]
+
+
+def node_command(
+    installation: Installation, node: int, properties: Path, files: LogFiles, place: Place = str
+) -> tuple[str, ...]:
     """The words that start a broker or the controller.
 
     Raises:
@@ -45,10 +51,11 @@ def node_command(installation: Installation, node: int, properties: Path, files:
     """
     heap_mb = CONTROLLER_HEAP_MB if node == CONTROLLER else BROKER_HEAP_MB
     archive = archive_path(installation)
-    shared = (f"-XX:SharedArchiveFile={archive}",) if archive.is_file() else ()
-    collections = f"-Xlog:gc*,safepoint:file={files.collections}:utctime,level,tags:filecount=0"
-    words = (*_heap(heap_mb), *_COMMON, *shared, collections, *files.logging(installation))
-    return (java_program(), *words, "-cp", class_path(installation), MAIN, str(properties))
+    # It fits only jars at the very same places, so it is of no use elsewhere.
+    shared = (f"-XX:SharedArchiveFile={archive}",) if archive.is_file() and place(archive) == str(archive) else ()
+    collections = f"-Xlog:gc*,safepoint:file={place(files.collections)}:utctime,level,tags:filecount=0"
+    words = (*_heap(heap_mb), *_COMMON, *shared, collections, *files.logging(installation, place))
+    return (place(Path(java_program())), *words, "-cp", class_path(installation, place), MAIN, place(properties))
 
 
 def tool_command(installation: Installation, words: Sequence[str]) -> tuple[str, ...]:
@@ -58,9 +65,9 @@ def tool_command(installation: Installation, words: Sequence[str]) -> tuple[str,
     return (java_program(), *_heap(TOOL_HEAP_MB), *_COMMON, *shared, "-cp", class_path(installation), *words)
 
 
-def class_path(installation: Installation) -> str:
+def class_path(installation: Installation, place: Place = str) -> str:
     """Every jar by name: an archive of class data fits only the very same list."""
-    return ":".join(str(jar) for jar in installation.jars)
+    return ":".join(place(jar) for jar in installation.jars)
 
 
 def archive_path(installation: Installation) -> Path:

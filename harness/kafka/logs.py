@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -29,11 +29,11 @@ class LogFiles(NamedTuple):
     configuration: Path
     collections: Path
 
-    def logging(self, installation: Installation) -> tuple[str, ...]:
-        """The words that make a JVM log to its standard output as configured."""
+    def logging(self, installation: Installation, place: Callable[[Path], str] = str) -> tuple[str, ...]:
+        """The words that make a JVM log to its standard output as configured, in a file that ``place`` names."""
         if installation.version >= (4, 0, 0):
-            return (f"-Dlog4j2.configurationFile={self.configuration}", "-Dlog4j2.disableJmx=true")
-        return (f"-Dlog4j.configuration=file:{self.configuration}",)
+            return (f"-Dlog4j2.configurationFile={place(self.configuration)}", "-Dlog4j2.disableJmx=true")
+        return (f"-Dlog4j.configuration=file:{place(self.configuration)}",)
 
     def write(self, installation: Installation) -> None:
         """Write the configuration in the form that this release's binding reads."""

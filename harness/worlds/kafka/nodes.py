@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from harness.kafka.install import Installation
 from harness.kafka.jvm import node_command
 from harness.kafka.logs import LogFiles
 from harness.kafka.properties import NodePlace, as_text, node_properties
-from harness.kafka.storage import META, format_directory, new_id
+from harness.kafka.storage import BOOTSTRAP, META, format_directory, new_id
 from harness.worlds.processes.nodes import Nodes
 from nemesis.contract import CONTROLLER
 from workloads.settings import Settings
@@ -32,8 +33,10 @@ class KafkaNodes(Nodes):
         return {"version": str(self._installation.version)} | self._properties(self.brokers[0])
 
     def _launch(self, node: int, data: Path) -> Launch:
+        formatted: tuple[Path, ...] = ()
         if not (data / META).exists():  # never started, or wiped: without a format a broker refuses to start
             format_directory(self._installation, data, node, self._cluster, elr=self._settings.eligible_leader_replicas)
+            formatted = (data / META, data / BOOTSTRAP)
         properties = self._directory / "data" / f"{node}.properties"
         properties.write_text(as_text(self._properties(node)), encoding="utf-8")
         logs = self.log(node).parent
@@ -41,10 +44,11 @@ class KafkaNodes(Nodes):
         files.write(self._installation)
         return Launch(
             node=node,
-            command=node_command(self._installation, node, properties, files),
+            command=node_command(self._installation, node, properties, files, partial(self._host.place, node)),
             environment={},
             directory=data.parent,
             log=self.log(node),
+            files=(properties, files.configuration, *formatted),
         )
 
     def _properties(self, node: int) -> dict[str, str]:
