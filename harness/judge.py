@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -64,6 +64,13 @@ class Judged(NamedTuple):
     is_run: bool = False
 
 
+class Written(NamedTuple):
+    """A file of verdicts; ``kept`` of them are of an earlier check, whose histories cannot be read now."""
+
+    file: Path
+    kept: int = 0
+
+
 def check_campaign(directory: Path, progress: Progress) -> list[Judged]:
     """Judge every run below ``directory`` in one Spark job and write ``verdicts.jsonl`` there."""
     judged = judge_all([directory], progress)
@@ -89,23 +96,44 @@ def judge_all(paths: Sequence[Place], progress: Progress, asked: Asked = USUAL) 
     return [_judged(found, verdicts.get(found.path)) for found in by_path.values()]
 
 
-def write_verdicts(directory: Path, judged: Sequence[Judged]) -> Path:
+def write_verdicts(directory: Path, judged: Sequence[Judged]) -> Written:
     """Write ``verdicts.jsonl`` in ``directory``; histories below it are named by their place there."""
     return write_verdicts_to(directory / VERDICTS_FILE, judged, below=directory)
 
 
-def write_verdicts_to(file: Path, judged: Sequence[Judged], *, below: Path | None = None) -> Path:
+def write_verdicts_to(file: Path, judged: Sequence[Judged], *, below: Path | None = None) -> Written:
     """Write a line for each history into ``file``, which may have been there; their names as they were given.
 
-    Histories in the directory ``below`` are named by their place in it.
+    Histories in the directory ``below`` are named by their place in it. A verdict on a history that was read outlives
+    the history: it is kept where there is none now, or one that cannot be read.
     """
-    lines = []
+    earlier = _earlier_verdicts(file)
+    lines, kept = [], 0
     for one in judged:
         inside = below is not None and one.path.is_relative_to(below)
         name = one.path.relative_to(below).as_posix() if below is not None and inside else str(one.path)
-        lines.append(msgspec.json.encode(msgspec.structs.replace(one.verdict, history=name)) + b"\n")
+        before = earlier.get(name)
+        keeps = before is not None and _says_nothing(one.verdict) and not _says_nothing(before)
+        kept += keeps
+        verdict = before if before is not None and keeps else one.verdict
+        lines.append(msgspec.json.encode(msgspec.structs.replace(verdict, history=name)) + b"\n")
     write_file(file, b"".join(lines))
-    return file
+    return Written(file, kept)
+
+
+def _earlier_verdicts(file: Path) -> dict[str, Verdict]:
+    """What ``file`` says now, by history; lines that this version does not understand are as good as none."""
+    earlier: dict[str, Verdict] = {}
+    for line in file.read_bytes().splitlines() if file.is_file() else ():
+        with suppress(msgspec.DecodeError):
+            verdict = msgspec.json.decode(line, type=Verdict)
+            earlier[verdict.history] = verdict
+    return earlier
+
+
+def _says_nothing(verdict: Verdict) -> bool:
+    """Whether a verdict only says that there was nothing to read."""
+    return verdict.valid == "unknown" and not verdict.exercise.attempted + verdict.exercise.records_read
 
 
 def exit_code(judged: Sequence[Judged]) -> int:
@@ -118,8 +146,7 @@ def exit_code(judged: Sequence[Judged]) -> int:
 
 def is_unreadable(one: Judged) -> bool:
     """Whether ``one`` is a history of another tool that could not be read. Runs leave what they leave: unknown."""
-    exercise = one.verdict.exercise
-    return one.outcome == "unknown" and not one.is_run and not exercise.attempted + exercise.records_read
+    return one.outcome == "unknown" and not one.is_run and _says_nothing(one.verdict)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from harness.errors import EXIT_PLAN
 from harness.judge import (
     Asked,
     Judged,
+    Written,
     exit_code,
     is_unreadable,
     judge_all,
@@ -68,22 +69,24 @@ def check(
         raise click.BadParameter(str(error)) from error
     asked = Asked(master=master, ww_deps=ww_deps, shown=None if all_ else SHOWN, scratch=scratch)
     judged = judge_all(places, Quiet() if json_ else state.progress(), asked)
-    written = [str(write_verdicts_to(out, judged))] if out is not None else _write_beside(places, judged)
+    written = [write_verdicts_to(out, judged)] if out is not None else _write_beside(places, judged)
     code = EXIT_PLAN if all(is_unreadable(one) for one in judged) else exit_code(judged)
     if json_:
         for one in judged:
             state.json({"path": str(one.path), "outcome": one.outcome, "reason": one.reason, "verdict": one.verdict})
         return code
-    tell_judged(state, judged, written)
+    if kept := sum(one.kept for one in written):
+        state.say(f"{kept} earlier verdicts on histories that cannot be read now are kept")
+    tell_judged(state, judged, [str(one.file) for one in written])
     return code
 
 
-def _write_beside(places: Sequence[Place], judged: Sequence[Judged]) -> list[str]:
+def _write_beside(places: Sequence[Place], judged: Sequence[Judged]) -> list[Written]:
     """Write verdicts into the directories that were named, and what lies in none of them here."""
     directories = [place for place in places if isinstance(place, Path) and place.is_dir()]
     files = [write_verdicts(directory, _below(directory, judged)) for directory in directories]
     rest = [one for one in judged if not any(one.path.is_relative_to(directory) for directory in directories)]
-    return [*map(str, files), *([str(write_verdicts_to(HERE, rest))] if rest else [])]
+    return [*files, *([write_verdicts_to(HERE, rest)] if rest else [])]
 
 
 def _below(path: Path, judged: Sequence[Judged]) -> list[Judged]:

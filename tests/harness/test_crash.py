@@ -59,4 +59,4 @@ def test_a_run_whose_broker_crashed_is_a_failure_of_the_harness(tmp_path: Path, 
     monkeypatch.setattr("harness.judge.check", lambda paths, **_: [check(path / HISTORY) for path in paths])
     judged = judge_all([run], Quiet())
     assert [one.outcome for one in judged] == ["unknown"]
-    assert "crashed" in write_verdicts(tmp_path, judged).read_text()
+    assert "crashed" in write_verdicts(tmp_path, judged).file.read_text()

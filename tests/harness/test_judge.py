@@ -121,8 +121,26 @@ def test_nothing_to_judge_says_what_to_name(tmp_path: Path) -> None:
 
 def test_verdicts_name_histories_by_their_place_in_the_campaign(tmp_path: Path) -> None:
     inside = Judged(tmp_path / "runs" / "a", Verdict(history="x", valid=True), "held")
-    path = write_verdicts(tmp_path, [inside])
+    path = write_verdicts(tmp_path, [inside]).file
     assert [json.loads(line)["history"] for line in path.read_text().splitlines()] == ["runs/a"]
+
+
+def test_a_verdict_outlives_a_history_that_cannot_be_read_any_more(tmp_path: Path) -> None:
+    def judged(name: str, outcome: str, verdict: Verdict) -> Judged:
+        return Judged(tmp_path / name, verdict, outcome)
+
+    good = Verdict(history="", valid=False, counts=LOST, exercise=Exercise(attempted=9))
+    gone = Verdict(history="", valid="unknown", reason="layout 1, this version reads 2")
+    cut = Verdict(history="", valid="unknown", reason="cut off", exercise=Exercise(attempted=4))
+    assert write_verdicts(tmp_path, [judged("a", "not valid", good), judged("b", "unknown", gone)]).kept == 0
+    again = [judged("a", "unknown", gone), judged("b", "unknown", gone)]
+    file, kept = write_verdicts(tmp_path, again)
+    assert kept == 1
+    assert [json.loads(line)["valid"] for line in file.read_text().splitlines()] == [False, "unknown"]
+    assert exit_code(again) == 2, "this check could tell nothing of them"
+    file, kept = write_verdicts(tmp_path, [judged("a", "unknown", cut)])
+    assert kept == 0, "what was read now is newer"
+    assert json.loads(file.read_text())["reason"] == "cut off"
 
 
 def test_a_broken_promise_outweighs_an_unknown() -> None:
