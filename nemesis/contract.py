@@ -18,6 +18,8 @@ import msgspec
 
 CONTROLLER: Final = 100
 CLIENTS: Final = 1000
+#: In how many parts a log is counted where a record is chosen in it.
+LOG_PARTS: Final = 1000
 
 
 class Link(NamedTuple):
@@ -59,7 +61,10 @@ class Storage(Protocol):
         ...
 
     def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
-        """Change one byte of a record that a dead node keeps of ``partition``; ``pick`` chooses the record."""
+        """Change one byte of a record that a dead node keeps of ``partition``.
+
+        ``pick``, from 0 up to LOG_PARTS, is how far into the log the record is.
+        """
         ...
 
     def fill(self, node: int) -> Evidence:
@@ -80,14 +85,20 @@ class Storage(Protocol):
 
 
 class Leadership(Protocol):
-    """Who leads and who replicates: what operators change on purpose, through the cluster's own administration."""
+    """Who leads and who replicates: what operators change on purpose, through the cluster's own administration.
+
+    Where the cluster would not, the evidence is ``refused`` with its reason, and what stands.
+    """
 
     def move_leader(self, partition: str, broker: int) -> Evidence:
         """Make ``broker``, which must be in sync, the leader. Evidence: ``leader`` and ``leader_epoch`` afterwards."""
         ...
 
     def reassign(self, partition: str, replicas: Sequence[int]) -> Evidence:
-        """Let these brokers replicate ``partition``, the first of them preferred as leader; it may go on afterwards."""
+        """Let these brokers replicate ``partition``, the first of them preferred as leader; it may go on afterwards.
+
+        Evidence: ``replicas`` afterwards, which begin with the wanted ones and hold those that still have to leave.
+        """
         ...
 
 

@@ -331,6 +331,8 @@ class Replica:
                 continue
             if batch.base_offset < self.log.end_offset:  # Another history ended inside this batch (rule 18).
                 self.truncate_to(batch.base_offset)
+            if batch.base_offset != self.log.end_offset:  # A batch of that history went whole: fetch from there again.
+                break
             last_epoch = self.last_epoch()
             if batch.leader_epoch < last_epoch:  # Only before KIP-279, where logs may diverge; epochs still never fall.
                 batch = replace(batch, leader_epoch=last_epoch)  # noqa: PLW2901
