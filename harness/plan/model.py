@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from harness.errors import PlanError
-from harness.plan.spec import ClientName, RunSpec, WorldName, derived_seed
+from harness.hosts.ssh.inventory import Machine
+from harness.plan.spec import ClientName, HostName, RunSpec, WorldName, derived_seed
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 
@@ -29,10 +30,12 @@ class WorldPlan(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
     workload: WorkloadPlan
     faults: FaultPlan
-    host: Literal["loopback", "namespaces"] = "loopback"
+    host: HostName = "loopback"
     version: str = ""
+    controllers: int = 1
     client: ClientName = "kafka-python"
     parallel: int | None = None
+    machines: tuple[Machine, ...] = ()
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +76,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             brokers=self.brokers,
             host=world.host,
             version=world.version,
+            controllers=world.controllers,
             client=world.client,
+            machines=world.machines,
         )
 
     def single(self, family: str | None, world: str | None, seed: int | None) -> RunSpec:

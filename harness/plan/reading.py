@@ -7,13 +7,14 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, get_args
 
 import msgspec
 
 from harness.errors import PlanError
+from harness.plan.machines import machines_at
 from harness.plan.model import Choice, Plan, WorldPlan
-from harness.plan.spec import ClientName, WorldName, settings_label
+from harness.plan.spec import ClientName, HostName, WorldName, settings_label
 from harness.plan.stories import check_stories, chosen_stories
 from harness.plan.values import Place, Table, flattened, known_keys, list_at, record_at, shown, table_at, value_at
 from nemesis.families import FAMILIES
@@ -22,8 +23,7 @@ from workloads.plan import WorkloadPlan
 from workloads.settings import Settings, SettingsError, unknown_name
 
 KEYS: Final = ("name", "seed", "brokers", "families", "settings", "matrix", "workload", "faults", "worlds")
-WORLD_KEYS: Final = ("runs", "parallel", "host", "version", "client", "workload", "faults")
-Host = Literal["loopback", "namespaces"]
+WORLD_KEYS: Final = ("runs", "parallel", "host", "version", "client", "workload", "faults", "inventory")
 
 #: The name of a plan is the name of a directory.
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -175,11 +175,13 @@ def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
                 f"no fault fits in: healed_ms_min={faults.healed_ms_min} and fault_ms_min={faults.fault_ms_min} exceed "
                 f"duration_ms={workload.duration_ms}; raise the last or lower the others"
             )
+        host = _host(name, value_at(own, "host", HostName, "loopback", here), here / "host")
         yield WorldPlan(
             world=msgspec.convert(name, WorldName),
             runs=value_at(own, "runs", int, 1, here),
-            parallel=value_at(own, "parallel", int, None, here),
-            host=_host(name, value_at(own, "host", Host, "loopback", here), here / "host"),
+            parallel=_parallel(host, value_at(own, "parallel", int, None, here), here / "parallel"),
+            host=host,
+            machines=machines_at(own, host, brokers, here),
             client=value_at(own, "client", ClientName, "kafka-python", here),
             version=_version(name, value_at(own, "version", str, "", here), here / "version"),
             workload=workload,
@@ -187,10 +189,20 @@ def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
         )
 
 
-def _host(world: str, host: Host, place: Place) -> Host:
+def _host(world: str, host: HostName, place: Place) -> HostName:
     if host != "loopback" and world == "simulated":
         raise place.wrong("the simulated world is one process and has no hosts; leave it out")
+    if host == "ssh" and world != "kafka":
+        raise place.wrong("machines over SSH carry Apache Kafka only; use it under [worlds.kafka]")
     return host
+
+
+def _parallel(host: HostName, parallel: int | None, place: Place) -> int | None:
+    if host != "ssh":
+        return parallel
+    if parallel is not None and parallel > 1:
+        raise place.wrong("the machines of an inventory carry one run at a time; leave it out")
+    return 1
 
 
 def _version(world: str, version: str, place: Place) -> str:

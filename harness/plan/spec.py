@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from harness.hosts.ssh.inventory import Machine
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
@@ -16,6 +17,8 @@ from workloads.settings import Settings
 #: Libraries whose producers and consumers a real world can use; adapters stand in harness.clients.choice.
 ClientName = Literal["kafka-python", "confluent-kafka"]
 WorldName = Literal["simulated", "processes", "kafka"]
+#: Where real nodes live.
+HostName = Literal["loopback", "namespaces", "ssh"]
 
 #: The settings that every cell names, and how they are called in its name.
 SHORT_NAMES: Final[Mapping[str, str]] = {
@@ -30,7 +33,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     ``cell`` names settings and family within the campaign (``acks=all,isr=2,unclean=false/kill``); ``settings`` is
     complete and under Kafka's names; ``host`` is where real nodes live; ``version`` is the release of Apache
-    Kafka in the kafka world, empty for the default one; ``client`` is what real worlds read and write with.
+    Kafka in the kafka world, empty for the default one; ``client`` is what real worlds read and write with;
+    ``machines`` are those of host "ssh".
     """
 
     world: WorldName
@@ -41,9 +45,11 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     faults: FaultPlan
     seed: int
     brokers: int = 3
-    host: Literal["loopback", "namespaces"] = "loopback"
+    controllers: int = 1
+    host: HostName = "loopback"
     version: str = ""
     client: ClientName = "kafka-python"
+    machines: tuple[Machine, ...] = ()
 
     def chosen(self) -> Settings:
         """The settings as an object."""

@@ -16,7 +16,9 @@ Table = Mapping[str, Any]
 Record = TypeVar("Record", bound=msgspec.Struct)
 
 #: Numbers that may be nought; every other one is at least 1 (or above 0 where it is not whole).
-MAY_BE_NOUGHT: Final = frozenset({"consumers", "count", "fault_ms_min", "healed_ms_min", "poll_wait_ms", "seed"})
+MAY_BE_NOUGHT: Final = frozenset(
+    {"node", "consumers", "count", "fault_ms_min", "healed_ms_min", "poll_wait_ms", "seed"}
+)
 #: A count or a number of milliseconds beyond this is a slip of the keyboard, not a plan.
 LARGEST: Final = 10**9
 #: A seed fits in 64 bits wherever it is stored.

@@ -14,6 +14,7 @@ import pytest
 from harness.bench.simulated import STANDARD_SCHEDULE
 from harness.errors import PlanError
 from harness.plan import RunSpec, parse_plan, read_plan
+from nemesis.families import FAMILIES
 
 PLANS = Path(__file__).parents[2] / "plans"
 WORLD = "\n[worlds.simulated]\n"
@@ -139,7 +140,7 @@ def test_a_single_run_asks_for_the_choice_that_is_open() -> None:
         ("[worlds.simulated.workload]\npartitons = 1", 'p.toml: worlds.simulated.workload.partitons: unknown key "partitons"; did you mean "partitions"?'),
         ("[worlds.simulated]\nfaults.cuont = 1", 'p.toml: worlds.simulated.faults.cuont: unknown key "cuont"; did you mean "count"?'),
         ("[worlds.simulatd]", 'p.toml: worlds.simulatd: unknown key "simulatd"; did you mean "simulated"?'),
-        ('families = ["kil"]' + WORLD, 'p.toml: families: unknown fault family "kil"; did you mean "kill"? (there are kill, pause, partition, restart, power)'),
+        ('families = ["kil"]' + WORLD, f'p.toml: families: unknown fault family "kil"; did you mean "kill"? (there are {", ".join(FAMILIES)})'),
         ("families = []" + WORLD, "p.toml: families: this list is empty, so there is nothing to run; give it at least one entry"),
         ("[matrix]\nacks = []" + WORLD, "p.toml: matrix.acks: this list is empty, so there is nothing to run; give it at least one entry"),
         ("[matrix]\nacks = 1" + WORLD, "p.toml: matrix.acks: takes a list, not 1; write [1] for one"),
@@ -156,7 +157,7 @@ def test_a_single_run_asks_for_the_choice_that_is_open() -> None:
         ("[worlds.simulated]\nworkload.writes_per_second = -0.5", "p.toml: worlds.simulated.workload.writes_per_second: -0.5 is too small; the least is above 0"),
         ("[worlds.simulated]\nworkload.writes_per_second = nan", "p.toml: worlds.simulated.workload.writes_per_second: nan is no number"),
         ("[worlds.simulated]\nworkload.duration_ms = 'long'", "p.toml: worlds.simulated.workload.duration_ms: takes a whole number, not \"long\""),
-        ("[worlds.simulated]\nhost = 'moon'", "p.toml: worlds.simulated.host: takes one of loopback, namespaces, not \"moon\""),
+        ("[worlds.simulated]\nhost = 'moon'", "p.toml: worlds.simulated.host: takes one of loopback, namespaces, ssh, not \"moon\""),
         ("[worlds.simulated]\nfaults = { fault_ms_min = 9_000 }", "p.toml: worlds.simulated.faults: fault_ms_min=9000 exceeds fault_ms_max=3000; swap them"),
         ("[worlds.simulated]\nfaults.families = ['kill']", "p.toml: worlds.simulated.faults.families: families stand at the top of the plan; each is a row of the matrix"),
         ("worlds = 3", "p.toml: worlds: this is a table ([worlds]), not 3"),
@@ -167,7 +168,7 @@ def test_a_single_run_asks_for_the_choice_that_is_open() -> None:
         (f'name = "{"x" * 5000}"' + WORLD, f'p.toml: name: "{"x" * 59}... cannot name a directory; use letters, digits, "-", "_" and ".", at most 64'),
         ('families = ["kill+kill"]' + WORLD, 'p.toml: families: "kill+kill" names the same faults twice; leave one out'),
         ('families = ["kill+pause", "pause+kill"]' + WORLD, 'p.toml: families: "pause+kill" names the same faults twice; leave one out'),
-        ("families = [1]" + WORLD, 'p.toml: families: unknown fault family "1"; did you mean "restart"? (there are kill, pause, partition, restart, power)'),
+        ("families = [1]" + WORLD, f'p.toml: families: unknown fault family "1"; did you mean "restart"? (there are {", ".join(FAMILIES)})'),
         ("[workload]\nduration_ms = 1_000" + WORLD, "p.toml: worlds.simulated: no fault fits in: healed_ms_min=1000 and fault_ms_min=500 exceed duration_ms=1000; raise the last or lower the others"),
         ("[workload]\npartitions = 10_001" + WORLD, "p.toml: workload.partitions: 10001 is too large; the most is 10000"),
         ("[workload]\nproducers = 1_000_000" + WORLD, "p.toml: workload.producers: 1000000 is too large; the most is 1000"),

@@ -1,0 +1,1 @@
+"""The host "ssh": nodes on machines of an inventory, reached with paramiko."""

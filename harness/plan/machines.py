@@ -1,0 +1,92 @@
+"""The inventory of a plan: ``[worlds.kafka.inventory]``, what all machines share, and its list ``machines``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from harness.hosts.ssh.inventory import Machine
+from harness.plan.values import Place, Table, known_keys, shown, table_at, value_at
+from nemesis.contract import CONTROLLER
+
+#: What every machine has of its own.
+OWN_KEYS: Final = ("node", "address")
+#: The word for the controller's number.
+CONTROLLER_WORD: Final = "controller"
+_KINDS: Final[Mapping[str, Any]] = {field.name: field.type for field in msgspec.structs.fields(Machine)}
+_SHARED: Final = tuple(name for name in _KINDS if name not in OWN_KEYS)
+#: Words that go into command lines, class paths and rules of a firewall: nothing in them needs a second thought.
+_FORMS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
+    "address": (re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252})"), "a host name or an IPv4 address"),
+    "user": (re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}"), "the name of a user"),
+    "directory": (re.compile(r"(/[A-Za-z0-9._@+-]+){2,}"), 'an absolute path like "/var/tmp/ackproof", without blanks'),
+    "java": (re.compile(r"[A-Za-z0-9._/@+-]+"), "a program's name or path, without blanks"),
+    "fingerprint": (re.compile(r"(SHA256:[A-Za-z0-9+/]{43})?"), 'what ssh-keygen -lf writes: "SHA256:" and 43 letters'),
+}
+PORT_MAX: Final = 65_535
+
+
+def machines_at(table: Table, host: str, brokers: int, place: Place) -> tuple[Machine, ...]:
+    """The machines under ``inventory`` in a world's table; none where ``host`` is not "ssh".
+
+    Raises:
+        PlanError: they are not one machine for each of ``brokers`` brokers and one for the controller.
+    """
+    here = place / "inventory"
+    if host != "ssh":
+        if "inventory" in table:
+            raise here.wrong('machines are for host = "ssh"; write that, or leave the inventory out')
+        return ()
+    own = table_at(table, "inventory", place)
+    known_keys(own, (*_SHARED, "machines"), here)
+    listed = own.get("machines", [])
+    if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
+        raise (here / "machines").wrong(f"takes a list of tables, not {shown(listed)}")
+    shared = {name: value for name, value in own.items() if name != "machines"}
+    machines = tuple(_machine({**shared, **one}, here / f"machines[{n}]") for n, one in enumerate(listed))
+    _one_machine_a_node(machines, brokers, here / "machines")
+    return machines
+
+
+def _machine(table: Table, place: Place) -> Machine:
+    known_keys(table, _KINDS, place)
+    missing = [name for name in ("node", "address", "user") if name not in table]
+    if missing:
+        raise place.wrong(f"lacks {' and '.join(missing)}")
+    numbered = {**table, "node": CONTROLLER} if table["node"] == CONTROLLER_WORD else table
+    values = {name: value_at(numbered, name, _KINDS[name], None, place) for name in numbered}
+    for name, (form, words) in _FORMS.items():
+        if name in values and not form.fullmatch(values[name]):
+            raise (place / name).wrong(f"{shown(values[name])} is not {words}")
+    machine = Machine(**values)
+    for name in ("port", "broker_port"):
+        if getattr(machine, name) > PORT_MAX:
+            raise (place / name).wrong(f"{getattr(machine, name)} is too large; the most is {PORT_MAX}")
+    if machine.port == machine.broker_port:
+        raise (place / "broker_port").wrong("this is the port of the SSH server, which must never be cut; take another")
+    return machine
+
+
+def _one_machine_a_node(machines: Iterable[Machine], brokers: int, place: Place) -> None:
+    by_node: dict[int, Machine] = {}
+    by_address: dict[str, Machine] = {}
+    wanted = [*range(brokers), CONTROLLER]
+    for machine in machines:
+        if machine.node not in wanted:
+            raise place.wrong(
+                f'node {machine.node} is none of this plan; there are 0 to {brokers - 1} and "{CONTROLLER_WORD}"'
+            )
+        if machine.node in by_node:
+            raise place.wrong(f"{_called(machine.node)} has two machines; leave one out")
+        if machine.address in by_address:
+            raise place.wrong(f"{machine.address} stands there twice; every node needs a machine of its own")
+        by_node[machine.node] = by_address[machine.address] = machine
+    if missing := [_called(node) for node in wanted if node not in by_node]:
+        raise place.wrong(f"there is no machine for {', '.join(missing)}; every node needs one of its own")
+
+
+def _called(node: int) -> str:
+    return "the controller" if node == CONTROLLER else f"broker {node}"
