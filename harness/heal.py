@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.errors import ResultsError
-from harness.hosts.undo import undo_all
-from nemesis.journal import FILE_NAME, Journal, standing
+from harness.errors import HostError, ResultsError
+from harness.hosts.undo import NAME_PREFIX, undo_all
+from nemesis.journal import FILE_NAME, Journal, standing, unreadable
 
 
 def heal(directory: Path) -> list[str]:
@@ -16,15 +16,38 @@ def heal(directory: Path) -> list[str]:
     Process ids that the kernel has given to others since are left alone (see :mod:`harness.hosts.processes`).
 
     Raises:
-        ResultsError: ``directory`` is none, or a journal cannot be written.
+        ResultsError: ``directory`` is none, or a journal cannot be written; or a journal says what nobody understands.
+        HostError: something is still there.
+            What can be undone was undone before either is raised.
     """
     if not directory.is_dir():
         raise ResultsError(f"{directory} is no directory; name a run or a campaign below results/")
     undone: list[str] = []
+    doubts: list[str] = []
+    failures: list[str] = []
     for path in sorted(directory.rglob(FILE_NAME)):
-        if standing(path):
-            undone += _heal_journal(path)
+        try:
+            undone += _heal_journal(path) if standing(path) else []
+            doubts += _doubts(path)
+        except HostError as error:
+            failures.append(str(error))
+        except OSError as error:
+            doubts.append(f"{path} cannot be read ({error})")
+    told = f"; undone: {', '.join(undone)}" if undone else ""
+    if failures:
+        raise HostError("; ".join(failures + doubts) + told)
+    if doubts:
+        raise ResultsError(f"{'; '.join(doubts)}: nodes' processes and what is named {NAME_PREFIX}... may remain{told}")
     return undone
+
+
+def _doubts(path: Path) -> list[str]:
+    """What a journal that was healed says and nobody understands."""
+    garbage, strange = unreadable(path), sorted({deed.kind for deed in standing(path)})
+    return [
+        *([f"{garbage} lines of {path} cannot be read"] if garbage else []),
+        *([f"{path} has deeds of a kind that this version does not know ({', '.join(strange)})"] if strange else []),
+    ]
 
 
 def _heal_journal(path: Path) -> list[str]:

@@ -13,9 +13,9 @@ The kinds that exist, and the facts that undo them, are documented where they ar
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -97,19 +97,44 @@ def standing(path: Path) -> list[Undo]:
     return list(deeds.values())
 
 
+def unreadable(path: Path) -> int:
+    """How many lines of the journal at ``path`` nobody can read: not torn ones, but what no harness wrote there.
+
+    What such a line announced is not known, so it may still stand.
+
+    Raises:
+        OSError: the file is there and cannot be read.
+    """
+    return sum(isinstance(line, _Garbage) for line in _decoded(path))
+
+
+class _Garbage(NamedTuple):
+    raw: bytes
+
+
 def _lines(path: Path) -> list[_Line]:
-    """Every whole line. Torn ones (a crash, or a harness that continued after one) are passed over."""
+    """Every line that can be read."""
+    return [line for line in _decoded(path) if isinstance(line, _Line)]
+
+
+def _decoded(path: Path) -> Iterator[_Line | _Garbage]:
+    """Every line but torn ones (a crash, or a harness that continued after one)."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        return []
-    lines = []
-    for raw in content.split(b"\n"):
+        return
+    for raw in filter(None, content.split(b"\n")):
         try:
-            lines.append(msgspec.json.decode(raw, type=_Line))
-        except msgspec.DecodeError:
-            continue
-    return lines
+            yield msgspec.json.decode(raw, type=_Line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            if not _is_torn(raw):
+                yield _Garbage(raw)
+
+
+def _is_torn(raw: bytes) -> bool:
+    """Whether ``raw`` is the begin of a line that a harness writes."""
+    begin = msgspec.json.encode(_Line(entry=0))[:-2]
+    return raw.startswith(begin) if len(raw) > len(begin) else begin.startswith(raw)
 
 
 def _last_entry(path: Path) -> int:

@@ -5,31 +5,10 @@ A reader sees the old content or the new, never a mixture, also after a power lo
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
-
-def sync_directory(directory: Path) -> None:
-    """Make creations, renames and deletions in ``directory`` durable."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """Replace ``path`` by ``content``; durable when this returns."""
-    beside = path.with_name(path.name + ".new")
-    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    try:
-        os.write(fd, content)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    beside.rename(path)
-    sync_directory(path.parent)
+from harness.durable import sync_directory, write_durably
 
 
 def remove_durably(path: Path) -> None:

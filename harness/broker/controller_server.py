@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from harness.broker.checkpoints import write_durably
 from harness.broker.config import NodeConfig
 from harness.broker.control import describe_image
 from harness.broker.controller_wire import Hello, decode, encode
@@ -16,6 +15,7 @@ from harness.broker.gateway import Gateway
 from harness.broker.links import BadFrameError, Connection, Links
 from harness.broker.runtime import Runtime
 from harness.broker.trace import Trace
+from harness.durable import write_durably
 from harness.replica.controller import Controller
 from harness.replica.messages import Message, MoveLeader, TopicResponse
 from harness.replica.types import CONTROLLER, Image, NodeId

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Final
 
 from harness.broker.batches import BatchError, encoded, max_timestamp_ms
-from harness.broker.checkpoints import EpochFile, OffsetFile, remove_durably, sync_directory, write_durably
+from harness.broker.checkpoints import EpochFile, OffsetFile, remove_durably
 from harness.broker.producer_tails import ProducerTail
 from harness.broker.segment_files import Segment, SparseIndex
+from harness.durable import sync_directory, write_durably
 from harness.replica.messages import RecordBatch
 
 SEGMENT_BYTES: Final = 16 * 1024 * 1024

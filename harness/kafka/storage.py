@@ -8,13 +8,13 @@ with Kafka's own tool, kept beside the jars, and copied.
 from __future__ import annotations
 
 import base64
-import os
 import subprocess
 import tempfile
 import uuid
 from pathlib import Path
 from typing import Final
 
+from harness.durable import write_durably
 from harness.errors import HostError
 from harness.kafka.install import Installation
 from harness.kafka.jvm import tool_command
@@ -40,8 +40,9 @@ def new_id() -> str:
 def format_directory(installation: Installation, data: Path, node: int, cluster: str, *, elr: bool) -> None:
     """Make ``data`` ready for ``node``'s first start in ``cluster``; ``elr`` as in :func:`bootstrap`."""
     data.mkdir(parents=True, exist_ok=True)
-    _write_durably(data / BOOTSTRAP, bootstrap(installation, elr=elr).read_bytes())
-    _write_durably(data / META, f"version=1\ncluster.id={cluster}\nnode.id={node}\ndirectory.id={new_id()}\n".encode())
+    # A node that loses its power must find itself formatted afterwards.
+    write_durably(data / BOOTSTRAP, bootstrap(installation, elr=elr).read_bytes())
+    write_durably(data / META, f"version=1\ncluster.id={cluster}\nnode.id={node}\ndirectory.id={new_id()}\n".encode())
 
 
 def bootstrap(installation: Installation, *, elr: bool) -> Path:
@@ -81,16 +82,3 @@ def _formatted(installation: Installation, directory: Path, *, elr: bool) -> Pat
         told = " ".join((done.stderr or done.stdout).split())[-300:]
         raise HostError(f"Apache Kafka {installation.version} could not format a directory: {told}")
     return data
-
-
-def _write_durably(path: Path, content: bytes) -> None:
-    """A node that loses its power must find itself formatted afterwards."""
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

@@ -144,7 +144,8 @@ def test_only_names_of_the_harness_are_removed(tmp_path: Path) -> None:
 
 def test_a_deed_of_unknown_kind_stays_in_the_journal(tmp_path: Path) -> None:
     Journal(tmp_path / FILE_NAME).will("from a newer version", {})
-    assert heal(tmp_path) == []
+    with pytest.raises(ResultsError, match="may remain"):
+        heal(tmp_path)
     assert len(standing(tmp_path / FILE_NAME)) == 1
 
 
@@ -155,3 +156,35 @@ def test_a_directory_without_journals_needs_no_healing(tmp_path: Path) -> None:
 def test_healing_what_is_no_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="is no directory"):
         heal(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("garbage", "1 lines of .*journal.jsonl cannot be read"),
+        ("[1, 2]", "1 lines of .*journal.jsonl cannot be read"),
+        ('{"entry":9,"kind":"alien","facts":{}}', r"of a kind that this version does not know \(alien\)"),
+        ('{"entry":9,"kind":"process","facts":{}}', "is nothing that a harness writes"),
+    ],
+)
+def test_a_journal_that_nobody_understands_is_no_all_clear(tmp_path: Path, line: str, told: str) -> None:
+    """What can be understood is undone, in the same journal and in all others."""
+    left = [tmp_path / f"ackproof-{name}" for name in "ab"]
+    for number, directory in enumerate(left):
+        directory.mkdir()
+        (tmp_path / str(number)).mkdir()
+        journal = Journal(tmp_path / str(number) / FILE_NAME)
+        journal.will("directory", {"path": str(directory)})
+        journal.close()
+    with (tmp_path / "0" / FILE_NAME).open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises((ResultsError, HostError), match=told) as caught:
+        heal(tmp_path)
+    assert str(left[1]) in str(caught.value), "it says what it undid"
+    assert not any(directory.exists() for directory in left)
+
+
+@pytest.mark.parametrize("torn", ["", "{", '{"entry":', '{"entry":3,"kind":"pro'])
+def test_a_torn_line_announced_nothing(tmp_path: Path, torn: str) -> None:
+    (tmp_path / FILE_NAME).write_text(torn)
+    assert heal(tmp_path) == []

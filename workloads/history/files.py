@@ -108,12 +108,3 @@ def check_metadata(name: str, metadata: Mapping[bytes, bytes] | None) -> None:
         raise HistoryError(f"{name} is a Parquet file but not a history; name a run directory or a JSON lines file")
     if version != VERSION.encode():
         raise HistoryError(f"{name} has history layout {version.decode()}, this version reads {VERSION}")
-
-
-def sync_directory(directory: Path) -> None:
-    """Make names in ``directory`` survive a power loss."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
