@@ -25,10 +25,10 @@ from typing import Any, Final
 from harness.errors import HostError
 from harness.hosts import nft
 from harness.hosts.contract import Address
-from harness.hosts.links import links_at
 from harness.hosts.local import LocalHost
 from harness.hosts.processes import boot_id
 from harness.hosts.undo import NAME_PREFIX
+from harness.hosts.wire import WireLinks
 from nemesis.contract import CLIENTS, Evidence, Link
 from nemesis.journal import Journal
 
@@ -68,8 +68,7 @@ class NamespaceHost(LocalHost):
         super().__init__(journal)
         self._suffix = _unique()
         self._ips: dict[int, str] = {}
-        self._cut: set[Link] = set()
-        self._dropped: dict[Link, int] = {}
+        self._wire = WireLinks(self._ips, self._addresses, self._enforce, self._count)
 
     def open(self, nodes: Collection[int]) -> None:
         """See :meth:`Host.open`."""
@@ -86,15 +85,13 @@ class NamespaceHost(LocalHost):
 
     def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
         """See :meth:`Host.cut`. Links of single clients, which share an address, are cut by the nodes themselves."""
-        new = self._on_the_wire(links) - self._cut
-        self._cut |= new
-        self._dropped.update(dict.fromkeys(new, 0))
-        return self._enforce(links, self._controlled.cut(self._held_by_nodes(links), alive))
+        held = self._held_by_nodes(links)
+        return {**self._wire.cut(links), **(self._controlled.cut(held, alive) if held else {})}
 
     def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
         """See :meth:`Host.heal`. Evidence: ``dropped`` packets by link since it was cut."""
-        self._cut.difference_update(links)
-        return self._enforce(links, self._controlled.heal(self._held_by_nodes(links), alive))
+        held = self._held_by_nodes(links)
+        return {**self._wire.heal(links), **(self._controlled.heal(held, alive) if held else {})}
 
     def cuts_at(self, node: int) -> list[Link]:
         """See :meth:`Host.cuts_at`. Rules outlive the processes in their namespace."""
@@ -143,33 +140,21 @@ class NamespaceHost(LocalHost):
         _batch(hub, [f"link set {port} master bridge", f"link set {port} up"])
         _batch(name, [f"address add {self._ips[node]}/24 dev eth0", "link set eth0 up"])
 
-    def _on_the_wire(self, links: Collection[Link]) -> set[Link]:
-        return {link for link in links if link.source in self._ips and link.target in self._ips}
-
     def _held_by_nodes(self, links: Collection[Link]) -> list[Link]:
-        return sorted(set(links) - self._on_the_wire(links))
+        return sorted(set(links) - self._wire.on_the_wire(links))
 
-    def _enforce(self, links: Collection[Link], told: Evidence) -> Evidence:
-        """Bring the rules of every namespace concerned up to date; counts are kept over the replacement."""
-        wire = self._on_the_wire(links)
-        for node in sorted({nft.place(link, self._addresses) for link in wire}):
-            name = self._namespace(str(node))
-            self._count(name)
-            here = [link for link in links_at(self._cut, node) if nft.place(link, self._addresses) == node]
-            _nft(name, nft.ruleset(node, here, self._ips))
-        dropped = {f"{s}>{t}": self._dropped.get(Link(s, t), 0) for s, t in sorted(wire)}
-        return ({"dropped": dropped} if dropped else {}) | (dict(told) if self._held_by_nodes(links) else {})
+    def _enforce(self, node: int, links: Collection[Link]) -> None:
+        _nft(self._namespace(str(node)), nft.ruleset(node, links, self._ips))
 
-    def _count(self, name: str) -> None:
+    def _count(self, node: int) -> dict[Link, int]:
         listing = subprocess.run(  # noqa: S603
-            ["ip", "netns", "exec", name, "nft", "--json", "list", "table", "ip", nft.TABLE],  # noqa: S607
+            ["ip", "netns", "exec", self._namespace(str(node)), "nft", "--json", "list", "table", "ip", nft.TABLE],  # noqa: S607
             check=False,
             capture_output=True,
             timeout=_COMMAND_LIMIT_S,
         )
-        if listing.returncode == 0:  # there is no table before the first cut
-            for link, packets in nft.dropped_packets(listing.stdout).items():
-                self._dropped[link] = self._dropped.get(link, 0) + packets
+        # There is no table before the first cut.
+        return nft.dropped_packets(listing.stdout) if listing.returncode == 0 else {}
 
 
 def _unique() -> str:
