@@ -4,7 +4,7 @@ PLAN ?= plans/default.toml
 SEED ?=
 BIN := .venv/bin
 
-.PHONY: help setup setup-test campaign check test bench bench-check clean
+.PHONY: help setup setup-test campaign check test kafka bench bench-check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +27,9 @@ check: setup ## format, lint, strict types, layer contract, fast tests (under 90
 
 test: setup-test ## all tests (at most 10 minutes on 2 cores)
 	@$(BIN)/pytest -q -n 2 --dist loadgroup
+
+kafka: setup-test ## a short campaign on real Apache Kafka, where Maven and root are at hand (3 minutes)
+	@scripts/kafka-campaign.sh
 
 bench: setup ## speed of the simulator, of the cluster, and of the harness itself
 	@$(BIN)/ackproof bench
