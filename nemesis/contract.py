@@ -1,8 +1,8 @@
 """What a world must offer to be attacked.
 
-A node is a number: brokers count from 0, the controller is :data:`CONTROLLER`, and all clients together are
-:data:`CLIENTS`. A link is a directed pair (source, target): a cut link delivers nothing from source to target, so
-a one-way cut is one link and a symmetric cut two. Pinned semantics:
+A node is a number: brokers count from 0, controllers from :data:`CONTROLLER`, and all clients together are
+:data:`CLIENTS`. In links CONTROLLER stands for every controller. A link is a directed pair (source, target): a cut link
+delivers nothing from source to target, so a one-way cut is one link and a symmetric cut two. Pinned semantics:
 
 * Every call takes effect before it returns and is safe to repeat: killing a dead node, healing a whole link.
 * What is done to a process is journalled by the world before it is done.
@@ -20,6 +20,13 @@ CONTROLLER: Final = 100
 CLIENTS: Final = 1000
 #: In how many parts a log is counted where a record is chosen in it.
 LOG_PARTS: Final = 1000
+
+
+def node_name(node: int) -> str:
+    """A node as people call it."""
+    if node >= CONTROLLER:
+        return "the clients" if node >= CLIENTS else f"controller {node}"
+    return f"broker {node}"
 
 
 class Link(NamedTuple):
@@ -41,13 +48,16 @@ class PartitionView(msgspec.Struct, frozen=True):
 class ClusterView(msgspec.Struct, frozen=True):
     """What is known of the cluster now. ``running`` are brokers whose process lives and is not paused.
 
-    ``unavailable`` says which kinds of fault (their tags) cannot be done here, and why.
+    ``unavailable`` says which kinds of fault (their tags) cannot be done here, and why. ``controllers`` are all
+    controllers, first the one that was last known to be active; ``running_controllers`` as ``running``.
     """
 
     partitions: Mapping[str, PartitionView]
     running: tuple[int, ...]
     brokers: tuple[int, ...]
     unavailable: Mapping[str, str] = {}
+    controllers: tuple[int, ...] = (CONTROLLER,)
+    running_controllers: tuple[int, ...] = (CONTROLLER,)
 
 
 Evidence = Mapping[str, object]

@@ -5,11 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from nemesis import cut, kill, pause, power, restart, stop
+from nemesis import (
+    corrupt,
+    cut,
+    full_disk,
+    kill,
+    move,
+    pause,
+    power,
+    reassign,
+    restart,
+    slow_disk,
+    stop,
+    wipe,
+)
 from nemesis.story import Story
 
 #: Every kind of fault that can stand in a schedule.
-AnyFault = kill.Kill | pause.Pause | cut.Partition | power.PowerLoss | stop.Stop
+AnyFault = (
+    kill.Kill
+    | pause.Pause
+    | cut.Partition
+    | power.PowerLoss
+    | stop.Stop
+    | move.MoveLeader
+    | reassign.Reassign
+    | wipe.WipeDisk
+    | corrupt.CorruptRecord
+    | full_disk.FullDisk
+    | slow_disk.SlowDisk
+)
 
 #: The stories of each family; the first is its signature, with which every schedule of the family begins.
 FAMILIES: Final[Mapping[str, tuple[Story, ...]]] = {
@@ -19,6 +44,12 @@ FAMILIES: Final[Mapping[str, tuple[Story, ...]]] = {
     "restart": restart.STORIES,
     "power": power.STORIES,
     "rolling": stop.STORIES,
+    "move": move.STORIES,
+    "reassign": reassign.STORIES,
+    "wipe": wipe.STORIES,
+    "corrupt": corrupt.STORIES,
+    "full-disk": full_disk.STORIES,
+    "slow-disk": slow_disk.STORIES,
 }
 
 #: Stories that chance never draws: a plan asks for them by name. They change no schedule that was drawn before them.

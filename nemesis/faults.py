@@ -10,16 +10,23 @@ from typing import ClassVar
 
 import msgspec
 
-from nemesis.contract import ClusterView, Evidence, Link, Target
+from nemesis.contract import ClusterView, Evidence, Link, Target, node_name
 from nemesis.roles import Role, resolve
 
 
 class Aim(msgspec.Struct, frozen=True):
-    """What a fault hits: nodes, or links. Both are empty where it is impossible now, and ``impossible`` says why."""
+    """What a fault hits: nodes, or links. Both are empty where it is impossible now, and ``impossible`` says why.
+
+    ``partition`` names the log partition of a fault that concerns one; ``replicas`` are its brokers as the fault wants
+    them, ``replicas_before`` as they were.
+    """
 
     nodes: tuple[int, ...] = ()
     links: tuple[Link, ...] = ()
     impossible: str = ""
+    partition: str = ""
+    replicas: tuple[int, ...] = ()
+    replicas_before: tuple[int, ...] = ()
 
 
 class Fault(msgspec.Struct, frozen=True, tag_field="kind"):
@@ -46,8 +53,9 @@ def aim_at_running(role: Role, view: ClusterView) -> Aim:
     holders = resolve(role, view)
     if not holders:
         return Aim(impossible=f"nobody is {role} now")
-    nodes = tuple(node for node in holders if node in view.running)
-    return Aim(nodes=nodes) if nodes else Aim(impossible=f"{role} ({_listed(holders)}) does not run now")
+    running = {*view.running, *view.running_controllers}
+    nodes = tuple(node for node in holders if node in running)
+    return Aim(nodes=nodes) if nodes else Aim(impossible=f"{role} ({listed(holders)}) does not run now")
 
 
 def by_node(act: Callable[[int], Evidence], nodes: Sequence[int]) -> Evidence:
@@ -56,5 +64,6 @@ def by_node(act: Callable[[int], Evidence], nodes: Sequence[int]) -> Evidence:
     return {node: evidence for node, evidence in observed.items() if evidence}
 
 
-def _listed(nodes: Sequence[int]) -> str:
-    return ", ".join(f"broker {node}" for node in nodes)
+def listed(nodes: Sequence[int]) -> str:
+    """``broker 1, broker 2``."""
+    return ", ".join(node_name(node) for node in nodes)

@@ -72,10 +72,11 @@ class Player:
             self._end(sequence)
         view = self._target.view()
         self._target.heal(every_link(view.brokers))
-        for broker in view.brokers:
-            if broker not in view.running:
-                self._target.resume(broker)
-                self._target.restart(broker)
+        running = {*view.running, *view.running_controllers}
+        for node in (*view.controllers, *view.brokers):
+            if node not in running:
+                self._target.resume(node)
+                self._target.restart(node)
 
     def _begin(self, sequence: int, step: Step, zero_us: int) -> None:
         if self._healed:
@@ -100,7 +101,7 @@ class Player:
         if not step.fault.stops_brokers or aim.impossible:
             return aim
         stopped = set(view.brokers) - set(view.running)
-        if len(stopped | set(aim.nodes)) <= self._dead_brokers_max:
+        if len(stopped | (set(aim.nodes) & set(view.brokers))) <= self._dead_brokers_max:
             return aim
         return Aim(impossible=f"the budget allows {self._dead_brokers_max} dead or frozen brokers, {len(stopped)} are")
 
@@ -110,7 +111,7 @@ class Player:
             return
         receipt, aim = lasting.receipt, lasting.aim
         self._cuts.subtract(aim.links)
-        free = Aim(nodes=aim.nodes, links=tuple(link for link in aim.links if not self._cuts[link]))
+        free = msgspec.structs.replace(aim, links=tuple(link for link in aim.links if not self._cuts[link]))
         receipt.moved = moved(lasting.before, self._target.view())
         receipt.end_evidence = dict(lasting.step.fault.end(self._target, free))
         receipt.mark, receipt.ended_us = "end", self._clock.now_us()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeGuard
 
 import msgspec
 
-from nemesis.contract import ClusterView, Evidence, Link
+from nemesis.contract import ClusterView, Evidence, Link, node_name
 from nemesis.faults import Aim
 
 Mark = Literal["begin", "end", "skipped"]
@@ -23,7 +24,8 @@ class Receipt(msgspec.Struct, kw_only=True):
         role: whom the schedule meant; ``targets`` and ``links`` (source, target) are what that was when it fired.
         begun_us, ended_us: the run's clock; ``ended_us`` is None while it lasts, and both are equal for a skipped one.
         begin_evidence, end_evidence: what was observed of it, by node where nodes are hit.
-        moved: by log partition, those of leader, leader epoch and ISR that the controller changed: [before, after].
+        moved: by log partition, those of leader, leader epoch, ISR and replicas that the controller changed, each as
+            [before, after].
         took_effect, reason: whether the evidence shows that it happened, and why so.
     """
 
@@ -52,16 +54,26 @@ def to_json(receipt: Receipt) -> str:
 
 
 def judge(aim: Aim, evidence: Evidence) -> tuple[bool, str]:
-    """Did the fault happen, going by what was observed when it began? Nothing observed is nothing claimed."""
+    """Did the fault happen, going by what was observed when it began? Nothing observed is nothing claimed.
+
+    Evidence of a node that holds ``refused`` says why the cluster would not do what was asked of it.
+    """
+    refused = [observed["refused"] for observed in evidence.values() if _is_refusal(observed)]
+    if refused:
+        return False, f"refused: {refused[0]}"
     if not evidence:
         return False, "nothing was observed"
     unseen = [node for node in aim.nodes if str(node) not in evidence]
     if unseen:
-        return False, f"nothing was observed of {', '.join(f'broker {node}' for node in unseen)}"
+        return False, f"nothing was observed of {', '.join(node_name(node) for node in unseen)}"
     return True, "observed when it began"
 
 
-_MOVES: Final = ("leader", "leader_epoch", "isr")
+def _is_refusal(observed: object) -> TypeGuard[Mapping[str, object]]:
+    return isinstance(observed, Mapping) and "refused" in observed
+
+
+_MOVES: Final = ("leader", "leader_epoch", "isr", "replicas")
 
 
 def moved(before: ClusterView, after: ClusterView) -> dict[str, dict[str, Any]]:

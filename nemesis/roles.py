@@ -25,6 +25,7 @@ class RoleKind(StrEnum):
     BROKER = "broker"
     MINORITY = "minority"
     NAMED = "named"
+    CONTROLLER = "controller"
 
 
 class Role(msgspec.Struct, frozen=True):
@@ -52,10 +53,14 @@ def resolve(role: Role, view: ClusterView) -> tuple[int, ...]:
     in_partition = _IN_PARTITION.get(role.kind)
     if in_partition is None:
         return _ANYWHERE[role.kind](role, view)
-    if not view.partitions:
-        return ()
+    name = partition_of(role, view)
+    return in_partition(role, view.partitions[name]) if name else ()
+
+
+def partition_of(role: Role, view: ClusterView) -> str:
+    """The name of the log partition that ``role`` speaks of; empty if there is none."""
     names = sorted(view.partitions)
-    return in_partition(role, view.partitions[names[role.partition % len(names)]])
+    return names[role.partition % len(names)] if names else ""
 
 
 def _one(candidates: tuple[int, ...], pick: int) -> tuple[int, ...]:
@@ -112,16 +117,20 @@ _WORDS: Final = {
     RoleKind.OUT_OF_ISR: "a replica out of sync",
     RoleKind.BROKER: "a random broker",
     RoleKind.MINORITY: "a random minority",
+    RoleKind.CONTROLLER: "the active controller",
 }
 _ANYWHERE: Final[dict[RoleKind, Callable[[Role, ClusterView], tuple[int, ...]]]] = {
     RoleKind.BROKER: _broker,
     RoleKind.MINORITY: _minority,
     RoleKind.NAMED: _named,
+    RoleKind.CONTROLLER: lambda _, view: view.controllers[:1],
 }
 
 
 def most_holders(role: Role, brokers: int) -> int:
-    """How many brokers can hold ``role`` at once, at most, in a cluster of ``brokers``."""
+    """How many brokers can hold ``role`` at once, at most, in a cluster of ``brokers``; a controller is none."""
+    if role.kind is RoleKind.CONTROLLER:
+        return 0
     if role.kind is RoleKind.FOLLOWERS:
         return brokers - 1
     return (brokers - 1) // 2 if role.kind is RoleKind.MINORITY else 1

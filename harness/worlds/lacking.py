@@ -16,6 +16,8 @@ from nemesis.contract import Evidence, Link
 STORAGE_KINDS: Final = ("wipedisk", "corruptrecord", "fulldisk", "slowdisk")
 LEADERSHIP_KINDS: Final = ("moveleader", "reassign")
 SHAPING_KINDS: Final = ("slowlink", "clockstep")
+#: Why the reference broker's worlds have no ``reassign``.
+NO_REASSIGNMENT: Final = "the reference broker's controller never changes who replicates a log partition"
 
 
 def lacking(kinds: Collection[str], reason: str) -> Mapping[str, str]:

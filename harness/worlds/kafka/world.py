@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.hosts.contract import Host
+from harness.kafka.admin import Administration
 from harness.kafka.archive import make_archive
 from harness.kafka.install import Installation, find
 from harness.kafka.properties import possible
@@ -18,8 +19,10 @@ from harness.worlds.kafka.observing import observations_in
 from harness.worlds.kafka.view import KafkaViewer
 from harness.worlds.processes import ProcessesWorld
 from harness.worlds.processes.deaths import with_deaths
+from harness.worlds.processes.leadership import ConfirmedLeadership
 from harness.worlds.processes.nodes import Nodes
 from harness.worlds.processes.target import Limits
+from harness.worlds.processes.view import Viewer
 from nemesis.journal import Journal
 
 _NO_CUTS: Final = 'links of Apache Kafka are cut with host = "namespaces" only, which needs root'
@@ -49,6 +52,14 @@ class KafkaWorld(ProcessesWorld):
             return limits
         # Kafka's nodes cut no links for the harness, as the reference broker's do.
         return limits._replace(unavailable={**limits.unavailable, "partition": _NO_CUTS})
+
+    def _make_leadership(self, host: Host, viewer: Viewer) -> ConfirmedLeadership:
+        def running() -> list[str]:
+            return [f"{at.host}:{at.port}" for at in map(host.address, viewer.view().running)]
+
+        administration = Administration(running)
+        self._resources.callback(administration.close)
+        return ConfirmedLeadership(administration, lambda: viewer.view().partitions)
 
     def _make_nodes(self, host: Host) -> Nodes:
         installation = self._installation or find(self._spec.version or DEFAULT_VERSION)

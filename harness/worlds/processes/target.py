@@ -11,19 +11,17 @@ import msgspec
 from harness.hosts.contract import Address, Host, NodeState
 from harness.hosts.disks import Disks, log_bytes
 from harness.worlds.lacking import (
-    LEADERSHIP_KINDS,
     SHAPING_KINDS,
-    STORAGE_KINDS,
-    NoLeadership,
     NoShaping,
     NoStorage,
     lacking,
 )
 from harness.worlds.processes.clock import RealClock
+from harness.worlds.processes.leadership import ConfirmedLeadership
 from harness.worlds.processes.leaving import Leaving
 from harness.worlds.processes.nodes import Nodes
 from harness.worlds.processes.view import Viewer
-from nemesis.contract import ClusterView, Evidence, Leadership, Link, Storage
+from nemesis.contract import CONTROLLER, ClusterView, Evidence, Link, Storage
 from nemesis.journal import Journal
 
 #: A refusal on this machine takes microseconds; a dropped packet is taken for one after this.
@@ -43,7 +41,7 @@ class Limits(NamedTuple):
 
 
 WITHOUT_LIMITS: Final = Limits()
-_LACKING: Final = lacking((*STORAGE_KINDS, *LEADERSHIP_KINDS, *SHAPING_KINDS), "not to be had in this world")
+_LACKING: Final = lacking(SHAPING_KINDS, "not to be had in this world")
 
 
 class ProcessesTarget(NoShaping):
@@ -56,6 +54,7 @@ class ProcessesTarget(NoShaping):
         viewer: Viewer,
         journal: Journal,
         clock: RealClock,
+        leadership: ConfirmedLeadership,
         *,
         limits: Limits = WITHOUT_LIMITS,
     ) -> None:
@@ -67,14 +66,16 @@ class ProcessesTarget(NoShaping):
         self._limits = limits
         self._cuts: dict[Link, int] = {}
         self._leaving = Leaving(nodes.process, self._start, clock)
-        self.storage: Storage = NoStorage()
-        self.leadership: Leadership = NoLeadership()
+        self.storage: Storage = (
+            FileStorage(nodes) if limits.disks is None else DiskStorage(nodes, limits.disks, limits.brake)
+        )
+        self.leadership: Final = leadership
 
     def view(self) -> ClusterView:
         """See :meth:`Target.view`."""
         view = self._viewer.view()
         running = tuple(node for node in view.running if node not in self._leaving)
-        unavailable = {**_LACKING, **self._limits.unavailable}
+        unavailable = {**_LACKING, **self._limits.unavailable, **self.leadership.lacks}
         return msgspec.structs.replace(view, running=running, unavailable=unavailable)
 
     def kill(self, node: int) -> Evidence:

@@ -18,8 +18,10 @@ from harness.hosts.loopback import LoopbackHost
 from harness.hosts.namespaces import NamespaceHost
 from harness.plan import RunSpec
 from harness.worlds.contract import NodeDeath, Observation
+from harness.worlds.lacking import NO_REASSIGNMENT, lacking
 from harness.worlds.processes.clock import RealClock
 from harness.worlds.processes.deaths import Deaths, with_deaths
+from harness.worlds.processes.leadership import ConfirmedLeadership, ControlSocketOperator
 from harness.worlds.processes.nodes import Nodes, trace_files
 from harness.worlds.processes.target import Limits, ProcessesTarget, connect
 from harness.worlds.processes.topic import create_topic
@@ -161,7 +163,8 @@ class ProcessesWorld:
         self._bring_up(host, nodes, viewer, bootstrap)
         clients = CLIENTS[self._spec.client](self._clock, self._settings, bootstrap)
         self._resources.callback(clients.close, CLIENTS_LIMIT_S)
-        target = ProcessesTarget(host, nodes, viewer, journal, self._clock, limits=limits)
+        leadership = self._make_leadership(host, viewer)
+        target = ProcessesTarget(host, nodes, viewer, journal, self._clock, leadership, limits=limits)
         self._cluster = _Cluster(nodes, viewer, target, clients)
         self._watched = nodes.deaths
 
@@ -185,6 +188,10 @@ class ProcessesWorld:
 
     def _make_nodes(self, host: Host) -> Nodes:
         return Nodes(host, self._directory, self._settings, self._spec.brokers, self._lifetime_s())
+
+    def _make_leadership(self, host: Host, viewer: Viewer) -> ConfirmedLeadership:
+        lacks = {"reassign": NO_REASSIGNMENT}
+        return ConfirmedLeadership(ControlSocketOperator(host), lambda: viewer.view().partitions, lacks)
 
     def _make_viewer(self, host: Host, nodes: Nodes) -> Viewer:
         return Viewer(host, nodes, self._spec.workload.topic)

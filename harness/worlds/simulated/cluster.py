@@ -10,18 +10,17 @@ from harness.replica.controller import Controller
 from harness.replica.log import Log, MemoryLog
 from harness.replica.types import NONE, BrokerConfig, Image, TopicPartition
 from harness.worlds.lacking import (
-    LEADERSHIP_KINDS,
+    NO_REASSIGNMENT,
     SHAPING_KINDS,
-    STORAGE_KINDS,
-    NoLeadership,
     NoShaping,
-    NoStorage,
     lacking,
 )
+from harness.worlds.simulated.leadership import SimulatedLeadership
 from harness.worlds.simulated.leaving import Leaving
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Core, Observer, Process
+from harness.worlds.simulated.storage import DISK_KINDS, NO_DISKS, SimulatedStorage
 from nemesis.contract import (
     CONTROLLER,
     ClusterView,
@@ -34,7 +33,11 @@ from nemesis.contract import (
 
 #: What the operating system says of a process that was killed.
 SIGKILLED: Final = "signal 9"
-_LACKING: Final = lacking((*STORAGE_KINDS, *LEADERSHIP_KINDS, *SHAPING_KINDS), "there is none in virtual time")
+_LACKING: Final = {
+    **lacking(SHAPING_KINDS, "there is none in virtual time"),
+    **lacking(DISK_KINDS, NO_DISKS),
+    **lacking(("reassign",), NO_REASSIGNMENT),
+}
 
 
 class Cluster(NoShaping):
@@ -56,8 +59,8 @@ class Cluster(NoShaping):
         self._leaving = Leaving(loop, self.kill, self.restart)
         self._seen: Image | None = None
         self._partitions: Mapping[str, PartitionView] = {}
-        self.storage: Storage = NoStorage()
-        self.leadership: Leadership = NoLeadership()
+        self.storage: Storage = SimulatedStorage(self._disks, lambda node: not self._processes[node].alive)
+        self.leadership: Leadership = SimulatedLeadership(lambda: (self._processes[CONTROLLER], self._controller))
 
     def start(self) -> None:
         """Start the controller, then every broker."""

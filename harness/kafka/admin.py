@@ -1,0 +1,226 @@
+"""A cluster's administration, as an operator uses it: over the network, through whichever broker answers.
+
+Built on the public methods of kafka-python's ``KafkaAdminClient``. To move a leadership to a chosen broker, Kafka
+offers two steps: put the broker first in the list of replicas, which makes it the preferred leader, and elect the
+preferred leader.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+import msgspec
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import (
+    BrokerResponseError,
+    ElectionNotNeededError,
+    KafkaError,
+    NodeNotReadyError,
+    NotControllerError,
+    RequestTimedOutError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+
+from harness.errors import HostError
+from nemesis.contract import PartitionView
+
+Answer = TypeVar("Answer")
+
+#: One broker may be frozen: for so long it is waited for.
+REQUEST_LIMIT_MS: Final = 1_500
+#: All tries of one question. The run's clock stands still meanwhile.
+ASK_LIMIT_S: Final = 5.0
+_PAUSE_S: Final = 0.05
+_PREFERRED: Final = 0
+_NOBODY: Final = -1
+
+
+class TopicImage(msgspec.Struct, frozen=True):
+    """A topic as the brokers know it: its id, and its partitions by name ("topic-number")."""
+
+    topic_id: UUID
+    partitions: Mapping[str, PartitionView]
+
+
+class UnansweredError(HostError):
+    """No broker answered in time: name bootstrap servers that can be reached, or wait until they can."""
+
+
+class Administration:
+    """Asks brokers. ``brokers`` gives "host:port" of those that may answer now; not for several threads at once."""
+
+    def __init__(
+        self,
+        brokers: Callable[[], Sequence[str]],
+        *,
+        limit_s: float = ASK_LIMIT_S,
+        connect: Callable[..., KafkaAdminClient] = KafkaAdminClient,
+    ) -> None:
+        self._brokers = brokers
+        self._limit_s = limit_s
+        self._connect = connect
+        self._client: KafkaAdminClient | None = None
+
+    def close(self) -> None:
+        """Hang up. Idempotent; the next question connects again."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    # --- leaders and replicas ----------------------------------------------------------------------------------------
+
+    def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:
+        """Let ``broker``, one of ``replicas``, lead. The answer is empty, or says why not.
+
+        Raises:
+            UnansweredError: nobody answered; it may have been granted all the same.
+        """
+        at = _place(partition)
+        if self._ask(lambda admin: admin.list_partition_reassignments([at])):
+            return "its replicas are being reassigned"
+        why_not = self.reassign(partition, [broker, *(other for other in replicas if other != broker)])
+        return why_not or self._tried(lambda admin: admin.elect_leaders(_PREFERRED, {at.topic: [at.partition]}))
+
+    def reassign(self, partition: str, replicas: Sequence[int]) -> str:
+        """Let these brokers replicate ``partition``, in this order of preference; answer and error as above."""
+        at = _place(partition)
+
+        def alter(admin: KafkaAdminClient) -> None:
+            error = admin.alter_partition_reassignments({at: list(replicas)}).get(at)
+            if error is not None:
+                raise error
+
+        return self._tried(alter)
+
+    # --- topics ------------------------------------------------------------------------------------------------------
+
+    def topic(self, name: str) -> TopicImage | None:
+        """The topic, None if there is none.
+
+        Raises:
+            UnansweredError: nobody could be asked.
+        """
+        (told,) = self._ask(lambda admin: admin.describe_topics([name]))
+        return None if told["error_code"] else _image(told)
+
+    def create_topic(self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]) -> None:
+        """Create a topic.
+
+        Raises:
+            KafkaError: the cluster refused.
+            UnansweredError: nobody answered; it may exist all the same.
+        """
+        wanted = {"num_partitions": partitions, "replication_factor": replication_factor, "configs": dict(configs)}
+        self._ask(lambda admin: admin.create_topics({name: wanted}))
+
+    def delete_topic(self, topic_id: UUID) -> bool:
+        """Delete the topic with this id, and no other of its name. False if there is none.
+
+        Raises:
+            KafkaError: the cluster refused.
+            UnansweredError: nobody answered.
+        """
+        try:
+            self._ask(lambda admin: admin.delete_topics([topic_id]))
+        except (UnknownTopicIdError, UnknownTopicOrPartitionError):
+            return False
+        return True
+
+    # --- the cluster -------------------------------------------------------------------------------------------------
+
+    def running(self) -> tuple[int, ...]:
+        """The brokers that the cluster counts among its living, ascending.
+
+        Raises:
+            UnansweredError: nobody could be asked.
+        """
+        told = self._ask(lambda admin: admin.describe_cluster())
+        return tuple(sorted(broker["broker_id"] for broker in told["brokers"] if not broker.get("is_fenced")))
+
+    def broker_configuration(self, broker: int) -> dict[str, Any]:
+        """What a broker runs with, as far as it is not Kafka's default and not secret."""
+        return self._configuration(ConfigResource(ConfigResourceType.BROKER, str(broker)))
+
+    def topic_configuration(self, name: str) -> dict[str, Any]:
+        """What a topic sets itself."""
+        return self._configuration(ConfigResource(ConfigResourceType.TOPIC, name))
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _configuration(self, resource: ConfigResource) -> dict[str, Any]:
+        told = self._ask(lambda admin: admin.describe_configs([resource]))
+        entries = told[resource.resource_type.name.lower()][resource.name]
+        return {name: entry["value"] for name, entry in sorted(entries.items()) if not entry["is_sensitive"]}
+
+    def _tried(self, deed: Callable[[KafkaAdminClient], object]) -> str:
+        try:
+            self._ask(deed)
+        except ElectionNotNeededError:
+            return ""
+        except KafkaError as error:
+            return type(error).__name__
+        return ""
+
+    def _ask(self, question: Callable[[KafkaAdminClient], Answer]) -> Answer:
+        """The answer of any broker. One that is dead or frozen is no answer; the next connection may meet another."""
+        deadline = time.monotonic() + self._limit_s
+        while True:
+            try:
+                return question(self._connected())
+            except (KafkaError, OSError, RuntimeError) as error:
+                if not _may_pass(error):
+                    raise
+                self.close()
+                if time.monotonic() > deadline:
+                    tried = ", ".join(self._brokers()) or "none"
+                    raise UnansweredError(
+                        f"no broker answered within {self._limit_s:.0f} s ({type(error).__name__}); tried {tried}"
+                    ) from error
+            time.sleep(_PAUSE_S)
+
+    def _connected(self) -> KafkaAdminClient:
+        if self._client is None:
+            brokers = list(self._brokers())
+            if not brokers:
+                raise NodeNotReadyError("no broker runs")
+            self._client = self._connect(
+                bootstrap_servers=brokers,
+                client_id="ackproof-admin",
+                bootstrap_timeout_ms=REQUEST_LIMIT_MS,
+                request_timeout_ms=REQUEST_LIMIT_MS,
+                reconnect_backoff_max_ms=200,
+            )
+        return self._client
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether asking again may help: connections, time limits, a controller that moved (a RuntimeError)."""
+    if isinstance(error, BrokerResponseError):
+        return isinstance(error, (RequestTimedOutError, NotControllerError))
+    return not isinstance(error, KafkaError) or bool(error.retriable)
+
+
+def _place(partition: str) -> TopicPartition:
+    topic, _, number = partition.rpartition("-")
+    return TopicPartition(topic, int(number))
+
+
+def _image(told: Mapping[str, Any]) -> TopicImage:
+    partitions = sorted(told["partitions"], key=lambda one: one["partition_index"])
+    return TopicImage(
+        topic_id=UUID(str(told["topic_id"])),
+        partitions={
+            f"{told['name']}-{one['partition_index']}": PartitionView(
+                leader=None if one["leader_id"] == _NOBODY else one["leader_id"],
+                leader_epoch=one["leader_epoch"],
+                isr=tuple(one["isr_nodes"]),
+                replicas=tuple(one["replica_nodes"]),
+            )
+            for one in partitions
+        },
+    )

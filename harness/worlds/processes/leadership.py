@@ -1,0 +1,123 @@
+"""Planned changes of leaders and replicas on real processes: asked of the cluster, and confirmed by its controller."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
+
+from harness.errors import HostError
+from harness.hosts.contract import Host
+from harness.worlds.lacking import NO_REASSIGNMENT
+from nemesis.contract import CONTROLLER, Evidence, PartitionView
+
+#: A controller decides in milliseconds; whoever looks at it looks a few times a second at least.
+CONFIRM_LIMIT_S: Final = 2.0
+_LOOK_EVERY_S: Final = 0.01
+_CONTROL_LIMIT_S: Final = 2.0
+NOTHING: Final[Mapping[str, str]] = {}
+
+
+class Operator(Protocol):
+    """Asks a cluster for changes. An answer is empty where it was granted, else it says why not.
+
+    Raises:
+        HostError: nobody answered; it may have been granted all the same.
+    """
+
+    def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:
+        """Let ``broker``, one of the partition's ``replicas``, lead."""
+        ...
+
+    def reassign(self, partition: str, replicas: Sequence[int]) -> str:
+        """Let these brokers replicate."""
+        ...
+
+
+class ConfirmedLeadership:
+    """Implements :class:`nemesis.contract.Leadership`. ``partitions`` is the controller's word at the moment.
+
+    What an operator was granted is not yet evidence; what the controller says afterwards is. A request that nobody
+    answered may still have been granted, so the controller is looked at then too. ``lacks`` are kinds of fault that the
+    operator cannot do, and why.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        partitions: Callable[[], Mapping[str, PartitionView]],
+        lacks: Mapping[str, str] = NOTHING,
+    ) -> None:
+        self.lacks: Final = lacks
+        self._operator = operator
+        self._partitions = partitions
+
+    def move_leader(self, partition: str, broker: int) -> Evidence:
+        """See :meth:`nemesis.contract.Leadership.move_leader`."""
+        before = self._partitions().get(partition)
+        if before is None:
+            return {"refused": f"the controller knows no {partition}"}
+        if broker not in before.replicas:
+            return {"refused": f"broker {broker} has no replica of {partition}"}
+
+        def moved(state: PartitionView) -> bool:
+            return state.leader == broker
+
+        why_not, after = self._ask(
+            partition, moved, lambda: self._operator.move_leader(partition, broker, before.replicas)
+        )
+        stands = {"leader": after.leader, "leader_epoch": after.leader_epoch}
+        return stands if moved(after) else {"refused": why_not or "the leader stayed", **stands}
+
+    def reassign(self, partition: str, replicas: Sequence[int]) -> Evidence:
+        """See :meth:`nemesis.contract.Leadership.reassign`."""
+        wanted = tuple(replicas)
+
+        def placed(state: PartitionView) -> bool:
+            return state.replicas[: len(wanted)] == wanted
+
+        why_not, after = self._ask(partition, placed, lambda: self._operator.reassign(partition, wanted))
+        stands = {"replicas": list(after.replicas), "leader": after.leader, "leader_epoch": after.leader_epoch}
+        return stands if placed(after) else {"refused": why_not or "the replicas stayed", **stands}
+
+    def _ask(
+        self, partition: str, wanted: Callable[[PartitionView], bool], request: Callable[[], str]
+    ) -> tuple[str, PartitionView]:
+        """Why not, and how the partition is once it is as wanted or the limit has passed."""
+        limit_s = CONFIRM_LIMIT_S
+        try:
+            if why_not := request():
+                limit_s = 0.0
+        except HostError as error:
+            why_not = str(error)
+        return why_not, self._seen(partition, wanted, limit_s)
+
+    def _seen(self, partition: str, wanted: Callable[[PartitionView], bool], limit_s: float) -> PartitionView:
+        deadline = time.monotonic() + limit_s
+        while True:
+            state = self._partitions().get(partition, _UNKNOWN)
+            if wanted(state) or time.monotonic() >= deadline:
+                return state
+            time.sleep(_LOOK_EVERY_S)
+
+
+_UNKNOWN: Final = PartitionView(leader=None, leader_epoch=-1, isr=(), replicas=())
+
+
+class ControlSocketOperator:
+    """Implements :class:`Operator` for the reference broker: through its controller's control socket."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:  # noqa: ARG002
+        """See :meth:`Operator.move_leader`."""
+        request = {"op": "move", "partition": partition, "leader": broker}
+        answer = self._host.ask([CONTROLLER], request, _CONTROL_LIMIT_S).get(CONTROLLER)
+        if answer is None:
+            raise HostError("the controller does not answer")
+        return str(answer.get("error", ""))
+
+    def reassign(self, partition: str, replicas: Sequence[int]) -> str:  # noqa: ARG002
+        """See :meth:`Operator.reassign`."""
+        return NO_REASSIGNMENT

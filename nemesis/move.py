@@ -1,0 +1,87 @@
+"""Planned moves of leadership, and the stories that are made of them: nobody dies, and acks=1 loses (KAFKA-20554)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nemesis.contract import ClusterView, Evidence, Target
+from nemesis.cut import SUCCESSOR_MS, Partition
+from nemesis.faults import Aim, Fault, by_node, listed
+from nemesis.kill import Kill
+from nemesis.partitions import Shape
+from nemesis.roles import Role, RoleKind, partition_of, resolve
+from nemesis.stopping import OVERLAP_MS
+from nemesis.story import Part, Scene, Story
+
+#: Moves of one story that goes back and forth.
+TURNS: Final = 4
+
+
+class MoveLeader(Fault, frozen=True, tag="moveleader"):
+    """Hand the leadership of the role's log partition to the holder of ``role``, an in-sync follower (rule 13).
+
+    It is done at once and nothing undoes it; until its end it counts as the fault that is in effect.
+    """
+
+    def aim(self, view: ClusterView) -> Aim:
+        """The follower that is to lead."""
+        holders = resolve(self.role, view)
+        partition = partition_of(self.role, view)
+        if not holders or not partition:
+            return Aim(impossible=f"nobody is {self.role} now")
+        state = view.partitions[partition]
+        able = [node for node in holders if node in state.isr and node in view.running and node != state.leader]
+        if not able:
+            why_not = "leads already, is not in sync, or does not run"
+            return Aim(impossible=f"{self.role} ({listed(holders)}) {why_not}")
+        return Aim(nodes=(able[0],), partition=partition)
+
+    def begin(self, target: Target, aim: Aim) -> Evidence:
+        """Move."""
+        return by_node(lambda node: target.leadership.move_leader(aim.partition, node), aim.nodes)
+
+    def end(self, target: Target, aim: Aim) -> Evidence:  # noqa: ARG002
+        """Nothing: whoever leads now may go on."""
+        return {}
+
+
+def _while_lagging(scene: Scene) -> list[Part]:
+    """S03: followers lag a little, still in the ISR, when one of them is made the leader on purpose."""
+    partition = scene.partition()
+    moves_at_ms = scene.behind_ms()
+    return [
+        Part(0, moves_at_ms + OVERLAP_MS, Partition(Role(RoleKind.LEADER, partition), Shape.FROM_BROKERS)),
+        Part(moves_at_ms, moves_at_ms + scene.lasting_ms(), MoveLeader(scene.role(RoleKind.FOLLOWER, partition))),
+    ]
+
+
+def _then_dies(scene: Scene) -> list[Part]:
+    """S39: the others become followers of a new leader, which dies before they fetched much from it."""
+    partition = scene.partition()
+    dies_at_ms = scene.between_ms(5, 150)
+    end_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms + SUCCESSOR_MS)
+    return [
+        Part(0, end_ms, MoveLeader(scene.role(RoleKind.FOLLOWER, partition))),
+        Part(dies_at_ms, end_ms, Kill(Role(RoleKind.LEADER, partition))),
+    ]
+
+
+def _back_and_forth(scene: Scene) -> list[Part]:
+    """Leadership goes round between replicas, faster than clients learn of it."""
+    follower = scene.role(RoleKind.FOLLOWER, scene.partition())
+    gap_ms = scene.between_ms(150, 500)
+    return [Part(turn * gap_ms, (turn + 1) * gap_ms, MoveLeader(follower)) for turn in range(TURNS)]
+
+
+def _once(scene: Scene) -> list[Part]:
+    """What a preferred leader election does."""
+    return [Part(0, scene.lasting_ms(), MoveLeader(scene.role(RoleKind.FOLLOWER, scene.partition())))]
+
+
+#: The first makes acks=1 lose whenever it fits, so every schedule of the family begins with it.
+STORIES: Final = (
+    Story("move-while-lagging", _while_lagging, number="S03"),
+    Story("move-then-dies", _then_dies, number="S39"),
+    Story("move-back-and-forth", _back_and_forth),
+    Story("move-once", _once),
+)

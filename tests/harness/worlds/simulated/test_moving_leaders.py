@@ -1,0 +1,79 @@
+"""S03: a planned move loses what one replica acknowledged alone, and nothing else."""
+
+import msgspec
+import pytest
+
+from checkers.judgement import judge
+from checkers.plain import judge as check
+from harness.perform import perform
+from nemesis.contract import CONTROLLER
+from nemesis.plan import FaultPlan
+
+
+def test_leadership_moves_to_an_in_sync_follower_at_once(stage):
+    at = stage()
+    old, new = at.leader, at.followers[0]
+    before = at.target.view().partitions["t-0"].leader_epoch
+    assert at.target.leadership.move_leader("t-0", new) == {"leader": new, "leader_epoch": before + 1}
+    assert at.leader == new != old
+    assert at.write(at.producer(), "x").node == new
+
+
+def test_a_move_to_the_leader_changes_nothing(stage):
+    at = stage()
+    before = at.target.view().partitions["t-0"]
+    evidence = at.target.leadership.move_leader("t-0", at.leader)
+    assert evidence == {"leader": before.leader, "leader_epoch": before.leader_epoch}
+
+
+@pytest.mark.parametrize("what", ["dead broker", "dead controller", "frozen controller", "no such partition"])
+def test_a_refused_move_says_why(stage, what):
+    at = stage()
+    old, new = at.leader, at.followers[0]
+    if what == "dead broker":
+        at.target.kill(new)
+        at.until(lambda: new not in at.target.view().partitions["t-0"].isr)
+    if what == "dead controller":
+        at.target.kill(CONTROLLER)
+    if what == "frozen controller":
+        at.target.pause(CONTROLLER)
+    partition = "t-9" if what == "no such partition" else "t-0"
+    assert at.target.leadership.move_leader(partition, new)["refused"]
+    assert at.leader == old
+
+
+def test_what_followers_had_not_fetched_is_lost_with_acks_1(stage):
+    at = stage(acks=1)
+    send = at.producer()
+    at.write(send, "before")
+    at.wait(600)
+    old, new = at.leader, at.followers[0]
+    links = at.cut_off(old)
+    assert at.write(send, "alone").node == old
+    assert at.target.leadership.move_leader("t-0", new)["leader"] == new
+    at.target.heal(links)
+    at.until(at.healthy)
+    assert at.read_all() == ["before"]
+
+
+def test_replica_lists_cannot_be_changed_and_the_view_says_so(stage):
+    unavailable = stage().target.view().unavailable
+    assert "moveleader" not in unavailable
+    assert "controller never changes who replicates" in unavailable["reassign"]
+
+
+@pytest.mark.parametrize(("acks", "loses"), [(1, True), (-1, False)])
+def test_a_planned_move_while_followers_lag_loses_with_acks_1_only(spec, tmp_path, acks, loses):
+    lost = 0
+    for seed in range(8):
+        one = msgspec.structs.replace(
+            spec(seed, families=("move",), acks=acks, min_insync_replicas=2),
+            faults=FaultPlan(families=("move",), count=4),
+        )
+        directory = tmp_path / str(seed)
+        assert perform(one, directory).status == "completed"
+        judgement = judge(one.chosen(), check(directory / "history"))
+        assert judgement.broken == {}
+        assert {"partition", "moveleader"} <= {fault.kind for fault in judgement.faults}
+        lost += judgement.lost
+    assert (lost > 0) is loses
