@@ -1,8 +1,9 @@
-"""Disks that can lose power: a file system of its own for each node, on a loop device over a file.
+"""Disks that can lose power, be full and be slow: a file system of its own for each node, on a loop device over a file.
 
-The file system is told to stop (``ioctl(FS_IOC_SHUTDOWN)`` without a flush of its log), which drops every dirty page at
-once; then it is mounted again and replays its journal. What was fsynced is there, what was only in the page cache is
-not. This is the kernel's own behaviour, so it holds for every program. Needs root, loop devices and mkfs.ext4.
+Loss of power: the file system is told to stop (``ioctl(FS_IOC_SHUTDOWN)`` without a flush of its log), which drops
+every dirty page at once; then it is mounted again and replays its journal. What was fsynced is there, what was only in
+the page cache is not. This is the kernel's own behaviour, so it holds for every program. Needs root, loop devices and
+mkfs.ext4. How a disk becomes full or slow stands in :mod:`harness.hosts.full_disk` and :mod:`harness.hosts.slow_disk`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
+from harness.durable import sync_directory
 from harness.errors import HostError
+from harness.hosts.full_disk import fill, free
 from harness.hosts.mounts import keep_files, unmount
 from harness.hosts.undo import NAME_PREFIX
 from nemesis.contract import Evidence
@@ -60,7 +63,7 @@ class Disk:
         self._mount()
         # Kafka takes every directory beside its own for a log partition and refuses to start.
         (self.place / "lost+found").rmdir()
-        _settle(self.place)
+        sync_directory(self.place)
         _shut_down(self.place)
         self._remount()
 
@@ -76,6 +79,20 @@ class Disk:
         """Mount again what the disk holds; nobody may use it meanwhile. Evidence: ``log_bytes`` that are there now."""
         self._remount()
         return {"log_bytes_after": log_bytes(self.place)}
+
+    def fill(self) -> Evidence:
+        """See :func:`harness.hosts.full_disk.fill`."""
+        return fill(self.place)
+
+    def free(self) -> Evidence:
+        """See :func:`harness.hosts.full_disk.free`."""
+        return free(self.place)
+
+    @property
+    def device(self) -> str:
+        """The kernel's numbers of the block device under it ("7:0")."""
+        number = self.place.stat().st_dev
+        return f"{os.major(number)}:{os.minor(number)}"
 
     def close(self) -> None:
         """Turn it into an ordinary directory; what is not there any more needs nothing. Idempotent."""
@@ -116,10 +133,10 @@ class Disks:
             HostError: this machine cannot do it.
         """
         if os.geteuid() != 0:
-            raise HostError("loss of power needs root, for a file system of each broker's own")
+            raise HostError("faults on disks need root, for a file system of each broker's own")
         for tool, package in (("mkfs.ext4", "e2fsprogs"), ("mount", "mount")):
             if shutil.which(tool) is None:
-                raise HostError(f"loss of power needs the command {tool}; install the package {package}")
+                raise HostError(f"faults on disks need the command {tool}; install the package {package}")
         for disk in self._disks.values():
             disk.make()
 
@@ -150,14 +167,6 @@ def log_bytes(place: Path) -> int:
     return sum(path.stat().st_size for path in place.rglob("*.log") if path.parent.name != "__cluster_metadata-0")
 
 
-def _settle(place: Path) -> None:
-    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _shut_down(place: Path) -> None:
     descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -173,6 +182,8 @@ def _run(command: list[str]) -> None:
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=_COMMAND_LIMIT_S)  # noqa: S603
     except subprocess.CalledProcessError as error:
         words = str(error.stderr).strip()
-        raise HostError(f'loss of power cannot be had here: "{" ".join(command)}" failed ({words})') from error
+        raise HostError(f'a disk of its own cannot be had here: "{" ".join(command)}" failed ({words})') from error
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostError(f'loss of power cannot be had here: "{" ".join(command)}" did not work ({error})') from error
+        raise HostError(
+            f'a disk of its own cannot be had here: "{" ".join(command)}" did not work ({error})'
+        ) from error

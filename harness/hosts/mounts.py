@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import Final
 
+from harness.hosts.full_disk import FILL_NAME
+
 _UNMOUNT_LIMIT_S: Final = 3.0
 _COMMAND_LIMIT_S: Final = 10.0
 _PAUSE_S: Final = 0.01
@@ -35,7 +37,7 @@ def unmount(place: Path) -> None:
 def keep_files(place: Path, image: Path) -> bool:
     """Turn the file system of ``image``, mounted at ``place``, into a directory with the same files.
 
-    Whether there was one. The image is removed; files that cannot be read are left out.
+    Whether there was one. The image is removed; files that cannot be read are left out, and what only took room.
     """
     if not image.is_file():
         return False
@@ -43,7 +45,7 @@ def keep_files(place: Path, image: Path) -> bool:
     shutil.rmtree(kept, ignore_errors=True)
     if place.is_mount():
         try:
-            shutil.copytree(place, kept, symlinks=True)
+            shutil.copytree(place, kept, symlinks=True, ignore=shutil.ignore_patterns(FILL_NAME))
         except (OSError, shutil.Error):  # without power there is nothing to read
             kept.mkdir(exist_ok=True)
         unmount(place)

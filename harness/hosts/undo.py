@@ -12,6 +12,8 @@ kind              facts                                       undone by
 ``link``          name, boot_id                               ``ip link delete``
 ``directory``     path                                        removing it
 ``disk``          place, image                                an ordinary directory with the same files
+``slow-device``   device, file, boot_id                       lifting the limit on writes to the device
+``slow-group``    group, boot_id                              moving its processes out, and removing it
 ================  ==========================================  ==============================================
 """
 
@@ -28,6 +30,7 @@ from typing import Final
 from harness.errors import HostError
 from harness.hosts.mounts import keep_files
 from harness.hosts.processes import Identity, boot_id, end, marked_with
+from harness.hosts.slow_disk import disband, lift
 from nemesis.journal import Journal, Undo, standing
 
 #: Every name that the harness gives to a namespace, a network link or a directory begins so; no other is ever removed.
@@ -50,6 +53,8 @@ def undo_all(journal: Journal) -> list[str]:
             continue
         try:
             undone += [f"{deed.kind} {what}" for what in _UNDO[deed.kind](deed)]
+        except (KeyError, TypeError, ValueError) as error:
+            left.append(f"{deed.kind} {deed.facts} is nothing that a harness writes ({error!r})")
         except (OSError, subprocess.TimeoutExpired, HostError) as error:
             left.append(f"{deed.kind} {deed.facts} is still there ({error})")
         else:
@@ -123,6 +128,18 @@ def _keep_files(deed: Undo) -> list[str]:
     return [str(place)] if image.name.startswith(NAME_PREFIX) and keep_files(place, image) else []
 
 
+def _lift_limit(deed: Undo) -> list[str]:
+    device, file = str(deed.facts["device"]), Path(str(deed.facts["file"]))
+    here = deed.facts["boot_id"] == boot_id() and file.is_file()
+    return [device] if here and lift(file, device) else []
+
+
+def _disband_group(deed: Undo) -> list[str]:
+    group = Path(str(deed.facts["group"]))
+    here = deed.facts["boot_id"] == boot_id() and group.name.startswith(NAME_PREFIX)
+    return [str(group)] if here and disband(group) else []
+
+
 def _ends_with_its_nodes(_: Undo) -> list[str]:
     return []
 
@@ -135,4 +152,6 @@ _UNDO: Final[dict[str, Callable[[Undo], list[str]]]] = {
     "link": _delete_link,
     "directory": _remove_directory,
     "disk": _keep_files,
+    "slow-device": _lift_limit,
+    "slow-group": _disband_group,
 }

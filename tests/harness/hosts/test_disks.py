@@ -109,10 +109,37 @@ class TestWithPower:
             holder.kill()
             holder.wait()
 
+    def test_a_full_disk_takes_nothing_more_until_there_is_room_again(self, disks: Disks) -> None:
+        disk = disks.of(0)
+        told = disk.fill()
+        assert told["filled_bytes"] > 400 * 2**20
+        assert told["free_bytes"] == 0
+        with pytest.raises(OSError, match="No space left on device"):
+            half_flushed(disk.place)
+        assert half_flushed(disks.of(1).place).exists()
+        assert disk.fill() == told
+        assert disk.free() == {"freed_bytes": told["filled_bytes"]}
+        assert disk.free() == {}
+        assert half_flushed(disk.place).exists()
+
+    def test_filling_a_disk_takes_no_room_on_the_machine(self, disks: Disks) -> None:
+        disks.of(0).fill()
+        assert disks.of(0).image.stat().st_blocks * 512 < 50 * 2**20
+
+    def test_what_filled_a_disk_is_not_among_the_files_that_are_kept(self, disks: Disks) -> None:
+        disks.of(0).fill()
+        disks.close()
+        assert list(disks.of(0).place.iterdir()) == []
+
+    def test_a_disk_that_was_full_when_its_harness_died_is_healed(self, disks: Disks, tmp_path: Path) -> None:
+        disks.of(0).fill()
+        heal(tmp_path)
+        assert list(disks.of(0).place.iterdir()) == []
+
 
 def test_without_root_the_sentence_says_so(tmp_path: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(HostError, match="loss of power needs root"):
+    with pytest.raises(HostError, match="faults on disks need root"):
         Disks(tmp_path / "data", [0], journal).make()
     assert standing(journal.path) == []
 

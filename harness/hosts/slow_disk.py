@@ -1,0 +1,148 @@
+"""Slow disks: the kernel's limit on writes to one device (blk-throttle), through control groups.
+
+Version 1 of control groups takes a limit for everybody who writes to a device. Version 2 knows limits of groups only,
+so there the node's process is put into a group of its own. Either limit counts writes that reach the device: whoever
+forces a record to the disk (rule 24) waits, whoever leaves it in memory does not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Final, Protocol
+
+from harness.errors import HostError
+from harness.hosts.processes import boot_id
+from nemesis.contract import Evidence
+from nemesis.journal import Journal
+
+#: A disk that works does thousands; forcing one record to ext4 takes two or three.
+WRITES_PER_SECOND: Final = 20
+#: Where control groups are mounted; version 2 stands directly there, or beside version 1.
+ROOT: Final = Path("/sys/fs/cgroup")
+_V2_FILE: Final = "io.max"
+_MEMBERS: Final = "cgroup.procs"
+#: Begins as every name does that the harness gives (:data:`harness.hosts.undo.NAME_PREFIX`).
+GROUP_PREFIX: Final = "ackproof-slow"
+_V1_FILE: Final = "blkio.throttle.write_iops_device"
+_LIFTED: Final = 0
+
+
+class Brake(Protocol):
+    """Makes one device slow, and quick again."""
+
+    def slow(self, device: str, pid: int) -> Evidence:
+        """Limit writes to ``device`` ("7:0"), at least those of process ``pid``.
+
+        Raises:
+            OSError: the kernel refuses.
+        """
+        ...
+
+    def hasten(self, device: str) -> None:
+        """Lift the limit. Idempotent."""
+        ...
+
+
+class DeviceBrake:
+    """Control groups of version 1: a limit for everybody at the device."""
+
+    def __init__(self, journal: Journal, file: Path) -> None:
+        self._file = file
+        self._journal = journal
+        self._entries: dict[str, int] = {}
+
+    def slow(self, device: str, pid: int) -> Evidence:  # noqa: ARG002
+        """See :meth:`Brake.slow`."""
+        if device not in self._entries:
+            facts = {"device": device, "file": str(self._file), "boot_id": boot_id()}
+            self._entries[device] = self._journal.will("slow-device", facts)
+        self._file.write_text(f"{device} {WRITES_PER_SECOND}\n")
+        return {"device": device, "writes_per_second": WRITES_PER_SECOND, "limit": _limit_of(self._file, device)}
+
+    def hasten(self, device: str) -> None:
+        """See :meth:`Brake.hasten`."""
+        if device in self._entries:
+            lift(self._file, device)
+            self._journal.done(self._entries.pop(device))
+
+
+class GroupBrake:
+    """Control groups of version 2: the node's process in a group of its own, and back."""
+
+    def __init__(self, journal: Journal, root: Path) -> None:
+        self._root = root
+        self._journal = journal
+        self._entries: dict[str, int] = {}
+
+    def slow(self, device: str, pid: int) -> Evidence:
+        """See :meth:`Brake.slow`."""
+        group = self._group(device)
+        if device not in self._entries:
+            self._entries[device] = self._journal.will("slow-group", {"group": str(group), "boot_id": boot_id()})
+        group.mkdir(exist_ok=True)
+        (group / _V2_FILE).write_text(f"{device} wiops={WRITES_PER_SECOND}\n")
+        (group / _MEMBERS).write_text(f"{pid}\n")
+        return {
+            "device": device,
+            "writes_per_second": WRITES_PER_SECOND,
+            "limit": (group / _V2_FILE).read_text().strip(),
+        }
+
+    def hasten(self, device: str) -> None:
+        """See :meth:`Brake.hasten`. The process ends up in the group above all others, which has no limits."""
+        if device in self._entries:
+            disband(self._group(device))
+            self._journal.done(self._entries.pop(device))
+
+    def _group(self, device: str) -> Path:
+        return self._root / f"{GROUP_PREFIX}-{os.getpid()}-{device.replace(':', '-')}"
+
+
+def choose_brake(journal: Journal, root: Path = ROOT) -> Brake:
+    """The brake that this machine has.
+
+    Raises:
+        HostError: none; the text says why.
+    """
+    if (root / "blkio" / _V1_FILE).is_file():
+        return DeviceBrake(journal, root / "blkio" / _V1_FILE)
+    shared = root / "cgroup.subtree_control"
+    if shared.is_file() and "io" in shared.read_text().split():
+        return GroupBrake(journal, root)
+    raise HostError(
+        f"slow disks need a limit on writes to a device, and neither {root}/blkio/{_V1_FILE} exists (version 1 of "
+        f'control groups) nor "io" in {shared} (version 2)'
+    )
+
+
+def lift(file: Path, device: str) -> bool:
+    """Take a limit away; whether there was one."""
+    limited = _limit_of(file, device) is not None
+    if limited:
+        file.write_text(f"{device} {_LIFTED}\n")
+    return limited
+
+
+def disband(group: Path) -> bool:
+    """End a group of version 2, its processes go on above it; whether there was one.
+
+    Raises:
+        OSError: the kernel keeps it.
+    """
+    if not group.is_dir():
+        return False
+    for pid in (group / _MEMBERS).read_text().split():
+        with contextlib.suppress(ProcessLookupError):
+            (group.parent / _MEMBERS).write_text(f"{pid}\n")
+    group.rmdir()
+    return True
+
+
+def _limit_of(file: Path, device: str) -> int | None:
+    for line in file.read_text().splitlines():
+        name, _, value = line.partition(" ")
+        if name == device:
+            return int(value)
+    return None

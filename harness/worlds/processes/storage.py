@@ -1,0 +1,117 @@
+"""What nodes on this machine have on their disks, emptied, damaged, filled and slowed down.
+
+A damaged record is one whose checksum is wrong on the disk. A broker that starts after an unclean stop reads its log
+again from the recovery point's segment on, and ends it there (rule 25); what was flushed and rolled before that is not
+read, and a damaged record in it is found by whoever fetches it. Which of the two it was stands in the evidence
+(``read_again``); what came of it is for the history to tell.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any, Protocol
+
+from harness.hosts.contract import NodeProcess, NodeState
+from harness.hosts.disks import Disks, log_bytes
+from harness.hosts.processes import LocalProcess
+from harness.hosts.slow_disk import Brake
+from harness.worlds.lacking import NoStorage
+from harness.worlds.processes.log_files import batches_in, flip, log_directory, read_again, recovery_point
+from nemesis.contract import LOG_PARTS, Evidence
+
+
+class NodeFiles(Protocol):
+    """What is asked of the nodes: their processes and directories."""
+
+    def process(self, node: int) -> NodeProcess:
+        """The newest process of a node."""
+        ...
+
+    def data(self, node: int) -> Path:
+        """What a node keeps on its disk."""
+        ...
+
+
+class FileStorage(NoStorage):
+    """Implements :class:`nemesis.contract.Storage` for nodes without disks of their own: wiping and damage."""
+
+    def __init__(self, nodes: NodeFiles) -> None:
+        self._nodes = nodes
+
+    def wipe(self, node: int) -> Evidence:
+        """See :meth:`Storage.wipe`. Evidence: ``wiped_files`` and ``wiped_log_bytes``.
+
+        The directory stays, since it may be where a disk is mounted. Kafka's own needs to be formatted before its next
+        start, as every start of such a node sees to.
+        """
+        if not self._is_dead(node):
+            return {}
+        data = self._nodes.data(node)
+        taken = log_bytes(data)
+        files = sum(1 for path in data.rglob("*") if path.is_file())
+        for path in data.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        return {"wiped_files": files, "wiped_log_bytes": taken}
+
+    def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
+        """See :meth:`Storage.corrupt`.
+
+        Evidence: ``corrupted``: ``partition``, the batch's first ``offset``, ``file``, ``position`` of the byte in it,
+        the byte ``before`` and ``after``, ``recovery_point`` and ``read_again``. Nothing where the log is empty.
+        """
+        directory = log_directory(self._nodes.data(node), partition)
+        batches = list(batches_in(directory)) if directory is not None and self._is_dead(node) else []
+        if not batches:
+            return {}
+        batch = batches[len(batches) * pick // LOG_PARTS]
+        told: dict[str, Any] = {
+            "partition": partition,
+            "offset": batch.base_offset,
+            "file": batch.file.name,
+            "recovery_point": recovery_point(batch.file.parent),
+            "read_again": read_again(batch),
+        }
+        return {"corrupted": told | flip(batch)._asdict()}
+
+    def _is_dead(self, node: int) -> bool:
+        return self._nodes.process(node).state() is NodeState.DEAD
+
+
+class DiskStorage(FileStorage):
+    """Adds what needs a disk of the node's own: ``disks``, and a ``brake`` where the machine has one."""
+
+    def __init__(self, nodes: NodeFiles, disks: Disks, brake: Brake | None) -> None:
+        super().__init__(nodes)
+        self._disks = disks
+        self._brake = brake
+        self._slowed: dict[int, str] = {}
+
+    def fill(self, node: int) -> Evidence:
+        """See :meth:`Storage.fill`. Evidence: as of :func:`harness.hosts.full_disk.fill`."""
+        return self._disks.of(node).fill()
+
+    def free(self, node: int) -> Evidence:
+        """See :meth:`Storage.free`. Evidence: ``freed_bytes``, and ``exit`` of a process that ended meanwhile."""
+        ended = self._nodes.process(node).exit()
+        freed = self._disks.of(node).free()
+        return {**freed, "exit": ended} if freed and ended is not None else freed
+
+    def slow(self, node: int) -> Evidence:
+        """See :meth:`Storage.slow`. Evidence: ``device``, ``writes_per_second``, and what the kernel says of it."""
+        process = self._nodes.process(node)
+        if self._brake is None or not isinstance(process, LocalProcess):  # a disk of its own has only who lives here
+            return {}
+        self._slowed[node] = self._disks.of(node).device
+        return self._brake.slow(self._slowed[node], process.pid)
+
+    def hasten(self, node: int) -> Evidence:
+        """See :meth:`Storage.hasten`. Evidence: ``device``."""
+        device = self._slowed.pop(node, None)
+        if self._brake is None or device is None:
+            return {}
+        self._brake.hasten(device)
+        return {"device": device}

@@ -1,0 +1,112 @@
+"""Slow disks: a limit of the kernel on writes to one device, set, lifted, and lifted by heal."""
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.errors import HostError
+from harness.heal import heal
+from harness.hosts.disks import Disks
+from harness.hosts.slow_disk import ROOT, WRITES_PER_SECOND, Brake, DeviceBrake, GroupBrake, choose_brake
+from nemesis.journal import FILE_NAME, Journal, standing
+
+V1 = ROOT / "blkio" / "blkio.throttle.write_iops_device"
+needs_limits = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("mkfs.ext4") is None or not V1.is_file(),
+    reason="needs root, the command mkfs.ext4 and the blkio controller of control groups version 1",
+)
+FORCED = 6
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / FILE_NAME)
+
+
+@pytest.fixture
+def disks(tmp_path: Path, journal: Journal) -> Iterator[Disks]:
+    disks = Disks(tmp_path / "data", [0, 1], journal)
+    try:
+        disks.make()
+        yield disks
+    finally:
+        disks.close()
+
+
+@pytest.fixture
+def brake(disks: Disks, journal: Journal) -> Iterator[Brake]:
+    brake = choose_brake(journal)
+    yield brake
+    for node in (0, 1):
+        brake.hasten(disks.of(node).device)
+
+
+def seconds_to_force(place: Path) -> float:
+    """How long it takes to write FORCED times and to wait for the disk each time."""
+    began = time.monotonic()
+    with (place / "0.log").open("ab", buffering=0) as file:
+        for _ in range(FORCED):
+            file.write(b"x" * 100)
+            os.fsync(file.fileno())
+    return time.monotonic() - began
+
+
+@needs_limits
+@pytest.mark.root
+@pytest.mark.system
+class TestOnDisks:
+    def test_only_the_slow_disk_waits_and_only_until_it_is_quick_again(self, disks: Disks, brake: Brake) -> None:
+        device = disks.of(0).device
+        told = brake.slow(device, os.getpid())
+        assert told == {"device": device, "writes_per_second": WRITES_PER_SECOND, "limit": WRITES_PER_SECOND}
+        assert seconds_to_force(disks.of(0).place) > FORCED / WRITES_PER_SECOND
+        assert seconds_to_force(disks.of(1).place) < FORCED / WRITES_PER_SECOND
+        brake.hasten(device)
+        brake.hasten(device)
+        assert seconds_to_force(disks.of(0).place) < FORCED / WRITES_PER_SECOND
+
+    def test_the_limit_of_a_dead_harness_is_healed_before_its_disk(
+        self, disks: Disks, brake: Brake, tmp_path: Path
+    ) -> None:
+        device = disks.of(1).device
+        brake.slow(device, os.getpid())
+        assert heal(tmp_path)[0] == f"slow-device {device}"
+        assert f"{device} " not in V1.read_text()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """What stands where control groups are mounted, in ordinary files."""
+    root = tmp_path / "cgroup"
+    root.mkdir()
+    return root
+
+
+class TestChoice:
+    def test_the_first_version_is_taken_where_it_limits_devices(self, journal: Journal, root: Path) -> None:
+        (root / "blkio").mkdir()
+        (root / "blkio" / V1.name).write_text("")
+        assert isinstance(choose_brake(journal, root), DeviceBrake)
+
+    def test_the_second_version_is_taken_where_it_limits_groups(self, journal: Journal, root: Path) -> None:
+        (root / "cgroup.subtree_control").write_text("cpu io memory\n")
+        assert isinstance(choose_brake(journal, root), GroupBrake)
+
+    @pytest.mark.parametrize("shared", ["", "cpu memory\n"])
+    def test_without_either_the_sentence_says_what_was_looked_for(self, journal: Journal, root: Path, shared) -> None:
+        (root / "cgroup.subtree_control").write_text(shared)
+        with pytest.raises(HostError, match="neither .* exists .* nor"):
+            choose_brake(journal, root)
+
+
+class TestGroups:
+    def test_the_process_is_put_into_a_group_with_the_limit(self, journal: Journal, root: Path) -> None:
+        brake = GroupBrake(journal, root)
+        assert brake.slow("7:3", 4711)["limit"] == f"7:3 wiops={WRITES_PER_SECOND}"
+        (group,) = root.iterdir()
+        assert (group / "cgroup.procs").read_text() == "4711\n"
+        assert [deed.kind for deed in standing(journal.path)] == ["slow-group"]
