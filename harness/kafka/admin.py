@@ -87,10 +87,16 @@ class Administration:
         return why_not or self._tried(lambda admin: admin.elect_leaders(_PREFERRED, {at.topic: [at.partition]}))
 
     def reassign(self, partition: str, replicas: Sequence[int]) -> str:
-        """Let these brokers replicate ``partition``, in this order of preference; answer and error as above."""
+        """Let these brokers replicate ``partition``, in this order of preference; answer and error as above.
+
+        What is under way is called off first: asked to go back, Kafka would keep whoever was to come among the replicas
+        until the next change.
+        """
         at = _place(partition)
 
         def alter(admin: KafkaAdminClient) -> None:
+            if admin.list_partition_reassignments([at]):
+                admin.alter_partition_reassignments({at: None})
             error = admin.alter_partition_reassignments({at: list(replicas)}).get(at)
             if error is not None:
                 raise error
