@@ -18,8 +18,9 @@ TURNS: Final = 4
 
 
 class MoveLeader(Fault, frozen=True, tag="moveleader"):
-    """Hand the leadership of the role's log partition to the holder of ``role``, an in-sync follower (rule 13).
+    """Hand the leadership of the role's log partition to a holder of ``role``, an in-sync follower (rule 13).
 
+    Of several that can lead, the role's pick decides.
     It is done at once and nothing undoes it; until its end it counts as the fault that is in effect.
     """
 
@@ -34,7 +35,7 @@ class MoveLeader(Fault, frozen=True, tag="moveleader"):
         if not able:
             why_not = "leads already, is not in sync, or does not run"
             return Aim(impossible=f"{self.role} ({listed(holders)}) {why_not}")
-        return Aim(nodes=(able[0],), partition=partition)
+        return Aim(nodes=(able[self.role.pick % len(able)],), partition=partition)
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Move."""
@@ -51,7 +52,7 @@ def _while_lagging(scene: Scene) -> list[Part]:
     moves_at_ms = scene.behind_ms()
     return [
         Part(0, moves_at_ms + OVERLAP_MS, Partition(Role(RoleKind.LEADER, partition), Shape.FROM_BROKERS)),
-        Part(moves_at_ms, moves_at_ms + scene.lasting_ms(), MoveLeader(scene.role(RoleKind.FOLLOWER, partition))),
+        Part(moves_at_ms, moves_at_ms + scene.lasting_ms(), MoveLeader(scene.role(RoleKind.FOLLOWERS, partition))),
     ]
 
 
@@ -61,21 +62,21 @@ def _then_dies(scene: Scene) -> list[Part]:
     dies_at_ms = scene.between_ms(5, 150)
     end_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms + SUCCESSOR_MS)
     return [
-        Part(0, end_ms, MoveLeader(scene.role(RoleKind.FOLLOWER, partition))),
+        Part(0, end_ms, MoveLeader(scene.role(RoleKind.FOLLOWERS, partition))),
         Part(dies_at_ms, end_ms, Kill(Role(RoleKind.LEADER, partition))),
     ]
 
 
 def _back_and_forth(scene: Scene) -> list[Part]:
     """Leadership goes round between replicas, faster than clients learn of it."""
-    follower = scene.role(RoleKind.FOLLOWER, scene.partition())
+    follower = scene.role(RoleKind.FOLLOWERS, scene.partition())
     gap_ms = scene.between_ms(150, 500)
     return [Part(turn * gap_ms, (turn + 1) * gap_ms, MoveLeader(follower)) for turn in range(TURNS)]
 
 
 def _once(scene: Scene) -> list[Part]:
     """What a preferred leader election does."""
-    return [Part(0, scene.lasting_ms(), MoveLeader(scene.role(RoleKind.FOLLOWER, scene.partition())))]
+    return [Part(0, scene.lasting_ms(), MoveLeader(scene.role(RoleKind.FOLLOWERS, scene.partition())))]
 
 
 #: The first makes acks=1 lose whenever it fits, so every schedule of the family begins with it.

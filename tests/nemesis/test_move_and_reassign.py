@@ -23,9 +23,10 @@ def test_leadership_is_moved_to_the_holder_of_the_role():
     assert MoveLeader(FOLLOWER).aim(view()) == Aim(nodes=(2,), partition="t-0")
 
 
-def test_of_several_holders_the_first_that_can_lead_does():
-    aim = MoveLeader(Role(RoleKind.FOLLOWERS, 0)).aim(view(isr=(0, 2)))
-    assert aim.nodes == (2,)
+@pytest.mark.parametrize(("isr", "pick", "chosen"), [((0, 2), 0, 2), ((0, 1, 2), 0, 1), ((0, 1, 2), 7, 2)])
+def test_of_several_holders_that_can_lead_the_pick_decides(isr, pick, chosen):
+    aim = MoveLeader(Role(RoleKind.FOLLOWERS, 0, pick)).aim(view(isr=isr))
+    assert aim.nodes == (chosen,)
 
 
 @pytest.mark.parametrize(
