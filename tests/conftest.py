@@ -13,7 +13,7 @@ from functools import partial
 import hypothesis
 import pytest
 
-from nemesis.contract import ClusterView, Link, PartitionView
+from nemesis.contract import CONTROLLER, ClusterView, Link, PartitionView
 from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
 from workloads.operations import Event, EventType
 
@@ -144,7 +144,8 @@ class ObedientCluster:
     def view(self):
         running = tuple(broker for broker in self.brokers if broker not in self.dead | self.frozen)
         states = {name: self._state(name, running) for name in self.places}
-        return ClusterView(states, running, self.brokers, self.unavailable)
+        controls = tuple({CONTROLLER} - self.dead - self.frozen)
+        return ClusterView(states, running, self.brokers, self.unavailable, running_controllers=controls)
 
     def _state(self, name, running):
         replicas = self.places[name]
@@ -153,7 +154,7 @@ class ObedientCluster:
 
     def _did(self, what, whom):
         self.calls.append((what, whom))
-        self.most_stopped = max(self.most_stopped, len(self.dead | self.frozen))
+        self.most_stopped = max(self.most_stopped, len((self.dead | self.frozen) - {CONTROLLER}))
         return {} if self.blind else {what: str(whom)}
 
     def kill(self, node):
@@ -212,6 +213,9 @@ class PerfectWorld:
 
     def observations(self):
         return ()
+
+    def replica_logs(self):
+        return None
 
     def close(self):
         self.closed += 1

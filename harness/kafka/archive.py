@@ -52,7 +52,7 @@ def make_archive(installation: Installation) -> Path:
 def _prepared(installation: Installation, directory: Path) -> tuple[str, ...]:
     """A node that is controller and broker in one, so that the classes of both are loaded."""
     addresses = free_addresses(_HOST, [0, CONTROLLER])
-    place = NodePlace(node=0, data=directory / "data", address=addresses[0], controller=addresses[CONTROLLER])
+    place = NodePlace(node=0, data=directory / "data", address=addresses[0], controllers={0: addresses[CONTROLLER]})
     format_directory(installation, place.data, 0, new_id(), elr=False)
     properties = directory / "server.properties"
     properties.write_text(as_text(lone_properties(place, Settings(replication_factor=1))), encoding="utf-8")

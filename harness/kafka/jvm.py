@@ -7,6 +7,7 @@ measured with 4.3.1, a controller and three brokers were ready in 3.7 s instead 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -42,19 +43,26 @@ Place = Callable[[Path], str]
 
 
 def node_command(
-    installation: Installation, node: int, properties: Path, files: LogFiles, place: Place = str
+    installation: Installation,
+    node: int,
+    properties: Path,
+    files: LogFiles,
+    place: Place = str,
+    *,
+    max_lifetime_s: float = 0,
 ) -> tuple[str, ...]:
-    """The words that start a broker or the controller.
+    """The words that start a broker or a controller; it ends by itself after ``max_lifetime_s``, 0 for never.
 
     Raises:
         JavaError: there is no Java.
     """
-    heap_mb = CONTROLLER_HEAP_MB if node == CONTROLLER else BROKER_HEAP_MB
+    heap_mb = CONTROLLER_HEAP_MB if node >= CONTROLLER else BROKER_HEAP_MB
     archive = archive_path(installation)
     # It fits only jars at the very same places, so it is of no use elsewhere.
     shared = (f"-XX:SharedArchiveFile={archive}",) if archive.is_file() and place(archive) == str(archive) else ()
     collections = f"-Xlog:gc*,safepoint:file={place(files.collections)}:utctime,level,tags:filecount=0"
-    words = (*_heap(heap_mb), *_COMMON, *shared, collections, *files.logging(installation, place))
+    words = (*_heap(heap_mb), *_COMMON, *_lifetime(max_lifetime_s), *shared, collections)
+    words += files.logging(installation, place)
     return (place(Path(java_program())), *words, "-cp", class_path(installation, place), MAIN, place(properties))
 
 
@@ -88,6 +96,16 @@ def _java_name() -> str:
     release = program.parent.parent / "release"
     text = release.read_text(encoding="utf-8") if release.is_file() else str(program)
     return hashlib.sha256(f"{program}\n{text}".encode()).hexdigest()[:12]
+
+
+def _lifetime(seconds: float) -> tuple[str, ...]:
+    """HotSpot's own timer, in whole minutes: the process needs nobody to end it, and keeps the id it was given.
+
+    It has no other use than tests, and may go away; a Java without it runs without a limit.
+    """
+    if not seconds:
+        return ()
+    return ("-XX:+IgnoreUnrecognizedVMOptions", f"-XX:SelfDestructTimer={math.ceil(seconds / 60)}")
 
 
 def _heap(megabytes: int) -> tuple[str, ...]:

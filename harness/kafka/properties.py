@@ -54,12 +54,12 @@ _QUICK: Final[Mapping[str, object]] = {
 
 
 class NodePlace(msgspec.Struct, frozen=True, kw_only=True):
-    """One node of a cluster: its number, its files, and where it and the controller listen."""
+    """One node of a cluster: its number, its files, and where it and the controllers, by number, listen."""
 
     node: int
     data: Path
     address: Address
-    controller: Address
+    controllers: Mapping[int, Address]
 
 
 def possible(settings: Settings, version: Version) -> None:
@@ -101,7 +101,7 @@ def node_properties(place: NodePlace, settings: Settings, brokers: int) -> dict[
 
 def lone_properties(place: NodePlace, settings: Settings) -> dict[str, str]:
     """``server.properties`` of a node that is broker and controller in one."""
-    broker, controller = place.address, place.controller
+    broker, (controller,) = place.address, place.controllers.values()
     return node_properties(place, settings, brokers=1) | {
         "process.roles": "broker,controller",
         "controller.quorum.voters": f"{place.node}@{controller.host}:{controller.port}",
@@ -120,14 +120,14 @@ def knows_elr(version: Version) -> bool:
 
 
 def _identity(place: NodePlace) -> dict[str, object]:
-    controls = place.node == CONTROLLER
+    controls = place.node >= CONTROLLER
     name = "CONTROLLER" if controls else "PLAINTEXT"
     listener = f"{name}://{place.address.host}:{place.address.port}"
     advertised = {} if controls else {"advertised.listeners": listener, "broker.rack": f"r{place.node}"}
     return {
         "process.roles": "controller" if controls else "broker",
         "node.id": place.node,
-        "controller.quorum.voters": f"{CONTROLLER}@{place.controller.host}:{place.controller.port}",
+        "controller.quorum.voters": ",".join(f"{node}@{at.host}:{at.port}" for node, at in place.controllers.items()),
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         "listeners": listener,

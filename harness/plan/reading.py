@@ -23,7 +23,7 @@ from workloads.plan import WorkloadPlan
 from workloads.settings import Settings, SettingsError, unknown_name
 
 KEYS: Final = ("name", "seed", "brokers", "families", "settings", "matrix", "workload", "faults", "worlds")
-WORLD_KEYS: Final = ("runs", "parallel", "host", "version", "client", "workload", "faults", "inventory")
+WORLD_KEYS: Final = ("runs", "parallel", "host", "version", "controllers", "client", "workload", "faults", "inventory")
 
 #: The name of a plan is the name of a directory.
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -37,6 +37,8 @@ LATEST: Final = "latest"
 RUNS_MAX: Final = 100_000
 #: Brokers on one machine; the controller is node 100 (nemesis.contract).
 BROKERS_MAX: Final = 100
+#: An even number outlives no more deaths than the odd one below it.
+CONTROLLERS: Final = (1, 3, 5)
 
 
 def read_plan(path: Path, overrides: Mapping[str, object] | None = None) -> Plan:
@@ -184,6 +186,7 @@ def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
             machines=machines_at(own, host, brokers, here),
             client=value_at(own, "client", ClientName, "kafka-python", here),
             version=_version(name, value_at(own, "version", str, "", here), here / "version"),
+            controllers=_controllers(name, value_at(own, "controllers", int, 1, here), here / "controllers"),
             workload=workload,
             faults=faults,
         )
@@ -211,6 +214,16 @@ def _version(world: str, version: str, place: Place) -> str:
     if version and not VERSION.fullmatch(version):
         raise place.wrong(f'"{version}" is no version of Apache Kafka; write three numbers, for example "4.1.1"')
     return version
+
+
+def _controllers(world: str, controllers: int, place: Place) -> int:
+    if controllers != 1 and world != "kafka":
+        raise place.wrong("the reference broker has one controller; leave it out")
+    if controllers not in CONTROLLERS:
+        raise place.wrong(
+            f"{controllers} controllers are no quorum that outlives as many deaths as it could; choose 1, 3 or 5"
+        )
+    return controllers
 
 
 def _workload(base: WorkloadPlan, table: Table, place: Place) -> WorkloadPlan:

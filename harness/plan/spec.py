@@ -34,7 +34,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     ``cell`` names settings and family within the campaign (``acks=all,isr=2,unclean=false/kill``); ``settings`` is
     complete and under Kafka's names; ``host`` is where real nodes live; ``version`` is the release of Apache
     Kafka in the kafka world, empty for the default one; ``client`` is what real worlds read and write with;
-    ``machines`` are those of host "ssh".
+    ``machines`` are those of host "ssh"; ``controllers`` are Kafka's, the reference has one.
     """
 
     world: WorldName

@@ -204,8 +204,10 @@ def test_a_byte_order_mark_is_no_part_of_a_plan(tmp_path: Path) -> None:
 
 
 def test_a_kafka_world_names_its_release() -> None:
-    plan = parse_plan('[worlds.kafka]\nversion = "4.1.1"\nhost = "namespaces"', "p.toml")
-    assert {(run.world, run.version, run.host) for run in plan.runs()} == {("kafka", "4.1.1", "namespaces")}
+    plan = parse_plan('[worlds.kafka]\nversion = "4.1.1"\nhost = "namespaces"\ncontrollers = 3', "p.toml")
+    assert {(run.world, run.version, run.host, run.controllers) for run in plan.runs()} == {
+        ("kafka", "4.1.1", "namespaces", 3)
+    }
 
 
 @pytest.mark.parametrize(
@@ -213,6 +215,8 @@ def test_a_kafka_world_names_its_release() -> None:
     [
         ('[worlds.kafka]\nversion = "newest"', r"worlds.kafka.version: .newest. is no version of Apache Kafka"),
         ('[worlds.simulated]\nversion = "4.1.1"', r"worlds.simulated.version: only the kafka world has versions"),
+        ("[worlds.kafka]\ncontrollers = 2", r"worlds.kafka.controllers: 2 controllers .* choose 1, 3 or 5"),
+        ("[worlds.processes]\ncontrollers = 3", r"worlds.processes.controllers: the reference broker has one"),
     ],
 )
 def test_a_release_that_is_none_is_refused_with_its_place(worlds: str, says: str) -> None:

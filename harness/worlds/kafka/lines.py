@@ -141,6 +141,12 @@ _SENTENCES: Final[Mapping[str, tuple[Sentence, ...]]] = {
             lambda found: Said("fenced", None, {"broker": int(found[1])}),
         ),
     ),
+    f"{_CONTROLLER}.QuorumController": (
+        (
+            re.compile(r"Becoming the active controller at epoch (\d+)"),
+            lambda found: Said("active-controller", None, {"epoch": int(found[1])}),
+        ),
+    ),
     f"{_CONTROLLER}.BrokerHeartbeatManager": (
         (
             re.compile(r"The request from broker (\d+) to unfence has been granted"),

@@ -12,19 +12,18 @@ from harness.kafka.jvm import node_command
 from harness.kafka.logs import LogFiles
 from harness.kafka.properties import NodePlace, as_text, node_properties
 from harness.kafka.storage import BOOTSTRAP, META, format_directory, new_id
+from harness.plan import RunSpec
 from harness.worlds.processes.nodes import Nodes
-from nemesis.contract import CONTROLLER
-from workloads.settings import Settings
 
 
 class KafkaNodes(Nodes):
-    """Brokers 0 to ``brokers`` - 1 and one controller of one release, in one new cluster."""
+    """The brokers and controllers that ``spec`` asks for, of one release, in one new cluster."""
 
     def __init__(
-        self, host: Host, directory: Path, settings: Settings, brokers: int, installation: Installation
+        self, host: Host, directory: Path, spec: RunSpec, installation: Installation, max_lifetime_s: float
     ) -> None:
-        super().__init__(host, directory, settings, brokers, max_lifetime_s=0)
-        self._settings = settings
+        self._settings = spec.chosen()
+        super().__init__(host, directory, self._settings, spec.brokers, max_lifetime_s, controllers=spec.controllers)
         self._installation = installation
         self._cluster = new_id()
 
@@ -44,7 +43,14 @@ class KafkaNodes(Nodes):
         files.write(self._installation)
         return Launch(
             node=node,
-            command=node_command(self._installation, node, properties, files, partial(self._host.place, node)),
+            command=node_command(
+                self._installation,
+                node,
+                properties,
+                files,
+                partial(self._host.place, node),
+                max_lifetime_s=self._max_lifetime_s,
+            ),
             environment={},
             directory=data.parent,
             log=self.log(node),
@@ -57,6 +63,6 @@ class KafkaNodes(Nodes):
             # Relative to the process's directory: the path of a run has commas in it, and log.dirs is a list.
             data=Path(self.data(node).name),
             address=self._host.address(node),
-            controller=self._host.address(CONTROLLER),
+            controllers={node: self._host.address(node) for node in self.controllers},
         )
         return node_properties(place, self._settings, len(self.brokers))

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from harness.worlds.contract import Observation
 from harness.worlds.kafka.lines import Line, Said, read_line, understand
+from nemesis.contract import CONTROLLER
 
 #: What a broker last said of a partition, and another fact may need to be whole.
 _KEPT: Final = ("leader", "leader_epoch", "end_offset", "isr")
@@ -20,7 +21,19 @@ def observations_in(logs: Mapping[int, Path], wall_begin_us: int) -> list[Observ
         for node, path in logs.items()
         for line, said in completed(sayings(path))
     ]
-    return sorted(found, key=lambda seen: seen.time_us)
+    return list(_once(sorted(found, key=lambda seen: seen.time_us)))
+
+
+def _once(observations: Iterable[Observation]) -> Iterator[Observation]:
+    """Every change of the metadata as it was told first: other controllers tell it too, a restarted one again."""
+    told: set[tuple[str | None, int]] = set()
+    for seen in observations:
+        change = (seen.partition, seen.facts.get("partition_epoch", 0))
+        if seen.node < CONTROLLER or seen.what not in {"election", "isr"}:
+            yield seen
+        elif change not in told:
+            told.add(change)
+            yield seen
 
 
 def sayings(path: Path) -> Iterator[tuple[Line, Said]]:

@@ -1,4 +1,4 @@
-"""The controller's word about the cluster, read from its log as it is written."""
+"""The controllers' word about the cluster, read from their logs as they are written."""
 
 from __future__ import annotations
 
@@ -12,36 +12,67 @@ from harness.replica.types import BrokerState, PartitionState
 from harness.worlds.kafka.lines import Said, read_line, understand
 from harness.worlds.processes.nodes import Nodes
 from harness.worlds.processes.view import ClusterImage, Viewer
-from nemesis.contract import CONTROLLER
 
 _READ_BYTES: Final = 1 << 20
 
 
 class KafkaViewer(Viewer):
-    """Reads what the controller has logged since the last look. A controller that is away leaves the last view."""
+    """Reads what the controllers have logged since the last look. Where all are away, the last view stands.
+
+    Every controller applies the same changes in the same order, some a little later than others, and from the start
+    again after its own restart. So the newest state of a partition is the one with the highest partition epoch.
+    """
 
     def __init__(self, host: Host, nodes: Nodes, topic: str) -> None:
         super().__init__(host, nodes, topic)
-        self._tail = Tail(nodes.log(CONTROLLER))
+        self._told = {node: Told(nodes.log(node)) for node in nodes.controllers}
         self._brokers: dict[int, BrokerState] = {}
         self._partitions: dict[str, PartitionState] = {}
+        self._active = (0, nodes.controllers[0])
 
     def image(self) -> ClusterImage:
-        """The controller's metadata, as far as it has logged it."""
-        for text in self._tail.lines():
-            line = read_line(text)
-            if line is not None and (said := understand(line)) is not None:
-                self._learn(said)
+        """The controllers' metadata, as far as one of them has logged it."""
+        for node, told in self._told.items():
+            for said in told.news():
+                self._learn(node, said, told)
         return ClusterImage(brokers=self._brokers, partitions=self._partitions)
 
-    def _learn(self, said: Said) -> None:
+    def controllers(self) -> tuple[int, ...]:
+        """See :meth:`Viewer.controllers`."""
+        active = self._active[1]
+        return (active, *(node for node in self._nodes.controllers if node != active))
+
+    def _learn(self, node: int, said: Said, told: Told) -> None:
         if said.what in {"registered", "fenced"}:
             self._brokers[said.facts["broker"]] = BrokerState(broker_epoch=0, fenced=said.what == "fenced")
-        elif said.what == "election" and said.partition is not None:
-            self._partitions[said.partition] = msgspec.convert(said.facts, PartitionState)
-        elif said.what == "change" and said.partition in self._partitions:
-            known: dict[str, Any] = msgspec.structs.asdict(self._partitions[said.partition])
-            self._partitions[said.partition] = msgspec.convert(known | said.facts, PartitionState)
+        elif said.what == "active-controller":
+            self._active = max(self._active, (said.facts["epoch"], node))
+        elif said.partition in told.partitions:
+            state, known = told.partitions[said.partition], self._partitions.get(said.partition)
+            if known is None or state.partition_epoch >= known.partition_epoch:
+                self._partitions[said.partition] = state
+
+
+class Told:
+    """What one controller has told of ``partitions`` in its log."""
+
+    def __init__(self, log: Path) -> None:
+        self._tail = Tail(log)
+        self.partitions: dict[str, PartitionState] = {}
+
+    def news(self) -> list[Said]:
+        """What it has told since the last call, after learning it."""
+        said = [said for text in self._tail.lines() if (line := read_line(text)) and (said := understand(line))]
+        for one in said:
+            self._learn(one)
+        return said
+
+    def _learn(self, said: Said) -> None:
+        if said.what == "election" and said.partition is not None:
+            self.partitions[said.partition] = msgspec.convert(said.facts, PartitionState)
+        elif said.what == "change" and said.partition in self.partitions:
+            known: dict[str, Any] = msgspec.structs.asdict(self.partitions[said.partition])
+            self.partitions[said.partition] = msgspec.convert(known | said.facts, PartitionState)
 
 
 class Tail:

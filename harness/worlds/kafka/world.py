@@ -63,7 +63,7 @@ class KafkaWorld(ProcessesWorld):
 
     def _make_nodes(self, host: Host) -> Nodes:
         installation = self._installation or find(self._spec.version or DEFAULT_VERSION)
-        return KafkaNodes(host, self._directory, self._settings, self._spec.brokers, installation)
+        return KafkaNodes(host, self._directory, self._spec, installation, self._lifetime_s())
 
     def _make_viewer(self, host: Host, nodes: Nodes) -> KafkaViewer:
         return KafkaViewer(host, nodes, self._spec.workload.topic)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,19 +27,31 @@ _LOG_BYTES_READ: Final = 4_096
 
 
 class Nodes:
-    """Brokers 0 to ``brokers`` - 1 and the controller, on one host, with their files under a run directory.
+    """Brokers 0 to ``brokers`` - 1 and the controllers, on one host, with their files under a run directory.
 
     ``max_lifetime_s`` is when a node ends by itself, should nobody be left to end it.
     """
 
-    def __init__(self, host: Host, directory: Path, settings: Settings, brokers: int, max_lifetime_s: float) -> None:
+    def __init__(
+        self,
+        host: Host,
+        directory: Path,
+        settings: Settings,
+        brokers: int,
+        max_lifetime_s: float,
+        *,
+        controllers: int = 1,
+    ) -> None:
         self.brokers: Final = tuple(range(brokers))
-        self.all: Final = (*self.brokers, CONTROLLER)
+        self.controllers: Final = tuple(range(CONTROLLER, CONTROLLER + controllers))
+        self.all: Final = (*self.brokers, *self.controllers)
         self._host = host
         self._directory = directory
         self._broker = broker_config(settings)
         self._max_lifetime_s = max_lifetime_s
         self._processes: dict[int, NodeProcess] = {}
+        #: What a node needs in its environment besides what its start says.
+        self.environment_of: Callable[[int], dict[str, str]] = lambda _: {}
         self.deaths: Final = Deaths(self._processes, self.last_words)
 
     def start(self, node: int) -> None:
@@ -47,7 +59,9 @@ class Nodes:
         data = self.data(node)
         data.mkdir(parents=True, exist_ok=True)
         self.log(node).parent.mkdir(exist_ok=True)
-        self._processes[node] = self._host.start(self._launch(node, data))
+        launch = self._launch(node, data)
+        environment = launch.environment | self.environment_of(node)
+        self._processes[node] = self._host.start(msgspec.structs.replace(launch, environment=environment))
 
     def process(self, node: int) -> NodeProcess:
         """The newest process of a node."""

@@ -65,7 +65,13 @@ class Viewer:
             partitions=partitions_of(self.image(), self._topic),
             running=self._nodes.in_state(NodeState.RUNNING, self._nodes.brokers),
             brokers=self._nodes.brokers,
+            controllers=self.controllers(),
+            running_controllers=self._nodes.in_state(NodeState.RUNNING, self._nodes.controllers),
         )
+
+    def controllers(self) -> tuple[int, ...]:
+        """Every controller, the active one first."""
+        return self._nodes.controllers
 
     def _controller_runs(self) -> bool:
         return bool(self._nodes.in_state(NodeState.RUNNING, (CONTROLLER,)))

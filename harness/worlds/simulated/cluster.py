@@ -9,12 +9,7 @@ from harness.replica.broker import Broker
 from harness.replica.controller import Controller
 from harness.replica.log import Log, MemoryLog
 from harness.replica.types import NONE, BrokerConfig, Image, TopicPartition
-from harness.worlds.lacking import (
-    NO_REASSIGNMENT,
-    SHAPING_KINDS,
-    NoShaping,
-    lacking,
-)
+from harness.worlds.lacking import NO_REASSIGNMENT, lacking
 from harness.worlds.simulated.leadership import SimulatedLeadership
 from harness.worlds.simulated.leaving import Leaving
 from harness.worlds.simulated.loop import Loop
@@ -34,13 +29,13 @@ from nemesis.contract import (
 #: What the operating system says of a process that was killed.
 SIGKILLED: Final = "signal 9"
 _LACKING: Final = {
-    **lacking(SHAPING_KINDS, "there is none in virtual time"),
+    **lacking(("clockstep",), "the reference broker's core has no wall clock, so there is none in virtual time"),
     **lacking(DISK_KINDS, NO_DISKS),
     **lacking(("reassign",), NO_REASSIGNMENT),
 }
 
 
-class Cluster(NoShaping):
+class Cluster:
     """``nemesis.contract.Target`` over simulated processes. Nodes are brokers from 0, and CONTROLLER."""
 
     def __init__(
@@ -106,7 +101,14 @@ class Cluster(NoShaping):
             for node in self.brokers
             if processes[node].alive and not processes[node].frozen and node not in self._leaving
         )
-        return ClusterView(self._partitions, running, self.brokers, _LACKING)
+        control = processes[CONTROLLER]
+        return ClusterView(
+            self._partitions,
+            running,
+            self.brokers,
+            _LACKING,
+            running_controllers=(CONTROLLER,) if control.alive and not control.frozen else (),
+        )
 
     def kill(self, node: int) -> Evidence:
         """The core's object is gone; its logs keep what was appended."""
@@ -172,6 +174,20 @@ class Cluster(NoShaping):
         if not ended:
             return {}
         return {"dropped": sum(cut.dropped for cut in ended), "delayed": sum(cut.delayed for cut in ended)}
+
+    def slow_links(self, links: Collection[Link]) -> Evidence:
+        """Deliver late over these links. Evidence: the links that were not ``slow`` before."""
+        fresh = self._network.slow(links)
+        return {"slow": [f"{source}>{target}" for source, target in fresh]} if fresh else {}
+
+    def quicken_links(self, links: Collection[Link]) -> Evidence:
+        """Deliver as before."""
+        slow = self._network.quicken(links)
+        return {"quick": [f"{source}>{target}" for source, target in slow]} if slow else {}
+
+    def set_clock(self, node: int, offset_ms: int) -> Evidence:  # noqa: ARG002
+        """Nothing: see ``unavailable``."""
+        return {}
 
 
 def _unseen(_node: int, _fact: object) -> None:

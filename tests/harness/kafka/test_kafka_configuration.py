@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from harness.errors import PlanError
@@ -17,10 +18,13 @@ from nemesis.contract import CONTROLLER
 from workloads.settings import Settings
 
 BROKER = NodePlace(
-    node=1, data=Path("/run/1"), address=Address("10.77.0.2", 9092), controller=Address("10.77.0.101", 9092)
+    node=1,
+    data=Path("/run/1"),
+    address=Address("10.77.0.2", 9092),
+    controllers={CONTROLLER: Address("10.77.0.101", 9092)},
 )
 THE_CONTROLLER = NodePlace(
-    node=CONTROLLER, data=Path("/run/100"), address=BROKER.controller, controller=BROKER.controller
+    node=CONTROLLER, data=Path("/run/100"), address=BROKER.controllers[CONTROLLER], controllers=BROKER.controllers
 )
 
 
@@ -43,6 +47,21 @@ def test_a_broker_and_the_controller_know_each_others_address() -> None:
     assert controller["listeners"] == "CONTROLLER://10.77.0.101:9092"
     assert "advertised.listeners" not in controller
     assert (broker["process.roles"], controller["process.roles"]) == ("broker", "controller")
+
+
+def test_several_controllers_vote_and_every_node_knows_them() -> None:
+    several = {CONTROLLER + number: Address(f"10.77.0.{101 + number}", 9092) for number in range(3)}
+    one = msgspec.structs.replace(THE_CONTROLLER, node=102, address=several[102], controllers=several)
+    for place in (msgspec.structs.replace(BROKER, controllers=several), one):
+        voters = node_properties(place, Settings(), 3)["controller.quorum.voters"]
+        assert voters == "100@10.77.0.101:9092,101@10.77.0.102:9092,102@10.77.0.103:9092"
+    assert node_properties(one, Settings(), 3)["process.roles"] == "controller"
+
+
+def test_a_node_that_nobody_ends_ends_by_itself_after_whole_minutes(installation: Installation, tmp_path: Path) -> None:
+    properties, files = tmp_path / "p", LogFiles(tmp_path / "l", tmp_path / "gc")
+    assert "-XX:SelfDestructTimer=3" in node_command(installation, 0, properties, files, max_lifetime_s=121.0)
+    assert not [word for word in node_command(installation, 0, properties, files) if "Destruct" in word]
 
 
 def test_the_settings_of_brokers_reach_the_configuration_and_those_of_topics_do_not() -> None:

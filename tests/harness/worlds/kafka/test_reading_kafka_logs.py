@@ -124,7 +124,7 @@ def test_a_truncation_is_completed_with_what_the_broker_said_before(tmp_path: Pa
 
 def test_a_change_of_leader_is_an_election_and_one_of_replicas_in_sync_is_not(tmp_path: Path) -> None:
     log = tmp_path / "node-100.log"
-    elects = change("leader: 1 -> 2, leaderEpoch: 0 -> 1, partitionEpoch: 0 -> 1", "UNCLEAN ")
+    elects = change("leader: 1 -> 2, leaderEpoch: 0 -> 1, partitionEpoch: 1 -> 2", "UNCLEAN ")
     log.write_text("\n".join([CREATED, change("isr: [1, 2, 0] -> [1, 2], partitionEpoch: 0 -> 1"), elects, ""]))
     _, shrunk, elected = observations_in({CONTROLLER: log}, WALL_US)
     assert (shrunk.what, shrunk.facts["isr"], shrunk.facts["leader"]) == ("isr", [1, 2], 1)
@@ -144,14 +144,56 @@ def test_a_tail_gives_whole_lines_once(tmp_path: Path) -> None:
     assert tail.lines() == []
 
 
+def viewer_of(directory: Path, controllers: int) -> KafkaViewer:
+    class Nodes:
+        controllers: tuple[int, ...] = ()
+
+        def log(self, node: int) -> Path:
+            return directory / f"node-{node}.log"
+
+    nodes = Nodes()
+    nodes.controllers = tuple(range(CONTROLLER, CONTROLLER + controllers))
+    return KafkaViewer(None, nodes, "foo")  # type: ignore[arg-type]
+
+
+def active(node: int, epoch: int) -> str:
+    speaker = f"org.apache.kafka.controller.QuorumController [QuorumController id={node}]"
+    return f"{TIME} INFO {speaker} Becoming the active controller at epoch {epoch}, next write offset 1."
+
+
+FIRST = change("leader: 1 -> 2, leaderEpoch: 0 -> 1, partitionEpoch: 0 -> 1")
+SECOND = change("leader: 2 -> 0, leaderEpoch: 1 -> 2, partitionEpoch: 1 -> 2")
+
+
+def test_the_newest_word_of_several_controllers_counts(tmp_path: Path) -> None:
+    viewer = viewer_of(tmp_path, 3)
+    (tmp_path / "node-102.log").write_text("\n".join([active(102, 7), CREATED, FIRST, SECOND, ""]))
+    (tmp_path / "node-100.log").write_text("\n".join([active(100, 3), CREATED, FIRST, ""]))
+    assert viewer.image().partitions["foo-0"].leader == 0
+    assert viewer.controllers() == (102, 100, 101)
+
+
+def test_a_controller_that_tells_everything_again_after_its_restart_does_not_turn_back_the_view(tmp_path: Path) -> None:
+    log, viewer = tmp_path / "node-100.log", viewer_of(tmp_path, 1)
+    log.write_text(f"{CREATED}\n{FIRST}\n{SECOND}\n")
+    assert viewer.image().partitions["foo-0"].leader == 0
+    with log.open("a") as file:
+        file.write(f"{CREATED}\n{FIRST}\n")
+    assert viewer.image().partitions["foo-0"].leader == 0
+
+
+def test_a_change_is_told_once_however_many_controllers_tell_it(tmp_path: Path) -> None:
+    told = f"{CREATED}\n{FIRST}\n{SECOND}\n"
+    logs = {node: tmp_path / f"node-{node}.log" for node in (100, 101)}
+    for log in logs.values():
+        log.write_text(told * 2)
+    assert [seen.facts["leader"] for seen in observations_in(logs, WALL_US)] == [1, 2, 0]
+
+
 def test_the_view_follows_the_controllers_log(tmp_path: Path) -> None:
     log = tmp_path / "node-100.log"
 
-    class Nodes:
-        def log(self, node: int) -> Path:
-            return log
-
-    viewer = KafkaViewer(None, Nodes(), "foo")  # type: ignore[arg-type]
+    viewer = viewer_of(tmp_path, 1)
     assert viewer.image().partitions == {}
     granted = f"{TIME} INFO {BEATS} The request from broker 1 to unfence has been granted because it has caught up."
     log.write_text(f"{granted}\n{CREATED}\n")

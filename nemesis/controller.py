@@ -1,0 +1,56 @@
+"""Stories about the controller: it elects leaders, keeps the in-sync replicas, and stores no client's record.
+
+While no controller is active nothing moves: leaders go on leading, and a leader that dies has no successor until there
+is a controller again. Nothing that was acknowledged is lost by that. The faults are Kill and Pause; the role differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from nemesis.cut import SUCCESSOR_MS
+from nemesis.faults import Fault
+from nemesis.kill import Kill
+from nemesis.pause import Pause
+from nemesis.roles import Role, RoleKind
+from nemesis.story import Part, Scene, Story
+
+ACTIVE: Final = Role(RoleKind.CONTROLLER)
+#: After which silence the others of a quorum have surely elected another: Kafka's fetch and election time-outs there.
+QUORUM_MS: Final = 4_000
+
+
+def _gone(scene: Scene, stop: Callable[[Role], Fault]) -> list[Part]:
+    """The active controller stops, long enough for another one to be elected where there is one."""
+    return [Part(0, scene.lasting_ms(max(QUORUM_MS, scene.timings.fence_ms + SUCCESSOR_MS)), stop(ACTIVE))]
+
+
+def _with_the_leader(scene: Scene) -> list[Part]:
+    """The controller dies, and then a leader before it is back: a single controller leaves nobody to elect another."""
+    begins_ms = scene.between_ms(100, 400)
+    leader_ends_ms = begins_ms + scene.lasting_ms(scene.timings.fence_ms + SUCCESSOR_MS)
+    # The controller is back first, and has time to elect before the leader returns.
+    controller_ends_ms = leader_ends_ms - scene.timings.fence_ms
+    return [
+        Part(0, max(controller_ends_ms, begins_ms + SUCCESSOR_MS), Kill(ACTIVE)),
+        Part(begins_ms, leader_ends_ms, Kill(Role(RoleKind.LEADER, scene.partition()))),
+    ]
+
+
+def _after_the_leader(scene: Scene) -> list[Part]:
+    """A leader dies, and the controller while its successor is being elected or has just been."""
+    between_ms = scene.between_ms(scene.timings.session_ms // 2, scene.timings.fence_ms)
+    ends_ms = between_ms + scene.lasting_ms(scene.timings.fence_ms + SUCCESSOR_MS)
+    return [
+        Part(0, ends_ms, Kill(Role(RoleKind.LEADER, scene.partition()))),
+        Part(between_ms, ends_ms, Kill(ACTIVE)),
+    ]
+
+
+STORIES: Final = (
+    Story("gone", lambda scene: _gone(scene, Kill)),
+    Story("frozen", lambda scene: _gone(scene, Pause)),
+    Story("with-the-leader", _with_the_leader),
+    Story("after-the-leader", _after_the_leader),
+)
