@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from nemesis import (
+    controller,
     corrupt,
     cut,
     full_disk,
@@ -50,6 +51,7 @@ FAMILIES: Final[Mapping[str, tuple[Story, ...]]] = {
     "corrupt": corrupt.STORIES,
     "full-disk": full_disk.STORIES,
     "slow-disk": slow_disk.STORIES,
+    "controller": controller.STORIES,
 }
 
 #: Stories that chance never draws: a plan asks for them by name. They change no schedule that was drawn before them.

@@ -127,12 +127,14 @@ class ProcessesTarget(NoShaping):
 
     def cut(self, links: Collection[Link]) -> Evidence:
         """See :meth:`Target.cut`. Evidence: what each end holds back, or packets dropped by link."""
+        links = self._of_every_controller(links)
         for link in set(links) - set(self._cuts):
             self._cuts[link] = self._journal.will("cut", {"link": list(link)})
         return self._host.cut(links, self._listening())
 
     def heal(self, links: Collection[Link]) -> Evidence:
         """See :meth:`Target.heal`. Evidence: as of :meth:`cut`, counted until now."""
+        links = self._of_every_controller(links)
         evidence = self._host.heal(links, self._listening())
         for link in links:
             if link in self._cuts:
@@ -143,6 +145,16 @@ class ProcessesTarget(NoShaping):
         self._nodes.start(node)
         self._tell_cuts(node, self._clock.now_us() + TELL_LIMIT_US)
         return {"state": self._nodes.process(node).state().value}
+
+    def _of_every_controller(self, links: Collection[Link]) -> list[Link]:
+        """The links between single nodes that are meant: CONTROLLER stands for every controller."""
+        these = {CONTROLLER: self._nodes.controllers}
+        return sorted(
+            Link(source, target)
+            for link in set(links)
+            for source in these.get(link.source, (link.source,))
+            for target in these.get(link.target, (link.target,))
+        )
 
     def _listening(self) -> tuple[int, ...]:
         return self._nodes.in_state(NodeState.RUNNING, self._nodes.all)
