@@ -45,7 +45,8 @@ class Verdict(msgspec.Struct, kw_only=True):
     at least ``key``, the log partition), maybe capped; ``counts`` are never capped. ``faults`` are the receipts found
     in the history. ``valid`` is false if any anomaly was found but those that the field allows (see
     ``checkers.kernels.ALLOWED``), or if nothing was sent or read at all; "unknown" with a ``reason`` if it could not
-    be told.
+    be told. ``replicas_compared`` counts the log partitions whose replicas' logs were compared with each other; None
+    where there are no such logs, so that nothing is said of them.
     """
 
     history: str
@@ -58,4 +59,5 @@ class Verdict(msgspec.Struct, kw_only=True):
     delivery: Delivery = msgspec.field(default_factory=Delivery)
     worst_realtime_lag: dict[str, Any] | None = None
     consume_counts: dict[int, int] = {}
+    replicas_compared: int | None = None
     reason: str | None = None

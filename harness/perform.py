@@ -12,6 +12,7 @@ import msgspec
 from harness.deaths import own_failure
 from harness.errors import AckproofError, ResultsError
 from harness.plan import RunSpec
+from harness.replicas import write_replicas
 from harness.run import RunReport, execute
 from harness.rundir import CLUSTER_FILE, HISTORY, Ended, files_of, is_out_of_room, write_file, write_record
 from harness.tape import Draw, Tape
@@ -63,6 +64,7 @@ def _attempt(spec: RunSpec, directory: Path, *, observe: bool) -> tuple[RunRepor
     try:
         with recorder_for(spec, directory / HISTORY) as recorder:
             report = execute(spec, world, recorder, draw)
+        write_replicas(directory, report.ends, world.replica_logs())
         return report, world.effective_configuration()
     finally:
         world.close()

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from checkers.plain import judge
+from checkers.replica_file import NAME as REPLICAS
 from checkers.verdict import Verdict
 from harness.errors import HarnessError, ResultsError
 from harness.judge import spoken
@@ -66,12 +67,17 @@ def replay(directory: Path, scratch: Path) -> Replayed:
 
 
 def trace(directory: Path, scratch: Path) -> None:
-    """Do the simulated run in ``directory`` again in ``scratch``, and give ``directory`` the new ``cluster.jsonl``."""
+    """Do the simulated run in ``directory`` again in ``scratch``, and give ``directory`` the new ``cluster.jsonl``.
+
+    What its replicas held is given to a ``directory`` that lacks it: a run of an earlier version.
+    """
     ended = perform(read_record(directory).spec(), scratch, observe=True)
     if ended.status != "completed":
         raise ResultsError(f"{directory} cannot be done again: {ended.reason}")
     with files_of(directory):
         (directory / CLUSTER_FILE).write_bytes((scratch / CLUSTER_FILE).read_bytes())
+        if not (directory / REPLICAS).is_file():
+            (directory / REPLICAS).write_bytes((scratch / REPLICAS).read_bytes())
 
 
 def trace_missing(directory: Path) -> None:

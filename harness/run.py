@@ -8,11 +8,12 @@ Every wait has a limit, and the world is closed whatever happens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
+from checkers.replica_file import PartitionEnd
 from harness.deaths import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
 from harness.deaths import Mourner
 from harness.plan import RunSpec
@@ -44,7 +45,7 @@ class RunReport(msgspec.Struct, kw_only=True):
 
     ``recovered_us`` is None if some log partition had not recovered in time, and ``unhealthy`` says which and why.
     ``drained`` is true if every log partition was read to its end. ``deaths`` are nodes that ended by themselves; they
-    are not among ``faults``.
+    are not among ``faults``. ``ends`` is the cluster's last word about each log partition.
     """
 
     schedule: Schedule
@@ -57,6 +58,7 @@ class RunReport(msgspec.Struct, kw_only=True):
     drained: bool
     ended_us: int
     deaths: tuple[NodeDeath, ...] = ()
+    ends: dict[str, PartitionEnd] = {}
 
 
 def execute(spec: RunSpec, world: World, recorder: Recorder, draw: Draw) -> RunReport:
@@ -98,6 +100,20 @@ def unhealthy(view: ClusterView, partitions: Iterable[str]) -> dict[str, str]:
     """The log partitions that lack a running leader or a full ISR, and what they lack."""
     lacks = {name: _lack(view, name) for name in partitions}
     return {name: lack for name, lack in lacks.items() if lack}
+
+
+def ends_of(view: ClusterView, partitions: Iterable[str], reached: Mapping[str, int]) -> dict[str, PartitionEnd]:
+    """The state of ``partitions`` in ``view``; ``reached`` are the ends to which healthy ones were read."""
+    return {
+        name: PartitionEnd(
+            leader=state.leader,
+            isr=tuple(state.isr),
+            running=tuple(node for node in state.isr if node in view.running),
+            end_offset=reached.get(name),
+        )
+        for name in partitions
+        if (state := view.partitions.get(name)) is not None
+    }
 
 
 def _lack(view: ClusterView, name: str) -> str:
@@ -151,6 +167,7 @@ class _Conductor:
             drained=self._workload.drained,
             ended_us=self._clock.now_us(),
             deaths=tuple(self._look_for_deaths()),
+            ends=ends_of(self._world.target.view(), self._workload.partitions, self._workload.ends),
         )
 
     def _watch(self) -> None:

@@ -217,6 +217,9 @@ class PerfectWorld:
     def replica_logs(self):
         return None
 
+    def replica_logs(self):
+        return None
+
     def close(self):
         self.closed += 1
 

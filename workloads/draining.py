@@ -52,6 +52,11 @@ class Drain:
         """Whether every log partition, all of them healthy, was read to its end."""
         return self._proven == self._read_to.keys()
 
+    @property
+    def ends(self) -> dict[str, int]:
+        """The log end offsets of the log partitions that were healthy and were read to their end."""
+        return {partition: self._ends[partition] for partition in sorted(self._proven)}
+
     def start(self) -> None:
         """Ask for the ends, and read."""
         for place in range(len(self._readers)):

@@ -101,6 +101,11 @@ class Workload:
         """Whether every log partition was read to its end."""
         return self._drain is not None and self._drain.complete
 
+    @property
+    def ends(self) -> dict[str, int]:
+        """The log end offsets that the final readers reached, of log partitions that were healthy."""
+        return {} if self._drain is None else self._drain.ends
+
     def end_drain(self) -> None:
         """State what was not reached, and close the final readers."""
         if self._drain is not None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from harness.worlds.replica_logs import ReplicaLogs
 from nemesis.contract import Target
 from workloads.client import Clients, Clock
 
@@ -75,6 +76,10 @@ class World(Protocol):
 
     def deaths(self) -> Sequence[NodeDeath]:
         """Every node that ended by itself so far, looked for afresh, in the order in which they were noticed."""
+        ...
+
+    def replica_logs(self) -> ReplicaLogs | None:
+        """What the brokers' disks hold of the run's topic, once the world was closed; None if no disk is in reach."""
         ...
 
     def effective_configuration(self) -> dict[str, dict[str, Any]]:

@@ -28,6 +28,7 @@ from harness.worlds.processes.topic import create_topic
 from harness.worlds.processes.traces import observations_in
 from harness.worlds.processes.view import ClusterImage, Viewer, partitions_of
 from harness.worlds.reference import refuse_what_it_lacks
+from harness.worlds.replica_logs import ReplicaLogs, logs_on_disks
 from nemesis.contract import CONTROLLER
 from nemesis.journal import FILE_NAME, Journal
 
@@ -125,6 +126,10 @@ class ProcessesWorld:
         if self._watched is not None:
             self._deaths = self._watched.look(self._clock.now_us())
         return self._deaths
+
+    def replica_logs(self) -> ReplicaLogs | None:
+        """See :meth:`World.replica_logs`. After :meth:`close` only: files of a running broker still change."""
+        return logs_on_disks(self._directory / "data", range(self._spec.brokers), self._spec.workload.topic)
 
     def effective_configuration(self) -> dict[str, dict[str, Any]]:
         """What clients and brokers really work with: ``producer``, ``consumer``, ``broker``."""

@@ -15,10 +15,12 @@ from harness.replica.types import ErrorCode
 from harness.tape import Draw
 from harness.worlds.contract import NodeDeath, Observation
 from harness.worlds.reference import broker_config, refuse_what_it_lacks, topic_config
+from harness.worlds.replica_logs import ReplicaLogs
 from harness.worlds.simulated.clients import SimulatedClients
 from harness.worlds.simulated.cluster import Cluster
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
+from harness.worlds.simulated.replica_logs import logs_of
 from nemesis.contract import CLIENTS, CONTROLLER
 
 #: Virtual time to register, create the topic and fill the ISRs: three network round trips each, and slack for sessions.
@@ -106,6 +108,10 @@ class SimulatedWorld:
     def deaths(self) -> Sequence[NodeDeath]:
         """See :meth:`World.deaths`. A simulated node does not end by itself: what a core raises ends the run."""
         return ()
+
+    def replica_logs(self) -> ReplicaLogs:
+        """See :meth:`World.replica_logs`."""
+        return logs_of(self._cluster, self._workload.topic, self._workload.partitions)
 
     def effective_configuration(self) -> dict[str, dict[str, Any]]:
         """See :meth:`World.effective_configuration`: what the models and the core go by."""

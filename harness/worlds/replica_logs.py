@@ -1,0 +1,131 @@
+"""What the replicas' disks hold when a run is over: types for every world, and the reading of segment files.
+
+The reference broker and Kafka keep the same files: a directory for each log partition, in it ``<base offset>.log`` with
+record batches of format 2 (KIP-98), one behind the other. kafka-python reads what is in a batch.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from crc32c import crc32c
+from kafka.record import MemoryRecords
+
+from workloads.operations import Defect
+from workloads.values import decode
+
+Numbers = npt.NDArray[np.integer[Any]]
+#: base offset and the length of what follows, at the front of every batch.
+_FRONT: Final = struct.Struct(">qi")
+#: The rest of a batch without any record.
+_LENGTH_MIN: Final = 49
+_MAGIC_AT: Final = 16
+_MAGIC_V2: Final = 2
+
+
+class Stretch(NamedTuple):
+    """Records of one replica that follow each other, as many of each; values as in ``replicas.parquet``."""
+
+    offsets: Numbers
+    leader_epochs: Numbers
+    values: Numbers
+
+
+class ReplicaLog(NamedTuple):
+    """One replica of one log partition. ``damage`` is complete once ``stretches`` were read: what was unreadable."""
+
+    partition: str
+    node: int
+    stretches: Iterable[Stretch]
+    damage: list[str]
+
+
+class ReplicaLogs(NamedTuple):
+    """What the brokers' disks hold of the run's topic; ``unreadable`` are brokers whose disk is out of reach, and why.
+
+    A log that is not there at all is not among ``logs``.
+    """
+
+    logs: Sequence[ReplicaLog]
+    unreadable: Mapping[int, str]
+
+
+def content_of(payload: bytes | None, partition: str, key: bytes | None) -> int:
+    """The value of a record that is sound for its place; of any other -2 minus the CRC-32C of its key and payload."""
+    value, defect = decode(payload or b"", partition, key or b"")
+    return value if defect is Defect.NONE else -2 - crc32c(payload or b"", crc32c(key or b""))
+
+
+def logs_on_disks(directory: Path, brokers: Iterable[int], topic: str) -> ReplicaLogs | None:
+    """The logs of ``topic`` below ``directory``/<broker>/, whose brokers have ended; None if there is no such disk.
+
+    Kafka names a log's directory after the partition; the reference broker adds "@" and the topic's identity. Logs that
+    a broker has renamed, to delete them or to bring them somewhere else, are not among them.
+    """
+    disks = {node: directory / str(node) for node in brokers}
+    if not any(disk.is_dir() for disk in disks.values()):
+        return None
+    name = re.compile(rf"{re.escape(topic)}-\d+(@\d+)?")
+    logs: list[ReplicaLog] = []
+    unreadable: dict[int, str] = {}
+    for node, disk in disks.items():
+        try:
+            found = sorted(path for path in disk.iterdir() if name.fullmatch(path.name) and path.is_dir())
+        except OSError as error:
+            unreadable[node] = f"its disk cannot be read ({error.strerror})"
+            continue
+        for place in found:
+            damage: list[str] = []
+            partition = place.name.partition("@")[0]
+            logs.append(ReplicaLog(partition, node, _stretches(place, partition, damage), damage))
+    return ReplicaLogs(logs, unreadable)
+
+
+def _stretches(place: Path, partition: str, damage: list[str]) -> Iterator[Stretch]:
+    """The batches of a log, oldest first, one in memory at a time."""
+    for segment in sorted(place.glob("*.log")):
+        try:
+            yield from _batches(segment, partition, damage)
+        except OSError as error:
+            damage.append(f"{segment.name} cannot be read ({error.strerror})")
+
+
+def _batches(segment: Path, partition: str, damage: list[str]) -> Iterator[Stretch]:
+    size = segment.stat().st_size
+    with segment.open("rb") as file:
+        at = 0
+        while at < size:
+            front = file.read(_FRONT.size)
+            length = _FRONT.unpack(front)[1] if len(front) == _FRONT.size else 0
+            if length < _LENGTH_MIN or at + _FRONT.size + length > size:
+                damage.append(f"{segment.name} holds no whole batch at byte {at} of {size}")
+                return
+            data = front + file.read(length)
+            stretch = _records(data, partition)
+            if stretch is None:
+                damage.append(f"{segment.name} holds a damaged batch at byte {at}")
+            else:
+                yield stretch
+            at += len(data)
+
+
+def _records(data: bytes, partition: str) -> Stretch | None:
+    """The records of one batch; None where its checksum does not fit or its content cannot be decoded."""
+    if data[_MAGIC_AT] != _MAGIC_V2:
+        return None
+    batch = MemoryRecords(data).next_batch()
+    if batch is None or not batch.validate_crc():
+        return None
+    try:
+        records = [(record.offset, content_of(record.value, partition, record.key)) for record in batch]
+    except Exception:  # kafka-python and the codecs have many words for bytes that are not what they say
+        return None
+    offsets = np.array([offset for offset, _ in records], np.int64)
+    values = np.array([value for _, value in records], np.int64)
+    return Stretch(offsets, np.full(len(records), batch.leader_epoch, np.int64), values)

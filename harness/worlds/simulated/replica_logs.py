@@ -1,0 +1,68 @@
+"""What the simulated disks hold, in the words of every world.
+
+There are thousands of simulated runs, so this must take next to no time beside a run: replicas share the records that
+a producer made, and mostly whole logs, so each is decoded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import is_
+from typing import Final
+
+import numpy as np
+
+from harness.replica.log import MemoryLog
+from harness.replica.messages import RecordBatch
+from harness.replica.types import TopicPartition
+from harness.worlds.replica_logs import ReplicaLog, ReplicaLogs, Stretch, content_of
+from harness.worlds.simulated.cluster import Cluster
+
+#: All that a log in memory holds.
+_EVERYTHING: Final = 2**62
+
+
+def logs_of(cluster: Cluster, topic: str, partitions: int) -> ReplicaLogs:
+    """The logs of ``topic`` on the disks of all brokers."""
+    logs: list[ReplicaLog] = []
+    for number in range(partitions):
+        place = TopicPartition(topic, number)
+        decoder = _Decoder(str(place))
+        found = [(node, log) for node in cluster.brokers if (log := cluster.log(node, place)) is not None]
+        logs += [ReplicaLog(str(place), node, [decoder.stretch(log)], []) for node, log in found]
+    return ReplicaLogs(logs, {})
+
+
+class _Decoder:
+    """Decodes the replicas of one log partition."""
+
+    def __init__(self, partition: str) -> None:
+        self._partition = partition
+        self._values: dict[int, list[int]] = {}
+        self._logs: list[tuple[Sequence[RecordBatch], Stretch]] = []
+
+    def stretch(self, log: MemoryLog) -> Stretch:
+        """All of ``log``. One that holds the very batches of an earlier one is that one."""
+        batches = log.read(log.start_offset, _EVERYTHING, _EVERYTHING)
+        for known, stretch in self._logs:
+            if len(known) == len(batches) and all(map(is_, known, batches)):
+                return stretch
+        stretch = self._decoded(batches)
+        self._logs.append((batches, stretch))
+        return stretch
+
+    def _decoded(self, batches: Sequence[RecordBatch]) -> Stretch:
+        counts = [batch.count for batch in batches]
+        values: list[int] = []
+        for batch in batches:
+            values += self._values.get(id(batch.records)) or self._decode(batch.records)
+        # Batches follow each other without a hole: no simulated log is compacted.
+        first = batches[0].base_offset if batches else 0
+        epochs = np.repeat(np.array([batch.leader_epoch for batch in batches], np.int32), counts)
+        return Stretch(np.arange(first, first + len(values)), epochs, np.array(values, np.int64))
+
+    def _decode(self, records: Sequence[tuple[bytes, bytes]]) -> list[int]:
+        """Kept by identity: followers hold other batches than their leader, but the same records."""
+        values = [content_of(payload, self._partition, key) for key, payload in records]
+        self._values[id(records)] = values
+        return values
