@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from nemesis import (
+    clock,
     controller,
     corrupt,
     cut,
@@ -17,6 +18,7 @@ from nemesis import (
     reassign,
     restart,
     slow_disk,
+    slow_link,
     stop,
     wipe,
 )
@@ -29,6 +31,8 @@ AnyFault = (
     | cut.Partition
     | power.PowerLoss
     | stop.Stop
+    | clock.ClockStep
+    | slow_link.SlowLink
     | move.MoveLeader
     | reassign.Reassign
     | wipe.WipeDisk
@@ -45,6 +49,8 @@ FAMILIES: Final[Mapping[str, tuple[Story, ...]]] = {
     "restart": restart.STORIES,
     "power": power.STORIES,
     "rolling": stop.STORIES,
+    "clock": clock.STORIES,
+    "slow-link": slow_link.STORIES,
     "move": move.STORIES,
     "reassign": reassign.STORIES,
     "wipe": wipe.STORIES,

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from nemesis.contract import ClusterView, Target
+from nemesis.contract import ClusterView, Link, Target
 from nemesis.faults import Aim
 from nemesis.partitions import every_link
 from nemesis.receipts import Receipt, judge, moved
@@ -55,7 +55,7 @@ class Player:
         self._dead_brokers_max = dead_brokers_max
         self._witness = witness
         self._open: dict[int, _Open] = {}
-        self._cuts: Counter[object] = Counter()
+        self._held: Counter[tuple[str, Link]] = Counter()
         self._healed = False
         self.receipts: list[Receipt] = []
 
@@ -90,7 +90,7 @@ class Player:
             self._witness(receipt)
             return
         self._open[sequence] = _Open(step, aim, view, receipt)
-        self._cuts.update(aim.links)
+        self._held.update((receipt.fault, link) for link in aim.links)
         receipt.begin_evidence = dict(step.fault.begin(self._target, aim))
         receipt.took_effect, receipt.reason = judge(aim, receipt.begin_evidence)
         self._witness(receipt)
@@ -110,8 +110,9 @@ class Player:
         if lasting is None:
             return
         receipt, aim = lasting.receipt, lasting.aim
-        self._cuts.subtract(aim.links)
-        free = msgspec.structs.replace(aim, links=tuple(link for link in aim.links if not self._cuts[link]))
+        self._held.subtract((receipt.fault, link) for link in aim.links)
+        free_links = tuple(link for link in aim.links if not self._held[receipt.fault, link])
+        free = msgspec.structs.replace(aim, links=free_links)
         receipt.moved = moved(lasting.before, self._target.view())
         receipt.end_evidence = dict(lasting.step.fault.end(self._target, free))
         receipt.mark, receipt.ended_us = "end", self._clock.now_us()

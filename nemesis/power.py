@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from nemesis.contract import ClusterView, Evidence, Target
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
-from nemesis.roles import Role, RoleKind
+from nemesis.roles import RoleKind
 from nemesis.stopping import everybody, last_in_sync, leader_ahead, two_overlapping
 from nemesis.story import Part, Scene, Story
 

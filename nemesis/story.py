@@ -1,7 +1,8 @@
 """What stories are drawn from: the scene, and the parts that they are made of.
 
 A story is a short script of overlapping faults with a purpose; numbers like S01 name those whose outcome per setting is
-known (docs/kafka-stories.md lists them). Its times come from the settings under test, because "longer than the session" is what matters, not seconds.
+known (docs/kafka-stories.md lists them). Its times come from the settings under test, because "longer than the
+session" is what matters, not seconds.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from harness.hosts import nft
 from harness.hosts.contract import Address
 from harness.hosts.local import LocalHost
 from harness.hosts.processes import boot_id
+from harness.hosts.shaping import Interface
 from harness.hosts.undo import NAME_PREFIX
 from harness.hosts.wire import WireLinks
 from nemesis.contract import CLIENTS, Evidence, Link
@@ -100,6 +101,15 @@ class NamespaceHost(LocalHost):
     def update(self, node: int) -> Callable[[], bool]:
         """See :meth:`Host.update`."""
         return self._controlled.update(node)
+
+    def interfaces(self) -> dict[int, Interface]:
+        """Where every node's packets leave for the others, those of the harness's clients too."""
+        nodes = {node: Interface(self._namespace(str(node)), "eth0") for node in self._addresses}
+        return {**nodes, CLIENTS: Interface("", self._namespace("r"))}
+
+    def addresses(self) -> dict[int, str]:
+        """The address of every node, and of the harness's clients."""
+        return dict(self._ips)
 
     def _prefix(self, node: int) -> tuple[str, ...]:
         # `ip netns exec` would give the node its own copy of all mounts, and keep those of other nodes' disks busy.

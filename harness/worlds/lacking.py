@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from nemesis.contract import Evidence, Link
+from nemesis.contract import Evidence
 
 #: Kinds of fault (their tags) by the part of a target that does them.
 STORAGE_KINDS: Final = ("wipedisk", "corruptrecord", "fulldisk", "slowdisk")
 LEADERSHIP_KINDS: Final = ("moveleader", "reassign")
-SHAPING_KINDS: Final = ("slowlink", "clockstep")
 #: Why the reference broker's worlds have no ``reassign``.
 NO_REASSIGNMENT: Final = "the reference broker's controller never changes who replicates a log partition"
 
@@ -61,21 +60,5 @@ class NoLeadership:
         return {}
 
     def reassign(self, partition: str, replicas: Sequence[int]) -> Evidence:  # noqa: ARG002
-        """Nothing."""
-        return {}
-
-
-class NoShaping:
-    """The part of :class:`nemesis.contract.Target` that makes links slow and clocks wrong, where neither can be."""
-
-    def slow_links(self, links: Collection[Link]) -> Evidence:  # noqa: ARG002
-        """Nothing."""
-        return {}
-
-    def quicken_links(self, links: Collection[Link]) -> Evidence:  # noqa: ARG002
-        """Nothing."""
-        return {}
-
-    def set_clock(self, node: int, offset_ms: int) -> Evidence:  # noqa: ARG002
         """Nothing."""
         return {}

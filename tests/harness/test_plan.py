@@ -168,7 +168,7 @@ def test_a_single_run_asks_for_the_choice_that_is_open() -> None:
         (f'name = "{"x" * 5000}"' + WORLD, f'p.toml: name: "{"x" * 59}... cannot name a directory; use letters, digits, "-", "_" and ".", at most 64'),
         ('families = ["kill+kill"]' + WORLD, 'p.toml: families: "kill+kill" names the same faults twice; leave one out'),
         ('families = ["kill+pause", "pause+kill"]' + WORLD, 'p.toml: families: "pause+kill" names the same faults twice; leave one out'),
-        ("families = [1]" + WORLD, f'p.toml: families: unknown fault family "1"; did you mean "restart"? (there are {", ".join(FAMILIES)})'),
+        ("families = [1]" + WORLD, f'p.toml: families: unknown fault family "1"; did you mean "wipe"? (there are {", ".join(FAMILIES)})'),
         ("[workload]\nduration_ms = 1_000" + WORLD, "p.toml: worlds.simulated: no fault fits in: healed_ms_min=1000 and fault_ms_min=500 exceed duration_ms=1000; raise the last or lower the others"),
         ("[workload]\npartitions = 10_001" + WORLD, "p.toml: workload.partitions: 10001 is too large; the most is 10000"),
         ("[workload]\nproducers = 1_000_000" + WORLD, "p.toml: workload.producers: 1000000 is too large; the most is 1000"),

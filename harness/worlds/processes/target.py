@@ -10,16 +10,13 @@ import msgspec
 
 from harness.hosts.contract import Address, Host, NodeState
 from harness.hosts.disks import Disks, log_bytes
-from harness.worlds.lacking import (
-    SHAPING_KINDS,
-    NoShaping,
-    NoStorage,
-    lacking,
-)
+from harness.hosts.slow_disk import Brake
 from harness.worlds.processes.clock import RealClock
 from harness.worlds.processes.leadership import ConfirmedLeadership
 from harness.worlds.processes.leaving import Leaving
 from harness.worlds.processes.nodes import Nodes
+from harness.worlds.processes.shaping import NO_SHAPING, Shaping
+from harness.worlds.processes.storage import DiskStorage, FileStorage
 from harness.worlds.processes.view import Viewer
 from nemesis.contract import CONTROLLER, ClusterView, Evidence, Link, Storage
 from nemesis.journal import Journal
@@ -32,19 +29,20 @@ TELL_LIMIT_US: Final = 30_000_000
 
 
 class Limits(NamedTuple):
-    """What can be done to the cluster of this run: ``disks`` that can lose power; kinds of fault that are not to be had
-    here, and why.
+    """What can be done to the cluster of this run: ``disks`` of the brokers' own, and a ``brake`` for them; slow links
+    and wrong clocks; kinds of fault that are not to be had here, and why.
     """
 
     disks: Disks | None = None
+    brake: Brake | None = None
+    shaping: Shaping = NO_SHAPING
     unavailable: Mapping[str, str] = {}
 
 
 WITHOUT_LIMITS: Final = Limits()
-_LACKING: Final = lacking(SHAPING_KINDS, "not to be had in this world")
 
 
-class ProcessesTarget(NoShaping):
+class ProcessesTarget:
     """Implements :class:`nemesis.contract.Target`."""
 
     def __init__(
@@ -75,7 +73,7 @@ class ProcessesTarget(NoShaping):
         """See :meth:`Target.view`."""
         view = self._viewer.view()
         running = tuple(node for node in view.running if node not in self._leaving)
-        unavailable = {**_LACKING, **self._limits.unavailable, **self.leadership.lacks}
+        unavailable = {**self._limits.unavailable, **self._limits.shaping.lacks, **self.leadership.lacks}
         return msgspec.structs.replace(view, running=running, unavailable=unavailable)
 
     def kill(self, node: int) -> Evidence:
@@ -145,6 +143,18 @@ class ProcessesTarget(NoShaping):
         self._nodes.start(node)
         self._tell_cuts(node, self._clock.now_us() + TELL_LIMIT_US)
         return {"state": self._nodes.process(node).state().value}
+
+    def slow_links(self, links: Collection[Link]) -> Evidence:
+        """See :meth:`Target.slow_links`."""
+        return self._limits.shaping.slow_links(self._of_every_controller(links))
+
+    def quicken_links(self, links: Collection[Link]) -> Evidence:
+        """See :meth:`Target.quicken_links`."""
+        return self._limits.shaping.quicken_links(self._of_every_controller(links))
+
+    def set_clock(self, node: int, offset_ms: int) -> Evidence:
+        """See :meth:`Target.set_clock`."""
+        return self._limits.shaping.set_clock(node, offset_ms)
 
     def _of_every_controller(self, links: Collection[Link]) -> list[Link]:
         """The links between single nodes that are meant: CONTROLLER stands for every controller."""

@@ -25,6 +25,8 @@ RESET: Final = DELAYS - 1
 #: A local network: 0.2 ms at best, most under 1 ms, up to 2 ms; one message in 64 meets a queue or a lost packet, up to
 #: 30 ms.
 _ORDINARY: Final = DELAYS - DELAYS // 64
+#: What a slow link adds: less than sessions and request time-outs, so that nothing breaks and everything is late.
+SLOW_US: Final = 400_000
 #: Messages that one cut wire holds back for retransmission: a socket's send buffer, some megabytes of small requests.
 HELD_MAX: Final = 10_000
 
@@ -73,7 +75,7 @@ class Wire:
 
     __slots__ = (
         "_arrive", "_draw", "_last_us", "_loop", "_lost", "_reset", "_stalled", "_unsent",
-        "blocked", "broken", "cut", "receiver", "source", "target",
+        "blocked", "broken", "cut", "late_us", "receiver", "source", "target",
     )  # fmt: skip
 
     def __init__(
@@ -90,6 +92,7 @@ class Wire:
         self._unsent: list[Any] = []
         self._lost = False
         self.cut: Cut | None = None
+        self.late_us = 0
         self.broken = reset is not None
         self.blocked = self.broken
 
@@ -103,7 +106,7 @@ class Wire:
             self._reset()
             return
         loop = self._loop
-        time_us = loop.time_us + DELAYS_US[choice]
+        time_us = loop.time_us + DELAYS_US[choice] + self.late_us
         if time_us < self._last_us:
             time_us = self._last_us
         else:
@@ -173,6 +176,7 @@ class Network:
         self._clients: dict[int, ClientReceiver] = {}
         self._outgoing: dict[int, dict[int, Wire]] = {}
         self._cuts: dict[Link, Cut] = {}
+        self._slow: set[Link] = set()
 
     def outgoing(self, source: int) -> dict[int, Wire]:
         """The wires from ``source`` by target, always up to date; a missing one is made by ``wire``."""
@@ -187,6 +191,7 @@ class Network:
                 return None
             link = Link(source, target)
             wires[target] = wire = Wire(self._loop, self._draw, link, receiver, self._reset_of(link))
+            wire.late_us = self._late_us(link)
             cut = self._cut_over(link)
             if cut is not None:
                 wire.sever(cut)
@@ -278,6 +283,35 @@ class Network:
                 self._mend(wire)
         return ended
 
+    # --- slow links --------------------------------------------------------------------------------------------------
+
+    def slow(self, links: Collection[Link]) -> list[Link]:
+        """Deliver late over ``links``; those that were not slow before."""
+        fresh = sorted(set(links) - self._slow)
+        self._slow |= set(links)
+        self._retime(links)
+        return fresh
+
+    def quicken(self, links: Collection[Link]) -> list[Link]:
+        """Deliver as before; what is under way stays late, and what follows on its wire is not earlier."""
+        slow = sorted(set(links) & self._slow)
+        self._slow -= set(links)
+        self._retime(links)
+        return slow
+
+    def _retime(self, links: Collection[Link]) -> None:
+        for link in links:
+            for wire in self._wires_of(link):
+                wire.late_us = self._late_us(Link(wire.source, wire.target))
+
+    def _late_us(self, link: Link) -> int:
+        return SLOW_US if self._among_clients(link) in self._slow else 0
+
+    def _among_clients(self, link: Link) -> Link:
+        """The link with CLIENTS for a single client."""
+        source = CLIENTS if link.source in self._clients else link.source
+        return Link(source, CLIENTS if link.target in self._clients else link.target)
+
     def _mend(self, wire: Wire) -> None:
         if wire.cut is None or self._cut_over(Link(wire.source, wire.target)) is not None or not wire.mend():
             return
@@ -292,9 +326,7 @@ class Network:
         )
 
     def _cut_over(self, link: Link) -> Cut | None:
-        source = CLIENTS if link.source in self._clients else link.source
-        target = CLIENTS if link.target in self._clients else link.target
-        return self._cuts.get(link) or self._cuts.get(Link(source, target))
+        return self._cuts.get(link) or self._cuts.get(self._among_clients(link))
 
     def _wires_of(self, link: Link) -> Iterator[Wire]:
         sources = self._clients if link.source == CLIENTS else (link.source,)

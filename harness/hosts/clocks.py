@@ -1,0 +1,107 @@
+"""Wall clocks of single nodes that are wrong on purpose, through libfaketime.
+
+The library is put before a node's own (LD_PRELOAD) and adds the offset that stands in a file of the node to what its
+wall clock says. It reads that file again every second, so a new offset holds within two. The monotonic clock, by which
+sessions and timeouts are measured, is left alone. Java lives with it; so does Python.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from harness.errors import HostError
+from nemesis.contract import Evidence
+
+#: Where distributions put the library for programs with threads.
+PLACES: Final = (
+    f"/usr/lib/{platform.machine()}-linux-gnu/faketime/libfaketimeMT.so.1",
+    "/usr/lib/faketime/libfaketimeMT.so.1",
+    "/usr/lib64/faketime/libfaketimeMT.so.1",
+    "/usr/local/lib/faketime/libfaketimeMT.so.1",
+)
+_PROBE_LIMIT_S: Final = 10.0
+_PROBE_OFFSET_MS: Final = 3_600_000
+#: A probe starts an interpreter, which takes a moment; a clock that is off by less than this is not known to be wrong.
+_COARSE_MS: Final = 1_000
+
+
+class Clocks:
+    """The clocks of a run's nodes; their files stand in ``directory``, which is made."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory.absolute()
+        self._library = ""
+
+    def make(self) -> None:
+        """Find the library, and see that it works.
+
+        Raises:
+            HostError: it is not there, or has no effect.
+        """
+        found = next((place for place in PLACES if Path(place).is_file()), None)
+        if found is None:
+            raise HostError("wrong clocks need libfaketime; install the package faketime")
+        self._library = found
+        self._directory.mkdir(parents=True, exist_ok=True)
+        probe = self._directory / "probe"
+        _write(probe, _PROBE_OFFSET_MS)
+        offset_ms = self._offset_ms(probe)
+        if abs(offset_ms - _PROBE_OFFSET_MS) > _COARSE_MS:
+            raise HostError(f"{found} does not change the clock of a program ({offset_ms} ms)")
+
+    def environment(self, node: int) -> dict[str, str]:
+        """What a node's process needs in its environment, so that its clock can be set."""
+        file = self._file(node)
+        if not file.exists():
+            _write(file, 0)
+        return self._variables(file)
+
+    def set(self, node: int, offset_ms: int) -> Evidence:
+        """Let a node's wall clock be off by so much.
+
+        Evidence: what a program with the node's environment reads (``offset_ms``, to a tenth of a second or so).
+        """
+        file = self._file(node)
+        _write(file, offset_ms)
+        return {"offset_ms": self._offset_ms(file)}
+
+    def _file(self, node: int) -> Path:
+        return self._directory / f"{node}.offset"
+
+    def _variables(self, file: Path) -> dict[str, str]:
+        return {
+            "LD_PRELOAD": self._library,
+            "FAKETIME_TIMESTAMP_FILE": str(file),
+            "FAKETIME_CACHE_DURATION": "1",
+            "DONT_FAKE_MONOTONIC": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "NO_FAKE_STAT": "1",
+        }
+
+    def _offset_ms(self, file: Path) -> int:
+        command = [sys.executable, "-S", "-c", "import time; print(time.time_ns())"]
+        try:
+            told = subprocess.run(  # noqa: S603 - this very Python, and fixed words
+                command,
+                env=os.environ | self._variables(file),
+                check=True,
+                capture_output=True,
+                text=True,
+                timeout=_PROBE_LIMIT_S,
+            ).stdout
+        except (OSError, subprocess.SubprocessError) as error:
+            raise HostError(f"no program runs with {self._library}: {error}") from error
+        return round((int(told) - time.time_ns()) / 1e6)
+
+
+def _write(file: Path, offset_ms: int) -> None:
+    """Whole or not at all: a node may read at any moment."""
+    new = file.with_suffix(".new")
+    new.write_text(f"{offset_ms / 1000:+.3f}\n")
+    new.replace(file)

@@ -1,0 +1,107 @@
+"""Slow links on a host whose nodes have interfaces of their own: rates in the kernel's queueing (``tc``).
+
+Nothing of it is journalled: a qdisc stands on an interface that the journal knows, and ends with it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
+
+from harness.errors import HostError
+from harness.hosts import tc
+from nemesis.contract import Evidence, Link
+
+_COMMAND_LIMIT_S: Final = 10.0
+
+
+class Interface(NamedTuple):
+    """Where a node's packets leave: the device, and its network namespace (empty for the harness's own)."""
+
+    namespace: str
+    device: str
+
+
+def probe() -> None:
+    """Find out whether the kernel can, on a loopback interface of a namespace that ends with the command.
+
+    Raises:
+        HostError: what is missing.
+    """
+    for tool, package in (("tc", "iproute2"), ("unshare", "util-linux")):
+        if shutil.which(tool) is None:
+            raise HostError(f"slow links need the command {tool}; install the package {package}")
+    rules = tc.rules("lo", [0], {0: "127.0.0.1"})
+    _run(["unshare", "--net", "tc", "-batch", "-"], rules)
+
+
+class Shaper:
+    """The slow links of a run. ``interfaces`` and ``addresses`` are by node, the clients' among them."""
+
+    def __init__(self, interfaces: Mapping[int, Interface], addresses: Mapping[int, str]) -> None:
+        self._interfaces = interfaces
+        self._addresses = addresses
+        self._slow: set[Link] = set()
+
+    def slow(self, links: Collection[Link]) -> Evidence:
+        """Deliver little at a time over these links. Evidence: ``kbit`` by link, as the kernel now has it."""
+        self._slow |= set(links)
+        self._enforce(links)
+        there = {Link(source, target) for source in _sources(links) for target in self._seen(source)}
+        return {"kbit": {_name(link): tc.RATE_KBIT for link in sorted(set(links) & there)}} if there else {}
+
+    def quicken(self, links: Collection[Link]) -> Evidence:
+        """Deliver as before. Evidence: ``passed`` by link: bytes, and how often a packet had to wait."""
+        slow = self._slow & set(links)
+        counted = {source: self._seen(source) for source in _sources(slow)}
+        self._slow -= slow
+        self._enforce(slow)
+        return (
+            {"passed": {_name(link): counted[link.source].get(link.target, {}) for link in sorted(slow)}}
+            if slow
+            else {}
+        )
+
+    def _enforce(self, links: Collection[Link]) -> None:
+        """Make the rules of every source concerned anew; what waits in the old ones is lost, and TCP sends it again."""
+        for source in _sources(links):
+            interface = self._interfaces[source]
+            targets = [link.target for link in self._slow if link.source == source]
+            subprocess.run(  # noqa: S603 - there is nothing to clear the first time
+                self._tc(interface, "-batch", "-"), input=tc.clearing(interface.device), check=False,
+                capture_output=True, text=True, timeout=_COMMAND_LIMIT_S,
+            )  # fmt: skip
+            if targets:
+                _run(self._tc(interface, "-batch", "-"), tc.rules(interface.device, targets, self._addresses))
+
+    def _seen(self, source: int) -> dict[int, dict[str, int]]:
+        interface = self._interfaces[source]
+        return tc.seen(_run(self._tc(interface, "-s", "class", "show", "dev", interface.device)))
+
+    def _tc(self, interface: Interface, *words: str) -> list[str]:
+        namespace = ["-n", interface.namespace] if interface.namespace else []
+        return ["tc", *namespace, *words]
+
+
+def _sources(links: Collection[Link]) -> list[int]:
+    return sorted({link.source for link in links})
+
+
+def _name(link: Link) -> str:
+    return f"{link.source}>{link.target}"
+
+
+def _run(command: list[str], text: str | None = None) -> str:
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed words and names of this harness's own making
+            command, input=text, check=True, capture_output=True, text=True, timeout=_COMMAND_LIMIT_S
+        )
+    except subprocess.CalledProcessError as error:
+        raise HostError(
+            f'slow links cannot be had here: "{" ".join(command)}" failed ({error.stderr.strip()})'
+        ) from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HostError(f'slow links cannot be had here: "{" ".join(command)}" did not work ({error})') from error
+    return done.stdout

@@ -1,0 +1,54 @@
+"""Text for ``tc`` that makes links slow, and the reading of its counters. No effects here.
+
+A slow link delivers little at a time: what a source sends to a target passes a class of its own with a small rate
+(``htb``), everything else passes as before. A node's qdisc stands on its own interface and dies with its namespace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Final
+
+#: Less than a few dozen small writes a second: followers fall behind without a connection breaking.
+RATE_KBIT: Final = 16
+#: A class must be able to hold two full packets, or it delivers none.
+_BURST_BYTES: Final = 3_000
+_OTHERS: Final = "1:fff"
+#: Class numbers are hexadecimal; a target's is its node number and this.
+_FIRST_CLASS: Final = 0x10
+_CLASS: Final = re.compile(
+    r"^class htb 1:([0-9a-f]+) .*?^ Sent (\d+) bytes \d+ pkt \(dropped (\d+), overlimits (\d+)", re.M | re.S
+)
+
+
+def rules(device: str, targets: Collection[int], addresses: Mapping[int, str]) -> str:
+    """Lines for ``tc -batch`` on a device without such rules: what goes to ``targets`` is slow."""
+    slow = f"htb rate {RATE_KBIT}kbit burst {_BURST_BYTES} quantum 1514"
+    lines = [
+        f"qdisc add dev {device} root handle 1: htb default {_OTHERS[2:]}",
+        f"class add dev {device} parent 1: classid {_OTHERS} htb rate 10gbit quantum 60000",
+    ]
+    for target in sorted(targets):
+        number = f"1:{target + _FIRST_CLASS:x}"
+        match = f"u32 match ip dst {addresses[target]}/32"
+        lines += [
+            f"class add dev {device} parent 1: classid {number} {slow}",
+            f"filter add dev {device} parent 1: protocol ip prio 1 {match} flowid {number}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def clearing(device: str) -> str:
+    """The line that removes them all, with what waits in them: TCP sends it again."""
+    return f"qdisc del dev {device} root\n"
+
+
+def seen(listing: str) -> dict[int, dict[str, int]]:
+    """From ``tc -s class show``: by target, ``bytes`` that passed, and how often a packet had to wait (``waits``)."""
+    found = {int(number, 16): (int(sent), int(waits)) for number, sent, _, waits in _CLASS.findall(listing)}
+    return {
+        number - _FIRST_CLASS: {"bytes": sent, "waits": waits}
+        for number, (sent, waits) in found.items()
+        if f"1:{number:x}" != _OTHERS
+    }

@@ -1,0 +1,79 @@
+"""Slow links and wrong clocks of one run: the parts of its target that need the host's help, or the reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from harness.errors import HostError
+from harness.hosts import shaping
+from harness.hosts.clocks import Clocks
+from harness.hosts.contract import Host
+from harness.hosts.local import LocalHost
+from harness.hosts.namespaces import NamespaceHost
+from harness.hosts.shaping import Shaper
+from nemesis.contract import Evidence, Link
+
+_NO_INTERFACES: Final = 'links are slowed down with host = "namespaces" only, which needs root'
+_ELSEWHERE: Final = "clocks are set on this machine only"
+#: Kinds of fault by the family that asks for what they need.
+_FAMILIES: Final = {"slow-link": "slowlink", "clock": "clockstep"}
+
+
+class Shaping:
+    """What was asked for and can be had. ``lacks`` are the kinds of fault that cannot, with the reason."""
+
+    def __init__(self, shaper: Shaper | None, clocks: Clocks | None, lacks: Mapping[str, str]) -> None:
+        self.lacks: Final = dict(lacks)
+        self._shaper = shaper
+        self._clocks = clocks
+
+    def environment(self, node: int) -> dict[str, str]:
+        """What a node needs in its environment; nothing unless its clock may be set."""
+        return self._clocks.environment(node) if self._clocks is not None else {}
+
+    def slow_links(self, links: Collection[Link]) -> Evidence:
+        """See :meth:`Target.slow_links`. Evidence: ``kbit`` by link."""
+        return self._shaper.slow(links) if self._shaper is not None else {}
+
+    def quicken_links(self, links: Collection[Link]) -> Evidence:
+        """See :meth:`Target.quicken_links`. Evidence: bytes that ``passed``, and how often packets waited."""
+        return self._shaper.quicken(links) if self._shaper is not None else {}
+
+    def set_clock(self, node: int, offset_ms: int) -> Evidence:
+        """See :meth:`Target.set_clock`. Evidence: ``offset_ms``; the node's own clock follows within two seconds."""
+        return self._clocks.set(node, offset_ms) if self._clocks is not None else {}
+
+
+NO_SHAPING: Final = Shaping(None, None, dict.fromkeys(_FAMILIES.values(), "not to be had in this world"))
+
+
+def shaping_for(host: Host, families: Sequence[str], directory: Path) -> Shaping:
+    """What these fault families ask of this host; what they do not ask for is neither probed nor prepared."""
+    lacks = {kind: f"no {family} fault was planned" for family, kind in _FAMILIES.items() if family not in families}
+    shaper = clocks = None
+    try:
+        shaper = _shaper(host) if "slow-link" in families else None
+    except HostError as error:
+        lacks["slowlink"] = str(error)
+    try:
+        clocks = _clocks(host, directory) if "clock" in families else None
+    except HostError as error:
+        lacks["clockstep"] = str(error)
+    return Shaping(shaper, clocks, lacks)
+
+
+def _shaper(host: Host) -> Shaper:
+    if not isinstance(host, NamespaceHost):
+        raise HostError(_NO_INTERFACES)
+    shaping.probe()
+    return Shaper(host.interfaces(), host.addresses())
+
+
+def _clocks(host: Host, directory: Path) -> Clocks:
+    if not isinstance(host, LocalHost):
+        raise HostError(_ELSEWHERE)
+    made = Clocks(directory)
+    made.make()
+    return made
