@@ -14,11 +14,21 @@ from harness.errors import AckproofError, ResultsError
 from harness.plan import RunSpec
 from harness.replicas import write_replicas
 from harness.run import RunReport, execute
-from harness.rundir import CLUSTER_FILE, HISTORY, Ended, files_of, is_out_of_room, write_file, write_record
+from harness.rundir import (
+    CLUSTER_FILE,
+    HISTORY,
+    Ended,
+    RunRecord,
+    files_of,
+    is_out_of_room,
+    write_file,
+    write_record,
+)
 from harness.tape import Draw, Tape
 from harness.worlds.contract import Observation, World
 from harness.worlds.kafka import KafkaWorld
 from harness.worlds.processes import ProcessesWorld
+from harness.worlds.processes.clock import FILE_NAME as CLOCK_FILE
 from harness.worlds.simulated import SimulatedWorld
 from workloads.history import HistoryWriter, LiveHistoryWriter
 
@@ -88,6 +98,20 @@ def recorder_for(spec: RunSpec, history: Path) -> HistoryWriter:
 def write_observations(directory: Path, observations: Iterable[Observation]) -> None:
     """Write ``cluster.jsonl``, for the story."""
     write_file(directory / CLUSTER_FILE, b"".join(msgspec.json.encode(seen) + b"\n" for seen in observations))
+
+
+def recover_observations(record: RunRecord, directory: Path) -> None:
+    """Write ``cluster.jsonl`` of a run in real time whose harness was killed before it could: the nodes' files tell it.
+
+    Nothing is written where they tell nothing.
+    """
+    if told := world_for(record.spec(), directory, Tape(record.seed).draw).observations():
+        write_observations(directory, told)
+
+
+def lacks_observations(directory: Path) -> bool:
+    """Whether the run in ``directory`` was begun in real time and has no ``cluster.jsonl``."""
+    return (directory / CLOCK_FILE).is_file() and not (directory / CLUSTER_FILE).is_file()
 
 
 def _since(began: float) -> int:

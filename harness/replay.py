@@ -19,7 +19,7 @@ from checkers.replica_file import NAME as REPLICAS
 from checkers.verdict import Verdict
 from harness.errors import HarnessError, ResultsError
 from harness.judge import spoken
-from harness.perform import perform
+from harness.perform import perform, recover_observations
 from harness.rundir import CLUSTER_FILE, HISTORY, RunRecord, files_of, read_record
 from workloads.history.files import CLUSTERED
 
@@ -81,10 +81,15 @@ def trace(directory: Path, scratch: Path) -> None:
 
 
 def trace_missing(directory: Path) -> None:
-    """Leave ``cluster.jsonl`` in a run that is simulated and has none; real clusters wrote theirs while they ran."""
-    if read_record(directory).world == "simulated" and not (directory / CLUSTER_FILE).is_file():
-        with tempfile.TemporaryDirectory(prefix="ackproof-") as scratch:
-            trace(directory, Path(scratch) / "again")
+    """Leave ``cluster.jsonl`` in a run that has none: a simulated one is done again, a real one's nodes tell."""
+    if (directory / CLUSTER_FILE).is_file():
+        return
+    record = read_record(directory)
+    if record.world != "simulated":
+        recover_observations(record, directory)
+        return
+    with tempfile.TemporaryDirectory(prefix="ackproof-") as scratch:
+        trace(directory, Path(scratch) / "again")
 
 
 def rerun(record: RunRecord, recorded: Path, directory: Path) -> tuple[Verdict, Verdict]:

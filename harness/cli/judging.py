@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,7 @@ from checkers.stores import Place, place_of
 from harness.cli.findings import tell_judged
 from harness.cli.outcome import tell
 from harness.cli.terminal import State, as_json, directory_argument
-from harness.errors import EXIT_PLAN
+from harness.errors import EXIT_PLAN, AckproofError
 from harness.judge import (
     Asked,
     Judged,
@@ -25,7 +25,9 @@ from harness.judge import (
     write_verdicts,
     write_verdicts_to,
 )
+from harness.perform import lacks_observations
 from harness.progress import Quiet
+from harness.replay import trace_missing
 from harness.rundir import VERDICTS_FILE
 
 #: Where verdicts go that have no directory of their own.
@@ -69,6 +71,8 @@ def check(
         raise click.BadParameter(str(error)) from error
     asked = Asked(master=master, ww_deps=ww_deps, shown=None if all_ else SHOWN, scratch=scratch)
     judged = judge_all(places, Quiet() if json_ else state.progress(), asked)
+    local = [one.path for one in judged if one.is_run and isinstance(one.path, Path)]
+    _trace(state, filter(lacks_observations, local))  # their harness was killed
     written = [write_verdicts_to(out, judged)] if out is not None else _write_beside(places, judged)
     code = EXIT_PLAN if all(is_unreadable(one) for one in judged) else exit_code(judged)
     if json_:
@@ -93,12 +97,23 @@ def _below(path: Path, judged: Sequence[Judged]) -> list[Judged]:
     return [one for one in judged if one.path.is_relative_to(path)]
 
 
+def _trace(state: State, runs: Iterable[Path]) -> None:
+    """Give runs the ``cluster.jsonl`` that they lack. A story without the brokers' side is better than none."""
+    for run in runs:
+        try:
+            trace_missing(run)
+        except AckproofError as error:
+            state.err.print(f"{run}: what its brokers did cannot be told: {error}", markup=False)
+
+
 @click.command()
 @click.argument("campaign_dir", type=directory_argument)
 @as_json
 @click.pass_obj
 def report(state: State, campaign_dir: Path, *, json_: bool) -> int:
     """Make matrix.json and report.html again from the files of CAMPAIGN_DIR; the report's path is the last line."""
-    from harness.report import write  # noqa: PLC0415 - charts take half a second to load, and `check` draws none
+    # Charts take half a second to load, and `check` draws none.
+    from harness.report import witnesses, write  # noqa: PLC0415
 
+    _trace(state, witnesses(campaign_dir))
     return tell(state, campaign_dir, write(campaign_dir), json_=json_)

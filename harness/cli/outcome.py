@@ -59,8 +59,11 @@ def _unfinished(directory: Path, cells: Sequence[Cell]) -> str:
     path = directory / CAMPAIGN_FILE
     if not path.is_file():
         return ""
-    with files_of(directory):
-        campaign = msgspec.json.decode(path.read_bytes(), type=CampaignRecord)
+    try:
+        with files_of(directory):
+            campaign = msgspec.json.decode(path.read_bytes(), type=CampaignRecord)
+    except msgspec.DecodeError as error:
+        return f"Whether this campaign is finished is not known: {path} cannot be read ({error})."
     planned, there = sum(world.planned for world in campaign.worlds.values()), sum(cell.runs for cell in cells)
     return f"This campaign is not finished: {there} of its {planned} runs are here." if there < planned else ""
 

@@ -64,7 +64,7 @@ class CampaignFiles:
             return {}
         with files_of(self.directory):
             content = path.read_bytes()
-        return _decode(content, path, dict[str, Any])
+        return _decode(content, path, dict[str, Any], "restore it, or remove it: the report is made without it")
 
     def plan(self) -> str:
         """The plan as it was given, cut where it is longer than a report should quote."""
@@ -83,7 +83,8 @@ def _verdicts(directory: Path) -> dict[tuple[str, ...], Verdict]:
         )
     with files_of(directory):
         lines = path.read_bytes().splitlines()
-    verdicts = [_decode(line, path, Verdict) for line in lines if line.strip()]
+    advice = f"make it again with: ackproof check {directory}"
+    verdicts = [_decode(line, path, Verdict, advice) for line in lines if line.strip()]
     return {_key(verdict.history): verdict for verdict in verdicts}
 
 
@@ -93,13 +94,11 @@ def _key(name: str) -> tuple[str, ...]:
     return tuple(parts[len(parts) - parts[::-1].index("runs") :]) if "runs" in parts else tuple(parts)
 
 
-def _decode(content: bytes, path: Path, kind: type[_T]) -> _T:
+def _decode(content: bytes, path: Path, kind: type[_T], advice: str) -> _T:
     try:
         return msgspec.json.decode(content, type=kind)
     except msgspec.DecodeError as error:
-        raise ResultsError(
-            f"{path} cannot be read: {error}; make it again with: ackproof check {path.parent}"
-        ) from error
+        raise ResultsError(f"{path} cannot be read: {error}; {advice}") from error
 
 
 def _unjudged(record: RunRecord) -> Verdict:

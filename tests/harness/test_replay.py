@@ -11,9 +11,10 @@ import pytest
 from checkers.verdict import Verdict
 from harness.cli.app import exit_code_of
 from harness.errors import ResultsError
-from harness.perform import perform
+from harness.perform import lacks_observations, perform
 from harness.plan import parse_plan
 from harness.replay import differences, replay, trace_missing
+from harness.report.timeline import read_observations
 from harness.rundir import Ended, write_record
 
 PLAN = """
@@ -50,6 +51,28 @@ def test_a_replay_leaves_the_story_of_the_cluster(losing_run: Path, tmp_path: Pa
     assert lines
     assert {"time_us", "node", "what", "partition", "facts"} <= set(lines[0])
     assert [line["time_us"] for line in lines] == sorted(line["time_us"] for line in lines)
+
+
+@pytest.mark.parametrize("world", ["processes", "kafka"])
+def test_a_real_run_whose_harness_was_killed_tells_of_its_cluster_from_the_nodes_files(
+    tmp_path: Path, world: str
+) -> None:
+    run = tmp_path / "run"
+    (run / "logs").mkdir(parents=True)
+    write_record(run, msgspec.structs.replace(SPEC, world=world), Ended(status="running"))
+    line = {"node": 1, "what": "elected", "partition": "t-0", "facts": {}}
+    began_us = 1_795_255_289_000_000
+    trace = [json.dumps({"wall_us": began_us + after_us, **line}) for after_us in (700, 500)]
+    (run / "logs" / "trace-1.jsonl").write_text("\n".join([*trace, '{"wall_us": 18']))
+    kafka = "2026-11-21T10:01:29.620 INFO kafka.cluster.Partition [Partition t-0 broker=1] ISR updated to 2,1 "
+    (run / "logs" / "node-1.log").write_text(f"{kafka} and version updated to 3\n")
+    assert not lacks_observations(run), "nobody knows when its clock began"
+    (run / "clock.json").write_text(json.dumps({"wall_begin_us": began_us}))
+    assert lacks_observations(run)
+    trace_missing(run)
+    told = [seen.time_us for seen in read_observations(run)]
+    assert told == ([500, 700] if world == "processes" else [620_000])
+    assert not lacks_observations(run)
 
 
 def test_a_run_that_was_recorded_with_another_seed_is_not_reproduced(losing_run: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +17,6 @@ from harness.worlds.kafka.nodes import KafkaNodes
 from harness.worlds.kafka.observing import observations_in
 from harness.worlds.kafka.view import KafkaViewer
 from harness.worlds.processes import ProcessesWorld
-from harness.worlds.processes.deaths import with_deaths
 from harness.worlds.processes.leadership import ConfirmedLeadership
 from harness.worlds.processes.nodes import Nodes
 from harness.worlds.processes.target import Limits
@@ -35,11 +33,11 @@ class KafkaWorld(ProcessesWorld):
         super().__init__(spec, directory)
         self._installation: Installation | None = None
 
-    def observations(self) -> Sequence[Observation]:
-        """See :meth:`World.observations`: from the nodes' logs, also after the world was closed."""
+    def _told(self, wall_begin_us: int) -> list[Observation]:
+        """From the nodes' logs."""
         logs = self._directory / "logs"
         by_node = {int(path.stem.rpartition("-")[2]): path for path in logs.glob("node-*.log")}
-        return with_deaths(observations_in(by_node, self._clock.wall_begin_us), self._deaths)
+        return observations_in(by_node, wall_begin_us)
 
     def _check(self) -> None:
         self._installation = find(self._spec.version or DEFAULT_VERSION)

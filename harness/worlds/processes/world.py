@@ -19,7 +19,7 @@ from harness.hosts.namespaces import NamespaceHost
 from harness.plan import RunSpec
 from harness.worlds.contract import NodeDeath, Observation
 from harness.worlds.lacking import NO_REASSIGNMENT, lacking
-from harness.worlds.processes.clock import RealClock
+from harness.worlds.processes.clock import RealClock, keep_begin, kept_begin_us
 from harness.worlds.processes.deaths import Deaths, with_deaths
 from harness.worlds.processes.leadership import ConfirmedLeadership, ControlSocketOperator
 from harness.worlds.processes.nodes import Nodes, trace_files
@@ -99,6 +99,7 @@ class ProcessesWorld:
         """
         self._check()
         self._clock = RealClock()
+        keep_begin(self._directory, self._clock)
         for choice in range(PORT_CHOICES):
             try:
                 self._open_once()
@@ -118,9 +119,13 @@ class ProcessesWorld:
             raise
 
     def observations(self) -> Sequence[Observation]:
-        """See :meth:`World.observations`. Works after :meth:`close` and after a failed :meth:`open` too."""
-        told = observations_in(trace_files(self._directory), self._clock.wall_begin_us)
-        return with_deaths(told, self._deaths)
+        """See :meth:`World.observations`. From files, so also after :meth:`close` and in another process."""
+        begin_us = kept_begin_us(self._directory)
+        return with_deaths([] if begin_us is None else self._told(begin_us), self._deaths)
+
+    def _told(self, wall_begin_us: int) -> list[Observation]:
+        """What the nodes told of themselves."""
+        return observations_in(trace_files(self._directory), wall_begin_us)
 
     def deaths(self) -> Sequence[NodeDeath]:
         """See :meth:`World.deaths`. After :meth:`close`, what was found before it."""
