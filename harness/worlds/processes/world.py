@@ -23,8 +23,8 @@ from harness.worlds.processes.clock import RealClock, keep_begin, kept_begin_us
 from harness.worlds.processes.deaths import Deaths, with_deaths
 from harness.worlds.processes.leadership import ConfirmedLeadership, ControlSocketOperator
 from harness.worlds.processes.nodes import Nodes, trace_files
-from harness.worlds.processes.target import Limits, ProcessesTarget, connect
 from harness.worlds.processes.shaping import shaping_for
+from harness.worlds.processes.target import Limits, ProcessesTarget, connect
 from harness.worlds.processes.topic import create_topic
 from harness.worlds.processes.traces import observations_in
 from harness.worlds.processes.view import ClusterImage, Viewer, partitions_of
@@ -167,6 +167,8 @@ class ProcessesWorld:
         self._resources.callback(host.close)
         nodes = self._make_nodes(host)
         host.open(nodes.all)
+        shaping = shaping_for(host, self._spec.faults.families, self._directory / "clocks")
+        nodes.environment_of = shaping.environment
         for node in nodes.all:
             nodes.start(node)
         bootstrap = [f"{address.host}:{address.port}" for address in map(host.address, nodes.brokers)]
@@ -175,9 +177,8 @@ class ProcessesWorld:
         clients = CLIENTS[self._spec.client](self._clock, self._settings, bootstrap)
         self._resources.callback(clients.close, CLIENTS_LIMIT_S)
         leadership = self._make_leadership(host, viewer)
+        limits = limits._replace(shaping=shaping, unavailable={**limits.unavailable, **host.unavailable()})
         target = ProcessesTarget(host, nodes, viewer, journal, self._clock, leadership, limits=limits)
-        shaping = shaping_for(host, self._spec.faults.families, self._directory / "clocks")
-        nodes.environment_of = shaping.environment
         self._cluster = _Cluster(nodes, viewer, target, clients)
         self._watched = nodes.deaths
 
@@ -186,7 +187,6 @@ class ProcessesWorld:
             return NamespaceHost(journal)
         return LoopbackHost(journal, self._ports)
 
-        limits = limits._replace(shaping=shaping, unavailable={**limits.unavailable, **host.unavailable()})
     def _make_limits(self, journal: Journal) -> Limits:
         """Brokers get disks of their own where the plan asks for loss of power; where they cannot, it is not done."""
         if "power" not in self._spec.faults.families:
