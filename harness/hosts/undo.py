@@ -12,6 +12,7 @@ kind              facts                                       undone by
 ``link``          name, boot_id                               ``ip link delete``
 ``directory``     path                                        removing it
 ``disk``          place, image                                an ordinary directory with the same files
+``ssh-...``       machine, ...                                see :mod:`harness.hosts.ssh.undo`
 ``slow-device``   device, file, boot_id                       lifting the limit on writes to the device
 ``slow-group``    group, boot_id                              moving its processes out, and removing it
 ================  ==========================================  ==============================================
@@ -31,6 +32,8 @@ from harness.errors import HostError
 from harness.hosts.mounts import keep_files
 from harness.hosts.processes import Identity, boot_id, end, marked_with
 from harness.hosts.slow_disk import disband, lift
+from harness.hosts.ssh import undo as machines
+from harness.hosts.ssh.shell import over_ssh
 from nemesis.journal import Journal, Undo, standing
 
 #: Every name that the harness gives to a namespace, a network link or a directory begins so; no other is ever removed.
@@ -49,10 +52,10 @@ def undo_all(journal: Journal) -> list[str]:
     undone: list[str] = []
     left: list[str] = []
     for deed in reversed(standing(journal.path)):
-        if deed.kind not in _UNDO:
+        if deed.kind not in _UNDO and deed.kind not in machines.UNDO:
             continue
         try:
-            undone += [f"{deed.kind} {what}" for what in _UNDO[deed.kind](deed)]
+            undone += [f"{deed.kind} {what}" for what in _undone(deed, journal.path.parent)]
         except (KeyError, TypeError, ValueError) as error:
             left.append(f"{deed.kind} {deed.facts} is nothing that a harness writes ({error!r})")
         except (OSError, subprocess.TimeoutExpired, HostError) as error:
@@ -62,6 +65,11 @@ def undo_all(journal: Journal) -> list[str]:
     if left:
         raise HostError(f"{'; '.join(left)}; run `ackproof heal` again, as the user who started it or as root")
     return undone
+
+
+def _undone(deed: Undo, run: Path) -> list[str]:
+    """What was undone of a deed of the run in directory ``run``, on this machine or on one that it names."""
+    return machines.undo(deed, run, over_ssh) if deed.kind in machines.UNDO else _UNDO[deed.kind](deed)
 
 
 def _end_process(deed: Undo) -> list[str]:

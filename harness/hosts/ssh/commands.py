@@ -1,0 +1,99 @@
+"""Every command that is ever given to a machine, as words. They are quoted in one place, :func:`line`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from harness.hosts.processes import TOKEN_VARIABLE
+from harness.hosts.ssh.inventory import Machine
+
+Words = tuple[str, ...]
+
+#: What runs on the machines; it is copied to a run's directory there.
+SCRIPT: Final = Path(__file__).with_name("machine.sh")
+#: Looks, 20 ms each, that a machine takes for a signal to show: five seconds, as on this machine.
+LOOKS: Final = 250
+
+
+def line(words: Sequence[str]) -> str:
+    """One line for the machine's shell, in which every word is quoted that needs it."""
+    return shlex.join(words)
+
+
+def as_root(machine: Machine, words: Words) -> Words:
+    """``words`` with root's rights. ``-n``: a sudo that wants a password fails at once instead of waiting for it."""
+    return ("sudo", "-n", "--", *words) if machine.sudo else words
+
+
+def harness_address() -> Words:
+    """Prints the harness's address and port, then the machine's, as the machine sees this connection."""
+    return ("printenv", "SSH_CONNECTION")
+
+
+def java_version(machine: Machine) -> Words:
+    """Prints Java's version (on standard error)."""
+    return (machine.java, "-version")
+
+
+def make_directories(*paths: str) -> Words:
+    """Makes directories, private ones, with those above them."""
+    return ("mkdir", "-p", "-m", "700", "--", *paths)
+
+
+def list_directory(path: str) -> Words:
+    """Prints the names in a directory, one a line."""
+    return ("ls", "-1", "--", path)
+
+
+def remove_tree(path: str) -> Words:
+    """Removes a run's directory."""
+    return ("rm", "-rf", "--", path)
+
+
+def pack(directory: str, names: Sequence[str]) -> Words:
+    """Writes these directories below ``directory`` to standard output, as a compressed archive."""
+    return ("tar", "-C", directory, "-czf", "-", "--", *names)
+
+
+def start(script: str, places: tuple[str, str, str], environment: Mapping[str, str], command: Sequence[str]) -> Words:
+    """Starts a node detached; prints its id and start. ``places``: working directory, log, record of how it ended."""
+    assignments = [f"{name}={value}" for name, value in environment.items()]
+    return ("env", *assignments, "sh", script, "start", *places, *command)
+
+
+def signal(script: str, identity: tuple[str, str, str], name: str, shows: str, looks: int = LOOKS) -> Words:
+    """Signals exactly the process with this id, start and boot, and waits until its state's letter matches."""
+    return ("sh", script, "signal", *identity, name, shows, str(looks))
+
+
+def end_all(token: str) -> Words:
+    """SIGKILL to every process of the node with this token; prints their ids. Needs no file on the machine."""
+    return ("sh", "-c", SCRIPT.read_text(encoding="utf-8"), "machine.sh", "end", token)
+
+
+def list_tables(machine: Machine) -> Words:
+    """Prints the tables of the packet filter; fails where rules cannot be made."""
+    return as_root(machine, ("nft", "list", "tables", "ip"))
+
+
+def replace_table(machine: Machine) -> Words:
+    """Takes rules from standard input."""
+    return as_root(machine, ("nft", "-f", "-"))
+
+
+def show_table(machine: Machine, table: str) -> Words:
+    """Prints one table with its counters, as JSON."""
+    return as_root(machine, ("nft", "--json", "list", "table", "ip", table))
+
+
+def delete_table(machine: Machine, table: str) -> Words:
+    """Removes one table; fails where it is not there."""
+    return as_root(machine, ("nft", "delete", "table", "ip", table))
+
+
+def token_environment(token: str) -> dict[str, str]:
+    """What marks a node's processes."""
+    return {TOKEN_VARIABLE: token}

@@ -1,0 +1,248 @@
+"""One machine over SSH, with paramiko: its host key is verified, and everything that waits has a limit."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import paramiko
+from paramiko.ssh_exception import AuthenticationException, BadHostKeyException, PasswordRequiredException, SSHException
+
+from harness.errors import HostError
+from harness.hosts.ssh import commands, files
+from harness.hosts.ssh.follower import Follower
+from harness.hosts.ssh.inventory import Machine
+from harness.hosts.ssh.shell import Answer, shown
+
+#: For a machine to be reached, to say who it is, and to let the user in.
+CONNECT_LIMIT_S: Final = 15.0
+#: Without a byte for so long, a command or a transfer is given up. Java on a busy machine may be silent for seconds.
+SILENCE_LIMIT_S: Final = 30.0
+KEEPALIVE_S: Final = 10
+#: A command's answer is read up to here; a rule table with counters has some kilobytes.
+ANSWER_BYTES_MAX: Final = 4 * 2**20
+_LOST: Final = (SSHException, EOFError, OSError)
+
+# What paramiko tells of a lost connection is told by our own errors; without a handler it would go to standard error.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
+
+
+class Connection:
+    """Implements :class:`harness.hosts.ssh.shell.Shell`.
+
+    Made lazily at the first need; a connection that was lost is made anew once, before a command is sent and never
+    after, so that no command is given twice.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._lock = threading.Lock()
+        self._client: paramiko.SSHClient | None = None
+        self._sftp: paramiko.SFTPClient | None = None
+        self._followers: list[Follower] = []
+
+    @property
+    def machine(self) -> Machine:
+        """See :meth:`Shell.machine`."""
+        return self._machine
+
+    def run(self, words: Sequence[str], text: str = "") -> Answer:
+        """See :meth:`Shell.run`."""
+        channel = self._channel()
+        try:
+            channel.exec_command(commands.line(words))
+            channel.sendall(text.encode())
+            channel.shutdown_write()
+            out = channel.makefile("rb").read(ANSWER_BYTES_MAX)
+            err = channel.makefile_stderr("rb").read(ANSWER_BYTES_MAX)
+            if not channel.status_event.wait(SILENCE_LIMIT_S):
+                raise TimeoutError("no exit status")
+            return Answer(channel.recv_exit_status(), out.decode(errors="replace"), err.decode(errors="replace"))
+        except _LOST as error:
+            raise self._lost(f'"{shown(words)}"', error) from error
+        finally:
+            channel.close()
+
+    def read(self, path: str) -> str | None:
+        """See :meth:`Shell.read`."""
+        try:
+            with self._files().open(path, "r") as file:
+                return str(file.read(ANSWER_BYTES_MAX).decode(errors="replace"))
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        except _LOST as error:
+            # A process that ends while its entry in /proc is read is an error of its own, which SFTP cannot name.
+            if path.startswith("/proc/") and self._is_up():
+                return None
+            raise self._lost(f"reading {path}", error) from error
+
+    def push(self, source: Path, target: str) -> None:
+        """See :meth:`Shell.push`."""
+        try:
+            files.push(self._files(), source, target)
+        except _LOST as error:
+            raise self._lost(f"copying {source.name} to {target}", error) from error
+
+    def push_missing(self, source: Path, target: str) -> None:
+        """See :meth:`Shell.push_missing`."""
+        try:
+            files.push_missing(self._files(), source, target)
+        except _LOST as error:
+            raise self._lost(f"copying {source} to {target}", error) from error
+
+    def fetch(self, source: str, names: Sequence[str], target: Path) -> None:
+        """See :meth:`Shell.fetch`."""
+        channel = self._channel()
+        try:
+            channel.exec_command(commands.line(commands.pack(source, names)))
+            files.unpack(channel.makefile("rb"), target)
+        except _LOST as error:
+            raise self._lost(f"fetching {source}", error) from error
+        finally:
+            channel.close()
+
+    def follow(self, source: str, target: Path) -> None:
+        """See :meth:`Shell.follow`."""
+        self._followers.append(Follower(self._new_files, source, target))
+
+    def unfollow(self) -> None:
+        """See :meth:`Shell.unfollow`."""
+        while self._followers:
+            self._followers.pop().close()
+
+    def close(self) -> None:
+        """See :meth:`Shell.close`."""
+        self.unfollow()
+        if self._client is not None:
+            self._client.close()
+        self._client = self._sftp = None
+
+    def _channel(self) -> paramiko.Channel:
+        """A new session for one command."""
+        try:
+            channel = self._transport().open_session(timeout=CONNECT_LIMIT_S)
+        except _LOST as error:
+            if self._is_up():
+                raise self._lost("opening a session", error) from error
+            channel = self._transport().open_session(timeout=CONNECT_LIMIT_S)
+        channel.settimeout(SILENCE_LIMIT_S)
+        return channel
+
+    def _files(self) -> paramiko.SFTPClient:
+        """The session for files of the thread that gives the commands."""
+        if self._sftp is None or not self._is_up():
+            self._sftp = self._new_files()
+        return self._sftp
+
+    def _new_files(self) -> paramiko.SFTPClient:
+        channel = self._channel()
+        try:
+            channel.invoke_subsystem("sftp")
+            return paramiko.SFTPClient(channel)
+        except _LOST as error:
+            raise HostError(f"{self._machine.name} offers no SFTP ({error}); enable it in its sshd_config") from error
+
+    def _is_up(self) -> bool:
+        transport = self._client.get_transport() if self._client is not None else None
+        return transport is not None and transport.is_active()
+
+    def _transport(self) -> paramiko.Transport:
+        with self._lock:
+            if not self._is_up():
+                self._client, self._sftp = connected(self._machine), None
+            transport = self._client.get_transport() if self._client is not None else None
+        if transport is None:
+            raise HostError(f"{self._machine.name} hung up")
+        return transport
+
+    def _lost(self, doing: str, error: BaseException) -> HostError:
+        why = str(error) or type(error).__name__
+        return HostError(f"{self._machine.name}: {doing} did not work over SSH: {why}")
+
+
+def connected(machine: Machine) -> paramiko.SSHClient:
+    """A client of this machine, whose host key was verified, and which let the user in.
+
+    Raises:
+        HostError: it cannot be reached, is not who it should be, or does not let the user in.
+    """
+    client = paramiko.SSHClient()
+    client.set_missing_host_key_policy(_Pinned(machine))
+    if not machine.fingerprint:
+        _load_known_hosts(client, machine)
+    key = str(Path(machine.key).expanduser()) if machine.key else None
+    try:
+        client.connect(
+            machine.address,
+            machine.port,
+            machine.user,
+            key_filename=key,
+            allow_agent=key is None,
+            look_for_keys=False,
+            timeout=CONNECT_LIMIT_S,
+            banner_timeout=CONNECT_LIMIT_S,
+            auth_timeout=CONNECT_LIMIT_S,
+        )
+    except (HostError, SSHException, OSError, EOFError, ValueError) as error:
+        client.close()
+        raise _refusal(machine, error) from error
+    transport = client.get_transport()
+    if transport is not None:
+        transport.set_keepalive(KEEPALIVE_S)
+    return client
+
+
+class _Pinned:
+    """Admits a key that is in no known_hosts only if the plan pins its fingerprint; adds nothing anywhere."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:  # noqa: ARG002
+        """Refuse, unless it is the pinned one."""
+        found, name = key.fingerprint, self._machine.name
+        if not self._machine.fingerprint:
+            raise HostError(
+                f"the host key of {name} is not in {self._machine.known_hosts} ({key.get_name()} {found}); if that is "
+                f'its key, add it there, or write fingerprint = "{found}" in the plan'
+            )
+        if found != self._machine.fingerprint:
+            raise HostError(
+                f"{name} has the host key {found} ({key.get_name()}), and the plan pins {self._machine.fingerprint}; "
+                "somebody else may be answering, so nothing was sent"
+            )
+
+
+def _load_known_hosts(client: paramiko.SSHClient, machine: Machine) -> None:
+    path = Path(machine.known_hosts).expanduser()
+    with contextlib.suppress(FileNotFoundError):  # then the key is unknown, which has its own sentence
+        try:
+            client.load_system_host_keys(str(path))
+        except FileNotFoundError:
+            raise
+        except (OSError, SSHException, ValueError) as error:
+            raise HostError(f"{path} cannot be read as known hosts ({error})") from error
+
+
+def _refusal(machine: Machine, error: BaseException) -> HostError:
+    name, how = machine.name, f"key {machine.key}" if machine.key else "the keys of the SSH agent"
+    if isinstance(error, HostError):
+        return error
+    if isinstance(error, BadHostKeyException):
+        found, known = error.key.fingerprint, error.expected_key.fingerprint
+        return HostError(
+            f"the host key of {name} has changed: it is {found}, and {machine.known_hosts} holds {known}; somebody "
+            "else may be answering, so nothing was sent"
+        )
+    if isinstance(error, PasswordRequiredException):
+        return HostError(f"{how} has a passphrase; add it to an SSH agent and leave key out of the plan")
+    if isinstance(error, AuthenticationException):
+        return HostError(f"{name} does not let the user in with {how} ({error}); see its authorized_keys")
+    if isinstance(error, socket.gaierror):
+        return HostError(f"{name}: no such address ({error.strerror}); correct it in the plan")
+    return HostError(f"{name} cannot be reached over SSH ({error or type(error).__name__}); see that sshd runs there")

@@ -1,0 +1,43 @@
+"""Files to and from a machine: pushed by SFTP, fetched as one archive."""
+
+from __future__ import annotations
+
+import contextlib
+import tarfile
+from pathlib import Path
+from typing import IO, Any
+
+from paramiko import SFTPClient
+
+
+def push(sftp: SFTPClient, source: Path, target: str) -> None:
+    """Copy one file, whole or not at all, and with its rights."""
+    beside = f"{target}.part"
+    sftp.put(str(source), beside)
+    sftp.chmod(beside, source.stat().st_mode & 0o777)
+    sftp.posix_rename(beside, target)
+
+
+def push_missing(sftp: SFTPClient, source: Path, target: str) -> None:
+    """Copy the files of one directory, without those below, that are not there in the same size."""
+    there = {entry.filename: entry.st_size for entry in sftp.listdir_attr(target)}
+    for path in sorted(source.iterdir()):
+        if path.is_file() and there.get(path.name) != path.stat().st_size:
+            push(sftp, path, f"{target}/{path.name}")
+
+
+def unpack(stream: Any, target: Path) -> None:
+    """Write the directories of a compressed archive below ``target``, over what is there.
+
+    Raises:
+        OSError: it is none, or is cut short; what came so far stands.
+    """
+    archive_bytes: IO[bytes] = stream
+    try:
+        # "data": nothing of what another machine sends may land outside of ``target``.
+        with tarfile.open(fileobj=archive_bytes, mode="r|gz") as archive:
+            for member in archive:
+                with contextlib.suppress(tarfile.FilterError):  # sockets, devices, links out of the tree
+                    archive.extract(member, target, filter="data")
+    except tarfile.TarError as error:
+        raise OSError(f"no whole archive came ({error})") from error

@@ -1,0 +1,272 @@
+"""The host "ssh": every node on a machine of its own, which is reached over SSH.
+
+::
+
+    <directory>/kafka/4.3.1/libs/      the release, copied once, kept for the next run
+    <directory>/runs/ackproof-<token>/ one run, brought home and removed at its end
+        machine.sh                     what the harness does with processes there
+        data/, logs/                   as in the run's directory here
+        <node>.pid, <node>.ended       of the node's process
+
+A machine carries one run at a time. Links are cut with nftables by the nodes' addresses and broker ports, in a table of
+the run's own; the SSH port is in no rule.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from harness.errors import HostError
+from harness.hosts import nft
+from harness.hosts.contract import Address, Launch, NodeProcess
+from harness.hosts.local import run_token
+from harness.hosts.ssh import commands, undo
+from harness.hosts.ssh.inventory import Machine
+from harness.hosts.ssh.process import Identity, RemoteProcess
+from harness.hosts.ssh.shell import Connect, Shell, must, over_ssh
+from harness.hosts.undo import undo_all
+from harness.hosts.wire import WireLinks
+from nemesis.contract import CLIENTS, Evidence, Link
+from nemesis.journal import Journal
+
+JAVA_MIN: Final = 17
+BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
+
+
+class Here(NamedTuple):
+    """What of this machine goes to the others.
+
+    ``run`` is the run's directory, ``release`` the directory of what the nodes execute (its ``libs`` are copied), and
+    ``java`` this machine's Java, for which every other machine has a program of its own.
+    """
+
+    run: Path
+    release: Path
+    java: Path
+
+
+class SshHost:
+    """Implements :class:`harness.hosts.contract.Host`.
+
+    ``connect`` makes what speaks to a machine.
+    """
+
+    def __init__(
+        self,
+        machines: Collection[Machine],
+        journal: Journal,
+        here: Here,
+        connect: Connect = over_ssh,
+    ) -> None:
+        self._machines = {machine.node: machine for machine in machines}
+        self._journal = journal
+        self._here = here
+        self._connect = connect
+        self._name = f"{undo.PREFIX}-{run_token()}"
+        self._table = self._name.replace("-", "_")
+        self._shells: dict[int, Shell] = {}
+        self._ips: dict[int, str] = {}
+        self._harness: dict[int, str] = {}
+        self._boots: dict[int, str] = {}
+        self._ports = {machine.node: machine.broker_port for machine in machines}
+        self._no_rules: dict[int, str] = {}
+        self._entries: dict[int, int] = {}
+        self._followed: set[int] = set()
+        self._deeds: dict[int, tuple[int, str, dict[str, Any]]] = {}
+        self._filtered: set[int] = set()
+        self._wire = WireLinks((*self._machines, CLIENTS), self._machines, self._enforce, self._count)
+
+    def open(self, nodes: Collection[int]) -> None:
+        """See :meth:`Host.open`. The first run of a release copies it to every machine, about 60 MB each.
+
+        Raises:
+            HostError: a machine cannot be reached, is not to be trusted, lacks Java, or carries another run.
+        """
+        for node in sorted(nodes):
+            self._shells[node] = self._connect(self._machine(node))
+            self._learn(node)
+        for node in sorted(nodes):
+            self._prepare(node)
+
+    def address(self, node: int) -> Address:
+        """See :meth:`Host.address`."""
+        return Address(self._ips[node], self._machine(node).broker_port)
+
+    def control_path(self, node: int) -> str:
+        """See :meth:`Host.control_path`; what listens on such a socket cannot live here."""
+        raise HostError(f"node {node} is on another machine, where only Apache Kafka can live")
+
+    def place(self, node: int, path: Path) -> str:
+        """See :meth:`Host.place`."""
+        machine = self._machine(node)
+        if path == self._here.java:
+            return machine.java
+        for here, there in ((self._here.run, self._directory(node)), (self._here.release, self._installed(node))):
+            if path.is_relative_to(here):
+                return "/".join((there, *path.relative_to(here).parts))
+        raise HostError(f"{path} has no place on {machine.name}")
+
+    def unavailable(self) -> Mapping[str, str]:
+        """See :meth:`Host.unavailable`."""
+        return {"partition": next(iter(self._no_rules.values()))} if self._no_rules else {}
+
+    def start(self, launch: Launch) -> NodeProcess:
+        """See :meth:`Host.start`."""
+        node, shell = launch.node, self._shells[launch.node]
+        there = {file: self.place(node, file) for file in launch.files}
+        directory, log = self.place(node, launch.directory), self.place(node, launch.log)
+        parents = {path.rpartition("/")[0] for path in (*there.values(), log)}
+        must(shell, commands.make_directories(*sorted({directory, *parents})))
+        for file, target in there.items():
+            shell.push(file, target)
+        token, record = f"{self._name}/{node}", f"{self._directory(node)}/{node}"
+        before = self._entries.get(node)
+        self._entries[node] = entry = self._will(node, "ssh-process", {"token": token})
+        if before is not None:  # it is dead, and whatever might be left of it has the same token
+            self._journal.done(before)
+            del self._deeds[before]
+        environment = {**launch.environment, **commands.token_environment(token)}
+        words = commands.start(self._script(node), (directory, log, record), environment, launch.command)
+        pid, ticks = must(shell, words).split()
+        identity = Identity(pid, ticks, self._boots[node])
+        self._journal.learned(entry, identity._asdict())
+        if node not in self._followed:  # a node that is started again goes on with its log
+            shell.follow(log, launch.log)
+            self._followed.add(node)
+        return RemoteProcess(shell, self._script(node), record, identity)
+
+    def ask(self, nodes: Collection[int], request: Mapping[str, Any], limit_s: float) -> dict[int, dict[str, Any]]:  # noqa: ARG002
+        """See :meth:`Host.ask`. Nobody here has a control socket."""
+        return {}
+
+    def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:  # noqa: ARG002 - rules need no node
+        """See :meth:`Host.cut`. Evidence: ``dropped`` packets by link."""
+        return self._wire.cut(links)
+
+    def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:  # noqa: ARG002 - as above
+        """See :meth:`Host.heal`. Evidence: ``dropped`` packets by link since it was cut."""
+        return self._wire.heal(links)
+
+    def cuts_at(self, node: int) -> list[Link]:  # noqa: ARG002 - rules outlive processes
+        """See :meth:`Host.cuts_at`."""
+        return []
+
+    def update(self, node: int) -> Callable[[], bool]:  # noqa: ARG002 - as above
+        """See :meth:`Host.update`."""
+        return lambda: True
+
+    def close(self) -> None:
+        """See :meth:`Host.close`. What cannot be undone now stays in the journal, for heal."""
+        for shell in self._shells.values():
+            shell.unfollow()
+        try:
+            for entry, (node, kind, facts) in sorted(self._deeds.items(), reverse=True):
+                undo.UNDO[kind](self._shells[node], facts, self._here.run)
+                self._journal.done(entry)
+                del self._deeds[entry]
+        finally:
+            for shell in self._shells.values():
+                shell.close()
+            undo_all(self._journal)
+
+    def _learn(self, node: int) -> None:
+        """Who the machine is, and whether it can carry a node. Changes nothing there."""
+        shell = self._shells[node]
+        seen = must(shell, commands.harness_address()).split()
+        self._harness[node], here = _over_ipv4(seen[0], shell.machine), seen[2]
+        self._ips[node] = shell.machine.address if _is_ipv4(shell.machine.address) else here
+        self._boots[node] = (shell.read(BOOT_ID) or "").strip()
+        _check_java(shell)
+        rules = shell.run(commands.list_tables(shell.machine))
+        if rules.status != 0:
+            told = " ".join(rules.err.split())[-200:]
+            self._no_rules[node] = (
+                f"{shell.machine.name} lets nobody cut links ({told}); it needs nft, as root or by sudo"
+            )
+
+    def _prepare(self, node: int) -> None:
+        """Make the run's directory, and copy what is missing of the release."""
+        shell = self._shells[node]
+        if others := undo.run_names(shell):
+            raise HostError(
+                f"{shell.machine.name} carries another run ({others[0]} in {undo.runs_directory(shell.machine)}); wait "
+                "for its end, or end it with `ackproof heal` of its results"
+            )
+        directory, libs = self._directory(node), f"{self._installed(node)}/libs"
+        self._will(node, "ssh-directory", {"path": directory})
+        must(shell, commands.make_directories(*(f"{directory}/{name}" for name in undo.KEPT), libs))
+        shell.push(commands.SCRIPT, self._script(node))
+        shell.push_missing(self._here.release / "libs", libs)
+
+    def _enforce(self, node: int, links: Sequence[Link]) -> None:
+        if node not in self._filtered:
+            if not links:
+                return
+            self._will(node, "ssh-rules", {"table": self._table})
+            self._filtered.add(node)
+        addresses = {**self._ips, CLIENTS: self._harness[node]}
+        text = nft.ruleset(node, links, addresses, ports=self._ports, table=self._table)
+        must(self._shells[node], commands.replace_table(self._machine(node)), text)
+
+    def _count(self, node: int) -> Mapping[Link, int]:
+        if node not in self._filtered:
+            return {}
+        listing = must(self._shells[node], commands.show_table(self._machine(node), self._table))
+        return nft.dropped_packets(listing.encode())
+
+    def _will(self, node: int, kind: str, facts: dict[str, Any]) -> int:
+        machine = self._machine(node)
+        whole = {"machine": msgspec.to_builtins(machine), "node": node, **facts}
+        entry = self._journal.will(kind, whole)
+        self._deeds[entry] = (node, kind, whole)
+        return entry
+
+    def _machine(self, node: int) -> Machine:
+        if node not in self._machines:
+            raise HostError(f"the plan's inventory has no machine for node {node}")
+        return self._machines[node]
+
+    def _directory(self, node: int) -> str:
+        return f"{undo.runs_directory(self._machine(node))}/{self._name}"
+
+    def _installed(self, node: int) -> str:
+        return f"{self._machine(node).directory}/kafka/{self._here.release.name}"
+
+    def _script(self, node: int) -> str:
+        return f"{self._directory(node)}/{commands.SCRIPT.name}"
+
+
+def _check_java(shell: Shell) -> None:
+    answer, machine = shell.run(commands.java_version(shell.machine)), shell.machine
+    found = re.search(r'version "(\d+)', answer.out + answer.err)
+    if answer.status != 0 or found is None:
+        told = " ".join((answer.err or answer.out).split())[-200:]
+        raise HostError(
+            f'{machine.name} has no Java at "{machine.java}" ({told}); install openjdk-17-jre-headless there, or name '
+            "its Java in the plan (java = ...)"
+        )
+    if int(found[1]) < JAVA_MIN:
+        raise HostError(
+            f"{machine.name} has Java {found[1]}, and {JAVA_MIN} or later is needed; name another (java = ...)"
+        )
+
+
+def _is_ipv4(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).version == 4
+    except ValueError:
+        return False
+
+
+def _over_ipv4(address: str, machine: Machine) -> str:
+    if ":" in address:
+        raise HostError(
+            f"{machine.name} is reached over {address}, and links are cut by IPv4 addresses; name its IPv4 address"
+        )
+    return address

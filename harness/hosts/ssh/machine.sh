@@ -1,0 +1,72 @@
+# What ackproof does with processes on a machine. Plain POSIX shell; needs setsid, and /proc for processes' identities.
+# A process is known by its id, its start in clock ticks and the boot's id, so that a reused id is never signalled.
+#
+#   start DIRECTORY LOG RECORD COMMAND...    start detached; prints id and start ticks. RECORD.ended gets its status
+#   signal PID TICKS BOOT NAME STATE LOOKS   send a signal, wait until its state's letter matches; prints the letter
+#   end TOKEN                                SIGKILL to all whose environment holds TOKEN; prints their ids
+set -u
+
+identity() { # pid: sets state and ticks; empty where there is none, or only a zombie
+    state='' ticks=''
+    line=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+    set -- ${line##*) } # after the command's name in brackets, which may hold anything
+    case $1 in Z | X) ;; *) state=$1 ticks=${20} ;; esac
+}
+
+start() {
+    cd -- "$1" || exit 71
+    log=$2 record=$3
+    shift 3
+    rm -f -- "$record.pid" "$record.ended"
+    # The outer shell stays to tell how the node ended; the inner one becomes the node.
+    setsid sh -c 'record=$1; shift
+        sh -c '\''echo $$ >"$1.pid.new"; mv -- "$1.pid.new" "$1.pid"; shift; exec "$@"'\'' node "$record" "$@"
+        echo $? >"$record.ended"' keeper "$record" "$@" </dev/null >>"$log" 2>&1 &
+    looks=0
+    until [ -e "$record.pid" ]; do
+        looks=$((looks + 1))
+        [ "$looks" -le 500 ] || exit 72
+        sleep 0.02
+    done
+    pid=$(cat -- "$record.pid")
+    identity "$pid"
+    echo "$pid ${ticks:-0}"
+}
+
+signal() { # every look makes sure that it still is the same process
+    pid=$1 wanted=$2 boot=$3 name=$4 shows=$5 looks=$6
+    [ "$(cat /proc/sys/kernel/random/boot_id)" = "$boot" ] || exit 0
+    identity "$pid"
+    [ "$ticks" = "$wanted" ] || exit 0
+    kill -s "$name" "$pid" 2>/dev/null
+    while identity "$pid" && [ "$ticks" = "$wanted" ]; do
+        case $state in $shows) break ;; esac
+        looks=$((looks - 1))
+        [ "$looks" -gt 0 ] || break
+        sleep 0.02
+    done
+    [ "$ticks" != "$wanted" ] || echo "$state"
+}
+
+end() {
+    found=''
+    for place in /proc/[0-9]*; do
+        pid=${place#/proc/}
+        [ "$pid" = $$ ] || ! tr '\0' '\n' 2>/dev/null <"$place/environ" | grep -qxF -- "ACKPROOF_RUN_TOKEN=$1" ||
+            found="$found $pid"
+    done 2>/dev/null
+    for pid in $found; do
+        kill -s KILL "$pid" 2>/dev/null && echo "$pid"
+    done
+    for pid in $found; do
+        looks=250
+        while identity "$pid" && [ -n "$state" ] && [ "$looks" -gt 0 ]; do
+            looks=$((looks - 1))
+            sleep 0.02
+        done
+    done
+}
+
+what=$1
+shift
+case $what in start) start "$@" ;; signal) signal "$@" ;; end) end "$@" ;; *) exit 64 ;; esac

@@ -1,0 +1,94 @@
+"""A shell that opens no connection: it says what would be done to a machine, and answers as a willing one would."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from harness.hosts.ssh import commands
+from harness.hosts.ssh.inventory import Machine
+from harness.hosts.ssh.shell import Answer
+
+Say = Callable[[str], None]
+#: What stands in commands for answers that only the machine can give.
+STAND_INS: Final = (
+    "HARNESS is this machine's address as seen from there; PID, TICKS and BOOT are what a node's machine says of its "
+    "process. State of processes (/proc/PID/stat) and logs are read by SFTP all the time, which is not listed."
+)
+_STATES: Final = {"KILL": "", "TERM": "", "STOP": "T", "CONT": "S"}
+
+
+class RehearsedShell:
+    """Implements :class:`harness.hosts.ssh.shell.Shell`; ``say`` takes every line."""
+
+    def __init__(self, machine: Machine, say: Say) -> None:
+        self._machine = machine
+        self._say = say
+        self._state = ""
+        self._tables: set[str] = set()
+
+    @property
+    def machine(self) -> Machine:
+        """See :meth:`Shell.machine`."""
+        return self._machine
+
+    def run(self, words: Sequence[str], text: str = "") -> Answer:
+        """See :meth:`Shell.run`."""
+        self._tell(f"$ {commands.line(words)}")
+        if text:
+            self._say(textwrap.indent(text.rstrip("\n"), "    < "))
+        return Answer(0, self._imagined(tuple(words)), "")
+
+    def read(self, path: str) -> str | None:
+        """See :meth:`Shell.read`."""
+        if path == "/proc/sys/kernel/random/boot_id":
+            return "BOOT\n"
+        if path.endswith(".ended"):
+            return "137\n"
+        return f"1 (java) {self._state} {'0 ' * 18}TICKS" if self._state else None
+
+    def push(self, source: Path, target: str) -> None:
+        """See :meth:`Shell.push`."""
+        self._tell(f"copy {source.name} ({source.stat().st_size} bytes) to {target}")
+
+    def push_missing(self, source: Path, target: str) -> None:
+        """See :meth:`Shell.push_missing`."""
+        sizes = [path.stat().st_size for path in source.iterdir() if path.is_file()]
+        self._tell(
+            f"copy those of the {len(sizes)} files in {source} ({sum(sizes) / 1e6:.0f} MB) which are not there in the "
+            f"same size to {target}"
+        )
+
+    def fetch(self, source: str, names: Sequence[str], target: Path) -> None:
+        """See :meth:`Shell.fetch`."""
+        self._tell(f"$ {commands.line(commands.pack(source, names))}")
+        self._say(f"    unpacked in {target}")
+
+    def follow(self, source: str, target: Path) -> None:
+        """See :meth:`Shell.follow`."""
+        self._tell(f"follow {source} in {target}")
+
+    def unfollow(self) -> None:
+        """See :meth:`Shell.unfollow`."""
+
+    def close(self) -> None:
+        """See :meth:`Shell.close`."""
+
+    def _tell(self, what: str) -> None:
+        self._say(f"{self._machine.name}: {what}")
+
+    def _imagined(self, words: tuple[str, ...]) -> str:
+        """What a machine would print where all goes well."""
+        if words == commands.harness_address():
+            return f"HARNESS 0 {self._machine.address} {self._machine.port}\n"
+        if words == commands.java_version(self._machine):
+            return 'openjdk version "17"\n'
+        if "signal" in words[:3]:
+            self._state = _STATES[words[6]]
+            return self._state
+        if words[0] == "env":
+            self._state = "S"
+            return "PID TICKS\n"
+        return '{"nftables": []}' if "--json" in words else ""

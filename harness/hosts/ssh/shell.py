@@ -1,0 +1,91 @@
+"""What the host needs of a machine. One implementation speaks over SSH, one only says what it would do."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from harness.errors import HostError
+from harness.hosts.ssh import commands
+from harness.hosts.ssh.inventory import Machine
+
+
+class Answer(NamedTuple):
+    """How a command ended: its exit status and what it wrote."""
+
+    status: int
+    out: str
+    err: str
+
+
+class Shell(Protocol):
+    """One machine. Every call has a limit and raises :class:`HostError` if the machine cannot be reached within it."""
+
+    @property
+    def machine(self) -> Machine:
+        """Which one."""
+        ...
+
+    def run(self, words: Sequence[str], text: str = "") -> Answer:
+        """Run a command to its end, with ``text`` on its standard input."""
+        ...
+
+    def read(self, path: str) -> str | None:
+        """A small file's text (of ``/proc``, for one), None if there is none."""
+        ...
+
+    def push(self, source: Path, target: str) -> None:
+        """Copy a file of this machine there, over what is there."""
+        ...
+
+    def push_missing(self, source: Path, target: str) -> None:
+        """Copy the files of a directory there which are not there in the same size."""
+        ...
+
+    def fetch(self, source: str, names: Sequence[str], target: Path) -> None:
+        """Copy the directories ``names`` below ``source`` into ``target`` on this machine, over what is there."""
+        ...
+
+    def follow(self, source: str, target: Path) -> None:
+        """Copy what a growing file gains to ``target``, again and again until :meth:`close`."""
+        ...
+
+    def unfollow(self) -> None:
+        """Follow no file any more. Idempotent."""
+        ...
+
+    def close(self) -> None:
+        """Hang up. Idempotent."""
+        ...
+
+
+Connect = Callable[[Machine], Shell]
+
+
+def over_ssh(machine: Machine) -> Shell:
+    """A connection, which is made at its first need. Only now is paramiko loaded, which takes a fifth of a second."""
+    shell: Shell = importlib.import_module("harness.hosts.ssh.connection").Connection(machine)
+    return shell
+
+
+def must(shell: Shell, words: Sequence[str], text: str = "") -> str:
+    """What a command prints that has to succeed.
+
+    Raises:
+        HostError: it did not; the text quotes the machine, the command and its complaint.
+    """
+    answer = shell.run(words, text)
+    if answer.status != 0:
+        told = " ".join((answer.err or answer.out).split())[-300:] or "no word of why"
+        raise HostError(
+            f'{shell.machine.name}: "{shown(words)}" ended with status {answer.status} ({told}); see to it there'
+        )
+    return answer.out
+
+
+def shown(words: Sequence[str]) -> str:
+    """A command for people: on one line of at most some hundred letters."""
+    text = " ".join(commands.line(words).split())
+    return text if len(text) <= 200 else f"{text[:200]}..."

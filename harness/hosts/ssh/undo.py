@@ -1,0 +1,103 @@
+"""How deeds on machines are undone: at the end of a run by its host, after a crash by ``ackproof heal``.
+
+=================  ===================================  ===========================================================
+kind               facts                                undone by
+=================  ===================================  ===========================================================
+``ssh-process``    machine, node, token; then pid,      SIGKILL to all whose environment holds the token
+                   ticks, boot
+``ssh-rules``      machine, node, table                 ``nft delete table``
+``ssh-directory``  machine, node, path                  bringing its data and logs home, then removing it
+=================  ===================================  ===========================================================
+
+``machine`` is a :class:`~harness.hosts.ssh.inventory.Machine`: where it is and where the key's file stands, no secret.
+Only machines in the inventory of the run's own ``run.json`` are spoken to, and only what is named after the harness is
+removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+import msgspec
+
+from harness.errors import HostError
+from harness.hosts.ssh import commands
+from harness.hosts.ssh.inventory import Machine, allowed_machine
+from harness.hosts.ssh.shell import Connect, Shell, must
+from nemesis.journal import Undo
+
+#: Every directory and table of a run on a machine begins so.
+PREFIX: Final = "ackproof"
+#: What of a run's directory is brought home.
+KEPT: Final = ("data", "logs")
+#: How deeds say what they undid.
+Told = list[str]
+
+
+def undo(deed: Undo, run: Path, connect: Connect) -> Told:
+    """Undo one deed of the journal in the run's directory ``run``; the answer names what was still there.
+
+    Raises:
+        HostError: the machine cannot be reached, or is not in the run's inventory.
+    """
+    machine = allowed_machine(run, _machine_in(deed))
+    shell = connect(machine)
+    try:
+        return UNDO[deed.kind](shell, deed.facts, run)
+    finally:
+        shell.close()
+
+
+def end_processes(shell: Shell, facts: Mapping[str, Any], _run: Path) -> Told:
+    """End every process of one node of a run, whoever their parents are now."""
+    ended = must(shell, commands.end_all(str(facts["token"]))).split()
+    return [f"{pid} (node {facts['node']}, {shell.machine.name})" for pid in ended]
+
+
+def remove_rules(shell: Shell, facts: Mapping[str, Any], _run: Path) -> Told:
+    """Remove a run's table, if it is there."""
+    table = str(facts["table"])
+    if not table.startswith(PREFIX) or table not in must(shell, commands.list_tables(shell.machine)).split():
+        return []
+    must(shell, commands.delete_table(shell.machine, table))
+    return [f"{table} (node {facts['node']}, {shell.machine.name})"]
+
+
+def remove_directory(shell: Shell, facts: Mapping[str, Any], run: Path) -> Told:
+    """Bring home what a run's directory holds, and remove it, if it is there."""
+    path = PurePosixPath(str(facts["path"]))
+    if not path.name.startswith(PREFIX) or str(path.parent) != runs_directory(shell.machine):
+        return []
+    if path.name not in run_names(shell):
+        return []
+    shell.fetch(str(path), KEPT, run)
+    must(shell, commands.remove_tree(str(path)))
+    return [f"{path} (node {facts['node']}, {shell.machine.name})"]
+
+
+def runs_directory(machine: Machine) -> str:
+    """Where runs have their directories on a machine."""
+    return f"{machine.directory}/runs"
+
+
+def run_names(shell: Shell) -> list[str]:
+    """The names of the runs that have a directory there now."""
+    runs = runs_directory(shell.machine)
+    must(shell, commands.make_directories(shell.machine.directory, runs))
+    return must(shell, commands.list_directory(runs)).split()
+
+
+def _machine_in(deed: Undo) -> Machine:
+    try:
+        return msgspec.convert(deed.facts["machine"], Machine)
+    except (KeyError, msgspec.ValidationError) as error:
+        raise HostError(f"the journal does not name the machine ({error})") from error
+
+
+UNDO: Final[Mapping[str, Callable[[Shell, Mapping[str, Any], Path], Told]]] = {
+    "ssh-process": end_processes,
+    "ssh-rules": remove_rules,
+    "ssh-directory": remove_directory,
+}

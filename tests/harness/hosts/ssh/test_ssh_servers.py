@@ -1,0 +1,297 @@
+"""Against real OpenSSH servers: who is trusted, what a node's process does, what is cut, what is left."""
+
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.errors import HostError
+from harness.heal import heal
+from harness.hosts.contract import Launch, NodeState
+from harness.hosts.ssh.connection import Connection
+from harness.hosts.ssh.host import Here, SshHost
+from harness.hosts.ssh.inventory import Machine
+from nemesis.contract import CLIENTS, Link
+from nemesis.journal import FILE_NAME, Journal, standing
+
+pytestmark = [pytest.mark.system, pytest.mark.root, pytest.mark.xdist_group("ssh")]
+WAIT_S = 10.0
+
+#: A node: says so and greets whoever connects; with an address, connects there and says what it meets.
+NODE = """
+import socket, sys, time
+server = socket.create_server(("0.0.0.0", 9092))
+print("listening", flush=True)
+while True:
+    connection, _ = server.accept()
+    connection.sendall(b"hello")
+    connection.close()
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Here:
+    run, release = tmp_path / "run", tmp_path / "9.9.9"
+    run.mkdir()
+    (release / "libs").mkdir(parents=True)
+    (release / "libs" / "a.jar").write_bytes(b"x" * 1000)
+    return Here(run, release, Path(sys.executable))
+
+
+@pytest.fixture
+def journal(here: Here, farm) -> Journal:
+    (here.run / "run.json").write_bytes(msgspec.json.encode({"machines": farm.machines()}))
+    return Journal(here.run / FILE_NAME)
+
+
+@pytest.fixture
+def host(here: Here, journal: Journal, farm) -> Iterator[SshHost]:
+    host = SshHost(farm.machines(), journal, here)
+    try:
+        host.open([0, 1])
+        yield host
+    finally:
+        host.close()
+
+
+def started(host: SshHost, here: Here, node: int, program: str = NODE):
+    (here.run / "logs").mkdir(exist_ok=True)
+    (here.run / "data" / str(node)).mkdir(parents=True, exist_ok=True)
+    file = here.run / "data" / str(node) / "a 'quoted' $(name)"
+    file.write_text("pushed")
+    launch = Launch(
+        node=node,
+        command=(sys.executable, "-c", program),
+        environment={"WITH": "a blank; and $more"},
+        directory=here.run / "data",
+        log=here.run / "logs" / f"node-{node}.log",
+        files=(file,),
+    )
+    process = host.start(launch)
+    assert until(lambda: launch.log.exists() and b"listening" in launch.log.read_bytes())
+    return process
+
+
+def until(condition, limit_s: float = WAIT_S) -> bool:
+    limit = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() > limit:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def knock(host: SshHost, node: int) -> str:
+    try:
+        with socket.create_connection(host.address(node), 0.5) as connection:
+            return connection.recv(5).decode()
+    except OSError as error:
+        return type(error).__name__
+
+
+def test_an_unknown_host_key_is_refused_and_the_sentence_names_it(farm, tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    for known_hosts in ("empty", "missing"):
+        machine = farm.machine(0, known_hosts=str(tmp_path / known_hosts))
+        with pytest.raises(HostError, match="is not in .*if that is its key") as error:
+            Connection(machine).run(("true",))
+        assert farm.fingerprints[0] in str(error.value)
+
+
+def test_a_pinned_fingerprint_is_enough_and_another_one_is_refused(farm, tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "missing")
+    pinned = Connection(farm.machine(0, known_hosts=nowhere, fingerprint=farm.fingerprints[0]))
+    assert pinned.run(("echo", "a  b", "$HOME")).out == "a  b $HOME\n"
+    pinned.close()
+    with pytest.raises(HostError, match="the plan pins"):
+        Connection(farm.machine(0, fingerprint=farm.fingerprints[1])).run(("true",))
+
+
+def test_a_host_key_that_changed_is_refused(farm, tmp_path: Path) -> None:
+    known = tmp_path / "known"
+    known.write_text(
+        farm.known_hosts.read_text().replace(farm.address(0), "1.1.1.1").replace(farm.address(1), farm.address(0))
+    )
+    with pytest.raises(HostError, match="has changed"):
+        Connection(farm.machine(0, known_hosts=str(known))).run(("true",))
+
+
+def test_a_key_that_the_machine_does_not_know_is_refused(farm, tmp_path: Path) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "other"], check=True, timeout=20)
+    with pytest.raises(HostError, match="does not let the user in with key"):
+        Connection(farm.machine(0, key=str(tmp_path / "other"))).run(("true",))
+
+
+def test_a_machine_that_is_not_there_is_named(farm) -> None:
+    with pytest.raises(HostError, match=r"root@127\.0\.0\.9:1 cannot be reached over SSH"):
+        Connection(Machine(node=0, address="127.0.0.9", port=1, user="root")).run(("true",))
+
+
+def test_words_arrive_as_they_were_given(farm) -> None:
+    words = ["printf", "%s|", "a b", "$(reboot)", "`id`", "it's", '"', "*", "", "\\", "x\ny", ";", "é"]
+    connection = Connection(farm.machine(0))
+    assert connection.run(words).out == "|".join(words[2:]) + "|"
+    connection.close()
+
+
+def test_a_lost_connection_is_made_anew_before_the_next_command(farm) -> None:
+    connection = Connection(farm.machine(0))
+    connection.run(("true",))
+    connection._client.get_transport().close()
+    assert connection.run(("echo", "again")).out == "again\n"
+    connection.close()
+
+
+def test_a_node_is_started_stopped_frozen_and_killed(host: SshHost, here: Here) -> None:
+    process = started(host, here, 0)
+    assert knock(host, 0) == "hello"
+    assert process.pause()["state"] == "T"
+    assert process.state() is NodeState.PAUSED
+    assert process.resume()["state"] in "RS"
+    assert process.state() is NodeState.RUNNING
+    assert process.exit() is None
+    evidence = process.kill()
+    assert evidence["exit"] == "signal 9"
+    assert isinstance(evidence["pid"], int)
+    assert process.state() is NodeState.DEAD
+    assert process.kill() == evidence, "killing a dead node is nothing"
+    assert knock(host, 0) == "ConnectionRefusedError"
+    again = started(host, here, 0)
+    assert again.terminate()["signal"] == 15
+    assert again.stop(5.0)["exit"] in ("signal 15", "status 143")
+
+
+def test_a_node_that_cannot_be_started_says_why_in_its_log(host: SshHost, here: Here) -> None:
+    (here.run / "logs").mkdir()
+    log = here.run / "logs" / "node-0.log"
+    launch = Launch(node=0, command=("nothing-like-this",), environment={}, directory=here.run, log=log)
+    process = host.start(launch)
+    assert until(lambda: process.exit() is not None)
+    assert process.exit() == "status 127"
+    assert until(lambda: log.exists() and b"not found" in log.read_bytes())
+
+
+def test_a_cut_drops_brokers_packets_in_one_direction_and_leaves_ssh_alone(host: SshHost, here: Here, farm) -> None:
+    process = started(host, here, 0)
+    assert host.cut([Link(CLIENTS, 0)], alive=[0]) == {"dropped": {"1000>0": 0}}
+    assert knock(host, 0) == "TimeoutError"
+    assert process.state() is NodeState.RUNNING, "the SSH port is in no rule"
+    fresh = Connection(farm.machine(0))
+    assert fresh.run(("true",)).status == 0
+    fresh.close()
+    assert host.heal([Link(CLIENTS, 0)], alive=[0])["dropped"]["1000>0"] > 0
+    assert knock(host, 0) == "hello"
+    host.cut([Link(0, CLIENTS)], alive=[0])
+    assert knock(host, 0) == "TimeoutError"
+    host.heal([Link(0, CLIENTS)], alive=[0])
+    assert knock(host, 0) == "hello"
+
+
+def test_links_between_machines_are_cut_too_with_sudo_where_the_plan_says_so(host: SshHost, here: Here, farm) -> None:
+    started(host, here, 1)
+
+    def from_machine_0() -> str:
+        script = f"import socket; print(socket.create_connection(('{farm.address(1)}', 9092), 0.5).recv(5).decode())"
+        answer = host._shells[0].run((sys.executable, "-c", script))
+        return answer.out.strip() or answer.err.strip().splitlines()[-1]
+
+    assert from_machine_0() == "hello"
+    host.cut([Link(0, 1)], alive=[0, 1])
+    assert "timed out" in from_machine_0()
+    assert knock(host, 1) == "hello"
+    host.heal([Link(0, 1)], alive=[0, 1])
+    assert from_machine_0() == "hello"
+
+
+def test_closing_brings_files_home_and_leaves_only_the_release(
+    host: SshHost, here: Here, journal: Journal, farm
+) -> None:
+    writer = "open('0/written', 'w').write('there'); " + "print('listening', flush=True); import time; time.sleep(60)"
+    process = started(host, here, 0, writer)
+    host.cut([Link(1, 0)], alive=[0])
+    pid = process.pid
+    host.close()
+    assert (here.run / "data" / "0" / "written").read_text() == "there"
+    assert b"listening" in (here.run / "logs" / "node-0.log").read_bytes()
+    assert not Path(f"/proc/{pid}").exists()
+    assert "ackproof" not in farm.tables(0)
+    left = [path.relative_to(farm.directory / "machine-0") for path in (farm.directory / "machine-0").rglob("*")]
+    assert sorted(map(str, left)) == ["kafka", "kafka/9.9.9", "kafka/9.9.9/libs", "kafka/9.9.9/libs/a.jar", "runs"]
+    assert standing(journal.path) == []
+
+
+def test_what_a_dead_harness_left_is_healed_once(here: Here, journal: Journal, farm) -> None:
+    host = SshHost(farm.machines(), journal, here)
+    host.open([0, 1])
+    try:
+        started(host, here, 0)
+        frozen = started(host, here, 1)
+        frozen.pause()
+        host.cut([Link(0, 1), Link(1, 0)], alive=[0])
+        assert "ackproof" in farm.tables(0)
+        undone = heal(here.run)  # as another process would, without the host's own close
+        kinds = [line.split()[0] for line in undone]
+        assert sorted(set(kinds)) == ["ssh-directory", "ssh-process", "ssh-rules"]
+        assert frozen.state() is NodeState.DEAD
+        assert "ackproof" not in farm.tables(0) + farm.tables(1)
+        assert list((farm.directory / "machine-0" / "runs").iterdir()) == []
+        assert (here.run / "data" / "0").is_dir()
+        assert heal(here.run) == []
+    finally:
+        host.close()
+
+
+def test_a_machine_that_carries_another_run_is_left_alone(host: SshHost, here: Here, farm, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    second = SshHost(farm.machines(), Journal(other / FILE_NAME), here._replace(run=other))
+    with pytest.raises(HostError, match="carries another run"):
+        second.open([0])
+    second.close()
+    assert len(list((farm.directory / "machine-0" / "runs").iterdir())) == 1
+
+
+def test_heal_speaks_to_no_machine_that_is_not_in_the_runs_inventory(here: Here, journal: Journal, farm) -> None:
+    stranger = msgspec.to_builtins(farm.machine(0, directory="/elsewhere"))
+    journal.will("ssh-process", {"machine": stranger, "node": 0, "token": "t"})
+    with pytest.raises(HostError, match="is in the journal but not in the inventory"):
+        heal(here.run)
+    assert len(standing(journal.path)) == 1
+
+
+def test_an_unreachable_machine_stays_in_the_journal(here: Here, farm) -> None:
+    gone = farm.machine(0, port=2)
+    (here.run / "run.json").write_bytes(msgspec.json.encode({"machines": [gone]}))
+    journal = Journal(here.run / FILE_NAME)
+    journal.will("ssh-rules", {"machine": msgspec.to_builtins(gone), "node": 0, "table": "ackproof_x"})
+    with pytest.raises(HostError, match="cannot be reached over SSH"):
+        heal(here.run)
+    assert len(standing(journal.path)) == 1
+
+
+def test_a_machine_without_java_is_refused_before_anything_is_made(here: Here, journal: Journal, farm) -> None:
+    machine = farm.machine(2, java="no-java-here")
+    host = SshHost([machine], journal, here)
+    with pytest.raises(HostError, match='no Java at "no-java-here"'):
+        host.open([2])
+    host.close()
+    assert not Path(machine.directory).exists()
+
+
+def test_only_what_is_missing_of_a_release_is_copied(host: SshHost, here: Here, journal: Journal, farm) -> None:
+    jar = farm.directory / "machine-0" / "kafka" / "9.9.9" / "libs" / "a.jar"
+    before = jar.stat().st_mtime_ns
+    host.close()
+    (here.release / "libs" / "b.jar").write_bytes(b"y")
+    again = SshHost(farm.machines(), journal, here)
+    again.open([0])
+    again.close()
+    assert jar.stat().st_mtime_ns == before
+    assert jar.with_name("b.jar").read_bytes() == b"y"
+    shutil.rmtree(farm.directory / "machine-0" / "kafka")
