@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import msgspec
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checkers import replica_file
+from checkers.pipeline import check
+from checkers.plain import judge
+from checkers.replica_file import Ends, PartitionEnd
 from checkers.replicas import ReplicaLog, add_to, divergent_replicas
 from checkers.verdict import Verdict
+from tests.checkers.scenes import Scene
+from tests.workloads.history.event_strategies import record_all
+from workloads.history import HistoryWriter
 
 
 def replica(node: int, digests: dict[int, int], high_watermark: int) -> ReplicaLog:
@@ -53,3 +67,101 @@ def test_a_verdict_with_divergent_replicas_is_not_valid() -> None:
         {"divergent-replicas": 3},
         2,
     )
+
+
+ENDS = {"t-0": PartitionEnd(leader=1, isr=(1, 2), running=(1, 2), end_offset=3)}
+
+
+def run_with(directory: Path, logs: dict[int, dict[int, int]], lost: int | None = None, **known: Any) -> Path:
+    """A run whose replicas of t-0 hold ``logs``: values by offset by node. Three writes were read, ``lost`` was not."""
+    scene = Scene()
+    scene.phase("break")
+    for offset in range(3):
+        scene.send(10 + offset, offset)
+    if lost is not None:
+        scene.send(lost, 1)
+    scene.phase("heal")
+    scene.phase("drain")
+    scene.poll(*((offset, 10 + offset) for offset in range(3)), process=9)
+    scene.drain(3)
+    scene.phase("end")
+    with HistoryWriter(directory / "history", "run") as writer:
+        record_all(writer, scene.events)
+    rows = [("t-0", node, at, 0, value) for node, log in logs.items() for at, value in sorted(log.items())]
+    columns = list(zip(*rows, strict=True)) or [()] * 5
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, replica_file.SCHEMA, strict=True)]
+    ends = Ends(**{"partitions": ENDS, "held": {"t-0": list(logs)}} | known)
+    schema = replica_file.SCHEMA.with_metadata({replica_file.META: msgspec.json.encode(ends)})
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), directory / replica_file.NAME)
+    return directory
+
+
+WHOLE = {0: 10, 1: 11, 2: 12}
+
+
+def test_replicas_that_differ_below_the_end_are_found_in_a_run(tmp_path: Path) -> None:
+    verdict = judge(run_with(tmp_path, {1: WHOLE, 2: WHOLE | {1: 77}}))
+    assert verdict.anomalies == {"divergent-replicas": [{"key": "t-0", "offset": 1, "replicas": {1: 11, 2: 77}}]}
+    assert (verdict.valid, verdict.counts, verdict.replicas_compared) == (False, {"divergent-replicas": 1}, 1)
+
+
+@pytest.mark.system
+def test_spark_looks_at_replicas_as_the_plain_judgement_does(tmp_path: Path) -> None:
+    run = run_with(tmp_path, {1: WHOLE, 2: WHOLE | {1: 77}}, lost=99)
+    assert check([run]) == [judge(run)]
+    assert {"divergent-replicas", "lost-write"} <= judge(run).counts.keys()
+
+
+@pytest.mark.parametrize(
+    ("why", "held", "end"),
+    [
+        ("above the end", {1: WHOLE | {3: 13}, 2: WHOLE | {3: 77}}, {}),
+        ("out of sync", {1: WHOLE, 2: WHOLE | {1: 77}}, {"isr": (1,)}),
+        ("it does not run, so it cannot truncate", {1: WHOLE, 2: WHOLE | {1: 77}}, {"running": (1,)}),
+        ("the end is not known", {1: WHOLE, 2: WHOLE | {1: 77}}, {"end_offset": None}),
+        ("it lags behind", {1: WHOLE, 2: {0: 10}}, {}),
+        ("it was emptied", {1: WHOLE, 2: {}}, {}),
+        ("it begins later", {1: WHOLE, 2: {2: 12}}, {}),
+        ("it has a hole", {1: WHOLE, 2: {0: 10, 2: 12}}, {}),
+    ],
+)
+def test_replicas_that_may_differ_are_no_finding(
+    tmp_path: Path, why: str, held: dict[int, dict[int, int]], end: dict[str, Any]
+) -> None:
+    ends = {"t-0": msgspec.structs.replace(ENDS["t-0"], **end)}
+    verdict = judge(run_with(tmp_path, held, partitions=ends))
+    assert (verdict.valid, verdict.counts) == (True, {}), why
+
+
+def test_without_logs_nothing_is_said_of_replicas(tmp_path: Path) -> None:
+    run = run_with(tmp_path, {1: WHOLE, 2: WHOLE | {1: 77}})
+    (run / replica_file.NAME).unlink()
+    verdict = judge(run)
+    assert (verdict.valid, verdict.replicas_compared) == (True, None)
+
+
+def test_a_damaged_file_makes_the_verdict_unknown(tmp_path: Path) -> None:
+    run = run_with(tmp_path, {1: WHOLE, 2: WHOLE})
+    (run / replica_file.NAME).write_bytes(b"PAR1 no")
+    verdict = judge(run)
+    assert verdict.valid == "unknown"
+    assert replica_file.NAME in str(verdict.reason)
+
+
+@pytest.mark.parametrize(
+    ("held", "known", "fate", "copies"),
+    [
+        ({1: WHOLE, 2: WHOLE}, {}, "destroyed", None),
+        ({1: WHOLE, 3: {0: 10, 1: 99}}, {}, "hidden", [{"node": 3, "offset": 1}]),
+        ({1: WHOLE | {3: 99}, 2: WHOLE}, {}, "hidden", [{"node": 1, "offset": 3}]),
+        ({1: WHOLE | {1: 99}, 2: WHOLE | {1: 99}}, {}, "in the log", [{"node": n, "offset": 1} for n in (1, 2)]),
+        ({1: WHOLE}, {"unreadable": {2: "gone"}}, "unknown", None),
+        ({1: WHOLE}, {"damage": {"t-0": {2: "torn"}}}, "unknown", None),
+        ({1: WHOLE}, {"held": {}}, "unknown", None),
+    ],
+)
+def test_a_lost_write_is_hidden_or_destroyed(
+    tmp_path: Path, held: dict[int, dict[int, int]], known: dict[str, Any], fate: str, copies: object
+) -> None:
+    (finding,) = judge(run_with(tmp_path, held, lost=99, **known)).anomalies["lost-write"]
+    assert (finding["value"], finding["fate"], finding.get("copies")) == (99, fate, copies)

@@ -1,0 +1,104 @@
+"""What brokers' disks are found to hold: segment files as both brokers leave them, damaged ones too."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+from kafka.record import MemoryRecordsBuilder
+
+from harness.worlds.replica_logs import ReplicaLog, content_of, logs_on_disks
+from workloads.values import encode
+
+KEY = b"k"
+
+
+def batch(base: int, *sequences: int, epoch: int = 0, partition: str = "t-0", compression: int = 0) -> bytes:
+    """A batch as a broker stores it: its base offset and leader epoch stand outside the checksum."""
+    builder = MemoryRecordsBuilder(2, compression, 1 << 20)
+    for sequence in sequences:
+        builder.append(timestamp=1, key=KEY, value=encode(partition, KEY, 0, sequence))
+    builder.close()
+    data = bytearray(builder.buffer())
+    struct.pack_into(">q", data, 0, base)
+    struct.pack_into(">i", data, 12, epoch)
+    return bytes(data)
+
+
+def write(directory: Path, node: int, name: str, *segments: bytes) -> None:
+    place = directory / str(node) / name
+    place.mkdir(parents=True)
+    for number, content in enumerate(segments):
+        (place / f"{number:020d}.log").write_bytes(content)
+
+
+def found(directory: Path, *brokers: int) -> list[ReplicaLog]:
+    logs = logs_on_disks(directory, brokers, "t")
+    assert logs is not None
+    return list(logs.logs)
+
+
+def records(log: ReplicaLog) -> list[tuple[int, int, int]]:
+    """(offset, epoch, value) of everything in a log."""
+    return [row for part in log.stretches for row in zip(*(column.tolist() for column in part), strict=True)]
+
+
+@pytest.mark.parametrize("compression", [0, 1])
+def test_records_are_read_from_every_segment_with_their_epochs(tmp_path: Path, compression: int) -> None:
+    first, second = batch(0, 5, 6, compression=compression), batch(2, 7, epoch=3, compression=compression)
+    write(tmp_path, 1, "t-0", first, second)
+    (log,) = found(tmp_path, 1)
+    assert (log.partition, log.node) == ("t-0", 1)
+    assert records(log) == [(0, 0, 5), (1, 0, 6), (2, 3, 7)]
+    assert log.damage == []
+
+
+def test_both_brokers_names_of_directories_are_known_and_no_others(tmp_path: Path) -> None:
+    for name in ("t-0", "t-1@7", "t-2.0a1b-delete", "tt-0", "t-x", "__cluster_metadata-0"):
+        write(tmp_path, 0, name, b"")
+    assert [log.partition for log in found(tmp_path, 0)] == ["t-0", "t-1"]
+
+
+def test_a_torn_tail_ends_the_log_and_is_told(tmp_path: Path) -> None:
+    whole = batch(0, 5)
+    write(tmp_path, 0, "t-0", whole + batch(1, 6)[:-3])
+    (log,) = found(tmp_path, 0)
+    assert records(log) == [(0, 0, 5)]
+    assert log.damage == [f"{0:020d}.log holds no whole batch at byte {len(whole)} of {2 * len(whole) - 3}"]
+
+
+def test_zeros_after_a_loss_of_power_end_the_log(tmp_path: Path) -> None:
+    write(tmp_path, 0, "t-0", batch(0, 5) + bytes(4096))
+    (log,) = found(tmp_path, 0)
+    assert records(log) == [(0, 0, 5)]
+    assert len(log.damage) == 1
+
+
+def test_a_damaged_batch_holds_nothing_and_what_follows_it_is_read(tmp_path: Path) -> None:
+    damaged = bytearray(batch(1, 6))
+    damaged[-2] ^= 1
+    write(tmp_path, 0, "t-0", batch(0, 5) + bytes(damaged) + batch(2, 7))
+    (log,) = found(tmp_path, 0)
+    assert records(log) == [(0, 0, 5), (2, 0, 7)]
+    assert len(log.damage) == 1
+
+
+def test_an_empty_log_and_a_missing_disk_are_different(tmp_path: Path) -> None:
+    write(tmp_path, 0, "t-0", b"")
+    logs = logs_on_disks(tmp_path, (0, 1), "t")
+    assert logs is not None
+    assert [records(log) for log in logs.logs] == [[]]
+    assert list(logs.unreadable) == [1]
+
+
+def test_no_disk_in_reach_is_no_answer(tmp_path: Path) -> None:
+    assert logs_on_disks(tmp_path, (0, 1), "t") is None
+
+
+def test_a_record_that_is_not_sound_for_its_place_has_no_value() -> None:
+    payload = encode("t-0", KEY, 0, 5)
+    assert content_of(payload, "t-0", KEY) == 5
+    unsound = [content_of(payload, "t-1", KEY), content_of(payload, "t-0", b"other"), content_of(b"?", "t-0", KEY)]
+    assert all(value < -1 for value in [*unsound, content_of(None, "t-0", None)])
+    assert unsound[1] != unsound[2]
