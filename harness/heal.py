@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness.errors import HostError, ResultsError
 from harness.hosts.undo import NAME_PREFIX, undo_all
+from harness.kafka.topics import undo_topics
 from nemesis.journal import FILE_NAME, Journal, standing, unreadable
 
 
@@ -58,6 +59,6 @@ def _heal_journal(path: Path) -> list[str]:
             f"{path} cannot be written ({error}); heal with the rights of the user who ran it"
         ) from error
     try:
-        return undo_all(journal)
+        return undo_all(journal) + undo_topics(journal)
     finally:
         journal.close()

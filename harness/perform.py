@@ -11,7 +11,7 @@ import msgspec
 
 from harness.deaths import own_failure
 from harness.errors import AckproofError, ResultsError
-from harness.plan import RunSpec
+from harness.plan import EXISTING, RunSpec
 from harness.replicas import write_replicas
 from harness.run import RunReport, execute
 from harness.rundir import (
@@ -26,7 +26,7 @@ from harness.rundir import (
 )
 from harness.tape import Draw, Tape
 from harness.worlds.contract import Observation, World
-from harness.worlds.kafka import KafkaWorld
+from harness.worlds.kafka import ExistingWorld, KafkaWorld
 from harness.worlds.processes import ProcessesWorld
 from harness.worlds.processes.clock import FILE_NAME as CLOCK_FILE
 from harness.worlds.simulated import SimulatedWorld
@@ -86,6 +86,8 @@ def world_for(spec: RunSpec, directory: Path, draw: Draw, *, observe: bool = Fal
     """The world that ``spec`` names, not yet opened."""
     if spec.world == "simulated":
         return SimulatedWorld(spec, draw, observe=observe)
+    if spec.host == EXISTING:
+        return ExistingWorld(spec, directory)
     return KafkaWorld(spec, directory) if spec.world == "kafka" else ProcessesWorld(spec, directory)
 
 

@@ -28,6 +28,7 @@ from kafka.errors import (
 
 from harness.errors import HostError
 from nemesis.contract import PartitionView
+from workloads.settings import Settings
 
 Answer = TypeVar("Answer")
 
@@ -38,6 +39,8 @@ ASK_LIMIT_S: Final = 5.0
 _PAUSE_S: Final = 0.05
 _PREFERRED: Final = 0
 _NOBODY: Final = -1
+_DEFAULT: Final = "DEFAULT_CONFIG"
+_MATTERS: Final = frozenset(Settings().to_mapping())
 
 
 class TopicImage(msgspec.Struct, frozen=True):
@@ -149,19 +152,23 @@ class Administration:
         return tuple(sorted(broker["broker_id"] for broker in told["brokers"] if not broker.get("is_fenced")))
 
     def broker_configuration(self, broker: int) -> dict[str, Any]:
-        """What a broker runs with, as far as it is not Kafka's default and not secret."""
+        """What a broker runs with and is not secret: what is set, and what replication depends on."""
         return self._configuration(ConfigResource(ConfigResourceType.BROKER, str(broker)))
 
     def topic_configuration(self, name: str) -> dict[str, Any]:
-        """What a topic sets itself."""
+        """What a topic works with, likewise."""
         return self._configuration(ConfigResource(ConfigResourceType.TOPIC, name))
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _configuration(self, resource: ConfigResource) -> dict[str, Any]:
-        told = self._ask(lambda admin: admin.describe_configs([resource]))
+        told = self._ask(lambda admin: admin.describe_configs([resource], config_filter="all"))
         entries = told[resource.resource_type.name.lower()][resource.name]
-        return {name: entry["value"] for name, entry in sorted(entries.items()) if not entry["is_sensitive"]}
+        return {
+            name: entry["value"]
+            for name, entry in sorted(entries.items())
+            if not entry["is_sensitive"] and (entry["config_source"] != _DEFAULT or name in _MATTERS)
+        }
 
     def _tried(self, deed: Callable[[KafkaAdminClient], object]) -> str:
         try:

@@ -5,6 +5,7 @@ everything else is spelled with underscores and carries its unit (``duration_ms`
 nearest valid one. See ``plans/default.toml`` for a complete one.
 """
 
+from harness.plan.existing import EXISTING
 from harness.plan.model import Choice, Plan, WorldPlan
 from harness.plan.reading import LATEST, parse_plan, read_plan
 from harness.plan.spec import RunSpec, WorldName, settings_label
@@ -12,6 +13,7 @@ from harness.plan.stories import with_stories
 from harness.plan.values import SEED_MAX
 
 __all__ = [
+    "EXISTING",
     "LATEST",
     "SEED_MAX",
     "Choice",

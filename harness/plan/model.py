@@ -9,7 +9,8 @@ import msgspec
 
 from harness.errors import PlanError
 from harness.hosts.ssh.inventory import Machine
-from harness.plan.spec import ClientName, HostName, RunSpec, WorldName, derived_seed
+from harness.plan.existing import own_topic
+from harness.plan.spec import ClientName, HostName, ModeName, RunSpec, WorldName, derived_seed
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 
@@ -33,9 +34,11 @@ class WorldPlan(msgspec.Struct, frozen=True, kw_only=True):
     host: HostName = "loopback"
     version: str = ""
     controllers: int = 1
+    mode: ModeName = "kraft"
     client: ClientName = "kafka-python"
     parallel: int | None = None
     machines: tuple[Machine, ...] = ()
+    bootstrap: tuple[str, ...] = ()
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,20 +68,23 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def _run(self, world: WorldPlan, choice: Choice, family: str, number: int) -> RunSpec:
         cell = f"{choice.label}/{family}"
+        seed = derived_seed(self.seed, world.world, cell, number)
         return RunSpec(
             world=world.world,
             cell=cell,
             family=family,
             settings=choice.settings,
-            workload=world.workload,
+            workload=own_topic(world.workload, world.host, seed),
             faults=msgspec.structs.replace(world.faults, families=tuple(family.split("+"))),
-            seed=derived_seed(self.seed, world.world, cell, number),
+            seed=seed,
             brokers=self.brokers,
             host=world.host,
             version=world.version,
             controllers=world.controllers,
+            mode=world.mode,
             client=world.client,
             machines=world.machines,
+            bootstrap=world.bootstrap,
         )
 
     def single(self, family: str | None, world: str | None, seed: int | None) -> RunSpec:
@@ -97,8 +103,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             families=(_only("fault family", "--family", {f: f for f in self.families}, family),),
             worlds=(_only("world", "--world", {str(w.world): w for w in self.worlds}, world),),
         )
-        run = one.runs()[0]
-        return run if seed is None else msgspec.structs.replace(run, seed=seed)
+        run, workload = one.runs()[0], one.worlds[0].workload
+        if seed is None:
+            return run
+        return msgspec.structs.replace(run, seed=seed, workload=own_topic(workload, run.host, seed))
 
 
 def _only(kind: str, option: str, offered: Mapping[str, Offered], name: str | None) -> Offered:

@@ -12,9 +12,10 @@ from typing import Any, Final, get_args
 import msgspec
 
 from harness.errors import PlanError
+from harness.plan.existing import EXISTING, bootstrap_at
 from harness.plan.machines import machines_at
 from harness.plan.model import Choice, Plan, WorldPlan
-from harness.plan.spec import ClientName, HostName, WorldName, settings_label
+from harness.plan.spec import ClientName, HostName, ModeName, WorldName, settings_label
 from harness.plan.stories import check_stories, chosen_stories
 from harness.plan.values import Place, Table, flattened, known_keys, list_at, record_at, shown, table_at, value_at
 from nemesis.families import FAMILIES
@@ -23,7 +24,20 @@ from workloads.plan import WorkloadPlan
 from workloads.settings import Settings, SettingsError, unknown_name
 
 KEYS: Final = ("name", "seed", "brokers", "families", "settings", "matrix", "workload", "faults", "worlds")
-WORLD_KEYS: Final = ("runs", "parallel", "host", "version", "controllers", "client", "workload", "faults", "inventory")
+#: What says where a cluster is that the harness does not start here.
+CLUSTER_KEYS: Final = ("inventory", "bootstrap")
+WORLD_KEYS: Final = (
+    "runs",
+    "parallel",
+    "host",
+    "version",
+    "controllers",
+    "mode",
+    "client",
+    "workload",
+    "faults",
+    *CLUSTER_KEYS,
+)
 
 #: The name of a plan is the name of a directory.
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -184,9 +198,11 @@ def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
             parallel=_parallel(host, value_at(own, "parallel", int, None, here), here / "parallel"),
             host=host,
             machines=machines_at(own, host, brokers, here),
+            bootstrap=bootstrap_at(own, host, workload, here),
             client=value_at(own, "client", ClientName, "kafka-python", here),
             version=_version(name, value_at(own, "version", str, "", here), here / "version"),
-            controllers=_controllers(name, value_at(own, "controllers", int, 1, here), here / "controllers"),
+            controllers=_controllers(name, value_at(own, "controllers", int, 1, here), own, here / "controllers"),
+            mode=_mode(name, value_at(own, "mode", ModeName, "kraft", here), here / "mode"),
             workload=workload,
             faults=faults,
         )
@@ -197,10 +213,14 @@ def _host(world: str, host: HostName, place: Place) -> HostName:
         raise place.wrong("the simulated world is one process and has no hosts; leave it out")
     if host == "ssh" and world != "kafka":
         raise place.wrong("machines over SSH carry Apache Kafka only; use it under [worlds.kafka]")
+    if host == EXISTING and world != "kafka":
+        raise place.wrong("clusters that exist already are Apache Kafka's; use it under [worlds.kafka]")
     return host
 
 
 def _parallel(host: HostName, parallel: int | None, place: Place) -> int | None:
+    if host == EXISTING:
+        return parallel or 1  # it serves others too
     if host != "ssh":
         return parallel
     if parallel is not None and parallel > 1:
@@ -216,9 +236,17 @@ def _version(world: str, version: str, place: Place) -> str:
     return version
 
 
-def _controllers(world: str, controllers: int, place: Place) -> int:
+def _mode(world: str, mode: ModeName, place: Place) -> ModeName:
+    if mode != "kraft" and world != "kafka":
+        raise place.wrong("only the kafka world has modes; leave it out")
+    return mode
+
+
+def _controllers(world: str, controllers: int, own: Table, place: Place) -> int:
     if controllers != 1 and world != "kafka":
         raise place.wrong("the reference broker has one controller; leave it out")
+    if controllers != 1 and own.get("mode") == "zookeeper":
+        raise place.wrong('with mode = "zookeeper" the controller is one of the brokers; leave controllers out')
     if controllers not in CONTROLLERS:
         raise place.wrong(
             f"{controllers} controllers are no quorum that outlives as many deaths as it could; choose 1, 3 or 5"

@@ -16,9 +16,11 @@ from workloads.settings import Settings
 
 #: Libraries whose producers and consumers a real world can use; adapters stand in harness.clients.choice.
 ClientName = Literal["kafka-python", "confluent-kafka"]
+#: Where Kafka keeps its metadata.
+ModeName = Literal["kraft", "zookeeper"]
 WorldName = Literal["simulated", "processes", "kafka"]
 #: Where real nodes live.
-HostName = Literal["loopback", "namespaces", "ssh"]
+HostName = Literal["loopback", "namespaces", "ssh", "existing"]
 
 #: The settings that every cell names, and how they are called in its name.
 SHORT_NAMES: Final[Mapping[str, str]] = {
@@ -34,7 +36,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     ``cell`` names settings and family within the campaign (``acks=all,isr=2,unclean=false/kill``); ``settings`` is
     complete and under Kafka's names; ``host`` is where real nodes live; ``version`` is the release of Apache
     Kafka in the kafka world, empty for the default one; ``client`` is what real worlds read and write with;
-    ``machines`` are those of host "ssh"; ``controllers`` are Kafka's, the reference has one.
+    ``machines`` are those of host "ssh", ``bootstrap`` the servers of a cluster that exists already; ``controllers``
+    and ``mode`` are Kafka's, the reference has one controller.
     """
 
     world: WorldName
@@ -46,10 +49,12 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     brokers: int = 3
     controllers: int = 1
+    mode: ModeName = "kraft"
     host: HostName = "loopback"
     version: str = ""
     client: ClientName = "kafka-python"
     machines: tuple[Machine, ...] = ()
+    bootstrap: tuple[str, ...] = ()
 
     def chosen(self) -> Settings:
         """The settings as an object."""

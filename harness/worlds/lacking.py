@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from nemesis.contract import Evidence
+from nemesis.contract import Evidence, Link
 
 #: Kinds of fault (their tags) by the part of a target that does them.
 STORAGE_KINDS: Final = ("wipedisk", "corruptrecord", "fulldisk", "slowdisk")
@@ -48,6 +48,54 @@ class NoStorage:
         return {}
 
     def hasten(self, node: int) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+
+class NoNodes:
+    """The part of :class:`nemesis.contract.Target` that stops nodes and cuts links, where neither is in reach."""
+
+    def kill(self, node: int) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def power_off(self, node: int) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def stop(self, node: int) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def restart(self, node: int) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def pause(self, node: int) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def resume(self, node: int) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def cut(self, links: Collection[Link]) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def heal(self, links: Collection[Link]) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def slow_links(self, links: Collection[Link]) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def quicken_links(self, links: Collection[Link]) -> Evidence:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def set_clock(self, node: int, offset_ms: int) -> Evidence:  # noqa: ARG002
         """Nothing."""
         return {}
 

@@ -52,8 +52,8 @@ class ProcessesTarget:
         viewer: Viewer,
         journal: Journal,
         clock: RealClock,
-        leadership: ConfirmedLeadership,
         *,
+        leadership: ConfirmedLeadership,
         limits: Limits = WITHOUT_LIMITS,
     ) -> None:
         self._host = host

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +18,7 @@ from harness.hosts.namespaces import NamespaceHost
 from harness.plan import RunSpec
 from harness.worlds.contract import NodeDeath, Observation
 from harness.worlds.lacking import NO_REASSIGNMENT, lacking
+from harness.worlds.processes.client_logs import logs_diverted
 from harness.worlds.processes.clock import RealClock, keep_begin, kept_begin_us
 from harness.worlds.processes.deaths import Deaths, with_deaths
 from harness.worlds.processes.leadership import ConfirmedLeadership, ControlSocketOperator
@@ -42,8 +42,6 @@ CLIENTS_LIMIT_S: Final = 10.0
 #: What a node's life may exceed the run's plan by, for starting, healing and a slow machine.
 SPARE_LIFETIME_S: Final = 300.0
 _LOOK_EVERY_S: Final = 0.01
-#: Libraries that would tell of every injected fault on standard error.
-_LOGGERS: Final = ("kafka", "harness.clients")
 
 
 class _Cluster(NamedTuple):
@@ -159,7 +157,7 @@ class ProcessesWorld:
 
     def _open_once(self) -> None:
         """Start everything, each thing with its end pushed before it can fail; ends run in reverse order."""
-        self._resources.enter_context(_logs_diverted(self._directory / "logs" / "clients.log"))
+        self._resources.enter_context(logs_diverted(self._directory / "logs" / "clients.log"))
         journal = Journal(self._directory / FILE_NAME)
         self._resources.callback(journal.close)
         limits = self._make_limits(journal)
@@ -178,7 +176,7 @@ class ProcessesWorld:
         self._resources.callback(clients.close, CLIENTS_LIMIT_S)
         leadership = self._make_leadership(host, viewer)
         limits = limits._replace(shaping=shaping, unavailable={**limits.unavailable, **host.unavailable()})
-        target = ProcessesTarget(host, nodes, viewer, journal, self._clock, leadership, limits=limits)
+        target = ProcessesTarget(host, nodes, viewer, journal, self._clock, leadership=leadership, limits=limits)
         self._cluster = _Cluster(nodes, viewer, target, clients)
         self._watched = nodes.deaths
 
@@ -250,23 +248,3 @@ def _wait(
                 f"{complaint} within {START_LIMIT_S:.0f} s; see the logs in {nodes.log(CONTROLLER).parent}"
             )
         time.sleep(_LOOK_EVERY_S)
-
-
-@contextmanager
-def _logs_diverted(path: Path) -> Iterator[None]:
-    """What the client libraries log goes to a file of the run: under faults it is much, and no news."""
-    path.parent.mkdir(exist_ok=True)
-    handler = logging.FileHandler(path, delay=True)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(threadName)s %(name)s %(message)s"))
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    propagated = [logger.propagate for logger in loggers]
-    for logger in loggers:
-        logger.addHandler(handler)
-        logger.propagate = False
-    try:
-        yield
-    finally:
-        for logger, propagate in zip(loggers, propagated, strict=True):
-            logger.removeHandler(handler)
-            logger.propagate = propagate
-        handler.close()

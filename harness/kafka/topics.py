@@ -1,0 +1,139 @@
+"""The topic of a run on a cluster that is not the harness's own: made by the run, deleted by it, and no other touched.
+
+The journal knows it as ``topic``, with the facts ``name`` and ``bootstrap``, and ``topic_id`` once the cluster has
+given one. Deleting goes by that id, so a topic that somebody has made since under the same name is safe.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from kafka.errors import KafkaError
+
+from harness.errors import HostError
+from harness.kafka.admin import Administration, TopicImage, UnansweredError
+from nemesis.journal import Journal, Undo, standing
+
+KIND: Final = "topic"
+#: From the answer "it is created" to every broker of it in sync.
+READY_LIMIT_S: Final = 60.0
+_LOOK_EVERY_S: Final = 0.1
+#: What brokers before 2.8 give for a topic's id (KIP-516).
+_NO_ID: Final = UUID(int=0)
+
+
+class OwnTopic:
+    """One topic from :meth:`create` to :meth:`delete`, named in the journal in between."""
+
+    def __init__(self, administration: Administration, journal: Journal, name: str, bootstrap: tuple[str, ...]) -> None:
+        self.name: Final = name
+        self._administration = administration
+        self._journal = journal
+        self._bootstrap = bootstrap
+        self._entry: int | None = None
+        self._id = _NO_ID
+
+    def create(self, partitions: int, replication_factor: int, configs: Mapping[str, str]) -> TopicImage:
+        """Create the topic, and return when every partition has a leader and all replicas in sync.
+
+        Raises:
+            HostError: there is such a topic already, the cluster refused, or it does not get ready.
+        """
+        if self._administration.topic(self.name) is not None:
+            raise HostError(
+                f'the cluster has a topic "{self.name}" that this run did not create, so it is left alone; '
+                "`ackproof heal` the run that left it, or choose another topic or seed in the plan"
+            )
+        self._entry = self._journal.will(KIND, {"name": self.name, "bootstrap": list(self._bootstrap)})
+        try:
+            self._administration.create_topic(self.name, partitions, replication_factor, configs)
+        except UnansweredError:
+            raise  # it may exist: the journal keeps it
+        except KafkaError as error:
+            self._journal.done(self._entry)
+            self._entry = None
+            raise HostError(
+                f'the cluster did not create the topic "{self.name}": {type(error).__name__}; ask for what it allows'
+            ) from error
+        return self._ready(partitions)
+
+    def delete(self) -> None:
+        """Delete the topic if it was created. Idempotent.
+
+        Raises:
+            HostError: the cluster did not; the journal keeps it.
+        """
+        if self._entry is not None:
+            _delete(self._administration, self.name, self._id)
+            self._journal.done(self._entry)
+            self._entry = None
+
+    def _ready(self, partitions: int) -> TopicImage:
+        deadline = time.monotonic() + READY_LIMIT_S
+        while time.monotonic() < deadline:
+            image = self._administration.topic(self.name)
+            if image is not None and self._id == _NO_ID:
+                self._learn(image.topic_id)
+            if image is not None and len(image.partitions) == partitions and _is_whole(image):
+                return image
+            time.sleep(_LOOK_EVERY_S)
+        raise HostError(
+            f'not every partition of the topic "{self.name}" has a leader and all its replicas after '
+            f"{READY_LIMIT_S:.0f} s; look after the cluster first"
+        )
+
+    def _learn(self, topic_id: UUID) -> None:
+        if topic_id == _NO_ID:
+            raise HostError("this cluster gives topics no ids; clusters from Kafka 2.8 on can be used")
+        self._id = topic_id
+        if self._entry is not None:
+            self._journal.learned(self._entry, {"topic_id": str(topic_id)})
+
+
+def undo_topics(
+    journal: Journal, administration: Callable[[Callable[[], list[str]]], Administration] = Administration
+) -> list[str]:
+    """Delete every topic that stands in this journal; the answer names those that were still there.
+
+    Raises:
+        HostError: one is still there, and stays in the journal.
+    """
+    own = [deed for deed in standing(journal.path) if deed.kind == KIND]
+    return [name for deed in own for name in _undo(deed, journal, administration)]
+
+
+def _undo(
+    deed: Undo, journal: Journal, administration: Callable[[Callable[[], list[str]]], Administration]
+) -> list[str]:
+    facts: dict[str, Any] = deed.facts
+    cluster = administration(lambda: list(facts["bootstrap"]))
+    try:
+        there = _delete(cluster, str(facts["name"]), UUID(str(facts.get("topic_id", _NO_ID))))
+    finally:
+        cluster.close()
+    journal.done(deed.entry)
+    return [f"{KIND} {facts['name']}"] if there else []
+
+
+def _delete(administration: Administration, name: str, topic_id: UUID) -> bool:
+    """Whether the topic was there. Without an id it is the one by this name: there was none when it was announced."""
+    if topic_id == _NO_ID:
+        image = administration.topic(name)
+        if image is None:
+            return False
+        topic_id = image.topic_id
+    try:
+        return administration.delete_topic(topic_id)
+    except (KafkaError, HostError) as error:
+        raise HostError(
+            f'the topic "{name}" is still there ({type(error).__name__}: {error}); `ackproof heal` the run again when '
+            "the cluster can be reached, or delete it"
+        ) from error
+
+
+def _is_whole(image: TopicImage) -> bool:
+    states = image.partitions.values()
+    return all(state.leader is not None and set(state.isr) == set(state.replicas) for state in states)
