@@ -17,15 +17,12 @@ from harness.errors import HostError
 from harness.hosts.ssh import commands, files
 from harness.hosts.ssh.follower import Follower
 from harness.hosts.ssh.inventory import Machine
+from harness.hosts.ssh.session import ANSWER_BYTES_MAX, SILENCE_LIMIT_S, Session
 from harness.hosts.ssh.shell import Answer, shown
 
 #: For a machine to be reached, to say who it is, and to let the user in.
 CONNECT_LIMIT_S: Final = 15.0
-#: Without a byte for so long, a command or a transfer is given up. Java on a busy machine may be silent for seconds.
-SILENCE_LIMIT_S: Final = 30.0
 KEEPALIVE_S: Final = 10
-#: A command's answer is read up to here; a rule table with counters has some kilobytes.
-ANSWER_BYTES_MAX: Final = 4 * 2**20
 _LOST: Final = (SSHException, EOFError, OSError)
 
 # What paramiko tells of a lost connection is told by our own errors; without a handler it would go to standard error.
@@ -43,6 +40,7 @@ class Connection:
         self._machine = machine
         self._lock = threading.Lock()
         self._client: paramiko.SSHClient | None = None
+        self._session: Session | None = None
         self._sftp: paramiko.SFTPClient | None = None
         self._followers: list[Follower] = []
 
@@ -53,20 +51,12 @@ class Connection:
 
     def run(self, words: Sequence[str], text: str = "") -> Answer:
         """See :meth:`Shell.run`."""
-        channel = self._channel()
+        if self._session is None or not self._is_up() or not self._session.is_open:
+            self._session = Session(self._channel())
         try:
-            channel.exec_command(commands.line(words))
-            channel.sendall(text.encode())
-            channel.shutdown_write()
-            out = channel.makefile("rb").read(ANSWER_BYTES_MAX)
-            err = channel.makefile_stderr("rb").read(ANSWER_BYTES_MAX)
-            if not channel.status_event.wait(SILENCE_LIMIT_S):
-                raise TimeoutError("no exit status")
-            return Answer(channel.recv_exit_status(), out.decode(errors="replace"), err.decode(errors="replace"))
-        except _LOST as error:
+            return self._session.run(words, text)
+        except (*_LOST, ValueError) as error:
             raise self._lost(f'"{shown(words)}"', error) from error
-        finally:
-            channel.close()
 
     def read(self, path: str) -> str | None:
         """See :meth:`Shell.read`."""
@@ -120,7 +110,7 @@ class Connection:
         self.unfollow()
         if self._client is not None:
             self._client.close()
-        self._client = self._sftp = None
+        self._client = self._session = self._sftp = None
 
     def _channel(self) -> paramiko.Channel:
         """A new session for one command."""
@@ -154,7 +144,7 @@ class Connection:
     def _transport(self) -> paramiko.Transport:
         with self._lock:
             if not self._is_up():
-                self._client, self._sftp = connected(self._machine), None
+                self._client, self._session, self._sftp = connected(self._machine), None, None
             transport = self._client.get_transport() if self._client is not None else None
         if transport is None:
             raise HostError(f"{self._machine.name} hung up")

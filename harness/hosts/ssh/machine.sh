@@ -1,4 +1,4 @@
-# What ackproof does with processes on a machine. Plain POSIX shell; needs setsid, and /proc for processes' identities.
+# What ackproof does with processes on a machine. POSIX shell; needs Linux' /proc, setsid, and GNU grep.
 # A process is known by its id, its start in clock ticks and the boot's id, so that a reused id is never signalled.
 #
 #   start DIRECTORY LOG RECORD COMMAND...    start detached; prints id and start ticks. RECORD.ended gets its status
@@ -48,13 +48,8 @@ signal() { # every look makes sure that it still is the same process
     [ "$ticks" != "$wanted" ] || echo "$state"
 }
 
-end() {
-    found=''
-    for place in /proc/[0-9]*; do
-        pid=${place#/proc/}
-        [ "$pid" = $$ ] || ! tr '\0' '\n' 2>/dev/null <"$place/environ" | grep -qxF -- "ACKPROOF_RUN_TOKEN=$1" ||
-            found="$found $pid"
-    done 2>/dev/null
+end() { # environments are lists that end in NUL; those of other users' processes cannot be read
+    found=$(grep -lszxF -e "ACKPROOF_RUN_TOKEN=$1" /proc/[0-9]*/environ | tr -dc '0-9\n')
     for pid in $found; do
         kill -s KILL "$pid" 2>/dev/null && echo "$pid"
     done

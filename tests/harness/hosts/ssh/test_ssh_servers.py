@@ -99,7 +99,7 @@ def test_an_unknown_host_key_is_refused_and_the_sentence_names_it(farm, tmp_path
     (tmp_path / "empty").touch()
     for known_hosts in ("empty", "missing"):
         machine = farm.machine(0, known_hosts=str(tmp_path / known_hosts))
-        with pytest.raises(HostError, match="is not in .*if that is its key") as error:
+        with pytest.raises(HostError, match=r"is not in .*if that is its key") as error:
             Connection(machine).run(("true",))
         assert farm.fingerprints[0] in str(error.value)
 
