@@ -49,9 +49,10 @@ def node_command(
     files: LogFiles,
     place: Place = str,
     *,
+    main: str = MAIN,
     max_lifetime_s: float = 0,
 ) -> tuple[str, ...]:
-    """The words that start a broker or a controller; it ends by itself after ``max_lifetime_s``, 0 for never.
+    """The words that start a node with the class ``main``; it ends by itself after ``max_lifetime_s``, 0 for never.
 
     Raises:
         JavaError: there is no Java.
@@ -63,7 +64,7 @@ def node_command(
     collections = f"-Xlog:gc*,safepoint:file={place(files.collections)}:utctime,level,tags:filecount=0"
     words = (*_heap(heap_mb), *_COMMON, *_lifetime(max_lifetime_s), *shared, collections)
     words += files.logging(installation, place)
-    return (place(Path(java_program())), *words, "-cp", class_path(installation, place), MAIN, place(properties))
+    return (place(Path(java_program())), *words, "-cp", class_path(installation, place), main, place(properties))
 
 
 def tool_command(installation: Installation, words: Sequence[str]) -> tuple[str, ...]:

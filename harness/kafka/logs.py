@@ -35,13 +35,13 @@ class LogFiles(NamedTuple):
             return (f"-Dlog4j2.configurationFile={place(self.configuration)}", "-Dlog4j2.disableJmx=true")
         return (f"-Dlog4j.configuration=file:{place(self.configuration)}",)
 
-    def write(self, installation: Installation) -> None:
+    def write(self, installation: Installation, tellers: Mapping[str, str] = TELLERS) -> None:
         """Write the configuration in the form that this release's binding reads."""
-        text = _log4j2() if installation.version >= (4, 0, 0) else _log4j1()
+        text = _log4j2(tellers) if installation.version >= (4, 0, 0) else _log4j1(tellers)
         self.configuration.write_text(text, encoding="utf-8")
 
 
-def _log4j2() -> str:
+def _log4j2(tellers: Mapping[str, str]) -> str:
     lines = [
         "status=error",
         "appender.out.type=Console",
@@ -51,16 +51,16 @@ def _log4j2() -> str:
         "rootLogger.level=WARN",
         "rootLogger.appenderRef.out.ref=out",
     ]
-    for number, (name, level) in enumerate(TELLERS.items()):
+    for number, (name, level) in enumerate(tellers.items()):
         lines += [f"logger.l{number}.name={name}", f"logger.l{number}.level={level}"]
     return "\n".join([*lines, ""])
 
 
-def _log4j1() -> str:
+def _log4j1(tellers: Mapping[str, str]) -> str:
     lines = [
         "log4j.rootLogger=WARN, out",
         "log4j.appender.out=org.apache.log4j.ConsoleAppender",
         "log4j.appender.out.layout=org.apache.log4j.PatternLayout",
         f"log4j.appender.out.layout.ConversionPattern={PATTERN}",
     ]
-    return "\n".join([*lines, *(f"log4j.logger.{name}={level}" for name, level in TELLERS.items()), ""])
+    return "\n".join([*lines, *(f"log4j.logger.{name}={level}" for name, level in tellers.items()), ""])

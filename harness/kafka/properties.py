@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Final
@@ -62,15 +62,15 @@ class NodePlace(msgspec.Struct, frozen=True, kw_only=True):
     controllers: Mapping[int, Address]
 
 
-def possible(settings: Settings, version: Version) -> None:
-    """Refuse settings that this release does not have.
+def possible(settings: Settings, version: Version, free: Collection[str] = ()) -> None:
+    """Refuse settings that this release does not have; those in ``free`` can be chosen.
 
     Raises:
         PlanError: with the setting to change.
     """
     chosen, usual = settings.to_mapping(), Settings().to_mapping()
     for name in _scoped(settings, "reference"):
-        if name == ELR and knows_elr(version):
+        if name in free or (name == ELR and knows_elr(version)):
             continue
         wanted = version >= RULES_SINCE[name] if name in RULES_SINCE else usual[name]
         if chosen[name] != wanted:

@@ -66,6 +66,13 @@ def _loaded(found: re.Match[str]) -> Said:
     return Said("recovered", f"{found[1]}-{found[2]}", {"high_watermark": int(found[3]), "end_offset": int(found[4])})
 
 
+def _heard(found: re.Match[str]) -> Said:
+    """The controller's word as ZooKeeper's brokers log it; the version of the record is the partition epoch."""
+    told = {"leader": int(found[3]), "leader_epoch": int(found[4]), "partition_epoch": int(found[6])}
+    lists = {"isr": numbers(found[5]), "replicas": numbers(found[7])}
+    return Said("metadata", f"{found[1]}-{found[2]}", told | lists | {"unclean": False})
+
+
 def _created(found: re.Match[str]) -> Said:
     return Said("election", found[1], {"replicas": numbers(found[2]), **_state(found[3])})
 
@@ -112,6 +119,10 @@ _MADE: Final = re.compile(rf"(?:for new partition|Created partition) {_PARTITION
 _BEGINS: Final = r"starts at leader epoch (\d+) from offset (\d+) with partition epoch \d+"
 _LEADS: Final = re.compile(rf"Leader {_PARTITION} with .* {_BEGINS}, high watermark (\d+), ISR \[([\d,]*)\]")
 _FOLLOWS: Final = re.compile(rf"Follower {_PARTITION} {_BEGINS} and .*Current leader is (-?\d+)")
+_HEARD: Final = re.compile(
+    r"Cached leader info UpdateMetadataPartitionState\(topicName='([^']+)', partitionIndex=(\d+), controllerEpoch=\d+, "
+    r"leader=(-?\d+), leaderEpoch=(\d+), isr=(\[[^\]]*\]), zkVersion=(\d+), replicas=(\[[^\]]*\])"
+)
 Sentence = tuple[re.Pattern[str], Callable[[re.Match[str]], Said]]
 
 _LOG: Final[tuple[Sentence, ...]] = (
@@ -122,6 +133,13 @@ _SENTENCES: Final[Mapping[str, tuple[Sentence, ...]]] = {
     "state.change.logger": (
         (_LEADS, _leader),
         (_FOLLOWS, _follower),
+        (_HEARD, _heard),
+    ),
+    "kafka.server.KafkaServer": (
+        (
+            re.compile(r"\[KafkaServer id=(\d+)\] started"),
+            lambda found: Said("registered", None, {"broker": int(found[1])}),
+        ),
     ),
     "kafka.cluster.Partition": (
         (

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from harness.worlds.contract import Observation
 from harness.worlds.kafka.lines import Line, Said, read_line, understand
 from nemesis.contract import CONTROLLER
@@ -25,15 +27,24 @@ def observations_in(logs: Mapping[int, Path], wall_begin_us: int) -> list[Observ
 
 
 def _once(observations: Iterable[Observation]) -> Iterator[Observation]:
-    """Every change of the metadata as it was told first: other controllers tell it too, a restarted one again."""
-    told: set[tuple[str | None, int]] = set()
+    """Every change of the metadata as it was told first: other controllers tell it too, a restarted one again.
+
+    With ZooKeeper it is brokers who tell what they hear from the controller, and only its elections: changes of the
+    in-sync replicas are told by the leader that made them.
+    """
+    told: set[tuple[str | None, str, int]] = set()
     for seen in observations:
-        change = (seen.partition, seen.facts.get("partition_epoch", 0))
-        if seen.node < CONTROLLER or seen.what not in {"election", "isr"}:
+        if seen.what == "metadata":
+            change = (seen.partition, "leader_epoch", seen.facts["leader_epoch"])
+            heard = msgspec.structs.replace(seen, node=CONTROLLER, what="election")
+        elif seen.node >= CONTROLLER and seen.what in {"election", "isr"}:
+            change, heard = (seen.partition, "partition_epoch", seen.facts.get("partition_epoch", 0)), seen
+        else:
             yield seen
-        elif change not in told:
+            continue
+        if change not in told:
             told.add(change)
-            yield seen
+            yield heard
 
 
 def sayings(path: Path) -> Iterator[tuple[Line, Said]]:

@@ -6,16 +6,21 @@ from pathlib import Path
 from typing import Final
 
 from harness.hosts.contract import Host
+from harness.hosts.ssh.host import Here, SshHost
+from harness.java import java_program
 from harness.kafka.admin import Administration
 from harness.kafka.archive import make_archive
 from harness.kafka.install import Installation, find
 from harness.kafka.properties import possible
 from harness.kafka.releases import DEFAULT_VERSION
+from harness.kafka.zookeeper import possible_with_zookeeper
 from harness.plan import RunSpec
 from harness.worlds.contract import Observation
 from harness.worlds.kafka.nodes import KafkaNodes
 from harness.worlds.kafka.observing import observations_in
 from harness.worlds.kafka.view import KafkaViewer
+from harness.worlds.kafka.zookeeper import ZooKeeperNodes, ZooKeeperViewer
+from harness.worlds.lacking import STORAGE_KINDS, lacking
 from harness.worlds.processes import ProcessesWorld
 from harness.worlds.processes.leadership import ConfirmedLeadership
 from harness.worlds.processes.nodes import Nodes
@@ -23,6 +28,7 @@ from harness.worlds.processes.target import Limits
 from harness.worlds.processes.view import Viewer
 from nemesis.journal import Journal
 
+_OTHERS_DISKS: Final = "disks of machines that are reached over SSH are left alone"
 _NO_CUTS: Final = 'links of Apache Kafka are cut with host = "namespaces" only, which needs root'
 
 
@@ -41,10 +47,21 @@ class KafkaWorld(ProcessesWorld):
 
     def _check(self) -> None:
         self._installation = find(self._spec.version or DEFAULT_VERSION)
-        possible(self._settings, self._installation.version)
+        if self._spec.mode == "zookeeper":
+            possible_with_zookeeper(self._settings, self._installation.version)
+        else:
+            possible(self._settings, self._installation.version)
         make_archive(self._installation)
 
+    def _make_host(self, journal: Journal) -> Host:
+        if self._spec.host != "ssh":
+            return super()._make_host(journal)
+        release = self._installation or find(self._spec.version or DEFAULT_VERSION)
+        return SshHost(self._spec.machines, journal, Here(self._directory, release.home, Path(java_program())))
+
     def _make_limits(self, journal: Journal) -> Limits:
+        if self._spec.host == "ssh":
+            return Limits(unavailable=lacking((*STORAGE_KINDS, "powerloss"), _OTHERS_DISKS))
         limits = super()._make_limits(journal)
         if self._spec.host == "namespaces":
             return limits
@@ -61,7 +78,9 @@ class KafkaWorld(ProcessesWorld):
 
     def _make_nodes(self, host: Host) -> Nodes:
         installation = self._installation or find(self._spec.version or DEFAULT_VERSION)
-        return KafkaNodes(host, self._directory, self._spec, installation, self._lifetime_s())
+        kind = ZooKeeperNodes if self._spec.mode == "zookeeper" else KafkaNodes
+        return kind(host, self._directory, self._spec, installation, self._lifetime_s())
 
-    def _make_viewer(self, host: Host, nodes: Nodes) -> KafkaViewer:
-        return KafkaViewer(host, nodes, self._spec.workload.topic)
+    def _make_viewer(self, host: Host, nodes: Nodes) -> Viewer:
+        kind = ZooKeeperViewer if self._spec.mode == "zookeeper" else KafkaViewer
+        return kind(host, nodes, self._spec.workload.topic)

@@ -1,0 +1,93 @@
+"""Kafka before KRaft: brokers that keep their metadata in ZooKeeper, and elect a controller among themselves.
+
+Kept for the stories of earlier eras. Until 4.0 a broker can be told to speak as an older release did, and then it also
+truncates as that one did: ``inter.broker.protocol.version`` with the message format of the time is the switch between
+the eras of truncation (rules 16 and 17), on one and the same release. No effects here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from harness.errors import PlanError
+from harness.hosts.contract import Address
+from harness.kafka.properties import NodePlace, node_properties, possible
+from harness.kafka.releases import Version
+from nemesis.contract import CONTROLLER
+from workloads.settings import Settings
+
+MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+#: The first release without ZooKeeper.
+GONE_SINCE: Final = (4, 0, 0)
+#: The oldest release that has each way to truncate; what is not here is the release's own.
+SPOKEN: Final[Mapping[str, str]] = {
+    "high-watermark": "0.10.2",
+    "kip-101": "0.11.0",
+    "kip-279": "2.0",
+    "kip-320": "2.1",
+}
+#: Sequence numbers came with the second message format (KIP-98).
+_WITHOUT_SEQUENCES: Final = "high-watermark"
+_OF_KRAFT: Final = ("process.roles", "node.id", "listener.security.protocol.map")
+
+
+def possible_with_zookeeper(settings: Settings, version: Version) -> None:
+    """Refuse what cannot be with ZooKeeper.
+
+    Raises:
+        PlanError: with the setting to change.
+    """
+    if version >= GONE_SINCE:
+        raise PlanError(f'Apache Kafka {version} has no ZooKeeper; choose version = "3.5.2", or leave mode out')
+    if settings.broker_epochs:
+        raise PlanError("controllers know no broker.epochs with ZooKeeper (KIP-903); write broker.epochs=false")
+    possible(settings, version, free=("truncation", "broker.epochs"))
+    if settings.truncation == _WITHOUT_SEQUENCES and settings.enable_idempotence:
+        raise PlanError(
+            f"truncation={settings.truncation} means messages as of Kafka {SPOKEN[settings.truncation]}, which have no "
+            "sequence numbers; write enable.idempotence=false"
+        )
+
+
+def broker_properties(place: NodePlace, settings: Settings, brokers: int) -> dict[str, str]:
+    """What stands in ``server.properties`` of a broker."""
+    usual = node_properties(place, settings, brokers)
+    kept = {name: value for name, value in usual.items() if not _is_krafts(name)}
+    at = place.controllers[CONTROLLER]
+    return kept | {
+        "broker.id": str(place.node),
+        "zookeeper.connect": f"{at.host}:{at.port}",
+        "zookeeper.session.timeout.ms": str(settings.broker_session_timeout_ms),
+        "zookeeper.connection.timeout.ms": "30000",
+        # The controller is a broker, whose own thread would hold back what it tells others.
+        "controller.socket.timeout.ms": "3000",
+        **_spoken(settings),
+    }
+
+
+def _is_krafts(name: str) -> bool:
+    return name in _OF_KRAFT or name.startswith(("controller.quorum.", "controller.listener."))
+
+
+def _spoken(settings: Settings) -> dict[str, str]:
+    if settings.truncation not in SPOKEN:
+        return {}
+    version = SPOKEN[settings.truncation]
+    return {"inter.broker.protocol.version": version, "log.message.format.version": version}
+
+
+def zookeeper_properties(address: Address, data: str, settings: Settings) -> dict[str, str]:
+    """What ZooKeeper reads; ``data`` is relative to the process's directory. Times are as quick as the settings' own."""
+    session_ms = settings.broker_session_timeout_ms
+    return {
+        "dataDir": data,
+        "clientPort": str(address.port),
+        "clientPortAddress": address.host,
+        "maxClientCnxns": "0",
+        "admin.enableServer": "false",
+        # A session ends at the first tick after its time-out.
+        "tickTime": str(max(session_ms // 8, 50)),
+        "minSessionTimeout": str(session_ms),
+        "maxSessionTimeout": str(max(session_ms, 30_000)),
+    }

@@ -1,0 +1,77 @@
+"""A cluster with ZooKeeper: its nodes, and what its brokers tell of the controller's word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from harness.hosts.contract import Host
+from harness.kafka.logs import TELLERS
+from harness.kafka.zookeeper import MAIN, broker_properties, zookeeper_properties
+from harness.replica.types import BrokerState, PartitionState
+from harness.worlds.kafka.lines import Said, read_line, understand
+from harness.worlds.kafka.nodes import KafkaNodes
+from harness.worlds.kafka.view import Tail
+from harness.worlds.processes.nodes import Nodes
+from harness.worlds.processes.view import ClusterImage, Viewer
+from nemesis.contract import CONTROLLER
+
+
+class ZooKeeperNodes(KafkaNodes):
+    """Brokers, and ZooKeeper in the place of the controller."""
+
+    #: Here every broker tells each word of the controller that reaches it, and nobody else does.
+    tellers: Mapping[str, str] = {**TELLERS, "state.change.logger": "TRACE"}
+
+    def _main(self, node: int) -> str:
+        return MAIN if node == CONTROLLER else super()._main(node)
+
+    def _format(self, node: int, data: Path) -> tuple[Path, ...]:  # noqa: ARG002
+        """Nothing: a broker starts on an empty disk."""
+        return ()
+
+    def _properties(self, node: int) -> dict[str, str]:
+        if node == CONTROLLER:
+            return zookeeper_properties(self._host.address(node), self.data(node).name, self._settings)
+        return broker_properties(self._place(node), self._settings, len(self.brokers))
+
+
+class ZooKeeperViewer(Viewer):
+    """Reads what the controller told the brokers, from the brokers' logs; brokers that are cut off have older news.
+
+    The leader of a partition changes its in-sync replicas itself, and the controller hears of it later. Both count as
+    versions of one record in ZooKeeper, so the highest version is the newest state.
+    """
+
+    def __init__(self, host: Host, nodes: Nodes, topic: str) -> None:
+        super().__init__(host, nodes, topic)
+        self._tails: Final = [Tail(nodes.log(node)) for node in nodes.brokers]
+        self._brokers: dict[int, BrokerState] = {}
+        self._partitions: dict[str, PartitionState] = {}
+
+    def image(self) -> ClusterImage:
+        """The metadata, as far as a broker has logged it."""
+        for tail in self._tails:
+            for text in tail.lines():
+                line = read_line(text)
+                if line is not None and (said := understand(line)) is not None:
+                    self._learn(said)
+        return ClusterImage(brokers=self._brokers, partitions=self._partitions)
+
+    def _learn(self, said: Said) -> None:
+        if said.what == "registered":
+            self._brokers[said.facts["broker"]] = BrokerState(broker_epoch=0, fenced=False)
+        if said.partition is None or said.what not in {"metadata", "isr"}:
+            return
+        known = self._partitions.get(said.partition)
+        if known is not None and said.facts["partition_epoch"] < known.partition_epoch:
+            return
+        if said.what == "metadata":
+            self._partitions[said.partition] = msgspec.convert(said.facts, PartitionState)
+        elif known is not None:
+            self._partitions[said.partition] = msgspec.structs.replace(
+                known, isr=tuple(said.facts["isr"]), partition_epoch=said.facts["partition_epoch"]
+            )
