@@ -41,6 +41,9 @@ _COMMON: Final = (
 #: How a file of this machine is called where a node lives.
 Place = Callable[[Path], str]
 
+#: Starts of one node within a run whose logs of collections are kept.
+_STARTS_MAX: Final = 50
+
 
 def node_command(
     installation: Installation,
@@ -61,7 +64,9 @@ def node_command(
     archive = archive_path(installation)
     # It fits only jars at the very same places, so it is of no use elsewhere.
     shared = (f"-XX:SharedArchiveFile={archive}",) if archive.is_file() and place(archive) == str(archive) else ()
-    collections = f"-Xlog:gc*,safepoint:file={place(files.collections)}:utctime,level,tags:filecount=0"
+    # One file for each start of the node: without a number of files, Java empties the one that is there.
+    kept = f"filecount={_STARTS_MAX}"
+    collections = f"-Xlog:gc*,safepoint:file={place(files.collections)}:utctime,level,tags:{kept}"
     words = (*_heap(heap_mb), *_COMMON, *_lifetime(max_lifetime_s), *shared, collections)
     words += files.logging(installation, place)
     return (place(Path(java_program())), *words, "-cp", class_path(installation, place), main, place(properties))

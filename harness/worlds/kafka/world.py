@@ -18,6 +18,7 @@ from harness.plan import RunSpec
 from harness.worlds.contract import Observation
 from harness.worlds.kafka.nodes import KafkaNodes
 from harness.worlds.kafka.observing import observations_in
+from harness.worlds.kafka.pauses import pauses_in
 from harness.worlds.kafka.view import KafkaViewer
 from harness.worlds.kafka.zookeeper import ZooKeeperNodes, ZooKeeperViewer
 from harness.worlds.lacking import STORAGE_KINDS, lacking
@@ -43,7 +44,8 @@ class KafkaWorld(ProcessesWorld):
         """From the nodes' logs."""
         logs = self._directory / "logs"
         by_node = {int(path.stem.rpartition("-")[2]): path for path in logs.glob("node-*.log")}
-        return observations_in(by_node, wall_begin_us)
+        told = [*observations_in(by_node, wall_begin_us), *pauses_in(logs, wall_begin_us)]
+        return sorted(told, key=lambda seen: seen.time_us)
 
     def _check(self) -> None:
         self._installation = find(self._spec.version or DEFAULT_VERSION)
