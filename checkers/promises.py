@@ -21,12 +21,27 @@ min.insync.replicas is: that setting gates the *write* (rule 3) and adds copies,
   reached the cluster. With min.insync.replicas = replication.factor every replica had each write when it was
   acknowledged: nothing is lost.
 * An old rule of truncation or of joining the ISR: see :data:`ERAS`. They all need a change of leader, hence a fault.
-* A destroyed copy (power loss, wiped disk): the last in-sync replica may come back without what it acknowledged, and
-  everyone truncates to it (KAFKA-15495, KIP-966). Two exceptions. With flush.messages=1 every replica has forced a
-  record to its disk before it answers for it (rule 24), so loss of power takes nothing that was acknowledged, and
-  counts as a kill. And a single destroyed copy of an acks=all write, in a run in which no other fault reached the
-  cluster: nothing took the other replicas out of sync, so they have it, and one of them leads (S10). Two or more of
-  anything could have made the destroyed one the last in sync; receipts do not tell it apart, so loss is permitted.
+* A destroyed copy (power loss, emptied disk, damaged record): the last in-sync replica may come back without what it
+  acknowledged, and everyone truncates to it (KAFKA-15495, KIP-966). Three exceptions.
+
+  - With flush.messages=1 every replica has forced a record to its disk before it answers for it (rule 24), so loss of
+    power takes nothing that was acknowledged, and counts as a kill. An emptied disk and a damaged record take what was
+    flushed too (S08, S34).
+  - A single destroyed copy of an acks=all write, in a run in which no other fault reached the cluster: nothing took the
+    other replicas out of sync, so they have it, and one of them leads (S10, S35). This needs broker.epochs: without
+    them a broker that is back before its session ends goes on as the replica, or the leader, that it was, with what its
+    disk has left (KAFKA-7235, KAFKA-14139; S19, S36).
+  - With eligible.leader.replicas (rule 15) the acknowledged is on every member of the ISR and of the ELR, together at
+    least min.insync.replicas. Only a broker that stopped uncleanly is struck off both lists, whatever its disk has
+    left, and nobody else than their members is elected while there is one. So if fewer than min.insync.replicas brokers
+    stopped uncleanly in the whole run, however often, one that never did is on a list and has everything (S08, S09,
+    S34). A kill is an unclean stop like any other: a second broker that was killed may have been the only other one
+    with the write, is struck off although it has it, and the emptied one leads as the last known leader. Beyond that
+    number, and without strict min ISR or with unclean elections, nothing is promised (S11, S15, S25).
+
+  Two or more of anything could have made the destroyed one the last in sync; receipts do not tell it apart, so loss is
+  permitted. Full and slow disks destroy nothing: what was appended is there, and a broker that ends over a full disk
+  leaves it as a killed one does.
 
 *What may a consumer see change?* Consumers read below the high watermark only, and that is the smallest log end over
 the maximal ISR (rule 7). So a record that was readable is on every member of the ISR, and a clean election keeps it,
@@ -54,7 +69,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from checkers.receipts import DESTROYING, FaultSeen
+from checkers.receipts import DESTROYING, SPARING, FaultSeen
 from workloads.settings import ACKS_ALL, Settings
 
 LOSS = ("lost-write", "unseen")
@@ -167,6 +182,8 @@ _FLUSHED = Reason("flush.messages=1: a replica forces a record to its disk befor
                   "takes nothing that was acknowledged", "rule 24")  # fmt: skip
 _ONE_COPY = Reason("one copy was destroyed and no other fault took a replica out of sync, so the others have the write",
                    "rules 4, 13")  # fmt: skip
+_ELIGIBLE = Reason("eligible.leader.replicas=true and fewer than min.insync.replicas brokers stopped uncleanly, so one "
+                   "that has the write stays eligible, and nobody else is elected", "rule 15; KIP-966")  # fmt: skip
 _DESTROYED = Reason("a copy was destroyed, and the last in-sync replica may return without it",
                     "KAFKA-15495, KIP-966")  # fmt: skip
 _REUSED = Reason("the offset of a lost write is given to another record", "rules 1, 17")
@@ -217,11 +234,22 @@ def _others_have_it(settings: Settings, faults: Sequence[FaultSeen]) -> bool:
     """A single copy, nothing else: see the module's text."""
     reached = [fault for fault in faults if not fault.clients_only]
     alone = len(reached) == 1 and len(reached[0].nodes) == 1
-    return alone and settings.acks == ACKS_ALL and settings.replication_factor > 1
+    noticed = settings.acks == ACKS_ALL and settings.broker_epochs
+    return alone and noticed and settings.replication_factor > 1
+
+
+def _one_stays_eligible(settings: Settings, faults: Sequence[FaultSeen]) -> bool:
+    """Rule 15, as far as it reaches: see the module's text. A fault that names no broker could have hit any."""
+    ending = [fault for fault in faults if fault.kind not in SPARING]
+    stopped = {node for fault in ending for node in fault.nodes}
+    guarded = settings.eligible_leader_replicas and settings.strict_min_isr and settings.broker_epochs
+    clean = settings.acks == ACKS_ALL and not settings.unclean_leader_election_enable
+    copies = min(settings.min_insync_replicas, settings.replication_factor)
+    return guarded and clean and len(stopped) < copies and all(fault.nodes for fault in ending)
 
 
 def _destroyed_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
-    if not _destroying(settings, faults) or _others_have_it(settings, faults):
+    if not _destroying(settings, faults) or _others_have_it(settings, faults) or _one_stays_eligible(settings, faults):
         return ()
     return (_DESTROYED,)
 
@@ -255,7 +283,7 @@ def _safe_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reas
     if not _reached_cluster(faults):
         return (_NO_CLUSTER_FAULT,)
     if _destroying(settings, faults):
-        return (_ONE_COPY,)
+        return (_ONE_COPY if _others_have_it(settings, faults) else _ELIGIBLE,)
     if any(fault.kind == "powerloss" for fault in faults):
         return (_FLUSHED, _CLEAN)
     return (_EVERYWHERE if settings.unclean_leader_election_enable else _CLEAN,)

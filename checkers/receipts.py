@@ -19,6 +19,8 @@ from nemesis.receipts import Receipt
 #: SIGKILL is not one: what the operating system holds survives the process. A later kind is one word more here. What
 #: a loss of power takes depends on settings; see checkers.promises.
 DESTROYING = frozenset({"powerloss", "wipedisk", "corruptrecord"})
+#: Kinds of fault that end no process; after any other a broker may return from an unclean stop (rule 15).
+SPARING = frozenset({"partition", "pause", "slowlink", "slowdisk", "moveleader"})
 
 
 class FaultSeen(msgspec.Struct, frozen=True):

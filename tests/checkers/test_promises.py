@@ -18,6 +18,11 @@ CLIENT_CUT = (FaultSeen("partition", clients_only=True),)
 POWER = (FaultSeen("powerloss", nodes=(1,)), FaultSeen("partition"))
 ONE_POWER = (FaultSeen("powerloss", nodes=(1,)),)
 WIPE = (FaultSeen("wipedisk", nodes=(1,)), FaultSeen("partition"))
+ONE_WIPE = (FaultSeen("wipedisk", nodes=(1,)),)
+ONE_CORRUPT = (FaultSeen("corruptrecord", nodes=(2,)),)
+KILL_2 = (FaultSeen("kill", nodes=(2,)),)
+FULL = (FaultSeen("fulldisk", nodes=(1,)), FaultSeen("died", nodes=(1,)))
+SLOW = (FaultSeen("slowdisk", nodes=(1, 2)),)
 NONE: tuple[FaultSeen, ...] = ()
 
 A0 = Settings(acks=0)
@@ -28,6 +33,10 @@ ALL_1_UNCLEAN = Settings(unclean_leader_election_enable=True)
 ALL_2_UNCLEAN = Settings(min_insync_replicas=2, unclean_leader_election_enable=True)
 ALL_2_FLUSHED = Settings(min_insync_replicas=2, flush_messages=1)
 ALL_3_UNCLEAN = Settings(min_insync_replicas=3, unclean_leader_election_enable=True)
+ALL_2_ELR = Settings(min_insync_replicas=2, eligible_leader_replicas=True)
+ALL_2_ELR_FLUSHED = Settings(min_insync_replicas=2, eligible_leader_replicas=True, flush_messages=1)
+ALL_3_ELR = Settings(min_insync_replicas=3, eligible_leader_replicas=True)
+NO_EPOCHS = Settings(min_insync_replicas=2, broker_epochs=False)
 OLD = Settings(min_insync_replicas=2, truncation="high-watermark")
 
 
@@ -74,6 +83,41 @@ def permitted(settings: Settings, faults: tuple[FaultSeen, ...], anomaly: str) -
         pytest.param(Settings(replication_factor=1), ONE_POWER, True, id="the only copy is gone with its power"),
         pytest.param(ALL_2_FLUSHED, POWER * 3, False, id="flush.messages=1 keeps what was acknowledged (S09, S11)"),
         pytest.param(ALL_2_FLUSHED, WIPE, True, id="flush.messages=1 does not help an emptied disk (S08)"),
+        pytest.param(ALL_2, WIPE, True, id="min ISR 2 does not survive the last replica's empty disk (S08)"),
+        pytest.param(ALL_2, ONE_WIPE, False, id="one emptied disk and nothing else leaves the others"),
+        pytest.param(ALL_2, ONE_CORRUPT, False, id="one damaged record and nothing else leaves the others"),
+        pytest.param(ALL_2, ONE_CORRUPT + KILL_2, True, id="a damaged record and a death may be of all that had it"),
+        pytest.param(
+            ALL_2_FLUSHED, ONE_CORRUPT + CUT, True, id="flush.messages=1 does not help a damaged record (S34)"
+        ),
+        pytest.param(NO_EPOCHS, ONE_WIPE, True, id="without broker epochs an empty leader may go on leading (S36)"),
+        pytest.param(ALL_2_ELR, WIPE, False, id="eligible leaders outlive an emptied disk (S08)"),
+        pytest.param(ALL_2_ELR, POWER, False, id="eligible leaders outlive one loss of power (S09)"),
+        pytest.param(ALL_2_ELR, ONE_CORRUPT + CUT + PAUSE, False, id="eligible leaders outlive a damaged record (S34)"),
+        pytest.param(ALL_2_ELR, WIPE * 3, False, id="eligible leaders outlive the same disk emptied again and again"),
+        pytest.param(ALL_2_ELR, WIPE + SLOW, False, id="slow disks strike nobody off the lists"),
+        pytest.param(ALL_2_ELR, WIPE + KILL_2, True, id="a killed broker is struck off like an emptied one"),
+        pytest.param(ALL_2_ELR, WIPE + KILL, True, id="a kill of nobody knows whom may be of the other that had it"),
+        pytest.param(
+            ALL_2_ELR, ONE_WIPE + ONE_CORRUPT, True, id="two destroyed copies are too many for min ISR 2 (S25)"
+        ),
+        pytest.param(ALL_2_ELR_FLUSHED, ONE_WIPE + ONE_CORRUPT, True, id="flushing does not make it fewer (S25)"),
+        pytest.param(
+            ALL_2_ELR_FLUSHED, POWER * 3 + KILL_2, False, id="flushed, no loss of power is too many (S11, S15)"
+        ),
+        pytest.param(ALL_2_ELR, POWER + KILL_2, True, id="unflushed, two unclean stops are too many (S11)"),
+        pytest.param(ALL_3_ELR, ONE_WIPE + KILL_2, False, id="min ISR 3 keeps one of three eligible"),
+        pytest.param(Settings(eligible_leader_replicas=True), WIPE, True, id="min ISR 1 keeps nobody else eligible"),
+        pytest.param(
+            Settings(min_insync_replicas=2, eligible_leader_replicas=True, unclean_leader_election_enable=True),
+            WIPE,
+            True,
+            id="unclean elections look at no list",
+        ),
+        pytest.param(Settings(acks=1, eligible_leader_replicas=True), WIPE, True, id="acks 1 has no list either"),
+        pytest.param(ALL_2, FULL + CUT + KILL, False, id="a full disk keeps what it has"),
+        pytest.param(ALL_1, SLOW + KILL + PAUSE, False, id="a slow disk keeps what it has"),
+        pytest.param(A1, SLOW, True, id="acks 1 loses a slow leader's tail"),
         pytest.param(Settings(flush_messages=2), POWER, True, id="flushing every second record leaves one behind"),
         pytest.param(Settings(acks=1, flush_messages=1), POWER, True, id="acks 1 loses with flushing as by a kill"),
     ],
