@@ -16,6 +16,8 @@ from nemesis.story import Part, Scene, Story
 
 #: For how long a returned follower may fetch again what it lost, before the next fault.
 REFETCH_MS: Final = 500
+#: After this, a Java process has surely started and told the controller of its disk.
+START_MS: Final = 10_000
 
 
 class WipeDisk(Fault, frozen=True, tag="wipedisk"):
@@ -37,6 +39,18 @@ class WipeDisk(Fault, frozen=True, tag="wipedisk"):
     def end(self, target: Target, aim: Aim) -> Evidence:
         """Start on nothing."""
         return by_node(target.restart, aim.nodes)
+
+
+def _last_in_sync_restarted(scene: Scene) -> list[Part]:
+    """S08, and the broker is started once more when it is back and nobody leads.
+
+    A formatted disk has a new identity. Since 3.7 (KIP-858) Kafka elects no replica whose disk it does not know, and
+    learns of the new one too late for this election; the next start makes the empty replica lead.
+    """
+    parts = last_in_sync(scene, WipeDisk)
+    member = Role(RoleKind.ISR_MEMBER, parts[-1].fault.role.partition)
+    again_at_ms = max(part.end_ms for part in parts) + START_MS
+    return [*parts, Part(again_at_ms, again_at_ms + scene.between_ms(100, 300), Kill(member))]
 
 
 def _all_in_sync(scene: Scene) -> list[Part]:
@@ -88,3 +102,5 @@ STORIES: Final = (
     _one("leader", RoleKind.LEADER),
     _one("follower", RoleKind.FOLLOWER),
 )
+
+SCRIPTED: Final = (Story("last-in-sync-restarted", _last_in_sync_restarted),)

@@ -15,6 +15,7 @@ from harness.hosts.contract import Host
 from harness.hosts.disks import Disks
 from harness.hosts.loopback import LoopbackHost
 from harness.hosts.namespaces import NamespaceHost
+from harness.hosts.slow_disk import choose_brake
 from harness.plan import RunSpec
 from harness.worlds.contract import NodeDeath, Observation
 from harness.worlds.lacking import NO_REASSIGNMENT, lacking
@@ -41,6 +42,9 @@ PORT_CHOICES: Final = 3
 CLIENTS_LIMIT_S: Final = 10.0
 #: What a node's life may exceed the run's plan by, for starting, healing and a slow machine.
 SPARE_LIFETIME_S: Final = 300.0
+#: Families whose faults need a disk of each broker's own, with the kind of fault that does.
+DISK_FAMILIES: Final = {"power": "powerloss", "full-disk": "fulldisk", "slow-disk": "slowdisk"}
+_NO_DISKS: Final = f"brokers have disks of their own only under the fault families {', '.join(DISK_FAMILIES)}"
 _LOOK_EVERY_S: Final = 0.01
 
 
@@ -186,17 +190,20 @@ class ProcessesWorld:
         return LoopbackHost(journal, self._ports)
 
     def _make_limits(self, journal: Journal) -> Limits:
-        """Brokers get disks of their own where the plan asks for loss of power; where they cannot, it is not done."""
-        if "power" not in self._spec.faults.families:
-            return Limits()
+        """Brokers get disks of their own where a family needs them; where they cannot, its faults are not to be had."""
+        if not DISK_FAMILIES.keys() & set(self._spec.faults.families):
+            return Limits(unavailable=lacking(DISK_FAMILIES.values(), _NO_DISKS))
         disks = Disks(self._directory / "data", range(self._spec.brokers), journal)
         self._resources.callback(disks.close)  # where there is no host yet that undoes it
         try:
             disks.make()
         except HostError as error:
             disks.close()
-            return Limits(unavailable={"powerloss": str(error)})
-        return Limits(disks)
+            return Limits(unavailable=lacking(DISK_FAMILIES.values(), str(error)))
+        try:
+            return Limits(disks, choose_brake(journal))
+        except HostError as error:
+            return Limits(disks, unavailable={"slowdisk": str(error)})
 
     def _make_nodes(self, host: Host) -> Nodes:
         return Nodes(host, self._directory, self._settings, self._spec.brokers, self._lifetime_s())

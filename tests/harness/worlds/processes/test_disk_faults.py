@@ -1,0 +1,169 @@
+"""Disks of real nodes: emptied, damaged, full and slow, and what comes of it."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.hosts.slow_disk import ROOT, WRITES_PER_SECOND
+from harness.plan import RunSpec
+from harness.worlds.processes import ProcessesWorld
+from nemesis.contract import LOG_PARTS
+from nemesis.journal import FILE_NAME, standing
+from nemesis.plan import FaultPlan
+from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
+from workloads.operations import EventType
+
+MakeSpec = Callable[..., RunSpec]
+Open = Callable[..., Cluster]
+pytestmark = pytest.mark.system
+needs_disks = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("mkfs.ext4") is None, reason="needs root and the command mkfs.ext4"
+)
+needs_limits = pytest.mark.skipif(
+    not (ROOT / "blkio" / "blkio.throttle.write_iops_device").is_file(),
+    reason="needs the blkio controller of control groups version 1",
+)
+
+
+@pytest.fixture
+def opened(tmp_path: Path, make_spec: MakeSpec) -> Iterator[Open]:
+    worlds: list[ProcessesWorld] = []
+
+    def start(family: str = "wipe", **settings: object) -> Cluster:
+        every = {"acks": "all", "min.insync.replicas": 2} | settings
+        worlds.append(ProcessesWorld(make_spec(every, faults=FaultPlan(families=(family,))), tmp_path))
+        worlds[0].open()
+        return Cluster(worlds[0], tmp_path)
+
+    yield start
+    worlds[0].close()
+    assert standing(tmp_path / FILE_NAME) == []
+
+
+def followers_of(cluster: Cluster) -> list[int]:
+    return [broker for broker in (0, 1, 2) if broker != cluster.leads()]
+
+
+def kill_until_noticed(cluster: Cluster, broker: int) -> None:
+    """A broker that returns at once is taken for one that never left, until it registers."""
+    cluster.target.kill(broker)
+    assert cluster.until(lambda: all(broker not in one.isr for one in cluster.target.view().partitions.values()))
+
+
+def bounce_leader(cluster: Cluster) -> None:
+    kill_until_noticed(cluster, leader := cluster.leads())
+    cluster.target.restart(leader)
+    assert cluster.until(cluster.is_well)
+
+
+def test_an_emptied_follower_fetches_everything_again(cluster: Cluster) -> None:
+    before = cluster.end_offset()
+    cluster.write(5, cluster.next_process())
+    follower = followers_of(cluster)[0]
+    assert cluster.target.storage.wipe(follower) == {}
+    kill_until_noticed(cluster, follower)
+    told = cluster.target.storage.wipe(follower)
+    assert told["wiped_log_bytes"] > 0
+    assert told["wiped_files"] > len(PARTITIONS)
+    assert list((cluster.directory / "data" / str(follower)).iterdir()) == []
+    assert cluster.target.restart(follower) == {"state": "running"}
+    assert cluster.until(cluster.is_well)
+    bounce_leader(cluster)
+    assert cluster.end_offset() == before + 5
+    assert len(cluster.read(before + 5)) == before + 5
+
+
+def test_an_emptied_disk_of_the_last_in_sync_replica_empties_everybodys(opened: Open) -> None:
+    """S08: min.insync.replicas gates the write and not the election."""
+    cluster = opened()
+    assert len(cluster.write(5, cluster.next_process())) == 5
+    leader = cluster.leads()
+    for follower in followers_of(cluster):
+        cluster.target.kill(follower)
+    assert cluster.until(lambda: cluster.target.view().partitions[PARTITIONS[0]].isr == (leader,))
+    cluster.target.kill(leader)
+    cluster.target.storage.wipe(leader)
+    assert cluster.until(lambda: cluster.leader() is None)
+    for broker in (leader, *(other for other in (0, 1, 2) if other != leader)):
+        cluster.target.restart(broker)
+        assert cluster.until(lambda: cluster.leader() == leader)
+    assert cluster.until(cluster.is_well)
+    assert cluster.end_offset() == 0
+
+
+def test_a_damaged_record_ends_a_followers_log_until_it_fetched_the_rest_again(cluster: Cluster) -> None:
+    """S35. The bad record and everything after it are gone from one disk, and come back."""
+    for _ in range(3):
+        cluster.write(2, cluster.next_process())
+    end = cluster.end_offset()
+    follower = followers_of(cluster)[0]
+    kill_until_noticed(cluster, follower)
+    told = cluster.target.storage.corrupt(follower, PARTITIONS[0], LOG_PARTS // 2)["corrupted"]
+    assert told["partition"] == PARTITIONS[0]
+    assert 0 < told["offset"] < end
+    assert told["before"] ^ told["after"] == 1
+    assert told["read_again"]
+    (file,) = (cluster.directory / "data" / str(follower)).glob(f"{PARTITIONS[0]}@*/{told['file']}")
+    assert file.read_bytes()[told["position"]] == told["after"]
+    cluster.target.restart(follower)
+    assert cluster.until(cluster.is_well)
+    recovered = [seen for seen in cluster.world.observations() if seen.what == "recovered" and seen.node == follower]
+    assert told["offset"] in [seen.facts["end_offset"] for seen in recovered if seen.partition == PARTITIONS[0]]
+    bounce_leader(cluster)
+    assert len(cluster.read(end)) == end
+
+
+def test_nothing_is_damaged_where_nothing_is_kept_or_somebody_runs(cluster: Cluster) -> None:
+    assert cluster.target.storage.corrupt(cluster.leads(), PARTITIONS[0], 0) == {}
+    follower = followers_of(cluster)[0]
+    cluster.target.kill(follower)
+    assert cluster.target.storage.corrupt(follower, "elsewhere-0", 0) == {}
+    cluster.target.restart(follower)
+
+
+@needs_disks
+@pytest.mark.root
+def test_a_leader_without_room_ends_and_has_everything_when_there_is_room_again(opened: Open) -> None:
+    cluster = opened("full-disk")
+    producer = cluster.connected_producer(cluster.next_process())
+    leader = cluster.leads()
+    assert cluster.target.storage.fill(leader)["free_bytes"] == 0
+    # What still has room in blocks that exist is written, the rest makes the broker end.
+    outcomes = cluster.write(40, cluster.next_process(), producer)
+    assert cluster.until(lambda: leader not in cluster.target.view().running)
+    assert cluster.until(lambda: cluster.leader() not in {None, leader})
+    told = cluster.target.storage.free(leader)
+    assert told["freed_bytes"] > 0
+    assert told["exit"] == "status 70"
+    assert cluster.target.restart(leader) == {"state": "running"}
+    assert cluster.until(cluster.is_well)
+    acknowledged = [outcome for outcome in outcomes if outcome.type is EventType.OK]
+    assert cluster.end_offset() >= len(acknowledged) + 1
+
+
+@needs_disks
+@needs_limits
+@pytest.mark.root
+def test_a_slow_disk_delays_what_is_flushed(opened: Open) -> None:
+    cluster = opened("slow-disk", **{"flush.messages": 1})
+    producer = cluster.connected_producer(cluster.next_process())
+    leader = cluster.leads()
+    assert cluster.target.storage.slow(leader)["writes_per_second"] == WRITES_PER_SECOND
+    began_us = cluster.world.clock.now_us()
+    for _ in range(WRITES_PER_SECOND):  # one write of the disk each, at the very least; the first few are for free
+        cluster.write(1, 0, producer)
+    assert cluster.world.clock.now_us() - began_us > 500_000
+    assert "device" in cluster.target.storage.hasten(leader)
+    assert cluster.target.storage.hasten(leader) == {}
+
+
+def test_without_disks_of_their_own_brokers_disks_are_neither_full_nor_slow(opened: Open) -> None:
+    cluster = opened("wipe")
+    unavailable = cluster.target.view().unavailable
+    assert "disks of their own only under" in unavailable["fulldisk"]
+    assert unavailable.keys() >= {"slowdisk", "powerloss"}
+    assert not unavailable.keys() & {"wipedisk", "corruptrecord"}
+    assert cluster.target.storage.fill(0) == cluster.target.storage.slow(0) == {}
