@@ -7,7 +7,7 @@ given one. Deleting goes by that id, so a topic that somebody has made since und
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -93,23 +93,19 @@ class OwnTopic:
             self._journal.learned(self._entry, {"topic_id": str(topic_id)})
 
 
-def undo_topics(
-    journal: Journal, administration: Callable[[Callable[[], list[str]]], Administration] = Administration
-) -> list[str]:
+def undo_topics(journal: Journal) -> list[str]:
     """Delete every topic that stands in this journal; the answer names those that were still there.
 
     Raises:
         HostError: one is still there, and stays in the journal.
     """
     own = [deed for deed in standing(journal.path) if deed.kind == KIND]
-    return [name for deed in own for name in _undo(deed, journal, administration)]
+    return [name for deed in own for name in _undo(deed, journal)]
 
 
-def _undo(
-    deed: Undo, journal: Journal, administration: Callable[[Callable[[], list[str]]], Administration]
-) -> list[str]:
+def _undo(deed: Undo, journal: Journal) -> list[str]:
     facts: dict[str, Any] = deed.facts
-    cluster = administration(lambda: list(facts["bootstrap"]))
+    cluster = Administration(lambda: list(facts["bootstrap"]))
     try:
         there = _delete(cluster, str(facts["name"]), UUID(str(facts.get("topic_id", _NO_ID))))
     finally:

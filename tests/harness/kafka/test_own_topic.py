@@ -1,0 +1,140 @@
+"""The one topic that a run makes on somebody's cluster: no other is touched, and it never stays."""
+
+from uuid import UUID
+
+import pytest
+from kafka.errors import PolicyViolationError
+
+from harness.errors import HostError
+from harness.heal import heal
+from harness.kafka import topics
+from harness.kafka.admin import TopicImage, UnansweredError
+from harness.kafka.topics import OwnTopic
+from nemesis.contract import PartitionView
+from nemesis.journal import FILE_NAME, Journal, standing
+
+WHOLE = PartitionView(leader=0, leader_epoch=0, isr=(0, 1), replicas=(0, 1))
+
+
+class Cluster:
+    """An administration of topics in memory."""
+
+    def __init__(self):
+        self.topics: dict[str, UUID] = {}
+        self.made, self.closed, self.refuses, self.silent = 0, 0, None, False
+
+    def _answer(self):
+        if self.silent:
+            raise UnansweredError("no broker answered")
+
+    def topic(self, name):
+        self._answer()
+        found = self.topics.get(name)
+        return None if found is None else TopicImage(found, {f"{name}-0": WHOLE})
+
+    def create_topic(self, name, partitions, replication_factor, configs):
+        if self.refuses is not None:
+            raise self.refuses
+        self.made += 1
+        self.topics[name] = UUID(int=self.made)
+
+    def delete_topic(self, topic_id):
+        self._answer()
+        names = [name for name, one in self.topics.items() if one == topic_id]
+        for name in names:
+            del self.topics[name]
+        return bool(names)
+
+    def close(self):
+        self.closed += 1
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    made = Cluster()
+    monkeypatch.setattr(topics, "Administration", lambda brokers: made)
+    return made
+
+
+@pytest.fixture
+def journal(tmp_path):
+    opened = Journal(tmp_path / FILE_NAME)
+    yield opened
+    opened.close()
+
+
+def own(cluster, journal):
+    return OwnTopic(cluster, journal, "t-7", ("a:1",))
+
+
+def test_a_topic_is_made_and_deleted_and_the_journal_knows_it_in_between(cluster, journal):
+    topic = own(cluster, journal)
+    topic.create(1, 2, {})
+    (deed,) = standing(journal.path)
+    assert (deed.kind, deed.facts) == (
+        "topic",
+        {"name": "t-7", "bootstrap": ["a:1"], "topic_id": str(UUID(int=1))},
+    )
+    topic.delete()
+    topic.delete()
+    assert cluster.topics == {}
+    assert standing(journal.path) == []
+
+
+def test_a_topic_of_somebody_else_is_refused_and_stays(cluster, journal):
+    cluster.topics["t-7"] = UUID(int=99)
+    topic = own(cluster, journal)
+    with pytest.raises(HostError, match=r'a topic "t-7" that this run did not create, so it is left alone'):
+        topic.create(1, 2, {})
+    topic.delete()
+    assert cluster.topics == {"t-7": UUID(int=99)}
+    assert standing(journal.path) == []
+
+
+def test_what_the_cluster_refused_to_create_is_not_deleted_later(cluster, journal):
+    cluster.refuses = PolicyViolationError("no")
+    with pytest.raises(HostError, match="PolicyViolationError"):
+        own(cluster, journal).create(1, 2, {})
+    assert standing(journal.path) == []
+
+
+def test_heal_deletes_the_topic_of_a_dead_harness_once(cluster, journal, tmp_path):
+    own(cluster, journal).create(1, 2, {})
+    assert heal(tmp_path) == ["topic t-7"]
+    assert cluster.topics == {}
+    assert cluster.closed == 1
+    assert heal(tmp_path) == []
+
+
+def test_a_topic_that_took_the_name_since_is_not_the_runs(cluster, journal, tmp_path):
+    own(cluster, journal).create(1, 2, {})
+    cluster.topics = {"t-7": UUID(int=99)}
+    assert heal(tmp_path) == []
+    assert cluster.topics == {"t-7": UUID(int=99)}
+
+
+def test_a_harness_that_died_before_it_learned_the_id_leaves_nothing_either(cluster, journal, tmp_path):
+    journal.will("topic", {"name": "t-7", "bootstrap": ["a:1"]})
+    assert heal(tmp_path) == []
+    journal.will("topic", {"name": "t-7", "bootstrap": ["a:1"]})
+    cluster.create_topic("t-7", 1, 2, {})
+    assert heal(tmp_path) == ["topic t-7"]
+
+
+def test_a_cluster_that_does_not_answer_keeps_the_deed_in_the_journal(cluster, journal, tmp_path):
+    own(cluster, journal).create(1, 2, {})
+    cluster.silent = True
+    with pytest.raises(HostError, match=r'the topic "t-7" is still there'):
+        heal(tmp_path)
+    assert len(standing(journal.path)) == 1
+    cluster.silent = False
+    assert heal(tmp_path) == ["topic t-7"]
+
+
+def test_a_cluster_without_ids_is_refused_and_left_clean(cluster, journal):
+    cluster.made = -1  # the first id is nought
+    topic = own(cluster, journal)
+    with pytest.raises(HostError, match=r"from Kafka 2\.8 on"):
+        topic.create(1, 2, {})
+    topic.delete()
+    assert cluster.topics == {}

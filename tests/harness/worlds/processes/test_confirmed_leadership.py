@@ -1,0 +1,95 @@
+"""What an operator was granted is evidence once the controller says so."""
+
+import pytest
+
+from harness.errors import HostError
+from harness.worlds.processes import leadership
+from harness.worlds.processes.leadership import ConfirmedLeadership, ControlSocketOperator
+from nemesis.contract import CONTROLLER, PartitionView
+
+
+class Controller:
+    """A cluster of one partition. ``late`` looks see it as it was; ``grants`` is what an operator is told."""
+
+    def __init__(self, grants="", *, does=True, late=0):
+        self.state = PartitionView(leader=0, leader_epoch=3, isr=(0, 1, 2), replicas=(0, 1, 2))
+        self.before, self.grants, self.does, self.late = self.state, grants, does, late
+        self.asked = []
+
+    def partitions(self):
+        self.late -= self.state is not self.before
+        return {"t-0": self.before if self.late >= 0 else self.state}
+
+    def move_leader(self, partition, broker, replicas):
+        return self._do((partition, broker, replicas), leader=broker, leader_epoch=4)
+
+    def reassign(self, partition, replicas):
+        return self._do((partition, replicas), replicas=(*replicas, 2))
+
+    def _do(self, asked, **change):
+        self.asked.append(asked)
+        if self.does:
+            fields = {name: getattr(self.state, name) for name in self.state.__struct_fields__}
+            self.state = PartitionView(**{**fields, **change})
+        if isinstance(self.grants, BaseException):
+            raise self.grants
+        return self.grants
+
+
+@pytest.fixture
+def lead(monkeypatch):
+    monkeypatch.setattr(leadership, "CONFIRM_LIMIT_S", 0.2)
+    return lambda controller: ConfirmedLeadership(controller, controller.partitions)
+
+
+def test_a_move_is_told_as_the_controller_tells_it(lead):
+    controller = Controller(late=3)
+    assert lead(controller).move_leader("t-0", 1) == {"leader": 1, "leader_epoch": 4}
+    assert controller.asked == [("t-0", 1, (0, 1, 2))]
+
+
+def test_a_refusal_is_told_with_what_stands(lead):
+    controller = Controller("NotEnough", does=False)
+    assert lead(controller).move_leader("t-0", 1) == {"refused": "NotEnough", "leader": 0, "leader_epoch": 3}
+
+
+def test_an_answer_without_a_deed_is_no_evidence(lead):
+    assert lead(Controller(does=False)).move_leader("t-0", 1)["refused"] == "the leader stayed"
+
+
+@pytest.mark.parametrize("does", [True, False])
+def test_a_request_that_nobody_answered_may_have_been_granted(lead, does):
+    evidence = lead(Controller(HostError("silence"), does=does)).move_leader("t-0", 1)
+    assert evidence.get("refused") == (None if does else "silence")
+
+
+@pytest.mark.parametrize(("partition", "broker"), [("t-9", 1), ("t-0", 7)])
+def test_what_cannot_be_granted_is_not_asked(lead, partition, broker):
+    controller = Controller()
+    assert lead(controller).move_leader(partition, broker)["refused"]
+    assert controller.asked == []
+
+
+def test_replicas_that_still_have_to_leave_come_last(lead):
+    evidence = lead(Controller()).reassign("t-0", (1, 0))
+    assert evidence == {"replicas": [1, 0, 2], "leader": 0, "leader_epoch": 3}
+    refused = lead(Controller("Invalid", does=False)).reassign("t-0", (1, 0))
+    assert refused == {"refused": "Invalid", "replicas": [0, 1, 2], "leader": 0, "leader_epoch": 3}
+
+
+class Host:
+    def __init__(self, answer):
+        self.answer, self.requests = answer, []
+
+    def ask(self, nodes, request, limit_s):
+        self.requests.append((list(nodes), dict(request)))
+        return {} if self.answer is None else {CONTROLLER: self.answer}
+
+
+def test_the_reference_controller_is_asked_over_its_control_socket():
+    host = Host({"ok": True})
+    assert ControlSocketOperator(host).move_leader("t-0", 1, (0, 1)) == ""
+    assert host.requests == [([CONTROLLER], {"op": "move", "partition": "t-0", "leader": 1})]
+    assert ControlSocketOperator(Host({"ok": False, "error": "no"})).move_leader("t-0", 1, (0, 1)) == "no"
+    with pytest.raises(HostError):
+        ControlSocketOperator(Host(None)).move_leader("t-0", 1, (0, 1))
