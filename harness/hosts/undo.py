@@ -49,13 +49,19 @@ def undo_all(journal: Journal) -> list[str]:
     Raises:
         HostError: something is still there, and stays in the journal; everything else was undone.
     """
+    with machines.Undoing(journal.path.parent, over_ssh) as elsewhere:
+        return _undo_all(journal, elsewhere)
+
+
+def _undo_all(journal: Journal, elsewhere: machines.Undoing) -> list[str]:
     undone: list[str] = []
     left: list[str] = []
     for deed in reversed(standing(journal.path)):
         if deed.kind not in _UNDO and deed.kind not in machines.UNDO:
             continue
         try:
-            undone += [f"{deed.kind} {what}" for what in _undone(deed, journal.path.parent)]
+            what_was = elsewhere.undo(deed) if deed.kind in machines.UNDO else _UNDO[deed.kind](deed)
+            undone += [f"{deed.kind} {what}" for what in what_was]
         except (KeyError, TypeError, ValueError) as error:
             left.append(f"{deed.kind} {deed.facts} is nothing that a harness writes ({error!r})")
         except (OSError, subprocess.TimeoutExpired, HostError) as error:
@@ -65,11 +71,6 @@ def undo_all(journal: Journal) -> list[str]:
     if left:
         raise HostError(f"{'; '.join(left)}; run `ackproof heal` again, as the user who started it or as root")
     return undone
-
-
-def _undone(deed: Undo, run: Path) -> list[str]:
-    """What was undone of a deed of the run in directory ``run``, on this machine or on one that it names."""
-    return machines.undo(deed, run, over_ssh) if deed.kind in machines.UNDO else _UNDO[deed.kind](deed)
 
 
 def _end_process(deed: Undo) -> list[str]:

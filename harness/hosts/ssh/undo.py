@@ -16,6 +16,7 @@ removed.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -36,18 +37,26 @@ KEPT: Final = ("data", "logs")
 Told = list[str]
 
 
-def undo(deed: Undo, run: Path, connect: Connect) -> Told:
-    """Undo one deed of the journal in the run's directory ``run``; the answer names what was still there.
+class Undoing(contextlib.ExitStack):
+    """Undoes deeds of the run in directory ``run``, over one connection a machine, which end with the block."""
 
-    Raises:
-        HostError: the machine cannot be reached, or is not in the run's inventory.
-    """
-    machine = allowed_machine(run, _machine_in(deed))
-    shell = connect(machine)
-    try:
-        return UNDO[deed.kind](shell, deed.facts, run)
-    finally:
-        shell.close()
+    def __init__(self, run: Path, connect: Connect) -> None:
+        super().__init__()
+        self._run = run
+        self._connect = connect
+        self._shells: dict[Machine, Shell] = {}
+
+    def undo(self, deed: Undo) -> Told:
+        """Undo one deed of the journal; the answer names what was still there.
+
+        Raises:
+            HostError: the machine cannot be reached, or is not in the run's inventory.
+        """
+        machine = allowed_machine(self._run, _machine_in(deed))
+        if machine not in self._shells:
+            self._shells[machine] = self._connect(machine)
+            self.callback(self._shells[machine].close)
+        return UNDO[deed.kind](self._shells[machine], deed.facts, self._run)
 
 
 def end_processes(shell: Shell, facts: Mapping[str, Any], _run: Path) -> Told:

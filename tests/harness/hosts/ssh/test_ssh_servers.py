@@ -14,6 +14,7 @@ import pytest
 from harness.errors import HostError
 from harness.heal import heal
 from harness.hosts.contract import Launch, NodeState
+from harness.hosts.processes import identify
 from harness.hosts.ssh.connection import Connection
 from harness.hosts.ssh.host import Here, SshHost
 from harness.hosts.ssh.inventory import Machine
@@ -215,11 +216,13 @@ def test_closing_brings_files_home_and_leaves_only_the_release(
     writer = "open('0/written', 'w').write('there'); " + "print('listening', flush=True); import time; time.sleep(60)"
     process = started(host, here, 0, writer)
     host.cut([Link(1, 0)], alive=[0])
-    pid = process.pid
+    who = identify(process.pid)
+    assert who is not None
+    assert who.is_alive()
     host.close()
     assert (here.run / "data" / "0" / "written").read_text() == "there"
     assert b"listening" in (here.run / "logs" / "node-0.log").read_bytes()
-    assert not Path(f"/proc/{pid}").exists()
+    assert not who.is_alive()
     assert "ackproof" not in farm.tables(0)
     left = [path.relative_to(farm.directory / "machine-0") for path in (farm.directory / "machine-0").rglob("*")]
     assert sorted(map(str, left)) == ["kafka", "kafka/9.9.9", "kafka/9.9.9/libs", "kafka/9.9.9/libs/a.jar", "runs"]
