@@ -1,0 +1,93 @@
+"""Emptied and damaged disks against the reference broker: who loses, and who only fetches again (numbers S..)."""
+
+import pytest
+
+from harness.plan import RunSpec
+from harness.replica.types import TopicPartition
+from harness.tape import Tape
+from harness.worlds.simulated.world import SimulatedWorld
+from nemesis.contract import LOG_PARTS
+from nemesis.plan import FaultPlan
+from tests.harness.test_run_in_virtual_time import lost_writes, perform
+from workloads.plan import WorkloadPlan
+from workloads.settings import ACKS_ALL, Settings
+
+SEEDS = range(4)
+MIN_ISR_2 = {"acks": ACKS_ALL, "min_insync_replicas": 2}
+
+
+def losses(family, story, **settings):
+    """Lost writes of a run for each seed; every fault of the story was possible and took effect."""
+    found = []
+    for seed in SEEDS:
+        report, events = perform(family, seed, Settings(**settings), stories=(story,))
+        assert report.drained, report.unhealthy
+        assert report.sends.acknowledged > 150
+        assert all(receipt.took_effect for receipt in report.faults)
+        found.append(len(lost_writes(events)))
+    return found
+
+
+@pytest.mark.parametrize("settings", [{}, {"flush_messages": 1}, {"min_insync_replicas": 1}])
+@pytest.mark.parametrize("story", ["S08", "S25"])
+def test_an_emptied_disk_of_the_last_in_sync_replica_loses_whatever_is_flushed(story, settings):
+    assert all(losses("wipe", story, **(MIN_ISR_2 | settings)))
+
+
+def test_an_unclean_election_saves_what_the_emptied_disk_lost():
+    """S08: a replica that is out of the ISR and has everything leads before the empty one is back."""
+    assert losses("wipe", "S08", **MIN_ISR_2, unclean_leader_election_enable=True) == [0] * len(SEEDS)
+
+
+@pytest.mark.parametrize("story", ["wipe/follower", "wipe/leader", "wipe/follower-then-leader", "S36"])
+def test_one_emptied_disk_among_replicas_in_sync_is_filled_again(story):
+    assert losses("wipe", story, **MIN_ISR_2) == [0] * len(SEEDS)
+
+
+@pytest.mark.parametrize("story", ["wipe/follower", "S36"])
+def test_without_broker_epochs_a_broker_that_is_back_at_once_leads_with_its_empty_disk(story):
+    assert any(losses("wipe", story, **MIN_ISR_2, broker_epochs=False))
+
+
+@pytest.mark.parametrize("settings", [{}, {"flush_messages": 1}])
+def test_a_damaged_record_of_the_last_in_sync_replica_loses_it_and_all_that_follow(settings):
+    """S34: recovery ends the log at the record (rule 25)."""
+    assert any(losses("corrupt", "S34", **(MIN_ISR_2 | settings)))
+
+
+@pytest.mark.parametrize("story", ["S35", "corrupt/leader", "corrupt/follower"])
+def test_a_damaged_record_among_replicas_in_sync_is_fetched_again(story):
+    assert losses("corrupt", story, **MIN_ISR_2) == [0] * len(SEEDS)
+
+
+@pytest.fixture
+def cluster():
+    spec = RunSpec(
+        world="simulated",
+        cell="wipe",
+        family="wipe",
+        settings=Settings().to_mapping(),
+        workload=WorkloadPlan(topic="t"),
+        faults=FaultPlan(families=("wipe",)),
+        seed=1,
+    )
+    world = SimulatedWorld(spec, Tape(1).draw)
+    world.open()
+    return world.target
+
+
+class TestStorage:
+    def test_only_a_dead_brokers_disk_can_be_touched(self, cluster):
+        assert cluster.storage.wipe(0) == cluster.storage.corrupt(0, "t-0", 0) == {}
+
+    def test_evidence_counts_what_is_gone(self, cluster):
+        cluster.kill(0)
+        assert cluster.storage.corrupt(0, "t-0", LOG_PARTS // 2) == {}
+        assert cluster.storage.wipe(0) == {"wiped": dict.fromkeys(cluster.view().partitions, 0)}
+        assert cluster.log(0, TopicPartition("t", 0)) is None
+
+    def test_disks_in_memory_are_neither_full_nor_slow(self, cluster):
+        unavailable = cluster.view().unavailable
+        assert {"fulldisk", "slowdisk"} <= unavailable.keys()
+        assert not {"wipedisk", "corruptrecord"} & unavailable.keys()
+        assert cluster.storage.fill(0) == cluster.storage.slow(0) == {}

@@ -1,0 +1,112 @@
+"""Disks of real Kafka brokers, emptied and damaged: what the release does about it, step by step."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.errors import HostError
+from harness.kafka.archive import make_archive
+from harness.kafka.install import install
+from harness.kafka.releases import DEFAULT_VERSION
+from harness.kafka.storage import META
+from harness.plan import RunSpec
+from harness.worlds.kafka import KafkaWorld
+from nemesis.contract import LOG_PARTS
+from nemesis.journal import FILE_NAME, standing
+from nemesis.plan import FaultPlan
+from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
+from workloads.operations import EventType
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
+#: One start of a broker on a machine that does something else besides.
+LIMIT_US = 60_000_000
+WRITES = 20
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    try:
+        make_archive(install(DEFAULT_VERSION))
+    except HostError as error:
+        pytest.skip(f"Apache Kafka cannot be had here: {error}")
+    settings = {"acks": "all", "min.insync.replicas": 2, "delivery.timeout.ms": 30_000}
+    world = KafkaWorld(
+        RunSpec(
+            world="kafka",
+            cell="cell/wipe",
+            family="wipe",
+            settings=Settings.from_mapping(settings).to_mapping(),
+            workload=WorkloadPlan(),
+            faults=FaultPlan(families=("wipe",)),
+            seed=1,
+        ),
+        tmp_path,
+    )
+    try:
+        world.open()
+        yield Cluster(world, tmp_path)
+    finally:
+        world.close()
+    assert standing(tmp_path / FILE_NAME) == []
+
+
+def wait(cluster: Cluster, condition: Callable[[], bool]) -> None:
+    assert cluster.until(condition, LIMIT_US)
+
+
+def told(cluster: Cluster, what: str, node: int) -> int:
+    """How often a node said so."""
+    return sum(seen.what == what and seen.node == node for seen in cluster.world.observations())
+
+
+def alone_in_sync(cluster: Cluster) -> int:
+    """The first partition's leader, after acknowledged writes and the end of everybody else; dead like them."""
+    outcomes = cluster.write(WRITES, cluster.next_process())
+    assert {outcome.type for outcome in outcomes} == {EventType.OK}
+    leader = cluster.leads()
+    for broker in {0, 1, 2} - {leader}:
+        cluster.target.kill(broker)
+    wait(cluster, lambda: cluster.target.view().partitions[PARTITIONS[0]].isr == (leader,))
+    cluster.target.kill(leader)
+    wait(cluster, lambda: cluster.leader() is None)
+    return leader
+
+
+def test_an_emptied_last_replica_leads_after_one_or_two_starts_and_then_everything_is_lost(cluster: Cluster) -> None:
+    """S08. A formatted disk has a new identity, and no replica is elected on a disk that the controller does not know
+    (KIP-858, since 3.7). If it learns of the disk only after it let the broker in, nobody leads until the next start.
+    """
+    last = alone_in_sync(cluster)
+    identity = (cluster.directory / "data" / str(last) / META).read_text()
+    assert cluster.target.storage.wipe(last)["wiped_log_bytes"] > 0
+    for _ in range(2):
+        if cluster.leader() is None:
+            bounced = told(cluster, "follower", last)
+            cluster.target.kill(last)
+            cluster.target.restart(last)
+            wait(cluster, lambda: told(cluster, "follower", last) > bounced)  # noqa: B023 - waited for at once
+            cluster.until(lambda: cluster.leader() is not None, 3_000_000)
+    assert (cluster.directory / "data" / str(last) / META).read_text() != identity
+    assert cluster.leader() == last
+    for broker in {0, 1, 2} - {last}:
+        cluster.target.restart(broker)
+    wait(cluster, cluster.is_well)
+    assert cluster.end_offset() == 0
+
+
+def test_recovery_ends_the_last_replicas_log_at_the_damaged_record(cluster: Cluster) -> None:
+    """S34. Everybody truncates to it."""
+    for _ in range(3):  # more than one batch
+        cluster.write(2, cluster.next_process())
+    last = alone_in_sync(cluster)
+    damage = cluster.target.storage.corrupt(last, PARTITIONS[0], LOG_PARTS // 2)["corrupted"]
+    assert damage["read_again"]
+    assert 0 < damage["offset"] < WRITES
+    for broker in (0, 1, 2):
+        cluster.target.restart(broker)
+    wait(cluster, cluster.is_well)
+    assert cluster.end_offset() == damage["offset"]
+    assert len(cluster.read(damage["offset"])) == damage["offset"]
