@@ -157,7 +157,7 @@ def test_a_single_run_asks_for_the_choice_that_is_open() -> None:
         ("[worlds.simulated]\nworkload.writes_per_second = -0.5", "p.toml: worlds.simulated.workload.writes_per_second: -0.5 is too small; the least is above 0"),
         ("[worlds.simulated]\nworkload.writes_per_second = nan", "p.toml: worlds.simulated.workload.writes_per_second: nan is no number"),
         ("[worlds.simulated]\nworkload.duration_ms = 'long'", "p.toml: worlds.simulated.workload.duration_ms: takes a whole number, not \"long\""),
-        ("[worlds.simulated]\nhost = 'moon'", "p.toml: worlds.simulated.host: takes one of loopback, namespaces, ssh, not \"moon\""),
+        ("[worlds.simulated]\nhost = 'moon'", "p.toml: worlds.simulated.host: takes one of loopback, namespaces, ssh, existing, not \"moon\""),
         ("[worlds.simulated]\nfaults = { fault_ms_min = 9_000 }", "p.toml: worlds.simulated.faults: fault_ms_min=9000 exceeds fault_ms_max=3000; swap them"),
         ("[worlds.simulated]\nfaults.families = ['kill']", "p.toml: worlds.simulated.faults.families: families stand at the top of the plan; each is a row of the matrix"),
         ("worlds = 3", "p.toml: worlds: this is a table ([worlds]), not 3"),
@@ -217,6 +217,8 @@ def test_a_kafka_world_names_its_release() -> None:
         ('[worlds.simulated]\nversion = "4.1.1"', r"worlds.simulated.version: only the kafka world has versions"),
         ("[worlds.kafka]\ncontrollers = 2", r"worlds.kafka.controllers: 2 controllers .* choose 1, 3 or 5"),
         ("[worlds.processes]\ncontrollers = 3", r"worlds.processes.controllers: the reference broker has one"),
+        ('[worlds.processes]\nmode = "zookeeper"', r"worlds.processes.mode: only the kafka world has modes"),
+        ('[worlds.kafka]\nmode = "zookeeper"\ncontrollers = 3', r"worlds.kafka.controllers: .* one of the brokers"),
     ],
 )
 def test_a_release_that_is_none_is_refused_with_its_place(worlds: str, says: str) -> None:

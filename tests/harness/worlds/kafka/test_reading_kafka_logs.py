@@ -8,6 +8,7 @@ import pytest
 from harness.worlds.kafka.lines import Said, read_line, understand
 from harness.worlds.kafka.observing import observations_in
 from harness.worlds.kafka.view import KafkaViewer, Tail
+from harness.worlds.kafka.zookeeper import ZooKeeperViewer
 from nemesis.contract import CONTROLLER
 
 CONTROLS = "org.apache.kafka.controller.ReplicationControlManager [QuorumController id=100]"
@@ -205,3 +206,43 @@ def test_the_view_follows_the_controllers_log(tmp_path: Path) -> None:
         )
     state = viewer.image().partitions["foo-0"]
     assert (state.leader, state.leader_epoch, state.isr, state.replicas) == (2, 1, (2, 0), (1, 2, 0))
+
+
+def heard(leader: int, epoch: int, version: int, isr: str = "1, 2, 0") -> str:
+    return (
+        f"{TIME} TRACE state.change.logger [Broker id=2] Cached leader info UpdateMetadataPartitionState("
+        f"topicName='foo', partitionIndex=0, controllerEpoch=1, leader={leader}, leaderEpoch={epoch}, isr=[{isr}], "
+        f"zkVersion={version}, replicas=[1, 2, 0], offlineReplicas=[]) for partition foo-0 in response to "
+        "UpdateMetadata request sent by controller 1 epoch 1 with correlation id 3"
+    )
+
+
+def test_brokers_tell_the_controllers_word_where_zookeeper_keeps_it(tmp_path: Path) -> None:
+    class Nodes:
+        brokers = (0, 1)
+
+        def log(self, node: int) -> Path:
+            return tmp_path / f"node-{node}.log"
+
+    viewer = ZooKeeperViewer(None, Nodes(), "foo")  # type: ignore[arg-type]
+    started = f"{TIME} INFO kafka.server.KafkaServer [KafkaServer id=0] started"
+    (tmp_path / "node-0.log").write_text(f"{started}\n{heard(2, 4, 9)}\n")
+    (tmp_path / "node-1.log").write_text(f"{heard(1, 3, 7)}\n")
+    state = viewer.image().partitions["foo-0"]
+    assert (state.leader, state.leader_epoch, state.isr, state.replicas) == (2, 4, (1, 2, 0), (1, 2, 0))
+    assert not viewer.image().brokers[0].fenced
+    with (tmp_path / "node-1.log").open("a") as file:
+        file.write(IN_SYNC.replace("version updated to 3", "version updated to 10") + "\n")
+    assert viewer.image().partitions["foo-0"].isr == (2, 1)
+    assert viewer.image().partitions["foo-0"].leader == 2
+
+
+def test_an_election_that_brokers_heard_of_is_told_once_as_the_controllers(tmp_path: Path) -> None:
+    logs = {node: tmp_path / f"node-{node}.log" for node in (0, 1)}
+    for log in logs.values():
+        log.write_text("\n".join([heard(1, 3, 7), heard(1, 3, 8, isr="1"), heard(-1, 4, 9), ""]))
+    seen = observations_in(logs, WALL_US)
+    assert [(one.what, one.node, one.facts["leader"]) for one in seen] == [
+        ("election", CONTROLLER, 1),
+        ("election", CONTROLLER, -1),
+    ]

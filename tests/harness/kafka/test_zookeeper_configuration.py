@@ -1,0 +1,70 @@
+"""Kafka with ZooKeeper: what stands in the files, and which plans are refused."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import PlanError
+from harness.hosts.contract import Address
+from harness.kafka.properties import NodePlace
+from harness.kafka.releases import Version
+from harness.kafka.zookeeper import broker_properties, possible_with_zookeeper, zookeeper_properties
+from nemesis.contract import CONTROLLER
+from workloads.settings import Settings
+
+RELEASE = Version(3, 5, 2)
+KEEPER = Address("10.77.0.101", 9092)
+BROKER = NodePlace(node=1, data=Path("1"), address=Address("10.77.0.2", 9092), controllers={CONTROLLER: KEEPER})
+OLD = {"broker.epochs": False, "strict.min.isr": False}
+
+
+def settings(**others: object) -> Settings:
+    return Settings.from_mapping(OLD | {name.replace("_", "."): value for name, value in others.items()})
+
+
+def test_a_broker_knows_zookeeper_and_nothing_of_a_quorum() -> None:
+    written = broker_properties(BROKER, settings(), 3)
+    assert written["zookeeper.connect"] == "10.77.0.101:9092"
+    assert written["broker.id"] == "1"
+    assert written["listeners"] == written["advertised.listeners"] == "PLAINTEXT://10.77.0.2:9092"
+    assert not [name for name in written if "quorum" in name or name in {"process.roles", "node.id"}]
+
+
+@pytest.mark.parametrize(("truncation", "spoken"), [("high-watermark", "0.10.2"), ("kip-101", "0.11.0")])
+def test_truncation_chooses_the_protocol_and_the_messages_of_its_era(truncation: str, spoken: str) -> None:
+    written = broker_properties(BROKER, settings(truncation=truncation), 3)
+    assert written["inter.broker.protocol.version"] == written["log.message.format.version"] == spoken
+
+
+def test_truncation_on_fetch_is_the_releases_own() -> None:
+    assert not [name for name in broker_properties(BROKER, settings(), 3) if name.endswith("version")]
+
+
+def test_a_session_ends_as_soon_as_the_settings_say() -> None:
+    written = zookeeper_properties(KEEPER, "100", Settings(broker_session_timeout_ms=2_000))
+    assert (written["minSessionTimeout"], written["clientPort"], written["dataDir"]) == ("2000", "9092", "100")
+    assert int(written["tickTime"]) * 4 <= 2_000
+
+
+@pytest.mark.parametrize(
+    ("chosen", "version", "says"),
+    [
+        (settings(), Version(4, 1, 1), "has no ZooKeeper; choose version"),
+        (Settings(strict_min_isr=False), RELEASE, "write broker.epochs=false"),
+        (settings(strict_min_isr=True), RELEASE, "write strict.min.isr=false"),
+        (settings(isr_join_epoch_rule=False), RELEASE, "write isr.join.epoch.rule=true"),
+        (
+            settings(truncation="high-watermark", enable_idempotence=True),
+            RELEASE,
+            "no sequence numbers; write enable.idempotence=false",
+        ),
+    ],
+)
+def test_what_cannot_be_with_zookeeper_is_refused(chosen: Settings, version: Version, says: str) -> None:
+    with pytest.raises(PlanError, match=says):
+        possible_with_zookeeper(chosen, version)
+
+
+def test_the_eras_can_be_chosen() -> None:
+    for truncation in ("high-watermark", "kip-101", "on-fetch"):
+        possible_with_zookeeper(settings(truncation=truncation), RELEASE)

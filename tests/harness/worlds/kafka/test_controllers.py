@@ -1,0 +1,55 @@
+"""The quorum of controllers on real Kafka: the active one dies while clients write."""
+
+from pathlib import Path
+
+import pytest
+
+from checkers.judgement import judge
+from checkers.plain import judge as check
+from harness.errors import HostError
+from harness.kafka.archive import make_archive
+from harness.kafka.install import install
+from harness.kafka.releases import DEFAULT_VERSION
+from harness.perform import perform
+from harness.plan import RunSpec
+from harness.report.timeline import read_observations
+from harness.rundir import HISTORY
+from nemesis.contract import CONTROLLER
+from nemesis.journal import FILE_NAME, standing
+from nemesis.plan import FaultPlan
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
+
+
+@pytest.mark.parametrize("controllers", [1, 3])
+def test_nothing_is_lost_when_the_active_controller_dies(tmp_path: Path, controllers: int) -> None:
+    try:
+        make_archive(install(DEFAULT_VERSION))
+    except HostError as error:
+        pytest.skip(f"Apache Kafka cannot be had here: {error}")
+    spec = RunSpec(
+        world="kafka",
+        cell="cell/controller",
+        family="controller",
+        settings=Settings.from_mapping({"acks": "all", "min.insync.replicas": 2}).to_mapping(),
+        workload=WorkloadPlan(writes_per_second=60.0, duration_ms=9_000, drain_limit_ms=60_000),
+        faults=FaultPlan(families=("controller",), stories=("controller/gone",), count=1),
+        seed=1,
+        controllers=controllers,
+    )
+    ended = perform(spec, tmp_path / "run")
+    assert ended.status == "completed", ended.reason
+    judgement = judge(spec.chosen(), check(tmp_path / "run" / HISTORY))
+    assert (judgement.judged, judgement.lost, judgement.broken) == (True, 0, {})
+    ((victim,),) = [fault.nodes for fault in judgement.faults]
+    assert victim >= CONTROLLER
+    observed = read_observations(tmp_path / "run")
+    active = [seen.node for seen in observed if seen.what == "active-controller"]
+    assert active[0] == victim
+    assert len(active) >= 2
+    assert (active[1] != victim) is (controllers > 1)
+    born = [(seen.partition, seen.facts["partition_epoch"]) for seen in observed if seen.what == "election"]
+    assert len(born) == len(set(born))
+    assert standing(tmp_path / "run" / FILE_NAME) == []
