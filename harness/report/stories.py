@@ -15,7 +15,7 @@ from checkers.receipts import read_receipts
 from checkers.verdict import Verdict
 from harness.report.loading import CampaignFiles
 from harness.report.story_chart import story_data
-from harness.report.telling import fault_name, seconds, tell
+from harness.report.telling import fault_name, remains, seconds, tell
 from harness.report.timeline import Timeline, read_timeline
 from harness.rundir import PLAN_FILE
 from workloads.history import HistoryError
@@ -83,11 +83,18 @@ def _story(files: CampaignFiles, cell: Cell) -> Story:
     data = story_data(timeline) if timeline else None
     return Story(
         cell=cell,
-        sentences=tell(timeline) if timeline else _without_timeline(verdict, trouble),
+        sentences=[
+            *(tell(timeline) if timeline else _without_timeline(verdict, trouble)),
+            *remains(witness.finding),
+        ],
         chart=msgspec.json.encode(data).decode() if data else None,
         template=data.template if data else "",
         command=rerun_command(files.directory, cell, witness.run, witness.seed),
-        finding={name: value for name, value in witness.finding.items() if not isinstance(value, (dict, list))},
+        finding={
+            name: value
+            for name, value in witness.finding.items()
+            if value is not None and not isinstance(value, (dict, list))
+        },
         anomaly=witness.anomaly,
         run=witness.run,
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from harness.report.brokers import led_in
-from harness.report.timeline import Timeline, Write, removes
+from harness.report.timeline import Timeline, Write, gone_at_us, is_newer_leader, lacks, removes
 from harness.worlds.contract import Observation
 from nemesis.contract import CLIENTS, CONTROLLER
 from nemesis.receipts import Receipt
@@ -14,21 +14,44 @@ from workloads.values import split
 
 #: Faults and truncations told in words; the chart shows all of them.
 TOLD_MAX: Final = 6
+#: When (microseconds of the run's clock), and what happened.
+Moment = tuple[int, str]
 #: All links of a cluster of three brokers, its controller and the clients.
 LINKS_MAX: Final = 10
 
 
 def tell(timeline: Timeline) -> list[str]:
-    """The story, in order of time."""
-    return [
-        *_acknowledged(timeline),
-        *(_fault(receipt, timeline.partition) for receipt in timeline.faults[:TOLD_MAX]),
+    """The story: the write and its acknowledgement, what happened around it in order of time, what is there now."""
+    gone_us = gone_at_us(timeline)
+    faults = [fault for fault in timeline.faults if gone_us is None or fault.begun_us <= gone_us]
+    untold = len(timeline.faults) - len(faults[:TOLD_MAX])
+    moments = [
+        *((receipt.begun_us, _fault(receipt, timeline.partition)) for receipt in faults[:TOLD_MAX]),
         *_returns(timeline),
         *_elections(timeline),
         *_truncations(timeline),
+        *_pauses(timeline, gone_us),
+    ]
+    return [
+        *_acknowledged(timeline),
+        *(sentence for _, sentence in sorted(moments, key=lambda moment: moment[0])),
+        *([f"Later faults ({untold}) stand in the chart only."] if untold else []),
         _afterwards(timeline),
         *([] if timeline.cluster else [WITHOUT_BROKERS]),
     ]
+
+
+def remains(finding: Mapping[str, Any]) -> list[str]:
+    """Whether a copy of the lost write was left on some disk when the run had ended; nothing where nobody looked."""
+    copies = [f"{node_name(copy['node'])} at offset {copy['offset']}" for copy in finding.get("copies") or ()]
+    told = {
+        "destroyed": "Destroyed: when the run had ended, no broker's disk held a copy of it.",
+        "hidden": f"Hidden: when the run had ended, a copy was left on {' and on '.join(copies)}, where nobody reads.",
+        "in the log": f"It is in the log all the same, on {' and on '.join(copies)}: the final readers missed it.",
+        "unknown": "Whether a copy is left is not known: none was found, and not every disk could be read.",
+    }
+    fate = finding.get("fate")
+    return [told[fate]] if fate in told else []
 
 
 WITHOUT_BROKERS: Final = (
@@ -67,7 +90,8 @@ def _acknowledged(timeline: Timeline) -> list[str]:
     if write.offset is None:
         nobody = "without an offset, because with acks=0 no broker answers: its place in the log is not known"
         return [f"{name} was sent at {sent} and counted as acknowledged at {answered}{_by_whom(timeline)}, {nobody}."]
-    return [f"{name} at offset {write.offset} was sent at {sent} and acknowledged at {answered}{_by_whom(timeline)}."]
+    told = f"{name} at offset {write.offset} was sent at {sent} and acknowledged at {answered}{_by_whom(timeline)}."
+    return [f"{told}{_deposed(timeline)}"]
 
 
 def _by_whom(timeline: Timeline) -> str:
@@ -82,6 +106,19 @@ def _by_whom(timeline: Timeline) -> str:
     return f" by broker {write.node}" + (f", which led{epoch}{isr}" if epoch or isr else "")
 
 
+def _deposed(timeline: Timeline) -> str:
+    """Whether somebody else led by then, in a newer epoch."""
+    answered_us = timeline.write.acknowledged_us
+    newer = [seen for seen in timeline.cluster if seen.time_us <= answered_us and is_newer_leader(seen, timeline)]
+    if not newer:
+        return ""
+    now = newer[-1]
+    return (
+        f" By then broker {now.node} led in epoch {now.facts.get('leader_epoch')}: broker {timeline.write.node} was "
+        "deposed and did not know it."
+    )
+
+
 def listed(nodes: Sequence[int]) -> str:
     """Brokers as a set."""
     return "{" + ", ".join(str(node) for node in nodes) + "}"
@@ -92,8 +129,28 @@ def _fault(receipt: Receipt, partition: str) -> str:
     changes = receipt.moved.get(partition, {})
     moves = ", ".join(f"{_field(name)} {_shown(old)} → {_shown(new)}" for name, (old, new) in changes.items())
     told = [f"cut {cut_links(receipt)}"] if receipt.links else []
+    told += [PREPARATIONS[receipt.story]] if _prepares(receipt) else []
     told += [f"meanwhile {moves}"] if moves else []
-    return f"Fault: {'; '.join([f'{fault_name(receipt)} from {seconds(receipt.begun_us)} {until}', *told])}."
+    head = f"{fault_name(receipt)} from {seconds(receipt.begun_us)} {until}"
+    if receipt.fault == DIED:
+        ended = [evidence.get("exit") for evidence in receipt.begin_evidence.values() if isinstance(evidence, dict)]
+        who = ", ".join(node_name(node) for node in receipt.targets)
+        head = f"{who} ended by itself ({', '.join(map(str, ended))}) at {seconds(receipt.begun_us)}, down {until}"
+        return f"Nobody's order: {'; '.join([head, *told])}."
+    return f"Fault: {'; '.join([head, *told])}."
+
+
+#: A node that ended by itself, as receipts name it.
+DIED: Final = "died"
+#: Why a story of another family begins with a cut, by the story's name.
+PREPARATIONS: Final = {
+    "leader-ahead": "this lets followers fall a little behind, still in sync, before the leader is hit",
+    "last-in-sync": "this drives followers out of sync, so that the leader alone has the writes when it is hit",
+}
+
+
+def _prepares(receipt: Receipt) -> bool:
+    return receipt.fault == "partition" != receipt.family and receipt.story in PREPARATIONS
 
 
 def cut_links(receipt: Receipt) -> str:
@@ -117,23 +174,38 @@ def _shown(value: object) -> str:
     return listed(value) if isinstance(value, (list, tuple)) else str(value)
 
 
-def _elections(timeline: Timeline) -> list[str]:
-    after = [
-        seen for seen in timeline.cluster if seen.what == "leader" and seen.time_us > timeline.write.acknowledged_us
-    ]
-    return [
-        f"At {seconds(seen.time_us)} broker {seen.node} began to lead in epoch {seen.facts.get('leader_epoch')}; its "
-        f"log ended at offset {seen.facts.get('end_offset')}{_lacks(seen, timeline.write)}."
-        for seen in after[:TOLD_MAX]
-    ]
+def _at(seen: Observation, words: str) -> Moment:
+    return seen.time_us, f"At {seconds(seen.time_us)} {words}."
+
+
+def _elections(timeline: Timeline) -> list[Moment]:
+    """New leaders, up to the first that lacks the write: from then on it is gone, whoever leads later."""
+    told: list[Moment] = []
+    for seen in timeline.cluster:
+        if _unclean(seen, timeline.write):
+            told.append(_at(seen, f"the controller elected broker {seen.facts.get('leader')}, which was out of sync"))
+        if is_newer_leader(seen, timeline):
+            told.append(_at(seen, _began(seen, timeline.write)))
+            if lacks(seen, timeline.write):
+                break
+    return told[:TOLD_MAX]
+
+
+def _began(seen: Observation, write: Write) -> str:
+    end = seen.facts.get("end_offset")
+    log = f"; its log ended at offset {end}{_lacks(seen, write)}" if end is not None else ""
+    return f"broker {seen.node} began to lead in epoch {seen.facts.get('leader_epoch')}{log}"
+
+
+def _unclean(seen: Observation, write: Write) -> bool:
+    return seen.what == "election" and bool(seen.facts.get("unclean")) and seen.time_us > write.invoked_us
 
 
 def _lacks(seen: Observation, write: Write) -> str:
-    end = seen.facts.get("end_offset")
-    return ", without the write" if write.offset is not None and end is not None and end <= write.offset else ""
+    return ", without the write" if lacks(seen, write) else ""
 
 
-def _returns(timeline: Timeline) -> list[str]:
+def _returns(timeline: Timeline) -> list[Moment]:
     """Brokers that came back without what they once had: loss of power leaves no truncation behind."""
     darkened = {node for fault in timeline.faults if fault.fault == "powerloss" for node in fault.targets}
     back = [
@@ -141,21 +213,35 @@ def _returns(timeline: Timeline) -> list[str]:
         for seen in timeline.cluster
         if seen.what == "recovered" and seen.node in darkened and seen.time_us > timeline.write.acknowledged_us
     ]
+    held = "had its power again; its disk held the log up to offset"
     return [
-        f"At {seconds(seen.time_us)} broker {seen.node} had its power again; its disk held the log up to offset "
-        f"{seen.facts.get('end_offset')}{_lacks(seen, timeline.write)}."
+        _at(seen, f"broker {seen.node} {held} {seen.facts.get('end_offset')}, without the write")
         for seen in back
-        if _lacks(seen, timeline.write)
+        if lacks(seen, timeline.write)
     ][:TOLD_MAX]
 
 
-def _truncations(timeline: Timeline) -> list[str]:
+def _truncations(timeline: Timeline) -> list[Moment]:
+    return [_at(seen, _cut_off(seen)) for seen in timeline.cluster if removes(seen, timeline.write)][:TOLD_MAX]
+
+
+def _cut_off(seen: Observation) -> str:
+    stretch = f"from {seen.facts.get('from_offset')} to {seen.facts.get('to_offset')}"
+    leader = f"following broker {seen.facts.get('leader')} in epoch {seen.facts.get('leader_epoch')}"
+    return f"broker {seen.node} truncated its log {stretch}, {leader}: this removed the write"
+
+
+def _pauses(timeline: Timeline, gone_us: int | None) -> list[Moment]:
+    """When Java stood still, which nobody ordered and which looks like a slow network to everybody else."""
+    end_us = timeline.end_us if gone_us is None else gone_us
     return [
-        f"At {seconds(seen.time_us)} broker {seen.node} truncated its log from {seen.facts.get('from_offset')} to "
-        f"{seen.facts.get('to_offset')}, following broker {seen.facts.get('leader')} in epoch "
-        f"{seen.facts.get('leader_epoch')}: this removed the write."
+        _at(
+            seen,
+            f"the Java of {node_name(seen.node)} stood still for {seen.facts.get('pause_ms')} ms "
+            f"({seen.facts.get('cause')}): no fault had asked for that",
+        )
         for seen in timeline.cluster
-        if removes(seen, timeline.write)
+        if seen.what == "jvm-pause" and timeline.begin_us <= seen.time_us <= end_us
     ][:TOLD_MAX]
 
 

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from harness.report.brokers import answering, reigns
+from harness.report.brokers import answering, led_in, reigns
 from harness.rundir import CLUSTER_FILE, HISTORY
 from harness.worlds.contract import Observation
 from nemesis.receipts import Receipt
@@ -196,10 +196,11 @@ def _window(write: Write, faults: Sequence[Receipt], cluster: Sequence[Observati
     last_us = write.acknowledged_us + AFTERMATH_US
     near = [f for f in faults if f.begun_us <= last_us and _end_us(f, last_us) >= write.invoked_us - MARGIN_US]
     ends = [_end_us(fault, last_us) for fault in near]
-    after = [seen.time_us for seen in cluster if removes(seen, write)]
+    after = [seen.time_us for seen in cluster if removes(seen, write)][:1]
+    after += [seen.time_us for seen in cluster if _leads_without(seen, write)][:1]
     begin_us = min([write.invoked_us, *(fault.begun_us for fault in near)]) - MARGIN_US
     begin_us = max(0, begin_us, write.acknowledged_us - WINDOW_MAX_US // 2)
-    end_us = max([write.acknowledged_us, *ends, *after[:1]]) + MARGIN_US
+    end_us = max([write.acknowledged_us, *ends, *after]) + MARGIN_US
     return begin_us, min(end_us, begin_us + WINDOW_MAX_US)
 
 
@@ -209,6 +210,39 @@ def removes(seen: Observation, write: Write) -> bool:
         return False
     to_offset, from_offset = seen.facts.get("to_offset"), seen.facts.get("from_offset")
     return to_offset is not None and to_offset <= write.offset and (from_offset is None or from_offset > write.offset)
+
+
+def lacks(seen: Observation, write: Write) -> bool:
+    """Whether the log that this speaks of ends before the write's place."""
+    end = seen.facts.get("end_offset")
+    return write.offset is not None and end is not None and end <= write.offset
+
+
+def is_newer_leader(seen: Observation, timeline: Timeline) -> bool:
+    """Whether somebody began to lead after the write was acknowledged, or in a newer epoch than the one who did."""
+    if seen.what != "leader":
+        return False
+    epoch = led_in(timeline.cluster, timeline.write.node, timeline.write.acknowledged_us).get("leader_epoch")
+    newer = epoch is not None and seen.facts.get("leader_epoch", -1) > epoch
+    return newer or seen.time_us > timeline.write.acknowledged_us
+
+
+def gone_at_us(timeline: Timeline) -> int | None:
+    """When the write could be read no more: a leader without it, or a truncation of it; None if neither was seen."""
+    write = timeline.write
+    ends = [
+        seen.time_us
+        for seen in timeline.cluster
+        if removes(seen, write) or (is_newer_leader(seen, timeline) and lacks(seen, write))
+    ]
+    return max(min(ends), write.acknowledged_us) if ends else None
+
+
+def _leads_without(seen: Observation, write: Write) -> bool:
+    """The same as far as the window is concerned; a write without an offset may be missed by any new leader."""
+    if seen.what != "leader" or seen.time_us <= write.acknowledged_us:
+        return False
+    return lacks(seen, write) or write.offset is None
 
 
 def _points(
