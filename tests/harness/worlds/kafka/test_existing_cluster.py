@@ -1,0 +1,159 @@
+"""A cluster that exists already, real: a run makes its topic there, moves its leaders, and leaves nothing."""
+
+import multiprocessing
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from kafka import KafkaAdminClient
+
+from checkers.judgement import judge
+from checkers.plain import judge as check
+from harness.errors import HostError
+from harness.heal import heal
+from harness.kafka.archive import make_archive
+from harness.kafka.install import install
+from harness.kafka.releases import DEFAULT_VERSION
+from harness.perform import perform
+from harness.plan import RunSpec, parse_plan
+from harness.report.timeline import read_observations
+from harness.rundir import HISTORY
+from harness.worlds.kafka import KafkaWorld
+from nemesis.journal import FILE_NAME, standing
+from nemesis.plan import FaultPlan
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
+LIMIT_S = 60.0
+
+
+class Cluster:
+    """Somebody's cluster of three brokers, which has a topic of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        spec = RunSpec(
+            world="kafka",
+            cell="cell/kill",
+            family="kill",
+            settings=Settings().to_mapping(),
+            workload=WorkloadPlan(topic="theirs"),
+            faults=FaultPlan(),
+            seed=1,
+        )
+        self.world = KafkaWorld(spec, directory)
+        self.world.open()
+        addresses = map(self.world.target._host.address, (0, 1))
+        self.bootstrap = [f"{address.host}:{address.port}" for address in addresses]
+
+    def topics(self) -> list[str]:
+        with KafkaAdminClient(bootstrap_servers=self.bootstrap) as admin:
+            return sorted(admin.list_topics())
+
+    def create(self, topic: str) -> None:
+        with KafkaAdminClient(bootstrap_servers=self.bootstrap) as admin:
+            admin.create_topics([topic])
+
+    def run(self, family: str, duration_ms: int = 8_000, **settings: object) -> RunSpec:
+        """The one run of a plan."""
+        chosen = "\n".join(f"{name} = {value}" for name, value in settings.items())
+        text = f"""
+        families = ["{family}"]
+        [settings]
+        {chosen}
+        [workload]
+        topic = "ours"
+        writes_per_second = 60.0
+        duration_ms = {duration_ms}
+        drain_limit_ms = 60_000
+        [worlds.kafka]
+        host = "existing"
+        bootstrap = {msgspec.json.encode(self.bootstrap).decode()}
+        faults.count = 3
+        """
+        return parse_plan(text, "p.toml").single(None, None, None)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    try:
+        make_archive(install(DEFAULT_VERSION))
+    except HostError as error:
+        pytest.skip(f"Apache Kafka cannot be had here: {error}")
+    directory = tmp_path_factory.mktemp("theirs")
+    try:
+        theirs = Cluster(directory)
+        yield theirs
+        theirs.world.close()
+    finally:
+        heal(directory)
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_leaders_of_the_runs_own_topic_move_and_it_is_gone_afterwards(cluster, tmp_path: Path, acks: int) -> None:
+    one = cluster.run("move", acks=acks)
+    ended = perform(one, tmp_path / "run")
+    assert ended.status == "completed", ended.reason
+    judgement = judge(one.chosen(), check(tmp_path / "run" / HISTORY))
+    assert judgement.judged
+    assert judgement.broken == {}
+    assert "moveleader" in {fault.kind for fault in judgement.faults}
+    elections = [seen for seen in read_observations(tmp_path / "run") if seen.what == "election"]
+    assert len(elections) > one.workload.partitions, "leaders are followed through the administration"
+    assert ended.configuration is not None
+    assert ended.configuration["topic"]["min.insync.replicas"] == "1"
+    assert ended.configuration["broker"]["broker.session.timeout.ms"] == "1500"
+    assert cluster.topics() == ["theirs"]
+    assert standing(tmp_path / "run" / FILE_NAME) == []
+
+
+def test_what_needs_the_clusters_machines_is_skipped_and_the_receipts_say_why(cluster, tmp_path: Path) -> None:
+    one = cluster.run("kill", duration_ms=4_000)
+    ended = perform(one, tmp_path / "run")
+    assert ended.status == "completed", ended.reason
+    assert ended.report is not None
+    assert {fault["mark"] for fault in ended.report["faults"]} == {"skipped"}
+    assert all("out of reach" in fault["reason"] for fault in ended.report["faults"])
+    verdict = check(tmp_path / "run" / HISTORY)
+    judgement = judge(one.chosen(), verdict)
+    assert (judgement.faults, judgement.lost, judgement.judged) == ((), 0, True)
+    assert verdict.exercise.acknowledged > verdict.exercise.acknowledged_in_fault == 0, "so its cell is not exercised"
+
+
+def test_a_topic_of_somebody_else_is_left_alone(cluster, tmp_path: Path) -> None:
+    one = cluster.run("move")
+    cluster.create(one.workload.topic)
+    ended = perform(one, tmp_path / "run")
+    assert ended.status == "harness-failed"
+    assert f'a topic "{one.workload.topic}" that this run did not create' in str(ended.reason)
+    heal(tmp_path)
+    assert cluster.topics() == sorted([one.workload.topic, "theirs"])
+    with KafkaAdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        admin.delete_topics([one.workload.topic])
+
+
+def test_heal_deletes_the_topic_of_a_killed_harness(cluster, tmp_path: Path) -> None:
+    one = cluster.run("move", duration_ms=60_000)
+    harness = multiprocessing.get_context("spawn").Process(target=perform, args=(one, tmp_path / "run"))
+    harness.start()
+    deadline = time.monotonic() + LIMIT_S
+    while not (tmp_path / "run" / "logs" / "trace-100.jsonl").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    harness.kill()
+    harness.join(LIMIT_S)
+    assert one.workload.topic in cluster.topics()
+    assert heal(tmp_path) == [f"topic {one.workload.topic}"]
+    assert cluster.topics() == ["theirs"]
+    assert heal(tmp_path) == []
+
+
+def test_a_cluster_that_cannot_be_reached_gets_its_sentence(tmp_path: Path) -> None:
+    text = 'families = ["move"]\n[worlds.kafka]\nhost = "existing"\nbootstrap = ["127.0.0.1:1"]\n'
+    ended = perform(parse_plan(text, "p.toml").single(None, None, None), tmp_path / "run")
+    assert ended.status == "harness-failed"
+    assert "no broker answered within 10 s" in str(ended.reason)
+    assert "tried 127.0.0.1:1" in str(ended.reason)
+    assert standing(tmp_path / "run" / FILE_NAME) == []

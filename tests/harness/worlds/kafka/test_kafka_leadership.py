@@ -1,0 +1,79 @@
+"""Real Kafka: leaders that move and replicas that are reassigned, as an operator does it."""
+
+import os
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from checkers.judgement import judge
+from checkers.plain import judge as check
+from harness.errors import HostError
+from harness.kafka.archive import make_archive
+from harness.kafka.install import install
+from harness.kafka.releases import DEFAULT_VERSION
+from harness.perform import perform
+from harness.plan import RunSpec
+from harness.rundir import HISTORY
+from nemesis.journal import FILE_NAME, standing
+from nemesis.plan import FaultPlan
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings
+
+MISSING = [tool for tool in ("ip", "nft", "nsenter") if shutil.which(tool) is None]
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.root,
+    pytest.mark.xdist_group("kafka"),
+    pytest.mark.skipif(
+        os.geteuid() != 0 or bool(MISSING), reason=f"needs root and commands; missing: {MISSING or 'root'}"
+    ),
+]
+#: Tries that a permitted loss has to show itself on real machines.
+SEEDS = (11, 12, 13)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kafka() -> None:
+    try:
+        make_archive(install(DEFAULT_VERSION))
+    except HostError as error:
+        pytest.skip(f"Apache Kafka cannot be had here: {error}")
+
+
+@pytest.mark.parametrize(
+    ("family", "brokers", "acks", "loses"),
+    [
+        pytest.param("move", 3, 1, True, id="acks 1 loses by a planned move, nobody dies (S03, KAFKA-20554)"),
+        pytest.param("move", 3, "all", False, id="acks all holds under planned moves (S03)"),
+        pytest.param("reassign", 4, "all", False, id="acks all holds while replicas are replaced"),
+    ],
+)
+def test_kafka_loses_by_planned_changes_what_its_settings_permit(tmp_path: Path, family, brokers, acks, loses) -> None:
+    one = RunSpec(
+        world="kafka",
+        cell=f"cell/{family}",
+        family=family,
+        settings=Settings.from_mapping({"min.insync.replicas": 2, "acks": acks}).to_mapping(),
+        workload=WorkloadPlan(writes_per_second=60.0, duration_ms=12_000, drain_limit_ms=60_000),
+        faults=FaultPlan(families=(family,), count=3),
+        seed=11,
+        host="namespaces",
+        brokers=brokers,
+    )
+    lost = 0
+    for seed in SEEDS if loses else SEEDS[:1]:
+        directory = tmp_path / str(seed)
+        ended = perform(msgspec.structs.replace(one, seed=seed), directory)
+        assert ended.status == "completed", ended.reason
+        assert standing(directory / FILE_NAME) == []
+        judgement = judge(one.chosen(), check(directory / HISTORY))
+        assert judgement.judged
+        assert judgement.broken == {}
+        planned = {"move": "moveleader", "reassign": "reassign"}[family]
+        assert [fault.kind for fault in judgement.faults][:2] == ["partition", planned]
+        lost += judgement.lost
+        if lost:
+            break
+    assert (lost > 0) is loses

@@ -1,0 +1,64 @@
+"""Planned moves of leadership on real processes (S03): nobody dies, and acks=1 loses."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from checkers.judgement import judge
+from checkers.plain import judge as check
+from harness.perform import perform
+from harness.rundir import HISTORY
+from nemesis.plan import FaultPlan
+from workloads.operations import EventType
+from workloads.plan import WorkloadPlan
+
+pytestmark = pytest.mark.system
+#: Tries that a permitted loss has to show itself on a machine that does other things besides.
+SEEDS = (1, 2, 3)
+
+
+def test_leadership_moves_and_the_controller_confirms_it(cluster) -> None:
+    old = cluster.leads()
+    before = cluster.target.view().partitions["ackproof-0"].leader_epoch
+    new = next(node for node in (0, 1, 2) if node != old)
+    evidence = cluster.target.leadership.move_leader("ackproof-0", new)
+    assert evidence == {"leader": new, "leader_epoch": before + 1}
+    assert cluster.leads() == new
+    assert cluster.write(1, process=cluster.next_process())[0].type is EventType.OK
+
+
+def test_a_dead_broker_is_not_made_the_leader(cluster) -> None:
+    old = cluster.leads()
+    new = next(node for node in (0, 1, 2) if node != old)
+    cluster.target.kill(new)
+    assert cluster.until(lambda: new not in cluster.target.view().partitions["ackproof-0"].isr)
+    assert "no live member" in str(cluster.target.leadership.move_leader("ackproof-0", new)["refused"])
+    assert cluster.leads() == old
+    cluster.target.restart(new)
+    assert "reassign" in cluster.target.view().unavailable
+
+
+@pytest.mark.parametrize(("acks", "loses"), [(1, True), ("all", False)])
+def test_a_planned_move_while_followers_lag_loses_with_acks_1_only(make_spec, tmp_path: Path, acks, loses) -> None:
+    one = make_spec({"acks": acks, "min.insync.replicas": 2})
+    one = msgspec.structs.replace(
+        one,
+        cell="cell/move",
+        family="move",
+        workload=WorkloadPlan(writes_per_second=100.0, duration_ms=6_000, drain_limit_ms=30_000),
+        faults=FaultPlan(families=("move",), count=2),
+    )
+    lost = 0
+    for seed in SEEDS if loses else SEEDS[:1]:
+        directory = tmp_path / str(seed)
+        ended = perform(msgspec.structs.replace(one, seed=seed), directory)
+        assert ended.status == "completed", ended.reason
+        judgement = judge(one.chosen(), check(directory / HISTORY))
+        assert judgement.judged
+        assert judgement.broken == {}
+        assert [fault.kind for fault in judgement.faults][:2] == ["partition", "moveleader"]
+        lost += judgement.lost
+        if lost:
+            break
+    assert (lost > 0) is loses
