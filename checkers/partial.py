@@ -14,6 +14,7 @@ import numpy as np
 from checkers.availability import availability
 from checkers.consume_counts import consume_counts
 from checkers.cycles.core import core_steps
+from checkers.cycles.edges import related
 from checkers.cycles.search import find_cycles
 from checkers.delivery import Delivery, count, decide
 from checkers.exercise import drained, exercise
@@ -29,6 +30,9 @@ from workloads.operations import Function
 SHOWN = 32
 #: The reference tool lists as many cycles of a kind, the shortest.
 CYCLES_SHOWN = 8
+#: No operation depends on another, so there was nothing to order and the silence of all checks proves nothing; the
+#: reference tool calls such a history not valid. Only in histories of other tools: ours count what was exercised.
+EMPTY_GRAPH = "empty-transaction-graph"
 #: Histories with more log partitions than this list no availability by partition.
 AVAILABILITY_MAX = 1000
 _SUBSCRIBE = FUNCTION_CODE[Function.SUBSCRIBE]
@@ -37,7 +41,8 @@ _SUBSCRIBE = FUNCTION_CODE[Function.SUBSCRIBE]
 class Partial(msgspec.Struct, kw_only=True):
     """The judgement of some log partitions of one history.
 
-    ``problem`` says why it could not be read; ``steps`` are dependencies between operations that may be on a cycle.
+    ``problem`` says why it could not be read; ``steps`` are dependencies between operations that may be on a cycle;
+    ``related`` says whether any operation depends on another.
     """
 
     history: int
@@ -57,6 +62,7 @@ class Partial(msgspec.Struct, kw_only=True):
     worst_realtime_lag: dict[str, Any] | None = None
     consume_counts: dict[int, int] = {}
     ww_deps: bool = True
+    related: bool = False
     steps: list[dict[str, Any]] = []
 
 
@@ -65,7 +71,7 @@ def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[Partial]:
     log, histories = batch.log, len(batch.histories)
     exercised = exercise(log, batch.marks)
     delivered, lagging, consumed = count(log, histories), worst(log, histories), consume_counts(log, histories)
-    reached = drained(log)
+    reached, depends = drained(log), related(log)
     subscribed = np.bincount(log.segment_history[log.segment[log.function == _SUBSCRIBE]], minlength=histories) > 0
     partials = [
         Partial(
@@ -80,6 +86,7 @@ def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[Partial]:
             worst_realtime_lag=lagging[place],
             consume_counts=consumed[place],
             ww_deps=bool(batch.ww_deps[place]),
+            related=bool(depends[place]),
         )
         for place in range(histories)
     ]
@@ -116,6 +123,7 @@ def merge(parts: Iterable[Partial], *, shown: int | None = SHOWN) -> Partial:
     for part in rest:
         merged.problem = merged.problem or part.problem
         merged.subscribed |= part.subscribed
+        merged.related |= part.related
         merged.partitions += part.partitions
         merged.undrained += part.undrained
         merged.availability |= part.availability
@@ -148,6 +156,9 @@ def verdict(name: str, partial: Partial, origin: Origin, *, shown: int | None = 
     for anomaly, cycles in find_cycles(partial.steps).items():
         partial.counts[anomaly] = len(cycles)
         partial.findings[anomaly] = cycles if shown is None else cycles[: min(shown, CYCLES_SHOWN)]
+    if partial.complete and not partial.own and not partial.related and partial.problem is None:
+        partial.counts[EMPTY_GRAPH] = 1
+        partial.findings[EMPTY_GRAPH] = [{"sends": exercised.attempted, "reads": exercised.records_read}]
     valid, reason = _validity(partial)
     return Verdict(
         history=name,
@@ -178,10 +189,10 @@ def _validity(partial: Partial) -> tuple[bool | Literal["unknown"], str | None]:
     wrong = [name for name in partial.counts if name not in excused]
     if undrained:
         wrong = [name for name in wrong if name != "unseen"]
-    if wrong:
-        return False, None
     if partial.complete and not partial.exercise.attempted and not partial.exercise.records_read:
         return False, "nothing was sent or read: an empty history proves nothing"
+    if wrong:
+        return False, "no operation depends on another: that proves nothing" if wrong == [EMPTY_GRAPH] else None
     if not partial.complete:
         return "unknown", "the history was cut off before its end; what was still to be read cannot be told"
     if undrained:

@@ -64,7 +64,7 @@ def lag_series(events: Iterable[Event]) -> list[Lag]:
             held[event.process] = {key: offset for key, offset in mine.items() if key in event.partitions}
         elif event.type == EventType.OK and event.function in (Function.POLL, Function.TXN):
             mine = held.setdefault(event.process, {})
-            for key, offset in _shown(event):
+            for key, offset in max_offsets(event).items():
                 mine[key] = max(offset, mine.get(key, -1))
             if (begin := begun.get(event.process)) is not None:
                 found += [
@@ -73,13 +73,17 @@ def lag_series(events: Iterable[Event]) -> list[Lag]:
     return found
 
 
-def _shown(event: Event) -> Iterator[tuple[str, int]]:
-    """Every offset that an operation showed, with its log partition."""
+def max_offsets(event: Event) -> dict[str, int]:
+    """By log partition, the largest offset that an operation showed, sent or read."""
+    largest: dict[str, int] = {}
     for operation in event.micro:
         if isinstance(operation, Poll):
-            yield from ((key, record.offset) for key, records in operation.records.items() for record in records)
-        elif operation.offset is not None:
-            yield operation.partition, operation.offset
+            shown = [(key, record.offset) for key, records in operation.records.items() for record in records]
+        else:
+            shown = [] if operation.offset is None else [(operation.partition, operation.offset)]
+        for key, offset in shown:
+            largest[key] = max(offset, largest.get(key, offset))
+    return largest
 
 
 def _grown(events: Iterable[Event]) -> dict[str, list[tuple[int, int]]]:
@@ -87,7 +91,7 @@ def _grown(events: Iterable[Event]) -> dict[str, list[tuple[int, int]]]:
     grown: dict[str, list[tuple[int, int]]] = {}
     for event in events:
         if event.type in (EventType.OK, EventType.INFO):
-            for key, offset in _shown(event):
+            for key, offset in max_offsets(event).items():
                 known = grown.setdefault(key, [])
                 if not known or offset > known[-1][0]:
                     known.append((offset, event.time_us))

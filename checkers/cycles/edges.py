@@ -67,6 +67,18 @@ def dependencies(log: Log, ww_deps: Flags) -> Dependencies:
     return found.where(log.operation(earlier) != log.operation(later))
 
 
+def related(log: Log) -> Flags:
+    """For each history, whether any operation depends on another; overwrites count whether or not cycles have them."""
+    sources = log.writer[log.value_id[log.reads]]
+    known = sources >= 0
+    earlier, later = sources[known], log.reads[known]
+    found = np.zeros(len(log.complete), dtype=bool)
+    found[log.segment_history[log.segment[later[log.operation(earlier) != log.operation(later)]]]] = True
+    if not found.all():  # overwrites take more work
+        found[log.segment_history[log.segment[dependencies(log, ~found).later]]] = True
+    return found
+
+
 def tight(log: Log, found: Dependencies) -> Flags:
     """Whether the later operation had begun before the earlier one was acknowledged: only such can make a cycle."""
     close: Flags = ended(log, found.earlier) > began(log, found.later)

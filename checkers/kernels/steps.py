@@ -64,15 +64,17 @@ def send_steps(log: Log) -> Steps:
 def inner_steps(log: Log, kind: Kind) -> Steps:
     """Between neighbours of one kind inside one operation of any outcome.
 
-    Operations inside which a group rebalance touched the partition are left out.
+    Reads inside an operation during which a group rebalance touched the partition are left out; other partitions' are
+    not, and neither are sends, which no rebalance moves.
     """
     rows = log.by_client
-    kinds = log.kind[rows]
-    moved = rows[((kinds == kind) | (kinds == Kind.REBALANCED)) & (log.type[rows] != INVOKE)]
-    first, second = moved[:-1], moved[1:]
-    together = (log.client[first] == log.client[second]) & (log.index[first] == log.index[second])
-    calm = ~np.isin(log.operation(first), log.operation(moved[log.kind[moved] == Kind.REBALANCED]))
-    return _known(log, first[together & calm], second[together & calm])
+    kinds = (kind, Kind.REBALANCED) if kind == Kind.READ else (kind,)
+    moved = rows[np.isin(log.kind[rows], kinds) & (log.type[rows] != INVOKE)]
+    begins = _operation_starts(log, moved)
+    operation = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(moved))))
+    touched = np.bincount(operation, log.kind[moved] == Kind.REBALANCED, len(begins)) > 0
+    linked = (operation[:-1] == operation[1:]) & ~touched[operation[:-1]]
+    return _known(log, moved[:-1][linked], moved[1:][linked])
 
 
 def _visits(log: Log, moving: tuple[Kind, ...], touching: tuple[Kind, ...]) -> _Visits:

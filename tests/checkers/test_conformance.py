@@ -11,9 +11,10 @@ from checkers.kernels import KERNELS
 from checkers.kernels.version_order import version_order
 from checkers.loading import Batch, Unit, load_units
 from checkers.plain import judge
-from checkers.series import lag_series, unseen_series
+from checkers.series import lag_series, max_offsets, unseen_series
 from checkers.sources import Sources
 from tests.checkers.conformance import BY_NAME, cases, comparable, write_history
+from workloads.consuming import shares
 from workloads.history import import_jsonl, read_events
 from workloads.operations import Event
 
@@ -56,6 +57,36 @@ def test_everything_the_reference_reports_is_reported_and_nothing_else(name: str
 CYCLES = ("G0", "G1c", "G0-realtime", "G1c-realtime")
 #: Anomalies that the reference does not know.
 BETTER = ("phantom-read", "corrupt-read")
+
+
+#: What the reference says of a strongly connected component, and the cycle with which ours tells it.
+COMPONENTS = {
+    "PL-1-cycle-exists": "G0",
+    "strong-PL-1-cycle-exists": "G0-realtime",
+    "PL-2-cycle-exists": "G1c",
+    "strong-PL-2-cycle-exists": "G1c-realtime",
+}
+
+
+@pytest.mark.parametrize("name", cases("analysis"))
+def test_a_component_that_the_reference_knows_of_is_told_by_a_cycle_in_it(name: str, tmp_path: Path) -> None:
+    case = BY_NAME[name]
+    verdict = judge(write_history(case, tmp_path / "history.jsonl"))
+    reported = case.get("reference_errors") or {}
+    assert {COMPONENTS[note] for note in reported if note in COMPONENTS} == {c for c in CYCLES if c in verdict.counts}
+    for note in COMPONENTS.keys() & reported.keys():
+        for component, cycle in zip(reported[note], verdict.anomalies[COMPONENTS[note]], strict=True):
+            assert {node["index"] for node in cycle["cycle"]} <= set(component["scc"])
+
+
+@pytest.mark.parametrize("name", cases("analysis"))
+def test_operations_without_any_dependency_are_told_where_the_reference_tells_them(name: str, tmp_path: Path) -> None:
+    case = BY_NAME[name]
+    verdict = judge(write_history(case, tmp_path / "history.jsonl"))
+    empty = "empty-transaction-graph"
+    assert (empty in verdict.anomalies) == (empty in (case.get("reference_errors") or {}))
+    if empty in verdict.anomalies:
+        assert verdict.valid is False
 
 
 @pytest.mark.parametrize("name", cases("analysis"))
@@ -113,7 +144,7 @@ def _letters(batch: Batch, names: dict[int, str]) -> dict[int, str]:
     return {code: "abcd"[-2 - code] for code in names}
 
 
-@pytest.mark.parametrize("case", ["log-last-index-values/standard", "log-value-first-index/standard"])
+@pytest.mark.parametrize("case", [name for name in cases("function") if name != "op-max-offsets"])
 def test_first_and_last_index_of_a_value(case: str, tmp_path: Path) -> None:
     """The reference's functions take a vector of sets by offset; here it becomes polls of one key."""
     data = BY_NAME[case]
@@ -136,6 +167,21 @@ def test_first_and_last_index_of_a_value(case: str, tmp_path: Path) -> None:
 def _events(name: str, tmp_path: Path) -> list[Event]:
     import_jsonl(write_history(BY_NAME[name], tmp_path / "h.jsonl"), tmp_path / "stored")
     return list(read_events(tmp_path / "stored"))
+
+
+def test_the_largest_offset_of_every_key_that_an_operation_shows(tmp_path: Path) -> None:
+    case = BY_NAME["op-max-offsets"]
+    write_history({"history": [case["input"]], "options": {}}, tmp_path / "h.jsonl")
+    import_jsonl(tmp_path / "h.jsonl", tmp_path / "stored")
+    (event,) = read_events(tmp_path / "stored")
+    assert max_offsets(event) == case["expect"]
+
+
+@pytest.mark.parametrize("consumers", [1, 2, 3])
+def test_no_key_with_unseen_values_is_left_unread(consumers: int) -> None:
+    """The reference's generator adds such keys to a third of its assignments; ours never leaves one out."""
+    widest = max(BY_NAME["gen-poll-unseen"]["expect"]["with_wrapper"]["assign_value_sets"], key=len)
+    assert {key for share in shares(widest, consumers) for key in share} == set(widest)
 
 
 def test_every_polls_lag_is_the_references(tmp_path: Path) -> None:

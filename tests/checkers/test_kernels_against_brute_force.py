@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -10,10 +11,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from checkers.plain import judge_events
+from checkers.plain import judge_events, judge_rows
 from checkers.series import Lag, lag_series, unseen_series
 from tests.checkers import brute_force
-from tests.checkers.history_strategies import histories
+from tests.checkers.history_strategies import KEYS, histories
+from workloads.history.rows import Rows
 from workloads.operations import Event, EventType, Function, MicroOperation, Poll, Record, Send
 
 Finding = dict[str, Any]
@@ -59,6 +61,38 @@ def test_every_kernel_agrees_with_its_twin(history: list[Event]) -> None:
     for anomaly, (twin, essence) in COMPARED.items():
         found = sorted(essence(finding) for finding in verdict.anomalies.get(anomaly, []))
         assert found == twin(history), anomaly
+
+
+@given(histories(), st.integers(0, 2**32))
+@hypothesis_settings(max_examples=120, deadline=None)
+def test_steps_inside_an_operation_are_excused_where_a_rebalance_touched_the_partition(
+    history: list[Event], seed: int
+) -> None:
+    chance = random.Random(seed)
+    touched = {
+        (key, event.index)
+        for event in history
+        for key in KEYS
+        if event.type != EventType.INVOKE and event.micro and chance.randrange(3) == 0
+    }
+    plain, excused = judge_events(history, shown=None), judge_rows(_rebalanced(history, touched), shown=None)
+    for anomaly in ("int-poll-skip", "int-nonmonotonic-poll"):
+        twin, essence = COMPARED[anomaly]
+        found = sorted(essence(finding) for finding in excused.anomalies.get(anomaly, []))
+        assert found == [expected for expected in twin(history) if expected[:2] not in touched], anomaly
+    inner = ("int-poll-skip", "int-nonmonotonic-poll")
+    for anomaly in (plain.anomalies.keys() | excused.anomalies.keys()) - set(inner):
+        assert excused.anomalies.get(anomaly) == plain.anomalies.get(anomaly), anomaly
+
+
+def _rebalanced(history: list[Event], touched: set[tuple[str, int]]) -> Rows:
+    rows = Rows()
+    for event in history:
+        fields = {name: getattr(event, name) for name in event.__struct_fields__ if name != "index"}
+        rows.add(**fields)
+        if keys := [key for key in KEYS if (key, event.index) in touched]:
+            rows.mark_rebalanced(keys)
+    return rows
 
 
 @given(histories())

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, assume, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from checkers.partial import EMPTY_GRAPH
 from checkers.plain import judge_events
 from checkers.verdict import Verdict
 from tests.checkers.history_strategies import KEYS, histories
@@ -37,6 +38,7 @@ def test_reading_a_value_that_nobody_wrote_adds_one_phantom_and_nothing_else(his
     after = judged(renumbered([*history, asked, Event(**read, type=OK, micro=(phantom,))]))
     assert after.counts.get("phantom-read", 0) == before.counts.get("phantom-read", 0) + 1
     loss = ("lost-write", "phantom-read")
+    assert before.counts.get(EMPTY_GRAPH) == after.counts.get(EMPTY_GRAPH), "nobody wrote it, so it depends on nothing"
     assert without(after.counts, *loss) == without(before.counts, *loss), "the read also passes whatever was not read"
 
 
@@ -161,9 +163,11 @@ def test_independent_partitions_are_judged_as_if_alone(one: list[Event], two: li
 
 
 def _differ_by(together: Verdict, apart: list[Verdict]) -> bool:
-    """Cycles with real time that overlap in time are told as one stretch; everything else adds up."""
+    """Cycles with real time that overlap in time are told as one stretch, and the whole depends on something if either
+    does; everything else adds up."""
     sums = {name: sum(v.counts.get(name, 0) for v in apart) for v in apart for name in v.counts}
-    realtime = [name for name in sums if name.endswith("-realtime")]
+    assert (EMPTY_GRAPH in together.counts) == (sums.get(EMPTY_GRAPH, 0) == len(apart))
+    realtime = [name for name in sums if name.endswith("-realtime") or name == EMPTY_GRAPH]
     return without(together.counts, *realtime) == without(sums, *realtime)
 
 

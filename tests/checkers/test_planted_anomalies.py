@@ -169,9 +169,17 @@ def test_an_empty_poll_of_a_partition_forgets_the_place() -> None:
 
 
 def test_an_empty_poll_that_nobody_else_follows_is_ordinary() -> None:
+    scene = healthy()
+    scene.poll(key="t-1")
+    assert judged(scene).anomalies == {}
+
+
+def test_where_nothing_depends_on_anything_that_is_all_there_is_to_tell() -> None:
     scene = Scene()
     scene.poll()
-    assert judged(scene).anomalies == {}
+    assert judged(scene).anomalies == {"empty-transaction-graph": [{"sends": 0, "reads": 0}]}
+    scene.phase("break")
+    assert judged(scene).anomalies == {}, "our own runs count what they exercised"
 
 
 def test_a_cut_off_history_is_unknown_unless_loss_is_proved() -> None:
