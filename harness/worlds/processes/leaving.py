@@ -33,8 +33,8 @@ class Leaving:
         return node in self._leaving
 
     def ask(self, node: int) -> Evidence:
-        """Ask a node to end. Evidence: ``pid`` and ``signal``; nothing of one that is frozen or dead."""
-        if self._process_of(node).state() is not NodeState.RUNNING:
+        """Ask a node to end, once. Evidence: ``pid`` and ``signal``; nothing of one that is frozen or dead."""
+        if node in self._leaving or self._process_of(node).state() is not NodeState.RUNNING:
             return {}
         self._leaving.add(node)
         return self._process_of(node).terminate()

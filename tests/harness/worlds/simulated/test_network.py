@@ -7,7 +7,7 @@ import pytest
 
 from harness.tape import Tape
 from harness.worlds.simulated.loop import Loop
-from harness.worlds.simulated.network import DELAYS_US, RESET, Network
+from harness.worlds.simulated.network import DELAYS_US, RESET, SLOW_US, Network
 from nemesis.contract import CLIENTS, Link
 
 CLIENT = CLIENTS + 1
@@ -212,3 +212,26 @@ def test_a_request_on_the_old_connection_does_not_reach_a_restarted_broker(bench
     bench.send(CLIENT, 0, "now")
     bench.settle()
     assert reborn.messages() == ["now"]
+
+
+def test_a_slow_link_delivers_everything_late_and_in_order() -> None:
+    bench = Bench()
+    assert bench.network.slow([Link(0, 1)]) == [Link(0, 1)]
+    assert bench.network.slow([Link(0, 1)]) == []
+    bench.send(0, 1, "a", "b")
+    bench.loop.run(lambda: False, bench.loop.time_us + SLOW_US)
+    assert bench.brokers[1].messages() == []
+    assert bench.network.quicken([Link(0, 1)]) == [Link(0, 1)]
+    bench.send(0, 1, "c")
+    bench.settle()
+    assert bench.brokers[1].messages() == ["a", "b", "c"]
+
+
+def test_a_slow_link_of_clients_is_slow_for_each_of_them() -> None:
+    bench = Bench()
+    bench.network.slow([Link(CLIENTS, 0)])
+    bench.send(CLIENT, 0, "request")
+    bench.loop.run(lambda: False, bench.loop.time_us + SLOW_US)
+    assert bench.brokers[0].messages() == []
+    bench.settle()
+    assert bench.brokers[0].messages() == ["request"]

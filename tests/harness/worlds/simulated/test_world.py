@@ -238,3 +238,55 @@ def test_observing_tells_the_story_and_changes_nothing(stage):
     assert {"leader", "append", "acknowledged", "election"} <= {seen.what for seen in telling[3]}
     times_us = [seen.time_us for seen in telling[3]]
     assert times_us == sorted(times_us)
+
+
+def test_a_stopped_leader_hands_over_flushes_and_comes_back(stage):
+    at = stage()
+    old = at.leader
+    at.write(at.producer(), "x")
+    assert at.target.stop(old)["state"] == "ending"
+    assert at.target.stop(old) == {}
+    assert old not in at.target.view().running
+    at.until(at.moved_from(old))
+    at.wait(100)
+    log = at.target.log(old, AT)
+    assert log is not None
+    assert log.flushed_offset == log.end_offset == 1
+    assert at.target.kill(old) == {}
+    assert at.target.restart(old)["state"] == "running"
+    at.until(at.healthy)
+    assert at.read_all() == ["x"]
+
+
+def test_a_broker_that_is_to_return_before_it_has_left_returns_when_it_has(stage):
+    at = stage()
+    old = at.leader
+    at.target.stop(old)
+    assert at.target.restart(old) == {"state": "ending"}
+    at.until(at.moved_from(old))
+    at.until(at.healthy)
+    assert old in at.target.view().running
+
+
+def test_the_last_in_sync_replica_keeps_what_it_had_when_it_is_stopped(stage):
+    at = stage(min_insync_replicas=1)
+    old = at.leader
+    at.target.cut([Link(one, other) for follower in at.followers for one, other in ((old, follower), (follower, old))])
+    at.until(lambda: at.target.view().partitions["t-0"].isr == (old,))
+    assert at.write(at.producer(), "alone").type is OK
+    at.target.stop(old)
+    at.until(lambda: at.target.view().partitions["t-0"].leader is None)
+    at.wait(4_000)
+    at.target.heal([Link(one, other) for one in at.target.brokers for other in at.target.brokers if one != other])
+    at.target.restart(old)
+    at.until(at.healthy)
+    assert at.read_all() == ["alone"]
+
+
+def test_nothing_has_a_wall_clock_in_virtual_time(stage):
+    target = stage().target
+    assert target.set_clock(0, 1_000) == {}
+    assert "wall clock" in target.view().unavailable["clockstep"]
+    assert target.slow_links([Link(0, 1)]) == {"slow": ["0>1"]}
+    assert target.quicken_links([Link(0, 1)]) == {"quick": ["0>1"]}
+    assert target.quicken_links([Link(0, 1)]) == {}

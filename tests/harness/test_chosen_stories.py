@@ -1,0 +1,86 @@
+"""Plans that choose stories: what they may say, and what they get told."""
+
+# ruff: noqa: E501 - the sentences are compared whole
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import PlanError
+from harness.plan import parse_plan, read_plan, with_stories
+from harness.run import planned
+from harness.tape import Tape
+
+STORIES = sorted((Path(__file__).parents[2] / "plans" / "stories").glob("*.toml"))
+KILL = 'families = ["kill"]\n'
+
+
+def plan(stories: str, *, above: str = KILL, faults: str = "", workload: str = "duration_ms = 60_000") -> str:
+    return f"{above}[faults]\nstories = {stories}\n{faults}\n[workload]\n{workload}\n[worlds.simulated]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (plan('["S1"]'), 'p.toml: faults.stories: unknown story "S1"; did you mean "S31"?'),
+        (
+            plan('["kill/leader-ahed"]'),
+            'p.toml: faults.stories: unknown story "kill/leader-ahed"; did you mean "kill/leader-ahead"?',
+        ),
+        (plan('["S01", "S01"]'), 'p.toml: faults.stories: ["S01", "S01"] names one entry twice; leave one out'),
+        (plan('"S01"'), 'p.toml: faults.stories: takes a list, not "S01"; write ["S01"] for one'),
+        (
+            plan('["S09"]'),
+            'p.toml: worlds.simulated.faults.stories: "S09" is told by the family power; add one to families',
+        ),
+        (
+            plan('["S01"]', above='families = ["kill", "pause"]\n'),
+            "p.toml: worlds.simulated.faults.stories: the family pause tells none of these stories; leave it out",
+        ),
+        (
+            plan('["S12"]'),
+            "p.toml: worlds.simulated.faults.stories: kill/everybody stops 3 brokers at one time; raise dead_brokers_max=2",
+        ),
+        (
+            plan('["S06"]', workload="duration_ms = 5_000"),
+            "p.toml: worlds.simulated.faults.stories: kill/last-in-sync may take 7350 ms; raise duration_ms=5000",
+        ),
+    ],
+)
+def test_a_wrong_choice_gets_one_sentence_with_its_place(text: str, sentence: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        parse_plan(text, "p.toml")
+    assert str(caught.value) == sentence
+
+
+def test_a_cell_tells_those_of_the_chosen_stories_that_its_families_have() -> None:
+    text = plan('["S01", "S04"]', above='families = ["kill", "partition", "kill+partition"]\n', faults="count = 1")
+    told = {
+        run.family: {f"{step.family}/{step.story}" for step in planned(run, Tape(run.seed).draw).steps}
+        for run in parse_plan(text, "p.toml").runs()
+    }
+    assert told["kill"] == {"kill/leader-ahead"}
+    assert told["partition"] == {"partition/zombie-leader"}
+    assert told["kill+partition"] == {"kill/leader-ahead", "partition/zombie-leader"}
+
+
+def test_a_story_may_be_chosen_on_the_command_line() -> None:
+    read = parse_plan(plan('["S01"]'), "p.toml")
+    assert with_stories(read, ["kill/follower"]).worlds[0].faults.stories == ("kill/follower",)
+    with pytest.raises(PlanError, match="--story: stories: unknown story"):
+        with_stories(read, ["nonsense"])
+
+
+@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
+def test_every_plan_of_a_story_tells_all_of_it_in_time(path: Path) -> None:
+    read = read_plan(path)
+    assert read.name == path.stem
+    for run in read.runs()[:8]:
+        told = {step.story for step in planned(run, Tape(run.seed).draw).steps}
+        assert told
+
+
+def test_there_are_plans_of_stories() -> None:
+    assert len(STORIES) > 10

@@ -1,0 +1,157 @@
+"""Stories chosen by name, and the faults whose stories are told here: clean stops, slow links, wrong clocks."""
+
+import hashlib
+import itertools
+import random
+
+import pytest
+
+from nemesis.clock import HOURS_MS, ClockStep
+from nemesis.contract import Link
+from nemesis.cut import Partition
+from nemesis.families import FAMILIES, SCRIPTED, names_of, stories_of, told_by
+from nemesis.kill import Kill
+from nemesis.partitions import Shape
+from nemesis.plan import FaultPlan
+from nemesis.player import Player
+from nemesis.roles import Role, RoleKind
+from nemesis.schedule import Schedule, Step, draw_schedule, to_json
+from nemesis.slow_link import SlowLink
+from nemesis.stop import Stop
+from nemesis.story import Timings
+
+LEADER = Role(RoleKind.LEADER, 0)
+
+
+def drawn(seed, *, duration_ms=120_000, **plan):
+    chance = random.Random(seed)
+    return draw_schedule(
+        FaultPlan(**plan),
+        timings=Timings(),
+        brokers=3,
+        partitions=3,
+        duration_ms=duration_ms,
+        draw=lambda label, bound: chance.randrange(bound),
+    )
+
+
+def told(schedule):
+    return [story for _, story in sorted({(step.group, f"{step.family}/{step.story}") for step in schedule.steps})]
+
+
+@pytest.mark.parametrize(
+    ("families", "digest"),
+    [
+        ("kill", "67cdef6409355d36"),
+        ("pause", "1838a9fe10bc317e"),
+        ("partition", "a5de0b92ed8db86a"),
+        ("restart", "a59469d95309d4f5"),
+        ("power", "5177203a9107301e"),
+        ("kill+pause+partition", "3dab979d30c93c2f"),
+    ],
+)
+def test_the_schedules_of_a_seed_never_change(families, digest):
+    """A seed in a report must give the same faults again after the program has learned new stories."""
+    plan = {"families": tuple(families.split("+")), "count": 20, "dead_brokers_max": 3}
+    schedules = b"".join(to_json(drawn(seed, **plan)) for seed in range(5))
+    assert hashlib.sha256(schedules).hexdigest()[:16] == digest
+
+
+def test_chosen_stories_are_told_in_their_order_whatever_chance_says():
+    chosen = ("S06", "kill/bounce-in-turn", "S12", "S01")
+    for seed in range(5):
+        schedule = drawn(seed, families=("kill",), stories=chosen, count=1, dead_brokers_max=3)
+        names = ["kill/last-in-sync", "kill/bounce-in-turn", "kill/everybody", "kill/leader-ahead"]
+        assert told(schedule) == names
+
+
+def test_chosen_stories_are_told_again_until_there_are_enough_faults():
+    schedule = drawn(1, families=("partition",), stories=("S21", "S22"), count=5)
+    assert told(schedule) == ["partition/write-parked", "partition/reply-lost"] * 2 + ["partition/write-parked"]
+
+
+def test_a_number_is_told_by_every_family_that_has_it():
+    assert {family for family, _ in told_by("S03", FAMILIES)} == {"move", "reassign", "rolling"}
+    schedule = drawn(1, families=("kill", "restart"), stories=("S31",), count=1)
+    assert told(schedule) == ["kill/bounce-in-turn", "restart/bounce-in-turn"]
+
+
+def test_a_chosen_story_above_the_budget_is_not_told():
+    assert drawn(1, families=("kill",), stories=("S12",), dead_brokers_max=2).steps == ()
+
+
+def test_no_two_stories_of_a_family_have_the_same_name():
+    for family in FAMILIES:
+        names = [name for story in stories_of(family) for name in names_of(family, story)]
+        assert len(names) == len(set(names))
+    assert set(SCRIPTED) <= set(FAMILIES)
+
+
+def test_a_leader_that_is_stopped_is_cut_off_until_its_successor_leads():
+    """Or its followers would fetch, while it takes its time to stop, what they are to lack."""
+    cut, stop = drawn(2, families=("rolling",), stories=("rolling/leader-ahead",), count=1).steps
+    assert isinstance(cut.fault, Partition)
+    assert isinstance(stop.fault, Stop)
+    assert cut.end_ms - stop.begin_ms == Timings().fence_ms
+    assert stop.begin_ms - cut.begin_ms < Timings().lag_ms
+
+
+def test_a_rolling_restart_stops_every_broker_once_and_never_two():
+    for story in ("rolling/one-after-the-other", "rolling/in-haste"):
+        steps = drawn(3, families=("rolling",), stories=(story,), count=1, dead_brokers_max=1).steps
+        assert sorted(step.fault.role.pick for step in steps) == [0, 1, 2]
+        assert all(one.end_ms < other.begin_ms for one, other in itertools.pairwise(steps))
+
+
+def test_a_reply_is_lost_for_longer_than_its_client_waits():
+    (cut,) = drawn(4, families=("partition",), stories=("S22",), count=1).steps
+    assert cut.fault.shape is Shape.MUTE_TO_CLIENTS
+    assert cut.end_ms - cut.begin_ms > Timings().request_ms
+
+
+@pytest.fixture
+def play(make_world):
+    def start(*faults, until_ms):
+        world = make_world()
+        steps = tuple(
+            Step(begin_ms=begin_ms, end_ms=end_ms, group=0, family="any", story="any", fault=fault)
+            for begin_ms, end_ms, fault in faults
+        )
+        schedule = Schedule(steps=steps, healed_ms=10_000)
+        player = Player(schedule, world.target, world.clock, dead_brokers_max=2, witness=lambda receipt: None)
+        player.start()
+        world.drive(lambda: False, until_ms * 1000)
+        return world.target.calls, player.receipts
+
+    return start
+
+
+def test_a_stopped_broker_is_started_again_at_the_end(play):
+    calls, (receipt,) = play((100, 200, Stop(LEADER)), until_ms=300)
+    assert calls == [("stop", (0,)), ("restart", 0)]
+    assert receipt.fault == "stop"
+
+
+def test_a_clock_is_set_right_at_the_end(play):
+    calls, (receipt,) = play((100, 200, ClockStep(LEADER, HOURS_MS)), until_ms=300)
+    assert calls == [("set_clock", (0, HOURS_MS)), ("set_clock", (0, 0))]
+    assert (receipt.fault, receipt.targets) == ("clockstep", (0,))
+
+
+def test_links_are_slow_where_a_partition_of_the_shape_would_cut(play):
+    calls, (receipt,) = play((100, 200, SlowLink(LEADER, Shape.NO_FETCH)), until_ms=300)
+    links = (Link(1, 0), Link(2, 0))
+    assert calls == [("slow_links", (links,)), ("quicken_links", (links,))]
+    assert (receipt.fault, receipt.shape, receipt.links) == ("slowlink", Shape.NO_FETCH, links)
+
+
+def test_a_cut_that_lasts_does_not_keep_a_link_slow(play):
+    slow, cut = SlowLink(LEADER, Shape.NO_FETCH), Partition(LEADER, Shape.NO_FETCH)
+    calls, _ = play((100, 200, slow), (150, 900, cut), until_ms=300)
+    assert ("quicken_links", ((Link(1, 0), Link(2, 0)),)) in calls
+    assert not [call for call in calls if call[0] == "heal"]
+
+
+def test_stops_count_against_the_budget_and_slow_links_do_not():
+    assert (Stop.stops_brokers, Kill.stops_brokers) == (True, True)
+    assert (SlowLink.stops_brokers, ClockStep.stops_brokers) == (False, False)
