@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -29,11 +29,11 @@ _FORMS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
 PORT_MAX: Final = 65_535
 
 
-def machines_at(table: Table, host: str, brokers: int, place: Place) -> tuple[Machine, ...]:
+def machines_at(table: Table, host: str, nodes: Sequence[int], place: Place) -> tuple[Machine, ...]:
     """The machines under ``inventory`` in a world's table; none where ``host`` is not "ssh".
 
     Raises:
-        PlanError: they are not one machine for each of ``brokers`` brokers and one for the controller.
+        PlanError: they are not one machine for each of ``nodes``.
     """
     here = place / "inventory"
     if host != "ssh":
@@ -47,8 +47,13 @@ def machines_at(table: Table, host: str, brokers: int, place: Place) -> tuple[Ma
         raise (here / "machines").wrong(f"takes a list of tables, not {shown(listed)}")
     shared = {name: value for name, value in own.items() if name != "machines"}
     machines = tuple(_machine({**shared, **one}, here / f"machines[{n}]") for n, one in enumerate(listed))
-    _one_machine_a_node(machines, brokers, here / "machines")
+    _one_machine_a_node(machines, nodes, here / "machines")
     return machines
+
+
+def controllers_of(count: int) -> range:
+    """The numbers of so many controllers."""
+    return range(CONTROLLER, CONTROLLER + count)
 
 
 def _machine(table: Table, place: Place) -> Machine:
@@ -70,14 +75,14 @@ def _machine(table: Table, place: Place) -> Machine:
     return machine
 
 
-def _one_machine_a_node(machines: Iterable[Machine], brokers: int, place: Place) -> None:
+def _one_machine_a_node(machines: Iterable[Machine], wanted: Sequence[int], place: Place) -> None:
     by_node: dict[int, Machine] = {}
     by_address: dict[str, Machine] = {}
-    wanted = [*range(brokers), CONTROLLER]
     for machine in machines:
         if machine.node not in wanted:
             raise place.wrong(
-                f'node {machine.node} is none of this plan; there are 0 to {brokers - 1} and "{CONTROLLER_WORD}"'
+                f"node {machine.node} is none of this plan; there are {', '.join(map(str, wanted))} "
+                f'("{CONTROLLER_WORD}" is {CONTROLLER})'
             )
         if machine.node in by_node:
             raise place.wrong(f"{_called(machine.node)} has two machines; leave one out")
@@ -89,4 +94,6 @@ def _one_machine_a_node(machines: Iterable[Machine], brokers: int, place: Place)
 
 
 def _called(node: int) -> str:
-    return "the controller" if node == CONTROLLER else f"broker {node}"
+    if node < CONTROLLER:
+        return f"broker {node}"
+    return "the controller" if node == CONTROLLER else f"controller {node}"

@@ -13,7 +13,7 @@ import msgspec
 
 from harness.errors import PlanError
 from harness.plan.existing import EXISTING, bootstrap_at
-from harness.plan.machines import machines_at
+from harness.plan.machines import controllers_of, machines_at
 from harness.plan.model import Choice, Plan, WorldPlan
 from harness.plan.spec import ClientName, HostName, ModeName, WorldName, settings_label
 from harness.plan.stories import check_stories, chosen_stories
@@ -192,16 +192,17 @@ def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
                 f"duration_ms={workload.duration_ms}; raise the last or lower the others"
             )
         host = _host(name, value_at(own, "host", HostName, "loopback", here), here / "host")
+        controllers = _controllers(name, value_at(own, "controllers", int, 1, here), own, here / "controllers")
         yield WorldPlan(
             world=msgspec.convert(name, WorldName),
             runs=value_at(own, "runs", int, 1, here),
             parallel=_parallel(host, value_at(own, "parallel", int, None, here), here / "parallel"),
             host=host,
-            machines=machines_at(own, host, brokers, here),
+            machines=machines_at(own, host, [*range(brokers), *controllers_of(controllers)], here),
             bootstrap=bootstrap_at(own, host, workload, here),
             client=value_at(own, "client", ClientName, "kafka-python", here),
             version=_version(name, value_at(own, "version", str, "", here), here / "version"),
-            controllers=_controllers(name, value_at(own, "controllers", int, 1, here), own, here / "controllers"),
+            controllers=controllers,
             mode=_mode(name, value_at(own, "mode", ModeName, "kraft", here), here / "mode"),
             workload=workload,
             faults=faults,

@@ -30,15 +30,22 @@ def test_machines_take_what_they_share_unless_they_say_otherwise() -> None:
     assert [machine.name for machine in run.machines][2:] == ["kafka@10.0.0.13:2222", "kafka@10.0.0.14"]
 
 
+def test_three_controllers_need_three_machines() -> None:
+    more = '{ node = 101, address = "10.0.0.15" }, { node = 102, address = "10.0.0.16" },'
+    (run,) = parse_plan(plan(FOUR + more, world='host = "ssh"\ncontrollers = 3'), "p.toml").runs()
+    assert [machine.node for machine in run.machines] == [0, 1, 2, 100, 101, 102]
+
+
 def test_runs_on_machines_are_never_side_by_side() -> None:
     assert parse_plan(plan(), "p.toml").worlds[0].parallel == 1
 
 
 WRONG = [
-    (plan(FOUR.replace("node = 2", "node = 3")), "machines: node 3 is none of this plan; there are 0 to 2 and"),
+    (plan(FOUR.replace("node = 2", "node = 3")), "machines: node 3 is none of this plan; there are 0, 1, 2, 100"),
     (plan(FOUR.replace("node = 2", "node = 1")), "machines: broker 1 has two machines"),
     (plan(FOUR.replace(".13", ".12")), "10.0.0.12 stands there twice; every node needs a machine of its own"),
     (plan(FOUR.partition('{ node = "c')[0]), "machines: there is no machine for the controller"),
+    (plan(world='host = "ssh"\ncontrollers = 3'), "there is no machine for controller 101, controller 102"),
     (plan(""), "there is no machine for broker 0, broker 1, broker 2, the controller"),
     (plan(shared=""), r"machines\[0\]: lacks user"),
     (plan(FOUR.replace("port", "prot")), r'machines\[2\].prot: unknown key "prot"; did you mean "port"?'),
