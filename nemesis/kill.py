@@ -59,4 +59,8 @@ STORIES: Final = (
     _one("random-broker", RoleKind.BROKER),
 )
 
-SCRIPTED: Final = (Story("everybody", partial(everybody, stop=Kill), number="S12"),)
+#: Between returns: some are back, and take writes, while others are still away.
+APART_MS: Final = 3_000
+
+#: Told only where a plan asks for them.
+SCRIPTED: Final = (Story("everybody", partial(everybody, stop=Kill, apart_ms=APART_MS), number="S12"),)

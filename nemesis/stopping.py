@@ -41,10 +41,12 @@ def leader_stops(scene: Scene, stop: Stop, stops_at_ms: int, overlap_ms: int = O
     ]
 
 
-def everybody(scene: Scene, stop: Stop) -> list[Part]:
-    """All brokers stop at once: one rack, one cable (S11, S12)."""
+def everybody(scene: Scene, stop: Stop, apart_ms: int = 0) -> list[Part]:
+    """All brokers stop at once: one rack, one cable (S11, S12). They return ``apart_ms`` after each other."""
     end_ms = scene.lasting_ms()
-    return [Part(0, end_ms, stop(Role(RoleKind.NAMED, pick=broker))) for broker in range(scene.brokers)]
+    return [
+        Part(0, end_ms + apart_ms * broker, stop(Role(RoleKind.NAMED, pick=broker))) for broker in range(scene.brokers)
+    ]
 
 
 def two_overlapping(scene: Scene, stop: Stop) -> list[Part]:
