@@ -8,13 +8,13 @@ from itertools import pairwise
 from typing import Any
 
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from checkers.plain import judge_events, judge_rows
 from checkers.series import Lag, lag_series, unseen_series
 from tests.checkers import brute_force
 from tests.checkers.history_strategies import KEYS, histories
+from tests.workloads.history.event_strategies import examples
 from workloads.history.rows import Rows
 from workloads.operations import Event, EventType, Function, MicroOperation, Poll, Record, Send
 
@@ -55,7 +55,7 @@ COMPARED: dict[str, tuple[Callable[[list[Event]], list[tuple[Any, ...]]], Callab
 
 
 @given(histories())
-@hypothesis_settings(max_examples=200, deadline=None)
+@examples(200)
 def test_every_kernel_agrees_with_its_twin(history: list[Event]) -> None:
     verdict = judge_events(history, shown=None)
     for anomaly, (twin, essence) in COMPARED.items():
@@ -64,7 +64,7 @@ def test_every_kernel_agrees_with_its_twin(history: list[Event]) -> None:
 
 
 @given(histories(), st.integers(0, 2**32))
-@hypothesis_settings(max_examples=120, deadline=None)
+@examples(120)
 def test_steps_inside_an_operation_are_excused_where_a_rebalance_touched_the_partition(
     history: list[Event], seed: int
 ) -> None:
@@ -96,7 +96,7 @@ def _rebalanced(history: list[Event], touched: set[tuple[str, int]]) -> Rows:
 
 
 @given(histories())
-@hypothesis_settings(max_examples=120, deadline=None)
+@examples(120)
 def test_lost_writes_are_those_passed_by_a_reader_and_those_a_drain_missed(history: list[Event]) -> None:
     findings = judge_events(history, shown=None).anomalies.get("lost-write", [])
     passed = [
@@ -108,7 +108,7 @@ def test_lost_writes_are_those_passed_by_a_reader_and_those_a_drain_missed(histo
 
 
 @given(histories(), st.booleans())
-@hypothesis_settings(max_examples=120, deadline=None)
+@examples(120)
 def test_kinds_of_cycles_are_those_that_a_search_of_all_paths_finds(history: list[Event], ww_deps: bool) -> None:
     verdict = judge_events(history, shown=None, ww_deps=ww_deps)
     expected = brute_force.cycles(history, ww_deps=ww_deps)
@@ -141,7 +141,7 @@ def test_a_read_before_its_write_was_begun_is_a_cycle_with_time_also_at_a_contes
 
 
 @given(histories())
-@hypothesis_settings(max_examples=60, deadline=None)
+@examples(60)
 def test_counts_are_never_capped(history: list[Event]) -> None:
     whole, capped = judge_events(history, shown=None), judge_events(history, shown=1)
     assert whole.counts == capped.counts
@@ -149,7 +149,7 @@ def test_counts_are_never_capped(history: list[Event]) -> None:
 
 
 @given(histories())
-@hypothesis_settings(max_examples=120, deadline=None)
+@examples(120)
 def test_the_worst_lag_is_the_largest_of_all_polls(history: list[Event]) -> None:
     found = judge_events(history).worst_realtime_lag
     series = lag_series(history)
@@ -160,7 +160,7 @@ def test_the_worst_lag_is_the_largest_of_all_polls(history: list[Event]) -> None
 
 
 @given(histories())
-@hypothesis_settings(max_examples=80, deadline=None)
+@examples(80)
 def test_unseen_values_are_those_of_the_last_point_of_their_series(history: list[Event]) -> None:
     points = list(unseen_series(history))
     expected = {key: number for key, number in points[-1].unseen.items() if number} if points else {}
@@ -169,13 +169,13 @@ def test_unseen_values_are_those_of_the_last_point_of_their_series(history: list
 
 
 @given(histories())
-@hypothesis_settings(max_examples=80, deadline=None)
+@examples(80)
 def test_values_are_counted_as_often_as_subscribed_consumers_got_them(history: list[Event]) -> None:
     assert judge_events(history).consume_counts == brute_force.consume_counts(history)
 
 
 @given(histories())
-@hypothesis_settings(max_examples=80, deadline=None)
+@examples(80)
 def test_deliveries_are_counted_for_acknowledged_records(history: list[Event]) -> None:
     delivery = judge_events(history, shown=None).delivery
     lost, duplicated = brute_force.delivery(history)

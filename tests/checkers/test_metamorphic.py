@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import HealthCheck, assume, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from checkers.partial import EMPTY_GRAPH
@@ -13,6 +12,7 @@ from checkers.plain import judge_events
 from checkers.verdict import Verdict
 from tests.checkers.history_strategies import KEYS, histories
 from tests.checkers.scenes import INVOKE, OK
+from tests.workloads.history.event_strategies import examples
 from workloads.operations import Event, Function, MicroOperation, Poll, Record, Send
 
 
@@ -29,7 +29,7 @@ def renumbered(events: list[Event]) -> list[Event]:
 
 
 @given(histories())
-@hypothesis_settings(max_examples=80, deadline=None)
+@examples(80)
 def test_reading_a_value_that_nobody_wrote_adds_one_phantom_and_nothing_else(history: list[Event]) -> None:
     before = judged(history)
     phantom = Poll({"x": (Record(2**62 - 1, 10**6),)})
@@ -43,7 +43,7 @@ def test_reading_a_value_that_nobody_wrote_adds_one_phantom_and_nothing_else(his
 
 
 @given(histories(), st.data())
-@hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@examples(60, suppress_health_check=[HealthCheck.filter_too_much])
 def test_taking_an_acknowledged_value_out_of_every_read_adds_that_lost_write(
     history: list[Event], data: st.DataObject
 ) -> None:
@@ -102,7 +102,7 @@ def _without(operation: MicroOperation, key: str, value: int) -> MicroOperation:
 
 
 @given(histories(), st.integers(1, 10**9))
-@hypothesis_settings(max_examples=60, deadline=None)
+@examples(60)
 def test_shifting_times_changes_nothing_but_when_it_was(history: list[Event], by: int) -> None:
     before = judged(history)
     after = judged([changed(event, time_us=event.time_us + by) for event in history])
@@ -114,7 +114,7 @@ def test_shifting_times_changes_nothing_but_when_it_was(history: list[Event], by
 
 
 @given(histories(), st.integers(2, 5))
-@hypothesis_settings(max_examples=60, deadline=None)
+@examples(60)
 def test_stretching_time_changes_only_lag_and_availability(history: list[Event], factor: int) -> None:
     before = judged(history)
     after = judged([changed(event, time_us=event.time_us * factor) for event in history])
@@ -125,7 +125,7 @@ def test_stretching_time_changes_only_lag_and_availability(history: list[Event],
 
 
 @given(histories())
-@hypothesis_settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_names_of_log_partitions_do_not_matter(history: list[Event]) -> None:
     """Renaming turns the order in which partitions are stored around."""
     names = dict(zip(KEYS, reversed(KEYS), strict=True))
@@ -147,7 +147,7 @@ def _renamed(event: Event, names: dict[str, str]) -> Event:
 
 
 @given(histories(), histories())
-@hypothesis_settings(max_examples=60, deadline=None)
+@examples(60)
 def test_independent_partitions_are_judged_as_if_alone(one: list[Event], two: list[Event]) -> None:
     """Two histories over different partitions by different processes, one after the other or mixed: counts add up."""
     away = {key: f"other-{key}" for key in KEYS}

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from checkers import planning
@@ -22,7 +21,7 @@ from checkers.verdict import Verdict
 from tests.checkers.conformance import BY_NAME, cases, write_history
 from tests.checkers.history_strategies import histories
 from tests.checkers.scenes import Scene
-from tests.workloads.history.event_strategies import record_all
+from tests.workloads.history.event_strategies import examples, record_all
 from workloads.history import HistoryWriter, LiveHistoryWriter, clustering
 from workloads.operations import Event, EventType, Function, Send
 
@@ -132,7 +131,7 @@ def test_tasks_are_filled_in_order_and_never_empty() -> None:
 
 
 @given(histories(operations_max=60), st.booleans())
-@hypothesis_settings(max_examples=40, deadline=None)
+@examples(40)
 @pytest.mark.system
 def test_a_history_cut_to_pieces_gets_the_verdict_of_the_whole(history: list[Event], ww_deps: bool) -> None:
     """One row group a log partition, each judged by itself: proofs are broadcast, dependencies shuffled."""

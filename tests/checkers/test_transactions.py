@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import pytest
 
 from checkers.cycles.core import core_steps
+from checkers.cycles.shuffled import _edges_of, _suspects_of
 from checkers.cycles.trimming import trim
 from checkers.loading import Batch, Unit, assemble, part_of
 from workloads.history.clustering import cluster, joined
@@ -71,6 +73,16 @@ def test_one_cycle_among_them_leaves_a_graph_of_its_own_size() -> None:
     operations = {step[end][0] for step in steps for end in ("a", "b")}  # type: ignore[index]
     assert 2 <= len(operations) < 20
     assert sum(step["type"] == "wr" and step["key"] in ("a", "b") for step in steps) == 2
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_what_spark_groups_is_trimmed_before_it_reaches_the_driver(swap: bool) -> None:
+    """What workers emit and a group keeps of them, as in a history that is too large for one look."""
+    batch = transactions(20_000, swap=swap)
+    emitted = _edges_of(batch, np.zeros(0, np.int64))
+    assert emitted.shape[1] < 20_000 * 4, "tight dependencies only"
+    suspects = _suspects_of(np.array_split(emitted, 7, axis=1))
+    assert 2 <= len(suspects) < 20 if swap else not len(suspects)
 
 
 def test_a_chain_is_trimmed_whatever_its_length() -> None:

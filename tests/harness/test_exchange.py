@@ -53,7 +53,7 @@ def test_a_directory_without_a_history_exports_nothing(
 
 
 def test_a_damaged_history_leaves_no_file_that_looks_whole(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (parquet,) = run_dir.rglob("*.parquet")
+    (parquet,) = run_dir.rglob("clustered.parquet")
     parquet.write_bytes(parquet.read_bytes()[:500])
     assert exit_code_of(["export", "run", "--out", "a.jsonl"]) == 70
     assert "is not a readable Parquet file" in capsys.readouterr().err

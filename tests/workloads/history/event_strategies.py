@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from workloads.history import HistoryWriter
 from workloads.operations import Defect, Event, EventType, Function, MicroOperation, Poll, Record, Send
 
 KEYS = ("t-0", "t-1", "t-2")
+_MORE = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 1
+
+
+def examples(number: int, **more: Any) -> settings:
+    """Hypothesis's settings with so many examples, ten times as many where somebody explores."""
+    return settings(max_examples=number * _MORE, deadline=None, **more)
+
+
 keys = st.sampled_from(KEYS)
 numbers = st.integers(0, 2**62)
 records = st.builds(Record, numbers, st.integers(-1, 50), st.sampled_from(Defect))

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from tests.workloads.history.event_strategies import events, normalised, record_all
+from tests.workloads.history.event_strategies import events, examples, normalised, record_all
 from workloads.history import HistoryError, HistoryWriter, export_jsonl, import_jsonl, read_events
 from workloads.history.origin import LARGEST, Origin, ValueCodes
 from workloads.operations import Event, EventType, Function, Poll, Record, Send
@@ -30,7 +29,7 @@ def operation(**fields: object) -> dict[str, object]:
 
 
 @given(events().filter(lambda history: all(e.process >= 0 and e.function not in OWN for e in history)))
-@hypothesis_settings(max_examples=40, deadline=None)
+@examples(40)
 def test_what_is_exported_can_be_imported(history: list[Event]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         first, second = Path(scratch) / "first", Path(scratch) / "second"

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 
-from tests.workloads.history.event_strategies import events, normalised, record_all
+from tests.workloads.history.event_strategies import events, examples, normalised, record_all
 from workloads.history import HistoryError, HistoryWriter, LiveHistoryWriter, read_events, seal
 from workloads.history.clustering import cluster, groups
 from workloads.history.files import CLUSTERED, live_files
@@ -23,7 +22,7 @@ from workloads.operations import NEMESIS, Event, EventType, Function, Poll, Reco
 
 
 @given(events())
-@hypothesis_settings(max_examples=60, deadline=None)
+@examples(60)
 def test_every_event_comes_back_as_it_was_recorded(history: list[Event]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         with HistoryWriter(Path(scratch), "run") as writer:
@@ -32,7 +31,7 @@ def test_every_event_comes_back_as_it_was_recorded(history: list[Event]) -> None
 
 
 @given(events())
-@hypothesis_settings(max_examples=15, deadline=None)
+@examples(15)
 def test_live_files_hold_the_same_events_before_and_after_sealing(history: list[Event]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         writer = LiveHistoryWriter(Path(scratch), "run", flush_seconds=60)
