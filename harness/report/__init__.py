@@ -16,8 +16,9 @@ from harness.report.definitions import definitions
 from harness.report.loading import CampaignFiles
 from harness.report.markdown import as_markdown
 from harness.report.page import content_of, render
+from harness.report.setups import setups_of
 from harness.report.stories import tell_stories, told_cells
-from harness.rundir import MATRIX_FILE, MATRIX_TEXT_FILE, REPORT_FILE, files_of, write_file
+from harness.rundir import MATRIX_FILE, MATRIX_TEXT_FILE, REPORT_FILE, files_of, run_directories, write_file
 
 __all__ = ["matrix", "witnesses", "write"]
 
@@ -35,6 +36,7 @@ def write(campaign_directory: Path) -> Path:
         title=campaign_directory.resolve().name,
         campaign=files.campaign(),
         plan=files.plan(),
+        setups=setups_of(run_directories(campaign_directory), files.campaign().get("versions", {})),
         definitions=_relevant(cells),
         charts={"losses": loss_chart(cells), "gaps": gap_chart(cells)} if cells else {},
         **content_of(summary, cells, tell_stories(files, cells)),

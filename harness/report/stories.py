@@ -15,7 +15,7 @@ from checkers.receipts import read_receipts
 from checkers.verdict import Verdict
 from harness.report.loading import CampaignFiles
 from harness.report.story_chart import story_data
-from harness.report.telling import fault_name, remains, seconds, tell
+from harness.report.telling import differing, fault_name, remains, seconds, tell
 from harness.report.timeline import Timeline, read_timeline
 from harness.rundir import PLAN_FILE
 from workloads.history import HistoryError
@@ -84,6 +84,7 @@ def _story(files: CampaignFiles, cell: Cell) -> Story:
     return Story(
         cell=cell,
         sentences=[
+            *(differing(witness.finding) if "replicas" in witness.finding else ()),
             *(tell(timeline) if timeline else _without_timeline(verdict, trouble)),
             *remains(witness.finding),
         ],
@@ -103,7 +104,7 @@ def _story(files: CampaignFiles, cell: Cell) -> Story:
 def _timeline(files: CampaignFiles, run: str, finding: dict[str, Any], verdict: Verdict) -> tuple[Timeline | None, str]:
     partition, value = finding.get("key"), _value(finding)
     if not isinstance(partition, str) or value is None:
-        return None, "The finding names no single write."
+        return None, "" if "replicas" in finding else "The finding names no single write."
     try:
         receipts = read_receipts(verdict.faults)
         timeline = read_timeline(files.directory / run, partition, value, receipts, _lost(verdict, partition))
@@ -133,4 +134,4 @@ def _without_timeline(verdict: Verdict, trouble: str) -> list[str]:
         for receipt in read_receipts(verdict.faults)
         if receipt.took_effect
     ]
-    return [trouble, *faults]
+    return [*([trouble] if trouble else []), *faults]

@@ -60,6 +60,18 @@ WITHOUT_BROKERS: Final = (
 )
 
 
+def differing(finding: Mapping[str, Any]) -> list[str]:
+    """Replicas that hold different records at one offset: who holds what."""
+    held = [
+        f"broker {node} holds {write_name(value) if value >= 0 else 'a record that is not sound'}"
+        for node, value in sorted((int(node), value) for node, value in finding["replicas"].items())
+    ]
+    at = f"At offset {finding['offset']} of {finding['key']}"
+    return [
+        f"{at}, when the run had ended, {', '.join(held)}. All of them were in sync, and the log was read beyond that."
+    ]
+
+
 def write_name(value: int) -> str:
     """A value as people say it: who wrote it, and its number among that process's writes."""
     process, sequence = split(value)

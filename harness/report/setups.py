@@ -1,0 +1,130 @@
+"""With what the runs were made: client and broker with their versions, and the configuration that was in force.
+
+What a plan asks for and what a client library does are two things, so the report shows the second, and says where it is
+not the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from harness.rundir import RunRecord, read_record
+
+Configuration = Mapping[str, Mapping[str, Any]]
+
+#: Names of librdkafka that differ from Kafka's.
+_ALSO: Final = {"message.timeout.ms": "delivery.timeout.ms"}
+#: Other ones in every run, and of no interest.
+_ADDRESSES: Final = frozenset({"listeners", "advertised.listeners", "controller.quorum.voters"})
+#: Of kafka-python 3 (KIP-679): it is why every run sets idempotence itself.
+IDEMPOTENCE: Final = (
+    "enable.idempotence is set in every run and never left to kafka-python, which by itself would turn it on with "
+    "acks=all and drop it, with no more than a warning in its log, with acks=0 and acks=1."
+)
+
+
+class Setup(msgspec.Struct, frozen=True, kw_only=True):
+    """One world of a campaign.
+
+    ``configuration`` is what was in force in one run, by role and name; ``varied`` are the names whose value was
+    another one in other runs, with all values; ``notes`` are sentences that a reader should not miss.
+    """
+
+    world: str
+    client: str
+    broker: str
+    nodes: str
+    configuration: dict[str, dict[str, str]]
+    varied: dict[str, dict[str, str]]
+    notes: list[str]
+
+
+def setups_of(runs: Iterable[Path], versions: Mapping[str, str]) -> list[Setup]:
+    """The setups of a campaign's run directories, one a world; ``versions`` are those of its libraries.
+
+    Looks at one run for each choice of settings and each family: their configuration is the same.
+    """
+    chosen: dict[Path, RunRecord] = {}
+    for run in runs:
+        cell = run.parent
+        if cell not in chosen and (record := read_record(run)).ended.configuration:
+            chosen[cell] = record
+    worlds: dict[str, list[RunRecord]] = {}
+    for record in chosen.values():
+        worlds.setdefault(record.world, []).append(record)
+    return [_setup(records, versions) for records in worlds.values()]
+
+
+def _setup(records: list[RunRecord], versions: Mapping[str, str]) -> Setup:
+    first = records[0]
+    told = [record.ended.configuration or {} for record in records]
+    notes = list(dict.fromkeys(note for record in records for note in dropped(record)))
+    own_client = first.world == "simulated"
+    return Setup(
+        world=first.world,
+        client="models in virtual time, after kafka-python" if own_client else _named(first.client, versions),
+        broker=_broker(first, told[0], versions),
+        nodes=_nodes(first),
+        configuration={role: {name: str(value) for name, value in told[0][role].items()} for role in told[0]},
+        varied=_varied(told),
+        notes=notes + ([IDEMPOTENCE] if not own_client and first.client == "kafka-python" else []),
+    )
+
+
+def _named(library: str, versions: Mapping[str, str]) -> str:
+    return f"{library} {versions.get(library, '(version not recorded)')}"
+
+
+def _broker(record: RunRecord, configuration: Configuration, versions: Mapping[str, str]) -> str:
+    if record.world != "kafka":
+        return f"the reference broker of {_named('ackproof', versions)}"
+    version = configuration.get("broker", {}).get("version") or record.version or "of unknown version"
+    return f"Apache Kafka {version}"
+
+
+def _nodes(record: RunRecord) -> str:
+    many = f"{record.controllers} controllers" if record.controllers != 1 else "1 controller"
+    where = "" if record.world == "simulated" else f", host {record.host}"
+    mode = f", {record.mode}" if record.world == "kafka" else ""
+    return f"{record.brokers} brokers, {many}{mode}{where}"
+
+
+def _varied(told: Iterable[Configuration]) -> dict[str, dict[str, str]]:
+    values: dict[str, dict[str, dict[str, None]]] = {}
+    for configuration in told:
+        for role, options in configuration.items():
+            for name, value in options.items():
+                if name not in _ADDRESSES:
+                    values.setdefault(role, {}).setdefault(name, {})[str(value)] = None
+    varied = {
+        role: {name: ", ".join(found) for name, found in options.items() if len(found) > 1}
+        for role, options in values.items()
+    }
+    return {role: options for role, options in varied.items() if options}
+
+
+def dropped(record: RunRecord) -> list[str]:
+    """Where the producer worked with another value than the plan asked for, in sentences."""
+    effective = {_kafka_name(name): value for name, value in _producer(record).items()}
+    return [
+        f"{name}={_shown(asked)} was asked for, and {record.client} worked with {_shown(effective[name])}."
+        for name, asked in record.settings.items()
+        if name in effective and _shown(effective[name]) != _shown(asked)
+    ]
+
+
+def _producer(record: RunRecord) -> Mapping[str, Any]:
+    return (record.ended.configuration or {}).get("producer", {})
+
+
+def _kafka_name(name: str) -> str:
+    name = name.replace("_", ".")
+    return _ALSO.get(name, name)
+
+
+def _shown(value: Any) -> str:
+    return {"-1": "all"}.get(text := str(value).lower(), text)
