@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from nemesis.contract import ClusterView, Evidence, Target
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.roles import Role, RoleKind
-from nemesis.stopping import everybody, last_in_sync, leader_ahead, two_overlapping
+from nemesis.stopping import APART_MS, everybody, last_in_sync, leader_ahead, two_overlapping
 from nemesis.story import Part, Scene, Story
 
 
@@ -58,9 +58,6 @@ STORIES: Final = (
     _one("follower", RoleKind.FOLLOWER),
     _one("random-broker", RoleKind.BROKER),
 )
-
-#: Between returns: some are back, and take writes, while others are still away.
-APART_MS: Final = 3_000
 
 #: Told only where a plan asks for them.
 SCRIPTED: Final = (Story("everybody", partial(everybody, stop=Kill, apart_ms=APART_MS), number="S12"),)

@@ -16,6 +16,8 @@ Stop = Callable[[Role], Fault]
 
 #: Replication comes back only after the leader stopped, or followers could catch up in between.
 OVERLAP_MS: Final = 100
+#: Between returns, where all stopped at once: some are back, and take writes, while others are still away.
+APART_MS: Final = 3_000
 
 
 def leader_ahead(scene: Scene, stop: Stop) -> list[Part]:
