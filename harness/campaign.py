@@ -21,7 +21,7 @@ from harness.errors import HarnessError
 from harness.heal import heal
 from harness.kafka.releases import DEFAULT_VERSION
 from harness.machine import Machine, cores, this_machine, versions
-from harness.plan import Plan, RunSpec, WorldPlan
+from harness.plan import EXISTING, Plan, RunSpec, WorldPlan
 from harness.pool import Job, Perform, run_jobs
 from harness.progress import Progress
 from harness.rundir import CAMPAIGN_FILE, PLAN_FILE, Ended, write_file
@@ -54,7 +54,8 @@ class Runs(msgspec.Struct, kw_only=True):
         """None done yet."""
         if world.world == "simulated":
             return cls(planned=planned)
-        version = (world.version or DEFAULT_VERSION) if world.world == "kafka" else msgspec.UNSET
+        chosen = world.world == "kafka" and world.host != EXISTING
+        version = (world.version or DEFAULT_VERSION) if chosen else msgspec.UNSET
         return cls(planned=planned, host=world.host, version=version, client=world.client)
 
 

@@ -27,6 +27,7 @@ from kafka.errors import (
 )
 
 from harness.errors import HostError
+from harness.kafka.releases import Version
 from nemesis.contract import PartitionView
 from workloads.settings import Settings
 
@@ -150,6 +151,11 @@ class Administration:
         """
         told = self._ask(lambda admin: admin.describe_cluster())
         return tuple(sorted(broker["broker_id"] for broker in told["brokers"] if not broker.get("is_fenced")))
+
+    def release(self, broker: int) -> Version:
+        """The release of a broker, as far as its protocol tells: the patch is always 0."""
+        told = self._ask(lambda admin: admin.get_broker_version_data(broker)).broker_version
+        return Version(told[0], told[1], 0)
 
     def broker_configuration(self, broker: int) -> dict[str, Any]:
         """What a broker runs with and is not secret: what is set, and what replication depends on."""

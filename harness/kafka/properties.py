@@ -80,21 +80,6 @@ def possible(settings: Settings, version: Version, free: Collection[str] = ()) -
             )
 
 
-def refuse_impossible_anywhere(settings: Settings) -> None:
-    """Refuse settings that no release of Apache Kafka has; what some have is taken for the truth about a cluster.
-
-    Raises:
-        PlanError: with the setting to change.
-    """
-    chosen, usual = settings.to_mapping(), Settings().to_mapping()
-    for name in _scoped(settings, "reference"):
-        if name != ELR and name not in RULES_SINCE and chosen[name] != usual[name]:
-            raise PlanError(
-                f"{name}={_written(chosen[name])} is not how Apache Kafka works; in its world write "
-                f"{name}={_written(usual[name])}"
-            )
-
-
 def node_properties(place: NodePlace, settings: Settings, brokers: int) -> dict[str, str]:
     """What stands in ``server.properties`` of a broker or of the controller."""
     replicas = min(3, brokers)

@@ -1,4 +1,4 @@
-"""One run on a Kafka cluster that exists already: reached over the network, at its bootstrap servers, and nowhere else.
+"""One run on a Kafka cluster that exists already: spoken to as its clients do, from its bootstrap servers on.
 
 The run makes a topic of its own and deletes it. What can be broken is what the cluster's administration offers: leaders
 move, replicas are reassigned. Every other fault is skipped, with the reason in its receipt.
@@ -17,7 +17,7 @@ from harness.clients.choice import CLIENTS
 from harness.clients.contract import RealClients
 from harness.errors import HarnessError, PlanError
 from harness.kafka.admin import Administration
-from harness.kafka.properties import refuse_impossible_anywhere
+from harness.kafka.properties import possible
 from harness.kafka.topics import OwnTopic
 from harness.plan import RunSpec
 from harness.worlds.contract import NodeDeath, Observation
@@ -96,9 +96,8 @@ class ExistingWorld:
 
         Raises:
             HostError: no bootstrap server answered, or the run's topic cannot be had.
-            PlanError: the cluster is too small for the plan.
+            PlanError: the cluster is too small for the plan, or of a release that works otherwise.
         """
-        refuse_impossible_anywhere(self._settings)
         self._clock = RealClock()
         keep_begin(self._directory, self._clock)
         try:
@@ -154,11 +153,13 @@ class ExistingWorld:
         self._resources.callback(journal.close)
         administration = self._administration()
         brokers = self._large_enough(administration)
+        release = administration.release(brokers[0])
+        possible(self._settings, release)
         topic = OwnTopic(administration, journal, self._spec.workload.topic, self._spec.bootstrap)
         self._resources.callback(topic.delete)
         topic.create(self._spec.workload.partitions, self._settings.replication_factor, topic_configs(self._settings))
         configuration = {
-            "broker": administration.broker_configuration(brokers[0]),
+            "broker": {"version": f"{release.major}.{release.minor}"} | administration.broker_configuration(brokers[0]),
             "topic": administration.topic_configuration(topic.name),
         }
         watch = Watch(self._administration(), topic.name, logs / f"trace-{CONTROLLER}.jsonl")

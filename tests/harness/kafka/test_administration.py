@@ -34,7 +34,7 @@ class Brokers:
         client = SimpleNamespace(close=self._close)
         for name in ("list_partition_reassignments", "alter_partition_reassignments", "elect_leaders", "delete_topics"):
             setattr(client, name, self._method(name))
-        for name in ("describe_topics", "describe_cluster", "describe_configs", "create_topics"):
+        for name in ("describe_topics", "describe_cluster", "describe_configs", "get_broker_version_data"):
             setattr(client, name, self._method(name))
         return client
 
@@ -142,6 +142,11 @@ def test_fenced_brokers_do_not_run():
     brokers = [{"broker_id": 2, "is_fenced": False}, {"broker_id": 1, "is_fenced": True}, {"broker_id": 0}]
     admin, _ = administration(describe_cluster=[{"brokers": brokers}])
     assert admin.running() == (0, 2)
+
+
+def test_a_release_is_told_by_the_protocol():
+    admin, _ = administration(get_broker_version_data=[SimpleNamespace(broker_version=(4, 1))])
+    assert str(admin.release(0)) == "4.1.0"
 
 
 def test_a_configuration_holds_what_is_set_and_what_matters_and_no_secret():

@@ -105,6 +105,7 @@ def test_leaders_of_the_runs_own_topic_move_and_it_is_gone_afterwards(cluster, t
     assert ended.configuration is not None
     assert ended.configuration["topic"]["min.insync.replicas"] == "1"
     assert ended.configuration["broker"]["broker.session.timeout.ms"] == "1500"
+    assert DEFAULT_VERSION.startswith(ended.configuration["broker"]["version"])
     assert cluster.topics() == ["theirs"]
     assert standing(tmp_path / "run" / FILE_NAME) == []
 
