@@ -64,6 +64,7 @@ FAMILIES: Final[Mapping[str, tuple[Story, ...]]] = {
 SCRIPTED: Final[Mapping[str, tuple[Story, ...]]] = {
     "kill": kill.SCRIPTED,
     "partition": cut.SCRIPTED,
+    "power": power.SCRIPTED,
     "wipe": wipe.SCRIPTED,
 }
 
