@@ -134,13 +134,34 @@ def _parse(spec: Field[Any], value: object) -> object:
     if choices and value not in choices:
         listed = ", ".join("all" if name == "acks" and c == ACKS_ALL else str(c) for c in choices)
         raise SettingsError(f"{name}={value!r} is not possible; choose one of {listed}")
-    if isinstance(value, int) and not isinstance(value, bool) and name != "acks" and value < _least(name):
-        raise SettingsError(f"{name}={value} is too small; the least is {_least(name)}")
+    if isinstance(value, int) and not isinstance(value, bool) and name != "acks":
+        _check_bounds(name, value)
     return value
 
 
-def _least(name: str) -> int:
-    return 0 if name in {"retries", "linger.ms"} else 1
+#: Kafka's types: a 32-bit number, and a 64-bit one for what may be "never".
+_INT_MAX, _LONG_MAX = 2**31 - 1, NEVER
+#: Longer than anything waits in a run; a limit beyond it is one that a run never sees.
+_HOUR_MS = 3_600_000
+#: Below it not even an idle machine answers every request in time, so nothing would be acknowledged.
+_ANSWER_MS = 10
+#: kafka-python closes connections that were idle for 540 s, and refuses to wait for an answer as long as that.
+_IDLE_MS = 540_000
+_BOUNDS: dict[str, tuple[int, int]] = {
+    "request.timeout.ms": (_ANSWER_MS, _IDLE_MS - 1),
+    "retries": (0, _INT_MAX),
+    "linger.ms": (0, _HOUR_MS),
+    "flush.messages": (1, _LONG_MAX),
+    "flush.ms": (1, _LONG_MAX),
+}
+
+
+def _check_bounds(name: str, value: int) -> None:
+    least, most = _BOUNDS.get(name, (1, _HOUR_MS if name.endswith(".ms") else _INT_MAX))
+    if value < least:
+        raise SettingsError(f"{name}={value} is too small; the least is {least}")
+    if value > most:
+        raise SettingsError(f"{name}={value} is too large; the most is {most}")
 
 
 def _article(default: object) -> str:
