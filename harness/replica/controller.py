@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from harness.replica.context import Context
 from harness.replica.effects import Effect, Timer
 from harness.replica.election import elect, settle, without
+from harness.replica.eligible import leave, listed, strike
 from harness.replica.messages import (
     AllocateProducerIds,
     AllocateProducerIdsResponse,
@@ -66,6 +67,7 @@ class Controller:
         self._incarnations: dict[NodeId, int] = {}
         self._heard_us: dict[NodeId, int] = {}
         self._leaving: set[NodeId] = set()
+        self._lists_eligible = config.eligible_leader_replicas
         self._session_us = config.broker_session_timeout_ms * 1000
         self._handlers: dict[type[Message], Callable[[int, NodeId, Any], None]] = {
             Heartbeat: self._on_heartbeat,
@@ -123,6 +125,8 @@ class Controller:
             return
         if not alive:
             self._fence(node)
+        if self._lists_eligible:
+            self._re_elect(lambda state, config: elect(strike(state, node), config, self._active))
         self._incarnations[node] = message.incarnation
         self._leaving.discard(node)
         epoch = self.image.version + 1
@@ -144,7 +148,7 @@ class Controller:
             self._unfence(node, known)
         if message.leaving and node not in self._leaving:
             self._leaving.add(node)
-            self._re_elect(lambda state, config: elect(without(state, node), config, self._active))
+            self._re_elect(lambda state, config: elect(self._without(state, node), config, self._active))
         image = self.image
         self._context.send(
             sender,
@@ -171,7 +175,7 @@ class Controller:
         self._context.observe("fenced", None, broker=node, broker_epoch=known.broker_epoch)
         brokers = {**self.image.brokers, node: replace(known, fenced=True)}
         self._context.image = replace(self.image, brokers=brokers)
-        topics = self._changed(lambda state, config: elect(without(state, node), config, self._active))
+        topics = self._changed(lambda state, config: elect(self._without(state, node), config, self._active))
         self._commit(topics=topics)
 
     def _active(self, node: NodeId) -> bool:
@@ -193,8 +197,8 @@ class Controller:
             self._context.send(sender, AlterPartitionResponse(message.correlation, at, error))
             return
         isr = tuple(member.broker for member in message.isr)
-        accepted = settle(state, replace(state, isr=isr, recovering=False))
         topic = self.image.topics[at.topic]
+        accepted = self._settled(state, replace(state, isr=isr, recovering=False), topic.config)
         partitions = (*topic.partitions[: at.partition], accepted, *topic.partitions[at.partition + 1 :])
         self._context.send(sender, AlterPartitionResponse(message.correlation, at, ErrorCode.NONE, accepted))
         self._commit(topics={**self.image.topics, at.topic: replace(topic, partitions=partitions)})
@@ -228,11 +232,20 @@ class Controller:
         """All topics with ``change`` applied to every partition; those that did not change are the same objects."""
         topics = dict(self.image.topics)
         for name, topic in topics.items():
-            partitions = tuple(settle(state, change(state, topic.config)) for state in topic.partitions)
+            partitions = tuple(
+                self._settled(state, change(state, topic.config), topic.config) for state in topic.partitions
+            )
             if partitions != topic.partitions:
                 self._observe_elections(name, topic.partitions, partitions)
                 topics[name] = replace(topic, partitions=partitions)
         return topics
+
+    def _without(self, state: PartitionState, node: NodeId) -> PartitionState:
+        """Rule 13, or rule 15 where the ISR may become empty."""
+        return leave(state, node) if self._lists_eligible else without(state, node)
+
+    def _settled(self, before: PartitionState, after: PartitionState, config: TopicConfig) -> PartitionState:
+        return settle(before, listed(before, after, config) if self._lists_eligible else after)
 
     def _observe_elections(self, topic: str, before: Iterable[PartitionState], after: Iterable[PartitionState]) -> None:
         for number, (old, new) in enumerate(zip(before, after, strict=True)):
@@ -243,7 +256,8 @@ class Controller:
                     leader=new.leader,
                     leader_epoch=new.leader_epoch,
                     isr=new.isr,
-                    unclean=new.leader != NONE and new.leader not in old.isr,
+                    elr=new.elr,
+                    unclean=new.leader != NONE and new.leader not in (*old.isr, *old.elr),
                 )
 
     def _re_elect(self, change: Change) -> None:

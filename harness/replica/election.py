@@ -1,6 +1,6 @@
-"""Who leads next (rules 13 and 14): a list of rules, asked in order; the first that names somebody decides.
+"""Who leads next (rules 13 to 15): a list of rules, asked in order; the first that names somebody decides.
 
-Eligible leader replicas and a last known leader (rule 15), or the largest log (rule 27), are more rules in such a list.
+The largest log (rule 27) is one more rule in such a list.
 """
 
 from __future__ import annotations
@@ -32,6 +32,24 @@ def first_in_sync(state: PartitionState, config: TopicConfig, active: Active) ->
     return None
 
 
+def first_eligible(state: PartitionState, config: TopicConfig, active: Active) -> PartitionState | None:
+    """The first replica, in the order of assignment, that is an active member of the ELR, where the ISR is empty."""
+    del config
+    for node in state.replicas:
+        if not state.isr and node in state.elr and active(node):
+            return replace(state, leader=node, isr=(node,))
+    return None
+
+
+def last_known(state: PartitionState, config: TopicConfig, active: Active) -> PartitionState | None:
+    """Who led last, where nobody is left on either list; what it may have lost is lost."""
+    del config
+    if not state.isr and not state.elr and active(state.last_known_leader):
+        node = state.last_known_leader
+        return replace(state, leader=node, isr=(node,), recovering=True)
+    return None
+
+
 def first_active_unclean(state: PartitionState, config: TopicConfig, active: Active) -> PartitionState | None:
     """The first active replica, whatever it has: what only others have is lost (unclean.leader.election.enable)."""
     if config.unclean_leader_election_enable:
@@ -41,7 +59,7 @@ def first_active_unclean(state: PartitionState, config: TopicConfig, active: Act
     return None
 
 
-ORDER: Final[Sequence[Rule]] = (keep_leader, first_in_sync, first_active_unclean)
+ORDER: Final[Sequence[Rule]] = (keep_leader, first_in_sync, first_eligible, last_known, first_active_unclean)
 
 
 def elect(state: PartitionState, config: TopicConfig, active: Active, order: Sequence[Rule] = ORDER) -> PartitionState:

@@ -106,6 +106,7 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     isr_join_epoch_rule: bool = True
     fetch_fencing: bool = True
     broker_epochs: bool = True
+    eligible_leader_replicas: bool = False
     immediate_high_watermark: bool = False
 
 
@@ -119,7 +120,9 @@ class EpochEnd(msgspec.Struct, frozen=True):
 class PartitionState(msgspec.Struct, frozen=True):
     """The controller's committed word about a partition. ``leader`` is NONE while there is none.
 
-    ``recovering`` is set by an unclean election and cleared by the new leader's first ISR change (KIP-704).
+    ``recovering`` is set by an unclean election and cleared by the new leader's first ISR change (KIP-704). ``elr`` are
+    the eligible leader replicas, in the order of assignment, and ``last_known_leader`` led when the ISR became empty
+    (rule 15, see eligible.py); both are empty while the cluster keeps no such lists.
     """
 
     replicas: tuple[NodeId, ...]
@@ -128,6 +131,8 @@ class PartitionState(msgspec.Struct, frozen=True):
     leader_epoch: int
     partition_epoch: int
     recovering: bool = False
+    elr: tuple[NodeId, ...] = ()
+    last_known_leader: NodeId = NONE
 
 
 class BrokerState(msgspec.Struct, frozen=True):

@@ -16,8 +16,8 @@ def refuse_what_it_lacks(settings: Settings) -> None:
     Raises:
         PlanError: with the setting to change.
     """
-    if settings.eligible_leader_replicas:
-        raise PlanError("the reference broker keeps no eligible.leader.replicas; leave it out, or use the world kafka")
+    if settings.eligible_leader_replicas and not (settings.strict_min_isr and settings.broker_epochs):
+        raise PlanError("eligible.leader.replicas needs strict.min.isr and broker.epochs (KIP-966); leave both out")
 
 
 def broker_config(settings: Settings) -> BrokerConfig:

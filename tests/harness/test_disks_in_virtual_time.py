@@ -39,6 +39,17 @@ def test_an_unclean_election_saves_what_the_emptied_disk_lost():
     assert losses("wipe", "S08", **MIN_ISR_2, unclean_leader_election_enable=True) == [0] * len(SEEDS)
 
 
+@pytest.mark.parametrize(("family", "story"), [("wipe", "S08"), ("power", "S09"), ("corrupt", "S34")])
+def test_eligible_leader_replicas_outlive_one_destroyed_copy(family, story):
+    """Rule 15; with min.insync.replicas=1 there is nobody else who surely has everything."""
+    assert losses(family, story, **MIN_ISR_2, eligible_leader_replicas=True) == [0] * len(SEEDS)
+    assert any(losses(family, story, acks=ACKS_ALL, eligible_leader_replicas=True))
+
+
+def test_eligible_leader_replicas_do_not_outlive_two():
+    assert all(losses("wipe", "S25", **MIN_ISR_2, eligible_leader_replicas=True))
+
+
 @pytest.mark.parametrize("story", ["wipe/follower", "wipe/leader", "wipe/follower-then-leader", "S36"])
 def test_one_emptied_disk_among_replicas_in_sync_is_filled_again(story):
     assert losses("wipe", story, **MIN_ISR_2) == [0] * len(SEEDS)

@@ -110,10 +110,12 @@ def test_eligible_leader_replicas_are_chosen_where_a_release_knows_them() -> Non
         possible(Settings(eligible_leader_replicas=True), Version(3, 9, 1))
 
 
-def test_the_reference_broker_refuses_what_it_does_not_keep() -> None:
-    with pytest.raises(PlanError, match="use the world kafka"):
-        refuse_what_it_lacks(Settings(eligible_leader_replicas=True))
-    refuse_what_it_lacks(Settings())
+@pytest.mark.parametrize("without", [{"strict_min_isr": False}, {"broker_epochs": False}])
+def test_the_reference_broker_keeps_eligible_leaders_only_with_the_rules_that_they_rest_on(without) -> None:
+    with pytest.raises(PlanError, match=r"needs strict\.min\.isr and broker\.epochs"):
+        refuse_what_it_lacks(Settings(eligible_leader_replicas=True, **without))
+    refuse_what_it_lacks(Settings(eligible_leader_replicas=True))
+    refuse_what_it_lacks(Settings(**without))
 
 
 def test_the_logging_binding_is_the_one_that_the_release_reads() -> None:

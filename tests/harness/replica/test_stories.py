@@ -38,6 +38,12 @@ COLUMNS = {
     "all/2": Column(ACKS_ALL, TopicConfig(min_insync_replicas=2)),
     "all/2/U": Column(ACKS_ALL, TopicConfig(min_insync_replicas=2, unclean_leader_election_enable=True)),
     "all/2/F": Column(ACKS_ALL, TopicConfig(min_insync_replicas=2, flush_messages=1)),
+    "all/2/E": Column(ACKS_ALL, TopicConfig(min_insync_replicas=2), BrokerConfig(eligible_leader_replicas=True)),
+    "all/2/EF": Column(
+        ACKS_ALL,
+        TopicConfig(min_insync_replicas=2, flush_messages=1),
+        BrokerConfig(eligible_leader_replicas=True),
+    ),
     "all/2/HW": Column(ACKS_ALL, TopicConfig(min_insync_replicas=2), replace(OLD, truncation="high-watermark")),
     "all/2/101": Column(ACKS_ALL, TopicConfig(min_insync_replicas=2), replace(OLD, truncation="kip-101")),
 }
@@ -352,25 +358,79 @@ def s39(told: Told) -> None:
 
 NOTHING: frozenset[str] = frozenset()
 EXPECTED: dict[Any, dict[str, set[str] | frozenset[str]]] = {
-    s01: {"a1": {"x"}, "all/1": NOTHING, "all/1/U": NOTHING, "all/2": NOTHING},
+    s01: {"a1": {"x"}, "all/1": NOTHING, "all/1/U": NOTHING, "all/2": NOTHING, "all/2/E": NOTHING},
     s03: {"a1": {"x"}, "all/1": NOTHING, "all/1/U": NOTHING, "all/2": NOTHING},
-    s04: {"a1": {"x"}, "all/1": NOTHING, "all/1/U": NOTHING, "all/2": NOTHING},
-    s06: {"a1": NOTHING, "all/1": NOTHING, "all/1/U": {"x"}, "all/2": NOTHING, "all/2/U": NOTHING},
-    s08: {"a1": {"base", "w"}, "all/1": {"base", "w"}, "all/1/U": NOTHING, "all/2": {"base", "w"}},
-    s09: {"a1": {"w"}, "all/1": {"w"}, "all/1/U": NOTHING, "all/2": {"w"}, "all/2/F": NOTHING},
-    s10: {"a1": NOTHING, "all/1": NOTHING, "all/1/U": NOTHING, "all/2": NOTHING, "all/2/F": NOTHING},
-    s11: {"a1": {"x"}, "all/1": {"x"}, "all/1/U": {"x"}, "all/2": {"x"}, "all/2/F": NOTHING},
-    s12: {"a1": NOTHING, "all/1": NOTHING, "all/1/U": NOTHING, "all/2": NOTHING},
-    s13: {"a1": {"x"}, "all/1": NOTHING, "all/1/U": NOTHING, "all/2": NOTHING},
-    s14: {"a1": NOTHING, "all/1": NOTHING, "all/2": NOTHING, "all/2/HW": {"x"}, "all/2/101": NOTHING},
+    s04: {"a1": {"x"}, "all/1": NOTHING, "all/1/U": NOTHING, "all/2": NOTHING, "all/2/E": NOTHING},
+    s06: {"a1": NOTHING, "all/1": NOTHING, "all/1/U": {"x"}, "all/2": NOTHING, "all/2/U": NOTHING, "all/2/E": NOTHING},
+    s08: {
+        "a1": {"base", "w"},
+        "all/1": {"base", "w"},
+        "all/1/U": NOTHING,
+        "all/2": {"base", "w"},
+        "all/2/E": NOTHING,
+        "all/2/EF": NOTHING,
+    },
+    s09: {
+        "a1": {"w"},
+        "all/1": {"w"},
+        "all/1/U": NOTHING,
+        "all/2": {"w"},
+        "all/2/F": NOTHING,
+        "all/2/E": NOTHING,
+        "all/2/EF": NOTHING,
+    },
+    s10: {
+        "a1": NOTHING,
+        "all/1": NOTHING,
+        "all/1/U": NOTHING,
+        "all/2": NOTHING,
+        "all/2/F": NOTHING,
+        "all/2/E": NOTHING,
+    },
+    s11: {
+        "a1": {"x"},
+        "all/1": {"x"},
+        "all/1/U": {"x"},
+        "all/2": {"x"},
+        "all/2/F": NOTHING,
+        "all/2/E": {"x"},
+        "all/2/EF": NOTHING,
+    },
+    s12: {"a1": NOTHING, "all/1": NOTHING, "all/1/U": NOTHING, "all/2": NOTHING, "all/2/E": NOTHING},
+    s13: {"a1": {"x"}, "all/1": NOTHING, "all/1/U": NOTHING, "all/2": NOTHING, "all/2/E": NOTHING},
+    s14: {
+        "a1": NOTHING,
+        "all/1": NOTHING,
+        "all/2": NOTHING,
+        "all/2/HW": {"x"},
+        "all/2/101": NOTHING,
+        "all/2/E": NOTHING,
+    },
     s15: {"a1": {"x"}, "all/1": {"x"}, "all/2": {"x"}, "all/2/F": NOTHING, "all/2/HW": {"x"}, "all/2/101": {"x"}},
     s17: {"a1": {"b"}, "all/1": NOTHING, "all/2": NOTHING, "all/2/HW": {"c"}, "all/2/101": {"c"}},
     s18: {"a1": NOTHING, "all/1": NOTHING, "all/2": NOTHING, "all/2/HW": {"x"}, "all/2/101": {"x"}},
-    s19: {"a1": NOTHING, "all/1": NOTHING, "all/2": NOTHING, "all/2/HW": {"base", "x"}, "all/2/101": {"base", "x"}},
-    s25: {name: {"base", "x"} for name in ("a1", "all/1", "all/2", "all/2/F", "all/2/HW", "all/2/101")},
-    s31: {"a1": NOTHING, "all/1": NOTHING, "all/1/U": NOTHING, "all/2": NOTHING},
-    s32: {"a1": NOTHING, "all/1": NOTHING, "all/1/U": NOTHING, "all/2": NOTHING},
-    s36: {"all/2": NOTHING, "all/2/F": NOTHING, "all/2/HW": {"w"}, "all/2/101": {"w"}},
+    s19: {
+        "a1": NOTHING,
+        "all/1": NOTHING,
+        "all/2": NOTHING,
+        "all/2/HW": {"base", "x"},
+        "all/2/101": {"base", "x"},
+        "all/2/E": NOTHING,
+    },
+    s25: {
+        name: {"base", "x"}
+        for name in ("a1", "all/1", "all/2", "all/2/F", "all/2/E", "all/2/EF", "all/2/HW", "all/2/101")
+    },
+    s31: {"a1": NOTHING, "all/1": NOTHING, "all/1/U": NOTHING, "all/2": NOTHING, "all/2/E": NOTHING},
+    s32: {"a1": NOTHING, "all/1": NOTHING, "all/1/U": NOTHING, "all/2": NOTHING, "all/2/E": NOTHING},
+    s36: {
+        "all/2": NOTHING,
+        "all/2/F": NOTHING,
+        "all/2/HW": {"w"},
+        "all/2/101": {"w"},
+        "all/2/E": NOTHING,
+        "all/2/EF": NOTHING,
+    },
     s39: {"a1": NOTHING, "all/1": NOTHING, "all/2": NOTHING, "all/2/HW": {"x"}, "all/2/101": NOTHING},
 }
 #: Stories whose point needs followers to stay in the ISR while nothing is fetched for some seconds.
@@ -412,7 +472,9 @@ def test_a_story_is_about_records_that_were_acknowledged(lab: Any, story: Any, n
     assert {payload for payload in told.offered if told.acked(payload)} == acked
 
 
-@pytest.mark.parametrize(("name", "leader"), [("all/1", NONE), ("all/2", NONE), ("all/1/U", 1), ("all/2/U", 1)])
+@pytest.mark.parametrize(
+    ("name", "leader"), [("all/1", NONE), ("all/2", NONE), ("all/1/U", 1), ("all/2/U", 1), ("all/2/E", 1)]
+)
 def test_waiting_for_the_last_in_sync_replica_is_the_price_of_clean_elections(lab: Any, name: str, leader: int) -> None:
     told = Told(lab, COLUMNS[name])
     s06(told)
