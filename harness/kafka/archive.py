@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tempfile
 import time
@@ -26,6 +27,7 @@ _START_LIMIT_S: Final = 90.0
 _END_LIMIT_S: Final = 60.0
 _LOOK_EVERY_S: Final = 0.1
 _HOST: Final = "127.0.0.1"
+_WORDS_MAX: Final = 300
 
 
 def make_archive(installation: Installation) -> Path:
@@ -68,7 +70,7 @@ def _start_and_end(installation: Installation, command: Sequence[str], log: Path
         limit = time.monotonic() + _START_LIMIT_S
         while STARTED not in log.read_bytes():
             if node.poll() is not None or time.monotonic() > limit:
-                words = " ".join(log.read_text(errors="replace").split())[-300:]
+                words = _complaint(log.read_text(errors="replace"))
                 raise HostError(f"Apache Kafka {installation.version} does not start on this machine: {words}")
             time.sleep(_LOOK_EVERY_S)
         node.terminate()
@@ -78,3 +80,10 @@ def _start_and_end(installation: Installation, command: Sequence[str], log: Path
     finally:
         node.kill()
         node.wait()
+
+
+def _complaint(told: str) -> str:
+    """What the node complained of first, in one line; the end of what it said where it did not complain."""
+    lines = [" ".join(line.split()) for line in told.splitlines() if line.strip()]
+    complaints = [line for line in lines if re.search(r" (ERROR|FATAL) |Exception|Error: ", line)]
+    return (complaints[0] if complaints else " ".join(lines[-3:]) or "it said nothing")[:_WORDS_MAX]

@@ -15,6 +15,7 @@ import re
 import shutil
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -121,8 +122,12 @@ def _unpacked(source: Path) -> Iterator[Path]:
             with tarfile.open(source) as archive:
                 jars = [member for member in archive if re.fullmatch(r"[^/]+/libs/[^/]+\.jar", member.name)]
                 archive.extractall(directory, members=jars, filter="data")
-        except (OSError, tarfile.TarError) as error:
+        except OSError as error:
             raise PlanError(f"{source} cannot be read as a release of Apache Kafka: {error}") from error
+        except (tarfile.TarError, EOFError, zlib.error) as error:
+            raise PlanError(
+                f"{source} is no release of Apache Kafka: it is no archive, or was not read whole"
+            ) from error
         yield next(iter(Path(directory).glob("*/libs")), Path(directory))
 
 

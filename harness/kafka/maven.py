@@ -18,7 +18,7 @@ LIMIT_S: Final = 900.0
 #: Named with its version, so that the same thing happens on every machine.
 _GOAL: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _OTHERWISE: Final = "or give a downloaded release: ackproof kafka install --from kafka_2.13-VERSION.tgz"
-_WORDS_MAX: Final = 300
+_WORDS_MAX: Final = 160
 
 
 def fetch(wanted: Sequence[Artifact], directory: Path) -> None:
@@ -69,6 +69,19 @@ def _trouble(main: Artifact, told: str) -> HostError | PlanError:
     missing = re.search(r"(?:Could not find artifact|was not found in)", plain)
     if missing and name in plain:
         return PlanError(f"there is no release {main.version} of Apache Kafka in Maven's repository; choose another")
-    errors = [line.removeprefix("[ERROR]").strip() for line in plain.splitlines() if line.startswith("[ERROR]")]
-    words = " ".join(filter(None, errors))[:_WORDS_MAX] or "it said nothing"
-    return HostError(f"Maven could not fetch Apache Kafka ({words}): see to its network or mirror, {_OTHERWISE}")
+    return HostError(
+        f"Maven could not fetch Apache Kafka ({_cause(plain)}): see to its network or mirror, {_OTHERWISE}"
+    )
+
+
+def _cause(told: str) -> str:
+    """The end of Maven's first complaint: it names the cause after all that came of it, each after a colon."""
+    errors = (line.removeprefix("[ERROR]").strip() for line in told.splitlines() if line.startswith("[ERROR]"))
+    complaint = next(filter(None, errors), "it said nothing").partition(" -> [Help")[0]
+    first, *causes = complaint.split(": ")
+    kept: list[str] = []
+    for cause in reversed(causes):
+        if len(": ".join([cause, *kept])) > _WORDS_MAX:
+            break
+        kept.insert(0, cause)
+    return ": ".join(kept) if kept else first[:_WORDS_MAX]

@@ -50,7 +50,7 @@ def parse_version(text: str) -> Version:
     version = Version(*(int(part) for part in found.groups()))
     if version < KRAFT_SINCE:
         oldest = ".".join(str(part) for part in KRAFT_SINCE)
-        raise PlanError(f"Apache Kafka {version} needs ZooKeeper, which is not started here; choose {oldest} or later")
+        raise PlanError(f"Apache Kafka {version} is older than what is started here; choose {oldest} or later")
     return version
 
 

@@ -78,7 +78,7 @@ def _spoken(settings: Settings) -> dict[str, str]:
 
 
 def zookeeper_properties(address: Address, data: str, settings: Settings) -> dict[str, str]:
-    """What ZooKeeper reads; ``data`` is relative to the process's directory. Times are as quick as the settings' own."""
+    """What ZooKeeper reads; ``data`` is relative to the process's directory. Times are as quick as the settings'."""
     session_ms = settings.broker_session_timeout_ms
     return {
         "dataDir": data,

@@ -24,6 +24,15 @@ exit 1
 """
 
 
+#: As Maven says it, shortened.
+HAS_NO_NETWORK = """#!/bin/sh
+printf '\\033[0m[ERROR] Failed: Failed to read a:b:jar:1: Could not transfer artifact a:b:pom:1 '
+echo 'from/to central (https://repo/): transfer failed for https://repo/a.pom: Unknown host repo: No name -> [Help 1]'
+echo '[ERROR] To see the full stack trace, re-run Maven with the -e switch.'
+exit 1
+"""
+
+
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -72,6 +81,7 @@ def test_a_release_that_is_there_is_not_fetched_again(maven) -> None:
     [
         (KNOWS_NO_SUCH_RELEASE, PlanError, "there is no release 4.1.1"),
         (IS_OFFLINE, HostError, "connection refused.*--from"),
+        (HAS_NO_NETWORK, HostError, r": Unknown host repo: No name\): see to its network or mirror, or .*--from"),
     ],
 )
 def test_a_failed_fetch_says_why_and_leaves_nothing(maven, cache: Path, script, error, says) -> None:
@@ -94,8 +104,8 @@ def test_what_is_no_version_is_refused(version: str) -> None:
         install(version)
 
 
-def test_releases_that_need_zookeeper_are_refused_before_anything_is_fetched() -> None:
-    with pytest.raises(PlanError, match=r"3\.2\.3 needs ZooKeeper.* choose 3\.3\.0 or later"):
+def test_releases_before_kraft_are_refused_before_anything_is_fetched() -> None:
+    with pytest.raises(PlanError, match=r"3\.2\.3 is older than what is started here; choose 3\.3\.0 or later"):
         install("3.2.3")
 
 
@@ -117,6 +127,17 @@ def test_something_else_is_no_release(tmp_path: Path) -> None:
     for source in (tmp_path, tmp_path / "notes.tgz"):
         with pytest.raises(PlanError, match="release of Apache Kafka"):
             install_from(source)
+
+
+def test_half_a_tarball_is_no_release(tmp_path: Path) -> None:
+    directory, archive = release(tmp_path, "3.9.1"), tmp_path / "kafka.tgz"
+    (directory / "libs" / "big.jar").write_bytes(os.urandom(200_000))
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(directory, directory.name)
+    archive.write_bytes(archive.read_bytes()[:90_000])
+    with pytest.raises(PlanError, match="is no release of Apache Kafka: it is no archive, or was not read whole"):
+        install_from(archive)
+    assert installed() == []
 
 
 def test_several_releases_stand_side_by_side_and_a_missing_one_names_them(tmp_path: Path) -> None:
