@@ -14,19 +14,23 @@ import msgspec
 from harness.campaign import Stages, conduct
 from harness.cli.outcome import tell
 from harness.cli.terminal import State, as_json, directory_argument
-from harness.errors import PlanError
+from harness.errors import EXIT_HELD, PlanError
 from harness.java import usable_java
 from harness.judge import check_campaign
 from harness.perform import perform
 from harness.plan import LATEST, SEED_MAX, Plan, RunSpec, read_plan, with_stories
 from harness.replay import trace_missing
 from harness.report import witnesses, write
+from harness.run import planned
 from harness.rundir import exact_campaign, new_campaign
+from harness.tape import Tape
+from harness.worlds.kafka.rehearsal import PREFACE, rehearse
 
 RESULTS: Final = Path("results")
 
 plan_argument = click.argument("plan_path", metavar="PLAN", type=directory_argument)
 seed_range = click.IntRange(0, SEED_MAX)
+dry_option = click.option("--dry-run", is_flag=True, help="Say what would be done on machines over SSH; do nothing.")
 out_option = click.option("--out", type=directory_argument, help="The campaign's directory, instead of results/NAME.")
 
 
@@ -38,6 +42,7 @@ out_option = click.option("--out", type=directory_argument, help="The campaign's
 @click.option("--story", "stories", multiple=True, metavar="S09", help="Tell this story; may be repeated.")
 @click.option("--seed", type=seed_range, help="The run's own seed, instead of one derived from the plan's.")
 @out_option
+@dry_option
 @as_json
 @click.pass_obj
 def run(
@@ -50,6 +55,7 @@ def run(
     stories: Sequence[str],
     seed: int | None,
     out: Path | None,
+    dry_run: bool,
     json_: bool,
 ) -> int:
     """Do one run of PLAN: one choice of settings, one fault family, one world, one seed."""
@@ -58,21 +64,32 @@ def run(
         plan = msgspec.structs.replace(plan, families=(family,))
     if stories:
         plan = with_stories(plan, stories)
-    return _conduct(state, plan, [plan.single(family, world, seed)], out, json_=json_)
+    one = plan.single(family, world, seed)
+    return _rehearse(state, [one]) if dry_run else _conduct(state, plan, [one], out, json_=json_)
 
 
 @click.command()
 @plan_argument
 @click.option("--seed", type=seed_range, help="Replace the plan's seed, and with it every run's.")
 @out_option
+@dry_option
 @as_json
 @click.pass_obj
-def campaign(state: State, plan_path: Path, seed: int | None, out: Path | None, *, json_: bool) -> int:
+def campaign(state: State, plan_path: Path, seed: int | None, out: Path | None, *, dry_run: bool, json_: bool) -> int:
     """Do every run of PLAN, check all histories, and write one report; its path is the last line."""
     plan = read_plan(plan_path)
     if seed is not None:
         plan = msgspec.structs.replace(plan, seed=seed)
-    return _conduct(state, plan, plan.runs(), out, json_=json_)
+    return _rehearse(state, plan.runs()) if dry_run else _conduct(state, plan, plan.runs(), out, json_=json_)
+
+
+def _rehearse(state: State, runs: list[RunSpec]) -> int:
+    for line in PREFACE:
+        state.say(line)
+    for one in runs:
+        state.say(f"## {one.directory()}")
+        rehearse(one, planned(one, Tape(one.seed).draw), state.say)
+    return EXIT_HELD
 
 
 def _conduct(state: State, plan: Plan, runs: list[RunSpec], out: Path | None, *, json_: bool) -> int:

@@ -1,9 +1,8 @@
-# What ackproof does with processes on a machine. POSIX shell; needs Linux' /proc, setsid, and GNU grep.
+# What ackproof does with processes on a machine. POSIX shell; needs Linux' /proc, and setsid.
 # A process is known by its id, its start in clock ticks and the boot's id, so that a reused id is never signalled.
 #
 #   start DIRECTORY LOG RECORD COMMAND...    start detached; prints id and start ticks. RECORD.ended gets its status
 #   signal PID TICKS BOOT NAME STATE LOOKS   send a signal, wait until its state's letter matches; prints the letter
-#   end TOKEN                                SIGKILL to all whose environment holds TOKEN; prints their ids
 set -u
 
 identity() { # pid: sets state and ticks; empty where there is none, or only a zombie
@@ -48,20 +47,6 @@ signal() { # every look makes sure that it still is the same process
     [ "$ticks" != "$wanted" ] || echo "$state"
 }
 
-end() { # environments are lists that end in NUL; those of other users' processes cannot be read
-    found=$(grep -lszxF -e "ACKPROOF_RUN_TOKEN=$1" /proc/[0-9]*/environ | tr -dc '0-9\n')
-    for pid in $found; do
-        kill -s KILL "$pid" 2>/dev/null && echo "$pid"
-    done
-    for pid in $found; do
-        looks=250
-        while identity "$pid" && [ -n "$state" ] && [ "$looks" -gt 0 ]; do
-            looks=$((looks - 1))
-            sleep 0.02
-        done
-    done
-}
-
 what=$1
 shift
-case $what in start) start "$@" ;; signal) signal "$@" ;; end) end "$@" ;; *) exit 64 ;; esac
+case $what in start) start "$@" ;; signal) signal "$@" ;; *) exit 64 ;; esac

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from harness.hosts.ssh import commands
@@ -15,7 +15,8 @@ Say = Callable[[str], None]
 #: What stands in commands for answers that only the machine can give.
 STAND_INS: Final = (
     "HARNESS is this machine's address as seen from there; PID, TICKS and BOOT are what a node's machine says of its "
-    "process. State of processes (/proc/PID/stat) and logs are read by SFTP all the time, which is not listed."
+    "process. A run's name (ackproof-...) and its directory here will be others. What machine.sh does stands in "
+    f"{commands.SCRIPT}. Besides, processes' states (/proc/PID/stat, *.ended) and logs are read by SFTP all the time."
 )
 _STATES: Final = {"KILL": "", "TERM": "", "STOP": "T", "CONT": "S"}
 
@@ -27,7 +28,8 @@ class RehearsedShell:
         self._machine = machine
         self._say = say
         self._state = ""
-        self._tables: set[str] = set()
+        self._directories: list[PurePosixPath] = []
+        self._tables: list[str] = []
 
     @property
     def machine(self) -> Machine:
@@ -39,6 +41,7 @@ class RehearsedShell:
         self._tell(f"$ {commands.line(words)}")
         if text:
             self._say(textwrap.indent(text.rstrip("\n"), "    < "))
+            self._tables = [text.split()[2]]
         return Answer(0, self._imagined(tuple(words)), "")
 
     def read(self, path: str) -> str | None:
@@ -85,10 +88,26 @@ class RehearsedShell:
             return f"HARNESS 0 {self._machine.address} {self._machine.port}\n"
         if words == commands.java_version(self._machine):
             return 'openjdk version "17"\n'
+        if words[0] in {"env", "sh"}:
+            return self._process(words)
+        if words[0] in {"mkdir", "ls"}:
+            return self._names(words)
+        if words == commands.list_tables(self._machine):
+            return "\n".join(self._tables)
+        return '{"nftables": []}' if "--json" in words else ""
+
+    def _process(self, words: tuple[str, ...]) -> str:
+        """Of ``machine.sh``."""
         if "signal" in words[:3]:
             self._state = _STATES[words[6]]
             return self._state
-        if words[0] == "env":
-            self._state = "S"
-            return "PID TICKS\n"
-        return '{"nftables": []}' if "--json" in words else ""
+        self._state = "S" if words[0] == "env" else ""
+        return "PID TICKS\n" if self._state else ""
+
+    def _names(self, words: tuple[str, ...]) -> str:
+        """Of directories, which are made and listed."""
+        place = PurePosixPath(words[-1])
+        if words[0] == "mkdir":
+            self._directories += map(PurePosixPath, words[words.index("--") + 1 :])
+            return ""
+        return "\n".join({at.relative_to(place).parts[0] for at in self._directories if place in at.parents})

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from harness.hosts.contract import NodeProcess, NodeState
-from harness.worlds.processes.clock import RealClock
 from nemesis.contract import Evidence
+from workloads.client import Clock
 
 #: How long a node may take to end by itself; how often it is looked whether it has.
 LEAVE_LIMIT_US: Final = 30_000_000
@@ -21,7 +21,7 @@ class Leaving:
     """
 
     def __init__(
-        self, process_of: Callable[[int], NodeProcess], start: Callable[[int], Evidence], clock: RealClock
+        self, process_of: Callable[[int], NodeProcess], start: Callable[[int], Evidence], clock: Clock
     ) -> None:
         self._process_of = process_of
         self._start = start

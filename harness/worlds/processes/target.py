@@ -11,7 +11,6 @@ import msgspec
 from harness.hosts.contract import Address, Host, NodeState
 from harness.hosts.disks import Disks, log_bytes
 from harness.hosts.slow_disk import Brake
-from harness.worlds.processes.clock import RealClock
 from harness.worlds.processes.leadership import ConfirmedLeadership
 from harness.worlds.processes.leaving import Leaving
 from harness.worlds.processes.nodes import Nodes
@@ -20,6 +19,7 @@ from harness.worlds.processes.storage import DiskStorage, FileStorage
 from harness.worlds.processes.view import Viewer
 from nemesis.contract import CONTROLLER, ClusterView, Evidence, Link, Storage
 from nemesis.journal import Journal
+from workloads.client import Clock
 
 #: A refusal on this machine takes microseconds; a dropped packet is taken for one after this.
 PROBE_LIMIT_S: Final = 0.1
@@ -51,7 +51,7 @@ class ProcessesTarget:
         nodes: Nodes,
         viewer: Viewer,
         journal: Journal,
-        clock: RealClock,
+        clock: Clock,
         *,
         leadership: ConfirmedLeadership,
         limits: Limits = WITHOUT_LIMITS,

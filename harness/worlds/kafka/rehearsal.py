@@ -1,0 +1,169 @@
+"""A run on machines over SSH that is said and not done: every command, copy and topic operation, in their order.
+
+No connection is opened. What depends on answers is imagined: machines that are willing, brokers that stay in sync, and
+partitions led by the first of their replicas that runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from harness.errors import PlanError
+from harness.hosts.contract import Host, NodeState
+from harness.hosts.ssh.host import Here, SshHost
+from harness.hosts.ssh.rehearsal import STAND_INS, RehearsedShell, Say
+from harness.java import java_program
+from harness.kafka.install import find
+from harness.kafka.releases import DEFAULT_VERSION
+from harness.plan import RunSpec
+from harness.replica.placement import round_robin
+from harness.worlds.kafka.world import KafkaWorld
+from harness.worlds.processes.leadership import ConfirmedLeadership
+from harness.worlds.processes.nodes import Nodes
+from harness.worlds.processes.target import ProcessesTarget
+from harness.worlds.processes.topic import topic_configs
+from harness.worlds.processes.view import Viewer
+from harness.worlds.simulated.loop import Loop
+from nemesis.contract import ClusterView, Evidence, PartitionView
+from nemesis.journal import FILE_NAME, Journal
+from nemesis.player import Player
+from nemesis.receipts import Receipt
+from nemesis.schedule import Schedule
+
+PREFACE: Final = (
+    "Nothing of this is done now, and no connection is opened.",
+    STAND_INS,
+    (
+        "Whom a fault hits is decided when it fires. Here every partition is imagined to be led by the first of its "
+        "replicas that runs; in a run the cluster decides."
+    ),
+)
+
+
+def rehearse(spec: RunSpec, schedule: Schedule, say: Say) -> None:
+    """Say what the run ``spec`` with this schedule would do.
+
+    Raises:
+        PlanError: it is not on machines over SSH, or the release cannot do what it asks for.
+        HostError: the release is not installed here, from where it would be copied.
+    """
+    if spec.host != "ssh":
+        raise PlanError(
+            f"--dry-run says what would be done on machines over SSH; {spec.cell} in the {spec.world} world has host = "
+            f'"{spec.host}", which touches nothing but this machine or the cluster that the plan names'
+        )
+    with TemporaryDirectory(prefix="ackproof-dry-") as directory:
+        _Rehearsal(spec, Path(directory), say).rehearse(schedule)
+
+
+class _Rehearsal(KafkaWorld):
+    """The world of Kafka with shells that do nothing, in virtual time."""
+
+    def __init__(self, spec: RunSpec, directory: Path, say: Say) -> None:
+        super().__init__(spec, directory)
+        self._say = say
+        self._loop = Loop()
+
+    def rehearse(self, schedule: Schedule) -> None:
+        """Say everything, from opening the world to closing it."""
+        self._check()
+        journal = Journal(self._directory / FILE_NAME)
+        host = self._make_host(journal)
+        nodes = self._make_nodes(host)
+        self._heading("the machines are looked at and prepared")
+        host.open(nodes.all)
+        for node in nodes.all:
+            self._heading(f"node {node} is started")
+            nodes.start(node)
+        self._heading("the topic is made")
+        self._tell_topic(host, nodes)
+        cluster = _ImaginedCluster(host, nodes, self._spec, self._say)
+        leadership = ConfirmedLeadership(cluster, lambda: cluster.view().partitions)
+        limits = self._make_limits(journal)
+        self._play(schedule, _Target(host, nodes, cluster, journal, self._loop, leadership=leadership, limits=limits))
+        self._heading("the run ends: what the nodes left is brought home, and everything is removed but the release")
+        host.close()
+        journal.close()
+
+    def _make_host(self, journal: Journal) -> Host:
+        release = find(self._spec.version or DEFAULT_VERSION).home
+        here = Here(self._directory, release, Path(java_program()))
+        return SshHost(self._spec.machines, journal, here, lambda machine: RehearsedShell(machine, self._say))
+
+    def _tell_topic(self, host: Host, nodes: Nodes) -> None:
+        workload, settings = self._spec.workload, self._spec.chosen()
+        servers = ",".join(f"{at.host}:{at.port}" for at in map(host.address, nodes.brokers))
+        self._say(
+            f"at {servers}: create topic {workload.topic} with {workload.partitions} partitions, replication factor "
+            f"{settings.replication_factor}, {topic_configs(settings)}; the run ends here if it exists already"
+        )
+        self._say(f"at {servers}: write to and read from topic {workload.topic}, and no other")
+
+    def _play(self, schedule: Schedule, target: ProcessesTarget) -> None:
+        for step in schedule.steps:
+            title = f"{step.family}/{step.story}: {type(step.fault).__name__.lower()} of {step.fault.role}"
+            self._heading_at(step.begin_ms, f"{title} begins")
+            self._heading_at(step.end_ms, f"{title} ends")
+        budget = self._spec.faults.dead_brokers_max
+        player = Player(schedule, target, self._loop, dead_brokers_max=budget, witness=self._tell_skipped)
+        player.start()
+        self._loop.run(lambda: False, self._spec.workload.duration_ms * 1_000)
+        self._heading("everything is healed")
+        player.heal_all()
+
+    def _tell_skipped(self, receipt: Receipt) -> None:
+        if receipt.mark == "skipped":
+            self._say(f"skipped: {receipt.reason}")
+
+    def _heading_at(self, time_ms: int, words: str) -> None:
+        self._loop.call_at(time_ms * 1_000, lambda: self._heading(f"at {time_ms / 1_000:.2f} s, {words}"))
+
+    def _heading(self, words: str) -> None:
+        self._say(f"# {words}")
+
+
+class _Target(ProcessesTarget):
+    """Knocks at no door."""
+
+    def kill(self, node: int) -> Evidence:
+        """See :meth:`Target.kill`."""
+        return self._nodes.process(node).kill()
+
+
+class _ImaginedCluster(Viewer):
+    """A cluster in which all that runs is in sync; also its operator, who says what is asked of it."""
+
+    def __init__(self, host: Host, nodes: Nodes, spec: RunSpec, say: Say) -> None:
+        super().__init__(host, nodes, spec.workload.topic)
+        self._say = say
+        places = round_robin(nodes.brokers, spec.workload.partitions, spec.chosen().replication_factor)
+        self._places = {f"{spec.workload.topic}-{number}": replicas for number, replicas in enumerate(places)}
+        self._moved: dict[str, int] = {}
+
+    def view(self) -> ClusterView:
+        """See :meth:`Viewer.view`."""
+        running = self._nodes.in_state(NodeState.RUNNING, self._nodes.brokers)
+        partitions = {name: self._partition(name, running) for name in self._places}
+        return ClusterView(partitions=partitions, running=running, brokers=self._nodes.brokers)
+
+    def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:  # noqa: ARG002
+        """See :meth:`Operator.move_leader`."""
+        self._say(f"by the cluster's administration: let broker {broker} lead {partition}")
+        self._moved[partition] = broker
+        return ""
+
+    def reassign(self, partition: str, replicas: Sequence[int]) -> str:
+        """See :meth:`Operator.reassign`."""
+        self._say(f"by the cluster's administration: let brokers {list(replicas)} replicate {partition}")
+        self._places[partition] = tuple(replicas)
+        return ""
+
+    def _partition(self, name: str, running: Sequence[int]) -> PartitionView:
+        replicas = self._places[name]
+        isr = tuple(node for node in replicas if node in running)
+        first = self._moved.get(name)
+        leader = first if first in isr else next(iter(isr), None)
+        return PartitionView(leader=leader, leader_epoch=0, isr=isr or replicas[:1], replicas=replicas)

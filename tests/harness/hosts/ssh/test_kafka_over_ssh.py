@@ -1,0 +1,122 @@
+"""Real Apache Kafka on machines over SSH, end to end: copied there, started, broken, brought home, judged, healed."""
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from checkers.judgement import judge
+from checkers.plain import judge as check
+from harness.errors import HostError
+from harness.heal import heal
+from harness.kafka.archive import make_archive
+from harness.kafka.install import Installation, install
+from harness.kafka.jvm import MAIN
+from harness.kafka.releases import DEFAULT_VERSION
+from harness.perform import perform
+from harness.plan import RunSpec
+from harness.report.timeline import read_observations
+from harness.rundir import HISTORY
+from nemesis.contract import CONTROLLER
+from nemesis.journal import FILE_NAME, standing
+from nemesis.plan import FaultPlan
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings
+
+pytestmark = [pytest.mark.system, pytest.mark.root, pytest.mark.xdist_group("kafka")]
+#: Copying, starting four nodes, on a machine that does something else besides.
+BEGIN_LIMIT_S = 120.0
+
+HARNESS = """
+import sys
+from pathlib import Path
+import msgspec
+from harness.perform import perform
+from harness.plan import RunSpec
+perform(msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=RunSpec), Path(sys.argv[2]))
+"""
+
+
+@pytest.fixture(scope="module")
+def kafka(farm) -> Installation:
+    """The default release; there already on all machines but one, so that a run copies it once."""
+    try:
+        installation = install(DEFAULT_VERSION)
+    except HostError as error:
+        pytest.skip(f"Apache Kafka cannot be had here: {error}")
+    make_archive(installation)
+    for node in (1, 2, CONTROLLER):
+        libs = Path(farm.machine(node).directory) / "kafka" / str(installation.version) / "libs"
+        shutil.copytree(installation.home / "libs", libs)
+    return installation
+
+
+def spec(farm, families: tuple[str, ...], duration_ms: int, **settings: object) -> RunSpec:
+    return RunSpec(
+        world="kafka",
+        cell=f"cell/{'+'.join(families)}",
+        family="+".join(families),
+        settings=Settings.from_mapping({"min.insync.replicas": 2} | settings).to_mapping(),
+        workload=WorkloadPlan(writes_per_second=40.0, duration_ms=duration_ms, drain_limit_ms=60_000),
+        faults=FaultPlan(families=families, count=3),
+        seed=11,
+        host="ssh",
+        machines=farm.machines(),
+    )
+
+
+@pytest.mark.usefixtures("kafka")
+def test_kafka_on_machines_is_killed_frozen_and_cut_off_and_no_promise_is_broken(tmp_path: Path, farm) -> None:
+    one = spec(farm, ("kill", "pause"), 15_000, acks=1)
+    run = tmp_path / "run"
+    ended = perform(one, run)
+    assert ended.status == "completed", ended.reason
+    judgement = judge(one.chosen(), check(run / HISTORY))
+    assert judgement.judged
+    assert judgement.broken == {}
+    took_effect = {fault.kind for fault in judgement.faults}
+    assert {"partition", "kill", "pause"} <= took_effect
+    told = {seen.what for seen in read_observations(run)}
+    assert {"leader", "follower", "election", "isr", "fenced", "registered"} <= told
+    for node in (0, 1, 2):
+        assert list((run / "data" / str(node)).glob("*-0/*.log")), "the replicas' segments were brought home"
+    assert standing(run / FILE_NAME) == []
+    assert leftovers(farm) == []
+
+
+@pytest.mark.usefixtures("kafka")
+def test_a_harness_that_was_killed_leaves_nodes_which_heal_ends_once(tmp_path: Path, farm) -> None:
+    one = spec(farm, ("partition",), 60_000, acks="all")
+    run, file = tmp_path / "run", tmp_path / "spec.json"
+    file.write_bytes(msgspec.json.encode(one))
+    with subprocess.Popen([sys.executable, "-c", HARNESS, str(file), str(run)]) as harness:
+        limit = time.monotonic() + BEGIN_LIMIT_S
+        try:
+            while not any("ackproof" in farm.tables(node) for node in (0, 1, 2)):
+                assert time.monotonic() < limit
+                assert harness.poll() is None
+                time.sleep(0.1)
+        finally:
+            harness.send_signal(signal.SIGKILL)
+    assert leftovers(farm) != []
+    undone = heal(run)
+    assert {line.split()[0] for line in undone} == {"ssh-process", "ssh-rules", "ssh-directory"}
+    assert leftovers(farm) == []
+    assert (run / "data" / "0").is_dir()
+    assert heal(run) == []
+
+
+def leftovers(farm) -> list[str]:
+    """Nodes that live, rules that stand, and directories of runs, on all machines."""
+    words = [process.info["cmdline"] or [""] for process in psutil.process_iter(["cmdline"])]
+    left = [" ".join(line) for line in words if MAIN in line and str(farm.directory) in line[-1]]
+    for machine in farm.machines():
+        left += [line for line in farm.tables(machine.node).splitlines() if "ackproof" in line]
+        left += [str(path) for path in Path(machine.directory).glob("runs/*")]
+    return left
