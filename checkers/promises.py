@@ -19,7 +19,7 @@ min.insync.replicas is: that setting gates the *write* (rule 3) and adds copies,
 * unclean.leader.election.enable=true: with all of the ISR away, a replica outside it leads and everyone truncates to
   it (rules 13, 14). Receipts name brokers, not the ISR of each moment; so this is permitted as soon as a fault
   reached the cluster. With min.insync.replicas = replication.factor every replica had each write when it was
-  acknowledged: nothing is lost.
+  acknowledged: nothing is lost, unless a reassignment made a broker a replica that was none then.
 * An old rule of truncation or of joining the ISR: see :data:`ERAS`. They all need a change of leader, hence a fault.
 * A destroyed copy (power loss, emptied disk, damaged record): the last in-sync replica may come back without what it
   acknowledged, and everyone truncates to it (KAFKA-15495, KIP-966). Three exceptions.
@@ -224,6 +224,12 @@ def _reached_cluster(faults: Sequence[FaultSeen]) -> bool:
     return any(not fault.clients_only for fault in faults)
 
 
+def _on_every_replica(settings: Settings, faults: Sequence[FaultSeen]) -> bool:
+    """Whether whoever can ever lead was a replica, in sync, when a write was acknowledged to acks=all."""
+    replaced = any(fault.kind == "reassign" for fault in faults)
+    return settings.min_insync_replicas >= settings.replication_factor and not replaced
+
+
 def _destroying(settings: Settings, faults: Sequence[FaultSeen]) -> list[FaultSeen]:
     """The faults that took bytes which a replica had answered for."""
     flushed = {"powerloss"} if settings.flush_messages == 1 else set()
@@ -264,7 +270,7 @@ def _loss_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reas
     if not _reached_cluster(faults):
         return ()
     alone = (_ACKS_1,) if settings.acks != ACKS_ALL else ()
-    fewer_copies = settings.acks != ACKS_ALL or settings.min_insync_replicas < settings.replication_factor
+    fewer_copies = settings.acks != ACKS_ALL or not _on_every_replica(settings, faults)
     unclean = (_UNCLEAN,) if settings.unclean_leader_election_enable and fewer_copies else ()
     return (*alone, *unclean, *_era_reasons(settings), *_destroyed_reasons(settings, faults))
 
@@ -272,7 +278,7 @@ def _loss_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reas
 def _readable_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
     if not _reached_cluster(faults):
         return ()
-    fewer_copies = not settings.strict_min_isr or settings.min_insync_replicas < settings.replication_factor
+    fewer_copies = not settings.strict_min_isr or not _on_every_replica(settings, faults)
     unclean = (_UNCLEAN,) if settings.unclean_leader_election_enable and fewer_copies else ()
     return (*unclean, *_era_reasons(settings), *_destroyed_reasons(settings, faults))
 

@@ -218,6 +218,21 @@ def test_every_claim_has_words_and_a_source() -> None:
     assert promise(ALL_2, KILL).sentence().startswith("No acknowledged write may be lost: every in-sync replica")
 
 
+def test_a_reassignment_brings_replicas_that_never_had_the_write() -> None:
+    reassigned = (FaultSeen("reassign", nodes=(1,)),)
+    assert not promise(ALL_3_UNCLEAN, KILL).permits_loss
+    assert promise(ALL_3_UNCLEAN, reassigned).permits_loss
+    assert promise(ALL_3_UNCLEAN, reassigned).about("nonmonotonic-poll").permitted
+    assert not promise(ALL_2, reassigned).permits_loss
+
+
+def test_a_planned_move_is_a_change_of_leader_like_any_other() -> None:
+    moved = (FaultSeen("moveleader", nodes=(1,)),)
+    assert promise(A1, moved).permits_loss
+    assert not promise(ALL_2, moved).permits_loss
+    assert not promise(ALL_3_UNCLEAN, moved).permits_loss
+
+
 def receipt(**changes: Any) -> dict[str, Any]:
     plain = {"mark": "end", "sequence": 0, "group": 0, "family": "f", "story": "s", "fault": "kill", "role": "leader"}
     return plain | {"took_effect": True} | changes
