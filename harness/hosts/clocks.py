@@ -26,6 +26,8 @@ PLACES: Final = (
     "/usr/lib64/faketime/libfaketimeMT.so.1",
     "/usr/local/lib/faketime/libfaketimeMT.so.1",
 )
+#: How the file is called, with a node's number before it, that keeps the offsets its clock had.
+STEPS: Final = ".steps"
 _PROBE_LIMIT_S: Final = 10.0
 _PROBE_OFFSET_MS: Final = 3_600_000
 #: A probe starts an interpreter, which takes a moment; a clock that is off by less than this is not known to be wrong.
@@ -69,6 +71,8 @@ class Clocks:
         Evidence: what a program with the node's environment reads (``offset_ms``, to a tenth of a second or so).
         """
         file = self._file(node)
+        with self._file(node).with_suffix(STEPS).open("a") as steps:
+            steps.write(f"{offset_ms}\n")
         _write(file, offset_ms)
         return {"offset_ms": self._offset_ms(file)}
 
@@ -100,6 +104,12 @@ class Clocks:
         except (OSError, subprocess.SubprocessError) as error:
             raise HostError(f"no program runs with {self._library}: {error}") from error
         return round((int(told) - time.time_ns()) / 1e6)
+
+
+def steps_in(directory: Path) -> dict[int, list[int]]:
+    """By node, every offset in milliseconds that its clock was ever off by, from the files of :class:`Clocks`."""
+    files = directory.glob(f"*{STEPS}")
+    return {int(path.stem): [int(line) for line in path.read_text().split()] for path in files}
 
 
 def _write(file: Path, offset_ms: int) -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from harness.errors import HostError
 from harness.hosts import shaping
-from harness.hosts.clocks import Clocks
+from harness.hosts.clocks import Clocks, steps_in
 from harness.hosts.contract import Host
 from harness.hosts.local import LocalHost
 from harness.hosts.namespaces import NamespaceHost
 from harness.hosts.shaping import Shaper
+from harness.worlds.contract import Observation
 from nemesis.contract import Evidence, Link
 
+#: Longer than any run; clocks are wrong by more than this, or by seconds.
+RUN_US: Final = 3_600_000_000
 _NO_INTERFACES: Final = 'links are slowed down with host = "namespaces" only, which needs root'
 _ELSEWHERE: Final = "clocks are set on this machine only"
 #: Kinds of fault by the family that asks for what they need.
@@ -44,6 +49,28 @@ class Shaping:
     def set_clock(self, node: int, offset_ms: int) -> Evidence:
         """See :meth:`Target.set_clock`. Evidence: ``offset_ms``; the node's own clock follows within two seconds."""
         return self._clocks.set(node, offset_ms) if self._clocks is not None else {}
+
+
+def rightly_timed(told: Iterable[Observation], directory: Path) -> list[Observation]:
+    """What nodes told of themselves, by the right clock: a node whose clock was wrong wrote down the wrong time.
+
+    ``directory`` holds the files of the run's clocks. A time that is far outside the run is brought back by that of the
+    node's offsets which explains it best; a drift of seconds cannot be told from the truth, and stays.
+    """
+    steps = steps_in(directory)
+    if not steps:
+        return list(told)
+    shifted = (
+        msgspec.structs.replace(seen, time_us=seen.time_us - _wrong_by_us(seen, steps.get(seen.node, [])))
+        for seen in told
+    )
+    return sorted(shifted, key=lambda seen: seen.time_us)
+
+
+def _wrong_by_us(seen: Observation, offsets_ms: Sequence[int]) -> int:
+    if abs(seen.time_us) < RUN_US:
+        return 0
+    return min((0, *(offset * 1_000 for offset in offsets_ms)), key=lambda offset_us: abs(seen.time_us - offset_us))
 
 
 NO_SHAPING: Final = Shaping(None, None, dict.fromkeys(_FAMILIES.values(), "not to be had in this world"))

@@ -24,7 +24,7 @@ from harness.worlds.processes.clock import RealClock, keep_begin, kept_begin_us
 from harness.worlds.processes.deaths import Deaths, with_deaths
 from harness.worlds.processes.leadership import ConfirmedLeadership, ControlSocketOperator
 from harness.worlds.processes.nodes import Nodes, trace_files
-from harness.worlds.processes.shaping import shaping_for
+from harness.worlds.processes.shaping import rightly_timed, shaping_for
 from harness.worlds.processes.target import Limits, ProcessesTarget, connect
 from harness.worlds.processes.topic import create_topic
 from harness.worlds.processes.traces import observations_in
@@ -123,7 +123,8 @@ class ProcessesWorld:
     def observations(self) -> Sequence[Observation]:
         """See :meth:`World.observations`. From files, so also after :meth:`close` and in another process."""
         begin_us = kept_begin_us(self._directory)
-        return with_deaths([] if begin_us is None else self._told(begin_us), self._deaths)
+        told = [] if begin_us is None else rightly_timed(self._told(begin_us), self._directory / "clocks")
+        return with_deaths(told, self._deaths)
 
     def _told(self, wall_begin_us: int) -> list[Observation]:
         """What the nodes told of themselves."""
