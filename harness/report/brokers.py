@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from harness.worlds.contract import Observation
 from nemesis.receipts import Receipt
 
 #: Words of a broker after which it leads, or leads no more. One that started again has said neither yet.
 ROLES = frozenset({"leader", "follower", "recovered"})
+
+#: Faults that end a broker's process when they begin, "died" included, which nobody ordered.
+ENDING: Final = frozenset({"kill", "powerloss", "wipedisk", "corruptrecord", "died"})
 
 
 class Reign(NamedTuple):
@@ -36,7 +39,7 @@ def reigns(cluster: Sequence[Observation], faults: Sequence[Receipt], end_us: in
 
 
 def _deaths(faults: Sequence[Receipt], node: int, since_us: int) -> list[int]:
-    killed = (fault for fault in faults if fault.fault in {"kill", "powerloss"} and node in fault.targets)
+    killed = (fault for fault in faults if fault.fault in ENDING and node in fault.targets)
     return [fault.begun_us for fault in killed if fault.begun_us > since_us]
 
 

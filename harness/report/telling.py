@@ -217,20 +217,34 @@ def _lacks(seen: Observation, write: Write) -> str:
     return ", without the write" if lacks(seen, write) else ""
 
 
+#: How a broker came back without what it once had, by the fault that hit its disk; truncation is told elsewhere.
+RETURNS: Final = {
+    "powerloss": "had its power again; its disk held the log up to offset",
+    "corruptrecord": "read its log again and ended it before the damaged record, at offset",
+}
+
+
 def _returns(timeline: Timeline) -> list[Moment]:
-    """Brokers that came back without what they once had: loss of power leaves no truncation behind."""
-    darkened = {node for fault in timeline.faults if fault.fault == "powerloss" for node in fault.targets}
+    """Brokers that came back without what they once had: a disk that lost it leaves no truncation behind."""
+    hit = {node: RETURNS[fault.fault] for fault in timeline.faults if fault.fault in RETURNS for node in fault.targets}
     back = [
-        seen
+        _at(seen, f"broker {seen.node} {hit[seen.node]} {seen.facts.get('end_offset')}, without the write")
         for seen in timeline.cluster
-        if seen.what == "recovered" and seen.node in darkened and seen.time_us > timeline.write.acknowledged_us
-    ]
-    held = "had its power again; its disk held the log up to offset"
-    return [
-        _at(seen, f"broker {seen.node} {held} {seen.facts.get('end_offset')}, without the write")
-        for seen in back
+        if seen.what == "recovered" and seen.node in hit and seen.time_us > timeline.write.acknowledged_us
         if lacks(seen, timeline.write)
-    ][:TOLD_MAX]
+    ]
+    return [*back, *_emptied(timeline)][:TOLD_MAX]
+
+
+def _emptied(timeline: Timeline) -> list[Moment]:
+    """Kafka makes a log anew without a word about its end, so this is known from the receipts alone."""
+    return [
+        (fault.ended_us, f"At {seconds(fault.ended_us)} broker {node} was started again, its disk emptied.")
+        for fault in timeline.faults
+        if fault.fault == "wipedisk" and fault.ended_us is not None and fault.took_effect
+        for node in fault.targets
+        if fault.begun_us > timeline.write.acknowledged_us
+    ]
 
 
 def _truncations(timeline: Timeline) -> list[Moment]:
