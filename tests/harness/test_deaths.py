@@ -11,6 +11,7 @@ from harness.run import execute
 from harness.worlds.contract import NodeDeath
 from nemesis.plan import FaultPlan
 from nemesis.receipts import Receipt
+from tests.nemesis.receipt_factory import a_receipt
 from workloads.operations import Function
 from workloads.plan import WorkloadPlan
 from workloads.settings import ACKS_ALL, Settings
@@ -31,18 +32,7 @@ def spec(world: str = "simulated") -> RunSpec:
 
 
 def fault(kind: str, node: int, begun_us: int) -> Receipt:
-    return Receipt(
-        mark="end",
-        sequence=0,
-        group=0,
-        family="disk",
-        story="",
-        fault=kind,
-        role="the leader",
-        targets=(node,),
-        begun_us=begun_us,
-        took_effect=True,
-    )
+    return a_receipt(family="disk", story="", fault=kind, targets=(node,), begun_us=begun_us)
 
 
 def receipts(events) -> list[dict]:

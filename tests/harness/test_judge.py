@@ -17,25 +17,11 @@ from harness.judge import Judged, exit_code, is_unreadable, judge_all, spoken, w
 from harness.plan import parse_plan
 from harness.progress import Quiet
 from harness.rundir import Ended, write_record
-from nemesis.receipts import Receipt
+from tests.nemesis.receipt_factory import a_receipt
 from workloads.history import HistoryError
 
 PLAN = parse_plan('[matrix]\nacks = [1, "all"]\n[worlds.simulated]\nruns = 3', "p.toml")
-KILL = msgspec.to_builtins(
-    Receipt(
-        mark="end",
-        sequence=0,
-        group=0,
-        family="kill",
-        story="S01",
-        fault="kill",
-        role="leader",
-        targets=(1,),
-        begun_us=1,
-        ended_us=2,
-        took_effect=True,
-    )
-)
+KILL = msgspec.to_builtins(a_receipt(targets=(1,)))
 LOST = {"lost-write": 1}
 DRAINED = Exercise(drained=True, acknowledged=9)
 

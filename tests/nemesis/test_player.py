@@ -14,10 +14,11 @@ from nemesis.pause import Pause
 from nemesis.plan import FaultPlan
 from nemesis.player import Player
 from nemesis.power import PowerLoss
-from nemesis.receipts import Receipt, judge, moved, to_json
+from nemesis.receipts import judge, moved, to_json
 from nemesis.roles import Role, RoleKind
 from nemesis.schedule import Schedule, Step, draw_schedule
 from nemesis.story import Timings
+from tests.nemesis.receipt_factory import a_receipt
 
 LEADER = Role(RoleKind.LEADER, 0)
 
@@ -192,14 +193,5 @@ def test_nothing_moved_in_a_cluster_that_stays_as_it_is(make_world):
 
 
 def test_a_receipt_is_written_whatever_the_evidence_is():
-    receipt = Receipt(
-        mark="begin",
-        sequence=0,
-        group=0,
-        family="kill",
-        story="leader",
-        fault="kill",
-        role="leader",
-        begin_evidence={"0": {"error": OSError("gone")}},
-    )
-    assert '"error":"gone"' in to_json(receipt)
+    told = a_receipt(mark="begin", begin_evidence={"0": {"error": OSError("gone")}})
+    assert '"error":"gone"' in to_json(told)

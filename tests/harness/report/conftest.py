@@ -15,6 +15,7 @@ from harness.rundir import CLUSTER_FILE, HISTORY, VERDICTS_FILE, Ended, write_re
 from harness.worlds.contract import Observation
 from nemesis.plan import FaultPlan
 from nemesis.receipts import Receipt
+from tests.nemesis.receipt_factory import a_receipt
 from workloads.history import HistoryWriter
 from workloads.operations import NEMESIS, EventType, Function, Poll, Record, Send
 from workloads.plan import WorkloadPlan
@@ -28,23 +29,15 @@ MakeRun = Callable[..., Verdict]
 
 
 def kill_receipt(**changes: Any) -> Receipt:
-    receipt = Receipt(
-        mark="end",
-        sequence=0,
-        group=0,
-        family="kill",
-        story="leader-ahead",
-        fault="kill",
-        role="leader of partition 0",
-        targets=(0,),
-        begun_us=4_200_000,
-        ended_us=7_500_000,
-        begin_evidence={"0": {"signal": 9}},
-        moved={PARTITION: {"leader": [0, 1], "leader_epoch": [3, 4], "isr": [[0, 1, 2], [1, 2]]}},
-        took_effect=True,
-        reason="observed when it began",
-    )
-    return msgspec.structs.replace(receipt, **changes)
+    usual: dict[str, Any] = {
+        "role": "leader of partition 0",
+        "begun_us": 4_200_000,
+        "ended_us": 7_500_000,
+        "begin_evidence": {"0": {"signal": 9}},
+        "moved": {PARTITION: {"leader": [0, 1], "leader_epoch": [3, 4], "isr": [[0, 1, 2], [1, 2]]}},
+        "reason": "observed when it began",
+    }
+    return a_receipt(**usual | changes)
 
 
 def write_history(run: Path) -> None:

@@ -10,6 +10,7 @@ from harness.report.brokers import Reign, answering, led_in, reigns
 from harness.report.page import cell_id, percent
 from harness.worlds.contract import Observation
 from nemesis.receipts import Receipt
+from tests.nemesis.receipt_factory import a_receipt
 
 
 def seen(time_us: int, node: int, what: str, **facts: Any) -> Observation:
@@ -17,8 +18,7 @@ def seen(time_us: int, node: int, what: str, **facts: Any) -> Observation:
 
 
 def kill(node: int, begun_us: int) -> Receipt:
-    named = {"group": 0, "family": "kill", "story": "leader", "fault": "kill", "role": "leader"}
-    return Receipt(mark="end", sequence=0, targets=(node,), begun_us=begun_us, took_effect=True, **named)
+    return a_receipt(targets=(node,), begun_us=begun_us, ended_us=None)
 
 
 def test_a_reign_ends_with_the_next_word_of_the_same_broker() -> None:

@@ -11,6 +11,7 @@ from harness.report.telling import differing, remains, tell
 from harness.report.timeline import Timeline, Write
 from harness.worlds.contract import Observation
 from nemesis.receipts import Receipt
+from tests.nemesis.receipt_factory import a_receipt
 from workloads.values import join
 
 WRITE = Write(value=join(2, 41), invoked_us=1_000_000, acknowledged_us=1_003_000, offset=41, node=0, process=2)
@@ -18,9 +19,8 @@ LEADER_0 = Observation(100_000, 0, "leader", "t-0", {"leader_epoch": 3, "end_off
 
 
 def receipt(begun_s: float, fault: str = "kill", **more: Any) -> Receipt:
-    common = {"mark": "end", "sequence": 0, "group": 0, "family": "kill", "story": "leader-ahead", "role": "the leader"}
     times = {"begun_us": round(begun_s * 1e6), "ended_us": round(begun_s * 1e6) + 500_000}
-    return Receipt(**common | {"fault": fault, "targets": (0,), "took_effect": True} | times | more)
+    return a_receipt(**{"fault": fault, "role": "the leader"} | times | more)
 
 
 def leads(at_s: float, node: int, epoch: int, end_offset: int) -> Observation:
