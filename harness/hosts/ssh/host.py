@@ -14,6 +14,7 @@ the run's own; the SSH port is in no rule.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -165,15 +166,14 @@ class SshHost:
         """See :meth:`Host.close`. What cannot be undone now stays in the journal, for heal."""
         for shell in self._shells.values():
             shell.unfollow()
-        try:
+        with contextlib.suppress(HostError):  # what is left is tried once more below, over new connections
             for entry, (node, kind, facts) in sorted(self._deeds.items(), reverse=True):
                 undo.UNDO[kind](self._shells[node], facts, self._here.run)
                 self._journal.done(entry)
                 del self._deeds[entry]
-        finally:
-            for shell in self._shells.values():
-                shell.close()
-            undo_all(self._journal)
+        for shell in self._shells.values():
+            shell.close()
+        undo_all(self._journal)
 
     def _learn(self, node: int) -> None:
         """Who the machine is, and whether it can carry a node. Changes nothing there."""

@@ -1,0 +1,257 @@
+"""What is asked of machines, and what is never asked of them. No connection is opened here."""
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.errors import HostError
+from harness.hosts import nft
+from harness.hosts.contract import Launch, NodeState
+from harness.hosts.ssh import commands, undo
+from harness.hosts.ssh.host import Here, SshHost
+from harness.hosts.ssh.inventory import DIRECTORY, Machine, allowed_machine
+from harness.hosts.ssh.process import ended_with
+from harness.hosts.ssh.rehearsal import RehearsedShell
+from harness.hosts.ssh.shell import Answer, must
+from nemesis.contract import CLIENTS, Link
+from nemesis.journal import FILE_NAME, Journal, standing
+
+NASTY = ["a b", "$(reboot)", "`id`", "it's", '"', "*", "", "\\", "x\ny", "; rm -rf /", "&&", "|", "-rf", "é", "~root"]
+MACHINES = tuple(Machine(node=node, address=f"10.0.0.{node + 1}", user="kafka", sudo=node == 1) for node in (0, 1, 2))
+
+
+class FakeShell(RehearsedShell):
+    """A willing machine; ``answers`` replaces what it says to commands that begin so."""
+
+    def __init__(self, machine, say):
+        super().__init__(machine, say)
+        self.answers: dict[str, Answer] = {}
+
+    def run(self, words, text=""):
+        said = super().run(words, text)
+        return next((answer for begin, answer in self.answers.items() if commands.line(words).startswith(begin)), said)
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Here:
+    run = tmp_path / "acks=1,isr=2" / "7"
+    run.mkdir(parents=True)
+    (tmp_path / "4.3.1" / "libs").mkdir(parents=True)
+    return Here(run, tmp_path / "4.3.1", Path("/opt/java/bin/java"))
+
+
+@pytest.fixture
+def journal(here: Here) -> Journal:
+    return Journal(here.run / FILE_NAME)
+
+
+@pytest.fixture
+def make(here: Here, journal: Journal, said: list[str]) -> Callable[..., SshHost]:
+    def make(answers: dict[str, Answer] | None = None, machines: tuple[Machine, ...] = MACHINES) -> SshHost:
+        def connect(machine: Machine) -> FakeShell:
+            shell = FakeShell(machine, said.append)
+            shell.answers = answers or {}
+            return shell
+
+        return SshHost(machines, journal, here, connect)
+
+    return make
+
+
+def launch(here: Here, host: SshHost, node: int = 0) -> Launch:
+    (here.run / "data").mkdir(exist_ok=True)
+    file = here.run / "data" / "0.properties"
+    file.write_text("x=1")
+    command = (host.place(node, here.java), "-cp", host.place(node, here.release / "libs" / "a.jar"), *NASTY)
+    return Launch(
+        node=node,
+        command=command,
+        environment={"WORDS": "a b"},
+        directory=file.parent,
+        log=here.run / "logs" / "node-0.log",
+        files=(file,),
+    )
+
+
+def test_every_word_is_quoted() -> None:
+    assert shlex.split(commands.line(NASTY)) == NASTY
+    assert commands.line(["rm", "a b; reboot"]) == "rm 'a b; reboot'"
+
+
+def test_root_is_asked_for_only_where_the_plan_says_so_and_never_with_a_password() -> None:
+    assert commands.replace_table(MACHINES[0]) == ("nft", "-f", "-")
+    assert commands.replace_table(MACHINES[1]) == ("sudo", "-n", "--", "nft", "-f", "-")
+
+
+def test_a_node_is_started_with_every_word_quoted_and_a_mark(make, here: Here, said: list[str]) -> None:
+    host = make()
+    host.open([0])
+    host.start(launch(here, host))
+    (line,) = [line for line in said if "machine.sh start" in line]
+    words = shlex.split(line.partition("$ ")[2])
+    assert words[-len(NASTY) :] == NASTY
+    assert words[:2] == ["env", "WORDS=a b"]
+    assert words[2].startswith("ACKPROOF_RUN_TOKEN=ackproof-")
+    assert words[2].endswith("/0")
+
+
+def test_files_are_called_by_the_names_that_they_have_there(make, here: Here) -> None:
+    host = make()
+    host.open([1])
+    place = host.place(1, here.run / "data" / "1" / "meta.properties")
+    assert place.startswith(f"{DIRECTORY}/runs/ackproof-")
+    assert place.endswith("/data/1/meta.properties")
+    assert "," not in place, "the run's own name has commas, which Kafka takes for separators"
+    assert host.place(1, here.release / "libs" / "a.jar") == f"{DIRECTORY}/kafka/4.3.1/libs/a.jar"
+    assert host.place(1, here.java) == "java"
+    with pytest.raises(HostError, match=r"has no place on kafka@10\.0\.0\.2"):
+        host.place(1, Path("/etc/passwd"))
+
+
+def test_what_is_made_is_announced_first_and_undone_at_the_end(make, here: Here, journal: Journal, said) -> None:
+    host = make()
+    host.open([0, 1])
+    host.start(launch(here, host))
+    host.cut([Link(0, 1), Link(CLIENTS, 0)], alive=[])
+    kinds = [deed.kind for deed in standing(journal.path)]
+    assert kinds == ["ssh-directory", "ssh-directory", "ssh-process", "ssh-rules", "ssh-rules"]
+    before = len(said)
+    host.close()
+    assert standing(journal.path) == []
+    undone = [line.partition("$ ")[2].split()[0:4] for line in said[before:] if "$ " in line]
+    assert ["nft", "delete", "table", "ip"] in undone
+    assert ["sudo", "-n", "--", "nft"] in undone
+    assert sum(words[:2] == ["rm", "-rf"] for words in undone) == 2
+    host.close()
+    assert len(said) > before, "closing twice is nothing"
+
+
+def test_no_secret_is_in_the_journal(make, journal: Journal) -> None:
+    host = make()
+    host.open([0])
+    (deed,) = standing(journal.path)
+    assert deed.facts["machine"] == msgspec.to_builtins(MACHINES[0])
+    host.close()
+
+
+def test_a_node_is_dead_paused_or_running_as_its_machine_says(make, here: Here) -> None:
+    host = make()
+    host.open([0])
+    process = host.start(launch(here, host))
+    assert process.state() is NodeState.RUNNING
+    assert process.pause() == {"pid": "PID", "state": "T"}
+    assert process.state() is NodeState.PAUSED
+    assert process.resume() == {"pid": "PID", "state": "S"}
+    assert process.kill() == {"pid": "PID", "exit": "signal 9"}
+    assert process.state() is NodeState.DEAD
+    assert process.terminate() == {}
+    host.close()
+
+
+def test_rules_name_broker_ports_and_never_a_whole_address(make, here: Here, said: list[str]) -> None:
+    host = make()
+    host.open([0, 1, 2])
+    host.cut([Link(1, 0), Link(0, CLIENTS)], alive=[])
+    rules = [line.strip(" <") for line in "\n".join(said).splitlines() if " drop " in line]
+    assert rules == [
+        'ip saddr 10.0.0.2 tcp dport 9092 counter drop comment "1>0"',
+        'ip saddr 10.0.0.2 tcp sport 9092 counter drop comment "1>0"',
+        'ip daddr HARNESS tcp sport 9092 counter drop comment "0>1000"',
+    ]
+    host.close()
+
+
+def test_links_that_were_never_cut_are_healed_without_a_word(make, said: list[str]) -> None:
+    host = make()
+    host.open([0, 1])
+    before = len(said)
+    host.heal([Link(0, 1), Link(1, 0)], alive=[])
+    assert said[before:] == []
+    host.close()
+
+
+def test_drops_of_both_ports_count_for_one_link() -> None:
+    rules = [{"rule": {"comment": "1>0", "expr": [{"counter": {"packets": n}}]}} for n in (2, 3)]
+    assert nft.dropped_packets(msgspec.json.encode({"nftables": rules})) == {Link(1, 0): 5}
+
+
+def test_a_machine_that_cannot_cut_links_says_why_and_the_rest_works(make) -> None:
+    host = make({"nft": Answer(1, "", "Operation not permitted (you must be root)\n")})
+    host.open([0])
+    assert "you must be root" in host.unavailable()["partition"]
+    host.close()
+
+
+REFUSED = [
+    ({"java": Answer(127, "", "sh: java: not found")}, 'has no Java at "java" .*not found.*install openjdk'),
+    ({"java": Answer(0, "", 'openjdk version "11.0.2"')}, "has Java 11, and 17 or later is needed"),
+    ({"printenv": Answer(0, "fe80::1 1 fe80::2 22\n", "")}, "is reached over fe80::1, and links are cut by IPv4"),
+    ({"ls": Answer(0, "ackproof-1-ab\n", "")}, "carries another run .ackproof-1-ab in .*heal"),
+    (
+        {"mkdir": Answer(1, "", "mkdir: /var: Permission denied")},
+        "Permission denied.*see to it there",
+    ),
+]
+
+
+@pytest.mark.parametrize(("answers", "sentence"), REFUSED)
+def test_an_unsuitable_machine_is_refused_in_one_sentence(make, journal: Journal, answers, sentence) -> None:
+    host = make(answers)
+    with pytest.raises(HostError, match=sentence):
+        host.open([0])
+    assert standing(journal.path) == [], "nothing was made"
+
+
+def test_a_node_without_a_machine_is_refused(make) -> None:
+    with pytest.raises(HostError, match="no machine for node 7"):
+        make().open([7])
+
+
+def test_only_machines_of_the_runs_own_inventory_are_spoken_to(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match=r"run\.json does not tell"):
+        allowed_machine(tmp_path, MACHINES[0])
+    (tmp_path / "run.json").write_bytes(msgspec.json.encode({"world": "kafka", "machines": MACHINES[:1]}))
+    assert allowed_machine(tmp_path, MACHINES[0]) == MACHINES[0]
+    with pytest.raises(HostError, match="not in the inventory"):
+        allowed_machine(tmp_path, MACHINES[1])
+
+
+@pytest.mark.parametrize("path", ["/", "/home/kafka", f"{DIRECTORY}/runs/../../ackproof-x", "/home/ackproof-x"])
+def test_nothing_but_directories_of_runs_is_removed(tmp_path: Path, said: list[str], path: str) -> None:
+    shell = FakeShell(MACHINES[0], said.append)
+    assert undo.remove_directory(shell, {"path": path, "node": 0}, tmp_path) == []
+    assert not any("rm" in line for line in said)
+
+
+def test_nothing_but_tables_of_runs_is_removed(tmp_path: Path, said: list[str]) -> None:
+    shell = FakeShell(MACHINES[0], said.append)
+    shell.answers = {"nft list": Answer(0, "table ip filter\ntable ip ackproof_1\n", "")}
+    assert undo.remove_rules(shell, {"table": "filter", "node": 0}, tmp_path) == []
+    assert undo.remove_rules(shell, {"table": "ackproof_2", "node": 0}, tmp_path) == []
+    assert undo.remove_rules(shell, {"table": "ackproof_1", "node": 0}, tmp_path) != []
+    assert [line for line in said if "delete" in line] == ["kafka@10.0.0.1: $ nft delete table ip ackproof_1"]
+
+
+def test_a_command_that_fails_is_quoted_with_its_complaint(said: list[str]) -> None:
+    shell = FakeShell(MACHINES[0], said.append)
+    shell.answers = {"nft": Answer(1, "", "Error:\n no such file\n")}
+    with pytest.raises(HostError, match=r'kafka@10\.0\.0\.1: "nft -f -" ended with status 1 \(Error: no such file\)'):
+        must(shell, commands.replace_table(MACHINES[0]))
+
+
+def test_a_shells_status_tells_how_a_node_ended() -> None:
+    assert [ended_with(status) for status in (0, 1, 137, 143, 139)] == [
+        "status 0",
+        "status 1",
+        "signal 9",
+        "status 143",
+        "signal 11",
+    ]
