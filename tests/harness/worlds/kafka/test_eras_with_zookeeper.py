@@ -127,7 +127,7 @@ def listeners(directory: Path) -> list[str]:
 
 def the_controller(directory: Path) -> int:
     """The broker that is controller."""
-    words = re.compile(r"Recorded new controller, from now on will use node \S+ \(id: (\d+)")
+    words = re.compile(r"Recorded new (?:ZK )?controller, from now on will use node \S+ \(id: (\d+)")
     said = [words.findall(log.read_text()) for log in directory.glob("logs/node-*.log")]
     return int(next(found[-1] for found in said if found))
 
