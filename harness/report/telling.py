@@ -8,7 +8,8 @@ from typing import Any, Final
 from harness.report.brokers import led_in
 from harness.report.timeline import Timeline, Write, gone_at_us, is_newer_leader, lacks, removes
 from harness.worlds.contract import Observation
-from nemesis.contract import CLIENTS, CONTROLLER
+from nemesis import contract
+from nemesis.contract import CONTROLLER
 from nemesis.receipts import Receipt
 from workloads.values import split
 
@@ -85,7 +86,7 @@ def seconds(time_us: int) -> str:
 
 def node_name(node: int) -> str:
     """A node as people call it."""
-    return {CONTROLLER: "the controller", CLIENTS: "the clients"}.get(node, f"broker {node}")
+    return "the controller" if node == CONTROLLER else contract.node_name(node)
 
 
 def fault_name(receipt: Receipt) -> str:
