@@ -57,13 +57,20 @@ def _while_lagging(scene: Scene) -> list[Part]:
 
 
 def _then_dies(scene: Scene) -> list[Part]:
-    """S39: the others become followers of a new leader, which dies before they fetched much from it."""
+    """S39: the others become followers of a new leader, which dies before they fetched from it what they had.
+
+    The leader before it leads by a move too, so that it is not the one whom the controller prefers after the death.
+    """
     partition = scene.partition()
-    dies_at_ms = scene.between_ms(5, 150)
+    leader = Role(RoleKind.LEADER, partition)
+    moves_at_ms = scene.between_ms(300, 600)
+    dies_at_ms = moves_at_ms + scene.between_ms(20, 200)
     end_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms + SUCCESSOR_MS)
     return [
-        Part(0, end_ms, MoveLeader(scene.role(RoleKind.FOLLOWERS, partition))),
-        Part(dies_at_ms, end_ms, Kill(Role(RoleKind.LEADER, partition))),
+        Part(0, moves_at_ms, MoveLeader(scene.role(RoleKind.FOLLOWERS, partition))),
+        Part(moves_at_ms, end_ms, MoveLeader(scene.role(RoleKind.FOLLOWERS, partition))),
+        Part(moves_at_ms + 1, dies_at_ms + OVERLAP_MS, Partition(leader, Shape.FROM_BROKERS)),
+        Part(dies_at_ms, end_ms, Kill(leader)),
     ]
 
 

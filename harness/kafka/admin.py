@@ -79,7 +79,7 @@ class Administration:
     # --- leaders and replicas ----------------------------------------------------------------------------------------
 
     def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:
-        """Let ``broker``, one of ``replicas``, lead. The answer is empty, or says why not.
+        """Let ``broker``, the first of ``replicas``, lead. The answer is empty, or says why not.
 
         Raises:
             UnansweredError: nobody answered; it may have been granted all the same.
@@ -87,7 +87,7 @@ class Administration:
         at = _place(partition)
         if self._ask(lambda admin: admin.list_partition_reassignments([at])):
             return "its replicas are being reassigned"
-        why_not = self.reassign(partition, [broker, *(other for other in replicas if other != broker)])
+        why_not = self.reassign(partition, (broker, *(other for other in replicas if other != broker)))
         return why_not or self._tried(lambda admin: admin.elect_leaders(_PREFERRED, {at.topic: [at.partition]}))
 
     def reassign(self, partition: str, replicas: Sequence[int]) -> str:

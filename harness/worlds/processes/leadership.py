@@ -26,7 +26,7 @@ class Operator(Protocol):
     """
 
     def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:
-        """Let ``broker``, one of the partition's ``replicas``, lead."""
+        """Let ``broker``, the first of the partition's ``replicas``, lead; where they have an order, in this one."""
         ...
 
     def reassign(self, partition: str, replicas: Sequence[int]) -> str:
@@ -63,9 +63,8 @@ class ConfirmedLeadership:
         def moved(state: PartitionView) -> bool:
             return state.leader == broker
 
-        why_not, after = self._ask(
-            partition, moved, lambda: self._operator.move_leader(partition, broker, before.replicas)
-        )
+        order = _preferring(broker, before)
+        why_not, after = self._ask(partition, moved, lambda: self._operator.move_leader(partition, broker, order))
         stands = {"leader": after.leader, "leader_epoch": after.leader_epoch}
         return stands if moved(after) else {"refused": why_not or "the leader stayed", **stands}
 
@@ -99,6 +98,13 @@ class ConfirmedLeadership:
             if wanted(state) or time.monotonic() >= deadline:
                 return state
             time.sleep(_LOOK_EVERY_S)
+
+
+def _preferring(broker: int, state: PartitionView) -> tuple[int, ...]:
+    """The replicas, ``broker`` first, and last whoever leads now: the next death shall not bring it back (S39)."""
+    others = [node for node in state.replicas if node not in {broker, state.leader}]
+    last = [node for node in state.replicas if node == state.leader != broker]
+    return (broker, *others, *last)
 
 
 _UNKNOWN: Final = PartitionView(leader=None, leader_epoch=-1, isr=(), replicas=())

@@ -45,7 +45,7 @@ def lead(monkeypatch):
 def test_a_move_is_told_as_the_controller_tells_it(lead):
     controller = Controller(late=3)
     assert lead(controller).move_leader("t-0", 1) == {"leader": 1, "leader_epoch": 4}
-    assert controller.asked == [("t-0", 1, (0, 1, 2))]
+    assert controller.asked == [("t-0", 1, (1, 2, 0))], "the leader before it is preferred least"
 
 
 def test_a_refusal_is_told_with_what_stands(lead):

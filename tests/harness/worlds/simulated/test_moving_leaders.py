@@ -62,6 +62,19 @@ def test_replica_lists_cannot_be_changed_and_the_view_says_so(stage):
     assert "controller never changes who replicates" in unavailable["reassign"]
 
 
+@pytest.mark.parametrize(("truncation", "loses"), [("high-watermark", True), ("kip-101", False), ("on-fetch", False)])
+def test_truncating_to_the_high_watermark_loses_by_a_move_and_a_death(spec, tmp_path, truncation, loses):
+    """S39 (KIP-101): nobody restarts before the loss, and acks=all has the write on every replica."""
+    lost = 0
+    for seed in range(6):
+        one = spec(seed, families=("move",), duration_ms=12_000, truncation=truncation, min_insync_replicas=2)
+        assert perform(one, tmp_path / str(seed)).status == "completed"
+        judgement = judge(one.chosen(), check(tmp_path / str(seed) / "history"))
+        assert judgement.broken == {}
+        lost += judgement.lost
+    assert (lost > 0) is loses
+
+
 @pytest.mark.parametrize(("acks", "loses"), [(1, True), (-1, False)])
 def test_a_planned_move_while_followers_lag_loses_with_acks_1_only(spec, tmp_path, acks, loses):
     lost = 0
