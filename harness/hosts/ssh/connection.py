@@ -166,6 +166,10 @@ def connected(machine: Machine) -> paramiko.SSHClient:
     if not machine.fingerprint:
         _load_known_hosts(client, machine)
     key = str(Path(machine.key).expanduser()) if machine.key else None
+    if key is not None and not Path(key).is_file():
+        raise HostError(
+            f"there is no key at {machine.key}; name its file in the plan, or leave key out for an SSH agent"
+        )
     try:
         client.connect(
             machine.address,
@@ -178,13 +182,20 @@ def connected(machine: Machine) -> paramiko.SSHClient:
             banner_timeout=CONNECT_LIMIT_S,
             auth_timeout=CONNECT_LIMIT_S,
         )
-    except (HostError, SSHException, OSError, EOFError, ValueError) as error:
+    except HostError:
+        client.close()
+        raise
+    except (SSHException, OSError, EOFError, ValueError) as error:
         client.close()
         raise _refusal(machine, error) from error
     transport = client.get_transport()
     if transport is not None:
         transport.set_keepalive(KEEPALIVE_S)
     return client
+
+
+#: What paramiko says, without a class of its own, where neither a file nor an agent has a key.
+_NO_KEYS: Final = "No authentication methods available"
 
 
 class _Pinned:
@@ -221,8 +232,6 @@ def _load_known_hosts(client: paramiko.SSHClient, machine: Machine) -> None:
 
 def _refusal(machine: Machine, error: BaseException) -> HostError:
     name, how = machine.name, f"key {machine.key}" if machine.key else "the keys of the SSH agent"
-    if isinstance(error, HostError):
-        return error
     if isinstance(error, BadHostKeyException):
         found, known = error.key.fingerprint, error.expected_key.fingerprint
         return HostError(
@@ -231,8 +240,10 @@ def _refusal(machine: Machine, error: BaseException) -> HostError:
         )
     if isinstance(error, PasswordRequiredException):
         return HostError(f"{how} has a passphrase; add it to an SSH agent and leave key out of the plan")
-    if isinstance(error, AuthenticationException):
+    if isinstance(error, AuthenticationException) or _NO_KEYS in str(error):
         return HostError(f"{name} does not let the user in with {how} ({error}); see its authorized_keys")
     if isinstance(error, socket.gaierror):
         return HostError(f"{name}: no such address ({error.strerror}); correct it in the plan")
+    if isinstance(error, SSHException) and not isinstance(error, OSError):
+        return HostError(f"{name} and this harness do not agree on SSH with {how} ({error or type(error).__name__})")
     return HostError(f"{name} cannot be reached over SSH ({error or type(error).__name__}); see that sshd runs there")

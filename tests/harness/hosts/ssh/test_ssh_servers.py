@@ -4,6 +4,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -127,6 +128,44 @@ def test_a_key_that_the_machine_does_not_know_is_refused(farm, tmp_path: Path) -
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "other"], check=True, timeout=20)
     with pytest.raises(HostError, match="does not let the user in with key"):
         Connection(farm.machine(0, key=str(tmp_path / "other"))).run(("true",))
+
+
+@pytest.fixture
+def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An SSH agent without keys. The path of a socket must be short."""
+    with tempfile.TemporaryDirectory(prefix="ackt-") as directory:
+        place = Path(directory) / "agent"
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(place))
+        agent = subprocess.Popen(["ssh-agent", "-D", "-a", place], stdout=subprocess.DEVNULL)
+        try:
+            assert until(place.exists)
+            yield
+        finally:
+            agent.terminate()
+            agent.wait(10)
+
+
+@pytest.mark.usefixtures("agent")
+def test_the_keys_of_an_agent_let_the_user_in_where_the_plan_names_none(farm) -> None:
+    with pytest.raises(HostError, match="does not let the user in with the keys of the SSH agent"):
+        Connection(farm.machine(0, key="")).run(("true",))
+    subprocess.run(["ssh-add", "-q", farm.key], check=True, timeout=20, capture_output=True)
+    connection = Connection(farm.machine(0, key=""))
+    assert connection.run(("echo", "in")).out == "in\n"
+    connection.close()
+
+
+def test_a_key_that_is_missing_or_locked_or_none_is_told_as_that(farm, tmp_path: Path) -> None:
+    locked, none = tmp_path / "locked", tmp_path / "none"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", locked], check=True, timeout=20)
+    none.write_text("no key")
+    for key, sentence in (
+        ("missing", "there is no key at"),
+        ("locked", "has a passphrase"),
+        ("none", "do not agree on SSH"),
+    ):
+        with pytest.raises(HostError, match=sentence):
+            Connection(farm.machine(0, key=str(tmp_path / key))).run(("true",))
 
 
 def test_a_machine_that_is_not_there_is_named(farm) -> None:
