@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, Final
 
 from kafka import KafkaAdminClient
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, UnknownBrokerIdError
 
 from harness.clients.kafka_python import named
 from harness.errors import StartError
 from workloads.settings import Settings
 
 _LIMIT_MS: Final = 10_000
+#: How often a client that named a broker unknown is asked again, and how long it is waited between.
+TURNS: Final = 5
+_PAUSE_S: Final = 0.5
 
 
 def topic_configs(settings: Settings) -> dict[str, str]:
@@ -34,21 +38,31 @@ def create_topic(bootstrap: Sequence[str], name: str, partitions: int, settings:
         "replication_factor": settings.replication_factor,
         "configs": topic_configs(settings),
     }
-    try:
-        admin = KafkaAdminClient(
-            bootstrap_servers=list(bootstrap),
-            client_id="ackproof-admin",
-            bootstrap_timeout_ms=_LIMIT_MS,
-            request_timeout_ms=_LIMIT_MS,
-        )
+    for turn in range(TURNS):
         try:
-            admin.create_topics({name: wanted}, timeout_ms=_LIMIT_MS)
-        finally:
-            admin.close()
-    except KafkaError as error:
-        raise StartError(
-            f'the cluster did not create topic "{name}": {named(error)}; see the logs of its nodes'
-        ) from error
+            _ask(bootstrap, {name: wanted})
+        except KafkaError as error:
+            # Brokers that have just joined do not know of each other yet; the client has sent nothing then.
+            if isinstance(error, UnknownBrokerIdError) and turn < TURNS - 1:
+                time.sleep(_PAUSE_S)
+                continue
+            raise StartError(
+                f'the cluster did not create topic "{name}": {named(error)}; see the logs of its nodes'
+            ) from error
+        return
+
+
+def _ask(bootstrap: Sequence[str], wanted: dict[str, dict[str, Any]]) -> None:
+    admin = KafkaAdminClient(
+        bootstrap_servers=list(bootstrap),
+        client_id="ackproof-admin",
+        bootstrap_timeout_ms=_LIMIT_MS,
+        request_timeout_ms=_LIMIT_MS,
+    )
+    try:
+        admin.create_topics(wanted, timeout_ms=_LIMIT_MS)
+    finally:
+        admin.close()
 
 
 def _spelled(value: object) -> str:
