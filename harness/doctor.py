@@ -12,7 +12,8 @@ from typing import Final
 import msgspec
 import psutil
 
-from harness.errors import JavaError
+from harness.errors import HostError, JavaError
+from harness.hosts.slow_disk import find_limit
 from harness.java import HOW, usable_java
 from harness.kafka.install import installed
 from harness.machine import cores
@@ -37,7 +38,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 def examine(directory: Path) -> list[Check]:
     """Every check, the needed ones first; ``directory`` is where results will be written."""
-    return [_python(), _java(), _disk(directory), _memory(), _cores(), *_programs(), _root(), _namespaces(), _kafka()]
+    here = [_python(), _java(), _disk(directory), _memory(), _cores()]
+    return [*here, *_programs(), _root(), _namespaces(), _slow_disks(), _kafka()]
 
 
 def _python() -> Check:
@@ -97,7 +99,7 @@ def _programs() -> list[Check]:
     wanted = [
         ("ip", "iproute2", "network namespaces as hosts"),
         ("nft", "nftables", "network namespaces as hosts"),
-        ("mkfs.ext4", "e2fsprogs", "brokers that lose their power"),
+        ("mkfs.ext4", "e2fsprogs", "disks of the brokers' own: lost power, full, slow"),
         ("ssh", "openssh-client", "reaching other machines by hand"),
         ("mvn", "maven", "fetching Apache Kafka"),
         ("kcat", "kcat", "tests with a third client"),
@@ -137,6 +139,20 @@ def _namespaces() -> Check:
         found="can be made and filtered" if good else "cannot be made",
         purpose='host = "namespaces": own addresses and real packet loss',
         how="be root, outside of a container without CAP_SYS_ADMIN and CAP_NET_ADMIN",
+    )
+
+
+def _slow_disks() -> Check:
+    try:
+        found, good = str(find_limit()), True
+    except HostError as error:
+        found, good = str(error), False
+    return Check(
+        name="slow disks",
+        good=good,
+        found=found,
+        purpose="the fault family slow-disk, as root",
+        how="mount control groups with the controller blkio (version 1) or io (version 2)",
     )
 
 

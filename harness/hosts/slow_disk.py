@@ -100,21 +100,31 @@ class GroupBrake:
         return self._root / f"{GROUP_PREFIX}-{os.getpid()}-{device.replace(':', '-')}"
 
 
+def find_limit(root: Path = ROOT) -> Path:
+    """The file by which this machine limits writes: of version 1 for devices, of version 2 for what groups may have.
+
+    Raises:
+        HostError: there is none; the text says what was looked for.
+    """
+    devices, groups = root / "blkio" / _V1_FILE, root / "cgroup.subtree_control"
+    if devices.is_file():
+        return devices
+    if groups.is_file() and "io" in groups.read_text().split():
+        return groups
+    raise HostError(
+        f"slow disks need a limit on writes to a device, and neither {devices} exists (version 1 of control groups) "
+        f'nor "io" in {groups} (version 2)'
+    )
+
+
 def choose_brake(journal: Journal, root: Path = ROOT) -> Brake:
     """The brake that this machine has.
 
     Raises:
-        HostError: none; the text says why.
+        HostError: as :func:`find_limit`.
     """
-    if (root / "blkio" / _V1_FILE).is_file():
-        return DeviceBrake(journal, root / "blkio" / _V1_FILE)
-    shared = root / "cgroup.subtree_control"
-    if shared.is_file() and "io" in shared.read_text().split():
-        return GroupBrake(journal, root)
-    raise HostError(
-        f"slow disks need a limit on writes to a device, and neither {root}/blkio/{_V1_FILE} exists (version 1 of "
-        f'control groups) nor "io" in {shared} (version 2)'
-    )
+    limit = find_limit(root)
+    return DeviceBrake(journal, limit) if limit.name == _V1_FILE else GroupBrake(journal, root)
 
 
 def lift(file: Path, device: str) -> bool:
