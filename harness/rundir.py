@@ -18,6 +18,7 @@ import msgspec
 
 from harness.errors import ResultsError
 from harness.plan import RunSpec
+from workloads.settings import SettingsError
 
 RUN_FILE: Final = "run.json"
 HISTORY: Final = "history"
@@ -129,7 +130,7 @@ def read_record(directory: Path) -> RunRecord:
     """What ``run.json`` in ``directory`` says.
 
     Raises:
-        ResultsError: it is missing or is no run.
+        ResultsError: it is missing or is no run, or has settings that this version does not know or refuses.
     """
     path = directory / RUN_FILE
     with files_of(directory):
@@ -137,9 +138,11 @@ def read_record(directory: Path) -> RunRecord:
             raise ResultsError(f"{directory} holds no {RUN_FILE}; name a run directory (results/.../runs/.../<seed>)")
         content = path.read_bytes()
     try:
-        return msgspec.json.decode(content, type=RunRecord)
-    except msgspec.DecodeError as error:
+        record = msgspec.json.decode(content, type=RunRecord)
+        record.chosen()
+    except (msgspec.DecodeError, SettingsError) as error:
         raise ResultsError(f"{path} cannot be read as a run: {error}") from error
+    return record
 
 
 def run_directories(path: Path) -> list[Path]:

@@ -164,9 +164,13 @@ def test_one_damaged_run_does_not_take_the_other_verdicts_with_it(
     run_at(tmp_path / "runs" / "good", 1)
     (run_at(tmp_path / "runs" / "bad", 1) / "run.json").write_text("{")
     (run_at(tmp_path / "runs" / "worse", 1, history=False) / "run.json").write_text("{")
+    odd = run_at(tmp_path / "runs" / "odd", 1) / "run.json"
+    odd.write_text(odd.read_text().replace('"min.insync.replicas"', '"min.insync.replica"'))
     check_saying(monkeypatch, Verdict(history="", valid=True, exercise=DRAINED))
     judged = {one.path.name: one for one in judge_all([tmp_path], Quiet())}
-    assert {name: one.outcome for name, one in judged.items()} == {"good": "held", "bad": "unknown", "worse": "unknown"}
+    outcomes = {name: one.outcome for name, one in judged.items()}
+    assert outcomes == {"good": "held", "bad": "unknown", "worse": "unknown", "odd": "unknown"}
+    assert 'did you mean "min.insync.replicas"' in (judged["odd"].reason or "")
     assert "run.json cannot be read as a run" in (judged["bad"].reason or "")
     assert "run.json cannot be read as a run" in (judged["worse"].reason or "")
 
