@@ -7,11 +7,15 @@ did so by itself. A look asks the operating system about processes that it is th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
 from harness.hosts.contract import NodeProcess
 from harness.worlds.contract import NodeDeath, Observation
+
+#: Of the last words: they stand in the history, and lines of Java are long.
+WORDS_MAX: Final = 800
 
 
 class Deaths:
@@ -44,7 +48,7 @@ class Deaths:
             ended = process.exit()
             if ended is not None:
                 self._open[node] = (len(self._found), process)
-                self._found.append(NodeDeath(now_us, node, ended, self._last_words(node)))
+                self._found.append(NodeDeath(now_us, node, ended, self._last_words(node)[-WORDS_MAX:]))
         return tuple(self._found)
 
 
