@@ -13,6 +13,7 @@ import msgspec
 import psutil
 
 from harness.errors import HostError, JavaError
+from harness.hosts import clocks, shaping
 from harness.hosts.slow_disk import find_limit
 from harness.java import HOW, usable_java
 from harness.kafka.install import installed
@@ -39,7 +40,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 def examine(directory: Path) -> list[Check]:
     """Every check, the needed ones first; ``directory`` is where results will be written."""
     here = [_python(), _java(), _disk(directory), _memory(), _cores()]
-    return [*here, *_programs(), _root(), _namespaces(), _slow_disks(), _kafka()]
+    return [*here, *_programs(), _root(), _namespaces(), _slow_disks(), _slow_links(), _wrong_clocks(), _kafka()]
 
 
 def _python() -> Check:
@@ -153,6 +154,32 @@ def _slow_disks() -> Check:
         found=found,
         purpose="the fault family slow-disk, as root",
         how="mount control groups with the controller blkio (version 1) or io (version 2)",
+    )
+
+
+def _slow_links() -> Check:
+    try:
+        shaping.probe()
+        found, good = "tc with htb and u32", True
+    except HostError as error:
+        found, good = str(error), False
+    return Check(
+        name="slow links",
+        good=good,
+        found=found,
+        purpose="the fault family slow-link, as root",
+        how="install the package iproute2; the kernel needs sch_htb and cls_u32",
+    )
+
+
+def _wrong_clocks() -> Check:
+    library = clocks.installed()
+    return Check(
+        name="wrong clocks",
+        good=library is not None,
+        found=library or "libfaketime is missing",
+        purpose="the fault family clock",
+        how="install the package faketime",
     )
 
 

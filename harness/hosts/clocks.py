@@ -34,6 +34,11 @@ _PROBE_OFFSET_MS: Final = 3_600_000
 _COARSE_MS: Final = 1_000
 
 
+def installed() -> str | None:
+    """Where the library stands, None if it is nowhere that distributions put it."""
+    return next((place for place in PLACES if Path(place).is_file()), None)
+
+
 class Clocks:
     """The clocks of a run's nodes; their files stand in ``directory``, which is made."""
 
@@ -47,7 +52,7 @@ class Clocks:
         Raises:
             HostError: it is not there, or has no effect.
         """
-        found = next((place for place in PLACES if Path(place).is_file()), None)
+        found = installed()
         if found is None:
             raise HostError("wrong clocks need libfaketime; install the package faketime")
         self._library = found
