@@ -6,7 +6,7 @@ import contextlib
 import logging
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -60,30 +60,25 @@ class Connection:
 
     def read(self, path: str) -> str | None:
         """See :meth:`Shell.read`."""
-        try:
-            with self._files().open(path, "r") as file:
-                return str(file.read(ANSWER_BYTES_MAX).decode(errors="replace"))
-        except (FileNotFoundError, ProcessLookupError):
-            return None
-        except _LOST as error:
-            # A process that ends while its entry in /proc is read is an error of its own, which SFTP cannot name.
-            if path.startswith("/proc/") and self._is_up():
-                return None
-            raise self._lost(f"reading {path}", error) from error
+        with self._file_work(f"reading {path}") as sftp:
+            try:
+                with sftp.open(path, "r") as file:
+                    return str(file.read(ANSWER_BYTES_MAX).decode(errors="replace"))
+            except OSError:
+                # A process that ends while its entry in /proc is read is an error of its own, which SFTP cannot name.
+                if self._is_up() and (path.startswith("/proc/") or not _exists(sftp, path)):
+                    return None
+                raise
 
     def push(self, source: Path, target: str) -> None:
         """See :meth:`Shell.push`."""
-        try:
-            files.push(self._files(), source, target)
-        except _LOST as error:
-            raise self._lost(f"copying {source.name} to {target}", error) from error
+        with self._file_work(f"copying {source.name} to {target}") as sftp:
+            files.push(sftp, source, target)
 
     def push_missing(self, source: Path, target: str) -> None:
         """See :meth:`Shell.push_missing`."""
-        try:
-            files.push_missing(self._files(), source, target)
-        except _LOST as error:
-            raise self._lost(f"copying {source} to {target}", error) from error
+        with self._file_work(f"copying {source} to {target}") as sftp:
+            files.push_missing(sftp, source, target)
 
     def fetch(self, source: str, names: Sequence[str], target: Path) -> None:
         """See :meth:`Shell.fetch`."""
@@ -123,11 +118,19 @@ class Connection:
         channel.settimeout(SILENCE_LIMIT_S)
         return channel
 
-    def _files(self) -> paramiko.SFTPClient:
-        """The session for files of the thread that gives the commands."""
-        if self._sftp is None or not self._is_up():
-            self._sftp = self._new_files()
-        return self._sftp
+    @contextlib.contextmanager
+    def _file_work(self, doing: str) -> Iterator[paramiko.SFTPClient]:
+        """The session for files of the thread that gives the commands; one that was interrupted is not used again."""
+        try:
+            if self._sftp is None or not self._is_up():
+                self._sftp = self._new_files()
+            yield self._sftp
+        except _LOST as error:
+            self._sftp = None
+            raise self._lost(doing, error) from error
+        except BaseException:
+            self._sftp = None
+            raise
 
     def _new_files(self) -> paramiko.SFTPClient:
         channel = self._channel()
@@ -153,6 +156,14 @@ class Connection:
     def _lost(self, doing: str, error: BaseException) -> HostError:
         why = str(error) or type(error).__name__
         return HostError(f"{self._machine.name}: {doing} did not work over SSH: {why}")
+
+
+def _exists(sftp: paramiko.SFTPClient, path: str) -> bool:
+    try:
+        sftp.stat(path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def connected(machine: Machine) -> paramiko.SSHClient:

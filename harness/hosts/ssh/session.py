@@ -52,7 +52,7 @@ class Session:
             self._channel.sendall(f"{source}{commands.line(words)}{nothing}\n{ends}\n".encode())
             out, status = self._output()
             return Answer(int(status), out.decode(errors="replace"), self._errors().decode(errors="replace"))
-        except (OSError, ValueError):
+        except BaseException:  # Ctrl-C too: the next command must not be given this one's answer
             self._channel.close()
             raise
 

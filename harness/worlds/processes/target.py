@@ -177,10 +177,10 @@ class ProcessesTarget:
             self._clock.call_at(now_us + TELL_EVERY_US, lambda: self._tell_cuts(node, until_us))
 
 
-def connect(address: Address) -> str:
-    """What a client meets there: ``accepted``, ``refused`` or ``silence``."""
+def connect(address: Address, limit_s: float = PROBE_LIMIT_S) -> str:
+    """What a client meets there within ``limit_s`` seconds: ``accepted``, ``refused`` or ``silence``."""
     try:
-        socket.create_connection(address, PROBE_LIMIT_S).close()
+        socket.create_connection(address, limit_s).close()
     except ConnectionRefusedError:
         return "refused"
     except OSError:

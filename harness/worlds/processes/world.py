@@ -45,6 +45,8 @@ SPARE_LIFETIME_S: Final = 300.0
 #: Families whose faults need a disk of each broker's own, with the kind of fault that does.
 DISK_FAMILIES: Final = {"power": "powerloss", "full-disk": "fulldisk", "slow-disk": "slowdisk"}
 _NO_DISKS: Final = f"brokers have disks of their own only under the fault families {', '.join(DISK_FAMILIES)}"
+#: For a broker to answer at first, wherever on earth it is.
+FAR_LIMIT_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.01
 
 
@@ -234,7 +236,7 @@ class ProcessesWorld:
         _wait(registered, "not every broker registered with the controller", nodes, viewer, deadline)
         _wait(
             # Kafka's controller lets a broker take part a moment before the broker listens to clients.
-            lambda _: all(connect(host.address(node)) == "accepted" for node in nodes.brokers),
+            lambda _: all(connect(host.address(node), FAR_LIMIT_S) == "accepted" for node in nodes.brokers),
             "not every broker accepts connections",
             nodes,
             viewer,

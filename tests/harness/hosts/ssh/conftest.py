@@ -1,6 +1,7 @@
 """Machines for tests: OpenSSH servers, each in a network namespace of its own, with keys made for this test."""
 
 import contextlib
+import itertools
 import os
 import shutil
 import socket
@@ -21,6 +22,7 @@ PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
 MISSING = [tool for tool in TOOLS if shutil.which(tool, path=PATH) is None]
 NODES = (0, 1, 2, CONTROLLER)
 START_LIMIT_S = 10.0
+TURNS = itertools.count()
 
 SSHD_CONFIG = """
 ListenAddress {address}
@@ -147,8 +149,10 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
         pytest.skip(f"needs root and commands; missing: {MISSING or 'root'}")
     Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd insists; a package's own service would make it
     directory = tmp_path_factory.mktemp("farm")
-    number = os.getpid() % 250
-    farm = Farm(directory, f"ackt{os.getpid() % 100_000}", f"10.78.{number}")
+    turn = next(TURNS)  # the kernel takes its time to remove the last one's
+    farm = Farm(
+        directory, f"ackt{os.getpid() % 100_000}{'abcdefgh'[turn % 8]}", f"10.78.{(os.getpid() + 125 * turn) % 250}"
+    )
     try:
         farm.make()
         yield farm

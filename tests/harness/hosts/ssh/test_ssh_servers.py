@@ -19,6 +19,7 @@ from harness.hosts.processes import identify
 from harness.hosts.ssh.connection import Connection
 from harness.hosts.ssh.host import Here, SshHost
 from harness.hosts.ssh.inventory import Machine
+from harness.hosts.ssh.session import Session
 from nemesis.contract import CLIENTS, Link
 from nemesis.journal import FILE_NAME, Journal, standing
 
@@ -185,6 +186,19 @@ def test_a_lost_connection_is_made_anew_before_the_next_command(farm) -> None:
     connection.run(("true",))
     connection._client.get_transport().close()
     assert connection.run(("echo", "again")).out == "again\n"
+    connection.close()
+
+
+def test_a_command_that_was_interrupted_leaves_no_answer_for_the_next_one(farm, monkeypatch) -> None:
+    connection = Connection(farm.machine(0))
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Session, "_output", interrupted)
+        connection.run(("echo", "first"))
+    assert connection.run(("echo", "second")).out == "second\n"
     connection.close()
 
 
