@@ -1,0 +1,75 @@
+"""The files of a log as a fault on a disk finds them: of the reference broker and of Kafka, whole and cut off."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.broker.segments import SegmentLog
+from harness.worlds.processes.log_files import Batch, batches_in, flip, log_directory, read_again, recovery_point
+from tests.harness.broker.batch_maker import batch
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Six batches of two records, in several segments, after an unclean stop."""
+    directory = tmp_path / "t-0@7"
+    written = SegmentLog(directory, segment_bytes=300)
+    for number in range(6):
+        written.append(batch(2 * number, 2))
+    return directory
+
+
+def test_a_logs_directory_is_found_under_its_name_with_and_without_an_identity(tmp_path: Path) -> None:
+    for name in ("t-1@3", "t-10", "t-2-delete", "u-1"):
+        (tmp_path / name).mkdir()
+    assert log_directory(tmp_path, "t-1") == tmp_path / "t-1@3"
+    assert log_directory(tmp_path, "t-10") == tmp_path / "t-10"
+    assert log_directory(tmp_path, "t-2") is None
+
+
+def test_batches_are_found_in_the_order_of_their_offsets(log: Path) -> None:
+    found = list(batches_in(log))
+    assert [one.base_offset for one in found] == [0, 2, 4, 6, 8, 10]
+    assert len({one.file for one in found}) > 1
+
+
+def test_zeroes_behind_the_last_batch_and_torn_ones_are_no_batches(log: Path) -> None:
+    last = sorted(log.glob("*.log"))[-1]
+    count = len(list(batches_in(log)))
+    with last.open("ab") as file:
+        file.write(bytes(500))
+    assert len(list(batches_in(log))) == count
+    last.write_bytes(last.read_bytes()[:-501])
+    assert len(list(batches_in(log))) == count - 1
+
+
+def test_recovery_ends_the_log_at_the_batch_with_the_changed_byte(log: Path) -> None:
+    chosen = [one for one in batches_in(log) if read_again(one)][-1]
+    before = chosen.file.read_bytes()
+    changed = flip(chosen)
+    after = chosen.file.read_bytes()
+    assert [at for at in range(len(before)) if before[at] != after[at]] == [changed.position]
+    assert (before[changed.position], after[changed.position]) == (changed.before, changed.after)
+    recovered = SegmentLog(log, segment_bytes=300)
+    assert recovered.end_offset == chosen.base_offset
+    assert recovered.damage is not None
+
+
+def test_a_finished_segment_before_the_recovery_point_is_not_read_again(log: Path) -> None:
+    first = next(iter(batches_in(log)))
+    assert recovery_point(log) > 0
+    assert not read_again(first)
+    flip(first)
+    assert SegmentLog(log, segment_bytes=300).end_offset == 12
+
+
+def test_kafka_keeps_recovery_points_of_all_partitions_in_one_file(tmp_path: Path) -> None:
+    directory = tmp_path / "my-topic-0"
+    directory.mkdir()
+    assert recovery_point(directory) == 0
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n2\nmy-topic 1 5\nmy-topic 0 42\n")
+    assert recovery_point(directory) == 42
+    for base in (0, 40, 60):
+        (directory / f"{base:020d}.log").write_bytes(b"")
+    told = [read_again(Batch(directory / f"{base:020d}.log", 0, 70, base)) for base in (0, 40, 60)]
+    assert told == [False, True, True]
