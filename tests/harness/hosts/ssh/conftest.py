@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 import pytest
 
 from harness.hosts.ssh.inventory import Machine
@@ -47,7 +48,7 @@ class Farm:
     name: str
     network: str
     fingerprints: dict[int, str] = field(default_factory=dict)
-    servers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    servers: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
     def known_hosts(self) -> Path:
@@ -92,7 +93,7 @@ class Farm:
         for node in NODES:
             self._make_machine(hub, node)
         for node in NODES:
-            wait_for_banner(self.address(node))
+            self.wait_for_server(node)
 
     def _make_machine(self, hub: str, node: int) -> None:
         name, port = f"{self.name}{node}", f"port{node}"
@@ -111,16 +112,36 @@ class Farm:
         self.fingerprints[node] = run("ssh-keygen", "-lf", str(home / "host_key.pub")).split()[1]
         config = home / "sshd_config"
         config.write_text(SSHD_CONFIG.format(address=self.address(node), directory=home, authorized=f"{self.key}.pub"))
+        self.start_server(node)
+
+    def start_server(self, node: int) -> None:
         sshd = shutil.which("sshd", path=PATH)
         assert sshd is not None
-        with (home / "log").open("wb") as log:
-            command = ["nsenter", f"--net=/run/netns/{name}", "--", sshd, "-D", "-e", "-f", str(config)]
-            self.servers.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+        home = self.directory / f"sshd-{node}"
+        command = ["nsenter", f"--net=/run/netns/{self.name}{node}", "--", sshd, "-D", "-e", "-f", home / "sshd_config"]
+        with (home / "log").open("ab") as log:
+            self.servers[node] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def wait_for_server(self, node: int) -> None:
+        limit = time.monotonic() + START_LIMIT_S
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection((self.address(node), 22), 1) as connection:
+                if connection.recv(4) == b"SSH-":
+                    return
+            assert time.monotonic() < limit, f"no SSH server on the machine of node {node}"
+            time.sleep(0.02)
+
+    def stop_server(self, node: int) -> None:
+        """With everybody's sessions, as a machine that is cut off; what was detached lives on."""
+        server = self.servers.pop(node)
+        for process in psutil.Process(server.pid).children(recursive=True):
+            process.kill()
+        server.terminate()
+        server.wait(10)
 
     def close(self) -> None:
-        for server in self.servers:
-            server.terminate()
-            server.wait(10)
+        for node in list(self.servers):
+            self.stop_server(node)
         for name in (*(f"{self.name}{node}" for node in NODES), f"{self.name}h"):
             with contextlib.suppress(subprocess.CalledProcessError):
                 run("ip", "netns", "delete", name)
@@ -130,16 +151,6 @@ def run(*words: str) -> str:
     return subprocess.run(
         words, check=True, capture_output=True, text=True, timeout=20, env=os.environ | {"PATH": PATH}
     ).stdout
-
-
-def wait_for_banner(address: str) -> None:
-    limit = time.monotonic() + START_LIMIT_S
-    while True:
-        with contextlib.suppress(OSError), socket.create_connection((address, 22), 1) as connection:
-            if connection.recv(4) == b"SSH-":
-                return
-        assert time.monotonic() < limit, f"no SSH server at {address}"
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")

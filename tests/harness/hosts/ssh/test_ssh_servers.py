@@ -195,9 +195,10 @@ def test_a_command_that_was_interrupted_leaves_no_answer_for_the_next_one(farm, 
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(Session, "_output", interrupted)
-        connection.run(("echo", "first"))
+        with pytest.raises(KeyboardInterrupt):
+            connection.run(("echo", "first"))
     assert connection.run(("echo", "second")).out == "second\n"
     connection.close()
 
@@ -301,6 +302,29 @@ def test_what_a_dead_harness_left_is_healed_once(here: Here, journal: Journal, f
         assert heal(here.run) == []
     finally:
         host.close()
+
+
+def test_what_is_out_of_reach_at_the_end_is_healed_when_it_is_back(here: Here, journal: Journal, farm) -> None:
+    host = SshHost(farm.machines(), journal, here)
+    host.open([0, 1])
+    process = started(host, here, 0)
+    who = identify(process.pid)
+    assert who is not None
+    farm.stop_server(0)
+    try:
+        with pytest.raises(HostError, match="cannot be reached over SSH"):
+            process.state()
+        with pytest.raises(HostError, match=r"is still there .*cannot be reached over SSH.*heal"):
+            host.close()
+        left = standing(journal.path)
+        assert {deed.facts["node"] for deed in left} == {0}, "the other machine was undone"
+        assert who.is_alive()
+    finally:
+        farm.start_server(0)
+        farm.wait_for_server(0)
+    assert len(heal(here.run)) >= len(left)
+    assert not who.is_alive()
+    assert heal(here.run) == []
 
 
 def test_a_machine_that_carries_another_run_is_left_alone(host: SshHost, here: Here, farm, tmp_path: Path) -> None:
