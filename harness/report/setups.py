@@ -12,7 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
+from harness.report.timeline import read_observations
 from harness.rundir import RunRecord, read_record
+from harness.worlds.kafka.pauses import TOLD_FROM_MS
+from harness.worlds.kafka.pauses import WHAT as PAUSE
 
 Configuration = Mapping[str, Mapping[str, Any]]
 
@@ -49,14 +52,39 @@ def setups_of(runs: Iterable[Path], versions: Mapping[str, str]) -> list[Setup]:
     Looks at one run for each choice of settings and each family: their configuration is the same.
     """
     chosen: dict[Path, RunRecord] = {}
-    for run in runs:
+    every = list(runs)
+    for run in every:
         cell = run.parent
         if cell not in chosen and (record := read_record(run)).ended.configuration:
             chosen[cell] = record
     worlds: dict[str, list[RunRecord]] = {}
     for record in chosen.values():
         worlds.setdefault(record.world, []).append(record)
-    return [_setup(records, versions) for records in worlds.values()]
+    setups = [_setup(records, versions) for records in worlds.values()]
+    kafka = [run for run in every if run.parent in chosen and chosen[run.parent].world == "kafka"]
+    noted = pauses_note(kafka)
+    return [
+        msgspec.structs.replace(setup, notes=[*setup.notes, noted]) if noted and setup.world == "kafka" else setup
+        for setup in setups
+    ]
+
+
+def pauses_note(runs: Iterable[Path]) -> str:
+    """How often and how long the Java of nodes stood still in these runs, where it did for long; else nothing."""
+    told = [
+        (seen.facts.get("pause_ms", 0), seen.node)
+        for run in runs
+        for seen in read_observations(run)
+        if seen.what == PAUSE
+    ]
+    if not told:
+        return ""
+    longest_ms, node = max(told)
+    often = f"{len(told)} times for {TOLD_FROM_MS} ms or longer, once for {longest_ms} ms (node {node})"
+    return (
+        f"The Java of nodes stood still {often}. Others take that for a fault; each pause is in its run's cluster.jsonl, "
+        "and in the story that it belongs to."
+    )
 
 
 def _setup(records: list[RunRecord], versions: Mapping[str, str]) -> Setup:
