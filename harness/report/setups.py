@@ -82,7 +82,7 @@ def pauses_note(runs: Iterable[Path]) -> str:
     longest_ms, node = max(told)
     often = f"{len(told)} times for {TOLD_FROM_MS} ms or longer, once for {longest_ms} ms (node {node})"
     return (
-        f"The Java of nodes stood still {often}. Others take that for a fault; each pause is in its run's cluster.jsonl, "
+        f"The Java of nodes stood still {often}. Others take that for a fault; each is in its run's cluster.jsonl, "
         "and in the story that it belongs to."
     )
 
