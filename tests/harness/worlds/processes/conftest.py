@@ -74,10 +74,16 @@ class Cluster:
     def end_offset(self, partition: str = PARTITIONS[0]) -> int:
         ends: list[EndOffsets] = []
         consumer = self.world.clients.consumer(self.next_process())
-        consumer.end_offsets([partition], ends.append)
-        assert self.until(lambda: bool(ends))
+
+        def done(answer: EndOffsets) -> None:
+            ends.append(answer)
+            if partition not in answer.offsets:  # a broker that was just started does not listen yet
+                consumer.end_offsets([partition], done)
+
+        consumer.end_offsets([partition], done)
+        assert self.until(lambda: bool(ends) and partition in ends[-1].offsets)
         consumer.close()
-        return ends[0].offsets[partition]
+        return ends[-1].offsets[partition]
 
     def read(self, until_offset: int, partition: str = PARTITIONS[0]) -> list[int]:
         """The values of a partition from its start up to ``until_offset``, each at its offset."""
