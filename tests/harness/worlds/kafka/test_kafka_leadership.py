@@ -30,6 +30,8 @@ pytestmark = [
         os.geteuid() != 0 or bool(MISSING), reason=f"needs root and commands; missing: {MISSING or 'root'}"
     ),
 ]
+#: The fault of each family; in this story nothing else happens but a cut that lets followers lag.
+PLANNED = {"move": "moveleader", "reassign": "reassign"}
 #: Tries that a permitted loss has to show itself on real machines.
 SEEDS = (11, 12, 13)
 
@@ -56,8 +58,8 @@ def test_kafka_loses_by_planned_changes_what_its_settings_permit(tmp_path: Path,
         cell=f"cell/{family}",
         family=family,
         settings=Settings.from_mapping({"min.insync.replicas": 2, "acks": acks}).to_mapping(),
-        workload=WorkloadPlan(writes_per_second=60.0, duration_ms=12_000, drain_limit_ms=60_000),
-        faults=FaultPlan(families=(family,), count=3),
+        workload=WorkloadPlan(writes_per_second=60.0, duration_ms=15_000, drain_limit_ms=60_000),
+        faults=FaultPlan(families=(family,), stories=("S03",), count=6),
         seed=11,
         host="namespaces",
         brokers=brokers,
@@ -71,8 +73,8 @@ def test_kafka_loses_by_planned_changes_what_its_settings_permit(tmp_path: Path,
         judgement = judge(one.chosen(), check(directory / HISTORY))
         assert judgement.judged
         assert judgement.broken == {}
-        planned = {"move": "moveleader", "reassign": "reassign"}[family]
-        assert [fault.kind for fault in judgement.faults][:2] == ["partition", planned]
+        # On a machine that is busy with other things a follower may leave the ISR too early, and one move is skipped.
+        assert {fault.kind for fault in judgement.faults} == {"partition", PLANNED[family]}
         lost += judgement.lost
         if lost:
             break
