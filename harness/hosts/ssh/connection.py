@@ -256,5 +256,9 @@ def _refusal(machine: Machine, error: BaseException) -> HostError:
     if isinstance(error, socket.gaierror):
         return HostError(f"{name}: no such address ({error.strerror}); correct it in the plan")
     if isinstance(error, SSHException) and not isinstance(error, OSError):
-        return HostError(f"{name} and this harness do not agree on SSH with {how} ({error or type(error).__name__})")
-    return HostError(f"{name} cannot be reached over SSH ({error or type(error).__name__}); see that sshd runs there")
+        return HostError(
+            f"{name} and this harness do not agree on SSH with {how} ({str(error) or type(error).__name__})"
+        )
+    return HostError(
+        f"{name} cannot be reached over SSH ({str(error) or type(error).__name__}); see that sshd runs there"
+    )
