@@ -1,0 +1,95 @@
+"""The most telling stories on real Apache Kafka: what loses, what holds. docs/kafka-stories.md has all of them.
+
+S01 and S09 stand in test_kafka_run. Each run is one plan of plans/stories, shortened to one telling of its story.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from checkers.judgement import Judgement, judge
+from checkers.plain import judge as check
+from harness.errors import HostError
+from harness.kafka.archive import make_archive
+from harness.kafka.install import Installation, install
+from harness.kafka.releases import DEFAULT_VERSION
+from harness.perform import perform
+from harness.plan import read_plan
+from harness.rundir import HISTORY
+
+pytestmark = [pytest.mark.system, pytest.mark.root, pytest.mark.xdist_group("kafka")]
+MISSING = [tool for tool in ("ip", "nft", "nsenter", "mkfs.ext4") if shutil.which(tool) is None]
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0 or bool(MISSING), reason=f"needs root and commands; missing: {MISSING or 'root'}"
+)
+STORIES = Path(__file__).parents[4] / "plans" / "stories"
+#: Tries that a permitted loss has to show itself on real machines; a promise must hold in each.
+SEEDS = (1, 2, 3)
+#: One telling fits, with time for the brokers to be well before and after.
+DURATION_MS = 18_000
+HEALED_MS = 2_500
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kafka() -> Installation:
+    """The default release; where it is not there yet, it is fetched."""
+    try:
+        installation = install(DEFAULT_VERSION)
+    except HostError as error:
+        pytest.skip(f"Apache Kafka cannot be had here: {error}")
+    make_archive(installation)
+    return installation
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("story", "family", "settings", "loses"),
+    [
+        pytest.param("S03", "rolling", {"acks": 1}, True, id="acks 1 loses without any accident (S03, KAFKA-20554)"),
+        pytest.param("S11", "power", {"flush.messages": 2**63 - 1}, True, id="replication is no disk (S11)"),
+        pytest.param("S11", "power", {"flush.messages": 1}, False, id="flushed writes outlive everybody's power (S11)"),
+        pytest.param(
+            "sole-member-stop",
+            "rolling",
+            {"min.insync.replicas": 1},
+            False,
+            id="the last in-sync replica may be stopped",
+        ),
+    ],
+)
+def test_a_story_has_its_outcome(tmp_path: Path, story: str, family: str, settings: dict, *, loses: bool) -> None:
+    lost = 0
+    for seed in SEEDS if loses else SEEDS[:1]:
+        lost += told(tmp_path / str(seed), story, family, settings, seed).lost
+        if lost:
+            break
+    assert (lost > 0) is loses
+
+
+@needs_root
+@pytest.mark.parametrize(("idempotence", "twice"), [(False, True), (True, False)])
+def test_a_lost_reply_is_a_write_twice_without_idempotence_only(
+    tmp_path: Path, *, idempotence: bool, twice: bool
+) -> None:
+    judgement = told(tmp_path / "run", "S22", "partition", {"enable.idempotence": idempotence}, SEEDS[0])
+    assert judgement.lost == 0
+    assert ("duplicate" in judgement.permitted) is twice
+
+
+def told(directory: Path, story: str, family: str, settings: dict[str, object], seed: int) -> Judgement:
+    """How one run of the story was judged, after everything that must be so in any run."""
+    plan = read_plan(STORIES / f"{story}.toml", settings)
+    one = plan.single(family, "kafka", seed)
+    workload = msgspec.structs.replace(one.workload, duration_ms=DURATION_MS)
+    faults = msgspec.structs.replace(one.faults, count=1, healed_ms_min=HEALED_MS)
+    one = msgspec.structs.replace(one, workload=workload, faults=faults)
+    ended = perform(one, directory)
+    assert ended.status == "completed", ended.reason
+    judgement = judge(one.chosen(), check(directory / HISTORY))
+    assert judgement.judged
+    assert judgement.broken == {}
+    assert judgement.faults
+    return judgement
