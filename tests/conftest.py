@@ -218,9 +218,6 @@ class PerfectWorld:
     def replica_logs(self):
         return None
 
-    def replica_logs(self):
-        return None
-
     def close(self):
         self.closed += 1
 
