@@ -156,7 +156,8 @@ def verdict(name: str, partial: Partial, origin: Origin, *, shown: int | None = 
     for anomaly, cycles in find_cycles(partial.steps).items():
         partial.counts[anomaly] = len(cycles)
         partial.findings[anomaly] = cycles if shown is None else cycles[: min(shown, CYCLES_SHOWN)]
-    if partial.complete and not partial.own and not partial.related and partial.problem is None:
+    foreign = partial.events > 0 and not partial.own  # a run that ended before its first event is nobody's
+    if partial.complete and foreign and not partial.related and partial.problem is None:
         partial.counts[EMPTY_GRAPH] = 1
         partial.findings[EMPTY_GRAPH] = [{"sends": exercised.attempted, "reads": exercised.records_read}]
     valid, reason = _validity(partial)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from checkers.marks import Mark, Marks, decode_detail, inside
-from checkers.plain import judge_events
+from checkers.plain import judge, judge_events
 from tests.checkers.scenes import FAIL, INFO, Scene
+from workloads.history import HistoryWriter
 from workloads.history.schema import FUNCTION_CODE
 from workloads.operations import Function
 
@@ -96,3 +99,11 @@ def test_overlapping_faults_are_one_window() -> None:
 def test_a_detail_that_is_no_object_is_kept_as_text() -> None:
     assert decode_detail("heal") == {"text": "heal"}
     assert decode_detail(None) == {}
+
+
+def test_a_run_that_ended_before_its_first_event_has_no_finding(tmp_path: Path) -> None:
+    """It is no history of another tool either, whose lack of dependencies would count."""
+    with HistoryWriter(tmp_path / "history", "run"):
+        pass
+    verdict = judge(tmp_path / "history")
+    assert (verdict.valid, verdict.counts, verdict.exercise.drained) == (False, {}, False)
