@@ -120,15 +120,24 @@ def _unpacked(source: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="ackproof-kafka-") as directory:
         try:
             with tarfile.open(source) as archive:
-                jars = [member for member in archive if re.fullmatch(r"[^/]+/libs/[^/]+\.jar", member.name)]
-                archive.extractall(directory, members=jars, filter="data")
+                _take_jars(archive, Path(directory))
         except OSError as error:
             raise PlanError(f"{source} cannot be read as a release of Apache Kafka: {error}") from error
         except (tarfile.TarError, EOFError, zlib.error) as error:
             raise PlanError(
                 f"{source} is no release of Apache Kafka: it is no archive, or was not read whole"
             ) from error
-        yield next(iter(Path(directory).glob("*/libs")), Path(directory))
+        yield Path(directory)
+
+
+def _take_jars(archive: tarfile.TarFile, directory: Path) -> None:
+    """The files below ``libs``, by their bare names: nothing else that an archive may hold has an effect."""
+    for member in archive:
+        if member.isfile() and re.fullmatch(r"[^/]+/libs/[^/]+\.jar", member.name):
+            content = archive.extractfile(member)
+            if content is not None:
+                with content, (directory / Path(member.name).name).open("wb") as jar:
+                    shutil.copyfileobj(content, jar)
 
 
 @contextmanager
