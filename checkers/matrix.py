@@ -94,4 +94,5 @@ def _work(cells: Sequence[Cell]) -> str:
     runs = sum(cell.runs_judged for cell in cells)
     in_fault = sum(cell.acknowledged_in_fault for cell in cells)
     lost = sum(cell.lost for cell in cells)
-    return f"{runs:,} runs judged, {in_fault:,} writes acknowledged during faults, {lost:,} lost."
+    judged = "1 run" if runs == 1 else f"{runs:,} runs"
+    return f"{judged} judged, {in_fault:,} writes acknowledged during faults, {lost:,} lost."
