@@ -23,6 +23,10 @@ from harness.hosts.ssh.shell import Answer, shown
 #: For a machine to be reached, to say who it is, and to let the user in.
 CONNECT_LIMIT_S: Final = 15.0
 KEEPALIVE_S: Final = 10
+#: A connection that was lost is made anew once.
+_TURNS: Final = 2
+#: GNU tar: a file changed while it was read. Anything above means that something is missing.
+_PACKED_MAX: Final = 1
 _LOST: Final = (SSHException, EOFError, OSError)
 
 # What paramiko tells of a lost connection is told by our own errors; without a handler it would go to standard error.
@@ -51,9 +55,9 @@ class Connection:
 
     def run(self, words: Sequence[str], text: str = "") -> Answer:
         """See :meth:`Shell.run`."""
-        if self._session is None or not self._is_up() or not self._session.is_open:
-            self._session = Session(self._channel())
         try:
+            if self._session is None or not self._is_up() or not self._session.is_open:
+                self._session = Session(self._channel())
             return self._session.run(words, text)
         except (*_LOST, ValueError) as error:
             raise self._lost(f'"{shown(words)}"', error) from error
@@ -64,6 +68,8 @@ class Connection:
             try:
                 with sftp.open(path, "r") as file:
                     return str(file.read(ANSWER_BYTES_MAX).decode(errors="replace"))
+            except TimeoutError:  # a machine that is silent has said nothing of any file
+                raise
             except OSError:
                 # A process that ends while its entry in /proc is read is an error of its own, which SFTP cannot name.
                 if self._is_up() and (path.startswith("/proc/") or not _exists(sftp, path)):
@@ -85,7 +91,8 @@ class Connection:
         channel = self._channel()
         try:
             channel.exec_command(commands.line(commands.pack(source, names)))
-            files.unpack(channel.makefile("rb"), target)
+            files.unpack(channel.makefile("rb"), names, target)
+            _see_whole(channel)
         except _LOST as error:
             raise self._lost(f"fetching {source}", error) from error
         finally:
@@ -109,12 +116,13 @@ class Connection:
 
     def _channel(self) -> paramiko.Channel:
         """A new session for one command."""
-        try:
-            channel = self._transport().open_session(timeout=CONNECT_LIMIT_S)
-        except _LOST as error:
-            if self._is_up():
-                raise self._lost("opening a session", error) from error
-            channel = self._transport().open_session(timeout=CONNECT_LIMIT_S)
+        for turn in range(_TURNS):
+            try:
+                channel = self._transport().open_session(timeout=CONNECT_LIMIT_S)
+                break
+            except _LOST as error:
+                if self._is_up() or turn == _TURNS - 1:
+                    raise self._lost("opening a session", error) from error
         channel.settimeout(SILENCE_LIMIT_S)
         return channel
 
@@ -156,6 +164,12 @@ class Connection:
     def _lost(self, doing: str, error: BaseException) -> HostError:
         why = str(error) or type(error).__name__
         return HostError(f"{self._machine.name}: {doing} did not work over SSH: {why}")
+
+
+def _see_whole(channel: paramiko.Channel) -> None:
+    """Raise unless the packing on the machine ended well: what it left out is about to be removed there."""
+    if not channel.status_event.wait(SILENCE_LIMIT_S) or not 0 <= channel.exit_status <= _PACKED_MAX:
+        raise OSError(f"tar ended there with status {channel.exit_status}, so something is missing")
 
 
 def _exists(sftp: paramiko.SFTPClient, path: str) -> bool:

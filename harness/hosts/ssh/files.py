@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import tarfile
-from pathlib import Path
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from paramiko import SFTPClient
@@ -26,17 +27,20 @@ def push_missing(sftp: SFTPClient, source: Path, target: str) -> None:
             push(sftp, path, f"{target}/{path.name}")
 
 
-def unpack(stream: Any, target: Path) -> None:
-    """Write the directories of a compressed archive below ``target``, over what is there.
+def unpack(stream: Any, names: Sequence[str], target: Path) -> None:
+    """Write the directories ``names`` of a compressed archive below ``target``, over what is there; nothing else.
 
     Raises:
         OSError: it is none, or is cut short; what came so far stands.
     """
     archive_bytes: IO[bytes] = stream
+    wanted = {(name,) for name in names}  # beside them stand this run's own files, the journal for one
     try:
         # "data": nothing of what another machine sends may land outside of ``target``.
         with tarfile.open(fileobj=archive_bytes, mode="r|gz") as archive:
             for member in archive:
+                if PurePosixPath(member.name).parts[:1] not in wanted:
+                    continue
                 with contextlib.suppress(tarfile.FilterError):  # sockets, devices, links out of the tree
                     archive.extract(member, target, filter="data")
     except tarfile.TarError as error:

@@ -49,6 +49,8 @@ class Follower:
                 source.seek(target.tell())
                 while not self._ended.is_set():
                     gained = source.read(_READ_BYTES)
+                    if self._ended.is_set():  # what came too late is fetched with the rest, over the same file
+                        return
                     if gained:
                         target.write(gained)
                         target.flush()

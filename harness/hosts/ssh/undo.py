@@ -81,7 +81,9 @@ def remove_directory(shell: Shell, facts: Mapping[str, Any], run: Path) -> Told:
         return []
     if path.name not in run_names(shell):
         return []
-    shell.fetch(str(path), KEPT, run)
+    there = must(shell, commands.list_directory(str(path))).split()
+    if kept := [name for name in KEPT if name in there]:  # a run that died at its begin may lack some
+        shell.fetch(str(path), kept, run)
     must(shell, commands.remove_tree(str(path)))
     return [f"{path} (node {facts['node']}, {shell.machine.name})"]
 
