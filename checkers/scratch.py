@@ -31,9 +31,11 @@ class Scratch:
 
     def __init__(self, prefix: str, parent: str | Path | None = None) -> None:
         self.path: Final = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-        self._lock = os.open(self.path / _LOCK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        beside = self.path / f"{_LOCK}.new"
+        self._lock = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with contextlib.suppress(OSError):  # a file system without locks: then nobody takes it for abandoned either
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        beside.rename(self.path / _LOCK)  # under its own name it is locked already, whoever looks
         for other in self.path.parent.glob(f"{prefix}*"):
             if other != self.path:
                 _remove_abandoned(other)
