@@ -114,7 +114,8 @@ class _Tally:
         self.permitted: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
         self.without_effect = 0
-        self.seen: set[FaultSeen] = set()
+        # How often each at most in one run: a second one of the same kind may permit what a single one does not.
+        self.seen: Counter[FaultSeen] = Counter()
         self.reasons: Counter[str] = Counter()
         self.gap_us, self.recovery_us, self.unrecovered = 0, -1, 0
         self.witness: Witness | None = None
@@ -139,7 +140,7 @@ class _Tally:
     def _add_faults(self, judgement: Judgement) -> None:
         self.faults.update(fault.kind for fault in judgement.faults)
         self.without_effect += judgement.without_effect
-        self.seen.update(judgement.faults)
+        self.seen |= Counter(judgement.possible)
 
     def _add_exercise(self, verdict: Verdict, judgement: Judgement) -> None:
         counts = msgspec.structs.asdict(verdict.exercise)
@@ -203,7 +204,7 @@ def _varying(settings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
     run, counts = tally.first, tally.exercise
-    promised = promise(run.settings, tuple(tally.seen))
+    promised = promise(run.settings, tuple(tally.seen.elements()))
     settings = run.settings.to_mapping()
     outcome = _outcome(tally)
     in_fault = counts["acknowledged_in_fault"]

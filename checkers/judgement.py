@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from checkers.promises import promise
-from checkers.receipts import FaultSeen, faults_seen, read_receipts
+from checkers.receipts import FaultSeen, faults_possible, faults_seen, read_receipts
 from checkers.verdict import Verdict
 from workloads.settings import Settings
 
@@ -38,6 +38,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
         judged: whether the run says anything about loss: the log was read to its end, or loss was proved regardless.
         reason: why not, where it was not judged.
         faults: the faults that took effect; ``without_effect`` counts the others.
+        possible: those, and the ones that may have: what a promise has to reckon with.
     """
 
     broken: dict[str, int]
@@ -46,6 +47,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     judged: bool
     reason: str | None
     faults: tuple[FaultSeen, ...]
+    possible: tuple[FaultSeen, ...]
     without_effect: int
 
 
@@ -56,8 +58,8 @@ def judge(settings: Settings, verdict: Verdict) -> Judgement:
     unknown, not broken.
     """
     receipts = read_receipts(verdict.faults)
-    faults = faults_seen(receipts)
-    promised = promise(settings, faults)
+    faults, possible = faults_seen(receipts), faults_possible(receipts)
+    promised = promise(settings, possible)
     drained = verdict.exercise.drained
     counts = {name: n for name, n in verdict.counts.items() if n > 0 and (drained or name != "unseen")}
     duplicates = counts.get("duplicate", 0) > 0
@@ -71,6 +73,7 @@ def judge(settings: Settings, verdict: Verdict) -> Judgement:
         judged=told or lost > 0,
         reason=None if told or lost > 0 else verdict.reason or "the final readers did not reach the end of the log",
         faults=faults,
+        possible=possible,
         without_effect=len(receipts) - len(faults),
     )
 

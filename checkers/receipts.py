@@ -2,7 +2,8 @@
 
 Receipts stand in the history as JSON and reach the checkers as mappings (:attr:`checkers.verdict.Verdict.faults`), so
 an old history can be judged by newer checkers. A fault has one receipt at its begin and one at its end; the later tells
-more. A fault without evidence that it took effect does not count: no receipt, no claim.
+more. A fault without evidence that it took effect does not count: no receipt, no claim. A promise also reckons with
+those of which something was observed, but not everything: they may have happened.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import msgspec
 
 from nemesis.contract import CLIENTS
-from nemesis.receipts import Receipt
+from nemesis.receipts import Receipt, is_refusal
 
 #: Kinds of fault, as receipts name them, that take bytes from a replica which it had already counted as its own.
 #: SIGKILL is not one: what the operating system holds survives the process. A later kind is one word more here. What
@@ -29,7 +30,7 @@ class FaultSeen(msgspec.Struct, frozen=True):
     Attributes:
         kind: the fault's name ("kill", "pause", "partition", ...).
         clients_only: True where only links between clients and brokers were cut and no leader changed meanwhile.
-        nodes: the brokers whose process or disk it hit.
+        nodes: the nodes whose process, disk or replica it hit, controllers among them.
     """
 
     kind: str
@@ -52,9 +53,20 @@ def read_receipts(details: Iterable[Mapping[str, Any]]) -> list[Receipt]:
 
 def faults_seen(receipts: Iterable[Receipt]) -> tuple[FaultSeen, ...]:
     """The faults that took effect, in the receipts' order."""
-    return tuple(
-        FaultSeen(receipt.fault, _clients_only(receipt), receipt.targets) for receipt in receipts if receipt.took_effect
-    )
+    return tuple(_seen(receipt) for receipt in receipts if receipt.took_effect)
+
+
+def faults_possible(receipts: Iterable[Receipt]) -> tuple[FaultSeen, ...]:
+    """The faults that took effect, and those that may have: several brokers, of which some were hit; no answer."""
+    return tuple(_seen(receipt) for receipt in receipts if receipt.took_effect or _may_have_happened(receipt))
+
+
+def _seen(receipt: Receipt) -> FaultSeen:
+    return FaultSeen(receipt.fault, _clients_only(receipt), receipt.targets)
+
+
+def _may_have_happened(receipt: Receipt) -> bool:
+    return any(observed and not is_refusal(observed) for observed in receipt.begin_evidence.values())
 
 
 def _clients_only(receipt: Receipt) -> bool:

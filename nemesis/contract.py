@@ -97,7 +97,8 @@ class Storage(Protocol):
 class Leadership(Protocol):
     """Who leads and who replicates: what operators change on purpose, through the cluster's own administration.
 
-    Where the cluster would not, the evidence is ``refused`` with its reason, and what stands.
+    Where the cluster would not, the evidence is ``refused`` with its reason, and what stands; where nobody said whether
+    it will, ``unconfirmed`` likewise.
     """
 
     def move_leader(self, partition: str, broker: int) -> Evidence:

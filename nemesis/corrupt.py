@@ -24,6 +24,8 @@ class CorruptRecord(Fault, frozen=True, tag="corruptrecord"):
 
     pick: int = 0
     stops_brokers: ClassVar[bool] = True
+    #: An empty log has no record to damage; then this was a kill.
+    shows: ClassVar[str] = "corrupted"
 
     def aim(self, view: ClusterView) -> Aim:
         """The machines with the bad disk block, and the log it is in."""

@@ -5,7 +5,7 @@ A fault lives in a module of its own together with the stories it appears in; :m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 import msgspec
@@ -30,10 +30,14 @@ class Aim(msgspec.Struct, frozen=True):
 
 
 class Fault(msgspec.Struct, frozen=True, tag_field="kind"):
-    """Base of all faults. ``role`` says around whom; ``stops_brokers`` whether its nodes count against the budget."""
+    """Base of all faults. ``role`` says around whom; ``stops_brokers`` whether its nodes count against the budget.
+
+    ``shows`` is what the evidence of every node holds if the fault is more than the death that it begins with.
+    """
 
     role: Role
     stops_brokers: ClassVar[bool] = False
+    shows: ClassVar[str] = ""
 
     def aim(self, view: ClusterView) -> Aim:
         """Whom it hits, the cluster being as ``view`` says."""
@@ -64,6 +68,6 @@ def by_node(act: Callable[[int], Evidence], nodes: Sequence[int]) -> Evidence:
     return {node: evidence for node, evidence in observed.items() if evidence}
 
 
-def listed(nodes: Sequence[int]) -> str:
+def listed(nodes: Iterable[int]) -> str:
     """``broker 1, broker 2``."""
     return ", ".join(node_name(node) for node in nodes)

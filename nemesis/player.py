@@ -92,7 +92,7 @@ class Player:
         self._open[sequence] = _Open(step, aim, view, receipt)
         self._held.update((receipt.fault, link) for link in aim.links)
         receipt.begin_evidence = dict(step.fault.begin(self._target, aim))
-        receipt.took_effect, receipt.reason = judge(aim, receipt.begin_evidence)
+        receipt.took_effect, receipt.reason = judge(aim, receipt.begin_evidence, step.fault.shows)
         self._witness(receipt)
         self._clock.call_at(zero_us + step.end_ms * 1000, partial(self._end, sequence))
 

@@ -7,8 +7,8 @@ from typing import Any, Final, Literal, TypeGuard
 
 import msgspec
 
-from nemesis.contract import ClusterView, Evidence, Link, node_name
-from nemesis.faults import Aim
+from nemesis.contract import ClusterView, Evidence, Link
+from nemesis.faults import Aim, listed
 
 Mark = Literal["begin", "end", "skipped"]
 
@@ -53,24 +53,36 @@ def to_json(receipt: Receipt) -> str:
     return msgspec.json.encode(receipt, enc_hook=str).decode()
 
 
-def judge(aim: Aim, evidence: Evidence) -> tuple[bool, str]:
+def judge(aim: Aim, evidence: Evidence, shows: str = "") -> tuple[bool, str]:
     """Did the fault happen, going by what was observed when it began? Nothing observed is nothing claimed.
 
-    Evidence of a node that holds ``refused`` says why the cluster would not do what was asked of it.
+    Evidence of a node that holds ``refused`` says why the cluster would not do what was asked of it, one that holds
+    ``unconfirmed`` why nobody knows whether it did. ``shows`` is what evidence of a node must hold, if anything.
     """
-    refused = [observed["refused"] for observed in evidence.values() if _is_refusal(observed)]
+    refused = [observed["refused"] for observed in evidence.values() if is_refusal(observed)]
     if refused:
         return False, f"refused: {refused[0]}"
+    unconfirmed = [seen["unconfirmed"] for seen in evidence.values() if _holds(seen, "unconfirmed")]
+    if unconfirmed:
+        return False, f"not confirmed, and may have happened: {unconfirmed[0]}"
     if not evidence:
         return False, "nothing was observed"
+    lacking = [node for node, seen in evidence.items() if shows and not _holds(seen, shows)]
+    if lacking:
+        return False, f"of {listed(int(node) for node in lacking)} nothing was {shows}"
     unseen = [node for node in aim.nodes if str(node) not in evidence]
     if unseen:
-        return False, f"nothing was observed of {', '.join(node_name(node) for node in unseen)}"
+        return False, f"nothing was observed of {listed(unseen)}"
     return True, "observed when it began"
 
 
-def _is_refusal(observed: object) -> TypeGuard[Mapping[str, object]]:
-    return isinstance(observed, Mapping) and "refused" in observed
+def is_refusal(observed: object) -> TypeGuard[Mapping[str, object]]:
+    """Whether this evidence of a node says that the cluster would not."""
+    return _holds(observed, "refused")
+
+
+def _holds(observed: object, name: str) -> TypeGuard[Mapping[str, object]]:
+    return isinstance(observed, Mapping) and name in observed
 
 
 _MOVES: Final = ("leader", "leader_epoch", "isr", "replicas")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from checkers.promises import NEVER, Promise, promise
-from checkers.receipts import FaultSeen, faults_seen, read_receipts
+from checkers.receipts import FaultSeen, faults_possible, faults_seen, read_receipts
 from nemesis.contract import CLIENTS
 from workloads.settings import Settings
 
@@ -245,6 +245,22 @@ def seen(*details: dict[str, Any]) -> tuple[FaultSeen, ...]:
 def test_a_receipt_without_evidence_is_no_fault() -> None:
     assert seen(receipt(took_effect=False)) == ()
     assert seen(receipt(targets=[1])) == (FaultSeen("kill", nodes=(1,)),)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "possible"),
+    [
+        ({}, False),
+        ({"1": {"refused": "no"}}, False),
+        ({"1": {"unconfirmed": "nobody answered"}}, True),
+        ({"1": {"exit": "signal 9"}}, True),
+    ],
+    ids=["nothing seen", "refused", "no answer", "one of two brokers"],
+)
+def test_a_promise_reckons_with_what_may_have_happened(evidence: dict[str, Any], possible: bool) -> None:
+    details = [receipt(took_effect=False, fault="moveleader", targets=[1, 2], begin_evidence=evidence)]
+    assert faults_seen(read_receipts(details)) == ()
+    assert promise(A1, faults_possible(read_receipts(details))).permits_loss == possible
 
 
 def test_begin_and_end_of_a_fault_are_one_fault_and_the_end_tells_more() -> None:

@@ -180,6 +180,17 @@ def test_every_node_needs_evidence_of_its_own():
     assert judge(aim, {"1": {"signal": 9}}) == (False, "nothing was observed of broker 2")
 
 
+def test_a_death_alone_is_not_the_damage_that_was_meant():
+    aim, dead, damaged = Aim(nodes=(1,)), {"exit": "signal 9"}, {"corrupted": {"offset": 3}}
+    assert judge(aim, {"1": dead}, "corrupted") == (False, "of broker 1 nothing was corrupted")
+    assert judge(aim, {"1": dead | damaged}, "corrupted")[0]
+
+
+def test_what_nobody_confirmed_is_no_claim():
+    aim = Aim(nodes=(1,))
+    assert judge(aim, {"1": {"unconfirmed": "silence"}}) == (False, "not confirmed, and may have happened: silence")
+
+
 def test_a_receipt_tells_what_the_controller_changed_meanwhile(play):
     world, player, _ = play(step(100, 200, Kill(LEADER)))
     at(world, 300)

@@ -38,7 +38,8 @@ class ConfirmedLeadership:
     """Implements :class:`nemesis.contract.Leadership`. ``partitions`` is the controller's word at the moment.
 
     What an operator was granted is not yet evidence; what the controller says afterwards is. A request that nobody
-    answered may still have been granted, so the controller is looked at then too. ``lacks`` are kinds of fault that the
+    answered may still have been granted, so the controller is looked at then too; if it says nothing of it within the
+    limit, that is ``unconfirmed``. ``lacks`` are kinds of fault that the
     operator cannot do, and why.
     """
 
@@ -66,7 +67,7 @@ class ConfirmedLeadership:
         order = _preferring(broker, before)
         why_not, after = self._ask(partition, moved, lambda: self._operator.move_leader(partition, broker, order))
         stands = {"leader": after.leader, "leader_epoch": after.leader_epoch}
-        return stands if moved(after) else {"refused": why_not or "the leader stayed", **stands}
+        return stands if moved(after) else {**(why_not or {"unconfirmed": "the leader stayed"}), **stands}
 
     def reassign(self, partition: str, replicas: Sequence[int]) -> Evidence:
         """See :meth:`nemesis.contract.Leadership.reassign`."""
@@ -77,19 +78,19 @@ class ConfirmedLeadership:
 
         why_not, after = self._ask(partition, placed, lambda: self._operator.reassign(partition, wanted))
         stands = {"replicas": list(after.replicas), "leader": after.leader, "leader_epoch": after.leader_epoch}
-        return stands if placed(after) else {"refused": why_not or "the replicas stayed", **stands}
+        return stands if placed(after) else {**(why_not or {"unconfirmed": "the replicas stayed"}), **stands}
 
     def _ask(
         self, partition: str, wanted: Callable[[PartitionView], bool], request: Callable[[], str]
-    ) -> tuple[str, PartitionView]:
-        """Why not, and how the partition is once it is as wanted or the limit has passed."""
-        limit_s = CONFIRM_LIMIT_S
+    ) -> tuple[Evidence, PartitionView]:
+        """Why not, as evidence says it, and how the partition is once it is as wanted or the limit has passed."""
         try:
-            if why_not := request():
-                limit_s = 0.0
+            refused = request()
         except HostError as error:
-            why_not = str(error)
-        return why_not, self._seen(partition, wanted, limit_s)
+            return {"unconfirmed": str(error)}, self._seen(partition, wanted, CONFIRM_LIMIT_S)
+        if refused:
+            return {"refused": refused}, self._seen(partition, wanted, 0.0)
+        return {}, self._seen(partition, wanted, CONFIRM_LIMIT_S)
 
     def _seen(self, partition: str, wanted: Callable[[PartitionView], bool], limit_s: float) -> PartitionView:
         deadline = time.monotonic() + limit_s
