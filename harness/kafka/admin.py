@@ -19,11 +19,14 @@ from kafka.errors import (
     BrokerResponseError,
     ElectionNotNeededError,
     KafkaError,
+    LeaderNotAvailableError,
     NodeNotReadyError,
+    NoError,
     NotControllerError,
     RequestTimedOutError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
+    for_code,
 )
 
 from harness.errors import HostError
@@ -42,6 +45,8 @@ _SETUP_LIMITS: Final = ("socket_connection_setup_timeout_ms", "socket_connection
 _PREFERRED: Final = 0
 _NOBODY: Final = -1
 _DEFAULT: Final = "DEFAULT_CONFIG"
+#: How a broker says that there is no such topic, or that it has not heard of it yet.
+_NOT_YET: Final = (UnknownTopicOrPartitionError, LeaderNotAvailableError)
 _MATTERS: Final = frozenset(Settings().to_mapping())
 
 
@@ -118,10 +123,14 @@ class Administration:
         """The topic, None if there is none.
 
         Raises:
+            KafkaError: the cluster does not tell (it may be there all the same).
             UnansweredError: nobody could be asked.
         """
         (told,) = self._ask(lambda admin: admin.describe_topics([name]))
-        return None if told["error_code"] else _image(told)
+        error = for_code(told["error_code"])
+        if error is not NoError and not issubclass(error, _NOT_YET):
+            raise error(f"topic {name}")
+        return None if error is not NoError else _image(told)
 
     def create_topic(self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]) -> None:
         """Create a topic.

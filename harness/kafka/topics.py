@@ -1,7 +1,9 @@
 """The topic of a run on a cluster that is not the harness's own: made by the run, deleted by it, and no other touched.
 
 The journal knows it as ``topic``, with the facts ``name`` and ``bootstrap``, and ``topic_id`` once the cluster has
-given one. Deleting goes by that id, so a topic that somebody has made since under the same name is safe.
+given one. Deleting goes by that id, so a topic that somebody has made since under the same name is safe. Where the
+harness died, or the brokers fell silent, before it heard the id, a topic of this name may be anybody's: it stays, and
+so does the journal's entry until it is gone.
 """
 
 from __future__ import annotations
@@ -11,18 +13,33 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, TopicAlreadyExistsError
 
-from harness.errors import HostError
+from harness.errors import HostError, PlanError
 from harness.kafka.admin import Administration, TopicImage, UnansweredError
+from harness.kafka.releases import Version
 from nemesis.journal import Journal, Undo, standing
 
 KIND: Final = "topic"
 #: From the answer "it is created" to every broker of it in sync.
 READY_LIMIT_S: Final = 60.0
 _LOOK_EVERY_S: Final = 0.1
-#: What brokers before 2.8 give for a topic's id (KIP-516).
+#: The oldest release that gives topics ids (KIP-516).
+IDS_SINCE: Final = (2, 8, 0)
 _NO_ID: Final = UUID(int=0)
+
+
+def require_ids(release: Version) -> None:
+    """Refuse a cluster on which the run's topic could not be told from others of its name.
+
+    Raises:
+        PlanError: it is too old.
+    """
+    if release < IDS_SINCE:
+        raise PlanError(
+            f"a cluster of Kafka {release.major}.{release.minor} gives topics no ids, so a run could not be sure to "
+            "delete its own; clusters from Kafka 2.8 on can be used"
+        )
 
 
 class OwnTopic:
@@ -52,6 +69,8 @@ class OwnTopic:
             self._administration.create_topic(self.name, partitions, replication_factor, configs)
         except UnansweredError:
             raise  # it may exist: the journal keeps it
+        except TopicAlreadyExistsError as error:  # by an earlier try that was not answered, or by somebody else since
+            raise _doubtful(self.name) from error
         except KafkaError as error:
             self._journal.done(self._entry)
             self._entry = None
@@ -86,8 +105,6 @@ class OwnTopic:
         )
 
     def _learn(self, topic_id: UUID) -> None:
-        if topic_id == _NO_ID:
-            raise HostError("this cluster gives topics no ids; clusters from Kafka 2.8 on can be used")
         self._id = topic_id
         if self._entry is not None:
             self._journal.learned(self._entry, {"topic_id": str(topic_id)})
@@ -115,19 +132,25 @@ def _undo(deed: Undo, journal: Journal) -> list[str]:
 
 
 def _delete(administration: Administration, name: str, topic_id: UUID) -> bool:
-    """Whether the topic was there. Without an id it is the one by this name: there was none when it was announced."""
-    if topic_id == _NO_ID:
-        image = administration.topic(name)
-        if image is None:
-            return False
-        topic_id = image.topic_id
+    """Whether the topic was there."""
     try:
+        if topic_id == _NO_ID:
+            if administration.topic(name) is None:
+                return False
+            raise _doubtful(name)
         return administration.delete_topic(topic_id)
-    except (KafkaError, HostError) as error:
+    except (KafkaError, UnansweredError) as error:
         raise HostError(
             f'the topic "{name}" is still there ({type(error).__name__}: {error}); `ackproof heal` the run again when '
             "the cluster can be reached, or delete it"
         ) from error
+
+
+def _doubtful(name: str) -> HostError:
+    return HostError(
+        f'the cluster has a topic "{name}", and nobody knows whether this run made it: its id was never told; look at '
+        "it, delete it yourself if it is the run's, and then `ackproof heal` the run"
+    )
 
 
 def _is_whole(image: TopicImage) -> bool:

@@ -18,7 +18,7 @@ from harness.clients.contract import RealClients
 from harness.errors import HarnessError, PlanError
 from harness.kafka.admin import Administration
 from harness.kafka.properties import possible
-from harness.kafka.topics import OwnTopic
+from harness.kafka.topics import OwnTopic, require_ids
 from harness.plan import RunSpec
 from harness.worlds.contract import NodeDeath, Observation
 from harness.worlds.kafka.watch import Watch
@@ -154,6 +154,7 @@ class ExistingWorld:
         administration = self._administration()
         brokers = self._large_enough(administration)
         release = administration.release(brokers[0])
+        require_ids(release)
         possible(self._settings, release)
         topic = OwnTopic(administration, journal, self._spec.workload.topic, self._spec.bootstrap)
         self._resources.callback(topic.delete)

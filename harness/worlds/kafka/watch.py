@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from kafka.errors import KafkaError
 
 from harness.errors import HostError
 from harness.kafka.admin import Administration
@@ -73,8 +74,8 @@ class Watch:
         while not self._ended.wait(LOOK_EVERY_S):
             try:
                 self.look()
-            except HostError:
-                continue  # the last view stands
+            except (HostError, KafkaError):
+                continue  # nobody answered, or would not tell; the last view stands
 
     def _tell(self, told: list[tuple[str, str | None, dict[str, Any]]]) -> None:
         wall_us = time.time_ns() // 1_000

@@ -11,6 +11,7 @@ from kafka.errors import (
     KafkaConnectionError,
     NodeNotReadyError,
     PreferredLeaderNotAvailableError,
+    TopicAuthorizationFailedError,
     UnknownTopicIdError,
 )
 
@@ -136,6 +137,12 @@ def test_a_topic_is_read_with_leaders_epochs_and_replicas():
     assert image.partitions["t-x-0"] == PartitionView(2, 4, (2, 1), (2, 1, 0))
     assert image.partitions["t-x-10"].leader is None
     assert admin.topic("t-x") is None
+
+
+def test_a_topic_that_the_cluster_does_not_show_is_not_taken_for_none():
+    admin, _ = administration(describe_topics=[[{"error_code": 29}]])
+    with pytest.raises(TopicAuthorizationFailedError):
+        admin.topic("t-x")
 
 
 def test_fenced_brokers_do_not_run():

@@ -3,13 +3,14 @@
 from uuid import UUID
 
 import pytest
-from kafka.errors import PolicyViolationError
+from kafka.errors import PolicyViolationError, TopicAlreadyExistsError
 
-from harness.errors import HostError
+from harness.errors import HostError, PlanError
 from harness.heal import heal
 from harness.kafka import topics
 from harness.kafka.admin import TopicImage, UnansweredError
-from harness.kafka.topics import OwnTopic
+from harness.kafka.releases import Version
+from harness.kafka.topics import OwnTopic, require_ids
 from nemesis.contract import PartitionView
 from nemesis.journal import FILE_NAME, Journal, standing
 
@@ -113,12 +114,30 @@ def test_a_topic_that_took_the_name_since_is_not_the_runs(cluster, journal, tmp_
     assert cluster.topics == {"t-7": UUID(int=99)}
 
 
-def test_a_harness_that_died_before_it_learned_the_id_leaves_nothing_either(cluster, journal, tmp_path):
+def test_a_topic_whose_id_was_never_told_may_be_anybodys_and_stays(cluster, journal, tmp_path):
     journal.will("topic", {"name": "t-7", "bootstrap": ["a:1"]})
     assert heal(tmp_path) == []
     journal.will("topic", {"name": "t-7", "bootstrap": ["a:1"]})
     cluster.create_topic("t-7", 1, 2, {})
-    assert heal(tmp_path) == ["topic t-7"]
+    for _ in range(2):
+        with pytest.raises(HostError, match="nobody knows whether this run made it"):
+            heal(tmp_path)
+    assert cluster.topics
+    cluster.topics.clear()
+    assert heal(tmp_path) == []
+    assert standing(journal.path) == []
+
+
+def test_a_topic_that_an_unanswered_try_may_have_made_stays_in_the_journal(cluster, journal):
+    cluster.refuses = TopicAlreadyExistsError("there is one")
+    topic = own(cluster, journal)
+    with pytest.raises(HostError, match="nobody knows whether this run made it"):
+        topic.create(1, 2, {})
+    cluster.topics["t-7"] = UUID(int=99)
+    with pytest.raises(HostError, match="nobody knows"):
+        topic.delete()
+    assert cluster.topics == {"t-7": UUID(int=99)}
+    assert len(standing(journal.path)) == 1
 
 
 def test_a_cluster_that_does_not_answer_keeps_the_deed_in_the_journal(cluster, journal, tmp_path):
@@ -131,10 +150,7 @@ def test_a_cluster_that_does_not_answer_keeps_the_deed_in_the_journal(cluster, j
     assert heal(tmp_path) == ["topic t-7"]
 
 
-def test_a_cluster_without_ids_is_refused_and_left_clean(cluster, journal):
-    cluster.made = -1  # the first id is nought
-    topic = own(cluster, journal)
-    with pytest.raises(HostError, match=r"from Kafka 2\.8 on"):
-        topic.create(1, 2, {})
-    topic.delete()
-    assert cluster.topics == {}
+def test_a_cluster_without_ids_is_refused_before_anything_is_made():
+    with pytest.raises(PlanError, match=r"from Kafka 2\.8 on"):
+        require_ids(Version(2, 7, 0))
+    require_ids(Version(2, 8, 0))
