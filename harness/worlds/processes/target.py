@@ -140,6 +140,7 @@ class ProcessesTarget:
         return evidence
 
     def _start(self, node: int) -> Evidence:
+        self._nodes.deaths.look(self._clock.now_us())  # the new process takes the place of one that may have crashed
         self._nodes.start(node)
         self._tell_cuts(node, self._clock.now_us() + TELL_LIMIT_US)
         return {"state": self._nodes.process(node).state().value}
