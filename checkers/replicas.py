@@ -162,16 +162,18 @@ def _divergent(key: str, replicas: Sequence[ReplicaLog]) -> list[dict[str, Any]]
     digests = np.concatenate([replica.digests for replica in replicas])
     nodes = np.repeat([replica.node for replica in replicas], [len(replica.offsets) for replica in replicas])
     below = offsets < committed
-    offsets, digests, nodes = offsets[below], digests[below], nodes[below]
+    order = np.flatnonzero(below)[np.argsort(offsets[below], kind="stable")]
+    offsets, digests, nodes = offsets[order], digests[order], nodes[order]
     pairs = np.unique(np.stack([offsets, digests]), axis=1)
     differing = np.unique(pairs[0][1:][pairs[0][1:] == pairs[0][:-1]])
+    begins, ends = np.searchsorted(offsets, differing), np.searchsorted(offsets, differing, side="right")
     return [
         {
             "key": key,
             "offset": offset,
-            "replicas": dict(zip(nodes[offsets == offset].tolist(), digests[offsets == offset].tolist(), strict=True)),
+            "replicas": dict(zip(nodes[begin:end].tolist(), digests[begin:end].tolist(), strict=True)),
         }
-        for offset in differing.tolist()
+        for offset, begin, end in zip(differing.tolist(), begins.tolist(), ends.tolist(), strict=True)
     ]
 
 
