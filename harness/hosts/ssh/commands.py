@@ -50,6 +50,11 @@ def make_directories(*paths: str) -> Words:
     return ("mkdir", "-p", "-m", "700", "--", *paths)
 
 
+def is_own(path: str) -> Words:
+    """Succeeds where the user owns this directory."""
+    return ("test", "-O", path)
+
+
 def list_directory(path: str) -> Words:
     """Prints the names in a directory, one a line."""
     return ("ls", "-1", "--", path)

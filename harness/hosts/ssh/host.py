@@ -198,6 +198,9 @@ class SshHost:
                 f"{shell.machine.name} carries another run ({others[0]} in {undo.runs_directory(shell.machine)}); wait "
                 "for its end, or end it with `ackproof heal` of its results"
             )
+        whole = shell.machine.directory
+        if shell.run(commands.is_own(whole)).status != 0:  # whoever made it may put there what the nodes execute
+            raise HostError(f"{whole} on {shell.machine.name} is somebody else's; name another directory in the plan")
         directory, libs = self._directory(node), f"{self._installed(node)}/libs"
         self._will(node, "ssh-directory", {"path": directory})
         must(shell, commands.make_directories(*(f"{directory}/{name}" for name in undo.KEPT), libs))

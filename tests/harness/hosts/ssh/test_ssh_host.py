@@ -194,6 +194,7 @@ REFUSED = [
     ({"java": Answer(127, "", "sh: java: not found")}, 'has no Java at "java" .*not found.*install openjdk'),
     ({"java": Answer(0, "", 'openjdk version "11.0.2"')}, "has Java 11, and 17 or later is needed"),
     ({"printenv": Answer(0, "fe80::1 1 fe80::2 22\n", "")}, "is reached over fe80::1, and links are cut by IPv4"),
+    ({"test": Answer(1, "", "")}, "is somebody else's; name another directory"),
     ({"ls": Answer(0, "ackproof-1-ab\n", "")}, "carries another run .ackproof-1-ab in .*heal"),
     (
         {"mkdir": Answer(1, "", "mkdir: /var: Permission denied")},
