@@ -153,8 +153,3 @@ def run_directories(path: Path) -> list[Path]:
         if (path / RUN_FILE).is_file():
             return [path]
         return sorted(file.parent for file in path.rglob(RUN_FILE))
-
-
-def campaign_of(directory: Path) -> Path | None:
-    """The campaign that ``directory`` is or lies in, None if there is none."""
-    return next((p for p in [directory, *directory.resolve().parents] if (p / CAMPAIGN_FILE).is_file()), None)

@@ -55,20 +55,6 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join([*lines, f"{self.healed_ms / 1000:7.2f} s  everything is healed"])
 
 
-def to_json(schedule: Schedule) -> bytes:
-    """The schedule as one JSON object."""
-    return msgspec.json.encode(schedule)
-
-
-def from_json(data: bytes) -> Schedule:
-    """The schedule that :func:`to_json` wrote.
-
-    Raises:
-        msgspec.ValidationError: it is something else; the text names the place.
-    """
-    return msgspec.json.decode(data, type=Schedule)
-
-
 def draw_schedule(
     plan: FaultPlan, *, timings: Timings, brokers: int, partitions: int, duration_ms: int, draw: Draw
 ) -> Schedule:
