@@ -6,8 +6,8 @@ record batches of format 2 (KIP-98), one behind the other. kafka-python reads wh
 
 from __future__ import annotations
 
+import os
 import re
-import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -17,14 +17,11 @@ import numpy.typing as npt
 from crc32c import crc32c
 from kafka.record import MemoryRecords
 
+from harness.worlds.segments import batches_of
 from workloads.operations import Defect
 from workloads.values import decode
 
 Numbers = npt.NDArray[np.integer[Any]]
-#: base offset and the length of what follows, at the front of every batch.
-_FRONT: Final = struct.Struct(">qi")
-#: The rest of a batch without any record.
-_LENGTH_MIN: Final = 49
 _MAGIC_AT: Final = 16
 _MAGIC_V2: Final = 2
 
@@ -97,22 +94,19 @@ def _stretches(place: Path, partition: str, damage: list[str]) -> Iterator[Stret
 
 
 def _batches(segment: Path, partition: str, damage: list[str]) -> Iterator[Stretch]:
-    size = segment.stat().st_size
+    at = 0
     with segment.open("rb") as file:
-        at = 0
-        while at < size:
-            front = file.read(_FRONT.size)
-            length = _FRONT.unpack(front)[1] if len(front) == _FRONT.size else 0
-            if length < _LENGTH_MIN or at + _FRONT.size + length > size:
-                damage.append(f"{segment.name} holds no whole batch at byte {at} of {size}")
-                return
-            data = front + file.read(length)
-            stretch = _records(data, partition)
+        for place in batches_of(file):
+            file.seek(place.position)
+            stretch = _records(file.read(place.size_bytes), partition)
             if stretch is None:
-                damage.append(f"{segment.name} holds a damaged batch at byte {at}")
+                damage.append(f"{segment.name} holds a damaged batch at byte {place.position}")
             else:
                 yield stretch
-            at += len(data)
+            at = place.end
+        size = os.fstat(file.fileno()).st_size
+    if at < size:
+        damage.append(f"{segment.name} holds no whole batch at byte {at} of {size}")
 
 
 def _records(data: bytes, partition: str) -> Stretch | None:

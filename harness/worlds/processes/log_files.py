@@ -6,27 +6,22 @@ Both keep record batches of format v2 (KIP-98) in segments named by their first 
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-#: Base offset and length; the length counts what follows these bytes.
-_PREFIX: Final = struct.Struct(">qi")
-#: With the checksum, which covers everything from byte 21 on, up to the first record.
-_HEADER_BYTES: Final = 61
+from harness.worlds.segments import EMPTY_BATCH_BYTES, Place, batches_of
+
 #: From the end of a batch: the last byte of the last record's value, before the number of its headers, which is none.
 _VALUE_BYTE_FROM_END: Final = 2
 _FLIPPED_BIT: Final = 1
 
 
 class Batch(NamedTuple):
-    """Where a record batch lies."""
+    """A record batch with at least one record."""
 
     file: Path
-    position: int
-    size_bytes: int
-    base_offset: int
+    place: Place
 
 
 class Changed(NamedTuple):
@@ -44,22 +39,15 @@ def log_directory(data: Path, partition: str) -> Path | None:
 
 
 def batches_in(directory: Path) -> Iterator[Batch]:
-    """The whole record batches of a log, in order of their offsets."""
+    """The whole record batches of a log that hold records, in order of their offsets."""
     for file in sorted(directory.glob("*.log")):
-        content, position = file.read_bytes(), 0
-        while position + _HEADER_BYTES <= len(content):
-            base_offset, length = _PREFIX.unpack_from(content, position)
-            size_bytes = length + _PREFIX.size
-            # Kafka gives segments their full size before they are full: zeroes end what was written.
-            if size_bytes <= _HEADER_BYTES or position + size_bytes > len(content):
-                break
-            yield Batch(file, position, size_bytes, base_offset)
-            position += size_bytes
+        with file.open("rb") as segment:
+            yield from (Batch(file, place) for place in batches_of(segment) if place.size_bytes > EMPTY_BATCH_BYTES)
 
 
 def flip(batch: Batch) -> Changed:
     """Change a bit in the last record's value, durably; the batch's checksum is wrong from now on."""
-    position = batch.position + batch.size_bytes - _VALUE_BYTE_FROM_END
+    position = batch.place.end - _VALUE_BYTE_FROM_END
     with batch.file.open("r+b") as file:
         file.seek(position)
         before = file.read(1)[0]

@@ -70,7 +70,7 @@ class FileStorage(NoStorage):
         batch = batches[len(batches) * pick // LOG_PARTS]
         told: dict[str, Any] = {
             "partition": partition,
-            "offset": batch.base_offset,
+            "offset": batch.place.base_offset,
             "file": batch.file.name,
             "recovery_point": recovery_point(batch.file.parent),
             "read_again": read_again(batch),
