@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-from harness.clients.choice import CLIENTS
-from harness.clients.contract import RealClients
-from harness.errors import HarnessError, HostError, PortError, StartError
+from harness.errors import HostError, PortError, StartError
 from harness.hosts.contract import Host
 from harness.hosts.disks import Disks
 from harness.hosts.loopback import LoopbackHost
@@ -19,11 +16,11 @@ from harness.hosts.slow_disk import choose_brake
 from harness.plan import RunSpec
 from harness.worlds.contract import NodeDeath, Observation
 from harness.worlds.lacking import NO_REASSIGNMENT, lacking
-from harness.worlds.processes.client_logs import logs_diverted
-from harness.worlds.processes.clock import RealClock, keep_begin, kept_begin_us
+from harness.worlds.processes.clock import kept_begin_us
 from harness.worlds.processes.deaths import Deaths, with_deaths
 from harness.worlds.processes.leadership import ConfirmedLeadership, ControlSocketOperator
 from harness.worlds.processes.nodes import Nodes, trace_files
+from harness.worlds.processes.real import Opened, RealWorld
 from harness.worlds.processes.shaping import rightly_timed, shaping_for
 from harness.worlds.processes.target import Limits, ProcessesTarget, connect
 from harness.worlds.processes.topic import create_topic
@@ -32,14 +29,12 @@ from harness.worlds.processes.view import ClusterImage, Viewer, partitions_of
 from harness.worlds.reference import refuse_what_it_lacks
 from harness.worlds.replica_logs import ReplicaLogs, logs_on_disks
 from nemesis.contract import CONTROLLER
-from nemesis.journal import FILE_NAME, Journal
+from nemesis.journal import Journal
 
 #: The reference broker takes about a second, Kafka about four; machines that are busy with other things get this long.
 START_LIMIT_S: Final = 60.0
 #: A port that was free a moment ago may be taken when its node gets there; then others are chosen.
 PORT_CHOICES: Final = 3
-#: Clients give up at once; this is for their threads to notice.
-CLIENTS_LIMIT_S: Final = 10.0
 #: What a node's life may exceed the run's plan by, for starting, healing and a slow machine.
 SPARE_LIFETIME_S: Final = 300.0
 #: Families whose faults need a disk of each broker's own, with the kind of fault that does.
@@ -50,14 +45,7 @@ FAR_LIMIT_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.01
 
 
-class _Cluster(NamedTuple):
-    nodes: Nodes
-    viewer: Viewer
-    target: ProcessesTarget
-    clients: RealClients
-
-
-class ProcessesWorld:
+class ProcessesWorld(RealWorld[ProcessesTarget]):
     """Implements :class:`harness.worlds.contract.World`. The run's files stand in ``directory``, which must exist.
 
     What is particular to the reference broker stands in the methods ``_make_nodes``, ``_make_viewer``, ``_check`` and
@@ -67,30 +55,10 @@ class ProcessesWorld:
     """
 
     def __init__(self, spec: RunSpec, directory: Path, ports: Mapping[int, int] | None = None) -> None:
-        self._spec = spec
-        self._directory = directory.absolute()
+        super().__init__(spec, directory)
         self._ports = ports
-        self._settings = spec.chosen()
-        self._clock = RealClock()
-        self._cluster: _Cluster | None = None
         self._watched: Deaths | None = None
         self._deaths: Sequence[NodeDeath] = ()
-        self._resources = ExitStack()
-
-    @property
-    def clock(self) -> RealClock:
-        """See :meth:`World.clock`. Set to 0 by :meth:`open`."""
-        return self._clock
-
-    @property
-    def clients(self) -> RealClients:
-        """See :meth:`World.clients`."""
-        return self._opened().clients
-
-    @property
-    def target(self) -> ProcessesTarget:
-        """See :meth:`World.target`."""
-        return self._opened().target
 
     def open(self) -> None:
         """See :meth:`World.open`.
@@ -102,8 +70,7 @@ class ProcessesWorld:
             PlanError: this world cannot do what the run asks for.
         """
         self._check()
-        self._clock = RealClock()
-        keep_begin(self._directory, self._clock)
+        self._begin()
         for choice in range(PORT_CHOICES):
             try:
                 self._open_once()
@@ -113,14 +80,6 @@ class ProcessesWorld:
                     continue
                 raise
             return
-
-    def drive(self, finished: Callable[[], bool], limit_us: int) -> bool:
-        """See :meth:`World.drive`. An exception out of a callback, and Ctrl-C, close the world before they go on."""
-        try:
-            return self._clock.run(finished, limit_us)
-        except BaseException:
-            self.close()
-            raise
 
     def observations(self) -> Sequence[Observation]:
         """See :meth:`World.observations`. From files, so also after :meth:`close` and in another process."""
@@ -142,31 +101,19 @@ class ProcessesWorld:
         """See :meth:`World.replica_logs`. After :meth:`close` only: files of a running broker still change."""
         return logs_on_disks(self._directory / "data", range(self._spec.brokers), self._spec.workload.topic)
 
-    def effective_configuration(self) -> dict[str, dict[str, Any]]:
-        """What clients and brokers really work with: ``producer``, ``consumer``, ``broker``."""
-        cluster = self._opened()
-        return cluster.clients.effective_configuration() | {"broker": cluster.nodes.broker_configuration()}
-
     def close(self) -> None:
         """See :meth:`World.close`. Logs and data stay."""
         self.deaths()
         self._watched = None
-        self._resources.close()
+        super().close()
 
     def _check(self) -> None:
         """Refuse what this world cannot do, before anything is started."""
         refuse_what_it_lacks(self._settings)
 
-    def _opened(self) -> _Cluster:
-        if self._cluster is None:
-            raise HarnessError("this world has not been opened; call open() first")
-        return self._cluster
-
     def _open_once(self) -> None:
-        """Start everything, each thing with its end pushed before it can fail; ends run in reverse order."""
-        self._resources.enter_context(logs_diverted(self._directory / "logs" / "clients.log"))
-        journal = Journal(self._directory / FILE_NAME)
-        self._resources.callback(journal.close)
+        """Start everything."""
+        journal = self._make_journal()
         limits = self._make_limits(journal)
         host = self._make_host(journal)
         self._resources.callback(host.close)
@@ -179,12 +126,11 @@ class ProcessesWorld:
         bootstrap = [f"{address.host}:{address.port}" for address in map(host.address, nodes.brokers)]
         viewer = self._make_viewer(host, nodes)
         self._bring_up(host, nodes, viewer, bootstrap)
-        clients = CLIENTS[self._spec.client](self._clock, self._settings, bootstrap)
-        self._resources.callback(clients.close, CLIENTS_LIMIT_S)
+        clients = self._make_clients(bootstrap)
         leadership = self._make_leadership(host, viewer)
         limits = limits._replace(shaping=shaping, unavailable={**limits.unavailable, **host.unavailable()})
         target = ProcessesTarget(host, nodes, viewer, journal, self._clock, leadership=leadership, limits=limits)
-        self._cluster = _Cluster(nodes, viewer, target, clients)
+        self._cluster = Opened(target, clients, lambda: {"broker": nodes.broker_configuration()})
         self._watched = nodes.deaths
 
     def _make_host(self, journal: Journal) -> Host:
