@@ -41,6 +41,8 @@ _COMMON: Final = (
 #: How a file of this machine is called where a node lives.
 Place = Callable[[Path], str]
 
+#: What it takes at most to start a node and end it again; whoever looks after it gives up before.
+_ARCHIVE_LIMIT_S: Final = 180.0
 #: Starts of one node within a run whose logs of collections are kept.
 _STARTS_MAX: Final = 50
 
@@ -66,7 +68,8 @@ def node_command(
     shared = (f"-XX:SharedArchiveFile={archive}",) if archive.is_file() and place(archive) == str(archive) else ()
     # One file for each start of the node: without a number of files, Java empties the one that is there.
     kept = f"filecount={_STARTS_MAX}"
-    collections = f"-Xlog:gc*,safepoint:file={place(files.collections)}:utctime,level,tags:{kept}"
+    # In quotes, or a colon in the path would end it.
+    collections = f'-Xlog:gc*,safepoint:file="{place(files.collections)}":utctime,level,tags:{kept}'
     words = (*_heap(heap_mb), *_COMMON, *_lifetime(max_lifetime_s), *shared, collections)
     words += files.logging(installation, place)
     return (place(Path(java_program())), *words, "-cp", class_path(installation, place), main, place(properties))
@@ -90,8 +93,18 @@ def archive_path(installation: Installation) -> Path:
 
 
 def archive_command(installation: Installation, properties: Path, files: LogFiles, archive: Path) -> tuple[str, ...]:
-    """The words that start a node which writes ``archive`` when it ends."""
-    words = (*_heap(BROKER_HEAP_MB), *_COMMON, f"-XX:ArchiveClassesAtExit={archive}", *files.logging(installation))
+    """The words that start a node which writes ``archive`` when it ends; it ends by itself after three minutes.
+
+    No journal knows it, so nothing else would end it after a harness that was killed.
+    """
+    limited = _lifetime(_ARCHIVE_LIMIT_S)
+    words = (
+        *_heap(BROKER_HEAP_MB),
+        *_COMMON,
+        *limited,
+        f"-XX:ArchiveClassesAtExit={archive}",
+        *files.logging(installation),
+    )
     return (java_program(), *words, "-cp", class_path(installation), MAIN, str(properties))
 
 

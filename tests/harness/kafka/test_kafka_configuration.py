@@ -9,7 +9,7 @@ from harness.errors import PlanError
 from harness.hosts.contract import Address
 from harness.kafka import storage
 from harness.kafka.install import Installation
-from harness.kafka.jvm import archive_path, node_command
+from harness.kafka.jvm import archive_command, archive_path, node_command
 from harness.kafka.logs import LogFiles
 from harness.kafka.properties import NodePlace, as_text, lone_properties, node_properties, possible
 from harness.kafka.releases import Version, artifacts, parse_version
@@ -62,6 +62,13 @@ def test_a_node_that_nobody_ends_ends_by_itself_after_whole_minutes(installation
     properties, files = tmp_path / "p", LogFiles(tmp_path / "l", tmp_path / "gc")
     assert "-XX:SelfDestructTimer=3" in node_command(installation, 0, properties, files, max_lifetime_s=121.0)
     assert not [word for word in node_command(installation, 0, properties, files) if "Destruct" in word]
+    assert "-XX:SelfDestructTimer=3" in archive_command(installation, properties, files, tmp_path / "a.jsa")
+
+
+def test_a_colon_in_the_path_of_a_run_does_not_end_the_name_of_its_log(installation: Installation, tmp_path) -> None:
+    files = LogFiles(tmp_path / "l", tmp_path / "a:b" / "gc.log")
+    (word,) = [word for word in node_command(installation, 0, tmp_path / "p", files) if "safepoint" in word]
+    assert f':file="{tmp_path}/a:b/gc.log":utctime' in word
 
 
 def test_the_settings_of_brokers_reach_the_configuration_and_those_of_topics_do_not() -> None:
