@@ -16,11 +16,15 @@ Words = tuple[str, ...]
 SCRIPT: Final = Path(__file__).with_name("machine.sh")
 #: Looks, 20 ms each, that a machine takes for a signal to show: five seconds, as on this machine.
 LOOKS: Final = 250
+#: As long, where one look takes its time.
+END_LIMIT_S: Final = 5
 
 #: Environments are lists that end in NUL. Those of other users' processes cannot be read, and ended ones have none.
+#: On a full machine one look through all of them may take seconds, so what is limited is the time (since the boot).
 _END: Final = (
-    'looks=$2; while pids=$(grep -lszxF -e "$1" /proc/[0-9]*/environ | tr -dc "0-9\\n"); [ -n "$pids" ]; do '
-    '[ "$looks" != "$2" ] || echo "$pids"; looks=$((looks - 1)); [ "$looks" -gt 0 ] || exit 1; '
+    'now() { read -r up _ </proc/uptime; up=${up%.*}; }; now; limit=$((up + $2)) told=""; '
+    'while pids=$(grep -lszxF -e "$1" /proc/[0-9]*/environ | tr -dc "0-9\\n"); [ -n "$pids" ]; do '
+    '[ -n "$told" ] || echo "$pids"; told=1; now; [ "$up" -le "$limit" ] || exit 1; '
     "kill -s KILL $pids 2>/dev/null; sleep 0.02; done"
 )
 
@@ -46,7 +50,7 @@ def java_version(machine: Machine) -> Words:
 
 
 def make_directories(*paths: str) -> Words:
-    """Makes directories, private ones, with those above them."""
+    """Makes directories, private ones; what is missing above them too, with the user's usual rights."""
     return ("mkdir", "-p", "-m", "700", "--", *paths)
 
 
@@ -83,7 +87,7 @@ def signal(script: str, identity: tuple[str, str, str], name: str, shows: str, l
 
 def end_all(token: str) -> Words:
     """SIGKILL to every process of the node with this token, until there is none; prints their ids. Needs no file."""
-    return ("sh", "-c", _END, "end", f"{TOKEN_VARIABLE}={token}", str(LOOKS))
+    return ("sh", "-c", _END, "end", f"{TOKEN_VARIABLE}={token}", str(END_LIMIT_S))
 
 
 def list_tables(machine: Machine) -> Words:

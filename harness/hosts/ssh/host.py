@@ -193,19 +193,25 @@ class SshHost:
     def _prepare(self, node: int) -> None:
         """Make the run's directory, and copy what is missing of the release."""
         shell = self._shells[node]
-        if others := undo.run_names(shell):
-            raise HostError(
-                f"{shell.machine.name} carries another run ({others[0]} in {undo.runs_directory(shell.machine)}); wait "
-                "for its end, or end it with `ackproof heal` of its results"
-            )
+        self._require_alone(shell)
         whole = shell.machine.directory
         if shell.run(commands.is_own(whole)).status != 0:  # whoever made it may put there what the nodes execute
             raise HostError(f"{whole} on {shell.machine.name} is somebody else's; name another directory in the plan")
         directory, libs = self._directory(node), f"{self._installed(node)}/libs"
         self._will(node, "ssh-directory", {"path": directory})
         must(shell, commands.make_directories(*(f"{directory}/{name}" for name in undo.KEPT), libs))
+        # Two runs may have looked before either made its directory; now at least one of them sees the other.
+        self._require_alone(shell)
         shell.push(commands.SCRIPT, self._script(node))
         shell.push_missing(self._here.release / "libs", libs)
+
+    def _require_alone(self, shell: Shell) -> None:
+        others = [name for name in undo.run_names(shell) if name != self._name]
+        if others:
+            raise HostError(
+                f"{shell.machine.name} carries another run ({others[0]} in {undo.runs_directory(shell.machine)}); wait "
+                "for its end, or end it with `ackproof heal` of its results"
+            )
 
     def _enforce(self, node: int, links: Sequence[Link]) -> None:
         if node not in self._filtered:

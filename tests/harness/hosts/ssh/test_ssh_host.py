@@ -35,6 +35,11 @@ class FakeShell(RehearsedShell):
         return next((answer for begin, answer in self.answers.items() if commands.line(words).startswith(begin)), said)
 
 
+def with_answers(shell: FakeShell, answers: dict[str, Answer]) -> FakeShell:
+    shell.answers = answers
+    return shell
+
+
 @pytest.fixture
 def said() -> list[str]:
     return []
@@ -57,9 +62,7 @@ def journal(here: Here) -> Journal:
 def make(here: Here, journal: Journal, said: list[str]) -> Callable[..., SshHost]:
     def make(answers: dict[str, Answer] | None = None, machines: tuple[Machine, ...] = MACHINES) -> SshHost:
         def connect(machine: Machine) -> FakeShell:
-            shell = FakeShell(machine, said.append)
-            shell.answers = answers or {}
-            return shell
+            return with_answers(FakeShell(machine, said.append), {} if answers is None else answers)
 
         return SshHost(machines, journal, here, connect)
 
@@ -209,6 +212,25 @@ def test_an_unsuitable_machine_is_refused_in_one_sentence(make, journal: Journal
     with pytest.raises(HostError, match=sentence):
         host.open([0])
     assert standing(journal.path) == [], "nothing was made"
+
+
+def test_of_two_runs_that_begin_at_once_one_sees_the_other(make, journal: Journal, said: list[str]) -> None:
+    answers: dict[str, Answer] = {}
+    host = make(answers)
+
+    def other_run(line: str) -> None:
+        if "/data" in line:  # our directory is made: now it is too late for the other to see nothing
+            answers["ls"] = Answer(0, f"{line.partition('/runs/')[2].partition('/')[0]}\nackproof-1-ab\n", "")
+        said.append(line)
+
+    host._connect = lambda machine: with_answers(FakeShell(machine, other_run), answers)
+    with pytest.raises(HostError, match=r"carries another run .ackproof-1-ab in .*heal"):
+        host.open([0])
+    assert not any("copy" in line for line in said), "nothing is brought to a machine that is not ours"
+    assert [deed.kind for deed in standing(journal.path)] == ["ssh-directory"]
+    host.close()
+    assert standing(journal.path) == []
+    assert not any("ackproof-1-ab" in line for line in said)
 
 
 def test_a_node_without_a_machine_is_refused(make) -> None:
