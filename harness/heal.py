@@ -28,10 +28,9 @@ def heal(directory: Path) -> list[str]:
     failures: list[str] = []
     for path in sorted(directory.rglob(FILE_NAME)):
         try:
-            undone += _heal_journal(path) if standing(path) else []
+            if standing(path):
+                _heal_journal(path, undone, failures)
             doubts += _doubts(path)
-        except HostError as error:
-            failures.append(str(error))
         except OSError as error:
             doubts.append(f"{path} cannot be read ({error})")
     told = f"; undone: {', '.join(undone)}" if undone else ""
@@ -51,7 +50,7 @@ def _doubts(path: Path) -> list[str]:
     ]
 
 
-def _heal_journal(path: Path) -> list[str]:
+def _heal_journal(path: Path, undone: list[str], failures: list[str]) -> None:
     try:
         journal = Journal(path)
     except OSError as error:
@@ -59,6 +58,10 @@ def _heal_journal(path: Path) -> list[str]:
             f"{path} cannot be written ({error}); heal with the rights of the user who ran it"
         ) from error
     try:
-        return undo_all(journal) + undo_topics(journal)
+        for undo in (undo_all, undo_topics):  # neither waits for the other to succeed
+            try:
+                undone += undo(journal)
+            except HostError as error:
+                failures.append(str(error))
     finally:
         journal.close()

@@ -25,7 +25,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final
 
@@ -55,14 +55,27 @@ def undo_all(journal: Journal) -> list[str]:
 
 
 def _undo_all(journal: Journal, elsewhere: machines.Undoing) -> list[str]:
+    def undo(deed: Undo) -> list[str]:
+        return elsewhere.undo(deed) if deed.kind in machines.UNDO else _UNDO[deed.kind](deed)
+
+    return undo_kinds(journal, {*_UNDO, *machines.UNDO}, undo)
+
+
+def undo_kinds(journal: Journal, kinds: Collection[str], undo: Callable[[Undo], list[str]]) -> list[str]:
+    """Undo what stands in this journal of these kinds, newest first, one deed after the other by ``undo``.
+
+    ``undo`` tells what really was still there, and so does the answer.
+
+    Raises:
+        HostError: as of :func:`undo_all`; what a deed says that no harness writes is told so.
+    """
     undone: list[str] = []
     left: list[str] = []
     for deed in reversed(standing(journal.path)):
-        if deed.kind not in _UNDO and deed.kind not in machines.UNDO:
+        if deed.kind not in kinds:
             continue
         try:
-            what_was = elsewhere.undo(deed) if deed.kind in machines.UNDO else _UNDO[deed.kind](deed)
-            undone += [f"{deed.kind} {what}" for what in what_was]
+            undone += [f"{deed.kind} {what}" for what in undo(deed)]
         except (KeyError, TypeError, ValueError) as error:
             left.append(f"{deed.kind} {deed.facts} is nothing that a harness writes ({error!r})")
         except (OSError, subprocess.TimeoutExpired, HostError) as error:

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from harness.errors import HostError, PlanError
+from harness.hosts.undo import undo_kinds
 from harness.kafka.admin import Administration, TopicImage, UnansweredError
 from harness.kafka.releases import Version
-from nemesis.journal import Journal, Undo, standing
+from nemesis.journal import Journal, Undo
 
 KIND: Final = "topic"
 #: From the answer "it is created" to every broker of it in sync.
@@ -114,21 +115,19 @@ def undo_topics(journal: Journal) -> list[str]:
     """Delete every topic that stands in this journal; the answer names those that were still there.
 
     Raises:
-        HostError: one is still there, and stays in the journal.
+        HostError: one is still there, and stays in the journal; every other was deleted.
     """
-    own = [deed for deed in standing(journal.path) if deed.kind == KIND]
-    return [name for deed in own for name in _undo(deed, journal)]
+    return undo_kinds(journal, (KIND,), _undo)
 
 
-def _undo(deed: Undo, journal: Journal) -> list[str]:
-    facts: dict[str, Any] = deed.facts
-    cluster = Administration(lambda: list(facts["bootstrap"]))
+def _undo(deed: Undo) -> list[str]:
+    name, brokers = str(deed.facts["name"]), [str(broker) for broker in deed.facts["bootstrap"]]
+    topic_id = UUID(str(deed.facts.get("topic_id", _NO_ID)))
+    cluster = Administration(lambda: brokers)
     try:
-        there = _delete(cluster, str(facts["name"]), UUID(str(facts.get("topic_id", _NO_ID))))
+        return [name] if _delete(cluster, name, topic_id) else []
     finally:
         cluster.close()
-    journal.done(deed.entry)
-    return [f"{KIND} {facts['name']}"] if there else []
 
 
 def _delete(administration: Administration, name: str, topic_id: UUID) -> bool:

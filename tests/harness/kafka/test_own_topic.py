@@ -150,6 +150,25 @@ def test_a_cluster_that_does_not_answer_keeps_the_deed_in_the_journal(cluster, j
     assert heal(tmp_path) == ["topic t-7"]
 
 
+@pytest.mark.parametrize(
+    "facts",
+    [{"name": "t-8"}, {"name": "t-8", "bootstrap": 7}, {"name": "t-8", "bootstrap": ["a:1"], "topic_id": "no id"}],
+)
+def test_a_topic_that_no_harness_wrote_down_keeps_nothing_else_from_being_healed(cluster, journal, tmp_path, facts):
+    own(cluster, journal).create(1, 2, {})
+    journal.will("topic", facts)
+    later = tmp_path / "zz"
+    (left := later / "ackproof-left").mkdir(parents=True)
+    other = Journal(later / FILE_NAME)
+    other.will("directory", {"path": str(left)})
+    other.close()
+    with pytest.raises(HostError, match="is nothing that a harness writes"):
+        heal(tmp_path)
+    assert cluster.topics == {}
+    assert not left.exists()
+    assert [deed.facts for deed in standing(journal.path)] == [facts]
+
+
 def test_a_cluster_without_ids_is_refused_before_anything_is_made():
     with pytest.raises(PlanError, match=r"from Kafka 2\.8 on"):
         require_ids(Version(2, 7, 0))
