@@ -85,7 +85,9 @@ class Administration:
     # --- leaders and replicas ----------------------------------------------------------------------------------------
 
     def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:
-        """Let ``broker``, the first of ``replicas``, lead. The answer is empty, or says why not.
+        """Let ``broker``, one of ``replicas``, lead. The answer is empty, or says why not.
+
+        Who is not elected is not preferred any longer either: ``replicas`` are in the order in which they were.
 
         Raises:
             UnansweredError: nobody answered; it may have been granted all the same.
@@ -96,7 +98,12 @@ class Administration:
             if admin.list_partition_reassignments([at]):
                 return "its replicas are being reassigned"
             _alter(admin, at, (broker, *(other for other in replicas if other != broker)))
-            admin.elect_leaders(_PREFERRED, {at.topic: [at.partition]})
+            try:
+                admin.elect_leaders(_PREFERRED, {at.topic: [at.partition]})
+            except KafkaError as error:
+                if not isinstance(error, ElectionNotNeededError) and not _may_pass(error):
+                    _alter(admin, at, replicas)
+                raise
             return ""
 
         return self._granted(move)

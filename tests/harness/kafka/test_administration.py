@@ -83,6 +83,13 @@ def test_a_refusal_is_told_by_its_name_and_not_asked_again():
     assert [call[0] for call in brokers.calls].count("elect_leaders") == 1
 
 
+def test_whoever_is_not_elected_is_not_preferred_later_either():
+    admin, brokers = administration(elect_leaders=[PreferredLeaderNotAvailableError("long words")])
+    assert admin.move_leader("t-x-2", 1, (0, 1, 2)) == "PreferredLeaderNotAvailableError"
+    altered = [call[1] for call in brokers.calls if call[0] == "alter_partition_reassignments"]
+    assert altered == [{AT: [1, 0, 2]}, {AT: [0, 1, 2]}]
+
+
 def test_leaders_are_not_moved_while_replicas_come_and_go():
     admin, brokers = administration(list_partition_reassignments=[{AT: {"adding_replicas": [3]}}])
     assert admin.move_leader("t-x-2", 0, (0, 1, 2)) == "its replicas are being reassigned"
