@@ -8,7 +8,7 @@ forces a record to the disk (rule 24) waits, whoever leaves it in memory does no
 from __future__ import annotations
 
 import contextlib
-import os
+import hashlib
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -27,6 +27,8 @@ _MEMBERS: Final = "cgroup.procs"
 GROUP_PREFIX: Final = "ackproof-slow"
 _V1_FILE: Final = "blkio.throttle.write_iops_device"
 _LIFTED: Final = 0
+#: Enough that no two runs of a machine have the same.
+_RUN_DIGITS: Final = 12
 
 
 class Brake(Protocol):
@@ -97,7 +99,9 @@ class GroupBrake:
             self._journal.done(self._entries.pop(device))
 
     def _group(self, device: str) -> Path:
-        return self._root / f"{GROUP_PREFIX}-{os.getpid()}-{device.replace(':', '-')}"
+        """Named after the run's journal: process ids come again, and so do devices' numbers."""
+        run = hashlib.sha256(bytes(self._journal.path.resolve())).hexdigest()[:_RUN_DIGITS]
+        return self._root / f"{GROUP_PREFIX}-{run}-{device.replace(':', '-')}"
 
 
 def find_limit(root: Path = ROOT) -> Path:

@@ -110,3 +110,9 @@ class TestGroups:
         (group,) = root.iterdir()
         assert (group / "cgroup.procs").read_text() == "4711\n"
         assert [deed.kind for deed in standing(journal.path)] == ["slow-group"]
+
+    def test_runs_have_groups_of_their_own_for_one_device(self, root: Path, tmp_path: Path) -> None:
+        for run in ("1", "2"):
+            (tmp_path / run).mkdir()
+            GroupBrake(Journal(tmp_path / run / FILE_NAME), root).slow("7:3", 4711)
+        assert len(list(root.iterdir())) == 2
