@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from harness.report.brokers import led_in
 from harness.report.timeline import Timeline, Write, gone_at_us, is_newer_leader, lacks, removes
+from harness.unasked import UNASKED
 from harness.worlds.contract import Observation
 from nemesis import contract
 from nemesis.contract import CONTROLLER
@@ -46,7 +47,7 @@ def remains(finding: Mapping[str, Any]) -> list[str]:
     """Whether a copy of the lost write was left on some disk when the run had ended; nothing where nobody looked."""
     copies = [f"{node_name(copy['node'])} at offset {copy['offset']}" for copy in finding.get("copies") or ()]
     told = {
-        "destroyed": "Destroyed: when the run had ended, no broker's disk held a copy of it.",
+        "destroyed": "Destroyed: when the run had ended, no broker's log held a copy of it.",
         "hidden": f"Hidden: when the run had ended, a copy was left on {' and on '.join(copies)}, where nobody reads.",
         "in the log": f"It is in the log all the same, on {' and on '.join(copies)}: the final readers missed it.",
         "unknown": "Whether a copy is left is not known: none was found, and not every disk could be read.",
@@ -138,9 +139,10 @@ def listed(nodes: Sequence[int]) -> str:
 
 
 def _fault(receipt: Receipt, partition: str) -> str:
+    if receipt.fault == UNASKED:
+        return _unasked(receipt, partition)
     until = "it lasted to the end" if receipt.ended_us is None else f"until {seconds(receipt.ended_us)}"
-    changes = receipt.moved.get(partition, {})
-    moves = ", ".join(f"{_field(name)} {_shown(old)} → {_shown(new)}" for name, (old, new) in changes.items())
+    moves = _moves(receipt, partition)
     told = [f"cut {cut_links(receipt)}"] if receipt.links else []
     told += [PREPARATIONS[receipt.story]] if _prepares(receipt) else []
     told += [f"meanwhile {moves}"] if moves else []
@@ -151,6 +153,17 @@ def _fault(receipt: Receipt, partition: str) -> str:
         head = f"{who} ended by itself ({', '.join(map(str, ended))}) at {seconds(receipt.begun_us)}, down {until}"
         return f"Nobody's order: {'; '.join([head, *told])}."
     return f"Fault: {'; '.join([head, *told])}."
+
+
+def _unasked(receipt: Receipt, partition: str) -> str:
+    moved = f"changed ({_moves(receipt, partition)})" if partition in receipt.moved else "stayed, others' changed"
+    when = f"between {seconds(receipt.begun_us)} and {seconds(receipt.ended_us or receipt.begun_us)}"
+    return f"Nobody's order: {when} the leader {moved}, and no fault of this run that reached the cluster explains it."
+
+
+def _moves(receipt: Receipt, partition: str) -> str:
+    changes = receipt.moved.get(partition, {})
+    return ", ".join(f"{_field(name)} {_shown(old)} → {_shown(new)}" for name, (old, new) in changes.items())
 
 
 #: A node that ended by itself, as receipts name it.

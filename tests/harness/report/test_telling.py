@@ -118,7 +118,7 @@ def test_a_write_without_an_offset_has_its_story_too() -> None:
 @pytest.mark.parametrize(
     ("finding", "words"),
     [
-        ({"fate": "destroyed"}, "no broker's disk held a copy"),
+        ({"fate": "destroyed"}, "no broker's log held a copy"),
         ({"fate": "hidden", "copies": [{"node": 2, "offset": 17}]}, "a copy was left on broker 2 at offset 17, where"),
         (
             {"fate": "in the log", "copies": [{"node": 1, "offset": 3}, {"node": 2, "offset": 3}]},
@@ -140,4 +140,14 @@ def test_replicas_that_differ_are_told_record_by_record() -> None:
     (sentence,) = differing({"key": "t-0", "offset": 5, "replicas": {"1": join(0, 3), "0": -77}})
     assert sentence.startswith(
         "At offset 5 of t-0, when the run had ended, broker 0 holds a record that is not sound, broker 1 holds write 3"
+    )
+
+
+def test_a_leader_that_changed_unasked_is_nobodys_order() -> None:
+    moved = {"t-0": {"leader": [0, 1], "leader_epoch": [3, 4]}}
+    of_fault = {"family": "unasked", "story": "unasked", "targets": (), "begun_us": 0, "ended_us": 8_000_000}
+    told = story(faults=(receipt(0, "unasked", moved=moved, **of_fault),))
+    assert (
+        "Nobody's order: between 0.000 s and 8.000 s the leader changed (leader 0 → 1, epoch 3 → 4), and no fault of "
+        "this run that reached the cluster explains it." in told
     )
