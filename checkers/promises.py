@@ -15,7 +15,8 @@ min.insync.replicas is: that setting gates the *write* (rule 3) and adds copies,
 * acks=1: the leader answers alone (rule 2), so any change of leader loses what the followers had not fetched: the
   leader dies, is frozen or cut off past its session, or merely hands over (KAFKA-20554). Receipts do not prove that
   leadership stayed where it was, so every fault that reached a broker or the controller permits it. A fault on
-  clients' links does not.
+  clients' links does not. Nor does silence: a leader that changed without any such fault has a receipt of its own
+  ("unasked"), which counts as one that reached the cluster, and may be somebody else's unclean restart.
 * unclean.leader.election.enable=true: with all of the ISR away, a replica outside it leads and everyone truncates to
   it (rules 13, 14). Receipts name brokers, not the ISR of each moment; so this is permitted as soon as a fault
   reached the cluster. With min.insync.replicas = replication.factor every replica had each write when it was

@@ -28,18 +28,21 @@ ENDING: Final = frozenset({"fulldisk", "slowdisk", "corruptrecord", "wipedisk", 
 
 
 class Mourner:
-    """Writes a receipt for every death, through ``witness``: at its begin, and when the node runs again."""
+    """Writes a receipt for every death, through ``witness``: at its begin, and when the node runs again.
+
+    ``receipts`` are all of them so far, the latest of each.
+    """
 
     def __init__(self, witness: Callable[[Receipt], None]) -> None:
         self._witness = witness
-        self._receipts: list[Receipt] = []
+        self.receipts: list[Receipt] = []
 
     def told(self, deaths: Sequence[NodeDeath], now_us: int) -> None:
         """All deaths so far, in an order that only grows at its end; news among them are written down as of now."""
-        for death in deaths[len(self._receipts) :]:
-            self._receipts.append(_receipt(death, len(self._receipts), now_us))
-            self._witness(self._receipts[-1])
-        for receipt, death in zip(self._receipts, deaths, strict=False):
+        for death in deaths[len(self.receipts) :]:
+            self.receipts.append(_receipt(death, len(self.receipts), now_us))
+            self._witness(self.receipts[-1])
+        for receipt, death in zip(self.receipts, deaths, strict=False):
             if receipt.ended_us is None and death.returned_us is not None:
                 receipt.mark, receipt.ended_us = "end", now_us
                 self._witness(receipt)

@@ -17,6 +17,7 @@ from checkers.replica_file import PartitionEnd
 from harness.deaths import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
 from harness.deaths import Mourner
 from harness.plan import RunSpec
+from harness.unasked import unasked
 from harness.worlds.contract import NodeDeath, World
 from nemesis.contract import ClusterView
 from nemesis.player import Player
@@ -45,7 +46,8 @@ class RunReport(msgspec.Struct, kw_only=True):
 
     ``recovered_us`` is None if some log partition had not recovered in time, and ``unhealthy`` says which and why.
     ``drained`` is true if every log partition was read to its end. ``deaths`` are nodes that ended by themselves; they
-    are not among ``faults``. ``ends`` is the cluster's last word about each log partition.
+    are not among ``faults``, nor are changes of leader that nobody asked for. ``ends`` is the cluster's last word about
+    each log partition.
     """
 
     schedule: Schedule
@@ -152,10 +154,13 @@ class _Conductor:
 
     def conduct(self) -> RunReport:
         self._watch()
+        before, begun_us = self._world.target.view(), self._clock.now_us()
         self._break()
         self._recover()
         self._answer()
         lacking = self._drain()
+        self._look_for_unasked(before, begun_us)
+        self._workload.mark("end")
         return RunReport(
             schedule=self._schedule,
             sends=self._workload.counts,
@@ -179,6 +184,14 @@ class _Conductor:
         deaths = self._world.deaths()
         self._mourner.told(deaths, self._clock.now_us())
         return deaths
+
+    def _look_for_unasked(self, before: ClusterView, begun_us: int) -> None:
+        """Write down what changed leaders since the break phase began, if no fault that reached the cluster did."""
+        self._look_for_deaths()
+        faults = [*self._player.receipts, *self._mourner.receipts]
+        receipt = unasked(before, self._world.target.view(), faults, (begun_us, self._clock.now_us()))
+        if receipt is not None:
+            self._record_fault(receipt)
 
     def _break(self) -> None:
         self._workload.begin()
@@ -217,7 +230,6 @@ class _Conductor:
         self._until(lambda: self._workload.drain_finished, self._spec.workload.drain_limit_ms // 2)
         self._workload.end_drain()
         self._pass(CLOSING_MS)
-        self._workload.mark("end")
         return lacking
 
     def _lacking(self) -> dict[str, str]:

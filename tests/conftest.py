@@ -137,7 +137,7 @@ class ObedientCluster:
     def __init__(self, brokers=3, partitions=("t-0", "t-1", "t-2"), *, blind=False):
         self.brokers = tuple(range(brokers))
         self.dead, self.frozen, self.links, self.calls, self.blind = set(), set(), set(), [], blind
-        self.most_stopped = 0
+        self.most_stopped, self.elected = 0, 0
         self.unavailable: dict[str, str] = {}
         self.never_in_sync: dict[str, set[int]] = {}
         self.places = {name: [(start + n) % brokers for n in range(brokers)] for start, name in enumerate(partitions)}
@@ -151,7 +151,8 @@ class ObedientCluster:
     def _state(self, name, running):
         replicas = self.places[name]
         isr = tuple(n for n in replicas if n in running and n not in self.never_in_sync.get(name, ()))
-        return PartitionView(isr[0] if isr else None, len(self.calls), isr, tuple(replicas))
+        elections = sum(what != "heal" for what, _ in self.calls) + self.elected
+        return PartitionView(isr[0] if isr else None, elections, isr, tuple(replicas))
 
     def _did(self, what, whom):
         self.calls.append((what, whom))

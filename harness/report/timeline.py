@@ -15,6 +15,7 @@ import msgspec
 
 from harness.report.brokers import answering, led_in, reigns
 from harness.rundir import CLUSTER_FILE, HISTORY
+from harness.unasked import UNASKED
 from harness.worlds.contract import Observation
 from nemesis.receipts import Receipt
 from workloads.history.reader import read_events
@@ -194,7 +195,8 @@ def _end_us(receipt: Receipt, otherwise_us: int) -> int:
 def _window(write: Write, faults: Sequence[Receipt], cluster: Sequence[Observation]) -> tuple[int, int]:
     """From the faults around the write to the moment when the log went on without it."""
     last_us = write.acknowledged_us + AFTERMATH_US
-    near = [f for f in faults if f.begun_us <= last_us and _end_us(f, last_us) >= write.invoked_us - MARGIN_US]
+    told = [f for f in faults if f.fault != UNASKED]  # spans the run: when in it is not known
+    near = [f for f in told if f.begun_us <= last_us and _end_us(f, last_us) >= write.invoked_us - MARGIN_US]
     ends = [_end_us(fault, last_us) for fault in near]
     after = [seen.time_us for seen in cluster if removes(seen, write)][:1]
     after += [seen.time_us for seen in cluster if _leads_without(seen, write)][:1]
