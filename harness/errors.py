@@ -2,11 +2,12 @@
 
 * ``AckproofError``            base; never raised itself; ``exit_code`` says how the command line ends
     * ``PlanError``            the plan is wrong (64); nothing was started
-    * ``HarnessError``         the harness could not do its work (70)
+    * ``HarnessError``         the harness could not do its work (70, if nothing else stands below)
         * ``StartError``       a node did not start or did not become ready
         * ``PortError``        an address is taken
         * ``JavaError``        no usable Java for the checking
         * ``HostError``        this machine lacks what a host needs (root, namespaces, nftables, SSH)
+            * ``NotReachableError``  nor could it be fetched: nobody answers, or what fetches is missing (69)
         * ``ResultsError``     a run directory cannot be read or written
 
 The text of each is one sentence that says what happened and what to do.
@@ -18,6 +19,7 @@ EXIT_HELD = 0
 EXIT_BROKEN = 1
 EXIT_UNKNOWN = 2
 EXIT_PLAN = 64
+EXIT_NOT_REACHABLE = 69
 EXIT_HARNESS = 70
 
 
@@ -51,6 +53,15 @@ class JavaError(HarnessError):
 
 class HostError(HarnessError):
     """This machine cannot offer the host that the plan asks for: choose another host or install what the text names."""
+
+
+class NotReachableError(HostError):
+    """What is to be fetched is out of this machine's reach: install what fetches it, or see to the network.
+
+    A test that needs it has nothing to test; everything else that goes wrong with fetching is a HostError.
+    """
+
+    exit_code = EXIT_NOT_REACHABLE
 
 
 class ResultsError(HarnessError):

@@ -1,7 +1,7 @@
 """The group of commands, and the one place where errors become a message and an exit code.
 
-Exit codes: 0 nothing broken, 1 a promise was broken, 2 unknown, 64 the plan or the command is wrong, 70 the
-harness itself failed, 130 interrupted.
+Exit codes: 0 nothing broken, 1 a promise was broken, 2 unknown, 64 the plan or the command is wrong, 69 what
+is to be fetched cannot be reached, 70 the harness itself failed, 130 interrupted.
 """
 
 from __future__ import annotations

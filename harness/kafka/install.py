@@ -77,7 +77,8 @@ def install(version: str) -> Installation:
 
     Raises:
         PlanError: there is no such release.
-        HostError: it could not be fetched.
+        NotReachableError: it is out of this machine's reach.
+        HostError: it could not be fetched for another reason.
     """
     wanted = parse_version(version)
     if (place := cache_directory() / str(wanted)).is_dir():

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
-from harness.errors import HostError, PlanError
+from harness.errors import HostError, NotReachableError, PlanError
 from harness.kafka.releases import Artifact
 
 #: A hundred megabytes; slow lines get a quarter of an hour.
@@ -19,6 +19,12 @@ LIMIT_S: Final = 900.0
 _GOAL: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _OTHERWISE: Final = "or give a downloaded release: ackproof kafka install --from kafka_2.13-VERSION.tgz"
 _WORDS_MAX: Final = 160
+#: What Maven says, in words of Java and of its transports, of a repository from which no answer came.
+_SILENCE: Final = re.compile(
+    r"unknown ?host|name resolution|connection (?:refused|timed out|reset)|connect timed out|no route to host"
+    r"|network is unreachable|tunnel through proxy|in offline mode",
+    re.IGNORECASE,
+)
 
 
 def fetch(wanted: Sequence[Artifact], directory: Path) -> None:
@@ -26,11 +32,12 @@ def fetch(wanted: Sequence[Artifact], directory: Path) -> None:
 
     Raises:
         PlanError: there is no such release.
-        HostError: Maven is missing, or could not reach its repository.
+        NotReachableError: Maven is missing, or nobody answered it.
+        HostError: it failed for another reason.
     """
     maven = shutil.which("mvn")
     if maven is None:
-        raise HostError(f"no Maven on this machine: install the package maven, {_OTHERWISE}")
+        raise NotReachableError(f"no Maven on this machine: install the package maven, {_OTHERWISE}")
     (directory / "pom.xml").write_text(project(wanted), encoding="utf-8")
     command = [maven, "-B", "-q", _GOAL, "-DincludeScope=runtime", f"-DoutputDirectory={directory / 'libs'}"]
     try:
@@ -69,9 +76,8 @@ def _trouble(main: Artifact, told: str) -> HostError | PlanError:
     missing = re.search(r"(?:Could not find artifact|was not found in)", plain)
     if missing and name in plain:
         return PlanError(f"there is no release {main.version} of Apache Kafka in Maven's repository; choose another")
-    return HostError(
-        f"Maven could not fetch Apache Kafka ({_cause(plain)}): see to its network or mirror, {_OTHERWISE}"
-    )
+    kind = NotReachableError if _SILENCE.search(plain) else HostError
+    return kind(f"Maven could not fetch Apache Kafka ({_cause(plain)}): see to its network or mirror, {_OTHERWISE}")
 
 
 def _cause(told: str) -> str:

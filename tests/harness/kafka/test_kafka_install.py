@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import HostError, PlanError
+from harness.cli.app import exit_code_of
+from harness.errors import EXIT_HARNESS, EXIT_NOT_REACHABLE, HostError, NotReachableError, PlanError
 from harness.kafka.install import find, install, install_from, installed
 
 FETCHES = """#!/bin/sh
@@ -22,8 +23,10 @@ mkdir -p libs && touch libs/kafka_2.13-4.1.1.jar
 echo "[ERROR] Could not transfer artifact from central: connection refused"
 exit 1
 """
-
-
+IS_REFUSED = """#!/bin/sh
+echo "[ERROR] Could not transfer artifact from central: status code: 500, reason phrase: Server Error (500)"
+exit 1
+"""
 #: As Maven says it, shortened.
 HAS_NO_NETWORK = """#!/bin/sh
 printf '\\033[0m[ERROR] Failed: Failed to read a:b:jar:1: Could not transfer artifact a:b:pom:1 '
@@ -80,21 +83,35 @@ def test_a_release_that_is_there_is_not_fetched_again(maven) -> None:
     ("script", "error", "says"),
     [
         (KNOWS_NO_SUCH_RELEASE, PlanError, "there is no release 4.1.1"),
-        (IS_OFFLINE, HostError, "connection refused.*--from"),
-        (HAS_NO_NETWORK, HostError, r": Unknown host repo: No name\): see to its network or mirror, or .*--from"),
+        (IS_REFUSED, HostError, "Server Error.*--from"),
+        (IS_OFFLINE, NotReachableError, "connection refused.*--from"),
+        (
+            HAS_NO_NETWORK,
+            NotReachableError,
+            r": Unknown host repo: No name\): see to its network or mirror, or .*--from",
+        ),
     ],
 )
 def test_a_failed_fetch_says_why_and_leaves_nothing(maven, cache: Path, script, error, says) -> None:
     maven(script)
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=says) as raised:
         install("4.1.1")
+    assert raised.type is error
     assert list(cache.iterdir()) == []
     assert installed() == []
 
 
+@pytest.mark.parametrize(
+    ("script", "code"), [(HAS_NO_NETWORK, EXIT_NOT_REACHABLE), (IS_REFUSED, EXIT_HARNESS), ("exit 1", EXIT_HARNESS)]
+)
+def test_the_exit_code_tells_a_silent_repository_from_every_other_failure(maven, script: str, code: int) -> None:
+    maven(script)
+    assert exit_code_of(["kafka", "install", "4.1.1"]) == code
+
+
 def test_without_maven_the_sentence_names_the_package_and_the_way_around(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(HostError, match=r"install the package maven, or .*--from"):
+    with pytest.raises(NotReachableError, match=r"install the package maven, or .*--from"):
         install("4.1.1")
 
 
