@@ -44,25 +44,32 @@ class Shaper:
         self._interfaces = interfaces
         self._addresses = addresses
         self._slow: set[Link] = set()
+        self._passed: dict[Link, dict[str, int]] = {}
 
     def slow(self, links: Collection[Link]) -> Evidence:
         """Deliver little at a time over these links. Evidence: ``kbit`` by link, as the kernel now has it."""
-        self._slow |= set(links)
-        self._enforce(links)
+        new = set(links) - self._slow
+        self._keep_counts(new)
+        self._passed.update({link: {} for link in new})
+        self._slow |= new
+        self._enforce(new)
         there = {Link(source, target) for source in _sources(links) for target in self._seen(source)}
         return {"kbit": {_name(link): tc.RATE_KBIT for link in sorted(set(links) & there)}} if there else {}
 
     def quicken(self, links: Collection[Link]) -> Evidence:
-        """Deliver as before. Evidence: ``passed`` by link: bytes, and how often a packet had to wait."""
+        """Deliver as before. Evidence: ``passed`` by link since it became slow: bytes, and how often one had to wait."""
         slow = self._slow & set(links)
-        counted = {source: self._seen(source) for source in _sources(slow)}
+        self._keep_counts(slow)
         self._slow -= slow
         self._enforce(slow)
-        return (
-            {"passed": {_name(link): counted[link.source].get(link.target, {}) for link in sorted(slow)}}
-            if slow
-            else {}
-        )
+        return {"passed": {_name(link): self._passed.pop(link) for link in sorted(slow)}} if slow else {}
+
+    def _keep_counts(self, links: Collection[Link]) -> None:
+        """Add up what the rules have counted that are to be made anew, which begin at 0."""
+        for source in _sources(links):
+            for target, counted in self._seen(source).items():
+                passed = self._passed.setdefault(Link(source, target), {})
+                passed.update({name: passed.get(name, 0) + number for name, number in counted.items()})
 
     def _enforce(self, links: Collection[Link]) -> None:
         """Make the rules of every source concerned anew; what waits in the old ones is lost, and TCP sends it again."""

@@ -50,6 +50,37 @@ def test_counters_are_read_by_target():
     assert tc.seen("") == {}
 
 
+class Kernel:
+    """Stands in for ``tc``: the classes of one interface, and the bytes that each let pass since it was made."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.classes: dict[str, int] = {}
+        monkeypatch.setattr(shaping, "_run", self._run)
+        monkeypatch.setattr(shaping.subprocess, "run", lambda *_, **__: self.classes.clear())
+
+    def _run(self, command, text=None):
+        if text is not None:
+            self.classes |= dict.fromkeys((line.split()[-1] for line in text.splitlines() if "flowid" in line), 0)
+        return "".join(
+            f"class htb {number} root\n Sent {sent} bytes 1 pkt (dropped 0, overlimits 1 requeues 0)\n"
+            for number, sent in self.classes.items()
+        )
+
+
+def test_what_passed_is_counted_over_slow_links_that_overlap(monkeypatch):
+    kernel = Kernel(monkeypatch)
+    shaper = Shaper({0: shaping.Interface("", "eth0")}, {1: "10.77.1.2", 2: "10.77.1.3"})
+    shaper.slow([Link(0, 1)])
+    kernel.classes["1:11"] = 500
+    assert set(shaper.slow([Link(0, 2)])["kbit"]) == {"0>2"}
+    kernel.classes |= {"1:11": 30, "1:12": 7}
+    assert shaper.quicken([Link(0, 2)]) == {"passed": {"0>2": {"bytes": 7, "waits": 1}}}
+    kernel.classes["1:11"] = 2
+    assert shaper.quicken([Link(0, 1)])["passed"]["0>1"]["bytes"] == 532
+    shaper.slow([Link(0, 1)])
+    assert shaper.quicken([Link(0, 1)])["passed"]["0>1"]["bytes"] == 0, "counted anew"
+
+
 #: Answers a connection with so many bytes; run inside a namespace.
 SERVE = """
 import socket, sys
