@@ -19,9 +19,8 @@ from typing import Any, Literal
 import msgspec
 
 from checkers.judgement import JudgedRun, Judgement, judge
-from checkers.promises import promise
+from checkers.promises import Promise
 from checkers.proportions import Proportion, proportion
-from checkers.receipts import FaultSeen
 from checkers.verdict import Verdict
 
 Outcome = Literal["held", "permitted loss", "broken promise", "not exercised", "unknown"]
@@ -63,7 +62,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         longest_gap_us: the longest time that any partition of any run took no write; ``recovery_us``: the longest time
             from the last heal to the next acknowledged write; ``unrecovered``: partitions that took none after it.
         faults: how many faults of each kind took effect; ``faults_without_effect``: receipts without evidence.
-        loss_permitted, promise: whether the settings permit loss under these faults, and the reasons in words.
+        loss_permitted, promise: whether the settings permit loss under the faults of any run, and the reasons of the
+            run that permits most in words. Faults of different runs never meet, so together they permit nothing.
         unknown_reasons: why runs could not be judged, with how often.
         witness: the run with the fewest faults that shows the worst of it; None where there is nothing to show.
         nearest: which settings to change to be rid of a permitted loss; None where there is none or no such cell was
@@ -114,8 +114,9 @@ class _Tally:
         self.permitted: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
         self.without_effect = 0
-        # How often each at most in one run: a second one of the same kind may permit what a single one does not.
-        self.seen: Counter[FaultSeen] = Counter()
+        # Of the run that permits most; among equals of the one with most faults.
+        self.promised: Promise | None = None
+        self.promised_rank = (False, 0, 0)
         self.reasons: Counter[str] = Counter()
         self.gap_us, self.recovery_us, self.unrecovered = 0, -1, 0
         self.witness: Witness | None = None
@@ -140,7 +141,10 @@ class _Tally:
     def _add_faults(self, judgement: Judgement) -> None:
         self.faults.update(fault.kind for fault in judgement.faults)
         self.without_effect += judgement.without_effect
-        self.seen |= Counter(judgement.possible)
+        promised = judgement.promised
+        rank = (promised.permits_loss, len(promised.about("lost-write").reasons), len(judgement.possible))
+        if self.promised is None or rank > self.promised_rank:
+            self.promised, self.promised_rank = promised, rank
 
     def _add_exercise(self, verdict: Verdict, judgement: Judgement) -> None:
         counts = msgspec.structs.asdict(verdict.exercise)
@@ -203,8 +207,9 @@ def _varying(settings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
-    run, counts = tally.first, tally.exercise
-    promised = promise(run.settings, tuple(tally.seen.elements()))
+    run, counts, promised = tally.first, tally.exercise, tally.promised
+    if promised is None:
+        raise ValueError(f"the cell {run.cell} has no run")
     settings = run.settings.to_mapping()
     outcome = _outcome(tally)
     in_fault = counts["acknowledged_in_fault"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from checkers.promises import promise
+from checkers.promises import Promise, promise
 from checkers.receipts import FaultSeen, faults_possible, faults_seen, read_receipts
 from checkers.verdict import Verdict
 from workloads.settings import Settings
@@ -39,6 +39,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
         reason: why not, where it was not judged.
         faults: the faults that took effect; ``without_effect`` counts the others.
         possible: those, and the ones that may have: what a promise has to reckon with.
+        promised: what had to hold under these.
     """
 
     broken: dict[str, int]
@@ -48,6 +49,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None
     faults: tuple[FaultSeen, ...]
     possible: tuple[FaultSeen, ...]
+    promised: Promise
     without_effect: int
 
 
@@ -74,6 +76,7 @@ def judge(settings: Settings, verdict: Verdict) -> Judgement:
         reason=None if told or lost > 0 else verdict.reason or "the final readers did not reach the end of the log",
         faults=faults,
         possible=possible,
+        promised=promised,
         without_effect=len(receipts) - len(faults),
     )
 

@@ -175,6 +175,30 @@ def test_faults_without_evidence_are_counted_apart() -> None:
     assert (cell.faults, cell.faults_without_effect) == ({"kill": 1}, 1)
 
 
+def under(*kinds: str) -> Verdict:
+    """A verdict of a run in which these faults took effect, each of a broker of its own."""
+    found = verdict(faults=len(kinds))
+    found.faults = [
+        {**receipt, "fault": kind, "targets": [node]}
+        for node, (receipt, kind) in enumerate(zip(found.faults, kinds, strict=True))
+    ]
+    return found
+
+
+def test_faults_of_different_runs_permit_together_no_more_than_each_alone() -> None:
+    apart = only(run(SAFE, under("powerloss")), run(SAFE, under("kill"), seed=2))
+    assert (apart.loss_permitted, apart.note) == (False, "no loss in 2 runs, as promised")
+    assert only(run(SAFE, under("powerloss", "kill"))).loss_permitted
+
+
+def test_the_sentence_is_that_of_the_run_that_permits_most() -> None:
+    orders = [["kill", "powerloss powerloss", "kill kill kill"], ["powerloss powerloss", "kill kill kill", "kill"]]
+    for order in orders:
+        cell = only(*(run(SAFE, under(*kinds.split()), seed=seed) for seed, kinds in enumerate(order)))
+        assert cell.loss_permitted
+        assert cell.promise.startswith("Acknowledged writes may be lost: a copy was destroyed")
+
+
 @pytest.mark.parametrize(
     ("runs", "exit_code", "beginning"),
     [
