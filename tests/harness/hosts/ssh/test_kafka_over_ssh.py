@@ -13,12 +13,9 @@ import pytest
 
 from checkers.judgement import judge
 from checkers.plain import judge as check
-from harness.errors import HostError
 from harness.heal import heal
-from harness.kafka.archive import make_archive
-from harness.kafka.install import Installation, install
+from harness.kafka.install import Installation
 from harness.kafka.jvm import MAIN
-from harness.kafka.releases import DEFAULT_VERSION
 from harness.perform import perform
 from harness.plan import RunSpec
 from harness.report.timeline import read_observations
@@ -44,17 +41,11 @@ perform(msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=RunSpec), Path(
 
 
 @pytest.fixture(scope="module")
-def kafka(farm) -> Installation:
+def kafka(farm, real_kafka: Installation) -> None:
     """The default release; there already on all machines but one, so that a run copies it once."""
-    try:
-        installation = install(DEFAULT_VERSION)
-    except HostError as error:
-        pytest.skip(f"Apache Kafka cannot be had here: {error}")
-    make_archive(installation)
     for node in (1, 2, CONTROLLER):
-        libs = Path(farm.machine(node).directory) / "kafka" / str(installation.version) / "libs"
-        shutil.copytree(installation.home / "libs", libs)
-    return installation
+        libs = Path(farm.machine(node).directory) / "kafka" / str(real_kafka.version) / "libs"
+        shutil.copytree(real_kafka.home / "libs", libs)
 
 
 def spec(farm, families: tuple[str, ...], duration_ms: int, **settings: object) -> RunSpec:

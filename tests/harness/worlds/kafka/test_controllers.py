@@ -6,10 +6,6 @@ import pytest
 
 from checkers.judgement import judge
 from checkers.plain import judge as check
-from harness.errors import HostError
-from harness.kafka.archive import make_archive
-from harness.kafka.install import install
-from harness.kafka.releases import DEFAULT_VERSION
 from harness.perform import perform
 from harness.plan import RunSpec
 from harness.report.timeline import read_observations
@@ -23,12 +19,9 @@ from workloads.settings import Settings
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
 
 
+@pytest.mark.usefixtures("real_kafka")
 @pytest.mark.parametrize("controllers", [1, 3])
 def test_nothing_is_lost_when_the_active_controller_dies(tmp_path: Path, controllers: int) -> None:
-    try:
-        make_archive(install(DEFAULT_VERSION))
-    except HostError as error:
-        pytest.skip(f"Apache Kafka cannot be had here: {error}")
     spec = RunSpec(
         world="kafka",
         cell="cell/controller",

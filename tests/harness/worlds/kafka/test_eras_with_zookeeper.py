@@ -13,9 +13,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaTimeoutError
 
-from harness.errors import HostError
-from harness.kafka.archive import make_archive
-from harness.kafka.install import install
+from harness.kafka.install import Installation
 from harness.perform import write_observations
 from harness.plan import RunSpec
 from harness.report.timeline import read_observations
@@ -38,13 +36,10 @@ TRIES = 3
 
 
 @pytest.fixture(scope="module", autouse=True)
-def release() -> None:
+def release(kafka_release: Callable[[str], Installation]) -> None:
     if os.geteuid() != 0 or MISSING:
         pytest.skip(f"needs root and commands; missing: {MISSING or 'root'}")
-    try:
-        make_archive(install(RELEASE))
-    except HostError as error:
-        pytest.skip(f"Apache Kafka {RELEASE} cannot be had here: {error}")
+    kafka_release(RELEASE)
 
 
 def spec(truncation: str) -> RunSpec:

@@ -11,10 +11,8 @@ from kafka import KafkaAdminClient
 
 from checkers.judgement import judge
 from checkers.plain import judge as check
-from harness.errors import HostError
 from harness.heal import heal
-from harness.kafka.archive import make_archive
-from harness.kafka.install import install
+from harness.kafka.install import Installation
 from harness.kafka.releases import DEFAULT_VERSION
 from harness.perform import perform
 from harness.plan import RunSpec, parse_plan
@@ -77,11 +75,7 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    try:
-        make_archive(install(DEFAULT_VERSION))
-    except HostError as error:
-        pytest.skip(f"Apache Kafka cannot be had here: {error}")
+def cluster(tmp_path_factory: pytest.TempPathFactory, real_kafka: Installation) -> Iterator[Cluster]:
     directory = tmp_path_factory.mktemp("theirs")
     try:
         theirs = Cluster(directory)

@@ -5,10 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import HostError
-from harness.kafka.archive import make_archive
-from harness.kafka.install import install
-from harness.kafka.releases import DEFAULT_VERSION
+from harness.kafka.install import Installation
 from harness.kafka.storage import META
 from harness.plan import RunSpec
 from harness.worlds.kafka import KafkaWorld
@@ -27,11 +24,7 @@ WRITES = 20
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    try:
-        make_archive(install(DEFAULT_VERSION))
-    except HostError as error:
-        pytest.skip(f"Apache Kafka cannot be had here: {error}")
+def cluster(tmp_path: Path, real_kafka: Installation) -> Iterator[Cluster]:
     settings = {"acks": "all", "min.insync.replicas": 2, "delivery.timeout.ms": 30_000}
     world = KafkaWorld(
         RunSpec(

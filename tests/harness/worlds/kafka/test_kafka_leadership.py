@@ -9,10 +9,6 @@ import pytest
 
 from checkers.judgement import judge
 from checkers.plain import judge as check
-from harness.errors import HostError
-from harness.kafka.archive import make_archive
-from harness.kafka.install import install
-from harness.kafka.releases import DEFAULT_VERSION
 from harness.perform import perform
 from harness.plan import RunSpec
 from harness.rundir import HISTORY
@@ -26,6 +22,7 @@ pytestmark = [
     pytest.mark.system,
     pytest.mark.root,
     pytest.mark.xdist_group("kafka"),
+    pytest.mark.usefixtures("real_kafka"),
     pytest.mark.skipif(
         os.geteuid() != 0 or bool(MISSING), reason=f"needs root and commands; missing: {MISSING or 'root'}"
     ),
@@ -34,14 +31,6 @@ pytestmark = [
 PLANNED = {"move": "moveleader", "reassign": "reassign"}
 #: Tries that a permitted loss has to show itself on real machines.
 SEEDS = (11, 12, 13)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def kafka() -> None:
-    try:
-        make_archive(install(DEFAULT_VERSION))
-    except HostError as error:
-        pytest.skip(f"Apache Kafka cannot be had here: {error}")
 
 
 @pytest.mark.parametrize(

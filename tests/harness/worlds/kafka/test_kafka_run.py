@@ -14,10 +14,6 @@ import pytest
 
 from checkers.judgement import judge
 from checkers.plain import judge as check
-from harness.errors import HostError
-from harness.kafka.archive import make_archive
-from harness.kafka.install import Installation, install
-from harness.kafka.releases import DEFAULT_VERSION
 from harness.perform import perform
 from harness.plan import RunSpec
 from harness.report.timeline import read_observations
@@ -40,17 +36,6 @@ MEMORY_LIMIT_BYTES = 2.5 * 2**30
 SEEDS = (11, 12, 13)
 
 
-@pytest.fixture(scope="module")
-def kafka() -> Installation:
-    """The default release; where it is not there yet, it is fetched."""
-    try:
-        installation = install(DEFAULT_VERSION)
-    except HostError as error:
-        pytest.skip(f"Apache Kafka cannot be had here: {error}")
-    make_archive(installation)
-    return installation
-
-
 def spec(family: str, host: str = "namespaces", **settings: object) -> RunSpec:
     return RunSpec(
         world="kafka",
@@ -66,7 +51,7 @@ def spec(family: str, host: str = "namespaces", **settings: object) -> RunSpec:
 
 @needs_root
 @pytest.mark.root
-@pytest.mark.usefixtures("kafka")
+@pytest.mark.usefixtures("real_kafka")
 @pytest.mark.parametrize(
     ("family", "settings", "loses"),
     [
@@ -110,7 +95,7 @@ def judged_loss(one: RunSpec, directory: Path) -> int:
 
 @needs_root
 @pytest.mark.root
-@pytest.mark.usefixtures("kafka")
+@pytest.mark.usefixtures("real_kafka")
 def test_confluent_kafka_loses_the_tail_of_a_killed_leader_too(tmp_path: Path) -> None:
     one = msgspec.structs.replace(spec("kill", acks=1), client="confluent-kafka")
     tries = (msgspec.structs.replace(one, seed=seed) for seed in SEEDS)
@@ -120,7 +105,7 @@ def test_confluent_kafka_loses_the_tail_of_a_killed_leader_too(tmp_path: Path) -
     assert ended.configuration["producer"]["library"].startswith("confluent-kafka")
 
 
-@pytest.mark.usefixtures("kafka")
+@pytest.mark.usefixtures("real_kafka")
 def test_a_cluster_starts_in_time_and_memory_without_root(tmp_path: Path) -> None:
     world = KafkaWorld(spec("kill", "loopback", acks="all"), tmp_path)
     began = time.monotonic()

@@ -12,15 +12,16 @@ import pytest
 
 from checkers.judgement import Judgement, judge
 from checkers.plain import judge as check
-from harness.errors import HostError
-from harness.kafka.archive import make_archive
-from harness.kafka.install import Installation, install
-from harness.kafka.releases import DEFAULT_VERSION
 from harness.perform import perform
 from harness.plan import read_plan
 from harness.rundir import HISTORY
 
-pytestmark = [pytest.mark.system, pytest.mark.root, pytest.mark.xdist_group("kafka")]
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.root,
+    pytest.mark.xdist_group("kafka"),
+    pytest.mark.usefixtures("real_kafka"),
+]
 MISSING = [tool for tool in ("ip", "nft", "nsenter", "mkfs.ext4") if shutil.which(tool) is None]
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0 or bool(MISSING), reason=f"needs root and commands; missing: {MISSING or 'root'}"
@@ -31,17 +32,6 @@ SEEDS = (1, 2, 3)
 #: One telling fits, with time for the brokers to be well before and after.
 DURATION_MS = 18_000
 HEALED_MS = 2_500
-
-
-@pytest.fixture(scope="module", autouse=True)
-def kafka() -> Installation:
-    """The default release; where it is not there yet, it is fetched."""
-    try:
-        installation = install(DEFAULT_VERSION)
-    except HostError as error:
-        pytest.skip(f"Apache Kafka cannot be had here: {error}")
-    make_archive(installation)
-    return installation
 
 
 @needs_root

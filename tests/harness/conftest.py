@@ -1,0 +1,31 @@
+"""Releases of Apache Kafka for the tests that start it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from harness.errors import NotReachableError
+from harness.kafka.archive import make_archive
+from harness.kafka.install import Installation, install
+from harness.kafka.releases import DEFAULT_VERSION
+
+
+@pytest.fixture(scope="session")
+def kafka_release() -> Callable[[str], Installation]:
+    """Installs a version where it is not there yet. Only where none can be fetched from here is that a skip."""
+
+    def have(version: str) -> Installation:
+        try:
+            installation = install(version)
+        except NotReachableError as error:
+            pytest.skip(str(error))
+        make_archive(installation)
+        return installation
+
+    return have
+
+
+@pytest.fixture(scope="session")
+def real_kafka(kafka_release: Callable[[str], Installation]) -> Installation:
+    """The default release."""
+    return kafka_release(DEFAULT_VERSION)
