@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import shutil
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
@@ -36,12 +36,23 @@ def unpack(stream: Any, names: Sequence[str], target: Path) -> None:
     archive_bytes: IO[bytes] = stream
     wanted = {(name,) for name in names}  # beside them stand this run's own files, the journal for one
     try:
-        # "data": nothing of what another machine sends may land outside of ``target``.
         with tarfile.open(fileobj=archive_bytes, mode="r|gz") as archive:
             for member in archive:
-                if PurePosixPath(member.name).parts[:1] not in wanted:
-                    continue
-                with contextlib.suppress(tarfile.FilterError):  # sockets, devices, links out of the tree
-                    archive.extract(member, target, filter="data")
+                if PurePosixPath(member.name).parts[:1] in wanted:
+                    _write(archive, member, target)
     except tarfile.TarError as error:
         raise OSError(f"no whole archive came ({error})") from error
+
+
+def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
+    """A file or a directory, which never lands outside of ``target``: no links, no devices, no way up."""
+    name = PurePosixPath(member.name)
+    if name.is_absolute() or ".." in name.parts:
+        return
+    place = target / name
+    if member.isdir():
+        place.mkdir(parents=True, exist_ok=True)
+    elif member.isfile() and (content := archive.extractfile(member)) is not None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with content, place.open("wb") as file:
+            shutil.copyfileobj(content, file)

@@ -55,6 +55,11 @@ def seconds_to_force(place: Path) -> float:
     return time.monotonic() - began
 
 
+def quickest(place: Path) -> float:
+    """The best of a few tries: a limit holds in each of them, other work on the machine does not."""
+    return min(seconds_to_force(place) for _ in range(5))
+
+
 @needs_limits
 @pytest.mark.root
 @pytest.mark.system
@@ -64,10 +69,10 @@ class TestOnDisks:
         told = brake.slow(device, os.getpid())
         assert told == {"device": device, "writes_per_second": WRITES_PER_SECOND, "limit": WRITES_PER_SECOND}
         assert seconds_to_force(disks.of(0).place) > FORCED / WRITES_PER_SECOND
-        assert seconds_to_force(disks.of(1).place) < FORCED / WRITES_PER_SECOND
+        assert quickest(disks.of(1).place) < FORCED / WRITES_PER_SECOND
         brake.hasten(device)
         brake.hasten(device)
-        assert seconds_to_force(disks.of(0).place) < FORCED / WRITES_PER_SECOND
+        assert quickest(disks.of(0).place) < FORCED / WRITES_PER_SECOND
 
     def test_the_limit_of_a_dead_harness_is_healed_before_its_disk(
         self, disks: Disks, brake: Brake, tmp_path: Path
