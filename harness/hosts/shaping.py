@@ -57,7 +57,7 @@ class Shaper:
         return {"kbit": {_name(link): tc.RATE_KBIT for link in sorted(set(links) & there)}} if there else {}
 
     def quicken(self, links: Collection[Link]) -> Evidence:
-        """Deliver as before. Evidence: ``passed`` by link since it became slow: bytes, and how often one had to wait."""
+        """Deliver as before. Evidence: ``passed`` by link since it became slow: bytes, and how often one waited."""
         slow = self._slow & set(links)
         self._keep_counts(slow)
         self._slow -= slow
