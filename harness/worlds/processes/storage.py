@@ -8,6 +8,7 @@ read, and a damaged record in it is found by whoever fetches it. Which of the tw
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from pathlib import Path
 from typing import Any, Protocol
@@ -77,6 +78,9 @@ class FileStorage(NoStorage):
         }
         return {"corrupted": told | flip(batch)._asdict()}
 
+    def started(self, node: int) -> None:
+        """A node has a new process: what holds for its disk holds for that one too."""
+
     def _is_dead(self, node: int) -> bool:
         return self._nodes.process(node).state() is NodeState.DEAD
 
@@ -107,6 +111,17 @@ class DiskStorage(FileStorage):
             return {}
         self._slowed[node] = self._disks.of(node).device
         return self._brake.slow(self._slowed[node], process.pid)
+
+    def started(self, node: int) -> None:
+        """Slow its new process down, where the limit is one of processes; the disk may be another device by now."""
+        process, before = self._nodes.process(node), self._slowed.get(node)
+        if self._brake is None or before is None or not isinstance(process, LocalProcess):
+            return
+        self._slowed[node] = self._disks.of(node).device
+        if self._slowed[node] != before:
+            self._brake.hasten(before)
+        with contextlib.suppress(ProcessLookupError):  # it has ended already, and is looked after elsewhere
+            self._brake.slow(self._slowed[node], process.pid)
 
     def hasten(self, node: int) -> Evidence:
         """See :meth:`Storage.hasten`. Evidence: ``device``."""

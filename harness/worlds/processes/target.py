@@ -64,9 +64,8 @@ class ProcessesTarget:
         self._limits = limits
         self._cuts: dict[Link, int] = {}
         self._leaving = Leaving(nodes.process, self._start, clock)
-        self.storage: Storage = (
-            FileStorage(nodes) if limits.disks is None else DiskStorage(nodes, limits.disks, limits.brake)
-        )
+        self._files = FileStorage(nodes) if limits.disks is None else DiskStorage(nodes, limits.disks, limits.brake)
+        self.storage: Storage = self._files
         self.leadership: Final = leadership
 
     def view(self) -> ClusterView:
@@ -142,6 +141,7 @@ class ProcessesTarget:
     def _start(self, node: int) -> Evidence:
         self._nodes.deaths.look(self._clock.now_us())  # the new process takes the place of one that may have crashed
         self._nodes.start(node)
+        self._files.started(node)
         self._tell_cuts(node, self._clock.now_us() + TELL_LIMIT_US)
         return {"state": self._nodes.process(node).state().value}
 
