@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from harness.errors import HostError, ResultsError
@@ -26,11 +27,13 @@ def heal(directory: Path) -> list[str]:
     undone: list[str] = []
     doubts: list[str] = []
     failures: list[str] = []
-    for path in sorted(directory.rglob(FILE_NAME)):
+    for path in _journals(directory):
         try:
             if standing(path):
                 _heal_journal(path, undone, failures)
             doubts += _doubts(path)
+        except ResultsError as error:
+            doubts.append(str(error))
         except OSError as error:
             doubts.append(f"{path} cannot be read ({error})")
     told = f"; undone: {', '.join(undone)}" if undone else ""
@@ -39,6 +42,11 @@ def heal(directory: Path) -> list[str]:
     if doubts:
         raise ResultsError(f"{'; '.join(doubts)}: nodes' processes and what is named {NAME_PREFIX}... may remain{told}")
     return undone
+
+
+def _journals(directory: Path) -> list[Path]:
+    """All journals at or below ``directory``; what goes away meanwhile, or may not be read, is passed over."""
+    return sorted(Path(at) / FILE_NAME for at, _, files in os.walk(directory) if FILE_NAME in files)
 
 
 def _doubts(path: Path) -> list[str]:

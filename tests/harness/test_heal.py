@@ -188,3 +188,25 @@ def test_a_journal_that_nobody_understands_is_no_all_clear(tmp_path: Path, line:
 def test_a_torn_line_announced_nothing(tmp_path: Path, torn: str) -> None:
     (tmp_path / FILE_NAME).write_text(torn)
     assert heal(tmp_path) == []
+
+
+def test_a_journal_that_cannot_be_written_does_not_keep_the_others_from_being_healed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = [tmp_path / f"ackproof-{name}" for name in "ab"]
+    for number, directory in enumerate(left):
+        directory.mkdir()
+        (tmp_path / str(number)).mkdir()
+        journal = Journal(tmp_path / str(number) / FILE_NAME)
+        journal.will("directory", {"path": str(directory)})
+        journal.close()
+
+    def opened(path: Path) -> Journal:
+        if path.parent.name == "0":
+            raise PermissionError("not yours")
+        return Journal(path)
+
+    monkeypatch.setattr("harness.heal.Journal", opened)
+    with pytest.raises(ResultsError, match="0/.*cannot be written .*not yours.*undone: directory .*ackproof-b"):
+        heal(tmp_path)
+    assert [directory.exists() for directory in left] == [True, False]
