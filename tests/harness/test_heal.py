@@ -207,6 +207,6 @@ def test_a_journal_that_cannot_be_written_does_not_keep_the_others_from_being_he
         return Journal(path)
 
     monkeypatch.setattr("harness.heal.Journal", opened)
-    with pytest.raises(ResultsError, match="0/.*cannot be written .*not yours.*undone: directory .*ackproof-b"):
+    with pytest.raises(ResultsError, match=r"0/.*cannot be written .*not yours.*undone: directory .*ackproof-b"):
         heal(tmp_path)
     assert [directory.exists() for directory in left] == [True, False]
