@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,28 +10,13 @@ import pytest
 from harness.errors import HostError
 from harness.heal import heal
 from harness.hosts.disks import Disks, log_bytes, loop_devices
-from nemesis.journal import FILE_NAME, Journal, standing
+from nemesis.journal import Journal, standing
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("mkfs.ext4") is None, reason="needs root and the command mkfs.ext4"
 )
 rooted = [needs_root, pytest.mark.root, pytest.mark.system]
 BYTES = 100_000
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Journal:
-    return Journal(tmp_path / FILE_NAME)
-
-
-@pytest.fixture
-def disks(tmp_path: Path, journal: Journal) -> Iterator[Disks]:
-    disks = Disks(tmp_path / "data", [0, 1], journal)
-    try:
-        disks.make()
-        yield disks
-    finally:
-        disks.close()
 
 
 def half_flushed(place: Path) -> Path:

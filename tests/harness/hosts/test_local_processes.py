@@ -13,7 +13,7 @@ from harness.errors import HostError, PortError
 from harness.hosts.contract import Address, Launch, NodeState
 from harness.hosts.loopback import FIRST_PORT, LoopbackHost, is_free, loopback_address
 from harness.hosts.processes import Identity, boot_id, end, identify, marked_with, read_stat
-from nemesis.journal import FILE_NAME, Journal, standing
+from nemesis.journal import Journal, standing
 
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(60)")
 STUBBORN = (
@@ -21,11 +21,6 @@ STUBBORN = (
     "-c",
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(60)",
 )
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Journal:
-    return Journal(tmp_path / FILE_NAME)
 
 
 @pytest.fixture

@@ -44,11 +44,6 @@ except OSError as error:
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Journal:
-    return Journal(tmp_path / FILE_NAME)
-
-
-@pytest.fixture
 def host(journal: Journal) -> Iterator[NamespaceHost]:
     host = NamespaceHost(journal)
     try:

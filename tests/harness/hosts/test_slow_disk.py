@@ -23,21 +23,6 @@ FORCED = 6
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Journal:
-    return Journal(tmp_path / FILE_NAME)
-
-
-@pytest.fixture
-def disks(tmp_path: Path, journal: Journal) -> Iterator[Disks]:
-    disks = Disks(tmp_path / "data", [0, 1], journal)
-    try:
-        disks.make()
-        yield disks
-    finally:
-        disks.close()
-
-
-@pytest.fixture
 def brake(disks: Disks, journal: Journal) -> Iterator[Brake]:
     brake = choose_brake(journal)
     yield brake

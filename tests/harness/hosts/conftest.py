@@ -1,0 +1,25 @@
+"""A run's journal, and two brokers' disks on this machine."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.hosts.disks import Disks
+from nemesis.journal import FILE_NAME, Journal
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / FILE_NAME)
+
+
+@pytest.fixture
+def disks(tmp_path: Path, journal: Journal) -> Iterator[Disks]:
+    """Needs root and the command mkfs.ext4."""
+    disks = Disks(tmp_path / "data", [0, 1], journal)
+    try:
+        disks.make()
+        yield disks
+    finally:
+        disks.close()
