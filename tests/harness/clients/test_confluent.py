@@ -1,6 +1,5 @@
-"""The confluent-kafka adapter: its configuration and its end without a cluster, and its records with one."""
+"""The confluent-kafka adapter: its configuration, and its records with a cluster."""
 
-import threading
 from pathlib import Path
 
 import msgspec
@@ -14,14 +13,11 @@ from harness.worlds.processes.clock import RealClock
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads import values
-from workloads.client import EndOffsets, PollOutcome, SendOutcome
-from workloads.errors import CLIENT_CLOSED, NEVER_SENT
 from workloads.operations import EventType
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
 NOBODY = ("127.1.2.3:1",)
-LIMIT_US = 20_000_000
 
 
 @pytest.mark.parametrize("settings", [Settings(acks=0), Settings(acks=1), Settings(enable_idempotence=True)])
@@ -37,34 +33,6 @@ def test_the_effective_configuration_names_the_library_and_can_be_written_and_re
     effective = ConfluentClients(RealClock(), Settings(), NOBODY).effective_configuration()
     assert msgspec.json.decode(msgspec.json.encode(effective)) == effective
     assert effective["producer"]["library"].startswith("confluent-kafka 2.")
-
-
-@pytest.mark.system
-def test_without_any_broker_every_call_ends_and_no_thread_is_left() -> None:
-    threads = set(threading.enumerate())
-    clock = RealClock()
-    clients = ConfluentClients(clock, Settings(request_timeout_ms=100, delivery_timeout_ms=200), NOBODY)
-    producer, consumer = clients.producer(0), clients.consumer(1)
-    sent: list[SendOutcome] = []
-    polled: list[PollOutcome] = []
-    ends: list[EndOffsets] = []
-    producer.send("t-0", b"key", b"payload", sent.append)
-    consumer.assign(["t-0"], from_start=True)
-    consumer.poll(10, polled.append)
-    consumer.end_offsets(["t-0"], ends.append)
-    assert clock.run(lambda: bool(sent and polled and ends), LIMIT_US)
-    assert (sent[0].type, sent[0].offset) == (EventType.INFO, None)
-    assert ends[0].offsets == {}
-    assert ends[0].error
-    producer.close()
-    producer.send("t-0", b"key", b"payload", sent.append)
-    consumer.close()
-    consumer.poll(10, polled.append)
-    assert clock.run(lambda: len(sent) == len(polled) == 2, LIMIT_US)
-    assert (sent[1].type, polled[1].error) == (EventType.FAIL, CLIENT_CLOSED)
-    assert str(sent[1].error).startswith(NEVER_SENT)
-    assert clients.close(5.0) == []
-    assert set(threading.enumerate()) <= threads
 
 
 @pytest.mark.system

@@ -1,7 +1,5 @@
 """The kafka-python adapter where there is no cluster: its configuration, its limits, its end."""
 
-import threading
-
 import msgspec
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
@@ -9,8 +7,8 @@ from kafka.errors import KafkaTimeoutError, NotEnoughReplicasAfterAppendError
 
 from harness.clients.kafka_python import KafkaPythonClients, consumer_configuration, named, producer_configuration
 from harness.worlds.processes.clock import RealClock
-from workloads.client import EndOffsets, PollOutcome, SendOutcome
-from workloads.errors import CLIENT_CLOSED, TIME_LIMIT
+from workloads.client import PollOutcome, SendOutcome
+from workloads.errors import CLIENT_CLOSED
 from workloads.operations import EventType
 from workloads.settings import Settings
 
@@ -62,27 +60,6 @@ def test_the_effective_configuration_can_be_written_and_read() -> None:
 def test_errors_are_named_by_class_with_the_brokers_words() -> None:
     assert named(NotEnoughReplicasAfterAppendError("2 of 3")) == "NotEnoughReplicasAfterAppendError: 2 of 3"
     assert named(KafkaTimeoutError()) == "KafkaTimeoutError"
-
-
-@pytest.mark.system
-def test_without_any_broker_every_call_ends_and_no_thread_is_left() -> None:
-    threads = set(threading.enumerate())
-    clock = RealClock()
-    clients = KafkaPythonClients(clock, Settings(request_timeout_ms=50, delivery_timeout_ms=100), NOBODY)
-    producer, consumer = clients.producer(0), clients.consumer(1)
-    sent: list[SendOutcome] = []
-    polled: list[PollOutcome] = []
-    ends: list[EndOffsets] = []
-    producer.send("t-0", b"key", b"payload", sent.append)
-    consumer.assign(["t-0"], from_start=True)
-    consumer.poll(10, polled.append)
-    consumer.end_offsets(["t-0"], ends.append)
-    assert clock.run(lambda: bool(sent and polled and ends), 10_000_000)
-    assert sent == [SendOutcome(EventType.INFO, error=TIME_LIMIT)]
-    assert polled == [PollOutcome(EventType.INFO, error=TIME_LIMIT)]
-    assert ends == [EndOffsets({}, TIME_LIMIT)]
-    assert clients.close(limit_s=10) == []
-    assert set(threading.enumerate()) <= threads
 
 
 def test_calls_to_a_closed_client_end_too() -> None:

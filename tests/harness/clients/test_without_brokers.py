@@ -1,0 +1,63 @@
+"""Every adapter where nobody answers: calls end within their limits, before and after the clients are closed."""
+
+import threading
+from dataclasses import dataclass, field
+
+import pytest
+
+from harness.clients.choice import CLIENTS
+from harness.clients.contract import RealClients
+from harness.worlds.processes.clock import RealClock
+from workloads.client import EndOffsets, PollOutcome, SendOutcome
+from workloads.errors import CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT
+from workloads.operations import EventType
+from workloads.settings import Settings
+
+NOBODY = ("127.1.2.3:1",)
+LIMIT_US = 20_000_000
+#: By library: how its error for a send begins, and what a poll tells (librdkafka's says nothing of missing brokers).
+SAID = {
+    "kafka-python": (TIME_LIMIT, PollOutcome(EventType.INFO, error=TIME_LIMIT)),
+    "confluent-kafka": ("_MSG_TIMED_OUT", PollOutcome(EventType.OK)),
+}
+
+
+@dataclass
+class Told:
+    """What came of the calls, in their order."""
+
+    sent: list[SendOutcome] = field(default_factory=list)
+    polled: list[PollOutcome] = field(default_factory=list)
+    ends: list[EndOffsets] = field(default_factory=list)
+
+    def counts(self) -> tuple[int, int, int]:
+        return len(self.sent), len(self.polled), len(self.ends)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("library", sorted(CLIENTS))
+def test_without_any_broker_every_call_ends_and_no_thread_is_left(library: str) -> None:
+    threads = set(threading.enumerate())
+    clock, told = RealClock(), Told()
+    clients: RealClients = CLIENTS[library](clock, Settings(request_timeout_ms=100, delivery_timeout_ms=200), NOBODY)
+    producer, consumer = clients.producer(0), clients.consumer(1)
+    producer.send("t-0", b"key", b"payload", told.sent.append)
+    consumer.assign(["t-0"], from_start=True)
+    consumer.poll(10, told.polled.append)
+    consumer.end_offsets(["t-0"], told.ends.append)
+    assert clock.run(lambda: told.counts() == (1, 1, 1), LIMIT_US)
+    assert (told.sent[0].type, told.sent[0].offset) == (EventType.INFO, None)
+    error, polled = SAID[library]
+    assert str(told.sent[0].error).startswith(error)
+    assert told.polled == [polled]
+    assert told.ends[0].offsets == {}
+    assert told.ends[0].error
+    producer.close()
+    producer.send("t-0", b"key", b"payload", told.sent.append)
+    consumer.close()
+    consumer.poll(10, told.polled.append)
+    assert clock.run(lambda: told.counts() == (2, 2, 1), LIMIT_US)
+    assert (told.sent[1].type, told.polled[1].error) == (EventType.FAIL, CLIENT_CLOSED)
+    assert str(told.sent[1].error).startswith(NEVER_SENT)
+    assert clients.close(limit_s=10) == []
+    assert set(threading.enumerate()) <= threads
