@@ -28,8 +28,9 @@ min.insync.replicas is: that setting gates the *write* (rule 3) and adds copies,
   - With flush.messages=1 every replica has forced a record to its disk before it answers for it (rule 24), so loss of
     power takes nothing that was acknowledged, and counts as a kill. An emptied disk and a damaged record take what was
     flushed too (S08, S34).
-  - A single destroyed copy of an acks=all write, in a run in which no other fault reached the cluster: nothing took the
-    other replicas out of sync, so they have it, and one of them leads (S10, S35). This needs broker.epochs: without
+  - A single destroyed copy of an acks=all write, in a run in which no other fault reached the cluster, where every
+    replica was in sync when it began (a slow machine may drop one without any fault): nothing took the other replicas
+    out of sync, so they have it, and one of them leads (S10, S35). This needs broker.epochs: without
     them a broker that is back before its session ends goes on as the replica, or the leader, that it was, with what its
     disk has left (KAFKA-7235, KAFKA-14139; S19, S36).
   - With eligible.leader.replicas (rule 15) the acknowledged is on every member of the ISR and of the ELR, together at
@@ -240,7 +241,7 @@ def _destroying(settings: Settings, faults: Sequence[FaultSeen]) -> list[FaultSe
 def _others_have_it(settings: Settings, faults: Sequence[FaultSeen]) -> bool:
     """A single copy, nothing else: see the module's text."""
     reached = [fault for fault in faults if not fault.clients_only]
-    alone = len(reached) == 1 and len(reached[0].nodes) == 1
+    alone = len(reached) == 1 and len(reached[0].nodes) == 1 and reached[0].all_in_sync
     noticed = settings.acks == ACKS_ALL and settings.broker_epochs
     return alone and noticed and settings.replication_factor > 1
 

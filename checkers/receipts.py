@@ -31,11 +31,13 @@ class FaultSeen(msgspec.Struct, frozen=True):
         kind: the fault's name ("kill", "pause", "partition", ...).
         clients_only: True where only links between clients and brokers were cut and no leader changed meanwhile.
         nodes: the nodes whose process, disk or replica it hit, controllers among them.
+        all_in_sync: whether every replica was in sync when it began, as far as the receipt tells.
     """
 
     kind: str
     clients_only: bool = False
     nodes: tuple[int, ...] = ()
+    all_in_sync: bool = True
 
 
 def read_receipts(details: Iterable[Mapping[str, Any]]) -> list[Receipt]:
@@ -62,7 +64,8 @@ def faults_possible(receipts: Iterable[Receipt]) -> tuple[FaultSeen, ...]:
 
 
 def _seen(receipt: Receipt) -> FaultSeen:
-    return FaultSeen(receipt.fault, _clients_only(receipt), receipt.targets)
+    kind = receipt.less or receipt.fault
+    return FaultSeen(kind, _clients_only(receipt), receipt.targets, not receipt.out_of_sync)
 
 
 def _may_have_happened(receipt: Receipt) -> bool:

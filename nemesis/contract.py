@@ -67,7 +67,10 @@ class Storage(Protocol):
     """What the nodes have on their disks."""
 
     def wipe(self, node: int) -> Evidence:
-        """Empty the disk of a dead node; its next start finds nothing, as after a new machine."""
+        """Empty the disk of a dead node; its next start finds nothing, as after a new machine.
+
+        Evidence: ``wiped``, which says what is gone.
+        """
         ...
 
     def corrupt(self, node: int, partition: str, pick: int) -> Evidence:

@@ -12,7 +12,7 @@ import msgspec
 from nemesis.contract import ClusterView, Link, Target
 from nemesis.faults import Aim
 from nemesis.partitions import every_link
-from nemesis.receipts import Receipt, judge, moved
+from nemesis.receipts import Receipt, judge, less, moved, out_of_sync
 from nemesis.schedule import Schedule, Step
 
 
@@ -91,8 +91,10 @@ class Player:
             return
         self._open[sequence] = _Open(step, aim, view, receipt)
         self._held.update((receipt.fault, link) for link in aim.links)
+        receipt.out_of_sync = out_of_sync(view)
         receipt.begin_evidence = dict(step.fault.begin(self._target, aim))
         receipt.took_effect, receipt.reason = judge(aim, receipt.begin_evidence, step.fault.shows)
+        receipt.less = less(receipt.begin_evidence, step.fault.shows)
         self._witness(receipt)
         self._clock.call_at(zero_us + step.end_ms * 1000, partial(self._end, sequence))
 

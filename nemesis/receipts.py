@@ -24,6 +24,10 @@ class Receipt(msgspec.Struct, kw_only=True):
         role: whom the schedule meant; ``targets`` and ``links`` (source, target) are what that was when it fired.
         begun_us, ended_us: the run's clock; ``ended_us`` is None while it lasts, and both are equal for a skipped one.
         begin_evidence, end_evidence: what was observed of it, by node where nodes are hit.
+        out_of_sync: by log partition, the replicas that were not in its ISR when it began; whole ones are left out, and
+            receipts of older harnesses have none.
+        less: the fault that it came to, where nothing was seen of what makes it more: a kill, for a record that was not
+            damaged; "" where it came to what it is, or to nothing.
         moved: by log partition, those of leader, leader epoch, ISR and replicas that the controller changed, each as
             [before, after].
         took_effect, reason: whether the evidence shows that it happened, and why so.
@@ -43,6 +47,8 @@ class Receipt(msgspec.Struct, kw_only=True):
     ended_us: int | None = None
     begin_evidence: dict[str, Any] = {}
     end_evidence: dict[str, Any] = {}
+    out_of_sync: dict[str, tuple[int, ...]] = {}
+    less: str = ""
     moved: dict[str, dict[str, Any]] = {}
     took_effect: bool = False
     reason: str = ""
@@ -74,6 +80,23 @@ def judge(aim: Aim, evidence: Evidence, shows: str = "") -> tuple[bool, str]:
     if unseen:
         return False, f"nothing was observed of {listed(unseen)}"
     return True, "observed when it began"
+
+
+def less(evidence: Evidence, shows: str) -> str:
+    """What a fault came to that is more than the death it begins with, if evidence shows ``shows`` of no node: a kill.
+
+    "" where it is shown of one at least, or nothing was observed at all.
+    """
+    came_to_it = not shows or any(_holds(seen, shows) for seen in evidence.values())
+    return "" if came_to_it or not evidence else "kill"
+
+
+def out_of_sync(view: ClusterView) -> dict[str, tuple[int, ...]]:
+    """The replicas that are not in sync, by log partition, of those that have some."""
+    away = {
+        name: tuple(node for node in state.replicas if node not in state.isr) for name, state in view.partitions.items()
+    }
+    return {name: nodes for name, nodes in away.items() if nodes}
 
 
 def is_refusal(observed: object) -> TypeGuard[Mapping[str, object]]:

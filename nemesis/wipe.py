@@ -27,6 +27,7 @@ class WipeDisk(Fault, frozen=True, tag="wipedisk"):
     """
 
     stops_brokers: ClassVar[bool] = True
+    shows: ClassVar[str] = "wiped"
 
     def aim(self, view: ClusterView) -> Aim:
         """The machines to replace."""

@@ -263,6 +263,24 @@ def test_a_promise_reckons_with_what_may_have_happened(evidence: dict[str, Any],
     assert promise(A1, faults_possible(read_receipts(details))).permits_loss == possible
 
 
+@pytest.mark.parametrize("kind", ["wipedisk", "corruptrecord", "powerloss"])
+@pytest.mark.parametrize(("away", "loss"), [({}, False), ({"t-0": [2]}, True)], ids=["whole", "one had fallen behind"])
+def test_a_single_destroyed_copy_spares_the_others_only_if_all_were_in_sync(
+    kind: str, away: dict[str, Any], loss: bool
+) -> None:
+    told = seen(receipt(fault=kind, targets=[1], out_of_sync=away))
+    assert promise(ALL_2, told).permits_loss == loss
+    assert not promise(ALL_2, seen(receipt(targets=[1], out_of_sync=away))).permits_loss, "a kill destroys nothing"
+
+
+def test_a_record_that_was_not_damaged_leaves_a_possible_kill() -> None:
+    hit = {"fault": "corruptrecord", "took_effect": False, "less": "kill", "begin_evidence": {"1": {"exit": "9"}}}
+    possible = faults_possible(read_receipts([receipt(targets=[1], **hit), receipt(sequence=1, targets=[2])]))
+    assert [fault.kind for fault in possible] == ["kill", "kill"]
+    assert promise(A1, possible).permits_loss
+    assert not promise(ALL_2, possible).permits_loss
+
+
 def test_begin_and_end_of_a_fault_are_one_fault_and_the_end_tells_more() -> None:
     begin, end = receipt(mark="begin"), receipt(moved={"t-0": {"leader_epoch": [1, 2]}})
     (merged,) = read_receipts([begin, end])

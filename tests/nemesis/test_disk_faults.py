@@ -6,6 +6,7 @@ from nemesis.contract import LOG_PARTS
 from nemesis.corrupt import CorruptRecord
 from nemesis.families import FAMILIES, SCRIPTED
 from nemesis.full_disk import FullDisk
+from nemesis.receipts import judge, less
 from nemesis.roles import Role, RoleKind
 from nemesis.slow_disk import SlowDisk
 from nemesis.story import Scene, Timings
@@ -100,3 +101,22 @@ def test_every_story_chooses_its_record_by_chance(story, scene):
     picks = [part.fault.pick for part in story.parts(scene) if isinstance(part.fault, CorruptRecord)]
     assert picks
     assert set(picks) == {LOG_PARTS - 1}
+
+
+@pytest.mark.parametrize(
+    ("seen", "took_effect", "came_to"),
+    [
+        pytest.param({}, False, "", id="nothing was observed"),
+        pytest.param({"1": {"exit": "9"}}, False, "kill", id="a death and nothing more"),
+        pytest.param({"1": {"exit": "9", "wiped": {}, "corrupted": {}}}, True, "", id="an empty disk was emptied"),
+    ],
+)
+@pytest.mark.parametrize("fault", [WipeDisk(LEADER), CorruptRecord(LEADER)])
+def test_what_left_the_disk_as_it_was_came_to_a_kill(cluster, fault, seen, took_effect, came_to):
+    aim = fault.aim(cluster.view())
+    assert (judge(aim, seen, fault.shows)[0], less(seen, fault.shows)) == (took_effect, came_to)
+
+
+def test_of_two_disks_one_that_was_damaged_makes_it_no_kill():
+    assert less({"1": {"exit": "9"}, "2": {"exit": "9", "corrupted": {}}}, CorruptRecord.shows) == ""
+    assert less({"1": {"exit": "9"}}, FullDisk.shows) == "", "a fault without a deed of its own is what it is"

@@ -18,6 +18,7 @@ from nemesis.receipts import judge, moved, to_json
 from nemesis.roles import Role, RoleKind
 from nemesis.schedule import Schedule, Step, draw_schedule
 from nemesis.story import Timings
+from nemesis.wipe import WipeDisk
 from tests.nemesis.receipt_factory import a_receipt
 
 LEADER = Role(RoleKind.LEADER, 0)
@@ -206,3 +207,20 @@ def test_nothing_moved_in_a_cluster_that_stays_as_it_is(make_world):
 def test_a_receipt_is_written_whatever_the_evidence_is():
     told = a_receipt(mark="begin", begin_evidence={"0": {"error": OSError("gone")}})
     assert '"error":"gone"' in to_json(told)
+
+
+def test_a_receipt_says_who_was_out_of_sync_when_the_fault_began(play):
+    world, player, _ = play(step(100, 300, Kill(LEADER)), step(200, 250, Pause(Role(RoleKind.LEADER, 1))))
+    world.target.never_in_sync = {"t-2": {1}}
+    at(world, 400)
+    assert [receipt.out_of_sync for receipt in player.receipts] == [
+        {"t-2": (1,)},
+        {"t-0": (0,), "t-1": (0,), "t-2": (0, 1)},
+    ]
+
+
+def test_an_emptied_disk_that_nobody_saw_emptied_was_a_kill(play):
+    world, player, _ = play(step(100, 200, WipeDisk(LEADER)))
+    at(world, 300)
+    (receipt,) = player.receipts
+    assert (receipt.took_effect, receipt.less) == (False, "kill")

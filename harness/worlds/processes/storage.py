@@ -41,7 +41,7 @@ class FileStorage(NoStorage):
         self._nodes = nodes
 
     def wipe(self, node: int) -> Evidence:
-        """See :meth:`Storage.wipe`. Evidence: ``wiped_files`` and ``wiped_log_bytes``.
+        """See :meth:`Storage.wipe`. Evidence: ``wiped``: how many ``files``, and ``log_bytes`` in them.
 
         The directory stays, since it may be where a disk is mounted. Kafka's own needs to be formatted before its next
         start, as every start of such a node sees to.
@@ -56,7 +56,7 @@ class FileStorage(NoStorage):
                 shutil.rmtree(path)
             else:
                 path.unlink()
-        return {"wiped_files": files, "wiped_log_bytes": taken}
+        return {"wiped": {"files": files, "log_bytes": taken}}
 
     def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
         """See :meth:`Storage.corrupt`.

@@ -74,7 +74,7 @@ def test_an_emptied_last_replica_leads_after_one_or_two_starts_and_then_everythi
     """
     last = alone_in_sync(cluster)
     identity = (cluster.directory / "data" / str(last) / META).read_text()
-    assert cluster.target.storage.wipe(last)["wiped_log_bytes"] > 0
+    assert cluster.target.storage.wipe(last)["wiped"]["log_bytes"] > 0
     for _ in range(2):
         if cluster.leader() is None:
             bounced = told(cluster, "follower", last)

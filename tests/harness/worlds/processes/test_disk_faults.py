@@ -66,8 +66,8 @@ def test_an_emptied_follower_fetches_everything_again(cluster: Cluster) -> None:
     assert cluster.target.storage.wipe(follower) == {}
     kill_until_noticed(cluster, follower)
     told = cluster.target.storage.wipe(follower)
-    assert told["wiped_log_bytes"] > 0
-    assert told["wiped_files"] > len(PARTITIONS)
+    assert told["wiped"]["log_bytes"] > 0
+    assert told["wiped"]["files"] > len(PARTITIONS)
     assert list((cluster.directory / "data" / str(follower)).iterdir()) == []
     assert cluster.target.restart(follower) == {"state": "running"}
     assert cluster.until(cluster.is_well)
