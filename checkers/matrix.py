@@ -73,7 +73,9 @@ def _head(cells: Sequence[Cell], outcomes: Counter[str]) -> tuple[str, int]:
         return f"Unknown: {told} of {_cells(len(cells))} could be told, and in these no promise was broken{rest}.", 2
     lost = outcomes["permitted loss"]
     permitted = f", {lost} lost acknowledged writes as their settings permit" if lost else ""
-    return f"No promise was broken: {outcomes['held']} of {_cells(len(cells))} held{permitted}{rest}.", 0
+    weak = sum(cell.outcome == "held" and cell.loss_permitted for cell in cells)
+    spared = f", {weak} lost nothing though they may" if weak else ""
+    return f"No promise was broken: {outcomes['held'] - weak} of {_cells(len(cells))} held{spared}{permitted}{rest}.", 0
 
 
 def _rest(outcomes: Counter[str]) -> str:

@@ -28,6 +28,8 @@ from harness.rundir import CAMPAIGN_FILE, PLAN_FILE, Ended, write_file
 
 #: A world with more failed runs than this share was not examined: the campaign as a whole has failed.
 FAILED_SHARE_MAX: Final = 0.1
+#: When this many runs of a world have failed and none has completed, the rest would do the same.
+FAILED_FIRST_MAX: Final = 3
 #: Clusters at a time where the plan does not say: they mostly wait, but each is four processes.
 PARALLEL_CLUSTERS: Final = 3
 #: Wall seconds for one run in virtual time; the standard schedule takes a twentieth of a second.
@@ -169,6 +171,11 @@ class _Conductor:
             if len(self.record.failures) < QUOTED_MAX:
                 self.record.failures[str(job.spec.directory())] = str(ended.reason)
             heal(job.directory)
+            if not runs.completed and runs.failed >= FAILED_FIRST_MAX and runs.failed < runs.planned:
+                raise HarnessError(
+                    f"the first {runs.failed} of {runs.planned} runs in the {job.spec.world} world failed in the "
+                    f"harness (the last: {ended.reason}); what was done stands in {self.directory}"
+                )
         self.progress.advance(f"{runs.failed} failed" if runs.failed else "")
 
     def refuse_failures(self) -> None:

@@ -17,8 +17,10 @@ from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HELD, PlanError
 from harness.java import usable_java
 from harness.judge import check_campaign
+from harness.kafka.install import find
+from harness.kafka.releases import DEFAULT_VERSION
 from harness.perform import perform
-from harness.plan import LATEST, SEED_MAX, Plan, RunSpec, read_plan, with_stories
+from harness.plan import EXISTING, LATEST, SEED_MAX, Plan, RunSpec, read_plan, with_stories
 from harness.replay import trace_missing
 from harness.report import witnesses, write
 from harness.run import planned
@@ -93,7 +95,7 @@ def _rehearse(state: State, runs: list[RunSpec]) -> int:
 
 
 def _conduct(state: State, plan: Plan, runs: list[RunSpec], out: Path | None, *, json_: bool) -> int:
-    usable_java()  # said now, not after minutes of runs
+    _see_to_what_is_needed(runs)
     directory = exact_campaign(out) if out else new_campaign(RESULTS, plan.name)
     state.err.print(f"{len(runs)} runs of {plan.name} into {directory}", markup=False)
     if not out:
@@ -102,6 +104,13 @@ def _conduct(state: State, plan: Plan, runs: list[RunSpec], out: Path | None, *,
         plan, runs, directory, Stages(perform, check_campaign, witnesses, trace_missing, write), state.progress()
     )
     return tell(state, directory, report, json_=json_)
+
+
+def _see_to_what_is_needed(runs: list[RunSpec]) -> None:
+    """Say what is missing now, and not after minutes of runs."""
+    usable_java()
+    for version in {run.version or DEFAULT_VERSION for run in runs if run.world == "kafka" and run.host != EXISTING}:
+        find(version)
 
 
 def _point_latest(directory: Path) -> None:

@@ -11,8 +11,9 @@ from checkers.matrix import Summary, setting_value
 from harness.report.page import columns_of, grid_of, percent
 
 _LEGEND: Final = (
-    "lost / acknowledged while a fault was in effect. ✓ held as promised, at most so much at 95 %; ○ none seen, but "
-    "loss is permitted; ▼ lost as permitted; ✖ broken promise; – not exercised; ? unknown."
+    "✓ none lost, as promised, of so many acknowledged while a fault was in effect (at most so much at 95 %); "
+    "○ none seen, but loss is permitted; ▼ lost as permitted (in brackets: acknowledged in faults; what was "
+    "acknowledged before a fault can be lost too); ✖ broken promise; – not exercised; ? unknown."
 )
 
 
@@ -43,13 +44,13 @@ def as_markdown(summary: Summary, cells: Sequence[Cell]) -> str:
 def _cell(cell: Cell | None) -> str:
     if cell is None:
         return "not run"
-    share = f"{cell.lost:,} / {cell.acknowledged_in_fault:,}"
+    in_fault = f"{cell.acknowledged_in_fault:,}"
     if cell.outcome == "broken promise":
         return "✖ " + ", ".join(f"{count:,} {name}" for name, count in cell.broken.items())
     if cell.outcome == "permitted loss":
-        return f"▼ {share}"
+        return f"▼ {cell.lost:,} ({in_fault})"
     if cell.outcome == "held":
-        return f"○ {share}" if cell.loss_permitted else f"✓ {share} (≤ {percent(cell.loss.high)})"
+        return f"○ 0 of {in_fault}" if cell.loss_permitted else f"✓ 0 of {in_fault} (≤ {percent(cell.loss.high)})"
     return "– not exercised" if cell.outcome == "not exercised" else "? unknown"
 
 

@@ -209,7 +209,7 @@ def test_the_sentence_is_that_of_the_run_that_permits_most() -> None:
         (
             [run(SAFE, verdict(in_fault=0)), run(A1, verdict())],
             0,
-            "No promise was broken: 1 of 2 cells held (1 not exer",
+            "No promise was broken: 0 of 2 cells held, 1 lost nothing though they may (1 not exer",
         ),
         ([], 2, "Unknown: 0 of 0 cells"),
     ],

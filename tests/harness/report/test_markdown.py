@@ -41,8 +41,8 @@ def test_a_row_for_each_choice_of_settings_and_a_column_for_each_world_and_famil
     head, _, strong, weak = rows(as_markdown(summarise(cells), cells))[:4]
     assert head == ["acks", "kafka: kill", "processes: kill"]
     assert strong[0] == "all"
-    assert strong[1].startswith("✓ 0 / 4,000 (≤ ")
-    assert weak == ["0", "▼ 7 / 4,000", "not run"]
+    assert strong[1].startswith("✓ 0 of 4,000 (≤ ")
+    assert weak == ["0", "▼ 7 (4,000)", "not run"]
 
 
 def test_the_verdict_stands_first_and_worlds_that_agree_are_counted() -> None:
