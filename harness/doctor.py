@@ -6,13 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import psutil
 
-from harness.errors import HostError, JavaError
+from harness.errors import HarnessError
 from harness.hosts import clocks, shaping
 from harness.hosts.slow_disk import find_limit
 from harness.java import HOW, usable_java
@@ -55,10 +56,9 @@ def _python() -> Check:
 
 
 def _java() -> Check:
-    try:
-        found, good = usable_java(), True
-    except JavaError as error:
-        found, good = str(error).partition(": ")[0], False
+    good, found = _tried(usable_java)
+    if not good:
+        found = found.partition(": ")[0]  # what to do about it stands in ``how``
     return Check(name="Java 17 or later", good=good, found=found, purpose="checking with PySpark", how=HOW, needed=True)
 
 
@@ -144,10 +144,7 @@ def _namespaces() -> Check:
 
 
 def _slow_disks() -> Check:
-    try:
-        found, good = str(find_limit()), True
-    except HostError as error:
-        found, good = str(error), False
+    good, found = _tried(lambda: str(find_limit()))
     return Check(
         name="slow disks",
         good=good,
@@ -158,15 +155,11 @@ def _slow_disks() -> Check:
 
 
 def _slow_links() -> Check:
-    try:
-        shaping.probe()
-        found, good = "tc with htb and u32", True
-    except HostError as error:
-        found, good = str(error), False
+    good, found = _tried(shaping.probe)
     return Check(
         name="slow links",
         good=good,
-        found=found,
+        found=found or "tc with htb and u32",
         purpose="the fault family slow-link, as root",
         how="install the package iproute2; the kernel needs sch_htb and cls_u32",
     )
@@ -192,6 +185,14 @@ def _kafka() -> Check:
         purpose="the world kafka",
         how="ackproof kafka install",
     )
+
+
+def _tried(probe: Callable[[], str | None]) -> tuple[bool, str]:
+    """Whether a probe got through, and what it says (nothing: the empty text)."""
+    try:
+        return True, probe() or ""
+    except HarnessError as error:
+        return False, str(error)
 
 
 def _works(*command: str) -> bool:
