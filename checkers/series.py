@@ -1,6 +1,7 @@
-"""Series over a whole history for plots: what was unseen at each moment, and each poll's real-time lag.
+"""Two rules said once more, plainly: what was unseen at each moment, and each poll's real-time lag.
 
-Plain Python over events, O(events x log partitions held): meant for the histories that somebody looks at.
+Plain Python over events, O(events x log partitions held). The checking itself uses kernels that keep only the ends and
+the worst of these series; tests hold them against what is here.
 """
 
 from __future__ import annotations
