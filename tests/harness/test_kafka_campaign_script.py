@@ -1,4 +1,4 @@
-"""`make kafka` without Kafka: green only where it cannot be had, red where getting it failed. The programs are stubs."""
+"""`make kafka` without Kafka: green only where it cannot be had, red where getting it failed."""
 
 import os
 import shutil
