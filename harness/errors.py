@@ -9,6 +9,7 @@
         * ``HostError``        this machine lacks what a host needs (root, namespaces, nftables, SSH)
             * ``NotReachableError``  nor could it be fetched: nobody answers, or what fetches is missing (69)
         * ``ResultsError``     a run directory cannot be read or written
+            * ``NamedWronglyError``  what the command line names is not what the command works on (64)
 
 The text of each is one sentence that says what happened and what to do.
 """
@@ -66,3 +67,9 @@ class NotReachableError(HostError):
 
 class ResultsError(HarnessError):
     """A run directory is missing, unreadable or full: name another one or make room."""
+
+
+class NamedWronglyError(ResultsError):
+    """A path on the command line is not what the command works on: name another one. Nothing was done."""
+
+    exit_code = EXIT_PLAN

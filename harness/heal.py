@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from harness.errors import HostError, ResultsError
+from harness.errors import HostError, NamedWronglyError, ResultsError
 from harness.hosts.undo import NAME_PREFIX, undo_all
 from harness.kafka.topics import undo_topics
 from nemesis.journal import FILE_NAME, Journal, standing, unreadable
@@ -23,7 +23,7 @@ def heal(directory: Path) -> list[str]:
             What can be undone was undone before either is raised.
     """
     if not directory.is_dir():
-        raise ResultsError(f"{directory} is no directory; name a run or a campaign below results/")
+        raise NamedWronglyError(f"{directory} is no directory; name a run or a campaign below results/")
     undone: list[str] = []
     doubts: list[str] = []
     failures: list[str] = []

@@ -19,7 +19,15 @@ from checkers.pipeline import check
 from checkers.sources import histories_among, is_foreign
 from checkers.stores import Place, StorePath
 from checkers.verdict import Verdict
-from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, HarnessError, JavaError, ResultsError
+from harness.errors import (
+    EXIT_BROKEN,
+    EXIT_HELD,
+    EXIT_UNKNOWN,
+    HarnessError,
+    JavaError,
+    NamedWronglyError,
+    ResultsError,
+)
 from harness.java import usable_java
 from harness.progress import Progress
 from harness.rundir import HISTORY, RUN_FILE, VERDICTS_FILE, Ended, RunRecord, read_record, run_directories, write_file
@@ -166,13 +174,13 @@ def _histories_at(path: Place) -> list[Found]:
     if isinstance(path, StorePath):
         return _histories_in_store(path)
     if not path.exists():
-        raise ResultsError(f"{path} does not exist; {NAME_WHAT}")
+        raise NamedWronglyError(f"{path} does not exist; {NAME_WHAT}")
     if path.is_file():
         return [Found(path, is_run=False)]
     runs = [Found(run, is_run=True, has_history=_has_history(run)) for run in run_directories(path)]
     found = runs or [Found(history, is_run=False) for history in _stored_or_foreign(path)]
     if not found:
-        raise ResultsError(f"{path} holds no history; {NAME_WHAT}")
+        raise NamedWronglyError(f"{path} holds no history; {NAME_WHAT}")
     return found
 
 
@@ -188,7 +196,7 @@ def _histories_in_store(path: StorePath) -> list[Found]:
     found = [Found(run, is_run=True, has_history=run / HISTORY in stored) for run in runs]
     found = found or [Found(history, is_run=False) for history in [*stored, *foreign]]
     if not found:
-        raise ResultsError(f"{path} holds no history; {NAME_WHAT}")
+        raise NamedWronglyError(f"{path} holds no history; {NAME_WHAT}")
     return found
 
 

@@ -17,7 +17,7 @@ import msgspec
 from checkers.plain import judge
 from checkers.replica_file import NAME as REPLICAS
 from checkers.verdict import Verdict
-from harness.errors import HarnessError, ResultsError
+from harness.errors import HarnessError, NamedWronglyError, ResultsError
 from harness.judge import spoken
 from harness.perform import perform, recover_observations
 from harness.rundir import CLUSTER_FILE, HISTORY, RunRecord, files_of, read_record
@@ -56,7 +56,7 @@ def replay(directory: Path, scratch: Path) -> Replayed:
     """
     record = read_record(directory)
     if record.world != "simulated":
-        raise ResultsError(f"{directory} ran in the {record.world} world, which does not repeat itself")
+        raise NamedWronglyError(f"{directory} ran in the {record.world} world, which does not repeat itself")
     trace(directory, scratch)
     with files_of(directory):
         same = (directory / HISTORY / CLUSTERED).read_bytes() == (scratch / HISTORY / CLUSTERED).read_bytes()

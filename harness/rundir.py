@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from harness.errors import ResultsError
+from harness.errors import NamedWronglyError, ResultsError
 from harness.plan import RunSpec
 from workloads.settings import SettingsError
 
@@ -103,7 +103,9 @@ def exact_campaign(directory: Path) -> Path:
     with files_of(directory):
         directory.mkdir(parents=True, exist_ok=True)
         if any(directory.iterdir()):
-            raise ResultsError(f"{directory} is not empty, and results are never overwritten; name another directory")
+            raise NamedWronglyError(
+                f"{directory} is not empty, and results are never overwritten; name another directory"
+            )
     return directory
 
 
@@ -135,7 +137,9 @@ def read_record(directory: Path) -> RunRecord:
     path = directory / RUN_FILE
     with files_of(directory):
         if not path.is_file():
-            raise ResultsError(f"{directory} holds no {RUN_FILE}; name a run directory (results/.../runs/.../<seed>)")
+            raise NamedWronglyError(
+                f"{directory} holds no {RUN_FILE}; name a run directory (results/.../runs/.../<seed>)"
+            )
         content = path.read_bytes()
     try:
         record = msgspec.json.decode(content, type=RunRecord)
@@ -149,7 +153,7 @@ def run_directories(path: Path) -> list[Path]:
     """Every run at or below ``path``, sorted; a path that is a run directory stands for itself."""
     with files_of(path):
         if not path.is_dir():
-            raise ResultsError(f"{path} is no directory; name a run or a campaign under results/")
+            raise NamedWronglyError(f"{path} is no directory; name a run or a campaign under results/")
         if (path / RUN_FILE).is_file():
             return [path]
         return sorted(file.parent for file in path.rglob(RUN_FILE))

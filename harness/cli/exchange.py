@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from harness.cli.terminal import State, as_json, directory_argument
-from harness.errors import EXIT_HELD, ResultsError
+from harness.errors import EXIT_HELD, NamedWronglyError, ResultsError
 from harness.judge import spoken
 from harness.rundir import HISTORY, exact_campaign, files_of, new_campaign
 from workloads.history import HistoryError
@@ -27,13 +27,13 @@ def export(state: State, run_dir: Path, out: Path | None) -> int:
     """Write the history of RUN_DIR as JSON lines."""
     history = run_dir / HISTORY if (run_dir / HISTORY).is_dir() else run_dir
     if not any(history.glob("*.parquet")):
-        raise ResultsError(f"{run_dir} holds no history; name the directory of a run, or of an imported history")
+        raise NamedWronglyError(f"{run_dir} holds no history; name the directory of a run, or of an imported history")
     with spoken():
         if out is None:
             export_jsonl(history, sys.stdout.buffer)
             return EXIT_HELD
         if out.exists():
-            raise ResultsError(f"{out} exists, and results are never overwritten; name another file")
+            raise NamedWronglyError(f"{out} exists, and results are never overwritten; name another file")
         with files_of(out.parent):
             count = _export(history, out)
     state.say(f"{count} operations: {out}")
@@ -58,7 +58,7 @@ def _export(history: Path, out: Path) -> int:
 def import_(state: State, file: Path, out: Path | None, *, json_: bool) -> int:
     """Store the history in FILE (JSON lines, also from other tools) so that `ackproof check` can judge it."""
     if not file.is_file():
-        raise ResultsError(f"{file} is no file; name a history in JSON lines")
+        raise NamedWronglyError(f"{file} is no file; name a history in JSON lines")
     directory = new_campaign(IMPORTED, file.stem) if out is None else exact_campaign(out)
     try:
         with spoken(), files_of(directory):

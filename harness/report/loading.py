@@ -10,7 +10,7 @@ import msgspec
 
 from checkers.judgement import JudgedRun
 from checkers.verdict import Verdict
-from harness.errors import ResultsError
+from harness.errors import NamedWronglyError, ResultsError
 from harness.rundir import (
     CAMPAIGN_FILE,
     HISTORY,
@@ -77,6 +77,8 @@ class CampaignFiles:
 
 def _verdicts(directory: Path) -> dict[tuple[str, ...], Verdict]:
     path = directory / VERDICTS_FILE
+    if not any((directory / file).exists() for file in (VERDICTS_FILE, CAMPAIGN_FILE, "runs")):
+        raise NamedWronglyError(f"{directory} is no campaign; name a directory below results/")
     if not path.is_file():
         raise ResultsError(
             f"{directory} holds no {VERDICTS_FILE}; judge its histories first: ackproof check {directory}"

@@ -32,11 +32,11 @@ def test_a_history_survives_export_and_import(run_dir: Path, capsysbinary: pytes
 
 def test_what_exists_is_not_overwritten(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.jsonl").write_text("mine")
-    assert exit_code_of(["export", "run", "--out", "a.jsonl"]) == 70
+    assert exit_code_of(["export", "run", "--out", "a.jsonl"]) == 64
     assert "a.jsonl exists, and results are never overwritten; name another file" in capsys.readouterr().err
     assert Path("a.jsonl").read_text() == "mine"
     before = sorted(run_dir.rglob("*"))
-    assert exit_code_of(["import", "a.jsonl", "--out", "run"]) == 70
+    assert exit_code_of(["import", "a.jsonl", "--out", "run"]) == 64
     assert "run is not empty" in capsys.readouterr().err
     assert sorted(run_dir.rglob("*")) == before
 
@@ -46,7 +46,7 @@ def test_a_directory_without_a_history_exports_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("absent", "."):
-        assert exit_code_of(["export", name]) == 70
+        assert exit_code_of(["export", name]) == 64
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 1)
         assert "holds no history; name the directory of a run" in err
