@@ -2,7 +2,7 @@
 
 Phases, each marked in the history: ``break`` (write and read while faults happen), ``heal`` (faults are over, writes
 and reads go on, so that recovery is seen), ``drain`` (writes are answered, fresh consumers read to the end), ``end``.
-Whoever owns the clock decides when a phase is over; see :mod:`harness.run`.
+Whoever owns the clock decides when a phase is over; see :mod:`harness.run.conductor`.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from typing import Final
 
 import click
 
+from harness.campaign.judge import spoken
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HELD, NamedWronglyError, ResultsError
-from harness.judge import spoken
 from harness.rundir import HISTORY, exact_campaign, files_of, new_campaign
 from workloads.history import HistoryError
 from workloads.history.jsonl import export_jsonl, import_jsonl

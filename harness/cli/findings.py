@@ -10,8 +10,8 @@ from typing import Final
 from rich.markup import escape
 
 from checkers.stores import Place
+from harness.campaign.judge import Judged
 from harness.cli.terminal import State
-from harness.judge import Judged
 
 #: Worst first, and how each looks.
 COLOURS: Final = {

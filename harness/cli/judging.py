@@ -11,11 +11,7 @@ import click
 from checkers.errors import CheckError
 from checkers.partial import SHOWN
 from checkers.stores import Place, place_of
-from harness.cli.findings import tell_judged
-from harness.cli.outcome import tell
-from harness.cli.terminal import State, as_json, directory_argument
-from harness.errors import EXIT_PLAN, AckproofError
-from harness.judge import (
+from harness.campaign.judge import (
     Asked,
     Judged,
     Written,
@@ -25,9 +21,13 @@ from harness.judge import (
     write_verdicts,
     write_verdicts_to,
 )
-from harness.perform import lacks_observations
+from harness.campaign.replay import trace_missing
+from harness.cli.findings import tell_judged
+from harness.cli.outcome import tell
+from harness.cli.terminal import State, as_json, directory_argument
+from harness.errors import EXIT_PLAN, AckproofError
 from harness.progress import Quiet
-from harness.replay import trace_missing
+from harness.run.perform import lacks_observations
 from harness.rundir import VERDICTS_FILE
 
 #: Where verdicts go that have no directory of their own.

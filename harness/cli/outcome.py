@@ -10,7 +10,7 @@ import msgspec
 
 from checkers.cells import Cell
 from checkers.matrix import Matrix
-from harness.campaign import CampaignRecord
+from harness.campaign.conductor import CampaignRecord
 from harness.cli.terminal import State
 from harness.errors import ResultsError
 from harness.rundir import CAMPAIGN_FILE, MATRIX_FILE, files_of

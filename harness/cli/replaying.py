@@ -10,10 +10,10 @@ import click
 import msgspec
 
 from checkers.verdict import Verdict
+from harness.campaign.replay import Replayed, rerun
+from harness.campaign.replay import replay as replay_run
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_UNKNOWN
-from harness.replay import Replayed, rerun
-from harness.replay import replay as replay_run
 from harness.rundir import CLUSTER_FILE, RunRecord, new_campaign, read_record
 
 RESULTS: Final = Path("results")

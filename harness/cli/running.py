@@ -11,19 +11,19 @@ from typing import Final
 import click
 import msgspec
 
-from harness.campaign import Stages, conduct
+from harness.campaign.conductor import Stages, conduct
+from harness.campaign.judge import check_campaign
+from harness.campaign.replay import trace_missing
 from harness.cli.outcome import tell
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HELD, PlanError
 from harness.java import usable_java
-from harness.judge import check_campaign
 from harness.kafka.install import find
 from harness.kafka.releases import DEFAULT_VERSION
-from harness.perform import perform
 from harness.plan import EXISTING, LATEST, SEED_MAX, Plan, RunSpec, read_plan, with_stories
-from harness.replay import trace_missing
 from harness.report import witnesses, write
-from harness.run import planned
+from harness.run.conductor import planned
+from harness.run.perform import perform
 from harness.rundir import exact_campaign, new_campaign
 from harness.tape import Tape
 from harness.worlds.kafka.rehearsal import PREFACE, rehearse

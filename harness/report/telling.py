@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from harness.report.brokers import led_in
 from harness.report.timeline import Timeline, Write, gone_at_us, is_newer_leader, lacks, removes
-from harness.unasked import UNASKED
+from harness.run.unasked import UNASKED
 from harness.worlds.contract import Observation
 from nemesis import contract
 from nemesis.contract import CONTROLLER

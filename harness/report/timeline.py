@@ -14,8 +14,8 @@ from typing import Final, Literal
 import msgspec
 
 from harness.report.brokers import answering, led_in, reigns
+from harness.run.unasked import UNASKED
 from harness.rundir import CLUSTER_FILE, HISTORY
-from harness.unasked import UNASKED
 from harness.worlds.contract import Observation
 from nemesis.receipts import Receipt
 from workloads.history.reader import read_events

@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.campaign import CampaignRecord, Stages, conduct
+from harness.campaign.conductor import CampaignRecord, Stages, conduct
+from harness.campaign.pool import Perform
 from harness.errors import HarnessError, ResultsError
 from harness.plan import Plan, RunSpec, parse_plan
-from harness.pool import Perform
 from harness.progress import Progress, Quiet
 from harness.rundir import (
     Ended,

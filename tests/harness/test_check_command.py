@@ -16,7 +16,7 @@ from moto.server import ThreadedMotoServer
 
 from checkers.partial import SHOWN
 from checkers.verdict import Exercise, Verdict
-from harness import judge
+from harness.campaign import judge
 from harness.cli.app import exit_code_of
 from harness.plan import parse_plan
 from harness.rundir import Ended, write_record

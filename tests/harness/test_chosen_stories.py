@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import PlanError
 from harness.plan import parse_plan, read_plan, with_stories
-from harness.run import planned
+from harness.run.conductor import planned
 from harness.tape import Tape
 
 STORIES = sorted((Path(__file__).parents[2] / "plans" / "stories").glob("*.toml"))

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from checkers.plain import judge as check
-from harness.judge import judge_all, write_verdicts
-from harness.perform import perform
+from harness.campaign.judge import judge_all, write_verdicts
 from harness.plan import RunSpec
 from harness.progress import Quiet
 from harness.report.timeline import read_observations
+from harness.run.perform import perform
 from harness.rundir import HISTORY, read_record
 from harness.worlds.processes import ProcessesWorld
 from nemesis.journal import FILE_NAME, standing
@@ -34,7 +34,7 @@ class CrashingWorld(ProcessesWorld):
 
 @pytest.mark.system
 def test_a_run_whose_broker_crashed_is_a_failure_of_the_harness(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("harness.perform.ProcessesWorld", CrashingWorld)
+    monkeypatch.setattr("harness.run.perform.ProcessesWorld", CrashingWorld)
     spec = RunSpec(
         world="processes",
         cell="cell/kill",
@@ -56,7 +56,7 @@ def test_a_run_whose_broker_crashed_is_a_failure_of_the_harness(tmp_path: Path, 
     assert [fault["fault"] for fault in check(run / HISTORY).faults] == ["died", "died"]
     assert read_record(run).ended.status == "harness-failed"
     assert standing(run / FILE_NAME) == []
-    monkeypatch.setattr("harness.judge.check", lambda paths, **_: [check(path / HISTORY) for path in paths])
+    monkeypatch.setattr("harness.campaign.judge.check", lambda paths, **_: [check(path / HISTORY) for path in paths])
     judged = judge_all([run], Quiet())
     assert [one.outcome for one in judged] == ["unknown"]
     assert "crashed" in write_verdicts(tmp_path, judged).file.read_text()

@@ -5,9 +5,9 @@ import pytest
 
 from checkers.promises import promise
 from checkers.receipts import faults_seen, read_receipts
-from harness.deaths import DIED, own_failure
 from harness.plan import RunSpec
-from harness.run import execute
+from harness.run.conductor import execute
+from harness.run.deaths import DIED, own_failure
 from harness.worlds.contract import NodeDeath
 from nemesis.plan import FaultPlan
 from nemesis.receipts import Receipt

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 from checkers.verdict import Exercise, Verdict
+from harness.campaign.judge import Judged
 from harness.cli.findings import tell_judged
 from harness.cli.terminal import State
-from harness.judge import Judged
 
 
 def judged(path: str, outcome: str, lost: int = 0, reason: str | None = None) -> Judged:

@@ -10,10 +10,10 @@ import pytest
 
 from checkers.errors import CheckError, JavaMissingError
 from checkers.verdict import Exercise, Verdict
-from harness import judge
 from harness.bench.simulated import measure_simulated
+from harness.campaign import judge
+from harness.campaign.judge import Judged, exit_code, is_unreadable, judge_all, spoken, write_verdicts
 from harness.errors import HarnessError, JavaError, ResultsError
-from harness.judge import Judged, exit_code, is_unreadable, judge_all, spoken, write_verdicts
 from harness.plan import parse_plan
 from harness.progress import Quiet
 from harness.rundir import Ended, write_record

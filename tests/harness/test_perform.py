@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from harness.perform import perform
 from harness.plan import RunSpec
+from harness.run.perform import perform
 from harness.rundir import read_record
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan

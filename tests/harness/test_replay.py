@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from checkers.verdict import Verdict
+from harness.campaign.replay import differences, replay, trace_missing
 from harness.cli.app import exit_code_of
 from harness.errors import ResultsError
-from harness.perform import lacks_observations, perform
 from harness.plan import parse_plan
-from harness.replay import differences, replay, trace_missing
 from harness.report.timeline import read_observations
+from harness.run.perform import lacks_observations, perform
 from harness.rundir import Ended, write_record
 
 PLAN = """

@@ -11,12 +11,12 @@ import pytest
 from checkers import replica_file
 from checkers.plain import judge
 from checkers.replica_file import PartitionEnd
-from harness import replicas
-from harness.perform import perform
+from harness.campaign.replay import replay
 from harness.plan import RunSpec
 from harness.plan.reading import parse_plan
-from harness.replay import replay
-from harness.replicas import write_replicas
+from harness.run import replicas
+from harness.run.perform import perform
+from harness.run.replicas import write_replicas
 from harness.worlds.replica_logs import ReplicaLog, ReplicaLogs, Stretch
 
 PLAN = """

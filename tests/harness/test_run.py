@@ -5,7 +5,7 @@ import pytest
 
 from harness.errors import StartError
 from harness.plan import RunSpec
-from harness.run import execute, planned, timings_of, unhealthy
+from harness.run.conductor import execute, planned, timings_of, unhealthy
 from nemesis.contract import ClusterView, PartitionView
 from nemesis.plan import FaultPlan
 from workloads.operations import NEMESIS, EventType, Function

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from harness.plan import RunSpec
-from harness.run import execute
+from harness.run.conductor import execute
 from harness.tape import Tape
 from harness.worlds.simulated.world import SimulatedWorld
 from nemesis.plan import FaultPlan

@@ -7,8 +7,8 @@ from checkers.marks import Mark, Marks
 from checkers.promises import promise
 from checkers.receipts import SPARING, faults_seen, read_receipts
 from harness.plan import RunSpec
-from harness.run import execute
-from harness.unasked import UNASKED, unasked
+from harness.run.conductor import execute
+from harness.run.unasked import UNASKED, unasked
 from harness.worlds.contract import NodeDeath
 from nemesis.contract import CLIENTS, ClusterView, Link, PartitionView
 from nemesis.plan import FaultPlan

@@ -16,9 +16,9 @@ from checkers.plain import judge as check
 from harness.heal import heal
 from harness.kafka.install import Installation
 from harness.kafka.jvm import MAIN
-from harness.perform import perform
 from harness.plan import RunSpec
 from harness.report.timeline import read_observations
+from harness.run.perform import perform
 from harness.rundir import HISTORY
 from nemesis.contract import CONTROLLER
 from nemesis.journal import FILE_NAME, standing
@@ -34,7 +34,7 @@ HARNESS = """
 import sys
 from pathlib import Path
 import msgspec
-from harness.perform import perform
+from harness.run.perform import perform
 from harness.plan import RunSpec
 perform(msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=RunSpec), Path(sys.argv[2]))
 """

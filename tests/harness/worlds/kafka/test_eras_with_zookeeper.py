@@ -14,9 +14,9 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaTimeoutError
 
 from harness.kafka.install import Installation
-from harness.perform import write_observations
 from harness.plan import RunSpec
 from harness.report.timeline import read_observations
+from harness.run.perform import write_observations
 from harness.worlds.kafka import KafkaWorld
 from nemesis.contract import Link, PartitionView
 from nemesis.plan import FaultPlan

@@ -14,9 +14,9 @@ from checkers.plain import judge as check
 from harness.heal import heal
 from harness.kafka.install import Installation
 from harness.kafka.releases import DEFAULT_VERSION
-from harness.perform import perform
 from harness.plan import RunSpec, parse_plan
 from harness.report.timeline import read_observations
+from harness.run.perform import perform
 from harness.rundir import HISTORY
 from harness.worlds.kafka import KafkaWorld
 from nemesis.journal import FILE_NAME, standing

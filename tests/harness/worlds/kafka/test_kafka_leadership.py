@@ -9,8 +9,8 @@ import pytest
 
 from checkers.judgement import judge
 from checkers.plain import judge as check
-from harness.perform import perform
 from harness.plan import RunSpec
+from harness.run.perform import perform
 from harness.rundir import HISTORY
 from nemesis.journal import FILE_NAME, standing
 from nemesis.plan import FaultPlan

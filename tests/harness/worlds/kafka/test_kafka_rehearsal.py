@@ -11,7 +11,7 @@ from harness.errors import EXIT_HELD, EXIT_PLAN
 from harness.kafka.install import Installation
 from harness.kafka.releases import Version
 from harness.plan import parse_plan
-from harness.run import planned
+from harness.run.conductor import planned
 from harness.tape import Tape
 from harness.worlds.kafka import rehearsal, world
 from harness.worlds.kafka.rehearsal import rehearse

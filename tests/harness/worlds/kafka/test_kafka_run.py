@@ -14,9 +14,9 @@ import pytest
 
 from checkers.judgement import judge
 from checkers.plain import judge as check
-from harness.perform import perform
 from harness.plan import RunSpec
 from harness.report.timeline import read_observations
+from harness.run.perform import perform
 from harness.rundir import HISTORY, read_record
 from harness.worlds.kafka import KafkaWorld
 from nemesis.journal import FILE_NAME, standing

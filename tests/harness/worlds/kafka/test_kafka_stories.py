@@ -12,8 +12,8 @@ import pytest
 
 from checkers.judgement import Judgement, judge
 from checkers.plain import judge as check
-from harness.perform import perform
 from harness.plan import read_plan
+from harness.run.perform import perform
 from harness.rundir import HISTORY
 
 pytestmark = [

@@ -7,7 +7,7 @@ import pytest
 
 from checkers.judgement import judge
 from checkers.plain import judge as check
-from harness.perform import perform
+from harness.run.perform import perform
 from harness.rundir import HISTORY
 from nemesis.plan import FaultPlan
 from workloads.operations import EventType

@@ -5,7 +5,7 @@ import pytest
 
 from checkers.judgement import judge
 from checkers.plain import judge as check
-from harness.perform import perform
+from harness.run.perform import perform
 from nemesis.contract import CONTROLLER
 from nemesis.plan import FaultPlan
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from harness.run import execute
+from harness.run.conductor import execute
 from harness.tape import Tape
 from harness.worlds.simulated import SimulatedWorld
 from workloads.history import HistoryWriter, export_jsonl

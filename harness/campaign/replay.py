@@ -17,9 +17,9 @@ import msgspec
 from checkers.plain import judge
 from checkers.replica_file import NAME as REPLICAS
 from checkers.verdict import Verdict
+from harness.campaign.judge import spoken
 from harness.errors import HarnessError, NamedWronglyError, ResultsError
-from harness.judge import spoken
-from harness.perform import perform, recover_observations
+from harness.run.perform import perform, recover_observations
 from harness.rundir import CLUSTER_FILE, HISTORY, RunRecord, files_of, read_record
 from workloads.history.files import CLUSTERED
 

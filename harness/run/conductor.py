@@ -14,10 +14,10 @@ from typing import Final
 import msgspec
 
 from checkers.replica_file import PartitionEnd
-from harness.deaths import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
-from harness.deaths import Mourner
 from harness.plan import RunSpec
-from harness.unasked import unasked
+from harness.run.deaths import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
+from harness.run.deaths import Mourner
+from harness.run.unasked import unasked
 from harness.worlds.contract import NodeDeath, World
 from nemesis.contract import ClusterView
 from nemesis.player import Player

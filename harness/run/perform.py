@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from harness.deaths import own_failure
 from harness.errors import AckproofError, ResultsError
 from harness.plan import EXISTING, RunSpec
-from harness.replicas import write_replicas
-from harness.run import RunReport, execute
+from harness.run.conductor import RunReport, execute
+from harness.run.deaths import own_failure
+from harness.run.replicas import write_replicas
 from harness.rundir import (
     CLUSTER_FILE,
     HISTORY,

@@ -17,12 +17,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from harness.campaign.pool import Job, Perform, run_jobs
 from harness.errors import HarnessError
 from harness.heal import heal
 from harness.kafka.releases import DEFAULT_VERSION
 from harness.machine import Machine, cores, this_machine, versions
 from harness.plan import EXISTING, Plan, RunSpec, WorldPlan
-from harness.pool import Job, Perform, run_jobs
 from harness.progress import Progress
 from harness.rundir import CAMPAIGN_FILE, PLAN_FILE, Ended, write_file
 
