@@ -25,7 +25,7 @@ check: setup ## format, lint, strict types, layer contract, fast tests (under 90
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/lint-imports --no-cache
 	@$(BIN)/pytest -q -n 2 -m "not system and not root"
 
-test: setup-test ## all tests (at most 10 minutes on 2 cores)
+test: setup-test ## all tests (about 9 minutes on 2 cores, real Kafka included)
 	@$(BIN)/pytest -q -n 2 --dist loadgroup
 
 kafka: setup-test ## a short campaign on real Apache Kafka, where Maven and root are at hand (3 minutes)
