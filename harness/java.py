@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +27,12 @@ def usable_java() -> str:
     Raises:
         JavaError: there is none, it is too old, or it lacks the module.
     """
-    java = java_program()
+    return _asked(java_program())
+
+
+@cache
+def _asked(java: str) -> str:
+    """The same of this program: a start of Java takes a third of a second, and a command asks more than once."""
     try:
         listed = subprocess.run(  # noqa: S603
             [java, "--list-modules"], capture_output=True, text=True, timeout=ANSWER_LIMIT_S, check=False

@@ -131,6 +131,14 @@ def test_too_many_failed_runs_end_the_campaign_after_its_report(tmp_path: Path, 
     assert b'"status": "failed"' in (tmp_path / "t" / "campaign.json").read_bytes()
 
 
+def test_what_every_run_fails_of_is_said_after_the_first_few(tmp_path: Path, perform: Perform) -> None:
+    plan, checked = plan_of("pause", runs=20), []
+    with pytest.raises(HarnessError, match=r"the first 3 of 20 runs .*\(the last: broker 1 died at its start"):
+        conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), stages(perform, checked.append), Quiet())
+    assert checked == []
+    assert b'"status": "failed"' in (tmp_path / "t" / "campaign.json").read_bytes()
+
+
 def test_a_worker_that_dies_costs_its_own_run_only(tmp_path: Path, perform: Perform) -> None:
     plan, dying = plan_of("kill", runs=20), plan_of("partition", runs=2)
     directory = new_campaign(tmp_path, "t")

@@ -158,6 +158,18 @@ def test_healing_what_is_no_directory_is_refused(tmp_path: Path) -> None:
         heal(tmp_path / "nothing")
 
 
+def two_runs_that_left_a_directory(tmp_path: Path) -> list[Path]:
+    """Runs 0 and 1 below ``tmp_path``; the answer is what their journals say still stands."""
+    left = [tmp_path / f"ackproof-{name}" for name in "ab"]
+    for number, directory in enumerate(left):
+        directory.mkdir()
+        (tmp_path / str(number)).mkdir()
+        journal = Journal(tmp_path / str(number) / FILE_NAME)
+        journal.will("directory", {"path": str(directory)})
+        journal.close()
+    return left
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [
@@ -169,13 +181,7 @@ def test_healing_what_is_no_directory_is_refused(tmp_path: Path) -> None:
 )
 def test_a_journal_that_nobody_understands_is_no_all_clear(tmp_path: Path, line: str, told: str) -> None:
     """What can be understood is undone, in the same journal and in all others."""
-    left = [tmp_path / f"ackproof-{name}" for name in "ab"]
-    for number, directory in enumerate(left):
-        directory.mkdir()
-        (tmp_path / str(number)).mkdir()
-        journal = Journal(tmp_path / str(number) / FILE_NAME)
-        journal.will("directory", {"path": str(directory)})
-        journal.close()
+    left = two_runs_that_left_a_directory(tmp_path)
     with (tmp_path / "0" / FILE_NAME).open("a") as file:
         file.write(line + "\n")
     with pytest.raises((ResultsError, HostError), match=told) as caught:
@@ -193,13 +199,7 @@ def test_a_torn_line_announced_nothing(tmp_path: Path, torn: str) -> None:
 def test_a_journal_that_cannot_be_written_does_not_keep_the_others_from_being_healed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left = [tmp_path / f"ackproof-{name}" for name in "ab"]
-    for number, directory in enumerate(left):
-        directory.mkdir()
-        (tmp_path / str(number)).mkdir()
-        journal = Journal(tmp_path / str(number) / FILE_NAME)
-        journal.will("directory", {"path": str(directory)})
-        journal.close()
+    left = two_runs_that_left_a_directory(tmp_path)
 
     def opened(path: Path) -> Journal:
         if path.parent.name == "0":
