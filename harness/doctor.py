@@ -14,7 +14,7 @@ import msgspec
 import psutil
 
 from harness.errors import HarnessError
-from harness.hosts import clocks, shaping
+from harness.hosts import clocks, shaping, tc
 from harness.hosts.slow_disk import find_limit
 from harness.java import HOW, usable_java
 from harness.kafka.install import installed
@@ -25,6 +25,11 @@ DISK_MIN_BYTES: Final = 2 * 2**30
 #: Three clusters of four Python processes beside a Spark of 1 GiB.
 MEMORY_MIN_BYTES: Final = 3 * 2**30
 PROGRAM_LIMIT_S: Final = 10.0
+#: What :func:`harness.hosts.shaping.probe` found, in words.
+_KINDS_OF_SLOW: Final = {
+    tc.LATE: "a low rate and a delay (tc with htb, u32 and netem)",
+    tc.FIFO: "a low rate without a delay (tc with htb and u32; the kernel lacks netem)",
+}
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,11 +160,11 @@ def _slow_disks() -> Check:
 
 
 def _slow_links() -> Check:
-    good, found = _tried(shaping.probe)
+    good, found = _tried(lambda: _KINDS_OF_SLOW[shaping.probe()])
     return Check(
         name="slow links",
         good=good,
-        found=found or "tc with htb and u32",
+        found=found,
         purpose="the fault family slow-link, as root",
         how="install the package iproute2; the kernel needs sch_htb and cls_u32",
     )

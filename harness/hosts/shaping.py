@@ -1,4 +1,4 @@
-"""Slow links on a host whose nodes have interfaces of their own: rates in the kernel's queueing (``tc``).
+"""Slow links on a host whose nodes have interfaces of their own: rates, and delays, in the kernel's queueing (``tc``).
 
 Nothing of it is journalled: a qdisc stands on an interface that the journal knows, and ends with it.
 """
@@ -24,8 +24,10 @@ class Interface(NamedTuple):
     device: str
 
 
-def probe() -> None:
-    """Find out whether the kernel can, on a loopback interface of a namespace that ends with the command.
+def probe() -> str:
+    """Find out what the kernel can, on a loopback interface of a namespace that ends with the command.
+
+    The answer is the leaf for slow classes: one that delays where the kernel has it.
 
     Raises:
         HostError: what is missing.
@@ -33,28 +35,48 @@ def probe() -> None:
     for tool, package in (("tc", "iproute2"), ("unshare", "util-linux")):
         if shutil.which(tool) is None:
             raise HostError(f"slow links need the command {tool}; install the package {package}")
-    rules = tc.rules("lo", [0], {0: "127.0.0.1"})
-    _run(["unshare", "--net", "tc", "-batch", "-"], rules)
+    _try(tc.FIFO)
+    try:
+        _try(tc.LATE)
+    except HostError:
+        return tc.FIFO
+    return tc.LATE
+
+
+def _try(leaf: str) -> None:
+    _run(["unshare", "--net", "tc", "-batch", "-"], tc.rules("lo", [0], {0: "127.0.0.1"}, leaf))
 
 
 class Shaper:
-    """The slow links of a run. ``interfaces`` and ``addresses`` are by node, the clients' among them."""
+    """The slow links of a run. ``interfaces`` and ``addresses`` are by node, the clients' among them.
 
-    def __init__(self, interfaces: Mapping[int, Interface], addresses: Mapping[int, str]) -> None:
+    ``leaf`` is what :func:`probe` found.
+    """
+
+    def __init__(self, interfaces: Mapping[int, Interface], addresses: Mapping[int, str], leaf: str) -> None:
         self._interfaces = interfaces
         self._addresses = addresses
+        self._leaf = leaf
         self._slow: set[Link] = set()
         self._passed: dict[Link, dict[str, int]] = {}
 
     def slow(self, links: Collection[Link]) -> Evidence:
-        """Deliver little at a time over these links. Evidence: ``kbit`` by link, as the kernel now has it."""
+        """Deliver little at a time over these links, and late where the kernel can.
+
+        Evidence: ``kbit`` by link, and ``delay_ms`` by link, as the kernel now has them; none of what it has not.
+        """
         new = set(links) - self._slow
         self._keep_counts(new)
         self._passed.update({link: {} for link in new})
         self._slow |= new
         self._enforce(new)
-        there = {Link(source, target) for source in _sources(links) for target in self._seen(source)}
-        return {"kbit": {_name(link): tc.RATE_KBIT for link in sorted(set(links) & there)}} if there else {}
+        there = {Link(source, target): tc.RATE_KBIT for source in _sources(links) for target in self._seen(source)}
+        late = {Link(source, target): ms for source in _sources(links) for target, ms in self._late(source).items()}
+        evidence = {
+            name: {_name(link): by_link[link] for link in sorted(set(links) & by_link.keys())}
+            for name, by_link in (("kbit", there), ("delay_ms", late))
+        }
+        return {name: by_link for name, by_link in evidence.items() if by_link}
 
     def quicken(self, links: Collection[Link]) -> Evidence:
         """Deliver as before. Evidence: ``passed`` by link since it became slow: bytes, and how often one waited."""
@@ -81,11 +103,16 @@ class Shaper:
                 capture_output=True, text=True, timeout=_COMMAND_LIMIT_S,
             )  # fmt: skip
             if targets:
-                _run(self._tc(interface, "-batch", "-"), tc.rules(interface.device, targets, self._addresses))
+                rules = tc.rules(interface.device, targets, self._addresses, self._leaf)
+                _run(self._tc(interface, "-batch", "-"), rules)
 
     def _seen(self, source: int) -> dict[int, dict[str, int]]:
         interface = self._interfaces[source]
         return tc.seen(_run(self._tc(interface, "-s", "class", "show", "dev", interface.device)))
+
+    def _late(self, source: int) -> dict[int, int]:
+        interface = self._interfaces[source]
+        return tc.delays_ms(_run(self._tc(interface, "qdisc", "show", "dev", interface.device)))
 
     def _tc(self, interface: Interface, *words: str) -> list[str]:
         namespace = ["-n", interface.namespace] if interface.namespace else []

@@ -39,7 +39,7 @@ class Shaping:
         return self._clocks.environment(node) if self._clocks is not None else {}
 
     def slow_links(self, links: Collection[Link]) -> Evidence:
-        """See :meth:`Target.slow_links`. Evidence: ``kbit`` by link."""
+        """See :meth:`Target.slow_links`. Evidence: ``kbit`` and, where the kernel has it, ``delay_ms`` by link."""
         return self._shaper.slow(links) if self._shaper is not None else {}
 
     def quicken_links(self, links: Collection[Link]) -> Evidence:
@@ -94,8 +94,8 @@ def shaping_for(host: Host, families: Sequence[str], directory: Path) -> Shaping
 def _shaper(host: Host) -> Shaper:
     if not isinstance(host, NamespaceHost):
         raise HostError(_NO_INTERFACES)
-    shaping.probe()
-    return Shaper(host.interfaces(), host.addresses())
+    leaf = shaping.probe()
+    return Shaper(host.interfaces(), host.addresses(), leaf)
 
 
 def _clocks(host: Host, directory: Path) -> Clocks:

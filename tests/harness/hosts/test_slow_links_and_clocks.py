@@ -1,4 +1,4 @@
-"""Rates in the kernel's queueing, and clocks that a library makes wrong."""
+"""Rates and delays in the kernel's queueing, and clocks that a library makes wrong."""
 
 import os
 import shutil
@@ -37,30 +37,61 @@ class htb 1:fff root prio 0 rate 10Gbit ceil 10Gbit burst 0b cburst 0b
 """
 
 
+#: The lines of htb and pfifo are of iproute2 6.1; those of netem, in the form that its tc/q_netem.c prints. The last is
+#: somebody else's.
+QDISCS = """qdisc htb 1: root refcnt 2 r2q 10 default 0xfff direct_packets_stat 0 direct_qlen 1000
+qdisc netem 10: parent 1:10 limit 1000 delay 200ms  50ms
+qdisc netem 74: parent 1:74 limit 1000 delay 200ms  50ms seed 11386401599413554931
+qdisc pfifo 11: parent 1:11 limit 1000p
+qdisc netem 8001: dev eth1 root refcnt 2 limit 1000 delay 120ms
+"""
+
+
 def test_every_slow_target_has_a_class_of_its_own_and_the_rest_is_fast():
-    lines = tc.rules("eth0", [0, CONTROLLER], {0: "10.77.1.1", CONTROLLER: "10.77.1.101"}).splitlines()
+    lines = tc.rules("eth0", [0, CONTROLLER], {0: "10.77.1.1", CONTROLLER: "10.77.1.101"}, tc.FIFO).splitlines()
     assert [line for line in lines if "default" in line] == ["qdisc add dev eth0 root handle 1: htb default fff"]
     assert [line.split()[-3:] for line in lines if "10.77.1.1/32" in line] == [["10.77.1.1/32", "flowid", "1:10"]]
     assert [line.split()[-1] for line in lines if "10.77.1.101/32" in line] == ["1:74"]
     assert sum(f"rate {tc.RATE_KBIT}kbit" in line for line in lines) == 2
 
 
+@pytest.mark.parametrize("leaf", [tc.LATE, tc.FIFO])
+def test_every_slow_class_waits_in_a_leaf_of_its_own(leaf):
+    lines = tc.rules("eth0", [0, CONTROLLER], {0: "10.77.1.1", CONTROLLER: "10.77.1.101"}, leaf).splitlines()
+    assert [line for line in lines if line.endswith(leaf)] == [
+        f"qdisc add dev eth0 parent 1:{own} handle {own}: {leaf}" for own in ("10", "74")
+    ]
+
+
 def test_counters_are_read_by_target():
     assert tc.seen(LISTING) == {0: {"bytes": 2500, "waits": 7}}
+    assert tc.seen(LISTING.replace(" root ", " root leaf 10: ")) == {0: {"bytes": 2500, "waits": 7}}
     assert tc.seen("") == {}
 
 
-class Kernel:
-    """Stands in for ``tc``: the classes of one interface, and the bytes that each let pass since it was made."""
+def test_delays_are_read_by_target_and_only_where_the_kernel_has_them():
+    assert tc.delays_ms(QDISCS) == {0: 200, CONTROLLER: 200}
+    assert tc.delays_ms(QDISCS.replace("netem", "pfifo")) == {}
+    assert tc.delays_ms("qdisc netem 10: parent 1:10 limit 1000 delay 200.0ms  50.0ms\n") == {0: 200}, "older iproute2"
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+
+class Kernel:
+    """Stands in for ``tc``: the classes of one interface, and the bytes that each let pass since it was made.
+
+    ``qdiscs`` is what it lists of queues.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, qdiscs: str = "") -> None:
         self.classes: dict[str, int] = {}
+        self.qdiscs = qdiscs
         monkeypatch.setattr(shaping, "_run", self._run)
         monkeypatch.setattr(shaping.subprocess, "run", lambda *_, **__: self.classes.clear())
 
     def _run(self, command, text=None):
         if text is not None:
             self.classes |= dict.fromkeys((line.split()[-1] for line in text.splitlines() if "flowid" in line), 0)
+        if "qdisc" in command:
+            return self.qdiscs
         return "".join(
             f"class htb {number} root\n Sent {sent} bytes 1 pkt (dropped 0, overlimits 1 requeues 0)\n"
             for number, sent in self.classes.items()
@@ -69,7 +100,7 @@ class Kernel:
 
 def test_what_passed_is_counted_over_slow_links_that_overlap(monkeypatch):
     kernel = Kernel(monkeypatch)
-    shaper = Shaper({0: shaping.Interface("", "eth0")}, {1: "10.77.1.2", 2: "10.77.1.3"})
+    shaper = Shaper({0: shaping.Interface("", "eth0")}, {1: "10.77.1.2", 2: "10.77.1.3"}, tc.FIFO)
     shaper.slow([Link(0, 1)])
     kernel.classes["1:11"] = 500
     assert set(shaper.slow([Link(0, 2)])["kbit"]) == {"0>2"}
@@ -79,6 +110,37 @@ def test_what_passed_is_counted_over_slow_links_that_overlap(monkeypatch):
     assert shaper.quicken([Link(0, 1)])["passed"]["0>1"]["bytes"] == 532
     shaper.slow([Link(0, 1)])
     assert shaper.quicken([Link(0, 1)])["passed"]["0>1"]["bytes"] == 0, "counted anew"
+
+
+def test_a_receipt_tells_of_a_delay_only_where_the_kernel_lists_it(monkeypatch):
+    slow = [Link(1, 0), Link(1, CONTROLLER)]
+    addresses = {0: "10.77.1.1", CONTROLLER: "10.77.1.101"}
+    rates = {"1>0": 16, f"1>{CONTROLLER}": 16}
+    for listed, delays in ((QDISCS, {"1>0": 200, f"1>{CONTROLLER}": 200}), ("", None)):
+        Kernel(monkeypatch, listed)
+        evidence = Shaper({1: shaping.Interface("", "eth0")}, addresses, tc.LATE).slow(slow)
+        assert evidence == {"kbit": rates} | ({"delay_ms": delays} if delays else {})
+
+
+@pytest.mark.parametrize(("lacking", "leaf"), [((), tc.LATE), (("netem",), tc.FIFO)])
+def test_links_are_late_where_the_kernel_can_and_only_slow_where_not(monkeypatch, lacking, leaf):
+    monkeypatch.setattr(shaping.shutil, "which", lambda tool: f"/sbin/{tool}")
+    monkeypatch.setattr(shaping, "_run", lambda _, text: refuse(text, lacking))
+    assert shaping.probe() == leaf
+
+
+def test_without_rates_there_are_no_slow_links(monkeypatch):
+    monkeypatch.setattr(shaping.shutil, "which", lambda tool: f"/sbin/{tool}")
+    monkeypatch.setattr(shaping, "_run", lambda _, text: refuse(text, ("htb",)))
+    with pytest.raises(HostError, match="htb"):
+        shaping.probe()
+
+
+def refuse(text: str, lacking: tuple[str, ...]) -> None:
+    """As a kernel without these."""
+    for kind in lacking:
+        if kind in text:
+            raise HostError(f"{kind} is unknown")
 
 
 #: Answers a connection with so many bytes; run inside a namespace.
@@ -96,13 +158,15 @@ connection.close()
 @pytest.mark.root
 @needs_root
 def test_a_slow_link_lets_little_through_and_is_fast_again(tmp_path):
-    shaping.probe()
+    leaf = shaping.probe()
     journal = Journal(tmp_path / FILE_NAME)
     host = NamespaceHost(journal)
     try:
         host.open([0, 1])
-        shaper = Shaper(host.interfaces(), host.addresses())
-        assert shaper.slow([Link(0, CLIENTS), Link(1, 0)]) == {"kbit": {f"0>{CLIENTS}": 16, "1>0": 16}}
+        shaper = Shaper(host.interfaces(), host.addresses(), leaf)
+        names = (f"0>{CLIENTS}", "1>0")
+        late = {"delay_ms": dict.fromkeys(names, 200)} if leaf == tc.LATE else {}
+        assert shaper.slow([Link(0, CLIENTS), Link(1, 0)]) == {"kbit": dict.fromkeys(names, 16)} | late
         slow_s = fetched_in_s(host)
         assert shaper.quicken([Link(1, 0)])["passed"]["1>0"]["bytes"] == 0
         passed = shaper.quicken([Link(0, CLIENTS)])["passed"][f"0>{CLIENTS}"]
@@ -112,6 +176,16 @@ def test_a_slow_link_lets_little_through_and_is_fast_again(tmp_path):
     finally:
         host.close()
         journal.close()
+
+
+@pytest.mark.system
+@pytest.mark.root
+@needs_root
+def test_the_delay_is_refused_by_kernels_without_netem_only():
+    asked = ["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", *tc.LATE.split()]
+    done = subprocess.run(asked, check=False, capture_output=True, text=True, timeout=10)
+    assert (done.returncode == 0) == (shaping.probe() == tc.LATE)
+    assert done.returncode == 0 or "kind is unknown" in done.stderr, "its words were wrong, not the kernel lacking"
 
 
 def fetched_in_s(host: NamespaceHost) -> float:
