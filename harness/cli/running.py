@@ -18,15 +18,14 @@ from harness.cli.outcome import tell
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HELD, PlanError
 from harness.java import usable_java
-from harness.kafka.install import find
-from harness.kafka.releases import DEFAULT_VERSION
 from harness.plan import EXISTING, LATEST, SEED_MAX, Plan, RunSpec, read_plan, with_stories
 from harness.report import witnesses, write
 from harness.run.conductor import planned
 from harness.run.perform import perform
 from harness.rundir import exact_campaign, new_campaign
 from harness.tape import Tape
-from harness.worlds.kafka.rehearsal import PREFACE, rehearse
+from harness.worlds.kafka.rehearsal import PREFACE, rehearse, require_machines
+from harness.worlds.kafka.world import release_for
 
 RESULTS: Final = Path("results")
 
@@ -86,6 +85,8 @@ def campaign(state: State, plan_path: Path, seed: int | None, out: Path | None, 
 
 
 def _rehearse(state: State, runs: list[RunSpec]) -> int:
+    require_machines(runs)
+    _see_to_releases(runs)
     for line in PREFACE:
         state.say(line)
     for one in runs:
@@ -109,8 +110,13 @@ def _conduct(state: State, plan: Plan, runs: list[RunSpec], out: Path | None, *,
 def _see_to_what_is_needed(runs: list[RunSpec]) -> None:
     """Say what is missing now, and not after minutes of runs."""
     usable_java()
-    for version in {run.version or DEFAULT_VERSION for run in runs if run.world == "kafka" and run.host != EXISTING}:
-        find(version)
+    _see_to_releases(runs)
+
+
+def _see_to_releases(runs: list[RunSpec]) -> None:
+    ours = [run for run in runs if run.world == "kafka" and run.host != EXISTING]
+    for run in {run.cell: run for run in ours}.values():
+        release_for(run)
 
 
 def _point_latest(directory: Path) -> None:

@@ -6,7 +6,7 @@ partitions led by the first of their replicas that runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -43,18 +43,27 @@ PREFACE: Final = (
 )
 
 
-def rehearse(spec: RunSpec, schedule: Schedule, say: Say) -> None:
-    """Say what the run ``spec`` with this schedule would do.
+def require_machines(specs: Iterable[RunSpec]) -> None:
+    """Refuse runs that are not on machines over SSH, before anything is said.
 
     Raises:
-        PlanError: it is not on machines over SSH, or the release cannot do what it asks for.
+        PlanError: one of them is not.
+    """
+    for spec in specs:
+        if spec.host != "ssh":
+            raise PlanError(
+                f"--dry-run says what would be done on machines over SSH; {spec.cell} in the {spec.world} world has "
+                f'host = "{spec.host}", which touches nothing but this machine or the cluster that the plan names'
+            )
+
+
+def rehearse(spec: RunSpec, schedule: Schedule, say: Say) -> None:
+    """Say what the run ``spec``, on machines over SSH, with this schedule would do.
+
+    Raises:
+        PlanError: the release cannot do what it asks for.
         HostError: the release is not installed here, from where it would be copied.
     """
-    if spec.host != "ssh":
-        raise PlanError(
-            f"--dry-run says what would be done on machines over SSH; {spec.cell} in the {spec.world} world has host = "
-            f'"{spec.host}", which touches nothing but this machine or the cluster that the plan names'
-        )
     with TemporaryDirectory(prefix="ackproof-dry-") as directory:
         _Rehearsal(spec, Path(directory), say).rehearse(schedule)
 

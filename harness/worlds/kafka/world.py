@@ -33,6 +33,21 @@ _OTHERS_DISKS: Final = "disks of machines that are reached over SSH are left alo
 _NO_CUTS: Final = 'links of Apache Kafka are cut with host = "namespaces" only, which needs root'
 
 
+def release_for(spec: RunSpec) -> Installation:
+    """The installed release that a run on a cluster of its own asks for, and that can do what its settings ask for.
+
+    Raises:
+        PlanError: it cannot, or there is no such release.
+        HostError: it is not installed here.
+    """
+    installation = find(spec.version or DEFAULT_VERSION)
+    if spec.mode == "zookeeper":
+        possible_with_zookeeper(spec.chosen(), installation.version)
+    else:
+        possible(spec.chosen(), installation.version)
+    return installation
+
+
 class KafkaWorld(ProcessesWorld):
     """The world of processes with Kafka's own processes in it. The run's files stand in ``directory``."""
 
@@ -48,11 +63,7 @@ class KafkaWorld(ProcessesWorld):
         return sorted(told, key=lambda seen: seen.time_us)
 
     def _check(self) -> None:
-        self._installation = find(self._spec.version or DEFAULT_VERSION)
-        if self._spec.mode == "zookeeper":
-            possible_with_zookeeper(self._settings, self._installation.version)
-        else:
-            possible(self._settings, self._installation.version)
+        self._installation = release_for(self._spec)
         make_archive(self._installation)
 
     def _make_host(self, journal: Journal) -> Host:

@@ -6,6 +6,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
+from harness.cli import running
 from harness.cli.app import exit_code_of
 from harness.errors import EXIT_HELD, EXIT_PLAN
 from harness.kafka.install import Installation
@@ -115,5 +116,22 @@ def test_the_command_line_says_it_and_other_hosts_have_nothing_to_say(
     assert capsys.readouterr().out.count("## runs/kafka/") == 4
     plan.write_text("[worlds.simulated]\n")
     assert exit_code_of(["campaign", str(plan), "--dry-run"]) == EXIT_PLAN
-    assert "--dry-run says what would be done on machines over SSH" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "--dry-run says what would be done on machines over SSH" in told.err
+    assert told.out == "", "it refuses before it says anything"
+    assert not (tmp_path / "results").exists()
+
+
+def test_what_a_release_cannot_do_is_refused_before_anything_is_said_or_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(running, "usable_java", lambda: None)
+    plan = tmp_path / "p.toml"
+    plan.write_text(PLAN.replace("[worlds.kafka]\n", "[matrix]\nstrict.min.isr = [true, false]\n[worlds.kafka]\n"))
+    for asked in (["--dry-run"], []):
+        assert exit_code_of(["campaign", str(plan), *asked]) == EXIT_PLAN
+        told = capsys.readouterr()
+        assert "strict.min.isr" in told.err
+        assert told.out == ""
     assert not (tmp_path / "results").exists()
