@@ -27,8 +27,8 @@ class Progress(Protocol):
         """One step is done; ``note`` says what stands now."""
         ...
 
-    def reach(self, done: int, total: int) -> None:
-        """So many of so many steps are done, in a phase whose steps are counted by someone else."""
+    def reach(self, done: int, total: int, unit: str) -> None:
+        """So many of so many steps are done, in a phase whose steps are counted by someone else, as ``unit``."""
         ...
 
     def say(self, text: str) -> None:
@@ -65,10 +65,10 @@ class BarProgress:
         if self._task is not None:
             self._bars.update(self._task, advance=1, note=note)
 
-    def reach(self, done: int, total: int) -> None:
+    def reach(self, done: int, total: int, unit: str) -> None:
         """See :class:`Progress`."""
         if self._task is not None:
-            self._bars.update(self._task, completed=done, total=total)
+            self._bars.update(self._task, completed=done, total=total, note=unit)
 
     def say(self, text: str) -> None:
         """See :class:`Progress`."""
@@ -80,13 +80,14 @@ class LineProgress:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._name, self._note, self._done, self._began = "", "", 0, 0.0
+        self._name, self._note, self._unit, self._done, self._began = "", "", "", 0, 0.0
         self._total: int | None = None
 
     @contextlib.contextmanager
     def phase(self, name: str, total: int | None) -> Iterator[None]:
         """See :class:`Progress`."""
-        self._name, self._total, self._done, self._note, self._began = name, total, 0, "", time.monotonic()
+        self._name, self._total, self._unit = name, total, ""
+        self._done, self._note, self._began = 0, "", time.monotonic()
         over = threading.Event()
         ticker = threading.Thread(target=self._tick, args=(over,), daemon=True)
         self.say(f"{name} ..." if total is None else f"{name}: {total} to do")
@@ -103,9 +104,9 @@ class LineProgress:
         self._done += 1
         self._note = note
 
-    def reach(self, done: int, total: int) -> None:
+    def reach(self, done: int, total: int, unit: str) -> None:
         """See :class:`Progress`."""
-        self._done, self._total = done, total
+        self._done, self._total, self._unit = done, total, f" {unit}"
 
     def say(self, text: str) -> None:
         """See :class:`Progress`."""
@@ -116,7 +117,7 @@ class LineProgress:
             self._line()
 
     def _line(self) -> None:
-        counted = "" if self._total is None else f" {self._done}/{self._total}"
+        counted = "" if self._total is None else f" {self._done}/{self._total}{self._unit}"
         note = f" ({self._note})" if self._note else ""
         self.say(f"{self._name}:{counted} after {time.monotonic() - self._began:.0f} s{note}")
 
@@ -132,7 +133,7 @@ class Quiet:
     def advance(self, note: str = "") -> None:
         """See :class:`Progress`."""
 
-    def reach(self, done: int, total: int) -> None:
+    def reach(self, done: int, total: int, unit: str) -> None:
         """See :class:`Progress`."""
 
     def say(self, text: str) -> None:

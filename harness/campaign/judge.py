@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -99,7 +100,8 @@ def judge_all(paths: Sequence[Place], progress: Progress, asked: Asked = USUAL) 
     readable = [found.path for found in by_path.values() if found.has_history]
     what = "1 history" if len(by_path) == 1 else f"{len(by_path)} histories"
     with spoken(), progress.phase(f"checking {what}", None):
-        checked = check(readable, progress=progress.reach, **asked._asdict())
+        told = partial(progress.reach, unit="Spark tasks")
+        checked = check(readable, progress=told, **asked._asdict())
     verdicts = dict(zip(readable, checked, strict=True))
     return [_judged(found, verdicts.get(found.path)) for found in by_path.values()]
 
