@@ -54,7 +54,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         settings: the complete settings, under Kafka's names.
         outcome, note: see the module's text.
         runs, runs_judged, runs_lost: how many there were, could be judged, and lost acknowledged writes.
-        acknowledged_in_fault: writes acknowledged while a fault was in effect; ``lost`` of them and others are gone.
+        acknowledged_in_fault: writes acknowledged while a fault was in effect; ``lost`` of them and others are gone,
+            ``lost_against_promise`` of these in runs whose settings and faults permit no loss.
         rejected, unknown_writes: writes that certainly failed, and writes of unknown outcome.
         loss: ``lost`` among the writes at risk (acknowledged in fault, or lost), with an interval that assumes
             independent writes. ``lossy_runs``: runs that lost among runs judged; its interval needs no such assumption.
@@ -84,6 +85,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     acknowledged: int
     acknowledged_in_fault: int
     lost: int
+    lost_against_promise: int
     rejected: int
     unknown_writes: int
     records_read: int
@@ -108,7 +110,7 @@ class _Tally:
 
     def __init__(self, first: JudgedRun) -> None:
         self.first = first
-        self.runs = self.judged = self.runs_lost = self.lost = 0
+        self.runs = self.judged = self.runs_lost = self.lost = self.lost_against_promise = 0
         self.exercise: Counter[str] = Counter()
         self.broken: Counter[str] = Counter()
         self.permitted: Counter[str] = Counter()
@@ -129,6 +131,7 @@ class _Tally:
         self.judged += judgement.judged
         self.runs_lost += judgement.lost > 0
         self.lost += judgement.lost
+        self.lost_against_promise += 0 if judgement.promised.permits_loss else judgement.lost
         self.broken.update(judgement.broken)
         self.permitted.update(judgement.permitted)
         if judgement.reason is not None:
@@ -228,6 +231,7 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
         acknowledged=counts["acknowledged"],
         acknowledged_in_fault=in_fault,
         lost=tally.lost,
+        lost_against_promise=tally.lost_against_promise,
         rejected=counts["rejected"],
         unknown_writes=counts["unknown"],
         records_read=counts["records_read"],

@@ -13,6 +13,21 @@ from checkers.cells import OUTCOMES, Cell
 #: Raised whenever a field of matrix.json is removed or changes its meaning; new fields do not raise it.
 MATRIX_VERSION = 1
 
+#: Values of ``acks``, the one that promises most first.
+STRONGEST_FIRST = ("all", "1", "0")
+
+
+class Losses(msgspec.Struct, frozen=True):
+    """Acknowledged writes that are gone, of all cells.
+
+    Attributes:
+        against_promise: those of runs whose settings and faults permit no loss.
+        permitted: the others by ``acks``, the strongest first; only where there are any.
+    """
+
+    against_promise: int
+    permitted: dict[str, int]
+
 
 class Summary(msgspec.Struct, frozen=True):
     """The verdict on a campaign.
@@ -21,11 +36,13 @@ class Summary(msgspec.Struct, frozen=True):
         sentence: for the last lines of a terminal and the head of the report.
         exit_code: 0 nothing broken, 1 a promise was broken, 2 it could not be told.
         outcomes: number of cells by outcome; every outcome is named.
+        losses: what was lost, broken promises apart from what nobody had promised to keep.
     """
 
     sentence: str
     exit_code: int
     outcomes: dict[str, int]
+    losses: Losses
 
 
 class Matrix(msgspec.Struct, frozen=True):
@@ -41,7 +58,19 @@ def summarise(cells: Sequence[Cell]) -> Summary:
     outcomes = Counter[str](dict.fromkeys(OUTCOMES, 0))
     outcomes.update(cell.outcome for cell in cells)
     head, exit_code = _head(cells, outcomes)
-    return Summary(f"{head} {_work(cells)}", exit_code, dict(outcomes))
+    losses = losses_of(cells)
+    return Summary(f"{head} {_work(cells)} {_lost(losses)}", exit_code, dict(outcomes), losses)
+
+
+def losses_of(cells: Sequence[Cell]) -> Losses:
+    """What was lost in all cells."""
+    permitted = dict.fromkeys(STRONGEST_FIRST, 0)
+    for cell in cells:
+        permitted[setting_value(cell.settings["acks"])] += cell.lost - cell.lost_against_promise
+    return Losses(
+        against_promise=sum(cell.lost_against_promise for cell in cells),
+        permitted={acks: lost for acks, lost in permitted.items() if lost},
+    )
 
 
 def write_matrix(cells: Sequence[Cell], path: Path) -> Summary:
@@ -95,6 +124,14 @@ def _cells(count: int) -> str:
 def _work(cells: Sequence[Cell]) -> str:
     runs = sum(cell.runs_judged for cell in cells)
     in_fault = sum(cell.acknowledged_in_fault for cell in cells)
-    lost = sum(cell.lost for cell in cells)
     judged = "1 run" if runs == 1 else f"{runs:,} runs"
-    return f"{judged} judged, {in_fault:,} writes acknowledged during faults, {lost:,} lost."
+    return f"{judged} judged, {in_fault:,} writes acknowledged during faults."
+
+
+def _lost(losses: Losses) -> str:
+    """Of acks=0 so much is lost that it must not hide the rest."""
+    if not losses.against_promise and not losses.permitted:
+        return "No acknowledged write was lost."
+    against = f"Lost against a promise: {losses.against_promise:,}"
+    by_acks = ", ".join(f"{lost:,} with acks={acks}" for acks, lost in losses.permitted.items())
+    return f"{against}; as permitted: {by_acks}." if by_acks else f"{against}."

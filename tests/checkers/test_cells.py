@@ -14,6 +14,7 @@ from checkers.matrix import MATRIX_VERSION, settings_words, summarise, write_mat
 from checkers.verdict import Availability, Exercise, Verdict
 from workloads.settings import Settings
 
+A0 = Settings(acks=0)
 A1 = Settings(acks=1)
 SAFE = Settings(min_insync_replicas=2)
 UNCLEAN = Settings(unclean_leader_election_enable=True)
@@ -218,6 +219,32 @@ def test_the_campaign_ends_in_one_sentence_and_one_code(runs: list[JudgedRun], e
     summary = summarise(build_cells(runs))
     assert summary.exit_code == exit_code
     assert summary.sentence.startswith(beginning)
+
+
+@pytest.mark.parametrize(
+    ("runs", "ending"),
+    [
+        ([run(SAFE, verdict())], "40 writes acknowledged during faults. No acknowledged write was lost."),
+        ([run(SAFE, verdict(lost_write=2)), run(SAFE, verdict(unseen=5))], " Lost against a promise: 7."),
+        (
+            [run(A0, verdict(lost_write=1_000)), run(A1, verdict(lost_write=20)), run(UNCLEAN, verdict(lost_write=3))],
+            " Lost against a promise: 0; as permitted: 3 with acks=all, 20 with acks=1, 1,000 with acks=0.",
+        ),
+        (
+            [run(A0, verdict(lost_write=1_000)), run(SAFE, verdict(lost_write=2, unseen=2))],
+            " Lost against a promise: 2; as permitted: 1,000 with acks=0.",
+        ),
+    ],
+)
+def test_broken_promises_are_told_apart_from_what_nobody_promised(runs: list[JudgedRun], ending: str) -> None:
+    assert summarise(build_cells(runs)).sentence.endswith(ending)
+
+
+def test_losses_of_a_cell_are_told_apart_by_run() -> None:
+    cell = only(run(SAFE, verdict(lost_write=5, unseen=3)), run(SAFE, verdict(unseen=4)), run(SAFE, verdict()))
+    assert (cell.lost, cell.lost_against_promise) == (9, 9)
+    cell = only(run(A1, verdict(lost_write=5)))
+    assert (cell.lost, cell.lost_against_promise) == (5, 0)
 
 
 def test_the_matrix_is_versioned_json(tmp_path: Path) -> None:

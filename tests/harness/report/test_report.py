@@ -119,6 +119,14 @@ def test_the_story_names_who_acknowledged_what_removed_it_and_what_is_there_now(
         assert fact in words
 
 
+def test_the_head_tells_broken_promises_from_permitted_losses_by_acks(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(A1, lost=3)
+    make(SAFE, lost=2)
+    words = page_of(directory).words()
+    assert "2 lost against a promise 3 lost as permitted, acks=1 2 runs" in words
+
+
 def test_a_story_without_the_brokers_side_says_so(campaign: Campaign) -> None:
     directory, make = campaign
     make(A1, lost=1, history=True)
