@@ -30,6 +30,9 @@ from harness.rundir import CAMPAIGN_FILE, PLAN_FILE, Ended, write_file
 FAILED_SHARE_MAX: Final = 0.1
 #: When this many runs of a world have failed and none has completed, the rest would do the same.
 FAILED_FIRST_MAX: Final = 3
+#: The same on a cluster or machines elsewhere: what keeps the first run out (an address, a key, a right) keeps out the
+#: next, and those who own them need not see it tried again.
+FAILED_FIRST_ELSEWHERE_MAX: Final = 1
 #: Clusters at a time where the plan does not say: they mostly wait, but each is four processes.
 PARALLEL_CLUSTERS: Final = 3
 #: Wall seconds for one run in virtual time; the standard schedule takes a twentieth of a second.
@@ -171,10 +174,11 @@ class _Conductor:
             if len(self.record.failures) < QUOTED_MAX:
                 self.record.failures[str(job.spec.directory())] = str(ended.reason)
             heal(job.directory)
-            if not runs.completed and runs.failed >= FAILED_FIRST_MAX and runs.failed < runs.planned:
+            if not runs.completed and _failed_first_max(job.spec) <= runs.failed < runs.planned:
+                first, last = ("first", "") if runs.failed == 1 else (f"first {runs.failed}", "the last: ")
                 raise HarnessError(
-                    f"the first {runs.failed} of {runs.planned} runs in the {job.spec.world} world failed in the "
-                    f"harness (the last: {ended.reason}); what was done stands in {self.directory}"
+                    f"the {first} of {runs.planned} runs in the {job.spec.world} world failed in the harness "
+                    f"({last}{ended.reason}); what was done stands in {self.directory}"
                 )
         self.progress.advance(f"{runs.failed} failed" if runs.failed else "")
 
@@ -213,6 +217,10 @@ def _parallel(world: WorldPlan) -> int:
     if world.parallel is not None:
         return world.parallel
     return cores() if world.world == "simulated" else PARALLEL_CLUSTERS
+
+
+def _failed_first_max(spec: RunSpec) -> int:
+    return FAILED_FIRST_ELSEWHERE_MAX if spec.host in {"ssh", EXISTING} else FAILED_FIRST_MAX
 
 
 def _limit_s(spec: RunSpec) -> float:

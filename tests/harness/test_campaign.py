@@ -139,6 +139,16 @@ def test_what_every_run_fails_of_is_said_after_the_first_few(tmp_path: Path, per
     assert b'"status": "failed"' in (tmp_path / "t" / "campaign.json").read_bytes()
 
 
+def test_what_keeps_the_first_run_out_of_somebody_elses_cluster_is_not_tried_again(
+    tmp_path: Path, perform: Perform
+) -> None:
+    world = '[worlds.kafka]\nhost = "existing"\nbootstrap = ["kafka-1.example:9092"]\nruns = 20'
+    plan = parse_plan(f'name = "t"\nfamilies = ["pause"]\n{world}', "t.toml")
+    with pytest.raises(HarnessError, match=r"the first of 20 runs in the kafka world .*\(broker 1 died at its start"):
+        conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), stages(perform), Quiet())
+    assert len(run_directories(tmp_path / "t")) == 1
+
+
 def test_a_worker_that_dies_costs_its_own_run_only(tmp_path: Path, perform: Perform) -> None:
     plan, dying = plan_of("kill", runs=20), plan_of("partition", runs=2)
     directory = new_campaign(tmp_path, "t")
