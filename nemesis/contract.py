@@ -50,6 +50,7 @@ class ClusterView(msgspec.Struct, frozen=True):
 
     ``unavailable`` says which kinds of fault (their tags) cannot be done here, and why. ``controllers`` are all
     controllers, first the one that was last known to be active; ``running_controllers`` as ``running``.
+    ``controller_active`` is false while it is known that no controller is active: nobody elects leaders then.
     """
 
     partitions: Mapping[str, PartitionView]
@@ -58,6 +59,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     unavailable: Mapping[str, str] = {}
     controllers: tuple[int, ...] = (CONTROLLER,)
     running_controllers: tuple[int, ...] = (CONTROLLER,)
+    controller_active: bool = True
 
 
 Evidence = Mapping[str, object]

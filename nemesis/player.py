@@ -38,7 +38,11 @@ class _Open(msgspec.Struct):
 
 
 class Player:
-    """Plays one schedule. ``witness`` is given every receipt as it is marked: begun, ended or skipped."""
+    """Plays one schedule. ``witness`` is given every receipt as it is marked: begun, ended or skipped.
+
+    On real machines a command takes a while to take effect, a busy one more than a story has between two faults. So the
+    schedule's time stands still meanwhile: what is to happen between two faults has as long as was drawn for it.
+    """
 
     def __init__(
         self,
@@ -57,13 +61,19 @@ class Player:
         self._open: dict[int, _Open] = {}
         self._held: Counter[tuple[str, Link]] = Counter()
         self._healed = False
+        self._late_us = 0
         self.receipts: list[Receipt] = []
+
+    @property
+    def late_us(self) -> int:
+        """By how much the schedule has fallen behind so far; never in virtual time."""
+        return self._late_us
 
     def start(self) -> None:
         """Arm every step; the break phase begins now."""
         zero_us = self._clock.now_us()
         for sequence, step in enumerate(self._schedule.steps):
-            self._clock.call_at(zero_us + step.begin_ms * 1000, partial(self._begin, sequence, step, zero_us))
+            self._arm(zero_us + step.begin_ms * 1000, partial(self._begin, sequence, step, zero_us))
 
     def heal_all(self) -> None:
         """End every fault that lasts, forbid further ones, and then undo whatever may have been left. Idempotent."""
@@ -77,6 +87,17 @@ class Player:
             if node not in running:
                 self._target.resume(node)
                 self._target.restart(node)
+
+    def _arm(self, planned_us: int, do: Callable[[], None]) -> None:
+        self._clock.call_at(planned_us + self._late_us, partial(self._when_due, planned_us, do))
+
+    def _when_due(self, planned_us: int, do: Callable[[], None]) -> None:
+        """Do it, unless the schedule has fallen behind since this was armed."""
+        if self._clock.now_us() < planned_us + self._late_us:
+            self._arm(planned_us, do)
+            return
+        do()
+        self._late_us = max(self._late_us, self._clock.now_us() - planned_us)
 
     def _begin(self, sequence: int, step: Step, zero_us: int) -> None:
         if self._healed:
@@ -96,7 +117,7 @@ class Player:
         receipt.took_effect, receipt.reason = judge(aim, receipt.begin_evidence, step.fault.shows)
         receipt.less = less(receipt.begin_evidence, step.fault.shows)
         self._witness(receipt)
-        self._clock.call_at(zero_us + step.end_ms * 1000, partial(self._end, sequence))
+        self._arm(zero_us + step.end_ms * 1000, partial(self._end, sequence))
 
     def _within_budget(self, step: Step, aim: Aim, view: ClusterView) -> Aim:
         """The aim, or an impossible one if it would stop more brokers than the plan allows at one time."""

@@ -38,7 +38,9 @@ class VirtualClock:
 
     def drive(self, finished, limit_us):
         while not finished() and self._due and self._due[0][0] <= limit_us:
-            self.time_us, _, callback = heapq.heappop(self._due)
+            due_us, _, callback = heapq.heappop(self._due)
+            # A callback that takes its time, as commands on real machines do, moves the clock itself.
+            self.time_us = max(self.time_us, due_us)
             callback()
         if not finished():
             self.time_us = max(self.time_us, limit_us)
@@ -137,6 +139,7 @@ class ObedientCluster:
     def __init__(self, brokers=3, partitions=("t-0", "t-1", "t-2"), *, blind=False):
         self.brokers = tuple(range(brokers))
         self.dead, self.frozen, self.links, self.calls, self.blind = set(), set(), set(), [], blind
+        self.controller_active = True
         self.most_stopped, self.elected = 0, 0
         self.unavailable: dict[str, str] = {}
         self.never_in_sync: dict[str, set[int]] = {}
@@ -146,7 +149,14 @@ class ObedientCluster:
         running = tuple(broker for broker in self.brokers if broker not in self.dead | self.frozen)
         states = {name: self._state(name, running) for name in self.places}
         controls = tuple({CONTROLLER} - self.dead - self.frozen)
-        return ClusterView(states, running, self.brokers, self.unavailable, running_controllers=controls)
+        return ClusterView(
+            states,
+            running,
+            self.brokers,
+            self.unavailable,
+            running_controllers=controls,
+            controller_active=self.controller_active,
+        )
 
     def _state(self, name, running):
         replicas = self.places[name]

@@ -1,9 +1,9 @@
 """The conductor: one run from opening a world to closing it, the same for every world.
 
-Break, heal, drain: faults and work at once for ``duration_ms``; then everything is healed, and work goes on until every
-log partition has a leader, a full ISR and an acknowledged write; then every write is answered, and fresh consumers read
-each log partition to the end that its leader names. Loss is claimed only of a log that was healed and read to its end.
-Every wait has a limit, and the world is closed whatever happens.
+Break, heal, drain: faults and work at once for ``duration_ms``; then everything is healed, and work goes on until a
+controller is active and every log partition has a leader, a full ISR and an acknowledged write; then every write is
+answered, and fresh consumers read each log partition to the end that its leader names. Loss is claimed only of a log
+that was healed and read to its end. Every wait has a limit, and the world is closed whatever happens.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from workloads.producing import SendCounts
 from workloads.recording import Recorder
 from workloads.settings import Settings
 
+#: How much longer than planned the break phase may be, for faults that took their time.
+LATE_MS_MAX: Final = 60_000
 #: How often the cluster's health is looked at after healing.
 LOOK_EVERY_MS: Final = 50
 #: After the last write was answered: for messages still under way (acks=0 has no answer) and the high watermark, which
@@ -197,6 +199,8 @@ class _Conductor:
         self._workload.begin()
         self._player.start()
         self._pass(self._spec.workload.duration_ms)
+        if late_us := self._player.late_us:
+            self._pass(min(late_us // 1000, LATE_MS_MAX))
         self._player.heal_all()
 
     def _recover(self) -> None:
@@ -210,7 +214,9 @@ class _Conductor:
     def _look(self) -> None:
         if not self._recovering:
             return
-        if self._workload.all_acknowledged_since(self._healed_us) and not self._lacking():
+        view = self._world.target.view()
+        well = view.controller_active and not unhealthy(view, self._workload.partitions)
+        if well and self._workload.all_acknowledged_since(self._healed_us):
             self._recovered_us = self._clock.now_us()
         else:
             self._clock.call_at(self._clock.now_us() + LOOK_EVERY_MS * 1000, self._look)

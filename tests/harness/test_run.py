@@ -101,6 +101,27 @@ def test_writing_goes_on_after_healing_until_every_partition_acknowledged(world,
     assert report.healed_us <= report.recovered_us <= report.healed_us + 200_000
 
 
+def test_a_cluster_without_an_active_controller_has_not_recovered(world, events):
+    world.target.controller_active = False
+    world.clock.call_at(7_500_000, lambda: setattr(world.target, "controller_active", True))
+    report = execute(spec(duration_ms=6_000), world, events, chance())
+    assert report.healed_us < 7_500_000 <= report.recovered_us < 7_600_000
+
+
+def test_faults_that_take_their_time_make_the_break_phase_longer(world, events):
+    quick = world.target.kill
+
+    def slow(node):
+        world.clock.time_us += 700_000
+        return quick(node)
+
+    world.target.kill = slow
+    report = execute(spec(duration_ms=6_000), world, events, chance())
+    kills = [receipt for receipt in report.faults if receipt.fault == "kill"]
+    assert kills
+    assert times_of(events)["heal"] - times_of(events)["break"] == 6_000_000 + 700_000 * len(kills)
+
+
 def test_nothing_is_sent_while_draining(world, events):
     execute(spec(), world, events, chance())
     assert not [e for e in events.of(Function.SEND) if e.time_us > times_of(events)["drain"]]

@@ -113,6 +113,49 @@ def test_a_link_cut_twice_heals_with_the_second_end(play):
     assert at(world, 450).links == set()
 
 
+def slow(world, deed, takes_ms):
+    """The same deed of the target, during which the clock moves on."""
+    quick = getattr(world.target, deed)
+
+    def done(whom):
+        world.clock.time_us += takes_ms * 1000
+        return quick(whom)
+
+    setattr(world.target, deed, done)
+
+
+def test_a_command_that_takes_its_time_takes_none_from_what_is_to_happen_between_two_faults(play):
+    world, player, _ = play(step(100, 500, Partition(LEADER, Shape.ISOLATE)), step(400, 900, Kill(LEADER)))
+    slow(world, "cut", 1_000)
+    assert at(world, 1_399).dead == set()
+    assert at(world, 1_401).dead == {0}
+    assert world.target.links
+    assert not at(world, 1_501).links
+    assert at(world, 1_899).dead == {0}
+    assert at(world, 1_901).dead == set()
+    assert [receipt.begun_us for receipt in player.receipts] == [100_000, 1_400_000]
+    assert player.late_us == 1_000_000
+
+
+def test_every_slow_command_moves_what_follows_in_all_stories(play):
+    world, player, _ = play(
+        step(100, 200, Pause(LEADER)), step(100, 300, Kill(LEADER)), step(2_000, 2_100, Kill(LEADER), group=1)
+    )
+    slow(world, "pause", 300)
+    slow(world, "kill", 300)
+    at(world, 10_000)
+    assert [receipt.begun_us for receipt in player.receipts] == [100_000, 400_000, 2_600_000]
+    assert player.late_us == 900_000
+    assert (world.target.dead, world.target.frozen) == (set(), set())
+
+
+def test_a_schedule_played_in_virtual_time_never_falls_behind(play):
+    world, player, _ = play(step(100, 200, Kill(LEADER)), step(100, 300, Kill(LEADER)))
+    at(world, 1_000)
+    assert [receipt.mark for receipt in player.receipts] == ["end", "end"]
+    assert player.late_us == 0
+
+
 def test_healing_undoes_what_lasts_and_forbids_the_rest(play):
     world, _player, marks = play(
         step(100, 9_000, Kill(LEADER)), step(200, 9_000, Partition(LEADER, Shape.ISOLATE)), step(500, 600, Kill(LEADER))

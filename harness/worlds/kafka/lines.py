@@ -137,7 +137,7 @@ _SENTENCES: Final[Mapping[str, tuple[Sentence, ...]]] = {
     ),
     "kafka.server.KafkaServer": (
         (
-            re.compile(r"\[KafkaServer id=(\d+)\] started"),
+            re.compile(r"\[Kafka ?Server (?:id=)?(\d+)\],? started"),
             lambda found: Said("registered", None, {"broker": int(found[1])}),
         ),
     ),
@@ -164,6 +164,9 @@ _SENTENCES: Final[Mapping[str, tuple[Sentence, ...]]] = {
             re.compile(r"Becoming the active controller at epoch (\d+)"),
             lambda found: Said("active-controller", None, {"epoch": int(found[1])}),
         ),
+    ),
+    "kafka.server.ControllerServer": (
+        (re.compile(r"\] Starting controller"), lambda _: Said("controller-starts", None, {})),
     ),
     f"{_CONTROLLER}.BrokerHeartbeatManager": (
         (

@@ -29,6 +29,7 @@ class KafkaViewer(Viewer):
         self._brokers: dict[int, BrokerState] = {}
         self._partitions: dict[str, PartitionState] = {}
         self._active = (0, nodes.controllers[0])
+        self._starts_again = False
 
     def image(self) -> ClusterImage:
         """The controllers' metadata, as far as one of them has logged it."""
@@ -42,11 +43,18 @@ class KafkaViewer(Viewer):
         active = self._active[1]
         return (active, *(node for node in self._nodes.controllers if node != active))
 
+    def controller_active(self) -> bool:
+        """See :meth:`Viewer.controller_active`."""
+        return super().controller_active() and not self._starts_again
+
     def _learn(self, node: int, said: Said, told: Told) -> None:
         if said.what in {"registered", "fenced"}:
             self._brokers[said.facts["broker"]] = BrokerState(broker_epoch=0, fenced=said.what == "fenced")
         elif said.what == "active-controller":
             self._active = max(self._active, (said.facts["epoch"], node))
+            self._starts_again = False
+        elif said.what == "controller-starts":
+            self._starts_again |= node == self._active[1]
         elif said.partition in told.partitions:
             state, known = told.partitions[said.partition], self._partitions.get(said.partition)
             if known is None or state.partition_epoch >= known.partition_epoch:

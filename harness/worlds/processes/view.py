@@ -61,17 +61,23 @@ class Viewer:
 
     def view(self) -> ClusterView:
         """See :meth:`nemesis.contract.Target.view`. Which brokers run is asked of the operating system, each time."""
+        image = self.image()
         return ClusterView(
-            partitions=partitions_of(self.image(), self._topic),
+            partitions=partitions_of(image, self._topic),
             running=self._nodes.in_state(NodeState.RUNNING, self._nodes.brokers),
             brokers=self._nodes.brokers,
             controllers=self.controllers(),
             running_controllers=self._nodes.in_state(NodeState.RUNNING, self._nodes.controllers),
+            controller_active=self.controller_active(),
         )
 
     def controllers(self) -> tuple[int, ...]:
         """Every controller, the active one first."""
         return self._nodes.controllers
+
+    def controller_active(self) -> bool:
+        """Whether the active controller runs and, as far as is known, has begun its work since its last start."""
+        return bool(self._nodes.in_state(NodeState.RUNNING, self.controllers()[:1]))
 
     def _controller_runs(self) -> bool:
         return bool(self._nodes.in_state(NodeState.RUNNING, (CONTROLLER,)))

@@ -148,18 +148,46 @@ def test_a_tail_gives_whole_lines_once(tmp_path: Path) -> None:
 def viewer_of(directory: Path, controllers: int) -> KafkaViewer:
     class Nodes:
         controllers: tuple[int, ...] = ()
+        brokers: tuple[int, ...] = ()
+        running: tuple[int, ...] = ()
+
+        def in_state(self, _state: object, nodes: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(node for node in nodes if node in self.running)
 
         def log(self, node: int) -> Path:
             return directory / f"node-{node}.log"
 
     nodes = Nodes()
-    nodes.controllers = tuple(range(CONTROLLER, CONTROLLER + controllers))
+    nodes.controllers = nodes.running = tuple(range(CONTROLLER, CONTROLLER + controllers))
     return KafkaViewer(None, nodes, "foo")  # type: ignore[arg-type]
 
 
 def active(node: int, epoch: int) -> str:
     speaker = f"org.apache.kafka.controller.QuorumController [QuorumController id={node}]"
     return f"{TIME} INFO {speaker} Becoming the active controller at epoch {epoch}, next write offset 1."
+
+
+def starts(node: int) -> str:
+    return f"{TIME} INFO kafka.server.ControllerServer [ControllerServer id={node}] Starting controller"
+
+
+def test_a_controller_is_active_only_when_it_says_so_again_after_its_restart(tmp_path: Path) -> None:
+    log, viewer = tmp_path / "node-100.log", viewer_of(tmp_path, 1)
+    told = []
+    for line in (starts(100), active(100, 1), starts(100), active(100, 2)):
+        with log.open("a") as file:
+            file.write(f"{line}\n")
+        told.append(viewer.view().controller_active)
+    assert told == [False, True, False, True]
+
+
+def test_a_quorum_has_an_active_controller_while_its_former_one_starts_again(tmp_path: Path) -> None:
+    viewer = viewer_of(tmp_path, 3)
+    (tmp_path / "node-100.log").write_text("\n".join([starts(100), active(100, 1), starts(100), ""]))
+    assert not viewer.view().controller_active
+    (tmp_path / "node-102.log").write_text("\n".join([starts(102), active(102, 2), ""]))
+    assert viewer.view().controller_active
+    assert viewer.view().controllers == (102, 100, 101)
 
 
 FIRST = change("leader: 1 -> 2, leaderEpoch: 0 -> 1, partitionEpoch: 0 -> 1")
