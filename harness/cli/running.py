@@ -111,6 +111,8 @@ def _see_to_what_is_needed(runs: list[RunSpec]) -> None:
     """Say what is missing now, and not after minutes of runs."""
     usable_java()
     _see_to_releases(runs)
+    for security in {run.security for run in runs}:
+        security.check()
 
 
 def _see_to_releases(runs: list[RunSpec]) -> None:

@@ -19,6 +19,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedClients, AdaptedConsumer, AdaptedProducer
 from harness.clients.contract import ThreadedClock
 from harness.clients.handover import Owner
+from harness.security import OPEN, Security
 from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
 from workloads.operations import EventType
 from workloads.settings import Settings
@@ -41,21 +42,27 @@ _POLL_S: Final = 0.05
 class ConfluentClients(AdaptedClients):
     """Makes producers and consumers for one run. ``bootstrap`` are "host:port" of all brokers."""
 
-    def __init__(self, clock: ThreadedClock, settings: Settings, bootstrap: Sequence[str]) -> None:
+    def __init__(
+        self, clock: ThreadedClock, settings: Settings, bootstrap: Sequence[str], security: Security = OPEN
+    ) -> None:
         super().__init__()
         self._clock = clock
         self._settings = settings
         self._bootstrap = tuple(bootstrap)
+        self._security = security
+        self._login = login(security)
 
     def producer(self, process: int) -> ConfluentProducer:
         """See :meth:`workloads.client.Clients.producer`."""
-        producer = ConfluentProducer(self._clock, producer_configuration(self._settings, self._bootstrap, process))
+        configuration = producer_configuration(self._settings, self._bootstrap, process) | self._login
+        producer = ConfluentProducer(self._clock, configuration)
         self._made.append(producer)
         return producer
 
     def consumer(self, process: int) -> ConfluentConsumer:
         """See :meth:`workloads.client.Clients.consumer`."""
-        consumer = ConfluentConsumer(self._clock, consumer_configuration(self._settings, self._bootstrap, process))
+        configuration = consumer_configuration(self._settings, self._bootstrap, process) | self._login
+        consumer = ConfluentConsumer(self._clock, configuration)
         self._made.append(consumer)
         return consumer
 
@@ -64,12 +71,11 @@ class ConfluentClients(AdaptedClients):
 
         librdkafka does not tell its defaults; what is not here is as its release, named under ``library``, documents.
         """
-        library = {
-            "library": f"confluent-kafka {confluent_kafka.version()}, librdkafka {confluent_kafka.libversion()[0]}"
-        }
+        library = f"confluent-kafka {confluent_kafka.version()}, librdkafka {confluent_kafka.libversion()[0]}"
+        common = {"library": library} | security_properties(self._security)
         return {
-            "producer": library | producer_configuration(self._settings, self._bootstrap, 0),
-            "consumer": library | consumer_configuration(self._settings, self._bootstrap, 0),
+            "producer": common | producer_configuration(self._settings, self._bootstrap, 0),
+            "consumer": common | consumer_configuration(self._settings, self._bootstrap, 0),
         }
 
 
@@ -96,6 +102,31 @@ def consumer_configuration(settings: Settings, bootstrap: Sequence[str], process
         "check.crcs": True,
         "fetch.wait.max.ms": min(500, settings.request_timeout_ms // 2),
     }
+
+
+def security_properties(security: Security) -> dict[str, Any]:
+    """What every client of this library needs to be let in, and may be written down: all but the password."""
+    properties: dict[str, Any] = {"security.protocol": security.protocol}
+    if security.encrypts:
+        properties |= {"enable.ssl.certificate.verification": True, "ssl.endpoint.identification.algorithm": "https"}
+    if security.ca:
+        properties["ssl.ca.location"] = security.ca
+    if security.certificate:
+        properties["ssl.certificate.location"] = security.certificate
+        properties["ssl.key.location"] = security.key or security.certificate
+    if security.authenticates:
+        properties |= {"sasl.mechanism": security.mechanism, "sasl.username": security.username}
+    return properties
+
+
+def login(security: Security) -> dict[str, Any]:
+    """The same with the password, for the library alone.
+
+    Raises:
+        HostError: it is not where the plan says.
+    """
+    secret = {"sasl.password": security.password()} if security.authenticates else {}
+    return security_properties(security) | secret
 
 
 def _common_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:

@@ -10,18 +10,19 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
 from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedClients, AdaptedConsumer, AdaptedProducer
 from harness.clients.contract import ThreadedClock, producer_options
 from harness.clients.handover import Owner
+from harness.security import OPEN, Security
 from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
 from workloads.errors import classify
 from workloads.operations import EventType
 from workloads.settings import Settings
 
-Library = TypeVar("Library", KafkaProducer, KafkaConsumer)
+Library = TypeVar("Library", KafkaProducer, KafkaConsumer, KafkaAdminClient)
 
 #: kafka-python waits up to 30 s between attempts to connect; Kafka's own default is 1 s.
 RECONNECT_BACKOFF_MAX_MS: Final = 1_000
@@ -34,21 +35,27 @@ WORDS_MAX: Final = 200
 class KafkaPythonClients(AdaptedClients):
     """Makes producers and consumers for one run. ``bootstrap`` are "host:port" of all brokers."""
 
-    def __init__(self, clock: ThreadedClock, settings: Settings, bootstrap: Sequence[str]) -> None:
+    def __init__(
+        self, clock: ThreadedClock, settings: Settings, bootstrap: Sequence[str], security: Security = OPEN
+    ) -> None:
         super().__init__()
         self._clock = clock
         self._settings = settings
         self._bootstrap = tuple(bootstrap)
+        self._security = security
+        self._login = login(security)
 
     def producer(self, process: int) -> KafkaPythonProducer:
         """See :meth:`workloads.client.Clients.producer`."""
-        producer = KafkaPythonProducer(self._clock, producer_configuration(self._settings, self._bootstrap, process))
+        configuration = producer_configuration(self._settings, self._bootstrap, process) | self._login
+        producer = KafkaPythonProducer(self._clock, configuration)
         self._made.append(producer)
         return producer
 
     def consumer(self, process: int) -> KafkaPythonConsumer:
         """See :meth:`workloads.client.Clients.consumer`."""
-        consumer = KafkaPythonConsumer(self._clock, consumer_configuration(self._settings, self._bootstrap, process))
+        configuration = consumer_configuration(self._settings, self._bootstrap, process) | self._login
+        consumer = KafkaPythonConsumer(self._clock, configuration)
         self._made.append(consumer)
         return consumer
 
@@ -56,7 +63,8 @@ class KafkaPythonClients(AdaptedClients):
         """See :meth:`RealClients.effective_configuration`; ``client_id`` is that of process 0."""
         producer = KafkaProducer.DEFAULT_CONFIG | producer_configuration(self._settings, self._bootstrap, 0)
         consumer = KafkaConsumer.DEFAULT_CONFIG | consumer_configuration(self._settings, self._bootstrap, 0)
-        return {"producer": _writable(producer), "consumer": _writable(consumer)}
+        way_in = security_arguments(self._security)
+        return {"producer": _writable(producer | way_in), "consumer": _writable(consumer | way_in)}
 
 
 def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
@@ -83,6 +91,31 @@ def consumer_configuration(settings: Settings, bootstrap: Sequence[str], process
     }
 
 
+def security_arguments(security: Security) -> dict[str, Any]:
+    """What every client of this library needs to be let in, and may be written down: all but the password."""
+    arguments: dict[str, Any] = {"security_protocol": security.protocol}
+    if security.encrypts:
+        arguments |= {
+            "ssl_check_hostname": True,
+            "ssl_cafile": security.ca or None,
+            "ssl_certfile": security.certificate or None,
+            "ssl_keyfile": security.key or None,
+        }
+    if security.authenticates:
+        arguments |= {"sasl_mechanism": security.mechanism, "sasl_plain_username": security.username}
+    return arguments
+
+
+def login(security: Security) -> dict[str, Any]:
+    """The same with the password, for the library alone.
+
+    Raises:
+        HostError: it is not where the plan says.
+    """
+    secret = {"sasl_plain_password": security.password()} if security.authenticates else {}
+    return security_arguments(security) | secret
+
+
 def _common_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
     return {
         "bootstrap_servers": list(bootstrap),
@@ -101,7 +134,11 @@ def _common_configuration(settings: Settings, bootstrap: Sequence[str], process:
 def _writable(configuration: Mapping[str, Any]) -> dict[str, Any]:
     """What of a configuration is a plain value, with infinity by name as JSON has none."""
     plain = {name: value for name, value in configuration.items() if isinstance(value, (str, int, float))}
-    return {name: "infinite" if value == float("inf") else value for name, value in plain.items() if name[:4] != "sasl"}
+    return {
+        name: "infinite" if value == float("inf") else value
+        for name, value in plain.items()
+        if not name.startswith("sasl_kerberos")
+    }
 
 
 class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
@@ -111,7 +148,7 @@ class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
         # Without an acknowledgement the library makes up a success; an offset in it would be made up too.
         self._tells_offsets = configuration["acks"] != 0
         owner: Owner[KafkaProducer] = Owner(
-            f"{configuration['client_id']}-producer", lambda: _make(KafkaProducer, configuration), _close_producer
+            f"{configuration['client_id']}-producer", lambda: make(KafkaProducer, configuration), _close_producer
         )
         super().__init__(clock, owner, configuration["delivery_timeout_ms"] + configuration["max_block_ms"] + GRACE_MS)
 
@@ -138,7 +175,7 @@ class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):
     def __init__(self, clock: ThreadedClock, configuration: Mapping[str, Any]) -> None:
         self._positions: dict[TopicPartition, int] = {}
         owner: Owner[KafkaConsumer] = Owner(
-            f"{configuration['client_id']}-consumer", lambda: _make(KafkaConsumer, configuration), _close_consumer
+            f"{configuration['client_id']}-consumer", lambda: make(KafkaConsumer, configuration), _close_consumer
         )
         super().__init__(clock, owner, configuration["request_timeout_ms"])
 
@@ -199,8 +236,8 @@ def _name(at: TopicPartition) -> str:
     return f"{at.topic}-{at.partition}"
 
 
-def _make(library: type[Library], configuration: Mapping[str, Any]) -> Library:
-    """A producer or consumer.
+def make(library: type[Library], configuration: Mapping[str, Any], **limits: int) -> Library:
+    """A producer, consumer or administration client; ``limits`` are what only the network client inside takes.
 
     A constructor that finds no broker raises, and leaves its connections and its thread behind: the network client
     inside is remembered, and closed then.
@@ -208,7 +245,7 @@ def _make(library: type[Library], configuration: Mapping[str, Any]) -> Library:
     inside: list[Any] = []
 
     def remember(**given: Any) -> Any:
-        inside.append(library.DEFAULT_CONFIG["kafka_client"](**given))
+        inside.append(library.DEFAULT_CONFIG["kafka_client"](**given, **limits))
         return inside[-1]
 
     try:

@@ -15,7 +15,7 @@ kind              facts                                       undone by
 ``ssh-...``       machine, ...                                see :mod:`harness.hosts.ssh.undo`
 ``slow-device``   device, file, boot_id                       lifting the limit on writes to the device
 ``slow-group``    group, boot_id                              moving its processes out, and removing it
-``topic``         name, bootstrap; then topic_id            see :mod:`harness.kafka.topics`; not undone here
+``topic``         name, bootstrap, security; then topic_id    see :mod:`harness.kafka.topics`; not undone here
 ================  ==========================================  ==============================================
 """
 

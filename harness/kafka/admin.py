@@ -18,6 +18,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import (
     BrokerResponseError,
     ElectionNotNeededError,
+    KafkaConnectionError,
     KafkaError,
     LeaderNotAvailableError,
     NodeNotReadyError,
@@ -29,8 +30,11 @@ from kafka.errors import (
     for_code,
 )
 
+from harness.clients.kafka_python import login, make, named
 from harness.errors import HostError
+from harness.kafka.refusal import RefusedError, refusal
 from harness.kafka.releases import Version
+from harness.security import OPEN, Security
 from nemesis.contract import PartitionView
 from workloads.settings import Settings
 
@@ -41,6 +45,8 @@ REQUEST_LIMIT_MS: Final = 1_500
 #: All tries of one question; the last may last a few requests longer. The run's clock stands still meanwhile.
 ASK_LIMIT_S: Final = 4.0
 _PAUSE_S: Final = 0.05
+#: The library's network client is made to wait no longer for a frozen broker's first word than for others; its own
+#: limit is ten seconds.
 _SETUP_LIMITS: Final = ("socket_connection_setup_timeout_ms", "socket_connection_setup_timeout_max_ms")
 _PREFERRED: Final = 0
 _NOBODY: Final = -1
@@ -61,18 +67,29 @@ class UnansweredError(HostError):
     """No broker answered in time: name bootstrap servers that can be reached, or wait until they can."""
 
 
+def _connect(**configuration: Any) -> KafkaAdminClient:
+    return make(KafkaAdminClient, configuration, **dict.fromkeys(_SETUP_LIMITS, REQUEST_LIMIT_MS))
+
+
 class Administration:
-    """Asks brokers. ``brokers`` gives "host:port" of those that may answer now; not for several threads at once."""
+    """Asks brokers. ``brokers`` gives "host:port" of those that may answer now; not for several threads at once.
+
+    ``security`` is what somebody else's cluster demands. Every question to one that has never let us in raises a
+    RefusedError where it says why. None: the harness's own cluster, which demands nothing.
+    """
 
     def __init__(
         self,
         brokers: Callable[[], Sequence[str]],
         *,
         limit_s: float = ASK_LIMIT_S,
-        connect: Callable[..., KafkaAdminClient] = KafkaAdminClient,
+        security: Security | None = None,
+        connect: Callable[..., KafkaAdminClient] = _connect,
     ) -> None:
         self._brokers = brokers
         self._limit_s = limit_s
+        self._security = security
+        self._let_in = False
         self._connect = connect
         self._client: KafkaAdminClient | None = None
 
@@ -216,10 +233,12 @@ class Administration:
                 if not _may_pass(error):
                     raise
                 self.close()
+                self._see_why()
                 if time.monotonic() > deadline:
                     tried = ", ".join(self._brokers()) or "none"
+                    why = named(error) if isinstance(error, KafkaConnectionError) else type(error).__name__
                     raise UnansweredError(
-                        f"no broker answered within {self._limit_s:.0f} s ({type(error).__name__}); tried {tried}"
+                        f"no broker answered within {self._limit_s:.0f} s ({why}); tried {tried}"
                     ) from error
             time.sleep(_PAUSE_S)
 
@@ -234,9 +253,15 @@ class Administration:
                 bootstrap_timeout_ms=REQUEST_LIMIT_MS,
                 request_timeout_ms=REQUEST_LIMIT_MS,
                 reconnect_backoff_max_ms=200,
-                kafka_client=_impatient,
+                **login(self._security or OPEN),
             )
+            self._let_in = True
         return self._client
+
+    def _see_why(self) -> None:
+        """Raise a RefusedError if it is no mishap that nobody answered."""
+        if self._security is not None and not self._let_in and (why := refusal(self._brokers(), self._security)):
+            raise RefusedError(why)
 
 
 def _may_pass(error: BaseException) -> bool:
@@ -244,15 +269,6 @@ def _may_pass(error: BaseException) -> bool:
     if isinstance(error, BrokerResponseError):
         return isinstance(error, (RequestTimedOutError, NotControllerError))
     return not isinstance(error, KafkaError) or bool(error.retriable)
-
-
-def _impatient(**given: Any) -> Any:
-    """The library's network client, which is made to wait no longer for a frozen broker's first word than for others.
-
-    The library takes this limit from nobody else, and its own is ten seconds.
-    """
-    limits = dict.fromkeys(_SETUP_LIMITS, REQUEST_LIMIT_MS)
-    return KafkaAdminClient.DEFAULT_CONFIG["kafka_client"](**given, **limits)
 
 
 def _alter(admin: KafkaAdminClient, at: TopicPartition, replicas: Sequence[int]) -> None:

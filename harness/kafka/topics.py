@@ -1,9 +1,9 @@
 """The topic of a run on a cluster that is not the harness's own: made by the run, deleted by it, and no other touched.
 
-The journal knows it as ``topic``, with the facts ``name`` and ``bootstrap``, and ``topic_id`` once the cluster has
-given one. Deleting goes by that id, so a topic that somebody has made since under the same name is safe. Where the
-harness died, or the brokers fell silent, before it heard the id, a topic of this name may be anybody's: it stays, and
-so does the journal's entry until it is gone.
+The journal knows it as ``topic``, with the facts ``name``, ``bootstrap`` and ``security`` (what the cluster demands,
+and where the password is), and ``topic_id`` once the cluster has given one. Deleting goes by that id, so a topic that
+somebody has made since under the same name is safe. Where the harness died, or the brokers fell silent, before it heard
+the id, a topic of this name may be anybody's: it stays, and so does the journal's entry until it is gone.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
+import msgspec
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from harness.errors import HostError, PlanError
 from harness.hosts.undo import undo_kinds
 from harness.kafka.admin import Administration, TopicImage, UnansweredError
 from harness.kafka.releases import Version
+from harness.security import OPEN, Security, security_in
 from nemesis.journal import Journal, Undo
 
 KIND: Final = "topic"
@@ -46,11 +48,18 @@ def require_ids(release: Version) -> None:
 class OwnTopic:
     """One topic from :meth:`create` to :meth:`delete`, named in the journal in between."""
 
-    def __init__(self, administration: Administration, journal: Journal, name: str, bootstrap: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        administration: Administration,
+        journal: Journal,
+        name: str,
+        bootstrap: tuple[str, ...],
+        security: Security = OPEN,
+    ) -> None:
         self.name: Final = name
         self._administration = administration
         self._journal = journal
-        self._bootstrap = bootstrap
+        self._way_in = {"bootstrap": list(bootstrap), "security": msgspec.to_builtins(security)}
         self._entry: int | None = None
         self._id = _NO_ID
 
@@ -65,7 +74,7 @@ class OwnTopic:
                 f'the cluster has a topic "{self.name}" that this run did not create, so it is left alone; '
                 "`ackproof heal` the run that left it, or choose another topic or seed in the plan"
             )
-        self._entry = self._journal.will(KIND, {"name": self.name, "bootstrap": list(self._bootstrap)})
+        self._entry = self._journal.will(KIND, {"name": self.name, **self._way_in})
         try:
             self._administration.create_topic(self.name, partitions, replication_factor, configs)
         except UnansweredError:
@@ -123,7 +132,8 @@ def undo_topics(journal: Journal) -> list[str]:
 def _undo(deed: Undo) -> list[str]:
     name, brokers = str(deed.facts["name"]), [str(broker) for broker in deed.facts["bootstrap"]]
     topic_id = UUID(str(deed.facts.get("topic_id", _NO_ID)))
-    cluster = Administration(lambda: brokers)
+    security = security_in(deed.facts)
+    cluster = Administration(lambda: brokers, security=security)
     try:
         return [name] if _delete(cluster, name, topic_id) else []
     finally:

@@ -11,6 +11,7 @@ from harness.errors import PlanError
 from harness.hosts.ssh.inventory import Machine
 from harness.plan.existing import own_topic
 from harness.plan.spec import ClientName, HostName, ModeName, RunSpec, WorldName, derived_seed
+from harness.security import OPEN, Security
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 
@@ -39,6 +40,7 @@ class WorldPlan(msgspec.Struct, frozen=True, kw_only=True):
     parallel: int | None = None
     machines: tuple[Machine, ...] = ()
     bootstrap: tuple[str, ...] = ()
+    security: Security = OPEN
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +87,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             client=world.client,
             machines=world.machines,
             bootstrap=world.bootstrap,
+            security=world.security,
         )
 
     def single(self, family: str | None, world: str | None, seed: int | None) -> RunSpec:

@@ -15,6 +15,7 @@ from harness.errors import PlanError
 from harness.plan.existing import EXISTING, bootstrap_at
 from harness.plan.machines import controllers_of, machines_at
 from harness.plan.model import Choice, Plan, WorldPlan
+from harness.plan.security import security_at
 from harness.plan.spec import ClientName, HostName, ModeName, WorldName, settings_label
 from harness.plan.stories import check_stories, chosen_stories
 from harness.plan.values import Place, Table, flattened, known_keys, list_at, record_at, shown, table_at, value_at
@@ -25,7 +26,7 @@ from workloads.settings import Settings, SettingsError, unknown_name
 
 KEYS: Final = ("name", "seed", "brokers", "families", "settings", "matrix", "workload", "faults", "worlds")
 #: What says where a cluster is that the harness does not start here.
-CLUSTER_KEYS: Final = ("inventory", "bootstrap")
+CLUSTER_KEYS: Final = ("inventory", "bootstrap", "security")
 WORLD_KEYS: Final = (
     "runs",
     "parallel",
@@ -200,6 +201,7 @@ def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
             host=host,
             machines=machines_at(own, host, [*range(brokers), *controllers_of(controllers)], here),
             bootstrap=bootstrap_at(own, host, workload, here),
+            security=security_at(own, host, here),
             client=value_at(own, "client", ClientName, "kafka-python", here),
             version=_version(name, value_at(own, "version", str, "", here), here / "version"),
             controllers=controllers,

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from harness.hosts.ssh.inventory import Machine
+from harness.security import OPEN, Security
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
@@ -36,8 +37,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     ``cell`` names settings and family within the campaign (``acks=all,isr=2,unclean=false/kill``); ``settings`` is
     complete and under Kafka's names; ``host`` is where real nodes live; ``version`` is the release of Apache
     Kafka in the kafka world, empty for the default one; ``client`` is what real worlds read and write with;
-    ``machines`` are those of host "ssh", ``bootstrap`` the servers of a cluster that exists already; ``controllers``
-    and ``mode`` are Kafka's, the reference has one controller.
+    ``machines`` are those of host "ssh", ``bootstrap`` the servers of a cluster that exists already, ``security``
+    what they demand; ``controllers`` and ``mode`` are Kafka's, the reference has one controller.
     """
 
     world: WorldName
@@ -55,6 +56,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     client: ClientName = "kafka-python"
     machines: tuple[Machine, ...] = ()
     bootstrap: tuple[str, ...] = ()
+    security: Security = OPEN
 
     def chosen(self) -> Settings:
         """The settings as an object."""

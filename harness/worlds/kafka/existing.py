@@ -7,6 +7,7 @@ move, replicas are reassigned. Every other fault is skipped, with the reason in 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final, get_args
 
 import msgspec
@@ -15,6 +16,7 @@ from harness.errors import PlanError
 from harness.kafka.admin import Administration
 from harness.kafka.properties import possible
 from harness.kafka.topics import OwnTopic, require_ids
+from harness.plan import RunSpec
 from harness.worlds.contract import NodeDeath, Observation
 from harness.worlds.kafka.watch import Watch
 from harness.worlds.lacking import LEADERSHIP_KINDS, NoNodes, NoStorage, lacking
@@ -57,11 +59,15 @@ class ExistingWorld(RealWorld[ExistingTarget]):
     ``close`` raises a HostError if the run's topic could not be deleted; it stays in the journal then.
     """
 
+    def __init__(self, spec: RunSpec, directory: Path) -> None:
+        super().__init__(spec, directory)
+        self._security = spec.security.at_home()
+
     def open(self) -> None:
         """See :meth:`World.open`.
 
         Raises:
-            HostError: no bootstrap server answered, or the run's topic cannot be had.
+            HostError: no bootstrap server answered or lets us in, or the run's topic cannot be had.
             PlanError: the cluster is too small for the plan, or of a release that works otherwise.
         """
         self._begin()
@@ -86,13 +92,14 @@ class ExistingWorld(RealWorld[ExistingTarget]):
 
     def _open(self) -> None:
         """Reach everything."""
+        self._security.check()
         journal = self._make_journal()
         administration = self._administration()
         brokers = self._large_enough(administration)
         release = administration.release(brokers[0])
         require_ids(release)
         possible(self._settings, release)
-        topic = OwnTopic(administration, journal, self._spec.workload.topic, self._spec.bootstrap)
+        topic = OwnTopic(administration, journal, self._spec.workload.topic, self._spec.bootstrap, self._security)
         self._resources.callback(topic.delete)
         topic.create(self._spec.workload.partitions, self._settings.replication_factor, topic_configs(self._settings))
         # Besides what is the brokers', what the run's topic sets.
@@ -103,12 +110,12 @@ class ExistingWorld(RealWorld[ExistingTarget]):
         watch = Watch(self._administration(), topic.name, self._directory / "logs" / f"trace-{CONTROLLER}.jsonl")
         self._resources.callback(watch.end)
         watch.begin()
-        clients = self._make_clients(self._spec.bootstrap)
+        clients = self._make_clients(self._spec.bootstrap, self._security)
         leadership = ConfirmedLeadership(administration, lambda: watch.view().partitions)
         self._cluster = Opened(ExistingTarget(watch, leadership), clients, lambda: configuration)
 
     def _administration(self) -> Administration:
-        administration = Administration(lambda: self._spec.bootstrap, limit_s=REACH_LIMIT_S)
+        administration = Administration(lambda: self._spec.bootstrap, limit_s=REACH_LIMIT_S, security=self._security)
         self._resources.callback(administration.close)
         return administration
 

@@ -17,6 +17,7 @@ def logs_diverted(path: Path) -> Iterator[None]:
     """What the client libraries log goes to a file of the run: under faults it is much, and no news."""
     path.parent.mkdir(exist_ok=True)
     handler = logging.FileHandler(path, delay=True)
+    handler.setLevel(logging.INFO)  # what kafka-python tells below it contains passwords
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(threadName)s %(name)s %(message)s"))
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     propagated = [logger.propagate for logger in loggers]

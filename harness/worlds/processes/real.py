@@ -11,6 +11,7 @@ from harness.clients.choice import CLIENTS
 from harness.clients.contract import RealClients
 from harness.errors import HarnessError
 from harness.plan import RunSpec
+from harness.security import OPEN, Security
 from harness.worlds.processes.client_logs import logs_diverted
 from harness.worlds.processes.clock import RealClock, keep_begin
 from nemesis.contract import Target
@@ -94,7 +95,7 @@ class RealWorld(Generic[AnyTarget]):
         self._resources.callback(journal.close)
         return journal
 
-    def _make_clients(self, bootstrap: Sequence[str]) -> RealClients:
-        clients = CLIENTS[self._spec.client](self._clock, self._settings, bootstrap)
+    def _make_clients(self, bootstrap: Sequence[str], security: Security = OPEN) -> RealClients:
+        clients = CLIENTS[self._spec.client](self._clock, self._settings, bootstrap, security)
         self._resources.callback(clients.close, CLIENTS_LIMIT_S)
         return clients

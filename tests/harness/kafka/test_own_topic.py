@@ -53,7 +53,7 @@ class Cluster:
 @pytest.fixture
 def cluster(monkeypatch):
     made = Cluster()
-    monkeypatch.setattr(topics, "Administration", lambda brokers: made)
+    monkeypatch.setattr(topics, "Administration", lambda brokers, security: made)
     return made
 
 
@@ -74,7 +74,7 @@ def test_a_topic_is_made_and_deleted_and_the_journal_knows_it_in_between(cluster
     (deed,) = standing(journal.path)
     assert (deed.kind, deed.facts) == (
         "topic",
-        {"name": "t-7", "bootstrap": ["a:1"], "topic_id": str(UUID(int=1))},
+        {"name": "t-7", "bootstrap": ["a:1"], "security": {}, "topic_id": str(UUID(int=1))},
     )
     topic.delete()
     topic.delete()

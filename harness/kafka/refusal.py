@@ -1,0 +1,78 @@
+"""Why a cluster lets nobody in: kafka-python tells that nobody answered, librdkafka what each broker said."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from harness.clients.confluent import login
+from harness.errors import HostError
+from harness.security import Security
+
+#: A broker that refuses does so at once; Kafka holds back its answer to a wrong password for 300 ms at least.
+LIMIT_S: Final = 3.0
+_TRY_S: Final = 0.5
+#: "FAIL [client] [thrd:...]: sasl_ssl://kafka-1.example:9093/bootstrap: what happened (after 3ms in state CONNECT)".
+_LINE: Final = re.compile(r".*\]: (?:\w+://)?(?P<broker>\S+)/\w+: (?P<words>.*?)(?: \(after .*\))?")
+_NOISE: Final = re.compile(r"error:[0-9A-F]{8}:SSL routines::")
+#: Who speaks another protocol hangs up every time, who just dies does so once.
+_HANGS_UP_MIN: Final = 3
+
+
+class RefusedError(HostError):
+    """Brokers answer and let nobody in: correct the way in (``[worlds.kafka.security]`` of the plan)."""
+
+
+class _Told(logging.Handler):
+    """What librdkafka says of each broker: pairs of its address and words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words: list[tuple[str, str]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line about a failed connection."""
+        if found := _LINE.fullmatch(record.getMessage()):
+            self.words.append((found["broker"], _NOISE.sub("", found["words"])))
+
+
+def refusal(brokers: Sequence[str], security: Security, limit_s: float = LIMIT_S) -> str:
+    """What the first of ``brokers`` that refuses gives as its reason, as a sentence that says what to correct.
+
+    Empty if one of them lets us in, or nobody says anything within ``limit_s``.
+    """
+    told, log = _Told(), logging.Logger("refusal")
+    log.addHandler(told)
+    admin = AdminClient({"bootstrap.servers": ",".join(brokers), **login(security)}, logger=log)
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline and not _refusals(told.words):
+        with contextlib.suppress(KafkaException):
+            admin.list_topics(timeout=_TRY_S)
+            return ""
+        admin.poll(0)
+    return next((_sentence(broker, words, security) for broker, words in _refusals(told.words)), "")
+
+
+def _refusals(told: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The lines that are about the way in and not about the network."""
+    hang_ups = [line for line in told if line[1].startswith("Disconnected")]
+    return [line for line in told if "SASL" in line[1] or ("SSL " in line[1] and line not in hang_ups)] or (
+        hang_ups if len(hang_ups) >= _HANGS_UP_MIN else []
+    )
+
+
+def _sentence(broker: str, words: str, security: Security) -> str:
+    if words.startswith("Disconnected"):
+        advice = f"it hangs up, as on who speaks another protocol; is it {security.protocol}?"
+    elif "SASL" in words:
+        advice = "correct protocol, mechanism, username or the password"
+    else:
+        advice = "correct protocol, ca, certificate or the name of the server"
+    return f"{broker} lets nobody in ({words}); {advice} (worlds.kafka.security)"

@@ -1,0 +1,74 @@
+"""What a plan says of the way into a cluster that exists already: ``[worlds.kafka.security]``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from harness.plan.existing import EXISTING
+from harness.plan.values import Place, Table, known_keys, shown, table_at, value_at
+from harness.security import FILES, OPEN, Mechanism, Protocol, Security
+
+_TLS: Final = ("ca", "certificate", "key")
+#: Nothing that stands under these is ever quoted: it may be the password by mistake.
+_PASSWORD: Final = ("password_env", "password_file")
+_SASL: Final = ("mechanism", "username", *_PASSWORD)
+_KINDS: Final[Mapping[str, object]] = {"protocol": Protocol, "mechanism": Mechanism}
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+#: A run's directory is looked at, and healed, from anywhere.
+_FILE: Final = re.compile(r"(/|~/)[^\0\n]+")
+_ABSOLUTE: Final = 'an absolute path like "/etc/kafka/ca.pem", or one from "~/" on'
+
+
+def security_at(table: Table, host: str, place: Place) -> Security:
+    """What stands under ``security`` in a world's table. Files and variables are not looked at (Security.check).
+
+    Raises:
+        PlanError: ``host`` is not "existing", something is missing, or two things do not go together.
+    """
+    here = place / "security"
+    own = table_at(table, "security", place)
+    if host != EXISTING:
+        if "security" in table:
+            raise here.wrong('TLS and SASL are for host = "existing"; write that, or leave them out')
+        return OPEN
+    if "password" in own:
+        raise (here / "password").wrong(
+            "a password has no place in a plan; put it in an environment variable or a file, and name that under "
+            "password_env or password_file"
+        )
+    known_keys(own, Security.__struct_fields__, here)
+    security = Security(**{key: _value(own, key, here) for key in own})
+    _complete(security, own, here)
+    return security
+
+
+def _value(table: Table, key: str, place: Place) -> Any:
+    here = place / key
+    value = table[key] if key in _PASSWORD else value_at(table, key, _KINDS.get(key, str), "", place)
+    if not value or not isinstance(value, str):
+        raise here.wrong("takes a string that is not empty; write one, or leave the key out")
+    if key == "password_env" and not _VARIABLE.fullmatch(value):
+        raise here.wrong("takes the name of an environment variable: letters, digits and _")
+    if key in FILES and not _FILE.fullmatch(value):
+        raise here.wrong(f"takes {_ABSOLUTE}" + ("" if key in _PASSWORD else f", not {shown(value)}"))
+    return value
+
+
+def _complete(security: Security, own: Table, place: Place) -> None:
+    for keys, wanted, what in (
+        (_TLS, security.encrypts, 'TLS: write protocol = "SSL" or "SASL_SSL"'),
+        (_SASL, security.authenticates, 'SASL: write protocol = "SASL_SSL" or "SASL_PLAINTEXT"'),
+    ):
+        given = [key for key in keys if key in own]
+        if given and not wanted:
+            raise (place / given[0]).wrong(f"this is for {what}, or leave it out")
+    if security.key and not security.certificate:
+        raise (place / "key").wrong("a private key is for a client's certificate; name that too, or leave it out")
+    if not security.authenticates:
+        return
+    if missing := [key for key in ("mechanism", "username") if key not in own]:
+        raise place.wrong(f"protocol = {shown(security.protocol)} needs {' and '.join(missing)}")
+    if len([key for key in _PASSWORD if key in own]) != 1:
+        raise place.wrong(f"protocol = {shown(security.protocol)} needs one of password_env and password_file")

@@ -1,0 +1,178 @@
+"""Where a password is, what is written of it, files that do not serve, and what each library is given."""
+
+import logging
+from pathlib import Path
+
+import msgspec
+import pytest
+from confluent_kafka import Consumer
+from cryptography.hazmat.primitives.asymmetric import ec
+from kafka import KafkaConsumer, KafkaProducer
+
+from harness.clients import confluent, kafka_python
+from harness.clients.choice import CLIENTS
+from harness.errors import HostError
+from harness.heal import heal
+from harness.plan import RunSpec
+from harness.rundir import Ended, write_record
+from harness.security import Security
+from harness.worlds.processes.client_logs import logs_diverted
+from harness.worlds.processes.clock import RealClock
+from nemesis.journal import FILE_NAME, Journal
+from nemesis.plan import FaultPlan
+from tests.harness.worlds.kafka.secured import Authority, private
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings
+
+SECRET = "correct-horse-4711"  # noqa: S105
+WAY_IN = {"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "username": "alice", "password_env": "AK_TEST_PASSWORD"}
+SCRAM = Security(**WAY_IN)
+
+
+@pytest.fixture(autouse=True)
+def variable(monkeypatch):
+    monkeypatch.setenv("AK_TEST_PASSWORD", SECRET)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("authority"), "authority")
+
+
+def test_a_password_is_read_from_the_variable_or_the_file_as_it_is_now(tmp_path, monkeypatch):
+    file = tmp_path / "password"
+    file.write_text(f"{SECRET} \n")
+    from_file = msgspec.structs.replace(SCRAM, password_env="", password_file=str(file))
+    assert (SCRAM.password(), from_file.password()) == (SECRET, f"{SECRET} ")
+    file.write_text("\n")
+    with pytest.raises(HostError, match="password is empty"):
+        from_file.check()
+    file.unlink()
+    with pytest.raises(HostError, match="cannot be read"):
+        from_file.check()
+    monkeypatch.delenv("AK_TEST_PASSWORD")
+    with pytest.raises(HostError, match="the environment variable AK_TEST_PASSWORD is not set"):
+        SCRAM.check()
+
+
+def test_home_is_the_users(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/alice")
+    security = Security(protocol="SSL", ca="~/ca.pem", certificate="/k/me.pem").at_home()
+    assert (security.ca, security.certificate, security.key) == ("/home/alice/ca.pem", "/k/me.pem", "")
+
+
+def test_certificates_that_fit_are_taken(authority):
+    client = str(authority.sign("client"))
+    Security(protocol="SSL").check()
+    Security(protocol="SSL", ca=str(authority.file), certificate=client).check()
+    Security(protocol="SSL", certificate=client, key=client).check()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"ca": "missing"}, "ca = .*missing cannot be read"),
+        ({"ca": "text"}, "ca = .*text has no certificate in PEM"),
+        ({"ca": "bytes"}, "ca = .*bytes is no text"),
+        ({"certificate": "missing"}, "certificate = .*missing cannot be read"),
+        ({"certificate": "good", "key": "missing"}, "key = .*missing cannot be read"),
+        ({"certificate": "good", "key": "other"}, "no certificate in PEM with its private key .*MISMATCH"),
+        ({"certificate": "good", "key": "text"}, "no certificate in PEM with its private key"),
+        ({"certificate": "good", "key": "locked"}, "the client's private key has a passphrase"),
+    ],
+)
+def test_files_that_do_not_serve_are_named(authority, tmp_path, wrong, sentence):
+    (tmp_path / "text").write_text("no certificate")
+    (tmp_path / "bytes").write_bytes(b"\x30\x82\xff")
+    (tmp_path / "good").write_bytes(authority.sign("good").read_bytes())
+    (tmp_path / "other").write_bytes(private(ec.generate_private_key(ec.SECP256R1())))
+    (tmp_path / "locked").write_bytes(private(ec.generate_private_key(ec.SECP256R1()), SECRET))
+    files = {key: str(tmp_path / name) for key, name in wrong.items()}
+    with pytest.raises(HostError, match=sentence):
+        Security(protocol="SSL", **files).check()
+
+
+@pytest.mark.parametrize("library", [kafka_python, confluent])
+def test_only_what_goes_to_the_library_has_the_password(library):
+    known = {kafka_python: kafka_python.security_arguments, confluent: confluent.security_properties}[library](SCRAM)
+    given = library.login(SCRAM)
+    assert SECRET not in str(known)
+    (secret,) = given.keys() - known.keys()
+    assert given == known | {secret: SECRET}
+
+
+def test_kafka_python_knows_every_argument_and_looks_at_host_names(authority):
+    client = str(authority.sign("client"))
+    mutual = Security(protocol="SSL", ca="/ca", certificate=client, key="/key")
+    for security in (SCRAM, mutual, Security()):
+        arguments = kafka_python.login(security)
+        assert arguments.keys() <= KafkaProducer.DEFAULT_CONFIG.keys() & KafkaConsumer.DEFAULT_CONFIG.keys()
+        assert arguments["security_protocol"] == security.protocol
+        assert arguments.get("ssl_check_hostname", True) is True
+    assert kafka_python.login(mutual) == {
+        "security_protocol": "SSL",
+        "ssl_check_hostname": True,
+        "ssl_cafile": "/ca",
+        "ssl_certfile": client,
+        "ssl_keyfile": "/key",
+    }
+    assert kafka_python.login(Security()) == {"security_protocol": "PLAINTEXT"}
+
+
+def test_librdkafka_takes_every_property_and_looks_at_host_names(authority):
+    client = str(authority.sign("client"))
+    mutual = Security(protocol="SSL", ca=str(authority.file), certificate=client)
+    for security in (SCRAM, mutual, Security()):
+        configuration = confluent.consumer_configuration(Settings(), ("127.1.2.3:1",), 0) | confluent.login(security)
+        Consumer(configuration).close()
+    assert confluent.login(mutual) == {
+        "security.protocol": "SSL",
+        "enable.ssl.certificate.verification": True,
+        "ssl.endpoint.identification.algorithm": "https",
+        "ssl.ca.location": str(authority.file),
+        "ssl.certificate.location": client,
+        "ssl.key.location": client,
+    }
+    assert confluent.login(SCRAM)["sasl.mechanism"] == "SCRAM-SHA-512"
+
+
+@pytest.mark.parametrize("library", sorted(CLIENTS))
+def test_the_effective_configuration_tells_the_user_and_not_the_password(library):
+    effective = CLIENTS[library](RealClock(), Settings(), ("127.1.2.3:1",), SCRAM).effective_configuration()
+    for role in ("producer", "consumer"):
+        assert {"SASL_SSL", "SCRAM-SHA-512", "alice"} <= {str(value) for value in effective[role].values()}
+    assert SECRET not in str(effective)
+    assert "password" not in str(effective)
+
+
+def test_neither_a_runs_record_nor_a_journal_has_the_password(tmp_path):
+    plans = {"settings": Settings().to_mapping(), "workload": WorkloadPlan(), "faults": FaultPlan(), "seed": 1}
+    spec = RunSpec(world="kafka", cell="c", family="move", host="existing", security=SCRAM, **plans)
+    write_record(tmp_path, spec, Ended(status="completed"))
+    assert SECRET not in (tmp_path / "run.json").read_text()
+    assert "AK_TEST_PASSWORD" in (tmp_path / "run.json").read_text()
+    assert SECRET not in repr(spec)
+
+
+def test_heal_says_which_variable_it_needs(tmp_path, monkeypatch):
+    monkeypatch.delenv("AK_TEST_PASSWORD")
+    journal = Journal(tmp_path / FILE_NAME)
+    facts = {"name": "t-7", "bootstrap": ["127.1.2.3:1"], "security": WAY_IN}
+    journal.will("topic", facts)
+    journal.close()
+    with pytest.raises(HostError, match="the environment variable AK_TEST_PASSWORD is not set"):
+        heal(tmp_path)
+
+
+def test_what_kafka_python_tells_in_detail_never_gets_to_a_file(tmp_path: Path):
+    logger = logging.getLogger("kafka.net.connection")
+    level = logger.level
+    logger.setLevel(logging.DEBUG)
+    try:
+        with logs_diverted(tmp_path / "clients.log"):
+            logger.debug("SaslAuthenticateRequest(auth_bytes=%r)", SECRET)
+            logger.info("Closed")
+    finally:
+        logger.setLevel(level)
+    assert "Closed" in (tmp_path / "clients.log").read_text()
+    assert SECRET not in (tmp_path / "clients.log").read_text()

@@ -1,0 +1,163 @@
+"""Somebody's cluster behind TLS and SASL, on loopback: its certificates, its users, and the way in."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from kafka import KafkaAdminClient
+from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
+
+from harness.hosts.contract import Host
+from harness.kafka.install import find
+from harness.kafka.releases import DEFAULT_VERSION
+from harness.plan import RunSpec
+from harness.worlds.kafka import KafkaWorld
+from harness.worlds.kafka.nodes import KafkaNodes
+from nemesis.contract import CONTROLLER
+from nemesis.plan import FaultPlan
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings
+
+USER = "alice"
+PASSWORD = "correct-horse-4711"  # noqa: S105
+#: Added to the port at which brokers speak to each other.
+MUTUAL_TLS, SASL, FALSE_NAME = 1_000, 2_000, 3_000
+#: What the certificate of the last of them is for.
+ELSEWHERE = "127.99.99.99"
+
+
+class Authority:
+    """Signs certificates; its own is ``file``. What it signs has certificate and key in one file, as PEM stores do."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._directory = directory
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        own = _certificate(self._name, self._name, self._key.public_key())
+        signed = own.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        self._own = signed.sign(self._key, hashes.SHA256())
+        self.file = directory / f"{name}.pem"
+        self.file.write_bytes(self._own.public_bytes(serialization.Encoding.PEM))
+
+    def sign(self, name: str, address: str | None = None) -> Path:
+        """The file of a new certificate, for a server at ``address`` if there is one, with its key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        asked = _certificate(subject, self._name, key.public_key())
+        if address is not None:
+            names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
+            asked = asked.add_extension(names, critical=False)
+        file = self._directory / f"{name}.pem"
+        file.write_bytes(private(key) + asked.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        return file
+
+
+class Ways(NamedTuple):
+    """Bootstrap servers by listener: open, mutual TLS, TLS with a user and a password, TLS with another's name."""
+
+    plain: list[str]
+    mutual: list[str]
+    sasl: list[str]
+    false_name: list[str]
+
+
+class SecuredCluster:
+    """Brokers with three listeners each."""
+
+    def __init__(self, directory: Path, brokers: int = 2) -> None:
+        spec = RunSpec(
+            world="kafka",
+            cell="cell/kill",
+            family="kill",
+            settings=Settings(replication_factor=brokers).to_mapping(),
+            workload=WorkloadPlan(topic="theirs", partitions=1),
+            faults=FaultPlan(),
+            seed=1,
+            brokers=brokers,
+        )
+        self.authority = Authority(directory, "authority")
+        self.stranger = Authority(directory, "stranger")
+        self.client = self.authority.sign("client")
+        self.world = _World(spec, directory, self._listeners)
+        self.world.open()
+        addresses = [self.world.target._host.address(broker) for broker in range(brokers)]
+        added = (0, MUTUAL_TLS, SASL, FALSE_NAME)
+        self.ways = Ways(*([f"{at.host}:{at.port + more}" for at in addresses] for more in added))
+        with KafkaAdminClient(bootstrap_servers=self.ways.plain) as admin:
+            made = UserScramCredentialUpsertion(USER, ScramMechanism.SCRAM_SHA_512, PASSWORD)
+            assert admin.alter_user_scram_credentials([made]) in ({USER: None}, {}, None)
+
+    def topics(self) -> list[str]:
+        """All but Kafka's own: librdkafka asks for its group's coordinator, and then there is __consumer_offsets."""
+        with KafkaAdminClient(bootstrap_servers=self.ways.plain) as admin:
+            return sorted(name for name in admin.list_topics() if not name.startswith("__"))
+
+    def _listeners(self, host: str, port: int) -> dict[str, str]:
+        added = {"PLAINTEXT": 0, "SSL": MUTUAL_TLS, "SASL_SSL": SASL, "FALSE": FALSE_NAME}
+        at = ",".join(f"{name}://{host}:{port + more}" for name, more in added.items())
+        own, others = self.authority.sign(f"broker-{port}", host), self.authority.sign(f"other-{port}", ELSEWHERE)
+        protocols = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL,FALSE:SSL"
+        scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        plain = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+        return {
+            "listeners": at,
+            "advertised.listeners": at,
+            "inter.broker.listener.name": "PLAINTEXT",
+            "listener.security.protocol.map": protocols,
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(own),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.authority.file),
+            "listener.name.ssl.ssl.client.auth": "required",
+            "listener.name.false.ssl.keystore.type": "PEM",
+            "listener.name.false.ssl.keystore.location": str(others),
+            "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN",
+            "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": scram,
+            "listener.name.sasl_ssl.plain.sasl.jaas.config": f'{plain} user_{USER}="{PASSWORD}";',
+        }
+
+
+class _Nodes(KafkaNodes):
+    listeners: Callable[[str, int], dict[str, str]]
+
+    def _properties(self, node: int) -> dict[str, str]:
+        plain = super()._properties(node)
+        return plain if node >= CONTROLLER else plain | self.listeners(*self._host.address(node))
+
+
+class _World(KafkaWorld):
+    def __init__(self, spec: RunSpec, directory: Path, listeners: Callable[[str, int], dict[str, str]]) -> None:
+        super().__init__(spec, directory)
+        self._listeners = listeners
+
+    def _make_nodes(self, host: Host) -> KafkaNodes:
+        nodes = _Nodes(host, self._directory, self._spec, find(DEFAULT_VERSION), self._lifetime_s())
+        nodes.listeners = self._listeners
+        return nodes
+
+
+def private(key: ec.EllipticCurvePrivateKey, passphrase: str = "") -> bytes:
+    """A key in PEM."""
+    how = serialization.BestAvailableEncryption(passphrase.encode()) if passphrase else serialization.NoEncryption()
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, how)
+
+
+def _certificate(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+    )

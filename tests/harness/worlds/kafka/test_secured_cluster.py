@@ -1,0 +1,159 @@
+"""A cluster behind TLS and SASL, real: whole runs with each library, refusals in a sentence, and no secret on disk."""
+
+import multiprocessing
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from checkers.judgement import judge
+from checkers.plain import judge as check
+from harness.errors import HostError
+from harness.heal import heal
+from harness.kafka.install import Installation
+from harness.kafka.topics import KIND
+from harness.plan import RunSpec, parse_plan
+from harness.run.perform import perform
+from harness.rundir import HISTORY
+from harness.security import Security
+from nemesis.journal import FILE_NAME, standing
+from tests.harness.worlds.kafka.secured import PASSWORD, USER, SecuredCluster
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
+VARIABLE = "AK_TEST_PASSWORD"
+LIMIT_S = 60.0
+#: A refusal comes within two seconds here; a hang would be ten and more.
+REFUSED_S = 9.0
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, real_kafka: Installation) -> Iterator[SecuredCluster]:
+    directory = tmp_path_factory.mktemp("theirs")
+    try:
+        theirs = SecuredCluster(directory)
+        yield theirs
+        theirs.world.close()
+    finally:
+        heal(directory)
+
+
+@pytest.fixture(autouse=True)
+def variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, PASSWORD)
+
+
+def scram(cluster: SecuredCluster) -> Security:
+    return Security(
+        protocol="SASL_SSL",
+        ca=str(cluster.authority.file),
+        mechanism="SCRAM-SHA-512",
+        username=USER,
+        password_env=VARIABLE,
+    )
+
+
+def mutual(cluster: SecuredCluster) -> Security:
+    return Security(protocol="SSL", ca=str(cluster.authority.file), certificate=str(cluster.client))
+
+
+def run_of(servers: list[str], security: Security, client: str = "kafka-python", duration_ms: int = 4_000) -> RunSpec:
+    """The one run of a plan."""
+    way_in = "\n".join(f'{name} = "{value}"' for name, value in msgspec.to_builtins(security).items())
+    text = f"""
+    brokers = 2
+    families = ["move"]
+    settings = {{ acks = "all", replication.factor = 2 }}
+    [workload]
+    topic = "ours"
+    partitions = 2
+    producers = 2
+    consumers = 1
+    writes_per_second = 40.0
+    duration_ms = {duration_ms}
+    drain_limit_ms = 60_000
+    [faults]
+    count = 1
+    [worlds.kafka]
+    host = "existing"
+    client = "{client}"
+    bootstrap = {msgspec.json.encode(servers).decode()}
+    [worlds.kafka.security]
+    {way_in}
+    """
+    return parse_plan(text, "p.toml").single(None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("client", "listener"),
+    [("kafka-python", "sasl"), ("confluent-kafka", "sasl"), ("kafka-python", "mutual"), ("confluent-kafka", "mutual")],
+)
+def test_a_run_writes_reads_and_moves_leaders_and_leaves_no_secret(cluster, tmp_path: Path, client, listener) -> None:
+    security = {"sasl": scram, "mutual": mutual}[listener](cluster)
+    one = run_of(getattr(cluster.ways, listener), security, client)
+    ended = perform(one, tmp_path / "run")
+    assert ended.status == "completed", ended.reason
+    verdict = check(tmp_path / "run" / HISTORY)
+    judgement = judge(one.chosen(), verdict)
+    assert (judgement.judged, judgement.broken) == (True, {})
+    assert verdict.exercise.acknowledged > 0
+    assert "moveleader" in {fault.kind for fault in judgement.faults}
+    assert ended.configuration is not None
+    assert security.protocol in ended.configuration["producer"].values()
+    assert cluster.topics() == ["theirs"]
+    assert standing(tmp_path / "run" / FILE_NAME) == []
+    written = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert {"run.json", "journal.jsonl", "cluster.jsonl"} <= {path.name for path in written}
+    assert [path for path in written if PASSWORD.encode() in path.read_bytes()] == []
+
+
+def test_who_is_not_let_in_gets_one_sentence_within_seconds(cluster, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("AK_TEST_WRONG", "battery-staple")
+    right, change = scram(cluster), msgspec.structs.replace
+    wrong_password = {"password_env": "AK_TEST_WRONG"}
+    for number, (servers, security, sentence) in enumerate(
+        [
+            (cluster.ways.sasl, change(right, **wrong_password), "correct protocol, mechanism, username"),
+            (cluster.ways.sasl, change(right, ca=str(cluster.stranger.file)), "certificate verify failed"),
+            (cluster.ways.sasl, change(right, mechanism="SCRAM-SHA-256"), "Unsupported SASL mechanism"),
+            (cluster.ways.mutual, change(mutual(cluster), certificate=""), "bad certificate"),
+            (cluster.ways.false_name, mutual(cluster), "certificate verify failed"),
+            (cluster.ways.sasl, Security(), "lets nobody in (Disconnected"),
+            (cluster.ways.plain, right, "connecting to a PLAINTEXT broker listener?"),
+        ]
+    ):
+        began = time.monotonic()
+        ended = perform(run_of(servers, security), tmp_path / str(number))
+        assert time.monotonic() - began < REFUSED_S
+        assert ended.status == "harness-failed"
+        assert sentence in str(ended.reason)
+        assert "\n" not in str(ended.reason)
+        assert standing(tmp_path / str(number) / FILE_NAME) == []
+
+
+def test_heal_deletes_the_topic_of_a_killed_harness_with_the_password_from_where_it_was(
+    cluster, tmp_path: Path, monkeypatch
+) -> None:
+    one = run_of(cluster.ways.sasl, scram(cluster), duration_ms=60_000)
+    harness = multiprocessing.get_context("spawn").Process(target=perform, args=(one, tmp_path / "run"))
+    harness.start()
+    deadline = time.monotonic() + LIMIT_S
+    while not (tmp_path / "run" / "logs" / "trace-100.jsonl").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    harness.kill()
+    harness.join(LIMIT_S)
+    assert one.workload.topic in cluster.topics()
+    (deed,) = standing(tmp_path / "run" / FILE_NAME)
+    assert (deed.kind, deed.facts["security"]["password_env"]) == (KIND, VARIABLE)
+    assert PASSWORD not in (tmp_path / "run" / FILE_NAME).read_text()
+    monkeypatch.delenv(VARIABLE)
+    with pytest.raises(HostError, match=f"the environment variable {VARIABLE} is not set"):
+        heal(tmp_path)
+    monkeypatch.setenv(VARIABLE, "battery-staple")
+    with pytest.raises(HostError, match="lets nobody in"):
+        heal(tmp_path)
+    monkeypatch.setenv(VARIABLE, PASSWORD)
+    assert heal(tmp_path) == [f"topic {one.workload.topic}"]
+    assert cluster.topics() == ["theirs"]
