@@ -19,6 +19,8 @@ from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HELD, PlanError
 from harness.java import usable_java
 from harness.plan import EXISTING, LATEST, SEED_MAX, Plan, RunSpec, read_plan, with_stories
+from harness.plan.stories import families_in
+from harness.plan.values import Place
 from harness.report import witnesses, write
 from harness.run.conductor import planned
 from harness.run.perform import perform
@@ -61,6 +63,8 @@ def run(
 ) -> int:
     """Do one run of PLAN: one choice of settings, one fault family, one world, one seed."""
     plan = read_plan(plan_path, _overrides(settings))
+    if family is not None:
+        families_in(family, Place("--family"))
     if family is not None and stories:
         plan = msgspec.structs.replace(plan, families=(family,))
     if stories:

@@ -96,6 +96,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             PlanError: nothing, or more than one cell, is left.
         """
+        families, worlds = {f: f for f in self.families}, {str(w.world): w for w in self.worlds}
+        _refuse_absent("fault family", families, family)
+        _refuse_absent("world", worlds, world)
         if len(self.choices) > 1:
             open_ = [
                 name for name in self.choices[0].settings if len({str(c.settings[name]) for c in self.choices}) > 1
@@ -103,8 +106,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             raise PlanError(f"one run needs one choice of settings; fix with --settings NAME=VALUE: {', '.join(open_)}")
         one = msgspec.structs.replace(
             self,
-            families=(_only("fault family", "--family", {f: f for f in self.families}, family),),
-            worlds=(_only("world", "--world", {str(w.world): w for w in self.worlds}, world),),
+            families=(_only("fault family", "--family", families, family),),
+            worlds=(_only("world", "--world", worlds, world),),
         )
         run, workload = one.runs()[0], one.worlds[0].workload
         if seed is None:
@@ -112,9 +115,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(run, seed=seed, workload=own_topic(workload, run.host, seed))
 
 
-def _only(kind: str, option: str, offered: Mapping[str, Offered], name: str | None) -> Offered:
+def _refuse_absent(kind: str, offered: Mapping[str, Offered], name: str | None) -> None:
+    """A name that is not there is told before anything that is still open."""
     if name is not None and name not in offered:
         raise PlanError(f'the plan has no {kind} "{name}"; it offers {" and ".join(offered)}')
+
+
+def _only(kind: str, option: str, offered: Mapping[str, Offered], name: str | None) -> Offered:
     if name is None and len(offered) != 1:
         raise PlanError(f"one run needs one {kind}; choose with {option} among: {' | '.join(offered)}")
     return next(iter(offered.values())) if name is None else offered[name]

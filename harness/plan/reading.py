@@ -17,9 +17,8 @@ from harness.plan.machines import controllers_of, machines_at
 from harness.plan.model import Choice, Plan, WorldPlan
 from harness.plan.security import security_at
 from harness.plan.spec import ClientName, HostName, ModeName, WorldName, settings_label
-from harness.plan.stories import check_stories, chosen_stories
+from harness.plan.stories import check_stories, chosen_stories, families_in
 from harness.plan.values import Place, Table, flattened, known_keys, list_at, record_at, shown, table_at, value_at
-from nemesis.families import FAMILIES
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings, SettingsError, unknown_name
@@ -161,11 +160,7 @@ def _families(table: Table, place: Place) -> tuple[str, ...]:
     place = place / "families"
     seen: set[frozenset[str]] = set()
     for name in names:
-        parts = str(name).split("+")
-        for part in parts:
-            if part not in FAMILIES:
-                near = unknown_name("fault family", part, dict.fromkeys(FAMILIES))
-                raise place.wrong(f"{near} (there are {', '.join(FAMILIES)})")
+        parts = families_in(str(name), place)
         if len(set(parts)) < len(parts) or frozenset(parts) in seen:
             raise place.wrong(f'"{name}" names the same faults twice; leave one out')
         seen.add(frozenset(parts))

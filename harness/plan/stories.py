@@ -1,4 +1,7 @@
-"""Stories that a plan chooses by number or name: are they there, and do they fit, in the worst case of chance?"""
+"""What a plan names of the faults: families, and stories by number or name.
+
+Are they there, and do chosen stories fit, in the worst case of chance?
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,20 @@ from nemesis.story import Part, Scene, Story, Timings
 from workloads.settings import unknown_name
 
 
+def families_in(name: str, place: Place) -> list[str]:
+    """The families that ``name`` joins ("kill+partition").
+
+    Raises:
+        PlanError: one of them is unknown.
+    """
+    parts = name.split("+")
+    for part in parts:
+        if part not in FAMILIES:
+            near = unknown_name("fault family", part, FAMILIES)
+            raise place.wrong(f"{near} (there are {', '.join(FAMILIES)})")
+    return parts
+
+
 def chosen_stories(table: Table, base: tuple[str, ...], place: Place) -> tuple[str, ...]:
     """What stands under ``stories`` in a plan's table of faults, else ``base``."""
     if "stories" not in table:
@@ -22,11 +39,19 @@ def chosen_stories(table: Table, base: tuple[str, ...], place: Place) -> tuple[s
     words = list_at(table, "stories", [], place)
     for word in words:
         if not told_by(str(word), FAMILIES):
-            known = dict.fromkeys(
-                name for family in FAMILIES for s in stories_of(family) for name in names_of(family, s)
-            )
-            raise (place / "stories").wrong(unknown_name("story", str(word), known))
+            raise (place / "stories").wrong(_unknown_story(str(word)))
     return tuple(map(str, words))
+
+
+def _unknown_story(word: str) -> str:
+    """With the stories of the family that ``word`` begins with, else with all that have a number."""
+    known = dict.fromkeys(name for family in FAMILIES for s in stories_of(family) for name in names_of(family, s))
+    family = word.partition("/")[0]
+    if family in FAMILIES:
+        listed = f"the family {family} tells {', '.join(name for name in known if name.startswith(f'{family}/'))}"
+    else:
+        listed = f"there are {', '.join(sorted(name for name in known if '/' not in name))}, and FAMILY/NAME"
+    return f"{unknown_name('story', word, known)} ({listed})"
 
 
 def check_stories(plan: Plan, place: Place) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from harness.errors import PlanError
+from nemesis.schedule import FAULTS_MAX
 from workloads.settings import unknown_name
 
 Table = Mapping[str, Any]
@@ -24,8 +25,9 @@ LARGEST: Final = 10**9
 #: A seed fits in 64 bits wherever it is stored.
 SEED_MAX: Final = 2**63 - 1
 #: Where it is another number. What one machine can start or hold: the reference broker's own limit for partitions, a
-#: thread a client, four processes a cluster.
+#: thread a client, four processes a cluster; and the faults of one run.
 LARGEST_OF: Final[Mapping[str, int]] = {
+    "count": FAULTS_MAX,
     "partitions": 10_000,
     "producers": 1_000,
     "consumers": 1_000,

@@ -24,10 +24,13 @@ def plan(stories: str, *, above: str = KILL, faults: str = "", workload: str = "
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (plan('["S1"]'), 'p.toml: faults.stories: unknown story "S1"; did you mean "S31"?'),
         (
-            plan('["kill/leader-ahed"]'),
-            'p.toml: faults.stories: unknown story "kill/leader-ahed"; did you mean "kill/leader-ahead"?',
+            plan('["S1"]'),
+            'p.toml: faults.stories: unknown story "S1"; did you mean "S31"? (there are S01, S03, S04, S06, S08, S09, S10, S11, S12, S21, S22, S25, S31, S34, S35, S36, S39, and FAMILY/NAME)',
+        ),
+        (
+            plan('["pause/blnk"]'),
+            'p.toml: faults.stories: unknown story "pause/blnk"; did you mean "pause/blink"? (the family pause tells pause/leader-ahead, pause/last-in-sync, pause/leader-past-session, pause/follower-past-lag, pause/all-followers-past-lag, pause/blink, pause/two-overlapping)',
         ),
         (plan('["S01", "S01"]'), 'p.toml: faults.stories: ["S01", "S01"] names one entry twice; leave one out'),
         (plan('"S01"'), 'p.toml: faults.stories: takes a list, not "S01"; write ["S01"] for one'),

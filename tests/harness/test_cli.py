@@ -112,6 +112,26 @@ def test_settings_on_the_command_line_are_checked_like_those_of_a_plan(
         assert capsys.readouterr().err == told
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["--family", "kil"], '--family: unknown fault family "kil"; did you mean "kill"? (there are kill, pause, '),
+        (["--family", "kill+pauze", "--story", "S01"], '--family: unknown fault family "pauze"; did you mean "pause"?'),
+        (["--family", "power"], 'the plan has no fault family "power"; it offers kill and pause'),
+        (["--world", "moon"], 'the plan has no world "moon"; it offers simulated'),
+    ],
+)
+def test_an_unknown_name_is_told_before_what_else_is_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: list[str], told: str
+) -> None:
+    plan = tmp_path / "p.toml"
+    plan.write_text('families = ["kill", "pause"]\n[matrix]\nacks = [1, "all"]\n[worlds.simulated]\n')
+    assert exit_code_of(["run", str(plan), *asked]) == 64
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"ackproof: {told}")
+
+
 def test_without_java_a_campaign_does_not_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -131,6 +131,23 @@ def test_a_single_run_asks_for_the_choice_that_is_open() -> None:
         plan.single("kill", "kafka", None)
 
 
+def test_a_name_that_is_not_there_is_told_before_choices_that_are_open() -> None:
+    plan = read_plan(PLANS / "default.toml")
+    with pytest.raises(PlanError, match=r'no fault family "power"; it offers kill and pause and partition'):
+        plan.single("power", None, None)
+    with pytest.raises(PlanError, match=r'no world "moon"; it offers simulated and processes'):
+        plan.single(None, "moon", None)
+
+
+def test_acks_in_quotes_is_the_same_cell() -> None:
+    plain, quoted = (parse_plan(f"[matrix]\nacks = [{one}, 0]" + WORLD, "p.toml") for one in ("1", '"1"'))
+    assert quoted.choices == plain.choices
+    assert quoted.runs() == plain.runs()
+    assert quoted.choices[0].settings["acks"] == 1
+    with pytest.raises(PlanError, match="acks=1,isr=1,unclean=false comes twice"):
+        parse_plan('[matrix]\nacks = ["1", 1]' + WORLD, "p.toml")
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -170,6 +187,7 @@ def test_a_single_run_asks_for_the_choice_that_is_open() -> None:
         ('families = ["kill+pause", "pause+kill"]' + WORLD, 'p.toml: families: "pause+kill" names the same faults twice; leave one out'),
         ("families = [1]" + WORLD, f'p.toml: families: unknown fault family "1"; did you mean "wipe"? (there are {", ".join(FAMILIES)})'),
         ("[workload]\nduration_ms = 1_000" + WORLD, "p.toml: worlds.simulated: no fault fits in: healed_ms_min=1000 and fault_ms_min=500 exceed duration_ms=1000; raise the last or lower the others"),
+        ("[faults]\ncount = 100_000" + WORLD, "p.toml: faults.count: 100000 is too large; the most is 10000"),
         ("[workload]\npartitions = 10_001" + WORLD, "p.toml: workload.partitions: 10001 is too large; the most is 10000"),
         ("[workload]\nproducers = 1_000_000" + WORLD, "p.toml: workload.producers: 1000000 is too large; the most is 1000"),
         ("[workload]\nwrites_per_second = inf" + WORLD, "p.toml: workload.writes_per_second: inf is too large; the most is 1000000"),
