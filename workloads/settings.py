@@ -129,11 +129,12 @@ def _parse(spec: Field[Any], value: object) -> object:
     name, default, choices = spec.metadata["name"], spec.default, spec.metadata["choices"]
     if name == "acks":
         value = {"all": ACKS_ALL, "0": 0, "1": 1, "-1": ACKS_ALL}.get(str(value), value)
-    if type(value) is not type(default):
-        raise SettingsError(f"{name} takes {_article(default)}, not {value!r}")
-    if choices and value not in choices:
+    fits = type(value) is type(default)
+    if choices and not (fits and value in choices):
         listed = ", ".join("all" if name == "acks" and c == ACKS_ALL else str(c) for c in choices)
         raise SettingsError(f"{name}={value!r} is not possible; choose one of {listed}")
+    if not fits:
+        raise SettingsError(f"{name} takes {_article(default)}, not {value!r}")
     if isinstance(value, int) and not isinstance(value, bool) and name != "acks":
         _check_bounds(name, value)
     return value

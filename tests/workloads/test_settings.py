@@ -10,6 +10,9 @@ from workloads.settings import Settings, SettingsError
     [
         ({"min.insync.replica": 2}, 'did you mean "min.insync.replicas"'),
         ({"acks": 2}, "choose one of all, 0, 1"),
+        ({"acks": True}, "choose one of all, 0, 1"),
+        ({"acks": "ALL"}, "acks='ALL' is not possible; choose one of all, 0, 1"),
+        ({"truncation": 1}, "choose one of high-watermark, "),
         ({"min.insync.replicas": "two"}, "takes a whole number"),
         ({"unclean.leader.election.enable": 1}, "takes true or false"),
         ({"flush.messages": 0}, "the least is 1"),
