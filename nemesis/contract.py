@@ -37,12 +37,17 @@ class Link(NamedTuple):
 
 
 class PartitionView(msgspec.Struct, frozen=True):
-    """The controller's word about one log partition. ``leader`` is None while there is none."""
+    """The controller's word about one log partition. ``leader`` is None while there is none.
+
+    ``elr`` are the eligible leader replicas outside the ISR (KIP-966), where somebody tells them: see
+    :class:`harness.kafka.admin.Administration`.
+    """
 
     leader: int | None
     leader_epoch: int
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
+    elr: tuple[int, ...] = ()
 
 
 class ClusterView(msgspec.Struct, frozen=True):

@@ -27,6 +27,7 @@ from kafka.errors import (
     RequestTimedOutError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
     for_code,
 )
 
@@ -44,6 +45,8 @@ Answer = TypeVar("Answer")
 REQUEST_LIMIT_MS: Final = 1_500
 #: All tries of one question; the last may last a few requests longer. The run's clock stands still meanwhile.
 ASK_LIMIT_S: Final = 4.0
+#: A broker that refuses does so at once; Kafka holds back its answer to a wrong password for 300 ms at least.
+REFUSAL_LIMIT_S: Final = 3.0
 _PAUSE_S: Final = 0.05
 #: The library's network client is made to wait no longer for a frozen broker's first word than for others; its own
 #: limit is ten seconds.
@@ -144,13 +147,13 @@ class Administration:
     # --- topics ------------------------------------------------------------------------------------------------------
 
     def topic(self, name: str) -> TopicImage | None:
-        """The topic, None if there is none.
+        """The topic, None if there is none. Eligible leader replicas are told by brokers from 3.7 on (KRaft).
 
         Raises:
             KafkaError: the cluster does not tell (it may be there all the same).
             UnansweredError: nobody could be asked.
         """
-        (told,) = self._ask(lambda admin: admin.describe_topics([name]))
+        told = self._ask(lambda admin: _described(admin, name))
         error = for_code(told["error_code"])
         if error is not NoError and not issubclass(error, _NOT_YET):
             raise error(f"topic {name}")
@@ -233,13 +236,13 @@ class Administration:
                 if not _may_pass(error):
                     raise
                 self.close()
-                self._see_why()
-                if time.monotonic() > deadline:
+                if (left_s := deadline - time.monotonic()) <= 0:
                     tried = ", ".join(self._brokers()) or "none"
                     why = named(error) if isinstance(error, KafkaConnectionError) else type(error).__name__
                     raise UnansweredError(
                         f"no broker answered within {self._limit_s:.0f} s ({why}); tried {tried}"
                     ) from error
+                self._see_why(left_s)
             time.sleep(_PAUSE_S)
 
     def _connected(self) -> KafkaAdminClient:
@@ -258,9 +261,11 @@ class Administration:
             self._let_in = True
         return self._client
 
-    def _see_why(self) -> None:
+    def _see_why(self, limit_s: float) -> None:
         """Raise a RefusedError if it is no mishap that nobody answered."""
-        if self._security is not None and not self._let_in and (why := refusal(self._brokers(), self._security)):
+        if self._security is None or self._let_in:
+            return
+        if why := refusal(self._brokers(), self._security, min(limit_s, REFUSAL_LIMIT_S)):
             raise RefusedError(why)
 
 
@@ -282,6 +287,19 @@ def _place(partition: str) -> TopicPartition:
     return TopicPartition(topic, int(number))
 
 
+def _described(admin: KafkaAdminClient, name: str) -> dict[str, Any]:
+    """What brokers tell of a topic: a page of partitions at a time (KIP-966), or all at once as older ones do."""
+    try:
+        page = admin.describe_topic_partitions([name])
+        (told,) = page["topics"]
+        while (cursor := page["next_cursor"]) is not None:
+            page = admin.describe_topic_partitions([name], cursor=cursor)
+            told["partitions"] += page["topics"][0]["partitions"]
+    except UnsupportedVersionError:
+        (told,) = admin.describe_topics([name])
+    return dict(told)
+
+
 def _image(told: Mapping[str, Any]) -> TopicImage:
     partitions = sorted(told["partitions"], key=lambda one: one["partition_index"])
     return TopicImage(
@@ -292,6 +310,7 @@ def _image(told: Mapping[str, Any]) -> TopicImage:
                 leader_epoch=one["leader_epoch"],
                 isr=tuple(one["isr_nodes"]),
                 replicas=tuple(one["replica_nodes"]),
+                elr=tuple(one.get("eligible_leader_replicas") or ()),
             )
             for one in partitions
         },

@@ -16,12 +16,11 @@ from harness.clients.confluent import login
 from harness.errors import HostError
 from harness.security import Security
 
-#: A broker that refuses does so at once; Kafka holds back its answer to a wrong password for 300 ms at least.
-LIMIT_S: Final = 3.0
 _TRY_S: Final = 0.5
 #: "FAIL [client] [thrd:...]: sasl_ssl://kafka-1.example:9093/bootstrap: what happened (after 3ms in state CONNECT)".
 _LINE: Final = re.compile(r".*\]: (?:\w+://)?(?P<broker>\S+)/\w+: (?P<words>.*?)(?: \(after .*\))?")
 _NOISE: Final = re.compile(r"error:[0-9A-F]{8}:SSL routines::")
+_WAY_IN: Final = re.compile("SASL|SSL handshake|SSL alert|certificate")
 #: Who speaks another protocol hangs up every time, who just dies does so once.
 _HANGS_UP_MIN: Final = 3
 
@@ -43,7 +42,7 @@ class _Told(logging.Handler):
             self.words.append((found["broker"], _NOISE.sub("", found["words"])))
 
 
-def refusal(brokers: Sequence[str], security: Security, limit_s: float = LIMIT_S) -> str:
+def refusal(brokers: Sequence[str], security: Security, limit_s: float) -> str:
     """What the first of ``brokers`` that refuses gives as its reason, as a sentence that says what to correct.
 
     Empty if one of them lets us in, or nobody says anything within ``limit_s``.
@@ -62,10 +61,8 @@ def refusal(brokers: Sequence[str], security: Security, limit_s: float = LIMIT_S
 
 def _refusals(told: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """The lines that are about the way in and not about the network."""
-    hang_ups = [line for line in told if line[1].startswith("Disconnected")]
-    return [line for line in told if "SASL" in line[1] or ("SSL " in line[1] and line not in hang_ups)] or (
-        hang_ups if len(hang_ups) >= _HANGS_UP_MIN else []
-    )
+    hang_ups = [line for line in told if line[1].startswith("Disconnected") and told.count(line) >= _HANGS_UP_MIN]
+    return [line for line in told if _WAY_IN.search(line[1])] or hang_ups
 
 
 def _sentence(broker: str, words: str, security: Security) -> str:

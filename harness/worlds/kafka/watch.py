@@ -104,4 +104,5 @@ def _facts(state: PartitionView) -> dict[str, Any]:
         "leader_epoch": state.leader_epoch,
         "isr": list(state.isr),
         "replicas": list(state.replicas),
+        "elr": list(state.elr),
     }

@@ -7,6 +7,7 @@ import pytest
 from kafka import TopicPartition
 from kafka.errors import (
     ElectionNotNeededError,
+    IncompatibleBrokerVersion,
     InvalidReplicationAssignmentError,
     KafkaConnectionError,
     NodeNotReadyError,
@@ -16,6 +17,8 @@ from kafka.errors import (
 )
 
 from harness.kafka.admin import Administration, UnansweredError
+from harness.kafka.refusal import RefusedError
+from harness.security import OPEN
 from nemesis.contract import PartitionView
 
 AT = TopicPartition("t-x", 2)
@@ -35,7 +38,13 @@ class Brokers:
         client = SimpleNamespace(close=self._close)
         for name in ("list_partition_reassignments", "alter_partition_reassignments", "elect_leaders", "delete_topics"):
             setattr(client, name, self._method(name))
-        for name in ("describe_topics", "describe_cluster", "describe_configs", "get_broker_version_data"):
+        for name in (
+            "describe_topics",
+            "describe_topic_partitions",
+            "describe_cluster",
+            "describe_configs",
+            "get_broker_version_data",
+        ):
             setattr(client, name, self._method(name))
         return client
 
@@ -125,6 +134,24 @@ def test_nobody_answers_and_the_sentence_names_who_was_asked():
         admin.reassign("t-x-2", (0, 1))
 
 
+def test_why_somebody_elses_cluster_lets_nobody_in_is_asked_until_it_has_done_so_once(monkeypatch):
+    asked = []
+    monkeypatch.setattr("harness.kafka.admin.refusal", lambda brokers, security, limit_s: asked.append(brokers) or "no")
+    away = KafkaConnectionError("away")
+    admin, _ = administration(limit_s=0.1, connect=[away])
+    with pytest.raises(UnansweredError):
+        admin.running()
+    assert asked == [], "the harness's own"
+    brokers = Brokers(connect=[away, None, away], describe_cluster=[{"brokers": []}, away])
+    theirs = Administration(lambda: ["a:1"], limit_s=0.1, security=OPEN, connect=brokers.connect)
+    with pytest.raises(RefusedError, match="no"):
+        theirs.running()
+    theirs.running()
+    with pytest.raises(UnansweredError):
+        theirs.running()
+    assert asked == [["a:1"]]
+
+
 def test_without_a_running_broker_nobody_is_asked():
     brokers = Brokers()
     admin = Administration(list, limit_s=0.1, connect=brokers.connect)
@@ -137,7 +164,8 @@ def test_a_topic_is_read_with_leaders_epochs_and_replicas():
     one = {"partition_index": 0, "leader_id": 2, "leader_epoch": 4, "isr_nodes": [2, 1], "replica_nodes": [2, 1, 0]}
     two = {"partition_index": 10, "leader_id": -1, "leader_epoch": 5, "isr_nodes": [], "replica_nodes": [1]}
     told = {"error_code": 0, "name": "t-x", "topic_id": str(ID), "partitions": [two, one]}
-    admin, _ = administration(describe_topics=[[told], [{"error_code": 3}]])
+    pages = [{"topics": [one], "next_cursor": None} for one in (told, {"error_code": 3})]
+    admin, _ = administration(describe_topic_partitions=pages)
     image = admin.topic("t-x")
     assert image.topic_id == ID
     assert list(image.partitions) == ["t-x-0", "t-x-10"]
@@ -146,8 +174,30 @@ def test_a_topic_is_read_with_leaders_epochs_and_replicas():
     assert admin.topic("t-x") is None
 
 
+def test_eligible_replicas_are_told_page_by_page():
+    def page(number, elr, cursor):
+        state = {"leader_id": 1, "leader_epoch": 4, "isr_nodes": [1], "replica_nodes": [1, 0]}
+        one = {"partition_index": number, "eligible_leader_replicas": elr, **state}
+        topic = {"error_code": 0, "name": "t-x", "topic_id": str(ID), "partitions": [one]}
+        return {"topics": [topic], "next_cursor": cursor}
+
+    after = {"topic_name": "t-x", "partition_index": 1}
+    admin, _ = administration(describe_topic_partitions=[page(0, [0], after), page(1, None, None)])
+    assert {name: one.elr for name, one in admin.topic("t-x").partitions.items()} == {"t-x-0": (0,), "t-x-1": ()}
+
+
+def test_older_brokers_are_asked_in_the_old_way():
+    one = {"partition_index": 0, "leader_id": 1, "leader_epoch": 4, "isr_nodes": [1], "replica_nodes": [1]}
+    told = {"error_code": 0, "name": "t-x", "topic_id": str(ID), "partitions": [one]}
+    admin, brokers = administration(
+        describe_topic_partitions=[IncompatibleBrokerVersion("too old")], describe_topics=[[told]]
+    )
+    assert admin.topic("t-x").partitions == {"t-x-0": PartitionView(1, 4, (1,), (1,))}
+    assert len(brokers.connections) == 1
+
+
 def test_a_topic_that_the_cluster_does_not_show_is_not_taken_for_none():
-    admin, _ = administration(describe_topics=[[{"error_code": 29}]])
+    admin, _ = administration(describe_topic_partitions=[{"topics": [{"error_code": 29}], "next_cursor": None}])
     with pytest.raises(TopicAuthorizationFailedError):
         admin.topic("t-x")
 

@@ -77,7 +77,9 @@ class SecuredCluster:
             world="kafka",
             cell="cell/kill",
             family="kill",
-            settings=Settings(replication_factor=brokers).to_mapping(),
+            settings=Settings(
+                replication_factor=brokers, min_insync_replicas=2, eligible_leader_replicas=True
+            ).to_mapping(),
             workload=WorkloadPlan(topic="theirs", partitions=1),
             faults=FaultPlan(),
             seed=1,

@@ -2,7 +2,7 @@
 
 import multiprocessing
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -12,6 +12,7 @@ from checkers.judgement import judge
 from checkers.plain import judge as check
 from harness.errors import HostError
 from harness.heal import heal
+from harness.kafka.admin import Administration
 from harness.kafka.install import Installation
 from harness.kafka.topics import KIND
 from harness.plan import RunSpec, parse_plan
@@ -58,7 +59,7 @@ def mutual(cluster: SecuredCluster) -> Security:
     return Security(protocol="SSL", ca=str(cluster.authority.file), certificate=str(cluster.client))
 
 
-def run_of(servers: list[str], security: Security, client: str = "kafka-python", duration_ms: int = 4_000) -> RunSpec:
+def run_of(servers: list[str], security: Security, client: str = "kafka-python", duration_ms: int = 3_000) -> RunSpec:
     """The one run of a plan."""
     way_in = "\n".join(f'{name} = "{value}"' for name, value in msgspec.to_builtins(security).items())
     text = f"""
@@ -138,10 +139,7 @@ def test_heal_deletes_the_topic_of_a_killed_harness_with_the_password_from_where
     one = run_of(cluster.ways.sasl, scram(cluster), duration_ms=60_000)
     harness = multiprocessing.get_context("spawn").Process(target=perform, args=(one, tmp_path / "run"))
     harness.start()
-    deadline = time.monotonic() + LIMIT_S
-    while not (tmp_path / "run" / "logs" / "trace-100.jsonl").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until((tmp_path / "run" / "logs" / "trace-100.jsonl").exists)
     harness.kill()
     harness.join(LIMIT_S)
     assert one.workload.topic in cluster.topics()
@@ -157,3 +155,27 @@ def test_heal_deletes_the_topic_of_a_killed_harness_with_the_password_from_where
     monkeypatch.setenv(VARIABLE, PASSWORD)
     assert heal(tmp_path) == [f"topic {one.workload.topic}"]
     assert cluster.topics() == ["theirs"]
+
+
+def test_eligible_leader_replicas_are_asked_for(cluster) -> None:
+    administration = Administration(lambda: cluster.ways.sasl, security=scram(cluster))
+
+    def told(isr: set[int], elr: tuple[int, ...]) -> bool:
+        image = administration.topic("theirs")
+        return image is not None and all((set(one.isr), one.elr) == (isr, elr) for one in image.partitions.values())
+
+    try:
+        assert told({0, 1}, ())
+        cluster.world.target.kill(1)
+        wait_until(lambda: told({0}, (1,)))
+        cluster.world.target.restart(1)
+        wait_until(lambda: told({0, 1}, ()))
+    finally:
+        administration.close()
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
