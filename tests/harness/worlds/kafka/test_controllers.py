@@ -4,15 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from checkers.judgement import judge
-from checkers.plain import judge as check
 from harness.plan import RunSpec
 from harness.report.timeline import read_observations
-from harness.run.perform import perform
-from harness.rundir import HISTORY
 from nemesis.contract import CONTROLLER
-from nemesis.journal import FILE_NAME, standing
 from nemesis.plan import FaultPlan
+from tests.harness.worlds.trials import judged, tale
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
@@ -32,17 +28,15 @@ def test_nothing_is_lost_when_the_active_controller_dies(tmp_path: Path, control
         seed=1,
         controllers=controllers,
     )
-    ended = perform(spec, tmp_path / "run")
-    assert ended.status == "completed", ended.reason
-    judgement = judge(spec.chosen(), check(tmp_path / "run" / HISTORY))
-    assert (judgement.judged, judgement.lost, judgement.broken) == (True, 0, {})
-    ((victim,),) = [fault.nodes for fault in judgement.faults]
+    judgement = judged(spec, tmp_path / "run")
+    assert judgement.lost == 0
+    assert [len(fault.nodes) for fault in judgement.faults] == [1], tale(tmp_path / "run")
+    victim = judgement.faults[0].nodes[0]
     assert victim >= CONTROLLER
-    observed = read_observations(tmp_path / "run")
+    observed = list(read_observations(tmp_path / "run"))
     active = [seen.node for seen in observed if seen.what == "active-controller"]
     assert active[0] == victim
-    assert len(active) >= 2
+    assert len(active) >= 2, tale(tmp_path / "run")
     assert (active[1] != victim) is (controllers > 1)
     born = [(seen.partition, seen.facts["partition_epoch"]) for seen in observed if seen.what == "election"]
     assert len(born) == len(set(born))
-    assert standing(tmp_path / "run" / FILE_NAME) == []

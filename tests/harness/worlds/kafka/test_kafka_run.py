@@ -12,15 +12,13 @@ import msgspec
 import psutil
 import pytest
 
-from checkers.judgement import judge
-from checkers.plain import judge as check
 from harness.plan import RunSpec
 from harness.report.timeline import read_observations
-from harness.run.perform import perform
-from harness.rundir import HISTORY, read_record
+from harness.rundir import read_record
 from harness.worlds.kafka import KafkaWorld
 from nemesis.journal import FILE_NAME, standing
 from nemesis.plan import FaultPlan
+from tests.harness.worlds.trials import SEEDS, lose_or_hold
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
@@ -32,8 +30,6 @@ needs_root = pytest.mark.skipif(
 #: Of the project's own machine; twice that is for one that does something else besides.
 START_LIMIT_S = 30.0
 MEMORY_LIMIT_BYTES = 2.5 * 2**30
-#: Tries that a permitted loss has to show itself on real machines.
-SEEDS = (11, 12, 13)
 
 
 def spec(family: str, host: str = "namespaces", **settings: object) -> RunSpec:
@@ -68,29 +64,11 @@ def spec(family: str, host: str = "namespaces", **settings: object) -> RunSpec:
     ],
 )
 def test_kafka_loses_exactly_what_its_settings_permit(tmp_path: Path, family, settings, loses) -> None:
-    """A seed repeats the faults, not the run: a permitted loss may need another try, a promise must hold in each."""
-    lost = 0
-    for seed in SEEDS if loses else SEEDS[:1]:
-        one = msgspec.structs.replace(spec(family, **settings), seed=seed)
-        lost += judged_loss(one, tmp_path / str(seed))
-        if lost:
-            break
-    assert (lost > 0) is loses
-
-
-def judged_loss(one: RunSpec, directory: Path) -> int:
-    """Acknowledged writes that one run lost, after everything that must be so whatever it lost."""
-    ended = perform(one, directory)
-    assert ended.status == "completed", ended.reason
-    judgement = judge(one.chosen(), check(directory / HISTORY))
-    assert judgement.judged
-    assert judgement.broken == {}
-    broke = "kill" if one.family == "kill" else "powerloss"
-    assert [fault.kind for fault in judgement.faults][:2] == ["partition", broke]
-    told = {seen.what for seen in read_observations(directory)}
+    runs = lose_or_hold(spec(family, **settings), tmp_path, loses=loses)
+    broke = "kill" if family == "kill" else "powerloss"
+    assert [[fault.kind for fault in run.faults][:2] for run in runs] == [["partition", broke]] * len(runs)
+    told = {seen.what for seen in read_observations(tmp_path / str(SEEDS[0]))}
     assert {"leader", "follower", "election", "isr", "fenced", "registered"} <= told
-    assert standing(directory / FILE_NAME) == []
-    return judgement.lost
 
 
 @needs_root
@@ -98,8 +76,7 @@ def judged_loss(one: RunSpec, directory: Path) -> int:
 @pytest.mark.usefixtures("real_kafka")
 def test_confluent_kafka_loses_the_tail_of_a_killed_leader_too(tmp_path: Path) -> None:
     one = msgspec.structs.replace(spec("kill", acks=1), client="confluent-kafka")
-    tries = (msgspec.structs.replace(one, seed=seed) for seed in SEEDS)
-    assert any(judged_loss(again, tmp_path / str(again.seed)) for again in tries)
+    lose_or_hold(one, tmp_path, loses=True)
     ended = read_record(tmp_path / str(SEEDS[0])).ended
     assert ended.configuration is not None
     assert ended.configuration["producer"]["library"].startswith("confluent-kafka")

@@ -10,11 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers.judgement import Judgement, judge
-from checkers.plain import judge as check
-from harness.plan import read_plan
-from harness.run.perform import perform
-from harness.rundir import HISTORY
+from harness.plan import RunSpec, read_plan
+from tests.harness.worlds.trials import judged, lose_or_hold
 
 pytestmark = [
     pytest.mark.system,
@@ -27,7 +24,6 @@ needs_root = pytest.mark.skipif(
     os.geteuid() != 0 or bool(MISSING), reason=f"needs root and commands; missing: {MISSING or 'root'}"
 )
 STORIES = Path(__file__).parents[4] / "plans" / "stories"
-#: Tries that a permitted loss has to show itself on real machines; a promise must hold in each.
 SEEDS = (1, 2, 3)
 #: One telling fits, with time for the brokers to be well before and after.
 DURATION_MS = 18_000
@@ -51,12 +47,8 @@ HEALED_MS = 2_500
     ],
 )
 def test_a_story_has_its_outcome(tmp_path: Path, story: str, family: str, settings: dict, *, loses: bool) -> None:
-    lost = 0
-    for seed in SEEDS if loses else SEEDS[:1]:
-        lost += told(tmp_path / str(seed), story, family, settings, seed).lost
-        if lost:
-            break
-    assert (lost > 0) is loses
+    runs = lose_or_hold(telling_of(story, family, settings), tmp_path, SEEDS, loses=loses)
+    assert all(run.faults for run in runs)
 
 
 @needs_root
@@ -64,22 +56,18 @@ def test_a_story_has_its_outcome(tmp_path: Path, story: str, family: str, settin
 def test_a_lost_reply_is_a_write_twice_without_idempotence_only(
     tmp_path: Path, *, idempotence: bool, twice: bool
 ) -> None:
-    judgement = told(tmp_path / "run", "S22", "partition", {"enable.idempotence": idempotence}, SEEDS[0])
+    one = telling_of("S22", "partition", {"enable.idempotence": idempotence})
+    judgement = judged(msgspec.structs.replace(one, seed=SEEDS[0]), tmp_path / "run")
+    assert judgement.faults
     assert judgement.lost == 0
     assert ("duplicate" in judgement.permitted) is twice
 
 
-def told(directory: Path, story: str, family: str, settings: dict[str, object], seed: int) -> Judgement:
-    """How one run of the story was judged, after everything that must be so in any run."""
-    plan = read_plan(STORIES / f"{story}.toml", settings)
-    one = plan.single(family, "kafka", seed)
-    workload = msgspec.structs.replace(one.workload, duration_ms=DURATION_MS)
-    faults = msgspec.structs.replace(one.faults, count=1, healed_ms_min=HEALED_MS)
-    one = msgspec.structs.replace(one, workload=workload, faults=faults)
-    ended = perform(one, directory)
-    assert ended.status == "completed", ended.reason
-    judgement = judge(one.chosen(), check(directory / HISTORY))
-    assert judgement.judged
-    assert judgement.broken == {}
-    assert judgement.faults
-    return judgement
+def telling_of(story: str, family: str, settings: dict[str, object]) -> RunSpec:
+    """A run in which the story is told once."""
+    one = read_plan(STORIES / f"{story}.toml", settings).single(family, "kafka", SEEDS[0])
+    return msgspec.structs.replace(
+        one,
+        workload=msgspec.structs.replace(one.workload, duration_ms=DURATION_MS),
+        faults=msgspec.structs.replace(one.faults, count=1, healed_ms_min=HEALED_MS),
+    )
