@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Final, get_args
 
 import msgspec
+from kafka.errors import KafkaError
 
-from harness.errors import PlanError
+from harness.clients.kafka_python import named
+from harness.errors import HostError, PlanError
 from harness.kafka.admin import Administration
 from harness.kafka.properties import possible
 from harness.kafka.topics import OwnTopic, require_ids
@@ -67,12 +69,17 @@ class ExistingWorld(RealWorld[ExistingTarget]):
         """See :meth:`World.open`.
 
         Raises:
-            HostError: no bootstrap server answered or lets us in, or the run's topic cannot be had.
+            HostError: no bootstrap server answered or lets us in, the run's topic cannot be had, or a right is missing.
             PlanError: the cluster is too small for the plan, or of a release that works otherwise.
         """
         self._begin()
         try:
             self._open()
+        except KafkaError as error:
+            self.close()
+            raise HostError(
+                f"the cluster refuses what a run needs ({named(error)}); docs/kafka.md lists the rights of its user"
+            ) from error
         except BaseException:
             self.close()
             raise

@@ -13,7 +13,16 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from kafka import KafkaAdminClient
-from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourcePattern,
+    ResourceType,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 from harness.hosts.contract import Host
 from harness.kafka.install import find
@@ -26,8 +35,15 @@ from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
-USER = "alice"
+USER, STRANGER = "alice", "mallory"
 PASSWORD = "correct-horse-4711"  # noqa: S105
+_OP, _KIND = ACLOperation, ResourceType
+#: What docs/kafka.md says that a run's user needs: the kind, the name or how it begins, and the operations.
+RIGHTS = (
+    (_KIND.TOPIC, "ours-", (_OP.CREATE, _OP.DELETE, _OP.READ, _OP.WRITE, _OP.DESCRIBE_CONFIGS)),
+    (_KIND.CLUSTER, "kafka-cluster", (_OP.ALTER, _OP.DESCRIBE_CONFIGS)),
+    (_KIND.GROUP, "ackproof-no-group-", (_OP.DESCRIBE,)),
+)
 #: Added to the port at which brokers speak to each other.
 MUTUAL_TLS, SASL, FALSE_NAME = 1_000, 2_000, 3_000
 #: What the certificate of the last of them is for.
@@ -94,8 +110,10 @@ class SecuredCluster:
         added = (0, MUTUAL_TLS, SASL, FALSE_NAME)
         self.ways = Ways(*([f"{at.host}:{at.port + more}" for at in addresses] for more in added))
         with KafkaAdminClient(bootstrap_servers=self.ways.plain) as admin:
-            made = UserScramCredentialUpsertion(USER, ScramMechanism.SCRAM_SHA_512, PASSWORD)
-            assert admin.alter_user_scram_credentials([made]) in ({USER: None}, {}, None)
+            for user in (USER, STRANGER):
+                made = UserScramCredentialUpsertion(user, ScramMechanism.SCRAM_SHA_512, PASSWORD)
+                assert admin.alter_user_scram_credentials([made]) == {user: None}
+            admin.create_acls([right for who in (USER, "CN=client") for right in _rights(who)])
 
     def topics(self) -> list[str]:
         """All but Kafka's own: librdkafka asks for its group's coordinator, and then there is __consumer_offsets."""
@@ -132,7 +150,11 @@ class _Nodes(KafkaNodes):
 
     def _properties(self, node: int) -> dict[str, str]:
         plain = super()._properties(node)
-        return plain if node >= CONTROLLER else plain | self.listeners(*self._host.address(node))
+        guarded = plain | {
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+        }
+        return guarded if node >= CONTROLLER else guarded | self.listeners(*self._host.address(node))
 
 
 class _World(KafkaWorld):
@@ -144,6 +166,14 @@ class _World(KafkaWorld):
         nodes = _Nodes(host, self._directory, self._spec, find(DEFAULT_VERSION), self._lifetime_s())
         nodes.listeners = self._listeners
         return nodes
+
+
+def _rights(user: str) -> list[ACL]:
+    def right(kind: ResourceType, name: str, operation: ACLOperation) -> ACL:
+        begins = ACLResourcePatternType.PREFIXED if name.endswith("-") else ACLResourcePatternType.LITERAL
+        return ACL(f"User:{user}", "*", operation, ACLPermissionType.ALLOW, ResourcePattern(kind, name, begins))
+
+    return [right(kind, name, operation) for kind, name, operations in RIGHTS for operation in operations]
 
 
 def private(key: ec.EllipticCurvePrivateKey, passphrase: str = "") -> bytes:

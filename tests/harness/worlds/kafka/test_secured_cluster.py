@@ -20,7 +20,7 @@ from harness.run.perform import perform
 from harness.rundir import HISTORY
 from harness.security import Security
 from nemesis.journal import FILE_NAME, standing
-from tests.harness.worlds.kafka.secured import PASSWORD, USER, SecuredCluster
+from tests.harness.worlds.kafka.secured import PASSWORD, STRANGER, USER, SecuredCluster
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
 VARIABLE = "AK_TEST_PASSWORD"
@@ -102,6 +102,8 @@ def test_a_run_writes_reads_and_moves_leaders_and_leaves_no_secret(cluster, tmp_
     assert "moveleader" in {fault.kind for fault in judgement.faults}
     assert ended.configuration is not None
     assert security.protocol in ended.configuration["producer"].values()
+    assert ended.configuration["topic"]["min.insync.replicas"] == "1"
+    assert "replica.lag.time.max.ms" in ended.configuration["broker"]
     assert cluster.topics() == ["theirs"]
     assert standing(tmp_path / "run" / FILE_NAME) == []
     written = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
@@ -121,6 +123,7 @@ def test_who_is_not_let_in_gets_one_sentence_within_seconds(cluster, tmp_path: P
             (cluster.ways.mutual, change(mutual(cluster), certificate=""), "bad certificate"),
             (cluster.ways.false_name, mutual(cluster), "certificate verify failed"),
             (cluster.ways.sasl, Security(), "lets nobody in (Disconnected"),
+            (cluster.ways.sasl, change(right, username=STRANGER), "refuses what a run needs (TopicAuthorizationFailed"),
             (cluster.ways.plain, right, "connecting to a PLAINTEXT broker listener?"),
         ]
     ):
@@ -158,7 +161,7 @@ def test_heal_deletes_the_topic_of_a_killed_harness_with_the_password_from_where
 
 
 def test_eligible_leader_replicas_are_asked_for(cluster) -> None:
-    administration = Administration(lambda: cluster.ways.sasl, security=scram(cluster))
+    administration = Administration(lambda: cluster.ways.plain)
 
     def told(isr: set[int], elr: tuple[int, ...]) -> bool:
         image = administration.topic("theirs")
