@@ -10,7 +10,7 @@ from harness.cli.terminal import State, as_json
 from harness.errors import EXIT_HELD, PlanError
 from harness.kafka.archive import make_archive
 from harness.kafka.install import Installation, cache_directory, install, install_from, installed
-from harness.kafka.releases import DEFAULT_VERSION
+from harness.kafka.releases import DEFAULT_VERSION, modes
 
 
 @click.group()
@@ -33,7 +33,8 @@ def install_command(state: State, version: str | None, source: Path | None) -> i
         raise PlanError("a release given with --from has its version in it; leave the version out")
     state.err.print(f"getting Apache Kafka {source or version or DEFAULT_VERSION}", markup=False)
     release = install_from(source) if source is not None else install(version or DEFAULT_VERSION)
-    state.err.print("starting it once, so that later starts are faster", markup=False)
+    if "kraft" in modes(release.version):
+        state.err.print("starting it once, so that later starts are faster", markup=False)
     make_archive(release)
     state.say(f"Apache Kafka {release.version} is in {release.home}")
     return EXIT_HELD
@@ -46,7 +47,7 @@ def list_command(state: State, *, json_: bool) -> int:
     """Say which releases are there."""
     there = installed()
     if json_:
-        state.json([{"version": str(one.version), "home": str(one.home)} for one in there])
+        state.json([{"version": str(one.version), "home": str(one.home), "modes": modes(one.version)} for one in there])
         return EXIT_HELD
     for one in there:
         state.say(_line(one))
@@ -57,4 +58,4 @@ def list_command(state: State, *, json_: bool) -> int:
 
 def _line(one: Installation) -> str:
     chosen = "  (chosen where a plan names none)" if str(one.version) == DEFAULT_VERSION else ""
-    return f"{one.version}  {one.home}{chosen}"
+    return f"{one.version}  {one.home}  {' or '.join(modes(one.version)) or 'too old to be started'}{chosen}"

@@ -16,6 +16,7 @@ from harness.kafka.install import Installation
 from harness.kafka.jvm import archive_command, archive_path
 from harness.kafka.logs import LogFiles
 from harness.kafka.properties import NodePlace, as_text, lone_properties
+from harness.kafka.releases import modes
 from harness.kafka.storage import format_directory, new_id
 from nemesis.contract import CONTROLLER
 from workloads.settings import Settings
@@ -30,15 +31,17 @@ _HOST: Final = "127.0.0.1"
 _WORDS_MAX: Final = 300
 
 
-def make_archive(installation: Installation) -> Path:
+def make_archive(installation: Installation) -> None:
     """Make the archive if there is none for this Java yet; later starts use it.
+
+    Releases that cannot start without ZooKeeper go without one.
 
     Raises:
         HostError: the release does not start on this machine.
     """
     place = archive_path(installation)
-    if place.is_file():
-        return place
+    if place.is_file() or "kraft" not in modes(installation.version):
+        return
     installation.made.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".archive-", dir=installation.made) as name:
         directory = Path(name)
@@ -48,7 +51,6 @@ def make_archive(installation: Installation) -> Path:
         if not archive.is_file():
             raise HostError(f"Java wrote no archive of class data; see that {installation.made} has 100 MB of room")
         archive.replace(place)
-    return place
 
 
 def _prepared(installation: Installation, directory: Path) -> tuple[str, ...]:

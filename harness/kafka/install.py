@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from harness.errors import HostError, PlanError
 from harness.kafka import maven
-from harness.kafka.releases import Version, artifacts, parse_version
+from harness.kafka.releases import VERSION, Version, artifacts, parse_version
 
 
 class Installation(NamedTuple):
@@ -42,6 +42,21 @@ class Installation(NamedTuple):
         """Where things stand that were made from the jars; may not exist yet."""
         return self.home / "made"
 
+    def require_startable(self) -> None:
+        """Refuse a release that misses what Java no longer has, as a downloaded one of long ago does.
+
+        Raises:
+            HostError: what is missing, and how to get it.
+        """
+        names = [jar.name for jar in self.jars]
+        for needed in artifacts(self.version):
+            if needed.mends and f"{needed.name}-{needed.version}.jar" not in names:
+                raise HostError(
+                    f"Apache Kafka {self.version} as it stands in {self.home} does not start on today's Java, which "
+                    f"{needed.mends}; remove that directory, and get the release with Maven: ackproof kafka install "
+                    f"{self.version}"
+                )
+
 
 def cache_directory() -> Path:
     """Where releases stand: below XDG_CACHE_HOME, which is ``~/.cache`` unless it is set."""
@@ -52,7 +67,7 @@ def cache_directory() -> Path:
 def installed() -> list[Installation]:
     """Every release that is there, oldest first."""
     places = [path.parent.parent for path in cache_directory().glob("*/libs/kafka_*.jar")]
-    found = {path.name: path for path in places if re.fullmatch(r"\d+\.\d+\.\d+", path.name)}
+    found = {path.name: path for path in places if VERSION.fullmatch(path.name)}
     return sorted(Installation(parse_version(name), path) for name, path in found.items())
 
 
@@ -105,7 +120,7 @@ def install_from(source: Path) -> Installation:
 
 
 def _version_in(libs: Path, source: Path) -> Version:
-    names = [re.fullmatch(r"kafka_[\d.]+-(\d+\.\d+\.\d+)\.jar", path.name) for path in libs.glob("kafka_*.jar")]
+    names = [re.fullmatch(rf"kafka_[\d.]+-({VERSION.pattern})\.jar", path.name) for path in libs.glob("kafka_*.jar")]
     versions = {name[1] for name in names if name}
     if len(versions) != 1:
         raise PlanError(f"{source} is no release of Apache Kafka: there is no libs/kafka_SCALA-VERSION.jar in it")

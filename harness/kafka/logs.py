@@ -33,7 +33,8 @@ class LogFiles(NamedTuple):
         """The words that make a JVM log to its standard output as configured, in a file that ``place`` names."""
         if installation.version >= (4, 0, 0):
             return (f"-Dlog4j2.configurationFile={place(self.configuration)}", "-Dlog4j2.disableJmx=true")
-        return (f"-Dlog4j.configuration=file:{place(self.configuration)}",)
+        # ZooKeeper before 3.6 would tell JMX of its loggers, with classes of log4j that reload4j has not.
+        return (f"-Dlog4j.configuration=file:{place(self.configuration)}", "-Dzookeeper.jmx.log4j.disable=true")
 
     def write(self, installation: Installation, tellers: Mapping[str, str] = TELLERS) -> None:
         """Write the configuration in the form that this release's binding reads."""

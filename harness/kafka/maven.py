@@ -19,6 +19,14 @@ LIMIT_S: Final = 900.0
 _GOAL: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _OTHERWISE: Final = "or give a downloaded release: ackproof kafka install --from kafka_2.13-VERSION.tgz"
 _WORDS_MAX: Final = 160
+#: Kafka of long ago asks for log4j 1 itself and its binding. Reload4j, which is asked for besides, stands in for both;
+#: and what the oldest of them asks for in turn is in no repository any more.
+_EXCLUSIONS: Final = "<exclusions>{}</exclusions>".format(
+    "".join(
+        f"<exclusion><groupId>{group}</groupId><artifactId>{name}</artifactId></exclusion>"
+        for group, name in (("log4j", "log4j"), ("org.slf4j", "slf4j-log4j12"))
+    )
+)
 #: What Maven says, in words of Java and of its transports, of a repository from which no answer came.
 _SILENCE: Final = re.compile(
     r"unknown ?host|name resolution|connection (?:refused|timed out|reset)|connect timed out|no route to host"
@@ -54,7 +62,7 @@ def project(wanted: Sequence[Artifact]) -> str:
     """The text of a ``pom.xml`` that depends on ``wanted``."""
     dependencies = "\n".join(
         f"    <dependency><groupId>{escape(one.group)}</groupId><artifactId>{escape(one.name)}</artifactId>"
-        f"<version>{escape(one.version)}</version></dependency>"
+        f"<version>{escape(one.version)}</version>{_EXCLUSIONS}</dependency>"
         for one in wanted
     )
     return f"""<project xmlns="http://maven.apache.org/POM/4.0.0">

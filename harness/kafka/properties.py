@@ -11,7 +11,7 @@ import msgspec
 
 from harness.errors import PlanError
 from harness.hosts.contract import Address
-from harness.kafka.releases import ELR_SINCE, Version
+from harness.kafka.releases import ELR_SINCE, KRAFT_SINCE, Version
 from nemesis.contract import CONTROLLER
 from workloads.settings import NEVER, Settings
 
@@ -19,6 +19,8 @@ from workloads.settings import NEVER, Settings
 RULES_SINCE: Final[Mapping[str, tuple[int, int, int]]] = {
     "strict.min.isr": (3, 7, 0),  # KAFKA-15583
     "broker.epochs": (3, 5, 0),  # KIP-903
+    "fetch.fencing": (2, 1, 0),  # KIP-320
+    "isr.join.epoch.rule": (2, 0, 1),  # KAFKA-7128
 }
 #: The setting that is chosen when a cluster is formatted.
 ELR: Final = "eligible.leader.replicas"
@@ -60,6 +62,20 @@ class NodePlace(msgspec.Struct, frozen=True, kw_only=True):
     data: Path
     address: Address
     controllers: Mapping[int, Address]
+
+
+def possible_with_kraft(settings: Settings, version: Version) -> None:
+    """Refuse a release that wants ZooKeeper, and settings that this release does not have.
+
+    Raises:
+        PlanError: with what to change.
+    """
+    if version < KRAFT_SINCE:
+        raise PlanError(
+            f"Apache Kafka {version} is started with ZooKeeper here, as all releases before "
+            f'{".".join(map(str, KRAFT_SINCE))} are: write mode = "zookeeper", or choose a later version'
+        )
+    possible(settings, version)
 
 
 def possible(settings: Settings, version: Version, free: Collection[str] = ()) -> None:

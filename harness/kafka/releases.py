@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from harness.errors import PlanError
@@ -11,57 +12,98 @@ from harness.errors import PlanError
 DEFAULT_VERSION: Final = "4.3.1"
 #: The oldest release that starts without ZooKeeper as production software (KIP-833).
 KRAFT_SINCE: Final = (3, 3, 0)
+#: The first release without ZooKeeper.
+ZOOKEEPER_GONE_SINCE: Final = (4, 0, 0)
+#: The oldest release that makes a topic on a request (KIP-4), and that was seen to work here.
+STARTED_SINCE: Final = (0, 10, 2)
 #: The oldest release whose controllers know eligible leader replicas (KIP-966).
 ELR_SINCE: Final = (4, 0, 0)
 
 #: The only logging binding of Kafka before 4.0 is log4j 1, kept alive as reload4j; since then log4j 2 (KIP-653).
 _RELOAD4J: Final = ("org.slf4j", "slf4j-reload4j", "1.7.36")
 _LOG4J2: Final = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.1")
+#: Part of Java until 10; Kafka before 1.0 writes a cluster's id with it.
+_XML_BINDING: Final = ("javax.xml.bind", "jaxb-api", "2.3.1", "lacks javax.xml.bind")
+#: The last before 3.4.13, whose clients find no server on Java 14 and later (ZOOKEEPER-3779).
+_ZOOKEEPER: Final = (
+    "org.apache.zookeeper",
+    "zookeeper",
+    "3.4.12",
+    "writes addresses in a way that ZooKeeper 3.4.13 cannot read (ZOOKEEPER-3779)",
+)
+_TOOLS_SINCE: Final = (0, 9, 0)
+#: Since when which Scala is taken, newest first: the newest that the release has.
+_SCALA: Final = (((2, 4, 0), "2.13"), ((1, 0, 0), "2.12"), ((0, 8, 2), "2.11"), ((0, 0, 0), "2.10"))
+#: How a version is written: four numbers from 0.8.1.1 to 0.11, three before and since.
+VERSION: Final = re.compile(r"\d{1,3}\.\d{1,3}\.\d{1,3}(?:\.\d{1,3})?")
 
 
 class Version(NamedTuple):
-    """A release; compares as releases do. 0.8.2.2 and its like are beyond what this project starts."""
+    """A release; compares as releases do. ``fix`` is the fourth number that releases before 1.0 have."""
 
     major: int
     minor: int
     patch: int
+    fix: int = 0
 
     def __str__(self) -> str:
-        return f"{self.major}.{self.minor}.{self.patch}"
+        three = f"{self.major}.{self.minor}.{self.patch}"
+        return f"{three}.{self.fix}" if _has_four(self) else three
 
 
 class Artifact(NamedTuple):
-    """What Maven fetches."""
+    """What Maven fetches. ``mends`` is what today's Java does, and is mended by this; empty for everything else."""
 
     group: str
     name: str
     version: str
+    mends: str = ""
 
 
 def parse_version(text: str) -> Version:
     """A version as people write it.
 
     Raises:
-        PlanError: it is none, or one that cannot be started.
+        PlanError: it is none.
     """
-    found = re.fullmatch(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})", text)
-    if found is None:
-        raise PlanError(f'"{text}" is no version of Apache Kafka; write three numbers, for example {DEFAULT_VERSION}')
-    version = Version(*(int(part) for part in found.groups()))
-    if version < KRAFT_SINCE:
-        oldest = ".".join(str(part) for part in KRAFT_SINCE)
-        raise PlanError(f"Apache Kafka {version} is older than what is started here; choose {oldest} or later")
+    found = VERSION.fullmatch(text)
+    version = Version(*(int(part) for part in text.split("."))) if found else None
+    if version is None or str(version) != text:
+        raise PlanError(
+            f'"{text}" is no version of Apache Kafka; write three numbers, for example {DEFAULT_VERSION}, or four '
+            "before 1.0, for example 0.11.0.3"
+        )
     return version
 
 
-def artifacts(version: Version) -> tuple[Artifact, ...]:
-    """What a broker needs to run: itself, its tools, and something that writes its logs.
+def modes(version: Version) -> tuple[str, ...]:
+    """What a plan can choose as ``mode`` with this release: "kraft", "zookeeper", both or, where too old, nothing."""
+    kraft = ("kraft",) if version >= KRAFT_SINCE else ()
+    zookeeper = ("zookeeper",) if STARTED_SINCE <= version < ZOOKEEPER_GONE_SINCE else ()
+    return kraft + zookeeper
 
-    Scala 2.13 has been offered since 2.4 and is the only one since 4.0.
+
+def artifacts(version: Version) -> tuple[Artifact, ...]:
+    """What a broker needs to run: itself, its tools, something that writes its logs, and what newer Java lacks.
+
+    The first is the broker. Scala 2.13 has been offered since 2.4 and is the only one since 4.0.
     """
+    kafka = "org.apache.kafka"
+    tools = (Artifact(kafka, "kafka-tools", str(version)),) if version >= _TOOLS_SINCE else ()
     binding = _LOG4J2 if version >= (4, 0, 0) else _RELOAD4J
-    return (
-        Artifact("org.apache.kafka", "kafka_2.13", str(version)),
-        Artifact("org.apache.kafka", "kafka-tools", str(version)),
-        Artifact(*binding),
-    )
+    return (Artifact(kafka, f"kafka_{_scala(version)}", str(version)), *tools, Artifact(*binding), *_for_java(version))
+
+
+def _scala(version: Version) -> str:
+    return next(scala for since, scala in _SCALA if version >= since)
+
+
+def _for_java(version: Version) -> Iterator[Artifact]:
+    if version < (1, 0, 0):
+        yield Artifact(*_XML_BINDING)
+    if (2, 0, 0) <= version < (2, 4, 0):
+        yield Artifact(*_ZOOKEEPER)
+
+
+def _has_four(version: Version) -> bool:
+    return (0, 8, 1, 1) <= version < (1, 0, 0)

@@ -13,15 +13,21 @@ from typing import Final
 from harness.errors import PlanError
 from harness.hosts.contract import Address
 from harness.kafka.properties import NodePlace, node_properties, possible
-from harness.kafka.releases import Version
+from harness.kafka.releases import STARTED_SINCE, ZOOKEEPER_GONE_SINCE, Version
 from nemesis.contract import CONTROLLER
-from workloads.settings import Settings
+from workloads.settings import Settings, Truncation
 
 MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-#: The first release without ZooKeeper.
-GONE_SINCE: Final = (4, 0, 0)
-#: The oldest release that has each way to truncate; what is not here is the release's own.
-SPOKEN: Final[Mapping[str, str]] = {
+#: Since when brokers truncate in which way, unless they are told to speak as an older one; oldest first (rules 16, 17).
+ERAS: Final[Mapping[Truncation, tuple[int, ...]]] = {
+    "high-watermark": (0, 0, 0),
+    "kip-101": (0, 11, 0),
+    "kip-279": (2, 0, 0),
+    "kip-320": (2, 1, 0),
+    "on-fetch": (2, 8, 0),
+}
+#: What a broker is told to speak, so that it truncates in an older way than its own.
+SPOKEN: Final[Mapping[Truncation, str]] = {
     "high-watermark": "0.10.2",
     "kip-101": "0.11.0",
     "kip-279": "2.0",
@@ -38,11 +44,19 @@ def possible_with_zookeeper(settings: Settings, version: Version) -> None:
     Raises:
         PlanError: with the setting to change.
     """
-    if version >= GONE_SINCE:
+    if version >= ZOOKEEPER_GONE_SINCE:
         raise PlanError(f'Apache Kafka {version} has no ZooKeeper; choose version = "3.5.2", or leave mode out')
+    if version < STARTED_SINCE:
+        oldest = ".".join(map(str, STARTED_SINCE))
+        raise PlanError(f"Apache Kafka {version} is older than what is started here; choose {oldest}.2 or later")
     if settings.broker_epochs:
         raise PlanError("controllers know no broker.epochs with ZooKeeper (KIP-903); write broker.epochs=false")
     possible(settings, version, free=("truncation", "broker.epochs"))
+    own = own_truncation(version)
+    if ERAS[settings.truncation] > ERAS[own]:
+        raise PlanError(
+            f"truncation={settings.truncation} is younger than Apache Kafka {version}; write truncation={own}"
+        )
     if settings.truncation == _WITHOUT_SEQUENCES and settings.enable_idempotence:
         raise PlanError(
             f"truncation={settings.truncation} means messages as of Kafka {SPOKEN[settings.truncation]}, which have no "
@@ -50,7 +64,12 @@ def possible_with_zookeeper(settings: Settings, version: Version) -> None:
         )
 
 
-def broker_properties(place: NodePlace, settings: Settings, brokers: int) -> dict[str, str]:
+def own_truncation(version: Version) -> Truncation:
+    """How this release truncates by itself, as the setting ``truncation`` names it."""
+    return [era for era, since in ERAS.items() if version >= since][-1]
+
+
+def broker_properties(place: NodePlace, settings: Settings, brokers: int, version: Version) -> dict[str, str]:
     """What stands in ``server.properties`` of a broker."""
     usual = node_properties(place, settings, brokers)
     kept = {name: value for name, value in usual.items() if not _is_krafts(name)}
@@ -62,7 +81,7 @@ def broker_properties(place: NodePlace, settings: Settings, brokers: int) -> dic
         "zookeeper.connection.timeout.ms": "30000",
         # The controller is a broker, whose own thread would hold back what it tells others.
         "controller.socket.timeout.ms": "3000",
-        **_spoken(settings),
+        **_spoken(settings, version),
     }
 
 
@@ -70,11 +89,11 @@ def _is_krafts(name: str) -> bool:
     return name in _OF_KRAFT or name.startswith(("controller.quorum.", "controller.listener."))
 
 
-def _spoken(settings: Settings) -> dict[str, str]:
-    if settings.truncation not in SPOKEN:
+def _spoken(settings: Settings, version: Version) -> dict[str, str]:
+    if settings.truncation not in SPOKEN or settings.truncation == own_truncation(version):
         return {}
-    version = SPOKEN[settings.truncation]
-    return {"inter.broker.protocol.version": version, "log.message.format.version": version}
+    spoken = SPOKEN[settings.truncation]
+    return {"inter.broker.protocol.version": spoken, "log.message.format.version": spoken}
 
 
 def zookeeper_properties(address: Address, data: str, settings: Settings) -> dict[str, str]:

@@ -44,7 +44,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 #: Kafka's own rule for topic names (org.apache.kafka.common.internals.Topic).
 TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 #: A release of Apache Kafka.
-VERSION: Final = re.compile(r"\d{1,3}\.\d{1,3}\.\d{1,3}")
+VERSION: Final = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}")
 #: ``results/latest`` is a link to the newest campaign.
 LATEST: Final = "latest"
 #: Runs of one campaign; each leaves a directory of a few files, and one Spark job reads them all.

@@ -266,9 +266,11 @@ def _truncations(timeline: Timeline) -> list[Moment]:
 
 
 def _cut_off(seen: Observation) -> str:
-    stretch = f"from {seen.facts.get('from_offset')} to {seen.facts.get('to_offset')}"
+    begin, end = seen.facts.get("from_offset"), seen.facts.get("to_offset")
     leader = f"following broker {seen.facts.get('leader')} in epoch {seen.facts.get('leader_epoch')}"
-    return f"broker {seen.node} truncated its log {stretch}, {leader}: this removed the write"
+    if begin is None:  # old brokers do not say how long their log was
+        return f"broker {seen.node} truncated its log to {end}, {leader}: this removed the write, if it had it"
+    return f"broker {seen.node} truncated its log from {begin} to {end}, {leader}: this removed the write"
 
 
 def _pauses(timeline: Timeline, gone_us: int | None) -> list[Moment]:

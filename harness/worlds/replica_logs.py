@@ -1,7 +1,8 @@
 """What the replicas' disks hold when a run is over: types for every world, and the reading of segment files.
 
 The reference broker and Kafka keep the same files: a directory for each log partition, in it ``<base offset>.log`` with
-record batches of format 2 (KIP-98), one behind the other. kafka-python reads what is in a batch.
+record batches of format 2 (KIP-98), one behind the other, or messages of format 0 or 1 before 0.11. kafka-python reads
+what is in them.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import numpy.typing as npt
 from crc32c import crc32c
 from kafka.record import MemoryRecords
 
-from harness.worlds.segments import batches_of
+from harness.worlds.segments import MAGIC_V2, MESSAGES, batches_of
 from workloads.operations import Defect
 from workloads.values import decode
 
 Numbers = npt.NDArray[np.integer[Any]]
 _MAGIC_AT: Final = 16
-_MAGIC_V2: Final = 2
+_NO_EPOCH: Final = -1
 
 
 class Stretch(NamedTuple):
@@ -110,8 +111,12 @@ def _batches(segment: Path, partition: str, damage: list[str]) -> Iterator[Stret
 
 
 def _records(data: bytes, partition: str) -> Stretch | None:
-    """The records of one batch; None where its checksum does not fit or its content cannot be decoded."""
-    if data[_MAGIC_AT] != _MAGIC_V2:
+    """The records of one batch; None where its checksum does not fit or its content cannot be decoded.
+
+    Messages of before 0.11 carry no leader epoch: -1.
+    """
+    magic = data[_MAGIC_AT]
+    if magic != MAGIC_V2 and magic not in MESSAGES:
         return None
     batch = MemoryRecords(data).next_batch()
     if batch is None or not batch.validate_crc():
@@ -122,4 +127,5 @@ def _records(data: bytes, partition: str) -> Stretch | None:
         return None
     offsets = np.array([offset for offset, _ in records], np.int64)
     values = np.array([value for _, value in records], np.int64)
-    return Stretch(offsets, np.full(len(records), batch.leader_epoch, np.int64), values)
+    epoch = batch.leader_epoch if magic == MAGIC_V2 else _NO_EPOCH
+    return Stretch(offsets, np.full(len(records), epoch, np.int64), values)

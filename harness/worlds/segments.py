@@ -1,4 +1,7 @@
-"""Segment files: how record batches of format 2 (KIP-98) lie in them, of Kafka and of the reference broker alike."""
+"""Segment files: how record batches of format 2 (KIP-98) lie in them, of Kafka and of the reference broker alike.
+
+Brokers of before 0.11, and those that are told to write as they did, have single messages of format 0 or 1 there.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,35 @@ import struct
 from collections.abc import Iterator
 from typing import BinaryIO, Final, NamedTuple
 
-#: Base offset and length, at the front of every batch; the length counts what follows these bytes.
-_FRONT: Final = struct.Struct(">qi")
-#: A batch without any record.
-EMPTY_BATCH_BYTES: Final = 61
+#: Base offset and length, at the front of every batch; the length counts what follows these 12 bytes. Then four bytes
+#: of other things, and the format.
+_FRONT: Final = struct.Struct(">qi4xb")
+_UNCOUNTED_BYTES: Final = 12
+#: The formats of single messages, and that of batches.
+MESSAGES: Final = (0, 1)
+MAGIC_V2: Final = 2
+#: A batch without any record, and a message of format 0 with an empty key and an empty value.
+_EMPTY_BATCH_BYTES: Final = 61
+_EMPTY_MESSAGE_BYTES: Final = 26
 
 
 class Place(NamedTuple):
-    """Where a batch lies in its file, and the offset of its first record."""
+    """Where a batch or message lies in its file, the offset of its first record, and the format."""
 
     position: int
     size_bytes: int
     base_offset: int
+    magic: int = MAGIC_V2
 
     @property
     def end(self) -> int:
         """The position of what follows."""
         return self.position + self.size_bytes
+
+    @property
+    def has_records(self) -> bool:
+        """False for what compaction leaves of a batch; a message is a record."""
+        return self.magic in MESSAGES or self.size_bytes > _EMPTY_BATCH_BYTES
 
 
 def batches_of(segment: BinaryIO) -> Iterator[Place]:
@@ -38,9 +53,10 @@ def batches_of(segment: BinaryIO) -> Iterator[Place]:
         front = segment.read(_FRONT.size)
         if len(front) < _FRONT.size:
             return
-        base_offset, length = _FRONT.unpack(front)
-        place = Place(position, _FRONT.size + length, base_offset)
-        if place.size_bytes < EMPTY_BATCH_BYTES or place.end > size_bytes:
+        base_offset, length, magic = _FRONT.unpack(front)
+        place = Place(position, _UNCOUNTED_BYTES + length, base_offset, magic)
+        least = _EMPTY_MESSAGE_BYTES if magic in MESSAGES else _EMPTY_BATCH_BYTES
+        if place.size_bytes < least or place.end > size_bytes:
             return
         yield place
         position = place.end

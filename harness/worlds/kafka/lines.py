@@ -1,4 +1,4 @@
-"""What single lines of Kafka's server logs say. Their words have been the same from 3.3 to 4.3.
+"""What single lines of Kafka's server logs say: from 3.3 to 4.3 in the same words, before in others, back to 0.10.2.
 
 Kafka's metadata and its brokers' roles can be asked for over the network, but the network is what is broken in a run.
 The logs stand on the nodes' own disks, and say besides what no protocol tells: elections, truncation, recovery.
@@ -52,25 +52,52 @@ def numbers(listed: str) -> list[int]:
     return [int(part) for part in re.findall(r"\d+", listed)]
 
 
+def _parts(partition: str) -> tuple[str, str]:
+    """Topic and number of "foo-0", or of "[foo,0]" as older brokers write it."""
+    topic, number = re.split(r"[-,](?=\d+\]?$)", partition)
+    return topic.removeprefix("["), number.removesuffix("]")
+
+
 def _leader(found: re.Match[str]) -> Said:
     told = {"leader_epoch": int(found[2]), "end_offset": int(found[3]), "isr": numbers(found[5])}
     return Said("leader", found[1], told | {"high_watermark": int(found[4])})
 
 
+def _old_leader(found: re.Match[str]) -> Said:
+    """Who is in sync was said before, as the controller's word."""
+    return Said("leader", found[1], {"leader_epoch": int(found[2]), "end_offset": int(found[3])})
+
+
 def _follower(found: re.Match[str]) -> Said:
-    told = {"leader": int(found[4]), "leader_epoch": int(found[2]), "end_offset": int(found[3])}
-    return Said("follower", found[1], told)
+    leader = {"leader": int(found[4])} if found[4] else {}
+    return Said("follower", found[1], leader | {"leader_epoch": int(found[2]), "end_offset": int(found[3])})
 
 
 def _loaded(found: re.Match[str]) -> Said:
     return Said("recovered", f"{found[1]}-{found[2]}", {"high_watermark": int(found[3]), "end_offset": int(found[4])})
 
 
+def _old_loaded(found: re.Match[str]) -> Said:
+    return Said("recovered", found[1] or found[2], {"end_offset": int(found[3])})
+
+
+def _old_isr(found: re.Match[str]) -> Said:
+    """Before 2.4 the leader names the replicas with all that it knows of them."""
+    isr = re.findall(r"ReplicaId: (\d+);", found[3]) or re.findall(r"\d+", found[3])
+    told = {"isr": [int(node) for node in isr], "partition_epoch": int(found[4])}
+    return Said("isr", found[1] or "-".join(_parts(found[2])), told)
+
+
 def _heard(found: re.Match[str]) -> Said:
     """The controller's word as ZooKeeper's brokers log it; the version of the record is the partition epoch."""
-    told = {"leader": int(found[3]), "leader_epoch": int(found[4]), "partition_epoch": int(found[6])}
-    lists = {"isr": numbers(found[5]), "replicas": numbers(found[7])}
-    return Said("metadata", f"{found[1]}-{found[2]}", told | lists | {"unclean": False})
+    told = {
+        "leader": int(found["leader"]),
+        "leader_epoch": int(found["epoch"]),
+        "partition_epoch": int(found["version"]),
+    }
+    lists = {"isr": numbers(found["isr"]), "replicas": numbers(found["replicas"])}
+    topic, number = (found["topic"], found["number"]) if found["topic"] else _parts(found["partition"])
+    return Said("metadata", f"{topic}-{number}", told | lists | {"unclean": False})
 
 
 def _created(found: re.Match[str]) -> Said:
@@ -110,30 +137,62 @@ _CHANGES: Final[Mapping[str, str]] = {
     "replicas": "replicas",
 }
 _PARTITION: Final = r"([A-Za-z0-9._-]+-\d+)"
+#: As brokers before 1.0 write it, at times.
+_BRACKETED: Final = r"\[[A-Za-z0-9._-]+,\d+\]"
 _CONTROLLER: Final = "org.apache.kafka.controller"
 _LOADED: Final = re.compile(
-    r"Completed load of Log\(.*topic=([^,)]+), partition=(\d+), highWatermark=(\d+),.* log-end-offset (\d+) "
+    r"Completed load of Log\(.*topic=([^,)]+), partition=(\d+), highWatermark=(\d+),.* logEndOffset=(\d+)\)"
 )
-_TRUNCATED: Final = re.compile(rf"\[UnifiedLog partition={_PARTITION}, dir=[^\]]*\] Truncating to offset (\d+)")
+_TRUNCATED: Final = re.compile(rf"\[(?:Unified)?Log partition={_PARTITION}, dir=[^\]]*\] Truncating to offset (\d+)")
+#: Before 1.0.
+_OLD_TRUNCATED: Final = re.compile(rf"Truncating log {_PARTITION} to offset (\d+)")
+#: Before 2.7. It is said of new logs too, which are empty.
+_OLD_LOADED: Final = re.compile(
+    rf"(?:\[Log partition={_PARTITION}, dir=[^\]]*\] )?Completed load of log (?:{_PARTITION} )?with .* "
+    r"log end offset ([1-9]\d*) "
+)
+#: Before 2.8.
+_OLD_LEADS: Final = re.compile(rf"{_PARTITION} starts at [Ll]eader [Ee]poch (\d+) from offset (\d+)[ .]")
+#: The only word of it before 0.11 (leaders) and 2.7 (followers); younger brokers say it besides.
+_BECAME: Final = re.compile(
+    rf"ompleted LeaderAndIsr request .* for the become-(\w+) transition for partition {_PARTITION}"
+)
+_OLD_ISR: Final = re.compile(
+    rf"(?:\[Partition {_PARTITION} broker=\d+\]|Partition ({_BRACKETED}) on broker \d+:) "
+    r"ISR updated to (.*) and (?:zkV|v)ersion updated to \[(\d+)\]"
+)
 _MADE: Final = re.compile(rf"(?:for new partition|Created partition) {_PARTITION} with .*?replicas=(\[[^\]]*\])(.*)")
-_BEGINS: Final = r"starts at leader epoch (\d+) from offset (\d+) with partition epoch \d+"
-_LEADS: Final = re.compile(rf"Leader {_PARTITION} with .* {_BEGINS}, high watermark (\d+), ISR \[([\d,]*)\]")
-_FOLLOWS: Final = re.compile(rf"Follower {_PARTITION} {_BEGINS} and .*Current leader is (-?\d+)")
+_BEGINS: Final = r"(?:with .*)?starts at leader epoch (\d+) from offset (\d+) with"
+_LEADS: Final = re.compile(
+    rf"Leader {_PARTITION} {_BEGINS} (?:partition epoch \d+, )?high watermark (\d+),? ISR \[([\d,]*)\]"
+)
+#: Before 3.0 the leader is not named.
+_FOLLOWS: Final = re.compile(
+    rf"Follower {_PARTITION} {_BEGINS} (?:partition epoch \d+ and )?high watermark \d+\.(?: Current leader is (-?\d+))?"
+)
+#: Before 2.4 the partition stands behind its state, and lists have no brackets now and then.
 _HEARD: Final = re.compile(
-    r"Cached leader info UpdateMetadataPartitionState\(topicName='([^']+)', partitionIndex=(\d+), controllerEpoch=\d+, "
-    r"leader=(-?\d+), leaderEpoch=(\d+), isr=(\[[^\]]*\]), zkVersion=(\d+), replicas=(\[[^\]]*\])"
+    r"(?:[Cc]ached leader info|[Rr]eceived LeaderAndIsr request) \w*PartitionState\("
+    r"(?:topicName='(?P<topic>[^']+)', partitionIndex=(?P<number>\d+), )?controllerEpoch=\d+, "
+    r"leader=(?P<leader>-?\d+), leaderEpoch=(?P<epoch>\d+), isr=(?P<isr>\[[^\]]*\]|[\d,]*), "
+    rf"zkVersion=(?P<version>\d+), replicas=(?P<replicas>\[[^\]]*\]|[\d,]*)(?(topic)|.* for partition "
+    rf"(?P<partition>{_BRACKETED}|{_PARTITION}))"
 )
 Sentence = tuple[re.Pattern[str], Callable[[re.Match[str]], Said]]
 
-_LOG: Final[tuple[Sentence, ...]] = (
-    (_TRUNCATED, lambda found: Said("truncated", found[1], {"to_offset": int(found[2])})),
-)
+
+def _truncated(found: re.Match[str]) -> Said:
+    return Said("truncated", found[1], {"to_offset": int(found[2])})
+
+
+_LOG: Final[tuple[Sentence, ...]] = ((_TRUNCATED, _truncated),)
 #: By the class that speaks.
 _SENTENCES: Final[Mapping[str, tuple[Sentence, ...]]] = {
     "state.change.logger": (
         (_LEADS, _leader),
         (_FOLLOWS, _follower),
         (_HEARD, _heard),
+        (_BECAME, lambda found: Said("role", found[2], {"leads": found[1] == "leader"})),
     ),
     "kafka.server.KafkaServer": (
         (
@@ -141,13 +200,22 @@ _SENTENCES: Final[Mapping[str, tuple[Sentence, ...]]] = {
             lambda found: Said("registered", None, {"broker": int(found[1])}),
         ),
     ),
+    "kafka.controller.KafkaController": (
+        (
+            re.compile(rf"Updated assigned replicas for partition ({_BRACKETED}) being reassigned to ([\d,]+)"),
+            lambda found: Said("assigned", "-".join(_parts(found[1])), {"replicas": numbers(found[2])}),
+        ),
+    ),
     "kafka.cluster.Partition": (
         (
             re.compile(rf"\[Partition {_PARTITION} broker=\d+\] ISR updated to ([\d,]*) .*version updated to (\d+)"),
             lambda found: Said("isr", found[1], {"isr": numbers(found[2]), "partition_epoch": int(found[3])}),
         ),
+        (_OLD_ISR, _old_isr),
+        (_OLD_LEADS, _old_leader),
     ),
-    # The same class under its old name and its new one (since 4.0).
+    # The same class under its names before 3.1, since, and since 4.0.
+    "kafka.log.Log": (*_LOG, (_OLD_TRUNCATED, _truncated), (_OLD_LOADED, _old_loaded)),
     "kafka.log.UnifiedLog": _LOG,
     "org.apache.kafka.storage.internals.log.UnifiedLog": _LOG,
     "kafka.log.LogManager": ((_LOADED, _loaded),),

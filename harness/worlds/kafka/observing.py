@@ -14,6 +14,8 @@ from nemesis.contract import CONTROLLER
 
 #: What a broker last said of a partition, and another fact may need to be whole.
 _KEPT: Final = ("leader", "leader_epoch", "end_offset", "isr")
+#: In which epoch it told its role.
+_TOLD_ROLE: Final = "role_epoch"
 
 
 def observations_in(logs: Mapping[int, Path], wall_begin_us: int) -> list[Observation]:
@@ -62,12 +64,20 @@ def completed(told: Iterable[tuple[Line, Said]]) -> Iterator[tuple[Line, Said]]:
     """The sayings of one node, each with the facts that only an earlier one names.
 
     A truncation names only where the log ends now; where it ended was said when the broker began to follow. A change
-    at the controller names only what changed. High watermarks become facts of their own.
+    at the controller names only what changed. Of its role an old broker says no more than that it has it; a younger
+    one has told the rest before, in this epoch. High watermarks become facts of their own.
     """
     known: dict[str | None, dict[str, Any]] = {}
     for line, said in told:
         before = known.setdefault(said.partition, {})
+        told_before = said.what == "role" and before.get(_TOLD_ROLE) == before.get("leader_epoch")
+        if told_before or said.what == "assigned":
+            continue
+        if said.what == "role":  # and from now on the log grows, and nobody tells how far
+            before.pop("end_offset", None)
         whole = _whole(said, before)
+        if whole.what in {"leader", "follower", "recovered"}:
+            before[_TOLD_ROLE] = whole.facts.get("leader_epoch")
         before.update({name: whole.facts[name] for name in _KEPT if name in whole.facts})
         if whole.what == "truncated":
             before["end_offset"] = whole.facts["to_offset"]
@@ -80,6 +90,11 @@ def _whole(said: Said, before: Mapping[str, Any]) -> Said:
     if said.what == "truncated":
         told = {"from_offset": before.get("end_offset"), **_named(before, "leader", "leader_epoch")}
         return said._replace(facts=said.facts | told)
+    if said.what == "role":
+        what, facts = ("leader", ("isr",)) if said.facts["leads"] else ("follower", ("leader",))
+        return said._replace(what=what, facts=_named(before, "leader_epoch", *facts))
+    if said.what in {"leader", "follower"}:
+        return said._replace(facts=_named(before, "isr" if said.what == "leader" else "leader") | said.facts)
     if said.what == "isr":
         return said._replace(facts=_named(before, "leader_epoch") | said.facts)
     if said.what == "change":

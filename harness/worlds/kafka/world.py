@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,8 @@ from harness.java import java_program
 from harness.kafka.admin import Administration
 from harness.kafka.archive import make_archive
 from harness.kafka.install import Installation, find
-from harness.kafka.properties import possible
+from harness.kafka.keeper import ASKED_SINCE, KeeperOperator
+from harness.kafka.properties import possible_with_kraft
 from harness.kafka.releases import DEFAULT_VERSION
 from harness.kafka.zookeeper import possible_with_zookeeper
 from harness.plan import RunSpec
@@ -27,6 +29,7 @@ from harness.worlds.processes.leadership import ConfirmedLeadership
 from harness.worlds.processes.nodes import Nodes
 from harness.worlds.processes.target import Limits
 from harness.worlds.processes.view import Viewer
+from nemesis.contract import CONTROLLER, PartitionView
 from nemesis.journal import Journal
 
 _OTHERS_DISKS: Final = "disks of machines that are reached over SSH are left alone"
@@ -38,13 +41,14 @@ def release_for(spec: RunSpec) -> Installation:
 
     Raises:
         PlanError: it cannot, or there is no such release.
-        HostError: it is not installed here.
+        HostError: it is not installed here, or cannot start as it is.
     """
     installation = find(spec.version or DEFAULT_VERSION)
     if spec.mode == "zookeeper":
         possible_with_zookeeper(spec.chosen(), installation.version)
     else:
-        possible(spec.chosen(), installation.version)
+        possible_with_kraft(spec.chosen(), installation.version)
+    installation.require_startable()
     return installation
 
 
@@ -85,9 +89,14 @@ class KafkaWorld(ProcessesWorld):
         def running() -> list[str]:
             return [f"{at.host}:{at.port}" for at in map(host.address, viewer.view().running)]
 
+        def partitions() -> Mapping[str, PartitionView]:
+            return viewer.view().partitions
+
+        if self._installation is not None and self._installation.version < ASKED_SINCE:
+            return ConfirmedLeadership(KeeperOperator(lambda: host.address(CONTROLLER)), partitions)
         administration = Administration(running)
         self._resources.callback(administration.close)
-        return ConfirmedLeadership(administration, lambda: viewer.view().partitions)
+        return ConfirmedLeadership(administration, partitions)
 
     def _make_nodes(self, host: Host) -> Nodes:
         installation = self._installation or find(self._spec.version or DEFAULT_VERSION)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from harness.hosts.contract import Host
+from harness.kafka.install import Installation
 from harness.kafka.logs import TELLERS
 from harness.kafka.zookeeper import MAIN, broker_properties, zookeeper_properties
+from harness.plan import RunSpec
 from harness.replica.types import BrokerState, PartitionState
 from harness.worlds.kafka.lines import Said, read_line, understand
 from harness.worlds.kafka.nodes import KafkaNodes
@@ -19,12 +20,25 @@ from harness.worlds.processes.nodes import Nodes
 from harness.worlds.processes.view import ClusterImage, Viewer
 from nemesis.contract import CONTROLLER
 
+#: Before it leaders tell which in-sync replicas they have written to ZooKeeper among their finest words only.
+LOUD_ISR_SINCE: Final = (2, 4, 0)
+#: Before it the controller tells brokers of the replicas in no order; only its own log says which is preferred.
+ORDERED_SINCE: Final = (0, 11, 0)
+
 
 class ZooKeeperNodes(KafkaNodes):
     """Brokers, and ZooKeeper in the place of the controller."""
 
-    #: Here every broker tells each word of the controller that reaches it, and nobody else does.
-    tellers: Mapping[str, str] = {**TELLERS, "state.change.logger": "TRACE"}
+    def __init__(
+        self, host: Host, directory: Path, spec: RunSpec, installation: Installation, max_lifetime_s: float
+    ) -> None:
+        super().__init__(host, directory, spec, installation, max_lifetime_s)
+        # Here every broker tells each word of the controller that reaches it, and nobody else does.
+        self.tellers = {**TELLERS, "state.change.logger": "TRACE"}
+        if installation.version < LOUD_ISR_SINCE:
+            self.tellers |= {"kafka.cluster.Partition": "TRACE"}
+        if installation.version < ORDERED_SINCE:
+            self.tellers |= {"kafka.controller.KafkaController": "INFO"}
 
     def _main(self, node: int) -> str:
         return MAIN if node == CONTROLLER else super()._main(node)
@@ -36,7 +50,7 @@ class ZooKeeperNodes(KafkaNodes):
     def _properties(self, node: int) -> dict[str, str]:
         if node == CONTROLLER:
             return zookeeper_properties(self._host.address(node), self.data(node).name, self._settings)
-        return broker_properties(self._place(node), self._settings, len(self.brokers))
+        return broker_properties(self._place(node), self._settings, len(self.brokers), self._installation.version)
 
 
 class ZooKeeperViewer(Viewer):
@@ -51,6 +65,7 @@ class ZooKeeperViewer(Viewer):
         self._tails: Final = [Tail(nodes.log(node)) for node in nodes.brokers]
         self._brokers: dict[int, BrokerState] = {}
         self._partitions: dict[str, PartitionState] = {}
+        self._orders: dict[str, tuple[int, ...]] = {}
 
     def image(self) -> ClusterImage:
         """The metadata, as far as a broker has logged it."""
@@ -64,14 +79,24 @@ class ZooKeeperViewer(Viewer):
     def _learn(self, said: Said) -> None:
         if said.what == "registered":
             self._brokers[said.facts["broker"]] = BrokerState(broker_epoch=0, fenced=False)
-        if said.partition is None or said.what not in {"metadata", "isr"}:
+        known = self._partitions.get(said.partition or "")
+        if said.partition is None or said.what not in {"metadata", "isr", "assigned"}:
             return
-        known = self._partitions.get(said.partition)
+        if said.what == "assigned":
+            self._orders[said.partition] = tuple(said.facts["replicas"])
+            if known is not None:
+                self._partitions[said.partition] = self._ordered(said.partition, known)
+            return
         if known is not None and said.facts["partition_epoch"] < known.partition_epoch:
             return
         if said.what == "metadata":
-            self._partitions[said.partition] = msgspec.convert(said.facts, PartitionState)
+            told = msgspec.convert(said.facts, PartitionState)
+            self._partitions[said.partition] = self._ordered(said.partition, told)
         elif known is not None:
             self._partitions[said.partition] = msgspec.structs.replace(
                 known, isr=tuple(said.facts["isr"]), partition_epoch=said.facts["partition_epoch"]
             )
+
+    def _ordered(self, partition: str, state: PartitionState) -> PartitionState:
+        order = self._orders.get(partition, ())
+        return msgspec.structs.replace(state, replicas=order) if set(order) == set(state.replicas) else state

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from harness.worlds.segments import EMPTY_BATCH_BYTES, Place, batches_of
+from harness.worlds.segments import Place, batches_of
 
 #: From the end of a batch: the last byte of the last record's value, before the number of its headers, which is none.
 _VALUE_BYTE_FROM_END: Final = 2
@@ -42,7 +42,7 @@ def batches_in(directory: Path) -> Iterator[Batch]:
     """The whole record batches of a log that hold records, in order of their offsets."""
     for file in sorted(directory.glob("*.log")):
         with file.open("rb") as segment:
-            yield from (Batch(file, place) for place in batches_of(segment) if place.size_bytes > EMPTY_BATCH_BYTES)
+            yield from (Batch(file, place) for place in batches_of(segment) if place.has_records)
 
 
 def flip(batch: Batch) -> Changed:

@@ -11,7 +11,7 @@ from harness.kafka import storage
 from harness.kafka.install import Installation
 from harness.kafka.jvm import archive_command, archive_path, node_command
 from harness.kafka.logs import LogFiles
-from harness.kafka.properties import NodePlace, as_text, lone_properties, node_properties, possible
+from harness.kafka.properties import NodePlace, as_text, lone_properties, node_properties, possible, possible_with_kraft
 from harness.kafka.releases import Version, artifacts, parse_version
 from harness.worlds.reference import refuse_what_it_lacks
 from nemesis.contract import CONTROLLER
@@ -128,6 +128,31 @@ def test_the_reference_broker_keeps_eligible_leaders_only_with_the_rules_that_th
 def test_the_logging_binding_is_the_one_that_the_release_reads() -> None:
     assert [one.name for one in artifacts(parse_version("3.9.1"))] == ["kafka_2.13", "kafka-tools", "slf4j-reload4j"]
     assert artifacts(parse_version("4.0.0"))[-1].name == "log4j-slf4j-impl"
+
+
+@pytest.mark.parametrize(
+    ("version", "fetched"),
+    [
+        ("0.8.1.1", ["kafka_2.10", "slf4j-reload4j", "jaxb-api"]),
+        ("0.11.0.3", ["kafka_2.11", "kafka-tools", "slf4j-reload4j", "jaxb-api"]),
+        ("1.1.1", ["kafka_2.12", "kafka-tools", "slf4j-reload4j"]),
+        ("2.3.1", ["kafka_2.12", "kafka-tools", "slf4j-reload4j", "zookeeper"]),
+        ("2.4.1", ["kafka_2.13", "kafka-tools", "slf4j-reload4j"]),
+    ],
+)
+def test_old_releases_are_fetched_with_what_todays_java_needs(version: str, fetched: list[str]) -> None:
+    assert [one.name for one in artifacts(parse_version(version))] == fetched
+
+
+def test_a_release_before_kraft_wants_zookeeper() -> None:
+    with pytest.raises(PlanError, match=r'Apache Kafka 3\.2\.3 is started with ZooKeeper .* mode = "zookeeper"'):
+        possible_with_kraft(Settings(), Version(3, 2, 3))
+    possible_with_kraft(Settings(), Version(4, 3, 1))
+
+
+def test_releases_are_ordered_as_they_came() -> None:
+    written = ["0.8.0", "0.8.1.1", "0.8.2.2", "0.10.2.2", "0.11.0.3", "1.0.2", "3.10.0", "4.1.1"]
+    assert [str(version) for version in sorted(map(parse_version, reversed(written)))] == written
 
 
 def test_a_directory_is_formatted_without_a_jvm(installation: Installation, tmp_path: Path) -> None:

@@ -115,15 +115,39 @@ def test_without_maven_the_sentence_names_the_package_and_the_way_around(monkeyp
         install("4.1.1")
 
 
-@pytest.mark.parametrize("version", ["4", "4.1", "newest", "4.1.1-rc1", "../4.1.1", ""])
+@pytest.mark.parametrize(
+    "version", ["4", "4.1", "newest", "4.1.1-rc1", "../4.1.1", "", "4.1.1.0", "0.11.0", "04.1.1", "0.8.0.0"]
+)
 def test_what_is_no_version_is_refused(version: str) -> None:
     with pytest.raises(PlanError, match="write three numbers"):
         install(version)
 
 
-def test_releases_before_kraft_are_refused_before_anything_is_fetched() -> None:
-    with pytest.raises(PlanError, match=r"3\.2\.3 is older than what is started here; choose 3\.3\.0 or later"):
-        install("3.2.3")
+@pytest.mark.parametrize("version", ["0.8.0", "0.8.1.1", "0.10.2.2", "2.4.1", "3.2.3"])
+def test_releases_of_every_age_are_installed_and_found(tmp_path: Path, version: str) -> None:
+    install_from(release(tmp_path, version))
+    assert str(find(version).version) == version
+
+
+@pytest.mark.parametrize(
+    ("version", "says"),
+    [("0.11.0.3", r"lacks javax\.xml\.bind; .*kafka install 0\.11\.0\.3"), ("2.0.1", "ZOOKEEPER-3779.*kafka install")],
+)
+def test_a_downloaded_release_that_todays_java_cannot_start_is_refused(tmp_path: Path, version: str, says: str) -> None:
+    installation = install_from(release(tmp_path, version))
+    with pytest.raises(HostError, match=says):
+        installation.require_startable()
+    for mended in ("jaxb-api-2.3.1.jar", "zookeeper-3.4.12.jar"):
+        (installation.home / "libs" / mended).touch()
+    installation.require_startable()
+
+
+def test_the_list_says_in_which_modes_a_release_starts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for version in ("0.8.2.2", "2.8.2", "3.9.1", "4.1.1"):
+        install_from(release(tmp_path, version))
+    assert exit_code_of(["kafka", "list"]) == 0
+    told = [line.split("  ", 2)[2] for line in capsys.readouterr().out.splitlines()]
+    assert told == ["too old to be started", "zookeeper", "kraft or zookeeper", "kraft"]
 
 
 def test_an_unpacked_release_is_taken_over_without_signatures(tmp_path: Path) -> None:

@@ -54,6 +54,30 @@ def test_records_are_read_from_every_segment_with_their_epochs(tmp_path: Path, c
     assert log.damage == []
 
 
+@pytest.mark.parametrize("magic", [0, 1])
+def test_messages_of_before_0_11_are_read_and_a_damaged_one_is_named(tmp_path: Path, magic: int) -> None:
+    messages = [message(offset, offset + 5, magic) for offset in range(3)]
+    write(tmp_path, 1, "t-0", b"".join(messages))
+    damaged = bytearray(messages[1])
+    damaged[-1] ^= 1
+    write(tmp_path, 2, "t-0", messages[0] + damaged + messages[2] + bytes(100))
+    whole, broken = found(tmp_path, 1, 2)
+    assert records(whole) == [(0, -1, 5), (1, -1, 6), (2, -1, 7)]
+    assert whole.damage == []
+    assert records(broken) == [(0, -1, 5), (2, -1, 7)]
+    assert broken.damage[0] == f"00000000000000000000.log holds a damaged batch at byte {len(messages[0])}"
+
+
+def message(offset: int, sequence: int, magic: int) -> bytes:
+    """A single message as brokers stored it before batches (KIP-98)."""
+    builder = MemoryRecordsBuilder(magic, 0, 1 << 20)
+    builder.append(timestamp=1, key=KEY, value=encode("t-0", KEY, 0, sequence))
+    builder.close()
+    data = bytearray(builder.buffer())
+    struct.pack_into(">q", data, 0, offset)
+    return bytes(data)
+
+
 def test_both_brokers_names_of_directories_are_known_and_no_others(tmp_path: Path) -> None:
     for name in ("t-0", "t-1@7", "t-2.0a1b-delete", "tt-0", "t-x", "__cluster_metadata-0"):
         write(tmp_path, 0, name, b"")

@@ -122,9 +122,9 @@ def listeners(directory: Path) -> list[str]:
 
 def the_controller(directory: Path) -> int:
     """The broker that is controller."""
-    words = re.compile(r"Recorded new (?:ZK )?controller, from now on will use node \S+ \(id: (\d+)")
-    said = [words.findall(log.read_text()) for log in directory.glob("logs/node-*.log")]
-    return int(next(found[-1] for found in said if found))
+    words = re.compile(r"state\.change\.logger \[?Controller (?:id=)?(\d+) epoch=? ?(\d+)")
+    said = [found for log in directory.glob("logs/node-?.log") for found in words.findall(log.read_text())]
+    return int(max(said, key=lambda found: int(found[1]))[0])
 
 
 def acknowledged_and_gone(truncation: str, directory: Path) -> int:

@@ -1,0 +1,198 @@
+"""What log lines of Kafka before 3.3 become. The lines are of 0.10.2.2, 0.11.0.3, 2.0.1, 2.4.1 and 2.8.2."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.worlds.kafka.lines import Said, read_line, understand
+from harness.worlds.kafka.observing import observations_in
+from harness.worlds.kafka.zookeeper import ZooKeeperViewer
+
+TIME = "2026-11-21T15:28:53.714"
+BROKER = f"{TIME} TRACE state.change.logger"
+HEARD_BY_0_10 = (
+    f"{BROKER} Broker 0 received LeaderAndIsr request PartitionState(controllerEpoch=1, leader=0, leaderEpoch=0, "
+    "isr=[0, 2, 1], zkVersion=0, replicas=[0, 1, 2]) correlation id 3 from controller 0 epoch 1 for partition "
+    "[a-b,0]"
+)
+HEARD_BY_0_11 = (
+    f"{BROKER} Broker 0 received LeaderAndIsr request PartitionState(controllerEpoch=1, leader=2, leaderEpoch=0, "
+    "isr=2,0,1, zkVersion=0, replicas=2,0,1) correlation id 3 from controller 0 epoch 1 for partition [a-b,0]"
+)
+HEARD_BY_2_0 = (
+    f"{BROKER} [Broker id=0] Received LeaderAndIsr request PartitionState(controllerEpoch=1, leader=2, leaderEpoch=0, "
+    "isr=2,0,1, zkVersion=0, replicas=2,0,1, isNew=true) correlation id 2 from controller 0 epoch 1 for partition a-b-0"
+)
+UPDATED_IN_2_0 = (
+    f"{BROKER} [Broker id=0] Cached leader info PartitionState(controllerEpoch=1, leader=-1, leaderEpoch=1, isr=[2], "
+    "zkVersion=4, replicas=[2, 0, 1], offlineReplicas=[]) for partition a-b-0 in response to UpdateMetadata request "
+    "sent by controller 0 epoch 1 with correlation id 3"
+)
+HEARD_BY_2_4 = (
+    f"{BROKER} [Broker id=0] Received LeaderAndIsr request LeaderAndIsrPartitionState(topicName='a-b', "
+    "partitionIndex=0, controllerEpoch=1, leader=2, leaderEpoch=0, isr=[2, 0, 1], zkVersion=0, replicas=[2, 0, 1], "
+    "addingReplicas=[], removingReplicas=[], isNew=true) correlation id 1 from controller 2 epoch 1"
+)
+IN_SYNC_IN_0_10 = (
+    f"{TIME} TRACE kafka.cluster.Partition Partition [a-b,0] on broker 2: ISR updated to [ReplicaId: 2; Topic: a-b; "
+    "Partition: 0; isLocal: true; lastCaughtUpTimeMs: 0; Highwatermark: 1756 [0 : 65757],ReplicaId: 0; Topic: a-b; "
+    "Partition: 0; isLocal: false; lastCaughtUpTimeMs: 1795274287422] and zkVersion updated to [2]"
+)
+IN_SYNC_IN_2_4 = (
+    f"{TIME} INFO kafka.cluster.Partition [Partition a-b-0 broker=0] ISR updated to [0,1,2] and zkVersion updated to "
+    "[2]"
+)
+IN_SYNC_IN_2_8 = (
+    f"{TIME} INFO kafka.cluster.Partition [Partition a-b-0 broker=1] ISR updated to 1,0,2 and version updated to [4]"
+)
+LEADS_IN_0_11 = (
+    f"{TIME} INFO kafka.cluster.Partition Partition [a-b,0] on broker 0: a-b-0 starts at Leader Epoch 1 from offset "
+    "616. Previous Leader Epoch was: 0"
+)
+LEADS_IN_2_4 = (
+    f"{TIME} INFO kafka.cluster.Partition [Partition a-b-0 broker=0] a-b-0 starts at leader epoch 2 from offset 331 "
+    "with high watermark 329. Previous leader epoch was 0."
+)
+LEADS_IN_2_8 = (
+    f"{TIME} INFO state.change.logger [Broker id=1] Leader a-b-0 starts at leader epoch 1 from offset 892 with high "
+    "watermark 891 ISR [1,0] addingReplicas [] removingReplicas []. Previous leader epoch was 0."
+)
+FOLLOWS_IN_2_8 = (
+    f"{TIME} INFO state.change.logger [Broker id=0] Follower a-b-0 starts at leader epoch 3 from offset 5203 with "
+    "high watermark 5046. Previous leader epoch was 2."
+)
+BECAME_IN_0_10 = (
+    f"{BROKER} Broker 0 completed LeaderAndIsr request correlationId 1 from controller 1 epoch 2 for the "
+    "become-{} transition for partition a-b-0"
+)
+BECAME_IN_2_8 = (
+    f"{BROKER} [Broker id=0] Completed LeaderAndIsr request correlationId 1 from controller 0 epoch 1 for the "
+    "become-follower transition for partition a-b-0 with leader 0"
+)
+LOADED_BY_0_10 = (
+    f"{TIME} INFO kafka.log.Log Completed load of log a-b-0 with 1 log segments and log end offset 694 in 117 ms"
+)
+LOADED_BY_2_0 = (
+    f"{TIME} INFO kafka.log.Log [Log partition=a-b-0, dir=/a,isr=2/2] Completed load of log with 1 segments, log "
+    "start offset 0 and log end offset 562 in 242 ms"
+)
+LOADED_BY_2_8 = (
+    f"{TIME} INFO kafka.log.LogManager Completed load of Log(dir=/a,isr=2/0/a-b-0, topic=a-b, partition=0, "
+    "highWatermark=5, lastStableOffset=0, logStartOffset=0, logEndOffset=422) with 1 segments in 350ms (1/1 loaded in "
+    "/a,isr=2/0)"
+)
+TRUNCATED_BY_0_10 = f"{TIME} INFO kafka.log.Log Truncating log a-b-0 to offset 468."
+TRUNCATED_BY_2_4 = f"{TIME} INFO kafka.log.Log [Log partition=a-b-0, dir=/a,isr=2/1] Truncating to offset 453"
+ASSIGNED = (
+    f"{TIME} INFO kafka.controller.KafkaController [Controller 1]: Updated assigned replicas for partition [a-b,0] "
+    "being reassigned to 2,0,1 "
+)
+STATE = {"leader": 2, "leader_epoch": 0, "partition_epoch": 0, "isr": [2, 0, 1], "replicas": [2, 0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "facts"),
+    [
+        (
+            HEARD_BY_0_10,
+            "metadata",
+            STATE | {"leader": 0, "isr": [0, 2, 1], "replicas": [0, 1, 2], "unclean": False},
+        ),
+        (HEARD_BY_0_11, "metadata", STATE | {"unclean": False}),
+        (HEARD_BY_2_0, "metadata", STATE | {"unclean": False}),
+        (HEARD_BY_2_4, "metadata", STATE | {"unclean": False}),
+        (
+            UPDATED_IN_2_0,
+            "metadata",
+            STATE | {"leader": -1, "leader_epoch": 1, "partition_epoch": 4, "isr": [2], "unclean": False},
+        ),
+        (IN_SYNC_IN_0_10, "isr", {"isr": [2, 0], "partition_epoch": 2}),
+        (IN_SYNC_IN_2_4, "isr", {"isr": [0, 1, 2], "partition_epoch": 2}),
+        (IN_SYNC_IN_2_8, "isr", {"isr": [1, 0, 2], "partition_epoch": 4}),
+        (LEADS_IN_0_11, "leader", {"leader_epoch": 1, "end_offset": 616}),
+        (LEADS_IN_2_4, "leader", {"leader_epoch": 2, "end_offset": 331}),
+        (LEADS_IN_2_8, "leader", {"leader_epoch": 1, "end_offset": 892, "isr": [1, 0], "high_watermark": 891}),
+        (FOLLOWS_IN_2_8, "follower", {"leader_epoch": 3, "end_offset": 5203}),
+        (BECAME_IN_0_10.format("leader"), "role", {"leads": True}),
+        (BECAME_IN_2_8, "role", {"leads": False}),
+        (LOADED_BY_0_10, "recovered", {"end_offset": 694}),
+        (LOADED_BY_2_0, "recovered", {"end_offset": 562}),
+        (LOADED_BY_2_8, "recovered", {"end_offset": 422, "high_watermark": 5}),
+        (TRUNCATED_BY_0_10, "truncated", {"to_offset": 468}),
+        (TRUNCATED_BY_2_4, "truncated", {"to_offset": 453}),
+        (ASSIGNED, "assigned", {"replicas": [2, 0, 1]}),
+    ],
+)
+def test_a_line_of_an_old_broker_is_understood(text: str, what: str, facts: dict[str, Any]) -> None:
+    assert understood(text) == Said(what, "a-b-0", facts)
+
+
+@pytest.mark.parametrize("text", ["[Kafka Server 0], started", "[KafkaServer id=0] started"])
+def test_a_started_broker_is_known_by_either_of_its_words(text: str) -> None:
+    line = f"{TIME} INFO kafka.server.KafkaServer {text}"
+    assert understood(line) == Said("registered", None, {"broker": 0})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{TIME} INFO kafka.log.Log Truncating a-b-0 to 498 has no effect as the largest offset in the log is 497.",
+        f"{TIME} INFO kafka.log.Log Completed load of log a-b-0 with 1 log segments and log end offset 0 in 34 ms",
+        f"{BROKER} Broker 0 cached leader info (LeaderAndIsrInfo:(Leader:0,ISR:0,LeaderEpoch:0,ControllerEpoch:1),",
+    ],
+)
+def test_other_lines_of_old_brokers_say_nothing(text: str) -> None:
+    line = read_line(text)
+    assert line is not None
+    assert understand(line) is None
+
+
+def understood(text: str) -> Said:
+    line = read_line(text)
+    assert line is not None
+    said = understand(line)
+    assert said is not None
+    return said
+
+
+def told_by(log: Path, *lines: str) -> list[tuple[str, dict[str, Any]]]:
+    log.write_text("\n".join([*lines, ""]))
+    return [(seen.what, dict(seen.facts)) for seen in observations_in({0: log}, 0) if seen.what != "high-watermark"]
+
+
+def test_a_role_of_which_an_old_broker_says_no_more_is_completed_by_what_it_heard(tmp_path: Path) -> None:
+    heard = HEARD_BY_0_11.replace("leader=2", "leader=0")
+    told = told_by(tmp_path / "log", heard, BECAME_IN_0_10.format("leader"), HEARD_BY_2_4, BECAME_IN_2_8)
+    assert told[1:] == [("leader", {"leader_epoch": 0, "isr": [2, 0, 1]})]
+    later = HEARD_BY_0_11.replace("leaderEpoch=0", "leaderEpoch=1")
+    told = told_by(tmp_path / "log", heard, BECAME_IN_0_10.format("leader"), later, BECAME_IN_0_10.format("follower"))
+    assert told[-1] == ("follower", {"leader_epoch": 1, "leader": 2})
+
+
+def test_a_role_is_told_once_where_the_broker_says_it_twice(tmp_path: Path) -> None:
+    heard = HEARD_BY_2_4.replace("leaderEpoch=0", "leaderEpoch=3")
+    told = told_by(tmp_path / "log", heard, FOLLOWS_IN_2_8, BECAME_IN_2_8)
+    assert [what for what, _ in told] == ["election", "follower"]
+    assert told[1][1] == {"leader": 2, "leader_epoch": 3, "end_offset": 5203}
+
+
+def test_where_a_log_ended_is_known_after_a_start_and_not_once_it_has_grown(tmp_path: Path) -> None:
+    became = BECAME_IN_0_10.format("follower")
+    told = told_by(tmp_path / "log", LOADED_BY_0_10, HEARD_BY_0_11, TRUNCATED_BY_0_10, became, TRUNCATED_BY_0_10)
+    cuts = [facts["from_offset"] for what, facts in told if what == "truncated"]
+    assert cuts == [694, None]
+
+
+def test_the_order_of_replicas_that_only_the_controller_tells_stands(tmp_path: Path) -> None:
+    class Nodes:
+        brokers = (0,)
+
+        def log(self, node: int) -> Path:
+            return tmp_path / f"node-{node}.log"
+
+    viewer = ZooKeeperViewer(None, Nodes(), "a-b")  # type: ignore[arg-type]
+    newer = HEARD_BY_0_10.replace("leaderEpoch=0", "leaderEpoch=1").replace("zkVersion=0", "zkVersion=1")
+    (tmp_path / "node-0.log").write_text(f"{HEARD_BY_0_10}\n{ASSIGNED}\n{newer}\n")
+    state = viewer.image().partitions["a-b-0"]
+    assert (state.replicas, state.leader_epoch) == ((2, 0, 1), 1)
