@@ -1,0 +1,85 @@
+"""Apache Kafka 0.10.2.2 on today's Java, end to end: fetched with Maven, started with ZooKeeper, broken, judged."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.kafka.install import Installation
+from harness.plan import RunSpec
+from harness.report.timeline import read_observations
+from harness.worlds.kafka import KafkaWorld
+from nemesis.contract import PartitionView
+from nemesis.plan import FaultPlan
+from tests.harness.worlds.trials import judged
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings
+
+pytestmark = [pytest.mark.system, pytest.mark.root, pytest.mark.xdist_group("kafka")]
+MISSING = [tool for tool in ("ip", "nft", "nsenter") if shutil.which(tool) is None]
+RELEASE = "0.10.2.2"
+#: How that release works.
+ERA = {
+    "broker.epochs": False,
+    "strict.min.isr": False,
+    "fetch.fencing": False,
+    "isr.join.epoch.rule": False,
+    "truncation": "high-watermark",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def release(kafka_release: Callable[[str], Installation]) -> None:
+    if os.geteuid() != 0 or MISSING:
+        pytest.skip(f"needs root and commands; missing: {MISSING or 'root'}")
+    kafka_release(RELEASE)
+
+
+def spec(**settings: object) -> RunSpec:
+    return RunSpec(
+        world="kafka",
+        cell="cell/kill",
+        family="kill",
+        settings=Settings.from_mapping({"min.insync.replicas": 2} | ERA | settings).to_mapping(),
+        workload=WorkloadPlan(partitions=1, writes_per_second=60.0, duration_ms=8_000, drain_limit_ms=60_000),
+        faults=FaultPlan(families=("kill",), count=1),
+        seed=11,
+        host="namespaces",
+        version=RELEASE,
+        mode="zookeeper",
+    )
+
+
+def test_a_run_is_told_and_judged_as_on_any_other_release(tmp_path: Path) -> None:
+    """What it may lose, it may keep as well; that nothing is broken is in the helper."""
+    judgement = judged(spec(acks=1), tmp_path / "run")
+    assert "kill" in {fault.kind for fault in judgement.faults}
+    told = list(read_observations(tmp_path / "run"))
+    assert {"leader", "follower", "election", "isr", "registered", "recovered", "truncated"} <= {
+        seen.what for seen in told
+    }
+    assert len({seen.facts["leader_epoch"] for seen in told if seen.what == "leader"}) > 1
+
+
+def test_leaders_are_moved_and_replicas_reassigned_through_zookeeper(tmp_path: Path) -> None:
+    world = KafkaWorld(spec(), tmp_path)
+    try:
+        world.open()
+        target = world.target
+
+        def state() -> PartitionView:
+            return target.view().partitions["ackproof-0"]
+
+        leader = state().leader
+        other = next(node for node in state().replicas if node != leader)
+        moved = target.leadership.move_leader("ackproof-0", other)
+        placed = target.leadership.reassign("ackproof-0", [other])
+    finally:
+        world.close()
+    assert (moved["leader"], moved.keys()) == (other, {"leader", "leader_epoch"})
+    assert placed["replicas"] == [other]
+    logs = world.replica_logs()
+    assert logs is not None
+    assert not any(log.damage for log in logs.logs)
