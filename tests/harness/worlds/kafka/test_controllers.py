@@ -8,7 +8,7 @@ from harness.plan import RunSpec
 from harness.report.timeline import read_observations
 from nemesis.contract import CONTROLLER
 from nemesis.plan import FaultPlan
-from tests.harness.worlds.trials import judged, tale
+from tests.harness.worlds.trials import hit_by, lose_or_hold, tale
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
@@ -28,15 +28,13 @@ def test_nothing_is_lost_when_the_active_controller_dies(tmp_path: Path, control
         seed=1,
         controllers=controllers,
     )
-    judgement = judged(spec, tmp_path / "run")
-    assert judgement.lost == 0
-    assert [len(fault.nodes) for fault in judgement.faults] == [1], tale(tmp_path / "run")
-    victim = judgement.faults[0].nodes[0]
+    judgement, run = lose_or_hold(spec, tmp_path, loses=False, exercised=hit_by("kill"))
+    (victim,) = judgement.faults[0].nodes
     assert victim >= CONTROLLER
-    observed = list(read_observations(tmp_path / "run"))
+    observed = list(read_observations(run))
     active = [seen.node for seen in observed if seen.what == "active-controller"]
     assert active[0] == victim
-    assert len(active) >= 2, tale(tmp_path / "run")
+    assert len(active) >= 2, tale(run)
     assert (active[1] != victim) is (controllers > 1)
     born = [(seen.partition, seen.facts["partition_epoch"]) for seen in observed if seen.what == "election"]
     assert len(born) == len(set(born))
