@@ -197,10 +197,10 @@ class _Conductor:
 
     def _break(self) -> None:
         self._workload.begin()
+        planned_us = self._clock.now_us() + self._spec.workload.duration_ms * 1000
         self._player.start()
-        self._pass(self._spec.workload.duration_ms)
-        if late_us := self._player.late_us:
-            self._pass(min(late_us // 1000, LATE_MS_MAX))
+        while self._clock.now_us() < (end_us := planned_us + min(self._player.late_us, LATE_MS_MAX * 1000)):
+            self._world.drive(lambda: False, end_us)
         self._player.heal_all()
 
     def _recover(self) -> None:
@@ -214,12 +214,14 @@ class _Conductor:
     def _look(self) -> None:
         if not self._recovering:
             return
-        view = self._world.target.view()
-        well = view.controller_active and not unhealthy(view, self._workload.partitions)
-        if well and self._workload.all_acknowledged_since(self._healed_us):
+        if self._workload.all_acknowledged_since(self._healed_us) and self._well():
             self._recovered_us = self._clock.now_us()
         else:
             self._clock.call_at(self._clock.now_us() + LOOK_EVERY_MS * 1000, self._look)
+
+    def _well(self) -> bool:
+        view = self._world.target.view()
+        return view.controller_active and not unhealthy(view, self._workload.partitions)
 
     def _answer(self) -> None:
         """Wait for every write's answer, then close the clients, whose late requests would otherwise still arrive."""

@@ -108,18 +108,31 @@ def test_a_cluster_without_an_active_controller_has_not_recovered(world, events)
     assert report.healed_us < 7_500_000 <= report.recovered_us < 7_600_000
 
 
-def test_faults_that_take_their_time_make_the_break_phase_longer(world, events):
+def slow_kills(world, takes_us):
     quick = world.target.kill
 
     def slow(node):
-        world.clock.time_us += 700_000
+        world.clock.time_us += takes_us
         return quick(node)
 
     world.target.kill = slow
-    report = execute(spec(duration_ms=6_000), world, events, chance())
+
+
+@pytest.mark.parametrize("takes_us", [700_000, 5_000_000])
+def test_faults_that_take_their_time_make_the_break_phase_longer(world, events, takes_us):
+    slow_kills(world, takes_us)
+    report = execute(spec(count=6, duration_ms=12_000), world, events, chance())
     kills = [receipt for receipt in report.faults if receipt.fault == "kill"]
-    assert kills
-    assert times_of(events)["heal"] - times_of(events)["break"] == 6_000_000 + 700_000 * len(kills)
+    assert len(kills) >= 2
+    assert len(report.faults) == len(report.schedule.steps), "also those that became due in what was added"
+    assert times_of(events)["heal"] - times_of(events)["break"] == 12_000_000 + takes_us * len(kills)
+
+
+def test_the_break_phase_becomes_no_longer_than_a_minute_more(world, events):
+    slow_kills(world, 50_000_000)
+    report = execute(spec(count=6, duration_ms=12_000), world, events, chance())
+    assert 1 < len(report.faults) < len(report.schedule.steps)
+    assert 72_000_000 <= report.healed_us - times_of(events)["break"] < 72_000_000 + 50_000_000
 
 
 def test_nothing_is_sent_while_draining(world, events):
