@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import ssl
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -53,17 +54,23 @@ class Security(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.protocol in {"SASL_PLAINTEXT", "SASL_SSL"}
 
     def at_home(self) -> Security:
-        """The same with every ``~`` replaced by this user's home."""
+        """The same with every ``~`` replaced by this user's home.
+
+        Raises:
+            HostError: nobody knows where that is.
+        """
         files = {name: getattr(self, name) for name in FILES}
-        return msgspec.structs.replace(
-            self, **{name: str(Path(file).expanduser()) for name, file in files.items() if file}
-        )
+        try:
+            there = {name: str(Path(file).expanduser()) for name, file in files.items() if file}
+        except RuntimeError as error:
+            raise HostError("nobody knows this user's home (~); set HOME, or write whole paths") from error
+        return msgspec.structs.replace(self, **there)
 
     def password(self) -> str:
         """The password, as it is now.
 
         Raises:
-            HostError: the variable is not set, the file cannot be read, or it is empty.
+            HostError: the variable is not set, the file cannot be read, it is empty, or no text.
         """
         if self.password_env:
             found, where = os.environ.get(self.password_env), f"the environment variable {self.password_env}"
@@ -73,6 +80,8 @@ class Security(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             found, where = _text(self.password_file, "password_file").rstrip("\r\n"), self.password_file
         if not found:
             raise HostError(f"{where} is empty; it must have the password of {self.username}")
+        if not _can_be_sent(found):
+            raise HostError(f"{where} is no text in UTF-8 without NUL; no password is anything else")
         return found
 
     def check(self) -> None:
@@ -138,8 +147,16 @@ def _no_passphrase() -> str:
     raise HostError("the client's private key has a passphrase; name a key without one")
 
 
+def _can_be_sent(password: str) -> bool:
+    """Bytes of the environment that are no UTF-8 are surrogates here; NUL ends a string in SASL PLAIN and in C."""
+    return "\0" not in password and not any("\ud800" <= character <= "\udfff" for character in password)
+
+
 def _text(file: str, key: str) -> str:
+    """A pipe would be waited for without limit, and is empty the second time."""
     try:
+        if not stat.S_ISREG(Path(file).stat().st_mode):
+            raise HostError(f"{key} = {file} is no regular file; name one")
         return Path(file).read_text(encoding="utf-8")
     except OSError as error:
         raise HostError(f"{key} = {file} cannot be read ({error.strerror}); name a file that can") from error

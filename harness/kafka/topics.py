@@ -133,6 +133,7 @@ def _undo(deed: Undo) -> list[str]:
     name, brokers = str(deed.facts["name"]), [str(broker) for broker in deed.facts["bootstrap"]]
     topic_id = UUID(str(deed.facts.get("topic_id", _NO_ID)))
     security = security_in(deed.facts)
+    security.check()
     cluster = Administration(lambda: brokers, security=security)
     try:
         return [name] if _delete(cluster, name, topic_id) else []

@@ -51,6 +51,8 @@ def _value(table: Table, key: str, place: Place) -> Any:
         raise here.wrong("takes a string that is not empty; write one, or leave the key out")
     if key == "password_env" and not _VARIABLE.fullmatch(value):
         raise here.wrong("takes the name of an environment variable: letters, digits and _")
+    if key == "username" and not value.isprintable():
+        raise here.wrong(f"takes the name of a user, not {shown(value)}")
     if key in FILES and not _FILE.fullmatch(value):
         raise here.wrong(f"takes {_ABSOLUTE}" + ("" if key in _PASSWORD else f", not {shown(value)}"))
     return value

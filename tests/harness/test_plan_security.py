@@ -53,6 +53,10 @@ def test_without_a_word_nothing_is_demanded():
         (f'protocol = "SASL_SSL"\n{SASL}', "needs one of password_env and password_file"),
         (f'{SCRAM}\npassword_env = "P"\npassword_file = "/p"', "needs one of password_env and password_file"),
         (f'protocol = "SASL_SSL"\n{SASL.replace("PLAIN", "GSSAPI")}', "takes one of PLAIN, SCRAM-SHA-256"),
+        (
+            SCRAM.replace("alice", "al\\u0000ice") + '\npassword_env = "P"',
+            "security.username: takes the name of a user",
+        ),
         (f'{SCRAM.replace("alice", "")}\npassword_env = "P"', "security.username: takes a string that is not empty"),
     ],
 )

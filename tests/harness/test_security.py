@@ -1,6 +1,7 @@
 """Where a password is, what is written of it, files that do not serve, and what each library is given."""
 
 import logging
+import os
 from pathlib import Path
 
 import msgspec
@@ -55,10 +56,28 @@ def test_a_password_is_read_from_the_variable_or_the_file_as_it_is_now(tmp_path,
         SCRAM.check()
 
 
+@pytest.mark.parametrize("strange", [b"a\0b", b"a\xff"])
+def test_what_no_user_can_type_is_no_password_and_not_repeated(tmp_path, monkeypatch, strange):
+    file = tmp_path / "password"
+    file.write_bytes(strange)
+    with pytest.raises(HostError, match="no text in UTF-8"):
+        msgspec.structs.replace(SCRAM, password_env="", password_file=str(file)).check()
+    monkeypatch.setenv("AK_TEST_PASSWORD", "a\udcffb")
+    with pytest.raises(HostError, match="AK_TEST_PASSWORD is no text in UTF-8"):
+        SCRAM.check()
+
+
 def test_home_is_the_users(monkeypatch):
     monkeypatch.setenv("HOME", "/home/alice")
     security = Security(protocol="SSL", ca="~/ca.pem", certificate="/k/me.pem").at_home()
     assert (security.ca, security.certificate, security.key) == ("/home/alice/ca.pem", "/k/me.pem", "")
+
+
+def test_a_user_without_a_home_is_told_so(monkeypatch):
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    with pytest.raises(HostError, match="nobody knows this user's home"):
+        Security(protocol="SSL", ca="~/ca.pem").check()
 
 
 def test_certificates_that_fit_are_taken(authority):
@@ -74,6 +93,8 @@ def test_certificates_that_fit_are_taken(authority):
         ({"ca": "missing"}, "ca = .*missing cannot be read"),
         ({"ca": "text"}, "ca = .*text has no certificate in PEM"),
         ({"ca": "bytes"}, "ca = .*bytes is no text"),
+        ({"ca": "pipe"}, "ca = .*pipe is no regular file"),
+        ({"ca": "."}, "ca = .* is no regular file"),
         ({"certificate": "missing"}, "certificate = .*missing cannot be read"),
         ({"certificate": "good", "key": "missing"}, "key = .*missing cannot be read"),
         ({"certificate": "good", "key": "other"}, "no certificate in PEM with its private key .*MISMATCH"),
@@ -84,6 +105,7 @@ def test_certificates_that_fit_are_taken(authority):
 def test_files_that_do_not_serve_are_named(authority, tmp_path, wrong, sentence):
     (tmp_path / "text").write_text("no certificate")
     (tmp_path / "bytes").write_bytes(b"\x30\x82\xff")
+    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "good").write_bytes(authority.sign("good").read_bytes())
     (tmp_path / "other").write_bytes(private(ec.generate_private_key(ec.SECP256R1())))
     (tmp_path / "locked").write_bytes(private(ec.generate_private_key(ec.SECP256R1()), SECRET))
@@ -161,6 +183,17 @@ def test_heal_says_which_variable_it_needs(tmp_path, monkeypatch):
     journal.will("topic", facts)
     journal.close()
     with pytest.raises(HostError, match="the environment variable AK_TEST_PASSWORD is not set"):
+        heal(tmp_path)
+
+
+def test_heal_says_which_file_it_needs_and_heals_the_other_runs_too(tmp_path):
+    gone = {"protocol": "SSL", "ca": str(tmp_path / "gone.pem")}
+    for run in ("a", "b"):
+        (tmp_path / run).mkdir()
+        journal = Journal(tmp_path / run / FILE_NAME)
+        journal.will("topic", {"name": run, "bootstrap": ["127.1.2.3:1"], "security": gone})
+        journal.close()
+    with pytest.raises(HostError, match=r"topic .*'a'.*gone.pem cannot be read.*topic .*'b'.*gone.pem cannot be read"):
         heal(tmp_path)
 
 
