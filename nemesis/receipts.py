@@ -116,8 +116,8 @@ def moved(before: ClusterView, after: ClusterView) -> dict[str, dict[str, Any]]:
     changes: dict[str, dict[str, Any]] = {}
     for name, now in after.partitions.items():
         was = before.partitions.get(name)
-        if was is None or was == now:
+        if was is None:
             continue
         pairs = {field: [getattr(was, field), getattr(now, field)] for field in _MOVES}
         changes[name] = {field: pair for field, pair in pairs.items() if pair[0] != pair[1]}
-    return changes
+    return {name: pairs for name, pairs in changes.items() if pairs}

@@ -1,5 +1,6 @@
 import random
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -245,6 +246,12 @@ def test_a_receipt_tells_what_the_controller_changed_meanwhile(play):
 def test_nothing_moved_in_a_cluster_that_stays_as_it_is(make_world):
     view = make_world().target.view()
     assert moved(view, view) == {}
+
+
+def test_who_may_be_elected_besides_the_isr_is_no_move(make_world):
+    view = make_world().target.view()
+    eligible = {name: msgspec.structs.replace(state, elr=(9,)) for name, state in view.partitions.items()}
+    assert moved(view, msgspec.structs.replace(view, partitions=eligible)) == {}
 
 
 def test_a_receipt_is_written_whatever_the_evidence_is():
