@@ -14,8 +14,8 @@ DEFAULT_VERSION: Final = "4.3.1"
 KRAFT_SINCE: Final = (3, 3, 0)
 #: The first release without ZooKeeper.
 ZOOKEEPER_GONE_SINCE: Final = (4, 0, 0)
-#: The oldest release that makes a topic on a request (KIP-4), and that was seen to work here.
-STARTED_SINCE: Final = (0, 10, 2)
+#: The oldest release that makes a topic on a request (KIP-4).
+STARTED_SINCE: Final = (0, 10, 1)
 #: The oldest release whose controllers know eligible leader replicas (KIP-966).
 ELR_SINCE: Final = (4, 0, 0)
 

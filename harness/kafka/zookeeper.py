@@ -47,8 +47,10 @@ def possible_with_zookeeper(settings: Settings, version: Version) -> None:
     if version >= ZOOKEEPER_GONE_SINCE:
         raise PlanError(f'Apache Kafka {version} has no ZooKeeper; choose version = "3.5.2", or leave mode out')
     if version < STARTED_SINCE:
-        oldest = ".".join(map(str, STARTED_SINCE))
-        raise PlanError(f"Apache Kafka {version} is older than what is started here; choose {oldest}.2 or later")
+        raise PlanError(
+            f"Apache Kafka {version} makes no topic when it is asked to (KIP-4), so it is not started here; choose "
+            f"{Version(*STARTED_SINCE)} or later"
+        )
     if settings.broker_epochs:
         raise PlanError("controllers know no broker.epochs with ZooKeeper (KIP-903); write broker.epochs=false")
     possible(settings, version, free=("truncation", "broker.epochs"))

@@ -155,7 +155,7 @@ _OLD_LOADED: Final = re.compile(
 _OLD_LEADS: Final = re.compile(rf"{_PARTITION} starts at [Ll]eader [Ee]poch (\d+) from offset (\d+)[ .]")
 #: The only word of it before 0.11 (leaders) and 2.7 (followers); younger brokers say it besides.
 _BECAME: Final = re.compile(
-    rf"ompleted LeaderAndIsr request .* for the become-(\w+) transition for partition {_PARTITION}"
+    rf"ompleted LeaderAndIsr request .* for the become-(\w+) transition for partition ({_BRACKETED}|{_PARTITION})"
 )
 _OLD_ISR: Final = re.compile(
     rf"(?:\[Partition {_PARTITION} broker=\d+\]|Partition ({_BRACKETED}) on broker \d+:) "
@@ -192,7 +192,7 @@ _SENTENCES: Final[Mapping[str, tuple[Sentence, ...]]] = {
         (_LEADS, _leader),
         (_FOLLOWS, _follower),
         (_HEARD, _heard),
-        (_BECAME, lambda found: Said("role", found[2], {"leads": found[1] == "leader"})),
+        (_BECAME, lambda found: Said("role", "-".join(_parts(found[2])), {"leads": found[1] == "leader"})),
     ),
     "kafka.server.KafkaServer": (
         (

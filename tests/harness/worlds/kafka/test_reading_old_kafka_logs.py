@@ -1,4 +1,4 @@
-"""What log lines of Kafka before 3.3 become. The lines are of 0.10.2.2, 0.11.0.3, 2.0.1, 2.4.1 and 2.8.2."""
+"""What log lines of Kafka before 3.3 become. The lines are of 0.10.1.1, 0.10.2.2, 0.11.0.3, 2.0.1, 2.4.1 and 2.8.2."""
 
 from pathlib import Path
 from typing import Any
@@ -115,6 +115,7 @@ STATE = {"leader": 2, "leader_epoch": 0, "partition_epoch": 0, "isr": [2, 0, 1],
         (LEADS_IN_2_8, "leader", {"leader_epoch": 1, "end_offset": 892, "isr": [1, 0], "high_watermark": 891}),
         (FOLLOWS_IN_2_8, "follower", {"leader_epoch": 3, "end_offset": 5203}),
         (BECAME_IN_0_10.format("leader"), "role", {"leads": True}),
+        (BECAME_IN_0_10.format("follower").replace("a-b-0", "[a-b,0]"), "role", {"leads": False}),  # 0.10.1
         (BECAME_IN_2_8, "role", {"leads": False}),
         (LOADED_BY_0_10, "recovered", {"end_offset": 694}),
         (LOADED_BY_2_0, "recovered", {"end_offset": 562}),
