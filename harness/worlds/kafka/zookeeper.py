@@ -79,24 +79,27 @@ class ZooKeeperViewer(Viewer):
     def _learn(self, said: Said) -> None:
         if said.what == "registered":
             self._brokers[said.facts["broker"]] = BrokerState(broker_epoch=0, fenced=False)
-        known = self._partitions.get(said.partition or "")
-        if said.partition is None or said.what not in {"metadata", "isr", "assigned"}:
+        if said.partition is None:
             return
+        known = self._partitions.get(said.partition)
         if said.what == "assigned":
             self._orders[said.partition] = tuple(said.facts["replicas"])
-            if known is not None:
-                self._partitions[said.partition] = self._ordered(said.partition, known)
-            return
-        if known is not None and said.facts["partition_epoch"] < known.partition_epoch:
-            return
-        if said.what == "metadata":
-            told = msgspec.convert(said.facts, PartitionState)
-            self._partitions[said.partition] = self._ordered(said.partition, told)
-        elif known is not None:
-            self._partitions[said.partition] = msgspec.structs.replace(
-                known, isr=tuple(said.facts["isr"]), partition_epoch=said.facts["partition_epoch"]
-            )
+            state = known
+        else:
+            state = _news(said, known)
+        if state is not None:
+            self._partitions[said.partition] = self._ordered(said.partition, state)
 
     def _ordered(self, partition: str, state: PartitionState) -> PartitionState:
         order = self._orders.get(partition, ())
         return msgspec.structs.replace(state, replicas=order) if set(order) == set(state.replicas) else state
+
+
+def _news(said: Said, known: PartitionState | None) -> PartitionState | None:
+    """The state of a partition after what was said; None if that is no news."""
+    if said.what not in {"metadata", "isr"} or (known and said.facts["partition_epoch"] < known.partition_epoch):
+        return None
+    if said.what == "metadata":
+        return msgspec.convert(said.facts, PartitionState)
+    changes = {"isr": tuple(said.facts["isr"]), "partition_epoch": said.facts["partition_epoch"]}
+    return None if known is None else msgspec.structs.replace(known, **changes)
