@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.hosts.contract import Host
+from harness.hosts.contract import Host, NodeState
 from harness.replica.types import BrokerState, PartitionState
 from harness.worlds.kafka.lines import Said, read_line, understand
 from harness.worlds.processes.nodes import Nodes
@@ -36,6 +36,8 @@ class KafkaViewer(Viewer):
         for node, told in self._told.items():
             for said in told.news():
                 self._learn(node, said, told)
+        # What is started again says so a second later, and works later still.
+        self._starts_again |= bool(self._nodes.in_state(NodeState.DEAD, (self._active[1],)))
         return ClusterImage(brokers=self._brokers, partitions=self._partitions)
 
     def controllers(self) -> tuple[int, ...]:

@@ -50,12 +50,14 @@ class Viewer:
         self._topic = topic
         self._image = ClusterImage()
         self._asked_at = float("-inf")
+        self._answers = True
 
     def image(self) -> ClusterImage:
         """The controller's metadata, at most FRESH_S old if it can be reached, else the last that was."""
         if time.monotonic() - self._asked_at >= FRESH_S and self._controller_runs():
             answer = self._host.ask([CONTROLLER], {"op": "status"}, STATUS_LIMIT_S).get(CONTROLLER, {})
-            self._image = image_in(answer) or self._image
+            told = image_in(answer)
+            self._image, self._answers = told or self._image, told is not None
             self._asked_at = time.monotonic()
         return self._image
 
@@ -77,7 +79,7 @@ class Viewer:
 
     def controller_active(self) -> bool:
         """Whether the active controller runs and, as far as is known, has begun its work since its last start."""
-        return bool(self._nodes.in_state(NodeState.RUNNING, self.controllers()[:1]))
+        return self._answers and bool(self._nodes.in_state(NodeState.RUNNING, self.controllers()[:1]))
 
     def _controller_runs(self) -> bool:
         return bool(self._nodes.in_state(NodeState.RUNNING, (CONTROLLER,)))

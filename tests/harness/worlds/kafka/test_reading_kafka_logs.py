@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from harness.hosts.contract import NodeState
 from harness.worlds.kafka.lines import Said, read_line, understand
 from harness.worlds.kafka.observing import observations_in
 from harness.worlds.kafka.view import KafkaViewer, Tail
@@ -151,8 +152,9 @@ def viewer_of(directory: Path, controllers: int) -> KafkaViewer:
         brokers: tuple[int, ...] = ()
         running: tuple[int, ...] = ()
 
-        def in_state(self, _state: object, nodes: tuple[int, ...]) -> tuple[int, ...]:
-            return tuple(node for node in nodes if node in self.running)
+        def in_state(self, state: NodeState, nodes: tuple[int, ...]) -> tuple[int, ...]:
+            here = {node: NodeState.RUNNING if node in self.running else NodeState.DEAD for node in nodes}
+            return tuple(node for node in nodes if here[node] is state)
 
         def log(self, node: int) -> Path:
             return directory / f"node-{node}.log"
@@ -179,6 +181,18 @@ def test_a_controller_is_active_only_when_it_says_so_again_after_its_restart(tmp
             file.write(f"{line}\n")
         told.append(viewer.view().controller_active)
     assert told == [False, True, False, True]
+
+
+def test_a_controller_that_was_dead_is_not_active_before_its_log_goes_on(tmp_path: Path) -> None:
+    log, viewer = tmp_path / "node-100.log", viewer_of(tmp_path, 1)
+    log.write_text(f"{starts(100)}\n{active(100, 1)}\n")
+    told = [viewer.view().controller_active]
+    for running in ((), (100,)):
+        viewer._nodes.running = running
+        told.append(viewer.view().controller_active)
+    with log.open("a") as file:
+        file.write(f"{starts(100)}\n{active(100, 2)}\n")
+    assert [*told, viewer.view().controller_active] == [True, False, False, True]
 
 
 def test_a_quorum_has_an_active_controller_while_its_former_one_starts_again(tmp_path: Path) -> None:

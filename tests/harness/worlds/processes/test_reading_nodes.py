@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -11,12 +12,13 @@ from harness.errors import HarnessError
 from harness.plan import RunSpec
 from harness.replica.types import BrokerConfig, BrokerState, Image, PartitionState, TopicConfig, TopicState
 from harness.worlds.processes import ProcessesWorld
+from harness.worlds.processes import view as view_module
 from harness.worlds.processes.nodes import _module_path
 from harness.worlds.processes.topic import topic_configs
 from harness.worlds.processes.traces import observations_in
 from harness.worlds.processes.view import image_in, partitions_of
 from harness.worlds.reference import broker_config
-from nemesis.contract import PartitionView
+from nemesis.contract import CONTROLLER, PartitionView
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
@@ -44,6 +46,17 @@ def test_the_controllers_status_becomes_the_view_of_the_runs_topic() -> None:
 @pytest.mark.parametrize("answer", [{}, {"ok": False, "error": "stopping"}, {"image": {"partitions": {"a-0": {}}}}])
 def test_an_answer_without_a_readable_image_is_no_view(answer: dict[str, object]) -> None:
     assert image_in(answer) is None
+
+
+def test_a_controller_that_gives_no_answer_is_not_active_and_the_last_view_stands(monkeypatch) -> None:
+    answers = [status(Image(7, {0: BrokerState(3, False)}, {"t": TopicState(TopicConfig(), (LED,))})), {}]
+    host = SimpleNamespace(ask=lambda nodes, *_: {nodes[0]: answers.pop(0)})
+    nodes = SimpleNamespace(brokers=(0,), controllers=(CONTROLLER,), in_state=lambda _, asked: tuple(asked))
+    monkeypatch.setattr(view_module, "FRESH_S", 0.0)
+    viewer = view_module.Viewer(host, nodes, "t")  # type: ignore[arg-type]
+    first, second = viewer.view(), viewer.view()
+    assert (first.controller_active, second.controller_active) == (True, False)
+    assert first.partitions == second.partitions
 
 
 def test_traces_are_merged_in_order_of_time_and_torn_lines_passed_over(tmp_path: Path) -> None:
