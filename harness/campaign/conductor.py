@@ -24,7 +24,7 @@ from harness.kafka.releases import DEFAULT_VERSION
 from harness.machine import Machine, cores, this_machine, versions
 from harness.plan import EXISTING, Plan, RunSpec, WorldPlan
 from harness.progress import Progress
-from harness.run.conductor import LATE_MS_MAX
+from harness.run.conductor import LATE_MS_MAX, WARM_UP_MS_MAX
 from harness.rundir import CAMPAIGN_FILE, PLAN_FILE, Ended, write_file
 
 #: A world with more failed runs than this share was not examined: the campaign as a whole has failed.
@@ -230,5 +230,5 @@ def _limit_s(spec: RunSpec) -> float:
         return SIMULATED_LIMIT_S
     settings, workload = spec.chosen(), spec.workload
     answers_ms = settings.delivery_timeout_ms + settings.request_timeout_ms
-    phases_ms = workload.duration_ms + LATE_MS_MAX + workload.drain_limit_ms
+    phases_ms = WARM_UP_MS_MAX + workload.duration_ms + LATE_MS_MAX + workload.drain_limit_ms
     return (phases_ms + answers_ms) / 1000 + STARTING_LIMIT_S

@@ -1,9 +1,10 @@
 """The conductor: one run from opening a world to closing it, the same for every world.
 
-Break, heal, drain: faults and work at once for ``duration_ms``; then everything is healed, and work goes on until a
-controller is active and every log partition has a leader, a full ISR and an acknowledged write; then every write is
-answered, and fresh consumers read each log partition to the end that its leader names. Loss is claimed only of a log
-that was healed and read to its end. Every wait has a limit, and the world is closed whatever happens.
+Break, heal, drain: work begins, and once the cluster is well there are faults besides for ``duration_ms``; then
+everything is healed, and work goes on until it is well again; then every write is answered, and fresh consumers read
+each log partition to the end that its leader names. A cluster is well when a controller is active and every log
+partition has a leader, a full ISR and a newly acknowledged write. Loss is claimed only of a log that was healed and
+read to its end. Every wait has a limit, and the world is closed whatever happens.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from workloads.producing import SendCounts
 from workloads.recording import Recorder
 from workloads.settings import Settings
 
+#: How long a cluster has for its first writes before faults begin anyway: settings may let it acknowledge none.
+WARM_UP_MS_MAX: Final = 15_000
 #: How much longer than planned the break phase may be, for faults that took their time.
 LATE_MS_MAX: Final = 60_000
 #: How often the cluster's health is looked at after healing.
@@ -151,7 +154,6 @@ class _Conductor:
         )
         self._mourner = Mourner(self._record_fault)
         self._healed_us = 0
-        self._recovering = True
         self._recovered_us: int | None = None
 
     def conduct(self) -> RunReport:
@@ -196,7 +198,9 @@ class _Conductor:
             self._record_fault(receipt)
 
     def _break(self) -> None:
+        """Where nothing was acknowledged yet, a fault has nothing to take: the schedule begins after that."""
         self._workload.begin()
+        self._until_well(WARM_UP_MS_MAX)
         planned_us = self._clock.now_us() + self._spec.workload.duration_ms * 1000
         self._player.start()
         while self._clock.now_us() < (end_us := planned_us + min(self._player.late_us, LATE_MS_MAX * 1000)):
@@ -207,17 +211,19 @@ class _Conductor:
         """Work on until the cluster is well; half the drain's limit is for this."""
         self._healed_us = self._clock.now_us()
         self._workload.mark("heal")
-        self._look()
-        self._until(lambda: self._recovered_us is not None, self._spec.workload.drain_limit_ms // 2)
-        self._recovering = False
+        self._recovered_us = self._until_well(self._spec.workload.drain_limit_ms // 2)
 
-    def _look(self) -> None:
-        if not self._recovering:
-            return
-        if self._workload.all_acknowledged_since(self._healed_us) and self._well():
-            self._recovered_us = self._clock.now_us()
-        else:
-            self._clock.call_at(self._clock.now_us() + LOOK_EVERY_MS * 1000, self._look)
+    def _until_well(self, limit_ms: int) -> int | None:
+        """Work on until the cluster is well and has acknowledged a write of every log partition since now.
+
+        The moment at which this was seen, None if it was not within ``limit_ms``.
+        """
+        since_us = self._clock.now_us()
+        while not (self._workload.all_acknowledged_since(since_us) and self._well()):
+            if self._clock.now_us() >= since_us + limit_ms * 1000:
+                return None
+            self._pass(LOOK_EVERY_MS)
+        return self._clock.now_us()
 
     def _well(self) -> bool:
         view = self._world.target.view()

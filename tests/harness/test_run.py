@@ -102,10 +102,32 @@ def test_writing_goes_on_after_healing_until_every_partition_acknowledged(world,
 
 
 def test_a_cluster_without_an_active_controller_has_not_recovered(world, events):
-    world.target.controller_active = False
+    world.clock.call_at(5_000_000, lambda: setattr(world.target, "controller_active", False))
     world.clock.call_at(7_500_000, lambda: setattr(world.target, "controller_active", True))
     report = execute(spec(duration_ms=6_000), world, events, chance())
     assert report.healed_us < 7_500_000 <= report.recovered_us < 7_600_000
+
+
+def begins_us(report):
+    """When the schedule began, by its first fault."""
+    return report.faults[0].begun_us - report.schedule.steps[0].begin_ms * 1000
+
+
+def test_faults_wait_for_a_cluster_that_is_well_and_has_acknowledged_something_everywhere(world, events):
+    world.target.never_in_sync = {"ackproof-1": {2}}
+    world.clock.call_at(3_000_000, world.target.never_in_sync.clear)
+    report = execute(spec(duration_ms=6_000), world, events, chance())
+    assert 3_000_000 <= begins_us(report) < 3_100_000
+    assert times_of(events)["heal"] == begins_us(report) + 6_000_000
+    written = {e.micro[0].partition for e in events.of(Function.SEND, EventType.OK) if e.time_us < begins_us(report)}
+    assert written == set(TOPIC_PARTITIONS)
+
+
+def test_faults_begin_in_the_end_where_nothing_is_ever_acknowledged(world, events):
+    world.clients.silent_sends = True
+    report = execute(spec(duration_ms=6_000), world, events, chance())
+    assert 15_000_000 <= begins_us(report) < 15_100_000
+    assert report.faults
 
 
 def slow_kills(world, takes_us):
@@ -125,13 +147,14 @@ def test_faults_that_take_their_time_make_the_break_phase_longer(world, events, 
     kills = [receipt for receipt in report.faults if receipt.fault == "kill"]
     assert len(kills) >= 2
     assert len(report.faults) == len(report.schedule.steps), "also those that became due in what was added"
-    assert times_of(events)["heal"] - times_of(events)["break"] == 12_000_000 + takes_us * len(kills)
+    assert times_of(events)["heal"] == begins_us(report) + 12_000_000 + takes_us * len(kills)
 
 
 def test_the_break_phase_becomes_no_longer_than_a_minute_more(world, events):
     slow_kills(world, 50_000_000)
     report = execute(spec(count=6, duration_ms=12_000), world, events, chance())
-    assert 1 < len(report.faults) < len(report.schedule.steps)
+    assert {receipt.mark for receipt in report.faults} == {"end", "skipped"}
+    assert len(report.faults) == len(report.schedule.steps)
     assert 72_000_000 <= report.healed_us - times_of(events)["break"] < 72_000_000 + 50_000_000
 
 
