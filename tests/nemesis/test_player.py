@@ -158,22 +158,23 @@ def test_a_schedule_played_in_virtual_time_never_falls_behind(play):
 
 
 def test_healing_undoes_what_lasts_and_forbids_the_rest(play):
-    world, _player, marks = play(
+    world, player, marks = play(
         step(100, 9_000, Kill(LEADER)), step(200, 9_000, Partition(LEADER, Shape.ISOLATE)), step(500, 600, Kill(LEADER))
     )
     at(world, 300)
-    _player.heal_all()
+    player.heal_all()
     target = at(world, 10_000)
     assert (target.dead, target.frozen, target.links) == (set(), set(), set())
-    assert marks == [("begin", 0), ("begin", 1), ("end", 1), ("end", 0)]
+    assert marks == [("begin", 0), ("begin", 1), ("skipped", 2), ("end", 1), ("end", 0)]
+    assert "took too long" in player.receipts[2].reason
 
 
 def test_healing_twice_marks_no_end_twice(play):
-    world, player, marks = play(step(100, 9_000, Kill(LEADER)))
+    world, player, marks = play(step(100, 9_000, Kill(LEADER)), step(8_000, 9_000, Kill(LEADER)))
     at(world, 300)
     player.heal_all()
     player.heal_all()
-    assert marks == [("begin", 0), ("end", 0)]
+    assert marks == [("begin", 0), ("skipped", 1), ("end", 0)]
 
 
 def test_healing_repairs_also_what_no_fault_did(play):
