@@ -8,14 +8,17 @@ from dataclasses import fields
 from typing import Any, Final
 
 from kafka import KafkaAdminClient
-from kafka.errors import KafkaError, UnknownBrokerIdError
+from kafka.errors import InvalidReplicationFactorError, KafkaError, UnknownBrokerIdError
 
 from harness.clients.kafka_python import named
 from harness.errors import StartError
 from workloads.settings import Settings
 
 _LIMIT_MS: Final = 10_000
-#: How often a client that named a broker unknown is asked again, and how long it is waited between.
+#: Brokers that have just joined do not know of each other yet, and the client has sent nothing; or the controller has
+#: not heard from one for a moment, on a machine that does other things besides, and counts too few.
+_NOT_YET: Final = (UnknownBrokerIdError, InvalidReplicationFactorError)
+#: How often is asked again then, and how long is waited in between.
 TURNS: Final = 5
 _PAUSE_S: Final = 0.5
 
@@ -42,8 +45,7 @@ def create_topic(bootstrap: Sequence[str], name: str, partitions: int, settings:
         try:
             _ask(bootstrap, {name: wanted})
         except KafkaError as error:
-            # Brokers that have just joined do not know of each other yet; the client has sent nothing then.
-            if isinstance(error, UnknownBrokerIdError) and turn < TURNS - 1:
+            if isinstance(error, _NOT_YET) and turn < TURNS - 1:
                 time.sleep(_PAUSE_S)
                 continue
             raise StartError(
