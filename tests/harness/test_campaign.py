@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.campaign.conductor import CampaignRecord, Stages, conduct
+from harness.campaign.conductor import CampaignRecord, Stages, _limit_s, conduct
 from harness.campaign.pool import Perform
 from harness.errors import HarnessError, ResultsError
 from harness.plan import Plan, RunSpec, parse_plan
@@ -29,6 +29,7 @@ from harness.rundir import (
     write_file,
     write_record,
 )
+from harness.worlds.kafka import KafkaWorld
 
 #: What worker processes import: behaviour is chosen by the run's family, so that one campaign can hold several.
 FAKES = """
@@ -147,6 +148,13 @@ def test_what_keeps_the_first_run_out_of_somebody_elses_cluster_is_not_tried_aga
     with pytest.raises(HarnessError, match=r"the first of 20 runs in the kafka world .*\(broker 1 died at its start"):
         conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), stages(perform), Quiet())
     assert len(run_directories(tmp_path / "t")) == 1
+
+
+@pytest.mark.parametrize("patience_ms", [5_000, 3_600_000])
+def test_nodes_outlive_the_limit_of_their_run(tmp_path: Path, patience_ms: int) -> None:
+    plan = parse_plan('families = ["kill"]\n[worlds.kafka]', "t.toml", {"delivery.timeout.ms": patience_ms})
+    (spec,) = plan.runs()
+    assert KafkaWorld(spec, tmp_path)._lifetime_s() >= _limit_s(spec)
 
 
 def test_a_worker_that_dies_costs_its_own_run_only(tmp_path: Path, perform: Perform) -> None:

@@ -35,7 +35,7 @@ from nemesis.journal import Journal
 START_LIMIT_S: Final = 60.0
 #: A port that was free a moment ago may be taken when its node gets there; then others are chosen.
 PORT_CHOICES: Final = 3
-#: What a node's life may exceed the run's plan by, for starting, healing and a slow machine.
+#: What a node's life may exceed the run's plan by, for starting, first writes, slow commands and a slow machine.
 SPARE_LIFETIME_S: Final = 300.0
 #: Families whose faults need a disk of each broker's own, with the kind of fault that does.
 DISK_FAMILIES: Final = {"power": "powerloss", "full-disk": "fulldisk", "slow-disk": "slowdisk"}
@@ -165,7 +165,9 @@ class ProcessesWorld(RealWorld[ProcessesTarget]):
         return Viewer(host, nodes, self._spec.workload.topic)
 
     def _lifetime_s(self) -> float:
-        return (self._spec.workload.duration_ms + self._spec.workload.drain_limit_ms) / 1_000 + SPARE_LIFETIME_S
+        workload, settings = self._spec.workload, self._settings
+        answers_ms = settings.delivery_timeout_ms + settings.request_timeout_ms
+        return (workload.duration_ms + workload.drain_limit_ms + answers_ms) / 1_000 + SPARE_LIFETIME_S
 
     def _bring_up(self, host: Host, nodes: Nodes, viewer: Viewer, bootstrap: Sequence[str]) -> None:
         deadline = time.monotonic() + START_LIMIT_S
