@@ -25,8 +25,9 @@ from tests.harness.worlds.kafka.secured import PASSWORD, STRANGER, USER, Secured
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
 VARIABLE = "AK_TEST_PASSWORD"
 LIMIT_S = 60.0
-#: A refusal comes within two seconds here; a hang would be ten and more.
-REFUSED_S = 9.0
+#: A refusal comes within two seconds on a machine that does nothing else. Who is not told why hears of it after ten,
+#: and in other words.
+REFUSED_S = 30.0
 
 
 @pytest.fixture(scope="module")
