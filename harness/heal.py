@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -42,6 +43,15 @@ def heal(directory: Path) -> list[str]:
     if doubts:
         raise ResultsError(f"{'; '.join(doubts)}: nodes' processes and what is named {NAME_PREFIX}... may remain{told}")
     return undone
+
+
+def is_left_behind(directory: Path) -> bool:
+    """Whether something still stands, as far as can be read, in the journals at or below ``directory``."""
+    for path in _journals(directory):
+        with contextlib.suppress(OSError):
+            if standing(path):
+                return True
+    return False
 
 
 def _journals(directory: Path) -> list[Path]:

@@ -19,7 +19,7 @@ import msgspec
 
 from harness.campaign.pool import Job, Perform, run_jobs
 from harness.errors import HarnessError
-from harness.heal import heal
+from harness.heal import heal, is_left_behind
 from harness.kafka.releases import DEFAULT_VERSION
 from harness.machine import Machine, cores, this_machine, versions
 from harness.plan import EXISTING, Plan, RunSpec, WorldPlan
@@ -107,11 +107,22 @@ def conduct(plan: Plan, runs: list[RunSpec], directory: Path, stages: Stages, pr
         conductor.end("completed")
     except KeyboardInterrupt:
         conductor.end("interrupted")
-        raise KeyboardInterrupt(f"interrupted; what was done is kept: ackproof check {directory}") from None
+        kept = f"interrupted; what was done is kept: ackproof check {directory}"
+        raise KeyboardInterrupt(f"{kept}{_to_heal(directory)}") from None
+    except HarnessError as error:
+        conductor.end("failed")
+        if told := _to_heal(directory):
+            raise HarnessError(f"{error}{told}") from error
+        raise
     except BaseException:
         conductor.end("failed")
         raise
     return report
+
+
+def _to_heal(directory: Path) -> str:
+    """What to say of runs that did not end in time to undo what they had done."""
+    return f"; some of it was not undone: ackproof heal {directory}" if is_left_behind(directory) else ""
 
 
 class _Conductor:

@@ -36,6 +36,7 @@ FAKES = """
 import os, time
 from harness.errors import ResultsError
 from harness.rundir import Ended, write_record
+from nemesis.journal import FILE_NAME, Journal
 
 def perform(spec, directory):
     directory.mkdir(parents=True)
@@ -62,10 +63,23 @@ def hangs(spec, directory):
     finally:
         (directory / "closed").touch()
 
+def hangs_and_leaves_a_topic(spec, directory):
+    journal = Journal(directory / FILE_NAME)
+    journal.will("topic", {"name": "t-1", "bootstrap": []})
+    journal.close()
+    hangs(spec, directory)
+
 def disk_is_full(spec, directory):
     raise ResultsError("No space left on device; make room")
 
-BEHAVIOUR = {"kill": completed, "pause": failed, "partition": dies, "restart": hangs, "kill+pause": disk_is_full}
+BEHAVIOUR = {
+    "kill": completed,
+    "pause": failed,
+    "partition": dies,
+    "restart": hangs,
+    "rolling": hangs_and_leaves_a_topic,
+    "kill+pause": disk_is_full,
+}
 """
 
 
@@ -174,8 +188,11 @@ def test_a_full_disk_ends_the_campaign_at_once(tmp_path: Path, perform: Perform)
         conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), stages(perform), Quiet())
 
 
-def test_ctrl_c_closes_worlds_and_keeps_what_was_done(tmp_path: Path, perform: Perform) -> None:
-    plan = plan_of("restart", runs=3)
+@pytest.mark.parametrize(("family", "left"), [("restart", False), ("rolling", True)])
+def test_ctrl_c_closes_worlds_and_keeps_what_was_done(
+    tmp_path: Path, perform: Perform, family: str, *, left: bool
+) -> None:
+    plan = plan_of(family, runs=3)
     directory = new_campaign(tmp_path, "t")
 
     def interrupt_when_hanging() -> None:
@@ -185,8 +202,9 @@ def test_ctrl_c_closes_worlds_and_keeps_what_was_done(tmp_path: Path, perform: P
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt_when_hanging).start()
-    with pytest.raises(KeyboardInterrupt, match=f"ackproof check {directory}"):
+    with pytest.raises(KeyboardInterrupt, match=f"ackproof check {directory}") as caught:
         conduct(plan, plan.runs(), directory, stages(perform), Quiet())
+    assert str(caught.value).endswith(f"was not undone: ackproof heal {directory}") is left
     hanging = list(directory.rglob("hanging"))
     assert hanging
     assert all((path.parent / "closed").exists() for path in hanging)
