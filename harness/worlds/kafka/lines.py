@@ -83,8 +83,9 @@ def _old_loaded(found: re.Match[str]) -> Said:
 
 def _old_isr(found: re.Match[str]) -> Said:
     """Before 2.4 the leader names the replicas with all that it knows of them."""
-    isr = re.findall(r"ReplicaId: (\d+);", found[3]) or re.findall(r"\d+", found[3])
-    told = {"isr": [int(node) for node in isr], "partition_epoch": int(found[4])}
+    described = re.findall(r"[Rr]eplicaId(?:: |=)(\d+)", found[3])
+    isr = [int(node) for node in described] or numbers(found[3])
+    told = {"isr": isr, "partition_epoch": int(found[4])}
     return Said("isr", found[1] or "-".join(_parts(found[2])), told)
 
 
@@ -146,14 +147,14 @@ _LOADED: Final = re.compile(
 _TRUNCATED: Final = re.compile(rf"\[(?:Unified)?Log partition={_PARTITION}, dir=[^\]]*\] Truncating to offset (\d+)")
 #: Before 1.0.
 _OLD_TRUNCATED: Final = re.compile(rf"Truncating log {_PARTITION} to offset (\d+)")
-#: Before 2.7. It is said of new logs too, which are empty.
+#: Before 2.6. It is said of new logs too, which are empty.
 _OLD_LOADED: Final = re.compile(
     rf"(?:\[Log partition={_PARTITION}, dir=[^\]]*\] )?Completed load of log (?:{_PARTITION} )?with .* "
     r"log end offset ([1-9]\d*) "
 )
-#: Before 2.8.
+#: Before 2.6.
 _OLD_LEADS: Final = re.compile(rf"{_PARTITION} starts at [Ll]eader [Ee]poch (\d+) from offset (\d+)[ .]")
-#: The only word of it before 0.11 (leaders) and 2.7 (followers); younger brokers say it besides.
+#: The only word of it before 0.11 (leaders) and 2.6 (followers); younger brokers say it besides.
 _BECAME: Final = re.compile(
     rf"ompleted LeaderAndIsr request .* for the become-(\w+) transition for partition ({_BRACKETED}|{_PARTITION})"
 )

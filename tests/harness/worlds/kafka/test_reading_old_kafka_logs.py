@@ -1,4 +1,4 @@
-"""What log lines of Kafka before 3.3 become. The lines are of 0.10.1.1, 0.10.2.2, 0.11.0.3, 2.0.1, 2.4.1 and 2.8.2."""
+"""What log lines of Kafka before 3.3 become. They are of 0.10.1, 0.10.2, 0.11.0, 2.0.1, 2.2.2, 2.4.1 and 2.8.2."""
 
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,12 @@ IN_SYNC_IN_0_10 = (
     f"{TIME} TRACE kafka.cluster.Partition Partition [a-b,0] on broker 2: ISR updated to [ReplicaId: 2; Topic: a-b; "
     "Partition: 0; isLocal: true; lastCaughtUpTimeMs: 0; Highwatermark: 1756 [0 : 65757],ReplicaId: 0; Topic: a-b; "
     "Partition: 0; isLocal: false; lastCaughtUpTimeMs: 1795274287422] and zkVersion updated to [2]"
+)
+IN_SYNC_IN_2_2 = (
+    f"{TIME} TRACE kafka.cluster.Partition [Partition a-b-0 broker=0] ISR updated to [Replica(replicaId=0, topic=a-b, "
+    "partition=0, isLocal=true, lastCaughtUpTimeMs=0, highWatermark=(offset=4255 segment=[0:153216]), "
+    "lastStableOffset=(offset=4255 segment=[0:153216])),Replica(replicaId=2, topic=a-b, partition=0, isLocal=false, "
+    "lastCaughtUpTimeMs=1795277537081)] and zkVersion updated to [2]"
 )
 IN_SYNC_IN_2_4 = (
     f"{TIME} INFO kafka.cluster.Partition [Partition a-b-0 broker=0] ISR updated to [0,1,2] and zkVersion updated to "
@@ -108,6 +114,7 @@ STATE = {"leader": 2, "leader_epoch": 0, "partition_epoch": 0, "isr": [2, 0, 1],
             STATE | {"leader": -1, "leader_epoch": 1, "partition_epoch": 4, "isr": [2], "unclean": False},
         ),
         (IN_SYNC_IN_0_10, "isr", {"isr": [2, 0], "partition_epoch": 2}),
+        (IN_SYNC_IN_2_2, "isr", {"isr": [0, 2], "partition_epoch": 2}),
         (IN_SYNC_IN_2_4, "isr", {"isr": [0, 1, 2], "partition_epoch": 2}),
         (IN_SYNC_IN_2_8, "isr", {"isr": [1, 0, 2], "partition_epoch": 4}),
         (LEADS_IN_0_11, "leader", {"leader_epoch": 1, "end_offset": 616}),
