@@ -246,6 +246,8 @@ def make(library: type[Library], configuration: Mapping[str, Any], **limits: int
 
     def remember(**given: Any) -> Any:
         inside.append(library.DEFAULT_CONFIG["kafka_client"](**given, **limits))
+        connections = inside[-1]._manager  # noqa: SLF001 - the library's version is pinned
+        connections.bootstrap = partial(_bootstrap, connections)
         return inside[-1]
 
     try:
@@ -254,6 +256,18 @@ def make(library: type[Library], configuration: Mapping[str, Any], **limits: int
         for client in inside:
             client.close()
         raise
+
+
+def _bootstrap(connections: Any, timeout_ms: int | None = None, refresh: bool = True) -> None:
+    """In place of the library's own, which waits for the end of a TLS handshake without limit.
+
+    A frozen broker, or a port of something else, takes the connection and never says a word.
+    """
+
+    async def within_limit() -> None:
+        await connections.wait_for(connections.bootstrap_async(timeout_ms, refresh), timeout_ms)
+
+    connections._net.run(within_limit)  # noqa: SLF001 - the library's version is pinned
 
 
 def _close_producer(producer: KafkaProducer) -> None:

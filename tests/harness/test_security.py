@@ -2,13 +2,16 @@
 
 import logging
 import os
+import socket
+import threading
 from pathlib import Path
 
 import msgspec
 import pytest
 from confluent_kafka import Consumer
 from cryptography.hazmat.primitives.asymmetric import ec
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.errors import KafkaError
 
 from harness.clients import confluent, kafka_python
 from harness.clients.choice import CLIENTS
@@ -209,3 +212,18 @@ def test_what_kafka_python_tells_in_detail_never_gets_to_a_file(tmp_path: Path):
         logger.setLevel(level)
     assert "Closed" in (tmp_path / "clients.log").read_text()
     assert SECRET not in (tmp_path / "clients.log").read_text()
+
+
+@pytest.mark.parametrize("library", [KafkaAdminClient, KafkaProducer, KafkaConsumer])
+@pytest.mark.parametrize("protocol", ["SSL", "PLAINTEXT"])
+def test_a_port_that_takes_the_connection_and_says_nothing_is_not_waited_for_without_limit(library, protocol):
+    threads = set(threading.enumerate())
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        servers = [f"127.0.0.1:{silent.getsockname()[1]}"]
+        with pytest.raises(KafkaError):
+            kafka_python.make(
+                library, {"bootstrap_servers": servers, "bootstrap_timeout_ms": 300, "security_protocol": protocol}
+            )
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(5)
+    assert set(threading.enumerate()) <= threads
