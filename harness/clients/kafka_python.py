@@ -6,6 +6,7 @@ stands, and an expired one is INFO, so the second contradicts nothing.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -247,7 +248,7 @@ def make(library: type[Library], configuration: Mapping[str, Any], **limits: int
     def remember(**given: Any) -> Any:
         inside.append(library.DEFAULT_CONFIG["kafka_client"](**given, **limits))
         connections = inside[-1]._manager  # noqa: SLF001 - the library's version is pinned
-        connections.bootstrap = partial(_bootstrap, connections)
+        connections._build_transport = partial(_connected, connections, connections._build_transport)  # noqa: SLF001
         return inside[-1]
 
     try:
@@ -258,16 +259,14 @@ def make(library: type[Library], configuration: Mapping[str, Any], **limits: int
         raise
 
 
-def _bootstrap(connections: Any, timeout_ms: int | None = None, refresh: bool = True) -> None:
-    """In place of the library's own, which waits for the end of a TLS handshake without limit.
+async def _connected(connections: Any, connect: Any, node: Any, timeout_at: float) -> Any:
+    """``connect`` of the library within its own limit, which it forgets during the handshake of TLS.
 
-    A frozen broker, or a port of something else, takes the connection and never says a word.
+    A frozen broker, or a port of something else, takes the connection and never says a word; what is asked meanwhile
+    would wait for ever.
     """
-
-    async def within_limit() -> None:
-        await connections.wait_for(connections.bootstrap_async(timeout_ms, refresh), timeout_ms)
-
-    connections._net.run(within_limit)  # noqa: SLF001 - the library's version is pinned
+    left_ms = max(0.0, timeout_at - time.monotonic()) * 1_000
+    return await connections.wait_for(connections.call_soon(connect, node, timeout_at), left_ms)
 
 
 def _close_producer(producer: KafkaProducer) -> None:
