@@ -120,9 +120,10 @@ class Settings:
 
 
 def unknown_name(kind: str, name: str, known: Mapping[str, object]) -> str:
-    """A sentence that names the valid key nearest to ``name``."""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
-    return f'unknown {kind} "{name}"; did you mean "{near[0]}"?'
+    """A sentence that names the valid key nearest to ``name``, however that is capitalised."""
+    spelled = {key.lower(): key for key in known}
+    near = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=0.0)
+    return f'unknown {kind} "{name}"; did you mean "{spelled[near[0]]}"?'
 
 
 def _parse(spec: Field[Any], value: object) -> object:

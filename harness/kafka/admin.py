@@ -45,6 +45,8 @@ Answer = TypeVar("Answer")
 REQUEST_LIMIT_MS: Final = 1_500
 #: All tries of one question; the last may last a few requests longer. The run's clock stands still meanwhile.
 ASK_LIMIT_S: Final = 4.0
+#: The same for a cluster that may be far away.
+FAR_ASK_LIMIT_S: Final = 10.0
 #: A broker that refuses does so at once; Kafka holds back its answer to a wrong password for 300 ms at least.
 REFUSAL_LIMIT_S: Final = 3.0
 _PAUSE_S: Final = 0.05

@@ -46,10 +46,16 @@ def refusal(brokers: Sequence[str], security: Security, limit_s: float) -> str:
     """What the first of ``brokers`` that refuses gives as its reason, as a sentence that says what to correct.
 
     Empty if one of them lets us in, or nobody says anything within ``limit_s``.
+
+    Raises:
+        HostError: a file that the way in names is not there any more.
     """
     told, log = _Told(), logging.Logger("refusal")
     log.addHandler(told)
-    admin = AdminClient({"bootstrap.servers": ",".join(brokers), **login(security)}, logger=log)
+    try:
+        admin = AdminClient({"bootstrap.servers": ",".join(brokers), **login(security)}, logger=log)
+    except KafkaException as error:
+        raise HostError(f"{error.args[0].str()} (worlds.kafka.security)") from error
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline and not _refusals(told.words):
         with contextlib.suppress(KafkaException):

@@ -18,7 +18,7 @@ from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from harness.errors import HostError, PlanError
 from harness.hosts.undo import undo_kinds
-from harness.kafka.admin import Administration, TopicImage, UnansweredError
+from harness.kafka.admin import FAR_ASK_LIMIT_S, Administration, TopicImage, UnansweredError
 from harness.kafka.releases import Version
 from harness.security import OPEN, Security, security_in
 from nemesis.journal import Journal, Undo
@@ -134,7 +134,7 @@ def _undo(deed: Undo) -> list[str]:
     topic_id = UUID(str(deed.facts.get("topic_id", _NO_ID)))
     security = security_in(deed.facts)
     security.check()
-    cluster = Administration(lambda: brokers, security=security)
+    cluster = Administration(lambda: brokers, limit_s=FAR_ASK_LIMIT_S, security=security)
     try:
         return [name] if _delete(cluster, name, topic_id) else []
     finally:

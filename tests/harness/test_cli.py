@@ -115,6 +115,7 @@ def test_settings_on_the_command_line_are_checked_like_those_of_a_plan(
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
+        (["--family", "KILL"], '--family: unknown fault family "KILL"; did you mean "kill"?'),
         (["--family", "kil"], '--family: unknown fault family "kil"; did you mean "kill"? (there are kill, pause, '),
         (["--family", "kill+pauze", "--story", "S01"], '--family: unknown fault family "pauze"; did you mean "pause"?'),
         (["--family", "power"], 'the plan has no fault family "power"; it offers kill and pause'),

@@ -15,7 +15,7 @@ from kafka.errors import KafkaError
 
 from harness.clients.kafka_python import named
 from harness.errors import HostError, PlanError
-from harness.kafka.admin import Administration
+from harness.kafka.admin import FAR_ASK_LIMIT_S, Administration
 from harness.kafka.properties import possible
 from harness.kafka.topics import OwnTopic, require_ids
 from harness.plan import RunSpec
@@ -32,8 +32,6 @@ from harness.worlds.replica_logs import ReplicaLogs
 from nemesis.contract import CONTROLLER, ClusterView, Storage
 from nemesis.families import AnyFault
 
-#: For a cluster far away to answer at all.
-REACH_LIMIT_S: Final = 10.0
 _KINDS: Final = [str(kind.__struct_config__.tag) for kind in get_args(AnyFault)]
 _LACKING: Final = lacking(
     [kind for kind in _KINDS if kind not in LEADERSHIP_KINDS],
@@ -122,7 +120,7 @@ class ExistingWorld(RealWorld[ExistingTarget]):
         self._cluster = Opened(ExistingTarget(watch, leadership), clients, lambda: configuration)
 
     def _administration(self) -> Administration:
-        administration = Administration(lambda: self._spec.bootstrap, limit_s=REACH_LIMIT_S, security=self._security)
+        administration = Administration(lambda: self._spec.bootstrap, limit_s=FAR_ASK_LIMIT_S, security=self._security)
         self._resources.callback(administration.close)
         return administration
 

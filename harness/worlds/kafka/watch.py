@@ -6,6 +6,7 @@ it; what came and went between two looks is not seen.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from pathlib import Path
@@ -20,6 +21,7 @@ from harness.worlds.processes.traces import TraceLine
 from nemesis.contract import CONTROLLER, ClusterView, PartitionView
 
 LOOK_EVERY_S: Final = 0.25
+_LOG: Final = logging.getLogger(__name__)
 #: One look may wait for a broker that is gone.
 _END_LIMIT_S: Final = 10.0
 #: As the controller's records write it.
@@ -76,6 +78,8 @@ class Watch:
                 self.look()
             except (HostError, KafkaError):
                 continue  # nobody answered, or would not tell; the last view stands
+            except Exception:  # the library is asked while brokers vanish; a thread that ends would freeze the view
+                _LOG.exception("a look at the cluster failed; the last view stands")
 
     def _tell(self, told: list[tuple[str, str | None, dict[str, Any]]]) -> None:
         wall_us = time.time_ns() // 1_000

@@ -53,7 +53,7 @@ class Cluster:
 @pytest.fixture
 def cluster(monkeypatch):
     made = Cluster()
-    monkeypatch.setattr(topics, "Administration", lambda brokers, security: made)
+    monkeypatch.setattr(topics, "Administration", lambda brokers, *, limit_s, security: made)
     return made
 
 

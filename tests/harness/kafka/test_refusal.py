@@ -6,6 +6,7 @@ from typing import ClassVar
 import pytest
 from confluent_kafka import KafkaException
 
+from harness.errors import HostError
 from harness.kafka import refusal as module
 from harness.kafka.refusal import refusal
 from harness.security import OPEN, Security
@@ -85,3 +86,8 @@ def test_nobody_says_anything_in_time(monkeypatch):
     monkeypatch.setattr(module, "AdminClient", Library)
     monkeypatch.setattr(Library, "lines", [DOWN] * 10**6)
     assert refusal(BROKERS, Security(protocol="SSL"), 0.05) == ""
+
+
+def test_a_file_that_vanishes_while_the_cluster_is_asked_is_named():
+    with pytest.raises(HostError, match=r"ssl\.ca\.location failed.*worlds\.kafka\.security"):
+        refusal(BROKERS, Security(protocol="SSL", ca="/no/such/ca.pem"), 60.0)

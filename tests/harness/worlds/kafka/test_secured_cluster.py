@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers.judgement import judge
 from checkers.plain import judge as check
 from harness.errors import HostError
 from harness.heal import heal
@@ -17,10 +16,11 @@ from harness.kafka.install import Installation
 from harness.kafka.topics import KIND
 from harness.plan import RunSpec, parse_plan
 from harness.run.perform import perform
-from harness.rundir import HISTORY
+from harness.rundir import HISTORY, read_record
 from harness.security import Security
 from nemesis.journal import FILE_NAME, standing
 from tests.harness.worlds.kafka.secured import PASSWORD, STRANGER, USER, SecuredCluster
+from tests.harness.worlds.trials import hit_by, lose_or_hold
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
 VARIABLE = "AK_TEST_PASSWORD"
@@ -94,20 +94,15 @@ def run_of(servers: list[str], security: Security, client: str = "kafka-python",
 def test_a_run_writes_reads_and_moves_leaders_and_leaves_no_secret(cluster, tmp_path: Path, client, listener) -> None:
     security = {"sasl": scram, "mutual": mutual}[listener](cluster)
     one = run_of(getattr(cluster.ways, listener), security, client)
-    ended = perform(one, tmp_path / "run")
-    assert ended.status == "completed", ended.reason
-    verdict = check(tmp_path / "run" / HISTORY)
-    judgement = judge(one.chosen(), verdict)
-    assert (judgement.judged, judgement.broken) == (True, {})
-    assert verdict.exercise.acknowledged > 0
-    assert "moveleader" in {fault.kind for fault in judgement.faults}
+    judgement, run = lose_or_hold(one, tmp_path, loses=False, exercised=hit_by("moveleader"))
+    assert check(run / HISTORY).exercise.acknowledged > 0
+    ended = read_record(run).ended
     assert ended.configuration is not None
     assert security.protocol in ended.configuration["producer"].values()
     assert ended.configuration["topic"]["min.insync.replicas"] == "1"
     assert "replica.lag.time.max.ms" in ended.configuration["broker"]
     assert cluster.topics() == ["theirs"]
-    assert standing(tmp_path / "run" / FILE_NAME) == []
-    written = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    written = [path for path in run.rglob("*") if path.is_file()]
     assert {"run.json", "journal.jsonl", "cluster.jsonl"} <= {path.name for path in written}
     assert [path for path in written if PASSWORD.encode() in path.read_bytes()] == []
 

@@ -1,5 +1,6 @@
 """What two looks at a cluster say of the time between them."""
 
+import threading
 from uuid import UUID
 
 import pytest
@@ -75,3 +76,24 @@ def test_a_watch_writes_what_it_sees_where_a_later_reader_finds_it(tmp_path):
     assert watch.view().partitions["t-0"] == MOVED, "the last view stands"
     watch.end()
     assert cluster.closed
+
+
+def test_a_look_that_fails_in_the_library_is_not_the_last(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("harness.worlds.kafka.watch.LOOK_EVERY_S", 0.001)
+    cluster, seen = Cluster(), threading.Event()
+    watch = Watch(cluster, "t", tmp_path / "trace-100.jsonl")
+    failures = [AttributeError("a broker vanished while it was asked")] * 3
+
+    def running():
+        if failures:
+            raise failures.pop()
+        if cluster.state is MOVED:
+            seen.set()
+        return (0, 1)
+
+    watch.begin()
+    cluster.running, cluster.state = running, MOVED
+    assert seen.wait(10)
+    watch.end()
+    assert watch.view().partitions["t-0"] == MOVED
+    assert "the last view stands" in caplog.text

@@ -44,6 +44,8 @@ class Cluster:
         return self.target.view().partitions[partition].leader
 
     def leads(self, partition: str = PARTITIONS[0]) -> int:
+        """Who leads, once somebody does: on a machine that stands still for a second every broker loses its session."""
+        assert self.until(lambda: self.leader(partition) is not None)
         leader = self.leader(partition)
         assert leader is not None
         return leader

@@ -63,7 +63,7 @@ def test_a_one_way_cut_of_a_follower_takes_it_out_of_the_isr(cluster) -> None:
     cluster.target.cut([Link(follower, leader)])
     cluster.write(1, process=cluster.next_process())  # a follower that lacks nothing never lags (replication rule 9)
     assert cluster.until(lambda: follower not in cluster.target.view().partitions["ackproof-0"].isr)
-    assert cluster.leader() == leader
+    assert cluster.leads() == leader
     cluster.target.heal([Link(follower, leader)])
     assert cluster.until(cluster.is_well)
 
