@@ -68,6 +68,7 @@ def cli(state: State, *, debug: bool) -> None:
       1    a promise was broken
       2    unknown
       64   the plan or the command is wrong
+      69   Apache Kafka cannot be fetched from here
       70   the harness itself failed
       130  interrupted
     """

@@ -23,9 +23,11 @@ SHOWN: Final = {
     "not exercised": ("not exercised", "dim"),
     "unknown": ("unknown", "magenta"),
 }
+#: The same for "held" where nothing was promised: silence of so many runs, and no more.
+UNPROMISED: Final = ("none", "cyan")
 LEGEND: Final = (
-    "n/k: n of k runs lost acknowledged writes. held: none lost; loss: lost as the settings permit; "
-    "BROKEN: a promise was broken."
+    "n/k: n of k runs lost acknowledged writes. held: none lost, as promised; none: none lost, though the settings "
+    "permit it; loss: lost as the settings permit; BROKEN: a promise was broken."
 )
 
 
@@ -85,5 +87,5 @@ def tell_cells(state: State, cells: Sequence[Cell]) -> None:
 def _shown(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    word, colour = SHOWN[cell.outcome]
+    word, colour = UNPROMISED if cell.outcome == "held" and cell.loss_permitted else SHOWN[cell.outcome]
     return f"[{colour}]{word} {cell.runs_lost}/{cell.runs}[/]"

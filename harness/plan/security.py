@@ -73,4 +73,4 @@ def _complete(security: Security, own: Table, place: Place) -> None:
     if missing := [key for key in ("mechanism", "username") if key not in own]:
         raise place.wrong(f"protocol = {shown(security.protocol)} needs {' and '.join(missing)}")
     if len([key for key in _PASSWORD if key in own]) != 1:
-        raise place.wrong(f"protocol = {shown(security.protocol)} needs one of password_env and password_file")
+        raise place.wrong(f"protocol = {shown(security.protocol)} needs either password_env or password_file")

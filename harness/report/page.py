@@ -15,7 +15,7 @@ from checkers.cells import Cell
 from checkers.comparison import compare
 from checkers.matrix import Summary, setting_value, settings_words
 from harness.report.stories import Story
-from harness.report.story_chart import story_templates
+from harness.report.story_chart import WITH_OFFSETS, story_templates
 
 #: What each outcome looks like beside its colour, so that no reader depends on colour.
 SIGNS: Final = {
@@ -115,7 +115,7 @@ def _environment() -> Environment:
         cell_id=cell_id,
         script=as_script,
     )
-    environment.globals.update(signs=SIGNS)
+    environment.globals.update(signs=SIGNS, with_offsets=WITH_OFFSETS)
     return environment
 
 

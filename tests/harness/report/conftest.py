@@ -40,14 +40,17 @@ def kill_receipt(**changes: Any) -> Receipt:
     return a_receipt(**usual | changes)
 
 
-def write_history(run: Path) -> None:
-    """Broker 0 acknowledges offsets 0 to 41 and dies; broker 1 goes on from 38; readers find its records."""
+def write_history(run: Path, *, offsets: bool) -> None:
+    """Broker 0 acknowledges offsets 0 to 41 and dies; broker 1 goes on from 38; readers find its records.
+
+    Without ``offsets`` producers are not told where their writes stand, as with acks=0.
+    """
     history = HistoryWriter(run / HISTORY, "run")
 
     def send(at_us: int, process: int, value: int, offset: int, node: int) -> None:
         fixed = {"process": process, "function": Function.SEND}
         history.record(time_us=at_us, type=EventType.INVOKE, micro=(Send(PARTITION, value),), **fixed)
-        done = (Send(PARTITION, value, offset),)
+        done = (Send(PARTITION, value, offset if offsets else None),)
         history.record(time_us=at_us + 3_000, type=EventType.OK, micro=done, node=node, **fixed)
 
     for offset in range(42):
@@ -103,6 +106,7 @@ def campaign(tmp_path: Path) -> tuple[Path, MakeRun]:
         in_fault: int = 300,
         history: bool = False,
         cluster: bool = False,
+        offsets: bool = True,
         **changes: Any,
     ) -> Verdict:
         name = cell or f"acks={settings.acks},isr={settings.min_insync_replicas}/{family}"
@@ -119,7 +123,7 @@ def campaign(tmp_path: Path) -> tuple[Path, MakeRun]:
         run.mkdir(parents=True)
         write_record(run, spec, Ended(status="completed"))
         if history:
-            write_history(run)
+            write_history(run, offsets=offsets)
         if cluster:
             write_cluster(run)
         finding = {"key": PARTITION, "value": LOST, "index": 41, "max-read-index": 57}

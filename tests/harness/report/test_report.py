@@ -119,6 +119,20 @@ def test_the_story_names_who_acknowledged_what_removed_it_and_what_is_there_now(
         assert fact in words
 
 
+def test_a_chart_is_explained_by_what_it_shows(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(A1, lost=1, history=True, cluster=True)
+    assert "is its acknowledgement. Below: offsets over time." in page_of(directory).words()
+
+
+def test_a_chart_without_offsets_names_no_panel_of_them(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(A1, lost=1, history=True, cluster=True, offsets=False)
+    words = page_of(directory).words()
+    assert "is its acknowledgement." in words
+    assert "offsets over time" not in words
+
+
 def test_the_head_tells_broken_promises_from_permitted_losses_by_acks(campaign: Campaign) -> None:
     directory, make = campaign
     make(A1, lost=3)
