@@ -21,6 +21,8 @@ DRIVER_MEMORY: Final = "1g"
 #: Packages that workers of a cluster need; a driver ships them.
 SHIPPED: Final = ("checkers", "workloads")
 
+#: How the names of masters begin (Spark's "Master URLs"), as spark-submit looks at them before it starts.
+_MASTERS: Final = ("spark:", "yarn", "k8s:", "local")
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -62,6 +64,8 @@ def spark_context(master: str | None = None) -> Any:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     wanted = master or os.environ.get("ACKPROOF_SPARK_MASTER") or _usual_master()
+    if wanted is not None and not wanted.startswith(_MASTERS):
+        raise SparkError(f'"{wanted}" is no Spark master; write spark://HOST:7077, or leave it out for local threads')
     running = _running()
     if running is not None and wanted in (None, running.master):
         return running

@@ -25,7 +25,7 @@ from harness.campaign.replay import trace_missing
 from harness.cli.findings import tell_judged
 from harness.cli.outcome import tell
 from harness.cli.terminal import State, as_json, directory_argument
-from harness.errors import EXIT_PLAN, AckproofError
+from harness.errors import EXIT_PLAN, AckproofError, NamedWronglyError
 from harness.progress import Quiet
 from harness.run.perform import lacks_observations
 from harness.rundir import VERDICTS_FILE
@@ -69,6 +69,8 @@ def check(
         places = [place_of(path) for path in paths]
     except CheckError as error:
         raise click.BadParameter(str(error)) from error
+    if out is not None:
+        _refuse_no_file(out)
     asked = Asked(master=master, ww_deps=ww_deps, shown=None if all_ else SHOWN, scratch=scratch)
     judged = judge_all(places, Quiet() if json_ else state.progress(), asked)
     local = [one.path for one in judged if one.is_run and isinstance(one.path, Path)]
@@ -83,6 +85,14 @@ def check(
         state.say(f"{kept} earlier verdicts on histories that cannot be read now are kept")
     tell_judged(state, judged, [str(one.file) for one in written])
     return code
+
+
+def _refuse_no_file(out: Path) -> None:
+    """Before the checking, which may take long."""
+    if out.is_dir():
+        raise NamedWronglyError(f"--out {out} is a directory; name the file that all verdicts go to")
+    if not out.parent.is_dir():
+        raise NamedWronglyError(f"--out {out}: there is no directory {out.parent}; make it, or name another file")
 
 
 def _write_beside(places: Sequence[Place], judged: Sequence[Judged]) -> list[Written]:

@@ -67,7 +67,10 @@ def _unfinished(directory: Path, cells: Sequence[Cell]) -> str:
     except msgspec.DecodeError as error:
         return f"Whether this campaign is finished is not known: {path} cannot be read ({error})."
     planned, there = sum(world.planned for world in campaign.worlds.values()), sum(cell.runs for cell in cells)
-    return f"This campaign is not finished: {there} of its {planned} runs are here." if there < planned else ""
+    if there >= planned:
+        return ""
+    healing = f"; if it was killed: ackproof heal {directory}" if campaign.status == "running" else ""
+    return f"This campaign is not finished: {there} of its {planned} runs are here{healing}."
 
 
 def tell_cells(state: State, cells: Sequence[Cell]) -> None:

@@ -84,7 +84,9 @@ def find(version: str) -> Installation:
         if one.version == wanted:
             return one
     others = f" (there: {', '.join(str(one.version) for one in here)})" if here else ""
-    raise HostError(f"Apache Kafka {version} is not installed{others}; get it with: ackproof kafka install {version}")
+    raise HostError(
+        f"Apache Kafka {version} is not in {cache_directory()}{others}; get it with: ackproof kafka install {version}"
+    )
 
 
 def install(version: str) -> Installation:

@@ -18,10 +18,21 @@ from harness.plan.model import Choice, Plan, WorldPlan
 from harness.plan.security import security_at
 from harness.plan.spec import ClientName, HostName, ModeName, WorldName, settings_label
 from harness.plan.stories import check_stories, chosen_stories, families_in
-from harness.plan.values import Place, Table, flattened, known_keys, list_at, record_at, shown, table_at, value_at
+from harness.plan.values import (
+    Place,
+    Table,
+    flattened,
+    known_keys,
+    list_at,
+    record_at,
+    shown,
+    table_at,
+    unknown_key,
+    value_at,
+)
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
-from workloads.settings import Settings, SettingsError, unknown_name
+from workloads.settings import Settings, SettingsError
 
 KEYS: Final = ("name", "seed", "brokers", "families", "settings", "matrix", "workload", "faults", "worlds")
 #: What says where a cluster is that the harness does not start here.
@@ -132,7 +143,7 @@ def _refuse_unknown(names: Table, place: Place) -> None:
     known = Settings().to_mapping()
     for name, value in names.items():
         if name not in known:
-            raise (place / name).wrong(unknown_name("setting", name, known))
+            raise (place / name).wrong(unknown_key("setting", name, known))
         if isinstance(value, list) and not place.path.startswith("matrix"):
             raise (place / name).wrong("a list of choices stands under [matrix], one choice under [settings]")
 

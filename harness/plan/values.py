@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ Record = TypeVar("Record", bound=msgspec.Struct)
 MAY_BE_NOUGHT: Final = frozenset(
     {"node", "consumers", "count", "fault_ms_min", "healed_ms_min", "poll_wait_ms", "seed"}
 )
+#: As alike as this, from 0 to 1, a wrong key and the nearest right one must be for that one to be meant.
+NEAR: Final = 0.5
 #: A count or a number of milliseconds beyond this is a slip of the keyboard, not a plan.
 LARGEST: Final = 10**9
 #: A seed fits in 64 bits wherever it is stored.
@@ -69,11 +72,18 @@ def shown(value: object) -> str:
 
 
 def known_keys(table: Table, keys: Iterable[str], place: Place) -> None:
-    """Refuse a key that is not among ``keys``, naming the nearest that is."""
+    """Refuse a key that is not among ``keys``, naming the nearest that is, or all where none is near."""
     known = dict.fromkeys(keys)
     for key in table:
         if key not in known:
-            raise (place / key).wrong(unknown_name("key", key, known))
+            raise (place / key).wrong(unknown_key("key", key, known))
+
+
+def unknown_key(kind: str, key: str, known: Mapping[str, object]) -> str:
+    """A sentence that names the nearest of ``known``; all of them where even that one would be a riddle."""
+    if difflib.get_close_matches(key.lower(), known, n=1, cutoff=NEAR):
+        return unknown_name(kind, key, known)
+    return f'unknown {kind} "{key}"; there are {", ".join(known)}'
 
 
 def table_at(table: Table, key: str, place: Place) -> Table:

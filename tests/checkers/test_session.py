@@ -11,7 +11,8 @@ import time
 import psutil
 import pytest
 
-from checkers.session import cause_of
+from checkers.errors import SparkError
+from checkers.session import cause_of, spark_context
 
 START = """
 from checkers.errors import JavaMissingError
@@ -58,6 +59,11 @@ def test_no_java_is_left_behind_by_ctrl_c_while_it_starts() -> None:
 def _java_below(pid: int) -> list[psutil.Process]:
     below = psutil.Process(pid).children(recursive=True) if psutil.pid_exists(pid) else []
     return [process for process in below if process.name() == "java"]
+
+
+def test_what_is_no_master_is_said_before_java_is_started() -> None:
+    with pytest.raises(SparkError, match='"hosts:7077" is no Spark master; write spark://HOST:7077, or leave it out'):
+        spark_context("hosts:7077")
 
 
 def test_a_master_that_is_not_there_is_told_without_what_the_jvm_says() -> None:

@@ -53,6 +53,21 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.parametrize(
+    ("out", "sentence"),
+    [
+        (".", "--out . is a directory; name the file that all verdicts go to"),
+        ("none/v.jsonl", "--out none/v.jsonl: there is no directory none; make it, or name another file"),
+    ],
+)
+def test_a_file_that_cannot_be_made_is_refused_before_anything_is_checked(
+    asked: dict[str, Any], capsys: pytest.CaptureFixture[str], out: str, sentence: str
+) -> None:
+    assert exit_code_of(["check", "good.jsonl", "--out", out]) == 64
+    assert capsys.readouterr().err == f"ackproof: {sentence}\n"
+    assert asked == {}
+
+
 def test_options_reach_the_checkers(asked: dict[str, Any]) -> None:
     options = ["--ww-deps", "--master", "spark://h:7077", "--all", "--scratch", "shared", "--out", "v.jsonl"]
     assert exit_code_of(["check", "good.jsonl", *options]) == 0

@@ -41,6 +41,8 @@ def test_without_a_word_nothing_is_demanded():
     [
         ('protocol = "TLS"', "security.protocol: takes one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, not"),
         ('protocoll = "SSL"', 'unknown key "protocoll"; did you mean "protocol"?'),
+        ('truststore = "/k.jks"', 'unknown key "truststore"; there are protocol, ca, certificate, key, mechanism,'),
+        ('sasl.mechanism = "PLAIN"', 'unknown key "sasl"; there are protocol, ca,'),
         ('protocol = "SSL"\nca = "ca.pem"', "security.ca: takes an absolute path"),
         ('protocol = "SSL"\nca = ""', "security.ca: takes a string that is not empty"),
         ('ca = "/k/ca.pem"', 'security.ca: this is for TLS: write protocol = "SSL" or "SASL_SSL"'),

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 
 from checkers.verdict import Verdict
-from harness.cli.outcome import read_matrix, tell_cells
+from harness.campaign.conductor import CampaignRecord, Runs
+from harness.cli.outcome import read_matrix, tell, tell_cells
 from harness.cli.terminal import State
+from harness.machine import Machine
 from harness.report import write
+from harness.rundir import CAMPAIGN_FILE
 from workloads.settings import Settings
 
 
@@ -26,3 +30,28 @@ def test_silence_without_a_promise_is_not_called_held(
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[:3] == ["simulated kill", "acks=-1,isr=2 held 0/1", "acks=1,isr=2 none 0/1"]
     assert "held: none lost, as promised; none: none lost, though the settings permit it" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("status", "end"),
+    [("running", "; if it was killed: ackproof heal {directory}."), ("interrupted", ".")],
+)
+def test_a_campaign_that_may_have_been_killed_names_what_ends_its_remains(
+    campaign: tuple[Path, Callable[..., Verdict]], capsys: pytest.CaptureFixture[str], status: str, end: str
+) -> None:
+    directory, make = campaign
+    make(Settings(acks=1))
+    record = CampaignRecord(
+        name="synthetic",
+        seed=1,
+        status=status,
+        began="2026-11-21T16:00:00+00:00",
+        command="ackproof campaign p.toml",
+        machine=Machine(processor="p", cores=2, memory_bytes=1, system="s"),
+        versions={},
+        worlds={"simulated": Runs(planned=4)},
+    )
+    (directory / CAMPAIGN_FILE).write_bytes(msgspec.json.encode(record))
+    tell(State(out=Console(width=500, soft_wrap=True)), directory, write(directory), json_=False)
+    wanted = "This campaign is not finished: 1 of its 4 runs are here" + end.format(directory=directory)
+    assert wanted in capsys.readouterr().out.splitlines()
