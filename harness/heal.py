@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from harness.errors import HostError, NamedWronglyError, ResultsError
@@ -19,7 +21,8 @@ def heal(directory: Path) -> list[str]:
     Process ids that the kernel has given to others since are left alone (see :mod:`harness.hosts.processes`).
 
     Raises:
-        ResultsError: ``directory`` is none, or a journal cannot be written; or a journal says what nobody understands.
+        ResultsError: ``directory`` is none or cannot be listed whole, or a journal cannot be written; or a journal says
+            what nobody understands.
         HostError: something is still there.
             What can be undone was undone before either is raised.
     """
@@ -28,7 +31,8 @@ def heal(directory: Path) -> list[str]:
     undone: list[str] = []
     doubts: list[str] = []
     failures: list[str] = []
-    for path in _journals(directory):
+    closed: list[OSError] = []
+    for path in _journals(directory, closed.append):
         try:
             if standing(path):
                 _heal_journal(path, undone, failures)
@@ -37,6 +41,9 @@ def heal(directory: Path) -> list[str]:
             doubts.append(str(error))
         except OSError as error:
             doubts.append(f"{path} cannot be read ({error})")
+    doubts += [
+        f"{error.filename} cannot be listed ({error.strerror})" for error in closed if error.errno != errno.ENOENT
+    ]
     told = f"; undone: {', '.join(undone)}" if undone else ""
     if failures:
         raise HostError("; ".join(failures + doubts) + told)
@@ -54,9 +61,17 @@ def is_left_behind(directory: Path) -> bool:
     return False
 
 
-def _journals(directory: Path) -> list[Path]:
-    """All journals at or below ``directory``; what goes away meanwhile, or may not be read, is passed over."""
-    return sorted(Path(at) / FILE_NAME for at, _, files in os.walk(directory) if FILE_NAME in files)
+def _journals(directory: Path, onerror: Callable[[OSError], None] | None = None) -> list[Path]:
+    """All journals at or below ``directory``; what goes away meanwhile, or may not be read, only ``onerror`` is told.
+
+    What lies below a run with a journal is the run's own, such as its nodes' disks, and has none.
+    """
+    found: list[Path] = []
+    for at, below, files in os.walk(directory, onerror=onerror):
+        if FILE_NAME in files:
+            found.append(Path(at) / FILE_NAME)
+            below.clear()
+    return sorted(found)
 
 
 def _doubts(path: Path) -> list[str]:

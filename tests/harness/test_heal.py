@@ -1,5 +1,6 @@
 """Whatever a killed harness left behind is ended by heal, and nothing else is."""
 
+import errno
 import os
 import shutil
 import signal
@@ -151,6 +152,33 @@ def test_a_deed_of_unknown_kind_stays_in_the_journal(tmp_path: Path) -> None:
 
 def test_a_directory_without_journals_needs_no_healing(tmp_path: Path) -> None:
     assert heal(tmp_path) == []
+
+
+def test_a_directory_that_may_not_be_listed_is_no_all_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = tmp_path / "runs"
+    (closed / "kill").mkdir(parents=True)
+    _refuse_to_list(closed, monkeypatch)
+    with pytest.raises(ResultsError, match=r"runs cannot be listed \(Permission denied\): nodes' processes"):
+        heal(tmp_path)
+
+
+def test_the_disks_of_a_runs_nodes_need_not_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Journal(tmp_path / FILE_NAME).close()
+    (tmp_path / "data" / "lost+found").mkdir(parents=True)
+    _refuse_to_list(tmp_path / "data" / "lost+found", monkeypatch)
+    assert heal(tmp_path) == []
+
+
+def _refuse_to_list(closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As its mode would for everybody but root, who may run these tests."""
+    listed = os.scandir
+
+    def scandir(path: str) -> object:
+        if Path(path) == closed:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
 
 
 def test_healing_what_is_no_directory_is_refused(tmp_path: Path) -> None:
