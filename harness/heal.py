@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from harness.errors import HostError, NamedWronglyError, ResultsError
@@ -32,7 +32,8 @@ def heal(directory: Path) -> list[str]:
     doubts: list[str] = []
     failures: list[str] = []
     closed: list[OSError] = []
-    for path in _journals(directory, closed.append):
+    journals = _journals(directory, closed.append)
+    for path in journals:
         try:
             if standing(path):
                 _heal_journal(path, undone, failures)
@@ -41,9 +42,7 @@ def heal(directory: Path) -> list[str]:
             doubts.append(str(error))
         except OSError as error:
             doubts.append(f"{path} cannot be read ({error})")
-    doubts += [
-        f"{error.filename} cannot be listed ({error.strerror})" for error in closed if error.errno != errno.ENOENT
-    ]
+    doubts += _unlisted(closed, journals)
     told = f"; undone: {', '.join(undone)}" if undone else ""
     if failures:
         raise HostError("; ".join(failures + doubts) + told)
@@ -62,16 +61,16 @@ def is_left_behind(directory: Path) -> bool:
 
 
 def _journals(directory: Path, onerror: Callable[[OSError], None] | None = None) -> list[Path]:
-    """All journals at or below ``directory``; what goes away meanwhile, or may not be read, only ``onerror`` is told.
+    """Journals at or below ``directory``; what goes away meanwhile, or may not be read, only ``onerror`` is told."""
+    return sorted(Path(at) / FILE_NAME for at, _, files in os.walk(directory, onerror=onerror) if FILE_NAME in files)
 
-    What lies below a run with a journal is the run's own, such as its nodes' disks, and has none.
-    """
-    found: list[Path] = []
-    for at, below, files in os.walk(directory, onerror=onerror):
-        if FILE_NAME in files:
-            found.append(Path(at) / FILE_NAME)
-            below.clear()
-    return sorted(found)
+
+def _unlisted(closed: list[OSError], journals: list[Path]) -> Iterator[str]:
+    """Directories that may hide a journal: not those of a run that has one, such as its nodes' disks."""
+    for error in closed:
+        inside = any(Path(error.filename).is_relative_to(journal.parent) for journal in journals)
+        if error.errno != errno.ENOENT and not inside:
+            yield f"{error.filename} cannot be listed ({error.strerror})"
 
 
 def _doubts(path: Path) -> list[str]:

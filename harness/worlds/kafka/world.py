@@ -14,7 +14,7 @@ from harness.kafka.archive import make_archive
 from harness.kafka.install import Installation, find
 from harness.kafka.keeper import ASKED_SINCE, KeeperOperator
 from harness.kafka.properties import possible_with_kraft
-from harness.kafka.releases import DEFAULT_VERSION
+from harness.kafka.releases import DEFAULT_VERSION, parse_version
 from harness.kafka.zookeeper import possible_with_zookeeper
 from harness.plan import RunSpec
 from harness.worlds.contract import Observation
@@ -43,11 +43,12 @@ def release_for(spec: RunSpec) -> Installation:
         PlanError: it cannot, or there is no such release.
         HostError: it is not installed here, or cannot start as it is.
     """
-    installation = find(spec.version or DEFAULT_VERSION)
+    version = parse_version(spec.version or DEFAULT_VERSION)
     if spec.mode == "zookeeper":
-        possible_with_zookeeper(spec.chosen(), installation.version)
+        possible_with_zookeeper(spec.chosen(), version)
     else:
-        possible_with_kraft(spec.chosen(), installation.version)
+        possible_with_kraft(spec.chosen(), version)
+    installation = find(str(version))  # last: nobody should fetch a release that cannot do it
     installation.require_startable()
     return installation
 
