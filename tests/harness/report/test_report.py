@@ -122,7 +122,16 @@ def test_the_story_names_who_acknowledged_what_removed_it_and_what_is_there_now(
 def test_a_chart_is_explained_by_what_it_shows(campaign: Campaign) -> None:
     directory, make = campaign
     make(A1, lost=1, history=True, cluster=True)
-    assert "is its acknowledgement. Below: offsets over time." in page_of(directory).words()
+    words = page_of(directory).words()
+    assert "is its acknowledgement. Below: offsets over time." in words
+    assert "lines are high watermarks as their brokers last told them, triangles" in words
+
+
+def test_high_watermarks_of_kafka_are_known_now_and_then_only(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(A1, world="kafka", lost=1, history=True, cluster=True)
+    words = page_of(directory).words()
+    assert "last told them (Kafka's do when they start or begin to lead, not as it moves), triangles" in words
 
 
 def test_a_chart_without_offsets_names_no_panel_of_them(campaign: Campaign) -> None:
