@@ -39,7 +39,7 @@ def replay(state: State, run_dir: Path, *, json_: bool) -> int:
     if json_:
         state.json(result)
     else:
-        _tell_findings(state, result.again)
+        tell_findings(state, result.again)
         state.say(_conclusion(result, run_dir))
     return EXIT_HELD if result.identical else EXIT_HARNESS
 
@@ -62,16 +62,18 @@ def _rerun(state: State, run_dir: Path, record: RunRecord, *, json_: bool) -> in
     if json_:
         state.json({"recorded": before, "again": again, "directory": str(directory)})
     else:
-        _tell_findings(state, again)
+        tell_findings(state, again)
         missing = ", ".join(sorted(set(before.counts) - set(again.counts)))
         told = "every kind of finding showed again" if shown else f"did not show again: {missing}"
         state.say(f"{told}: {directory}")
     return EXIT_HELD if shown else EXIT_UNKNOWN
 
 
-def _tell_findings(state: State, verdict: Verdict) -> None:
+def tell_findings(state: State, verdict: Verdict) -> None:
+    """Print how many findings of each kind there are, and the first few as JSON."""
     for anomaly, findings in verdict.anomalies.items():
-        state.say(f"{anomaly}: {verdict.counts.get(anomaly, len(findings))}")
+        count = verdict.counts.get(anomaly, len(findings))
+        state.say(f"{anomaly}: {count}" + (f", the first {FINDINGS_MAX} of them:" if count > FINDINGS_MAX else ""))
         for finding in findings[:FINDINGS_MAX]:
             state.say(f"  {msgspec.json.encode(finding).decode()}")
     if not verdict.anomalies:

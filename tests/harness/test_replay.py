@@ -11,6 +11,8 @@ import pytest
 from checkers.verdict import Verdict
 from harness.campaign.replay import differences, replay, trace_missing
 from harness.cli.app import exit_code_of
+from harness.cli.replaying import FINDINGS_MAX, tell_findings
+from harness.cli.terminal import State
 from harness.errors import ResultsError
 from harness.plan import parse_plan
 from harness.report.timeline import read_observations
@@ -123,3 +125,14 @@ def test_differences_name_counts_and_the_first_finding_that_differs() -> None:
     assert differences(one, one) == ()
     assert differences(one, two) == ('lost-write: {"key":"t-0","value":1} recorded, {"key":"t-0","value":2} now',)
     assert differences(one, none) == ("lost-write: 1 findings recorded, None now", "valid: False recorded, True now")
+
+
+def test_findings_that_are_not_shown_are_not_kept_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    many, few = ([{"value": value} for value in range(count)] for count in (FINDINGS_MAX + 1, FINDINGS_MAX))
+    found = {"lost-write": many, "unseen": few}
+    counts = {name: len(findings) for name, findings in found.items()}
+    tell_findings(State(), Verdict(history="a", valid=False, anomalies=found, counts=counts))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"lost-write: {len(many)}, the first {FINDINGS_MAX} of them:"
+    assert [line for line in lines if line.startswith("unseen")] == [f"unseen: {FINDINGS_MAX}"]
+    assert len(lines) == 2 + 2 * FINDINGS_MAX
