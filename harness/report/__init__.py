@@ -11,6 +11,7 @@ from pathlib import Path
 
 from checkers.cells import Cell, build_cells
 from checkers.matrix import Summary, write_matrix
+from harness.errors import NamedWronglyError
 from harness.report.charts import gap_chart, loss_chart
 from harness.report.definitions import definitions
 from harness.report.loading import CampaignFiles
@@ -18,7 +19,15 @@ from harness.report.markdown import as_markdown
 from harness.report.page import content_of, render
 from harness.report.setups import setups_of
 from harness.report.stories import tell_stories, told_cells
-from harness.rundir import MATRIX_FILE, MATRIX_TEXT_FILE, REPORT_FILE, files_of, run_directories, write_file
+from harness.rundir import (
+    CAMPAIGN_FILE,
+    MATRIX_FILE,
+    MATRIX_TEXT_FILE,
+    REPORT_FILE,
+    files_of,
+    run_directories,
+    write_file,
+)
 
 __all__ = ["matrix", "witnesses", "write"]
 
@@ -28,6 +37,7 @@ def write(campaign_directory: Path) -> Path:
 
     Raises:
         ResultsError: the campaign has no verdicts yet, or a file of it cannot be read or written.
+        NamedWronglyError: no campaign is there, and no run.
     """
     files = CampaignFiles(campaign_directory)
     cells, summary = _matrix(files)
@@ -59,6 +69,8 @@ def witnesses(campaign_directory: Path) -> list[Path]:
 
 def _matrix(files: CampaignFiles) -> tuple[list[Cell], Summary]:
     cells = build_cells(files.runs())
+    if not cells and not (files.directory / CAMPAIGN_FILE).is_file():
+        raise NamedWronglyError(f"{files.directory} holds no run; name a campaign's directory (results/...)")
     with files_of(files.directory):
         return cells, write_matrix(cells, files.directory / MATRIX_FILE)
 

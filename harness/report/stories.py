@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from checkers.cells import Cell
-from checkers.matrix import setting_value
+from checkers.matrix import STRONGEST_FIRST, setting_value
 from checkers.receipts import read_receipts
 from checkers.verdict import Verdict
 from harness.report.loading import CampaignFiles
@@ -45,9 +45,17 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def told_cells(cells: Sequence[Cell]) -> list[Cell]:
-    """Cells that have a witness, broken promises first, at most STORIES_MAX."""
+    """Cells that have a witness, at most STORIES_MAX: broken promises first, then those whose acks promise most.
+
+    What acks=0 loses needs no story to be believed, and would hide the others.
+    """
     witnessed = [cell for cell in cells if cell.witness is not None]
-    return sorted(witnessed, key=lambda cell: cell.outcome != "broken promise")[:STORIES_MAX]
+    return sorted(witnessed, key=_interest)[:STORIES_MAX]
+
+
+def _interest(cell: Cell) -> tuple[bool, int]:
+    """Small for what a reader wants to see first."""
+    return cell.outcome != "broken promise", STRONGEST_FIRST.index(setting_value(cell.settings["acks"]))
 
 
 def tell_stories(files: CampaignFiles, cells: Sequence[Cell]) -> list[Story]:

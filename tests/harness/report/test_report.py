@@ -15,10 +15,10 @@ import vl_convert
 
 from checkers.matrix import Matrix
 from checkers.verdict import Verdict
-from harness.errors import ResultsError
+from harness.errors import NamedWronglyError, ResultsError
 from harness.report import matrix, stories, witnesses, write
-from harness.rundir import VERDICTS_FILE
-from workloads.settings import Settings
+from harness.rundir import CAMPAIGN_FILE, VERDICTS_FILE
+from workloads.settings import ACKS_ALL, Settings
 
 #: See the fixture in conftest.py.
 Campaign = tuple[Path, Callable[..., Verdict]]
@@ -290,6 +290,23 @@ def test_verdicts_that_cannot_be_read_are_named(campaign: Campaign) -> None:
         write(directory)
 
 
+def test_a_directory_without_runs_and_campaign_is_left_as_it_is(campaign: Campaign) -> None:
+    directory, _ = campaign
+    with pytest.raises(NamedWronglyError, match="holds no run; name a campaign's directory"):
+        write(directory)
+    assert [path.name for path in directory.iterdir()] == [VERDICTS_FILE]
+
+
+def test_the_strongest_settings_stories_are_told_first(campaign: Campaign) -> None:
+    directory, make = campaign
+    for acks in (0, 1, ACKS_ALL):
+        make(Settings(acks=acks), lost=2, history=True)
+    make(Settings(acks=1, min_insync_replicas=2), lost=2, history=True)
+    told = [path.relative_to(directory / "runs" / "simulated").parts[0] for path in witnesses(directory)]
+    assert [name.partition(",")[0] for name in told] == ["acks=-1", "acks=1", "acks=1", "acks=0"]
+
+
 def test_a_campaign_without_runs_says_that_nothing_is_known(campaign: Campaign) -> None:
     directory, _ = campaign
+    (directory / CAMPAIGN_FILE).write_bytes(b"{}")
     assert "Unknown: 0 of 0 cells" in page_of(directory).words()
