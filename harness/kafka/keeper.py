@@ -7,12 +7,14 @@ The operator's own tools of the time did nothing else (``kafka-reassign-partitio
 from __future__ import annotations
 
 import json
-import socket
-import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NodeExistsError
+from kazoo.handlers.threading import KazooTimeoutError
 
 from harness.errors import HostError
 from harness.hosts.contract import Address
@@ -25,12 +27,7 @@ ELECT: Final = "/admin/preferred_replica_election"
 ANSWER_LIMIT_S: Final = 1.5
 DONE_LIMIT_S: Final = 4.0
 _LOOK_EVERY_S: Final = 0.05
-_SESSION_MS: Final = 5_000
-#: Numbers of ZooKeeper's protocol (org.apache.zookeeper.ZooDefs, KeeperException).
-_CREATE, _EXISTS, _CLOSE = 1, 3, -11
-_DONE, _NO_NODE, _NODE_EXISTS = 0, -101, -110
-_ALL_RIGHTS: Final = 31
-_ZEROES: Final = bytes(16)
+_SESSION_S: Final = 5.0
 
 
 class KeeperOperator:
@@ -54,75 +51,27 @@ class KeeperOperator:
         deadline = time.monotonic() + DONE_LIMIT_S
         try:
             with _session(self._address()) as keeper:
-                error = keeper.create(path, json.dumps(wish).encode())
-                if error == _NODE_EXISTS:
-                    return busy
-                if error != _DONE:
-                    return f"ZooKeeper's error {error}"
-                while keeper.exists(path):
+                keeper.create_async(path, json.dumps(wish).encode()).get(timeout=ANSWER_LIMIT_S)
+                while keeper.exists_async(path).get(timeout=ANSWER_LIMIT_S):
                     if time.monotonic() > deadline:
                         raise HostError(f"the controller has not done {path} within {DONE_LIMIT_S:.0f} s")
                     time.sleep(_LOOK_EVERY_S)
-        except OSError as error:
-            raise HostError(f"ZooKeeper does not answer ({error})") from error
+        except NodeExistsError:
+            return busy
+        except (KazooException, KazooTimeoutError) as error:
+            raise HostError(f"ZooKeeper does not answer ({str(error) or type(error).__name__})") from error
         return ""
 
 
-class Keeper:
-    """A session with ZooKeeper, as much of one as a wish needs. Every method may raise OSError."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self._asked = 0
-        self._send(struct.pack(">iqiq", 0, 0, _SESSION_MS, 0) + _field(_ZEROES))
-        self._receive()
-
-    def create(self, path: str, data: bytes) -> int:
-        """Make a node that stays, which everybody may change. The answer is ZooKeeper's error, 0 for none."""
-        rights = struct.pack(">ii", 1, _ALL_RIGHTS) + _field(b"world") + _field(b"anyone")
-        return self._ask(_CREATE, _field(path.encode()) + _field(data) + rights + struct.pack(">i", 0))
-
-    def exists(self, path: str) -> bool:
-        """Whether there is such a node."""
-        return self._ask(_EXISTS, _field(path.encode()) + b"\0") != _NO_NODE
-
-    def close(self) -> None:
-        """End the session; nobody waits for the answer."""
-        self._send(struct.pack(">ii", self._asked + 1, _CLOSE))
-
-    def _ask(self, kind: int, body: bytes) -> int:
-        self._asked += 1
-        self._send(struct.pack(">ii", self._asked, kind) + body)
-        _, _, error = struct.unpack_from(">iqi", self._receive())
-        return int(error)
-
-    def _send(self, body: bytes) -> None:
-        self._connection.sendall(_field(body))
-
-    def _receive(self) -> bytes:
-        (size,) = struct.unpack(">i", self._exactly(4))
-        return self._exactly(size)
-
-    def _exactly(self, size: int) -> bytes:
-        received = b""
-        while len(received) < size:
-            more = self._connection.recv(size - len(received))
-            if not more:
-                raise ConnectionError("the connection ended")
-            received += more
-        return received
-
-
 @contextmanager
-def _session(address: Address) -> Iterator[Keeper]:
-    with socket.create_connection((address.host, address.port), ANSWER_LIMIT_S) as connection:
-        keeper = Keeper(connection)
-        yield keeper
-        keeper.close()
-
-
-def _field(content: bytes) -> bytes:
-    return struct.pack(">i", len(content)) + content
+def _session(address: Address) -> Iterator[KazooClient]:
+    client = KazooClient(f"{address.host}:{address.port}", timeout=_SESSION_S)
+    try:
+        client.start(ANSWER_LIMIT_S)
+        yield client
+    finally:
+        client.stop()
+        client.close()
 
 
 def _wished(partition: str, **more: object) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 #: Libraries that would tell of every injected fault on standard error.
-_LOGGERS: Final = ("kafka", "harness.clients", "paramiko")
+_LOGGERS: Final = ("kafka", "harness.clients", "kazoo", "paramiko")
 
 
 @contextmanager

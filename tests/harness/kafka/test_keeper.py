@@ -1,127 +1,110 @@
-"""Planned changes that are written into ZooKeeper: which nodes are made, and what is said where they are not."""
+"""Planned changes that are written into ZooKeeper: which nodes are made, and what is said where they are not.
+
+ZooKeeper itself answers in the tests of old releases.
+"""
 
 import json
-import socket
-import struct
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
+from kazoo.exceptions import ConnectionLoss, NodeExistsError
+from kazoo.handlers.threading import KazooTimeoutError
 
 from harness.errors import HostError
 from harness.hosts.contract import Address
 from harness.kafka import keeper
 from harness.kafka.keeper import ELECT, REASSIGN, KeeperOperator
 
-DONE, NO_NODE, NODE_EXISTS = 0, -101, -110
-CREATE, EXISTS, CLOSE = 1, 3, -11
+PLACE = {"topic": "a-b", "partition": 3}
 
 
-class FakeKeeper:
-    """Speaks ZooKeeper's protocol to one client after the other. ``created`` are the nodes, with their content."""
+class Answer:
+    def __init__(self, answer: object) -> None:
+        self._answer = answer
 
-    def __init__(self, answers: dict[int, list[int]]) -> None:
-        self.created: list[tuple[str, object]] = []
-        self.closed = 0
-        self._answers = answers
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = Address(*self._listener.getsockname()[:2])
-        self._thread = threading.Thread(target=self._serve)
-        self._thread.start()
+    def get(self, timeout: float) -> object:
+        assert timeout > 0
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+class ZooKeeper:
+    """A client whose nodes stay for ``looks`` looks. ``made`` are the nodes, with their content."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[str, object]] = []
+        self.answer: object = "done"
+        self.looks = 1
+        self.open = 0
+
+    def __call__(self, hosts: str, timeout: float) -> "ZooKeeper":
+        assert (hosts, timeout > 0) == ("127.0.0.1:2181", True)
+        return self
+
+    def start(self, timeout: float) -> None:
+        assert timeout > 0
+        self.open += 1
 
     def stop(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self._thread.join(5)
+        self.open -= 1
 
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            with connection:
-                self._speak(connection)
+    def close(self) -> None:
+        assert self.open == 0
 
-    def _speak(self, connection: socket.socket) -> None:
-        hello = frame(connection)
-        assert struct.unpack_from(">iqiq", hello) == (0, 0, 5_000, 0)
-        send(connection, struct.pack(">iiq", 0, 5_000, 7) + struct.pack(">i", 16) + bytes(16))
-        while body := frame(connection):
-            asked, kind = struct.unpack_from(">ii", body)
-            if kind == CLOSE:
-                self.closed += 1
-                return
-            path, rest = text(body[8:])
-            if kind == CREATE:
-                content, rights = text(rest)
-                self.created.append((path, json.loads(content)))
-                assert rights == struct.pack(">ii", 1, 31) + pascal("world") + pascal("anyone") + struct.pack(">i", 0)
-            answers = self._answers.get(kind, [])
-            send(connection, struct.pack(">iqi", asked, 1, answers.pop(0) if answers else NO_NODE))
+    def create_async(self, path: str, content: bytes) -> Answer:
+        self.made.append((path, json.loads(content)))
+        self._left = self.looks
+        return Answer(self.answer)
 
-
-def frame(connection: socket.socket) -> bytes:
-    size = connection.recv(4, socket.MSG_WAITALL)
-    return connection.recv(struct.unpack(">i", size)[0], socket.MSG_WAITALL) if len(size) == 4 else b""
-
-
-def send(connection: socket.socket, body: bytes) -> None:
-    connection.sendall(struct.pack(">i", len(body)) + body)
-
-
-def pascal(words: str) -> bytes:
-    return struct.pack(">i", len(words)) + words.encode()
-
-
-def text(body: bytes) -> tuple[str, bytes]:
-    (size,) = struct.unpack_from(">i", body)
-    return body[4 : 4 + size].decode(), body[4 + size :]
+    def exists_async(self, path: str) -> Answer:
+        assert path == self.made[-1][0]
+        self._left -= 1
+        return Answer("there" if self._left >= 0 else None)
 
 
 @pytest.fixture
-def zookeeper() -> Iterator:
-    made: list[FakeKeeper] = []
-
-    def answering(creates: Sequence[int], exists: Sequence[int] = ()) -> FakeKeeper:
-        made.append(FakeKeeper({CREATE: list(creates), EXISTS: list(exists)}))
-        return made[-1]
-
-    yield answering
-    for one in made:
-        one.stop()
+def zookeeper(monkeypatch: pytest.MonkeyPatch) -> Iterator[ZooKeeper]:
+    client = ZooKeeper()
+    monkeypatch.setattr(keeper, "KazooClient", client)
+    yield client
+    assert client.open == 0, "every session was ended"
 
 
-def test_a_leader_is_moved_by_the_order_of_replicas_and_an_election(zookeeper) -> None:
-    server = zookeeper([DONE, DONE], [DONE, NO_NODE])
-    assert KeeperOperator(lambda: server.address).move_leader("a-b-3", 2, [0, 1, 2]) == ""
-    place = {"topic": "a-b", "partition": 3}
-    assert server.created == [
-        (REASSIGN, {"version": 1, "partitions": [place | {"replicas": [2, 0, 1]}]}),
-        (ELECT, {"version": 1, "partitions": [place]}),
+@pytest.fixture
+def operator() -> KeeperOperator:
+    return KeeperOperator(lambda: Address("127.0.0.1", 2181))
+
+
+def test_a_leader_is_moved_by_the_order_of_replicas_and_an_election(zookeeper, operator) -> None:
+    assert operator.move_leader("a-b-3", 2, [0, 1, 2]) == ""
+    assert zookeeper.made == [
+        (REASSIGN, {"version": 1, "partitions": [PLACE | {"replicas": [2, 0, 1]}]}),
+        (ELECT, {"version": 1, "partitions": [PLACE]}),
     ]
 
 
-def test_what_is_under_way_is_named_and_nobody_is_elected_then(zookeeper) -> None:
-    server = zookeeper([NODE_EXISTS])
-    assert KeeperOperator(lambda: server.address).move_leader("t-0", 1, [0, 1]) == "its replicas are being reassigned"
-    assert [path for path, _ in server.created] == [REASSIGN]
+def test_what_is_under_way_is_named_and_nobody_is_elected_then(zookeeper, operator) -> None:
+    zookeeper.answer = NodeExistsError()
+    assert operator.move_leader("a-b-3", 1, [0, 1]) == "its replicas are being reassigned"
+    assert [path for path, _ in zookeeper.made] == [REASSIGN]
 
 
-def test_another_error_is_quoted_by_its_number(zookeeper) -> None:
-    server = zookeeper([-4])
-    assert KeeperOperator(lambda: server.address).reassign("t-0", [1, 0]) == "ZooKeeper's error -4"
-
-
-def test_a_controller_that_does_not_do_it_in_time_is_no_refusal(zookeeper, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_controller_that_does_not_do_it_in_time_is_no_refusal(zookeeper, operator, monkeypatch) -> None:
     monkeypatch.setattr(keeper, "DONE_LIMIT_S", 0.0)
-    server = zookeeper([DONE], [DONE] * 50)
+    zookeeper.looks = 50
     with pytest.raises(HostError, match="the controller has not done /admin/reassign_partitions"):
-        KeeperOperator(lambda: server.address).reassign("t-0", [1, 0])
+        operator.reassign("a-b-3", [1, 0])
 
 
-def test_silence_of_zookeeper_is_no_refusal() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = Address(*free.getsockname()[:2])
+@pytest.mark.parametrize("error", [ConnectionLoss(), KazooTimeoutError("Connection time-out")])
+def test_silence_of_zookeeper_is_no_refusal(zookeeper, operator, error) -> None:
+    zookeeper.answer = error
+    with pytest.raises(HostError, match=r"ZooKeeper does not answer \((ConnectionLoss|Connection time-out)\)"):
+        operator.reassign("a-b-3", [1, 0])
+
+
+def test_where_no_zookeeper_is_nobody_waits_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "ANSWER_LIMIT_S", 0.1)
     with pytest.raises(HostError, match="ZooKeeper does not answer"):
-        KeeperOperator(lambda: address).reassign("t-0", [1, 0])
+        KeeperOperator(lambda: Address("127.0.0.1", 1)).reassign("a-b-3", [1, 0])
