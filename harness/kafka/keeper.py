@@ -27,7 +27,8 @@ ELECT: Final = "/admin/preferred_replica_election"
 ANSWER_LIMIT_S: Final = 1.5
 DONE_LIMIT_S: Final = 4.0
 _LOOK_EVERY_S: Final = 0.05
-_SESSION_S: Final = 5.0
+#: Also how long a session with a frozen ZooKeeper takes to end.
+_SESSION_S: Final = 2.0
 
 
 class KeeperOperator:
