@@ -1,7 +1,6 @@
 """A cluster that exists already, real: a run makes its topic there, moves its leaders, and leaves nothing."""
 
 import multiprocessing
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from harness.rundir import HISTORY
 from harness.worlds.kafka import KafkaWorld
 from nemesis.journal import FILE_NAME, standing
 from nemesis.plan import FaultPlan
+from tests.harness.worlds.waiting import wait_for_topics, wait_until
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
@@ -100,7 +100,7 @@ def test_leaders_of_the_runs_own_topic_move_and_it_is_gone_afterwards(cluster, t
     assert ended.configuration["topic"]["min.insync.replicas"] == "1"
     assert ended.configuration["broker"]["broker.session.timeout.ms"] == "1500"
     assert DEFAULT_VERSION.startswith(ended.configuration["broker"]["version"])
-    assert cluster.topics() == ["theirs"]
+    wait_for_topics(cluster.topics, ["theirs"])
     assert standing(tmp_path / "run" / FILE_NAME) == []
 
 
@@ -124,7 +124,7 @@ def test_a_topic_of_somebody_else_is_left_alone(cluster, tmp_path: Path) -> None
     assert ended.status == "harness-failed"
     assert f'a topic "{one.workload.topic}" that this run did not create' in str(ended.reason)
     heal(tmp_path)
-    assert cluster.topics() == sorted([one.workload.topic, "theirs"])
+    wait_for_topics(cluster.topics, sorted([one.workload.topic, "theirs"]))
     with KafkaAdminClient(bootstrap_servers=cluster.bootstrap) as admin:
         admin.delete_topics([one.workload.topic])
 
@@ -133,15 +133,12 @@ def test_heal_deletes_the_topic_of_a_killed_harness(cluster, tmp_path: Path) -> 
     one = cluster.run("move", duration_ms=60_000)
     harness = multiprocessing.get_context("spawn").Process(target=perform, args=(one, tmp_path / "run"))
     harness.start()
-    deadline = time.monotonic() + LIMIT_S
-    while not (tmp_path / "run" / "logs" / "trace-100.jsonl").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until((tmp_path / "run" / "logs" / "trace-100.jsonl").exists, "the run looks at the cluster")
     harness.kill()
     harness.join(LIMIT_S)
-    assert one.workload.topic in cluster.topics()
+    wait_until(lambda: one.workload.topic in cluster.topics(), "every broker knows the topic")
     assert heal(tmp_path) == [f"topic {one.workload.topic}"]
-    assert cluster.topics() == ["theirs"]
+    wait_for_topics(cluster.topics, ["theirs"])
     assert heal(tmp_path) == []
 
 

@@ -2,7 +2,7 @@
 
 import multiprocessing
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -21,6 +21,7 @@ from harness.security import Security
 from nemesis.journal import FILE_NAME, standing
 from tests.harness.worlds.kafka.secured import PASSWORD, STRANGER, USER, SecuredCluster
 from tests.harness.worlds.trials import hit_by, lose_or_hold
+from tests.harness.worlds.waiting import wait_for_topics, wait_until
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
 VARIABLE = "AK_TEST_PASSWORD"
@@ -101,7 +102,7 @@ def test_a_run_writes_reads_and_moves_leaders_and_leaves_no_secret(cluster, tmp_
     assert security.protocol in ended.configuration["producer"].values()
     assert ended.configuration["topic"]["min.insync.replicas"] == "1"
     assert "replica.lag.time.max.ms" in ended.configuration["broker"]
-    assert cluster.topics() == ["theirs"]
+    wait_for_topics(cluster.topics, ["theirs"])
     written = [path for path in run.rglob("*") if path.is_file()]
     assert {"run.json", "journal.jsonl", "cluster.jsonl"} <= {path.name for path in written}
     assert [path for path in written if PASSWORD.encode() in path.read_bytes()] == []
@@ -138,10 +139,10 @@ def test_heal_deletes_the_topic_of_a_killed_harness_with_the_password_from_where
     one = run_of(cluster.ways.sasl, scram(cluster), duration_ms=60_000)
     harness = multiprocessing.get_context("spawn").Process(target=perform, args=(one, tmp_path / "run"))
     harness.start()
-    wait_until((tmp_path / "run" / "logs" / "trace-100.jsonl").exists)
+    wait_until((tmp_path / "run" / "logs" / "trace-100.jsonl").exists, "the run looks at the cluster")
     harness.kill()
     harness.join(LIMIT_S)
-    assert one.workload.topic in cluster.topics()
+    wait_until(lambda: one.workload.topic in cluster.topics(), "every broker knows the topic")
     (deed,) = standing(tmp_path / "run" / FILE_NAME)
     assert (deed.kind, deed.facts["security"]["password_env"]) == (KIND, VARIABLE)
     assert PASSWORD not in (tmp_path / "run" / FILE_NAME).read_text()
@@ -153,7 +154,7 @@ def test_heal_deletes_the_topic_of_a_killed_harness_with_the_password_from_where
         heal(tmp_path)
     monkeypatch.setenv(VARIABLE, PASSWORD)
     assert heal(tmp_path) == [f"topic {one.workload.topic}"]
-    assert cluster.topics() == ["theirs"]
+    wait_for_topics(cluster.topics, ["theirs"])
 
 
 def test_eligible_leader_replicas_are_asked_for(cluster) -> None:
@@ -166,15 +167,8 @@ def test_eligible_leader_replicas_are_asked_for(cluster) -> None:
     try:
         assert told({0, 1}, ())
         cluster.world.target.kill(1)
-        wait_until(lambda: told({0}, (1,)))
+        wait_until(lambda: told({0}, (1,)), "broker 1 is eligible")
         cluster.world.target.restart(1)
-        wait_until(lambda: told({0, 1}, ()))
+        wait_until(lambda: told({0, 1}, ()), "both are in sync")
     finally:
         administration.close()
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
