@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -56,9 +57,9 @@ def release_for(spec: RunSpec) -> Installation:
 class KafkaWorld(ProcessesWorld):
     """The world of processes with Kafka's own processes in it. The run's files stand in ``directory``."""
 
-    def __init__(self, spec: RunSpec, directory: Path) -> None:
-        super().__init__(spec, directory)
-        self._installation: Installation | None = None
+    @cached_property
+    def _release(self) -> Installation:
+        return release_for(self._spec)
 
     def _told(self, wall_begin_us: int) -> list[Observation]:
         """From the nodes' logs."""
@@ -68,14 +69,12 @@ class KafkaWorld(ProcessesWorld):
         return sorted(told, key=lambda seen: seen.time_us)
 
     def _check(self) -> None:
-        self._installation = release_for(self._spec)
-        make_archive(self._installation)
+        make_archive(self._release)
 
     def _make_host(self, journal: Journal) -> Host:
         if self._spec.host != "ssh":
             return super()._make_host(journal)
-        release = self._installation or find(self._spec.version or DEFAULT_VERSION)
-        return SshHost(self._spec.machines, journal, Here(self._directory, release.home, Path(java_program())))
+        return SshHost(self._spec.machines, journal, Here(self._directory, self._release.home, Path(java_program())))
 
     def _make_limits(self, journal: Journal) -> Limits:
         if self._spec.host == "ssh":
@@ -93,16 +92,15 @@ class KafkaWorld(ProcessesWorld):
         def partitions() -> Mapping[str, PartitionView]:
             return viewer.view().partitions
 
-        if self._installation is not None and self._installation.version < ASKED_SINCE:
+        if self._release.version < ASKED_SINCE:
             return ConfirmedLeadership(KeeperOperator(lambda: host.address(CONTROLLER)), partitions)
         administration = Administration(running)
         self._resources.callback(administration.close)
         return ConfirmedLeadership(administration, partitions)
 
     def _make_nodes(self, host: Host) -> Nodes:
-        installation = self._installation or find(self._spec.version or DEFAULT_VERSION)
         kind = ZooKeeperNodes if self._spec.mode == "zookeeper" else KafkaNodes
-        return kind(host, self._directory, self._spec, installation, self._lifetime_s())
+        return kind(host, self._directory, self._spec, self._release, self._lifetime_s())
 
     def _make_viewer(self, host: Host, nodes: Nodes) -> Viewer:
         kind = ZooKeeperViewer if self._spec.mode == "zookeeper" else KafkaViewer

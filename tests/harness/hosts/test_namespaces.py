@@ -1,7 +1,5 @@
 """Nodes in network namespaces: real addresses, real drops, nothing left."""
 
-import os
-import shutil
 import subprocess
 import sys
 import time
@@ -17,11 +15,9 @@ from harness.hosts.contract import Launch
 from harness.hosts.namespaces import NamespaceHost
 from nemesis.contract import CLIENTS, Link
 from nemesis.journal import FILE_NAME, Journal, standing
+from tests.harness.needs import needs_root
 
-MISSING = [tool for tool in ("ip", "nft") if shutil.which(tool) is None]
-needs_root = pytest.mark.skipif(
-    os.geteuid() != 0 or bool(MISSING), reason=f"needs root and the commands ip and nft; missing: {MISSING or 'root'}"
-)
+on_namespaces = needs_root("ip", "nft")
 
 #: Echoes on its address; told by the first line of its log that it listens.
 ECHO = """
@@ -76,7 +72,7 @@ def names_left(host: NamespaceHost) -> list[str]:
     return [path.name for path in found if path.name.startswith(host._namespace(""))]
 
 
-@needs_root
+@on_namespaces
 @pytest.mark.root
 @pytest.mark.system
 def test_a_cut_link_drops_packets_and_a_healed_one_delivers(host: NamespaceHost, tmp_path: Path) -> None:
@@ -91,7 +87,7 @@ def test_a_cut_link_drops_packets_and_a_healed_one_delivers(host: NamespaceHost,
     assert host.cut([Link(0, 1)], alive=[0, 1]) == {"dropped": {"0>1": 0}}, "a new cut counts anew"
 
 
-@needs_root
+@on_namespaces
 @pytest.mark.root
 @pytest.mark.system
 @pytest.mark.parametrize("link", [Link(CLIENTS, 1), Link(1, CLIENTS)])
@@ -104,7 +100,7 @@ def test_client_links_are_cut_in_either_direction(host: NamespaceHost, tmp_path:
     assert knock(host, at=1) == "hello"
 
 
-@needs_root
+@on_namespaces
 @pytest.mark.root
 @pytest.mark.system
 def test_closing_leaves_no_namespace_link_or_process(journal: Journal, tmp_path: Path) -> None:
@@ -117,7 +113,7 @@ def test_closing_leaves_no_namespace_link_or_process(journal: Journal, tmp_path:
     assert standing(journal.path) == []
 
 
-@needs_root
+@on_namespaces
 @pytest.mark.root
 @pytest.mark.system
 def test_namespaces_of_a_dead_harness_are_healed(journal: Journal, tmp_path: Path) -> None:
@@ -131,7 +127,7 @@ def test_namespaces_of_a_dead_harness_are_healed(journal: Journal, tmp_path: Pat
     host.close()
 
 
-@needs_root
+@on_namespaces
 @pytest.mark.root
 @pytest.mark.system
 def test_two_runs_side_by_side_have_networks_of_their_own(host: NamespaceHost, tmp_path: Path) -> None:

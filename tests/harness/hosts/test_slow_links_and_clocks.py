@@ -1,7 +1,6 @@
 """Rates and delays in the kernel's queueing, and clocks that a library makes wrong."""
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -19,11 +18,9 @@ from harness.worlds.contract import Observation
 from harness.worlds.processes.shaping import rightly_timed
 from nemesis.contract import CLIENTS, CONTROLLER, Link
 from nemesis.journal import FILE_NAME, Journal
+from tests.harness.needs import needs_root
 
-MISSING = [tool for tool in ("ip", "nft", "tc", "unshare") if shutil.which(tool) is None]
-needs_root = pytest.mark.skipif(
-    os.geteuid() != 0 or bool(MISSING), reason=f"needs root and commands; missing: {MISSING or 'root'}"
-)
+on_namespaces = needs_root("ip", "nft", "tc", "unshare")
 needs_library = pytest.mark.skipif(
     not any(Path(place).is_file() for place in clocks.PLACES), reason="needs libfaketime; install the package faketime"
 )
@@ -156,7 +153,7 @@ connection.close()
 
 @pytest.mark.system
 @pytest.mark.root
-@needs_root
+@on_namespaces
 def test_a_slow_link_lets_little_through_and_is_fast_again(tmp_path):
     leaf = shaping.probe()
     journal = Journal(tmp_path / FILE_NAME)
@@ -180,7 +177,7 @@ def test_a_slow_link_lets_little_through_and_is_fast_again(tmp_path):
 
 @pytest.mark.system
 @pytest.mark.root
-@needs_root
+@on_namespaces
 def test_the_delay_is_refused_by_kernels_without_netem_only():
     asked = ["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", *tc.LATE.split()]
     done = subprocess.run(asked, check=False, capture_output=True, text=True, timeout=10)

@@ -1,9 +1,7 @@
 """Earlier eras on real Kafka: 3.5.2 with ZooKeeper, told to speak and to truncate as an older release did."""
 
 import contextlib
-import os
 import re
-import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -20,11 +18,11 @@ from harness.run.perform import write_observations
 from harness.worlds.kafka import KafkaWorld
 from nemesis.contract import Link, PartitionView
 from nemesis.plan import FaultPlan
+from tests.harness.needs import missing_for_root
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
 pytestmark = [pytest.mark.system, pytest.mark.root, pytest.mark.xdist_group("kafka")]
-MISSING = [tool for tool in ("ip", "nft", "nsenter") if shutil.which(tool) is None]
 RELEASE = "3.5.2"
 PARTITION = "ackproof-0"
 BROKERS = (0, 1, 2)
@@ -37,8 +35,8 @@ TRIES = 3
 
 @pytest.fixture(scope="module", autouse=True)
 def release(kafka_release: Callable[[str], Installation]) -> None:
-    if os.geteuid() != 0 or MISSING:
-        pytest.skip(f"needs root and commands; missing: {MISSING or 'root'}")
+    if why := missing_for_root("ip", "nft", "nsenter"):
+        pytest.skip(why)
     kafka_release(RELEASE)
 
 

@@ -20,12 +20,12 @@ from harness.rundir import HISTORY
 from harness.worlds.kafka import KafkaWorld
 from nemesis.journal import FILE_NAME, standing
 from nemesis.plan import FaultPlan
-from tests.harness.worlds.waiting import wait_for_topics, wait_until
+from tests.harness.worlds.kafka.theirs import theirs_at
+from tests.harness.worlds.waiting import LIMIT_S, wait_for_topics, wait_until
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
-LIMIT_S = 60.0
 
 
 class Cluster:
@@ -76,13 +76,8 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, real_kafka: Installation) -> Iterator[Cluster]:
-    directory = tmp_path_factory.mktemp("theirs")
-    try:
-        theirs = Cluster(directory)
+    with theirs_at(tmp_path_factory.mktemp("theirs"), Cluster) as theirs:
         yield theirs
-        theirs.world.close()
-    finally:
-        heal(directory)
 
 
 @pytest.mark.parametrize("acks", [1, -1])

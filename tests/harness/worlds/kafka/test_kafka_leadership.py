@@ -1,26 +1,22 @@
 """Real Kafka: leaders that move and replicas that are reassigned, as an operator does it."""
 
-import os
-import shutil
 from pathlib import Path
 
 import pytest
 
 from harness.plan import RunSpec
 from nemesis.plan import FaultPlan
+from tests.harness.needs import needs_root
 from tests.harness.worlds.trials import hit_by, lose_or_hold
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
-MISSING = [tool for tool in ("ip", "nft", "nsenter") if shutil.which(tool) is None]
 pytestmark = [
     pytest.mark.system,
     pytest.mark.root,
     pytest.mark.xdist_group("kafka"),
     pytest.mark.usefixtures("real_kafka"),
-    pytest.mark.skipif(
-        os.geteuid() != 0 or bool(MISSING), reason=f"needs root and commands; missing: {MISSING or 'root'}"
-    ),
+    needs_root("ip", "nft", "nsenter"),
 ]
 #: The fault of each family; in this story nothing else happens but a cut that lets followers lag.
 PLANNED = {"move": "moveleader", "reassign": "reassign"}

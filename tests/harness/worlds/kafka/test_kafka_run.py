@@ -3,8 +3,6 @@
 What cannot be had on a machine is said in the reason of a skip: Maven's repository, or root.
 """
 
-import os
-import shutil
 import time
 from pathlib import Path
 
@@ -18,15 +16,13 @@ from harness.rundir import read_record
 from harness.worlds.kafka import KafkaWorld
 from nemesis.journal import FILE_NAME, standing
 from nemesis.plan import FaultPlan
+from tests.harness.needs import needs_root
 from tests.harness.worlds.trials import SEEDS, hit_by, lose_or_hold
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
-MISSING = [tool for tool in ("ip", "nft", "nsenter", "mkfs.ext4") if shutil.which(tool) is None]
-needs_root = pytest.mark.skipif(
-    os.geteuid() != 0 or bool(MISSING), reason=f"needs root and commands; missing: {MISSING or 'root'}"
-)
+on_namespaces = needs_root("ip", "nft", "nsenter", "mkfs.ext4")
 #: Of the project's own machine; twice that is for one that does something else besides.
 START_LIMIT_S = 30.0
 MEMORY_LIMIT_BYTES = 2.5 * 2**30
@@ -45,7 +41,7 @@ def spec(family: str, host: str = "namespaces", **settings: object) -> RunSpec:
     )
 
 
-@needs_root
+@on_namespaces
 @pytest.mark.root
 @pytest.mark.usefixtures("real_kafka")
 @pytest.mark.parametrize(
@@ -70,7 +66,7 @@ def test_kafka_loses_exactly_what_its_settings_permit(tmp_path: Path, family, se
     assert {"leader", "follower", "election", "isr", "fenced", "registered"} <= told
 
 
-@needs_root
+@on_namespaces
 @pytest.mark.root
 @pytest.mark.usefixtures("real_kafka")
 def test_confluent_kafka_loses_the_tail_of_a_killed_leader_too(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 S01 and S09 stand in test_kafka_run. Each run is one plan of plans/stories, shortened to one telling of its story.
 """
 
-import os
-import shutil
 from pathlib import Path
 
 import msgspec
@@ -12,6 +10,7 @@ import pytest
 
 from checkers.judgement import Judgement
 from harness.plan import RunSpec, read_plan
+from tests.harness.needs import needs_root
 from tests.harness.worlds.trials import SEEDS, lose_or_hold
 
 pytestmark = [
@@ -20,17 +19,14 @@ pytestmark = [
     pytest.mark.xdist_group("kafka"),
     pytest.mark.usefixtures("real_kafka"),
 ]
-MISSING = [tool for tool in ("ip", "nft", "nsenter", "mkfs.ext4") if shutil.which(tool) is None]
-needs_root = pytest.mark.skipif(
-    os.geteuid() != 0 or bool(MISSING), reason=f"needs root and commands; missing: {MISSING or 'root'}"
-)
+on_namespaces = needs_root("ip", "nft", "nsenter", "mkfs.ext4")
 STORIES = Path(__file__).parents[4] / "plans" / "stories"
 #: One telling fits, with time for the brokers to be well before and after.
 DURATION_MS = 18_000
 HEALED_MS = 2_500
 
 
-@needs_root
+@on_namespaces
 @pytest.mark.parametrize(
     ("story", "family", "settings", "loses"),
     [
@@ -51,7 +47,7 @@ def test_a_story_has_its_outcome(tmp_path: Path, story: str, family: str, settin
     lose_or_hold(one, tmp_path, loses=loses, exercised=told_in_full)
 
 
-@needs_root
+@on_namespaces
 @pytest.mark.parametrize(("idempotence", "twice"), [(False, True), (True, False)])
 def test_a_lost_reply_is_a_write_twice_without_idempotence_only(
     tmp_path: Path, *, idempotence: bool, twice: bool

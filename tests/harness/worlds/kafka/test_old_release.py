@@ -1,7 +1,5 @@
 """Apache Kafka 0.10.2.2 on today's Java, end to end: fetched with Maven, started with ZooKeeper, broken, judged."""
 
-import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,12 +11,12 @@ from harness.report.timeline import read_observations
 from harness.worlds.kafka import KafkaWorld
 from nemesis.contract import PartitionView
 from nemesis.plan import FaultPlan
+from tests.harness.needs import missing_for_root
 from tests.harness.worlds.trials import hit_by, lose_or_hold
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
 pytestmark = [pytest.mark.system, pytest.mark.root, pytest.mark.xdist_group("kafka")]
-MISSING = [tool for tool in ("ip", "nft", "nsenter") if shutil.which(tool) is None]
 RELEASE = "0.10.2.2"
 #: How that release works.
 ERA = {
@@ -32,8 +30,8 @@ ERA = {
 
 @pytest.fixture(scope="module", autouse=True)
 def release(kafka_release: Callable[[str], Installation]) -> None:
-    if os.geteuid() != 0 or MISSING:
-        pytest.skip(f"needs root and commands; missing: {MISSING or 'root'}")
+    if why := missing_for_root("ip", "nft", "nsenter"):
+        pytest.skip(why)
     kafka_release(RELEASE)
 
 

@@ -20,12 +20,12 @@ from harness.rundir import HISTORY, read_record
 from harness.security import Security
 from nemesis.journal import FILE_NAME, standing
 from tests.harness.worlds.kafka.secured import PASSWORD, STRANGER, USER, SecuredCluster
+from tests.harness.worlds.kafka.theirs import theirs_at
 from tests.harness.worlds.trials import hit_by, lose_or_hold
-from tests.harness.worlds.waiting import wait_for_topics, wait_until
+from tests.harness.worlds.waiting import LIMIT_S, wait_for_topics, wait_until
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
 VARIABLE = "AK_TEST_PASSWORD"
-LIMIT_S = 60.0
 #: A refusal comes within two seconds on a machine that does nothing else. Who is not told why hears of it after ten,
 #: and in other words.
 REFUSED_S = 30.0
@@ -33,13 +33,8 @@ REFUSED_S = 30.0
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, real_kafka: Installation) -> Iterator[SecuredCluster]:
-    directory = tmp_path_factory.mktemp("theirs")
-    try:
-        theirs = SecuredCluster(directory)
+    with theirs_at(tmp_path_factory.mktemp("theirs"), SecuredCluster) as theirs:
         yield theirs
-        theirs.world.close()
-    finally:
-        heal(directory)
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,5 @@
 """A cluster's start, end, and the ways in which both go wrong."""
 
-import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -20,6 +18,7 @@ from harness.plan import RunSpec
 from harness.worlds.processes import ProcessesWorld
 from nemesis.contract import CLIENTS, CONTROLLER, Link
 from nemesis.journal import FILE_NAME, Undo, standing
+from tests.harness.needs import needs_root
 from workloads.client import SendOutcome
 from workloads.operations import EventType
 
@@ -176,13 +175,8 @@ def test_heal_ends_whatever_a_killed_harness_left_of_a_cluster(tmp_path: Path, m
     assert heal(tmp_path) == []
 
 
-MISSING = [tool for tool in ("ip", "nft") if shutil.which(tool) is None]
-
-
 @pytest.mark.root
-@pytest.mark.skipif(
-    os.geteuid() != 0 or bool(MISSING), reason=f"needs root and the commands ip and nft; missing: {MISSING or 'root'}"
-)
+@needs_root("ip", "nft")
 def test_a_cluster_in_namespaces_loses_its_leader_to_a_real_partition(tmp_path: Path, make_spec: MakeSpec) -> None:
     world = ProcessesWorld(make_spec({"acks": "all"}, host="namespaces"), tmp_path)
     outcomes: list[SendOutcome] = []

@@ -1,0 +1,18 @@
+"""What a machine must have for some tests; where it has not, a skip says what is missing."""
+
+import os
+import shutil
+
+import pytest
+
+
+def missing_for_root(*tools: str) -> str:
+    """Why what needs root and these commands cannot be tested here; empty where it can."""
+    missing = [tool for tool in tools if shutil.which(tool) is None]
+    return f"needs root and commands; missing: {missing or 'root'}" if os.geteuid() != 0 or missing else ""
+
+
+def needs_root(*tools: str) -> pytest.MarkDecorator:
+    """Skips a test where root or one of these commands is missing."""
+    why = missing_for_root(*tools)
+    return pytest.mark.skipif(bool(why), reason=why)

@@ -1,0 +1,29 @@
+"""Clusters that are somebody else's, for as long as a test's module lasts."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from harness.heal import heal
+from harness.worlds.kafka import KafkaWorld
+
+
+class Theirs(Protocol):
+    """A cluster that a world holds open."""
+
+    world: KafkaWorld
+
+
+Cluster = TypeVar("Cluster", bound=Theirs)
+
+
+@contextmanager
+def theirs_at(directory: Path, make: Callable[[Path], Cluster]) -> Iterator[Cluster]:
+    """A cluster with its files in ``directory``; whatever happens, nothing of it is left."""
+    try:
+        theirs = make(directory)
+        yield theirs
+        theirs.world.close()
+    finally:
+        heal(directory)
