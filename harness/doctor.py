@@ -17,8 +17,8 @@ from harness.errors import HarnessError
 from harness.hosts import clocks, shaping, tc
 from harness.hosts.slow_disk import find_limit
 from harness.java import HOW, usable_java
-from harness.kafka.install import installed
 from harness.machine import cores
+from harness.worlds.kafka.installation import installed
 
 #: A default campaign leaves about this much (measured with plans/default.toml), with as much again for Spark.
 DISK_MIN_BYTES: Final = 2 * 2**30

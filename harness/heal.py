@@ -10,8 +10,8 @@ from pathlib import Path
 
 from harness.errors import HostError, NamedWronglyError, ResultsError
 from harness.hosts.undo import NAME_PREFIX, undo_all
-from harness.kafka.topics import undo_topics
-from nemesis.journal import FILE_NAME, Journal, standing, unreadable
+from harness.records.journal import FILE_NAME, Journal, standing, unreadable
+from harness.worlds.kafka.own_topic import undo_topics
 
 
 def heal(directory: Path) -> list[str]:

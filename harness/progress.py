@@ -17,7 +17,7 @@ LINE_EVERY_S: Final = 10.0
 
 
 class Progress(Protocol):
-    """Told by whoever works; phases do not overlap."""
+    """Reported by whoever works; phases do not overlap."""
 
     def phase(self, name: str, total: int | None) -> contextlib.AbstractContextManager[None]:
         """A stretch of work of ``total`` steps; None where nobody can count them."""

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from msgspec.structs import replace
 
-from nemesis.contract import LOG_PARTS, ClusterView, Evidence, Target
+from nemesis.cluster import LOG_PARTS, ClusterView, Evidence, Target
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.kill import Kill
 from nemesis.roles import Role, RoleKind, partition_of

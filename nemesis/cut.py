@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from nemesis.contract import ClusterView, Evidence, Target
+from nemesis.cluster import ClusterView, Evidence, Target
 from nemesis.faults import Aim, Fault
-from nemesis.partitions import Shape, links_of
 from nemesis.roles import Role, RoleKind, resolve
 from nemesis.story import Part, Scene, Story
+from nemesis.topology import Shape, links_of
 
 #: For how long a successor leads before the old leader is back.
 SUCCESSOR_MS: Final = 300

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import msgspec
 
-from nemesis.contract import ClusterView, Evidence, Link, Target, node_name
+from nemesis.cluster import ClusterView, Evidence, Link, Target, node_name
 from nemesis.roles import Role, resolve
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import ClassVar, Final
 
-from nemesis.contract import ClusterView, Evidence, Target
+from nemesis.cluster import ClusterView, Evidence, Target
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.roles import Role, RoleKind
 from nemesis.stopping import APART_MS, everybody, last_in_sync, leader_ahead, two_overlapping
@@ -59,5 +59,5 @@ STORIES: Final = (
     _one("random-broker", RoleKind.BROKER),
 )
 
-#: Told only where a plan asks for them.
+#: Played only where a plan asks for them.
 SCRIPTED: Final = (Story("everybody", partial(everybody, stop=Kill, apart_ms=APART_MS), number="S12"),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import ClassVar, Final
 
-from nemesis.contract import ClusterView, Evidence, Target
+from nemesis.cluster import ClusterView, Evidence, Target
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.roles import Role, RoleKind
 from nemesis.stopping import last_in_sync, leader_ahead, two_overlapping

@@ -9,11 +9,11 @@ from typing import Protocol
 
 import msgspec
 
-from nemesis.contract import ClusterView, Link, Target
+from nemesis.cluster import ClusterView, Link, Target
 from nemesis.faults import Aim
-from nemesis.partitions import every_link
 from nemesis.receipts import Receipt, judge, less, moved, out_of_sync
 from nemesis.schedule import Schedule, Step
+from nemesis.topology import every_link
 
 
 class Clock(Protocol):

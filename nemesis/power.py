@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import ClassVar, Final
 
-from nemesis.contract import ClusterView, Evidence, Target
+from nemesis.cluster import ClusterView, Evidence, Target
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.roles import RoleKind
 from nemesis.stopping import APART_MS, everybody, last_in_sync, leader_ahead, two_overlapping
@@ -18,11 +18,11 @@ class PowerLoss(Fault, frozen=True, tag="powerloss"):
     stops_brokers: ClassVar[bool] = True
 
     def aim(self, view: ClusterView) -> Aim:
-        """The machines to darken."""
+        """The machines to cut power to."""
         return aim_at_running(self.role, view)
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
-        """Darken."""
+        """Cut the power."""
         return by_node(target.power_off, aim.nodes)
 
     def end(self, target: Target, aim: Aim) -> Evidence:
@@ -45,5 +45,5 @@ STORIES: Final = (
     Story("follower", _follower, number="S10"),
 )
 
-#: Told only where a plan asks for them.
+#: Played only where a plan asks for them.
 SCRIPTED: Final = (Story("everybody-one-by-one", partial(everybody, stop=PowerLoss, apart_ms=APART_MS), number="S11"),)

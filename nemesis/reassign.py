@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from nemesis.contract import ClusterView, Evidence, PartitionView, Target
+from nemesis.cluster import ClusterView, Evidence, PartitionView, Target
 from nemesis.cut import SUCCESSOR_MS, Partition
 from nemesis.faults import Aim, Fault, by_node, listed
 from nemesis.kill import Kill
-from nemesis.partitions import Shape
 from nemesis.roles import Role, RoleKind, partition_of, resolve
 from nemesis.stopping import OVERLAP_MS
 from nemesis.story import Part, Scene, Story
+from nemesis.topology import Shape
 
 
 class Reassign(Fault, frozen=True, tag="reassign"):

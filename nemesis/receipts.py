@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TypeGuard
 
 import msgspec
 
-from nemesis.contract import ClusterView, Evidence, Link
+from nemesis.cluster import ClusterView, Evidence, Link
 from nemesis.faults import Aim, listed
 
 Mark = Literal["begin", "end", "skipped"]

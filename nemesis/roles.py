@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from nemesis.contract import ClusterView, PartitionView
+from nemesis.cluster import ClusterView, PartitionView
 
 #: Picks are drawn below this and taken modulo the number of candidates: 60 divides evenly by 1 to 6.
 PICKS: Final = 60

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nemesis.contract import ClusterView, Evidence, Target
+from nemesis.cluster import ClusterView, Evidence, Target
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.kill import Kill
 from nemesis.roles import Role, RoleKind
@@ -27,7 +27,7 @@ class SlowDisk(Fault, frozen=True, tag="slowdisk"):
 
     def end(self, target: Target, aim: Aim) -> Evidence:
         """Speed up."""
-        return by_node(target.storage.hasten, aim.nodes)
+        return by_node(target.storage.restore_disk_speed, aim.nodes)
 
 
 def _slow_leader_dies(scene: Scene) -> list[Part]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from nemesis.contract import ClusterView, Evidence, Target
+from nemesis.cluster import ClusterView, Evidence, Target
 from nemesis.cut import SUCCESSOR_MS
 from nemesis.faults import Aim, Fault
 from nemesis.kill import Kill
-from nemesis.partitions import Shape, links_of
 from nemesis.roles import Role, RoleKind, resolve
 from nemesis.story import Part, Scene, Story
+from nemesis.topology import Shape, links_of
 
 
 class SlowLink(Fault, frozen=True, tag="slowlink"):
@@ -32,7 +32,7 @@ class SlowLink(Fault, frozen=True, tag="slowlink"):
 
     def end(self, target: Target, aim: Aim) -> Evidence:
         """As before."""
-        return target.quicken_links(aim.links)
+        return target.restore_link_speed(aim.links)
 
 
 def _leader_ahead(scene: Scene) -> list[Part]:

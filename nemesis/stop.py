@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from nemesis.contract import ClusterView, Evidence, Target
+from nemesis.cluster import ClusterView, Evidence, Target
 from nemesis.cut import alone_ms
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.roles import Role, RoleKind

@@ -7,9 +7,9 @@ from typing import Final
 
 from nemesis.cut import SUCCESSOR_MS, Partition, alone_ms
 from nemesis.faults import Fault
-from nemesis.partitions import Shape
 from nemesis.roles import Role, RoleKind
 from nemesis.story import Part, Scene
+from nemesis.topology import Shape
 
 #: Makes the fault that stops the holder of a role.
 Stop = Callable[[Role], Fault]

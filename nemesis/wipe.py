@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import ClassVar, Final
 
-from nemesis.contract import ClusterView, Evidence, Target
+from nemesis.cluster import ClusterView, Evidence, Target
 from nemesis.cut import Partition
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.kill import Kill
-from nemesis.partitions import Shape
 from nemesis.roles import Role, RoleKind
 from nemesis.stopping import last_in_sync, two_overlapping
 from nemesis.story import Part, Scene, Story
+from nemesis.topology import Shape
 
 #: For how long a returned follower may fetch again what it lost, before the next fault.
 REFETCH_MS: Final = 500

@@ -14,7 +14,7 @@ from functools import partial
 import hypothesis
 import pytest
 
-from nemesis.contract import CONTROLLER, ClusterView, Link, PartitionView
+from nemesis.cluster import CONTROLLER, ClusterView, Link, PartitionView
 from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
 from workloads.operations import Event, EventType
 

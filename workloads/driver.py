@@ -2,7 +2,7 @@
 
 Phases, each marked in the history: ``break`` (write and read while faults happen), ``heal`` (faults are over, writes
 and reads go on, so that recovery is seen), ``drain`` (writes are answered, fresh consumers read to the end), ``end``.
-Whoever owns the clock decides when a phase is over; see :mod:`harness.run.conductor`.
+Whoever owns the clock decides when a phase is over; see :mod:`harness.run.phases`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Mapping
 import msgspec
 
 from workloads.client import Clients, Clock
-from workloads.consuming import Consumers, Readers
-from workloads.draining import Drain
+from workloads.consumers import Consumers, Readers
+from workloads.final_read import Drain
 from workloads.operations import HARNESS, EventType, Function
 from workloads.plan import WorkloadPlan
-from workloads.producing import Producers, SendCounts
+from workloads.producers import Producers, SendCounts
 from workloads.recording import Recorder, process_numbers
 
 

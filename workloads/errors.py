@@ -17,11 +17,11 @@ from typing import Final, NamedTuple
 
 from workloads.operations import EventType
 
-#: Said by an adapter when the client refused a record before taking it: nothing ever left.
+#: Used by an adapter when the client refused a record before taking it: nothing ever left.
 NEVER_SENT: Final = "NeverSent"
-#: Said by an adapter when the client was closed with the send outstanding.
+#: Used by an adapter when the client was closed with the send outstanding.
 CLIENT_CLOSED: Final = "ClientClosed"
-#: Said by an adapter when its own time limit passed without an answer from the client.
+#: Used by an adapter when its own time limit passed without an answer from the client.
 TIME_LIMIT: Final = "TimeLimit"
 
 

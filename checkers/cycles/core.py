@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from checkers.columns.ids import Flags, Numbers
+from checkers.columns.log import Log
 from checkers.cycles.edges import Dependencies, among, began, dependencies, ended, suspects
 from checkers.cycles.trimming import trim
-from checkers.kernels.ids import Flags, Numbers
-from checkers.kernels.log import Log
 
 
 def core_steps(log: Log, *, ww_deps: Flags, joined: Flags, whole: Flags) -> list[dict[str, Any]]:

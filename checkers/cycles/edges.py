@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from checkers.kernels.ids import Flags, Numbers
-from checkers.kernels.log import Log
+from checkers.columns.ids import Flags, Numbers
+from checkers.columns.log import Log
 from workloads.history.schema import OK
 
 NEVER: Final = 2**62

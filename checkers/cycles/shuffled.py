@@ -15,11 +15,11 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from checkers.columns.ids import Numbers
+from checkers.columns.loading import Batch, load_each
+from checkers.columns.log import Log
 from checkers.cycles.edges import among, began, dependencies, ended, tight
 from checkers.cycles.trimming import trim
-from checkers.kernels.ids import Numbers
-from checkers.kernels.log import Log
-from checkers.loading import Batch, load_each
 
 #: Passes over a history until no new suspects appear; what is not found by then hides behind other cycles.
 PASSES_MAX: Final = 5

@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from checkers.kernels.ids import Flags, Numbers
+from checkers.columns.ids import Flags, Numbers
 
 #: Moments spread among concurrent operations only, so as many rounds as clients are enough; this is far more.
 ROUNDS_MAX: Final = 200

@@ -22,7 +22,7 @@ from kafka import KafkaProducer
 from harness.clients.kafka_python import producer_configuration
 from harness.errors import HarnessError
 from harness.plan import RunSpec
-from harness.rundir import HISTORY
+from harness.records.run_record import HISTORY
 from harness.worlds.processes import ProcessesWorld
 from nemesis.plan import FaultPlan
 from workloads.driver import Workload, partition_names
@@ -30,7 +30,7 @@ from workloads.history import LiveHistoryWriter
 from workloads.history.reader import read_events
 from workloads.operations import EventType, Function
 from workloads.plan import WorkloadPlan
-from workloads.producing import OUTSTANDING_MAX
+from workloads.producers import OUTSTANDING_MAX
 from workloads.settings import ACKS_ALL, Settings
 from workloads.values import encode
 

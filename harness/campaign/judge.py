@@ -11,15 +11,15 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from checkers import stores
 from checkers.errors import CheckError, JavaMissingError
-from checkers.judgement import Judgement
-from checkers.judgement import judge as apply_promise
-from checkers.partial import SHOWN
-from checkers.pipeline import check
-from checkers.sources import histories_among, is_foreign
-from checkers.stores import Place, StorePath
-from checkers.verdict import Verdict
+from checkers.spark import stores
+from checkers.spark.pipeline import check
+from checkers.spark.sources import histories_among, is_foreign
+from checkers.spark.stores import Place, StorePath
+from checkers.verdicts.judgement import Judgement
+from checkers.verdicts.judgement import judge as apply_promise
+from checkers.verdicts.partial_verdict import SHOWN
+from checkers.verdicts.verdict import Verdict
 from harness.errors import (
     EXIT_BROKEN,
     EXIT_HELD,
@@ -31,7 +31,16 @@ from harness.errors import (
 )
 from harness.java import usable_java
 from harness.progress import Progress
-from harness.rundir import HISTORY, RUN_FILE, VERDICTS_FILE, Ended, RunRecord, read_record, run_directories, write_file
+from harness.records.run_record import (
+    HISTORY,
+    RUN_FILE,
+    VERDICTS_FILE,
+    Ended,
+    RunRecord,
+    read_record,
+    run_directories,
+    write_file,
+)
 from workloads.history import HistoryError
 
 #: The advice of every refusal.
@@ -39,7 +48,7 @@ NAME_WHAT: Final = "name runs, a campaign, or files of JSON lines"
 
 
 class Asked(NamedTuple):
-    """How to judge, where somebody wants other than the usual; see :func:`checkers.pipeline.check`."""
+    """How to judge, where somebody wants other than the usual; see :func:`checkers.spark.pipeline.check`."""
 
     master: str | None = None
     ww_deps: bool | None = None

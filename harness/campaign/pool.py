@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 from harness.errors import AckproofError, HarnessError
 from harness.plan import RunSpec
-from harness.rundir import Ended, write_record
+from harness.records.run_record import Ended, write_record
 
 #: New workers after a death. A machine that kills more of them (out of memory) will not finish the campaign anyway.
 DEATHS_MAX: Final = 10

@@ -14,13 +14,13 @@ from typing import Any, Final
 
 import msgspec
 
-from checkers.plain import judge
-from checkers.replica_file import NAME as REPLICAS
-from checkers.verdict import Verdict
+from checkers.columns.replica_file import NAME as REPLICAS
+from checkers.local import judge
+from checkers.verdicts.verdict import Verdict
 from harness.campaign.judge import spoken
 from harness.errors import HarnessError, NamedWronglyError, ResultsError
+from harness.records.run_record import CLUSTER_FILE, HISTORY, RunRecord, files_of, read_record
 from harness.run.perform import perform, recover_observations
-from harness.rundir import CLUSTER_FILE, HISTORY, RunRecord, files_of, read_record
 from workloads.history.files import CLUSTERED
 
 #: Differences that are told; the first one is what a reader follows.

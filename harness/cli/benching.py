@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from checkers.bench import main as measure_checking
+from harness.bench.checking import main as measure_checking
 from harness.bench.cluster import measure_cluster
 from harness.bench.simulated import STANDARD_SCHEDULE, measure_simulated
 from harness.cli.terminal import State, as_json, directory_argument

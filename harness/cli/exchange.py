@@ -12,7 +12,7 @@ import click
 from harness.campaign.judge import spoken
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HELD, NamedWronglyError, ResultsError
-from harness.rundir import HISTORY, exact_campaign, files_of, new_campaign
+from harness.records.run_record import HISTORY, exact_campaign, files_of, new_campaign
 from workloads.history import HistoryError
 from workloads.history.jsonl import export_jsonl, import_jsonl
 

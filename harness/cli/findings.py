@@ -9,7 +9,7 @@ from typing import Final
 
 from rich.markup import escape
 
-from checkers.stores import Place
+from checkers.spark.stores import Place
 from harness.campaign.judge import Judged
 from harness.cli.terminal import State
 

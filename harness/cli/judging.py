@@ -9,8 +9,8 @@ from typing import Final
 import click
 
 from checkers.errors import CheckError
-from checkers.partial import SHOWN
-from checkers.stores import Place, place_of
+from checkers.spark.stores import Place, place_of
+from checkers.verdicts.partial_verdict import SHOWN
 from harness.campaign.judge import (
     Asked,
     Judged,
@@ -27,8 +27,8 @@ from harness.cli.outcome import tell
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_PLAN, AckproofError, NamedWronglyError
 from harness.progress import Quiet
+from harness.records.run_record import VERDICTS_FILE
 from harness.run.perform import lacks_observations
-from harness.rundir import VERDICTS_FILE
 
 #: Where verdicts go that have no directory of their own.
 HERE: Final = Path(VERDICTS_FILE)

@@ -8,12 +8,12 @@ from typing import Final
 
 import msgspec
 
-from checkers.cells import Cell
-from checkers.matrix import Matrix
-from harness.campaign.conductor import CampaignRecord
+from checkers.verdicts.cells import Cell
+from checkers.verdicts.matrix import Matrix
+from harness.campaign.stages import CampaignRecord
 from harness.cli.terminal import State
 from harness.errors import ResultsError
-from harness.rundir import CAMPAIGN_FILE, MATRIX_FILE, files_of
+from harness.records.run_record import CAMPAIGN_FILE, MATRIX_FILE, files_of
 
 #: How an outcome looks in the table, and in which colour.
 SHOWN: Final = {

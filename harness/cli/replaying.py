@@ -9,12 +9,12 @@ from typing import Final
 import click
 import msgspec
 
-from checkers.verdict import Verdict
+from checkers.verdicts.verdict import Verdict
 from harness.campaign.replay import Replayed, rerun
 from harness.campaign.replay import replay as replay_run
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_UNKNOWN
-from harness.rundir import CLUSTER_FILE, RunRecord, new_campaign, read_record
+from harness.records.run_record import CLUSTER_FILE, RunRecord, new_campaign, read_record
 
 RESULTS: Final = Path("results")
 #: Findings of one anomaly that are printed; the rest stands in the verdict.

@@ -11,9 +11,10 @@ from typing import Final
 import click
 import msgspec
 
-from harness.campaign.conductor import Stages, conduct
 from harness.campaign.judge import check_campaign
 from harness.campaign.replay import trace_missing
+from harness.campaign.stages import Stages, conduct
+from harness.choices import Tape
 from harness.cli.outcome import tell
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HELD, PlanError
@@ -21,11 +22,10 @@ from harness.java import usable_java
 from harness.plan import EXISTING, LATEST, SEED_MAX, Plan, RunSpec, read_plan, with_stories
 from harness.plan.stories import families_in
 from harness.plan.values import Place
+from harness.records.run_record import exact_campaign, new_campaign
 from harness.report import witnesses, write
-from harness.run.conductor import planned
 from harness.run.perform import perform
-from harness.rundir import exact_campaign, new_campaign
-from harness.tape import Tape
+from harness.run.phases import planned
 from harness.worlds.kafka.rehearsal import PREFACE, rehearse, require_machines
 from harness.worlds.kafka.world import release_for
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, Generic
 
+from harness.clients.client_thread import OUTSTANDING_MAX, Library, Owner, Pending
 from harness.clients.contract import ThreadedClock
-from harness.clients.handover import OUTSTANDING_MAX, Library, Owner, Pending
 from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
 from workloads.errors import CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT, classify
 from workloads.operations import EventType

@@ -17,8 +17,8 @@ import confluent_kafka
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedClients, AdaptedConsumer, AdaptedProducer
+from harness.clients.client_thread import Owner
 from harness.clients.contract import ThreadedClock
-from harness.clients.handover import Owner
 from harness.security import OPEN, Security
 from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
 from workloads.operations import EventType

@@ -15,8 +15,8 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
 from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedClients, AdaptedConsumer, AdaptedProducer
+from harness.clients.client_thread import Owner
 from harness.clients.contract import ThreadedClock, producer_options
-from harness.clients.handover import Owner
 from harness.security import OPEN, Security
 from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
 from workloads.errors import classify

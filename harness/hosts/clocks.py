@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.errors import HostError
-from nemesis.contract import Evidence
+from nemesis.cluster import Evidence
 
 #: Where distributions put the library for programs with threads.
 PLACES: Final = (

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from nemesis.contract import Evidence, Link
+from nemesis.cluster import Evidence, Link
 
 
 class Address(NamedTuple):
@@ -145,7 +145,7 @@ class Host(Protocol):
     def update(self, node: int) -> Callable[[], bool]:
         """Tell a node that was not listening (frozen, restarted) how its links are now.
 
-        Told before this returns; the function returned waits for the node's word, and is False if it has not come.
+        It was told before this returns; the function returned waits for its answer, and is False if none came.
         """
         ...
 

@@ -23,8 +23,8 @@ from harness.errors import HostError
 from harness.hosts.full_disk import fill, free
 from harness.hosts.mounts import keep_files, unmount
 from harness.hosts.undo import NAME_PREFIX
-from nemesis.contract import Evidence
-from nemesis.journal import Journal
+from harness.records.journal import Journal
+from nemesis.cluster import Evidence
 
 #: Sparse: the file grows with what is written.
 SIZE_MB: Final = 512
@@ -54,7 +54,7 @@ class Disk:
         """
         shutil.rmtree(self.place, ignore_errors=True)  # of an attempt to start that failed
         self.place.mkdir(parents=True)
-        self._entry = self._journal.will("disk", {"place": str(self.place), "image": str(self.image)})
+        self._entry = self._journal.intend("disk", {"place": str(self.place), "image": str(self.image)})
         with self.image.open("wb") as file:
             file.truncate(SIZE_MB * 2**20)
         # No reserved blocks, no delayed initialisation that would write while the run goes on.

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from nemesis.contract import Evidence
+from nemesis.cluster import Evidence
 
 #: Beside a node's own files. Kafka looks at directories only, the reference broker at names that it gave.
 FILL_NAME: Final = "ackproof-fill"

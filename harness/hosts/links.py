@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from harness.hosts import control
-from nemesis.contract import CLIENTS, Evidence, Link
+from nemesis.cluster import CLIENTS, Evidence, Link
 
 #: A control request is answered in about a millisecond; two busy cores and a garbage collection stretch that.
 CONTROL_LIMIT_S: Final = 1.0

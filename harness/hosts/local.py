@@ -14,7 +14,7 @@ from harness.hosts.contract import Address, Launch, NodeProcess
 from harness.hosts.links import ControlledLinks
 from harness.hosts.processes import LocalProcess, spawn
 from harness.hosts.undo import undo_all
-from nemesis.journal import Journal
+from harness.records.journal import Journal
 
 
 def run_token() -> str:
@@ -72,6 +72,6 @@ class LocalHost:
     def _make_control(self, nodes: Collection[int]) -> None:
         """A short-named directory for the sockets: a Unix socket's path has at most 107 bytes, run directories more."""
         directory = Path(tempfile.gettempdir()) / f"ackproof-{self._token}"
-        self._journal.will("directory", {"path": str(directory)})
+        self._journal.intend("directory", {"path": str(directory)})
         directory.mkdir(mode=0o700)
         self._paths.update({node: str(directory / f"{node}.sock") for node in nodes})

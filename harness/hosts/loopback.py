@@ -16,8 +16,8 @@ from typing import Final
 from harness.errors import PortError
 from harness.hosts.contract import Address
 from harness.hosts.local import LocalHost
-from nemesis.contract import Evidence, Link
-from nemesis.journal import Journal
+from harness.records.journal import Journal
+from nemesis.cluster import Evidence, Link
 
 #: The first port that is tried; any range below 32768 (ip_local_port_range) and above the well-known ports would do.
 FIRST_PORT: Final = 19_092

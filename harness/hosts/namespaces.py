@@ -30,8 +30,8 @@ from harness.hosts.processes import boot_id
 from harness.hosts.shaping import Interface
 from harness.hosts.undo import NAME_PREFIX
 from harness.hosts.wire import WireLinks
-from nemesis.contract import CLIENTS, Evidence, Link
-from nemesis.journal import Journal
+from harness.records.journal import Journal
+from nemesis.cluster import CLIENTS, Evidence, Link
 
 #: The port of every node; addresses tell nodes apart.
 PORT: Final = 9_092
@@ -120,7 +120,7 @@ class NamespaceHost(LocalHost):
 
     def _make_namespace(self, role: str) -> str:
         name = self._namespace(role)
-        self._journal.will("namespace", {"name": name, "boot_id": boot_id()})
+        self._journal.intend("namespace", {"name": name, "boot_id": boot_id()})
         _run(["ip", "netns", "add", name])
         _batch(name, ["link set lo up"])
         return name
@@ -128,7 +128,7 @@ class NamespaceHost(LocalHost):
     def _join_harness(self, hub: str) -> int:
         """Put an interface of the root namespace on the bridge; the answer is the network's number, nobody else's."""
         outside, inside = self._namespace("r"), self._namespace("i")
-        self._journal.will("link", {"name": outside, "boot_id": boot_id()})
+        self._journal.intend("link", {"name": outside, "boot_id": boot_id()})
         _run(["ip", "link", "add", outside, "type", "veth", "peer", "name", inside, "netns", hub])
         _batch(hub, [f"link set {inside} master bridge", f"link set {inside} up"])
         _run(["ip", "link", "set", outside, "up"])

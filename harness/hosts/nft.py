@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from nemesis.contract import Link
+from nemesis.cluster import Link
 
 TABLE: Final = "ackproof"
 

@@ -18,8 +18,8 @@ import msgspec
 
 from harness.errors import HostError
 from harness.hosts.contract import Launch, NodeState
-from nemesis.contract import Evidence
-from nemesis.journal import Journal
+from harness.records.journal import Journal
+from nemesis.cluster import Evidence
 
 #: Marks every process of a run in its environment, which its children inherit; found by heal where no id was written.
 TOKEN_VARIABLE: Final = "ACKPROOF_RUN_TOKEN"  # noqa: S105 - a name, not a secret
@@ -135,7 +135,7 @@ class LocalProcess:
     def pause(self) -> Evidence:
         """See :meth:`NodeProcess.pause`."""
         if self._frozen is None and (who := identify(self.pid)) is not None:
-            self._frozen = self._journal.will("frozen", msgspec.structs.asdict(who))
+            self._frozen = self._journal.intend("frozen", msgspec.structs.asdict(who))
         return self._signalled(signal.SIGSTOP, lambda letter: letter in "Tt")
 
     def resume(self) -> Evidence:
@@ -192,7 +192,7 @@ def spawn(launch: Launch, journal: Journal, token: str, prefix: tuple[str, ...] 
         HostError: the command does not exist or may not be executed.
     """
     command = [*prefix, *launch.command]
-    entry = journal.will("process", {"token": token, "node": launch.node, "command": command})
+    entry = journal.intend("process", {"token": token, "node": launch.node, "command": command})
     environment = os.environ | launch.environment | {TOKEN_VARIABLE: token}
     try:
         with launch.log.open("ab") as log:
@@ -209,7 +209,7 @@ def spawn(launch: Launch, journal: Journal, token: str, prefix: tuple[str, ...] 
         journal.done(entry)
         raise HostError(f"node {launch.node} cannot be started with {command[0]}: {error}") from error
     if (who := identify(child.pid)) is not None:
-        journal.learned(entry, msgspec.structs.asdict(who))
+        journal.amend(entry, msgspec.structs.asdict(who))
     return LocalProcess(child, journal, entry)
 
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from harness.errors import HostError
 from harness.hosts import tc
-from nemesis.contract import Evidence, Link
+from nemesis.cluster import Evidence, Link
 
 _COMMAND_LIMIT_S: Final = 10.0
 
@@ -78,7 +78,7 @@ class Shaper:
         }
         return {name: by_link for name, by_link in evidence.items() if by_link}
 
-    def quicken(self, links: Collection[Link]) -> Evidence:
+    def restore_link_speed(self, links: Collection[Link]) -> Evidence:
         """Deliver as before. Evidence: ``passed`` by link since it became slow: bytes, and how often one waited."""
         slow = self._slow & set(links)
         self._keep_counts(slow)

@@ -14,8 +14,8 @@ from typing import Final, Protocol
 
 from harness.errors import HostError
 from harness.hosts.processes import boot_id
-from nemesis.contract import Evidence
-from nemesis.journal import Journal
+from harness.records.journal import Journal
+from nemesis.cluster import Evidence
 
 #: A disk that works does thousands; forcing one record to ext4 takes two or three.
 WRITES_PER_SECOND: Final = 20
@@ -42,7 +42,7 @@ class Brake(Protocol):
         """
         ...
 
-    def hasten(self, device: str) -> None:
+    def restore_disk_speed(self, device: str) -> None:
         """Lift the limit. Idempotent."""
         ...
 
@@ -59,12 +59,12 @@ class DeviceBrake:
         """See :meth:`Brake.slow`."""
         if device not in self._entries:
             facts = {"device": device, "file": str(self._file), "boot_id": boot_id()}
-            self._entries[device] = self._journal.will("slow-device", facts)
+            self._entries[device] = self._journal.intend("slow-device", facts)
         self._file.write_text(f"{device} {WRITES_PER_SECOND}\n")
         return {"device": device, "writes_per_second": WRITES_PER_SECOND, "limit": _limit_of(self._file, device)}
 
-    def hasten(self, device: str) -> None:
-        """See :meth:`Brake.hasten`."""
+    def restore_disk_speed(self, device: str) -> None:
+        """See :meth:`Brake.restore_disk_speed`."""
         if device in self._entries:
             lift(self._file, device)
             self._journal.done(self._entries.pop(device))
@@ -82,7 +82,7 @@ class GroupBrake:
         """See :meth:`Brake.slow`."""
         group = self._group(device)
         if device not in self._entries:
-            self._entries[device] = self._journal.will("slow-group", {"group": str(group), "boot_id": boot_id()})
+            self._entries[device] = self._journal.intend("slow-group", {"group": str(group), "boot_id": boot_id()})
         group.mkdir(exist_ok=True)
         (group / _V2_FILE).write_text(f"{device} wiops={WRITES_PER_SECOND}\n")
         (group / _MEMBERS).write_text(f"{pid}\n")
@@ -92,8 +92,8 @@ class GroupBrake:
             "limit": (group / _V2_FILE).read_text().strip(),
         }
 
-    def hasten(self, device: str) -> None:
-        """See :meth:`Brake.hasten`. The process ends up in the group above all others, which has no limits."""
+    def restore_disk_speed(self, device: str) -> None:
+        """See :meth:`Brake.restore_disk_speed`. The process ends up in the topmost group, without limits."""
         if device in self._entries:
             disband(self._group(device))
             self._journal.done(self._entries.pop(device))

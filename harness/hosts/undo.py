@@ -15,7 +15,7 @@ kind              facts                                       undone by
 ``ssh-...``       machine, ...                                see :mod:`harness.hosts.ssh.undo`
 ``slow-device``   device, file, boot_id                       lifting the limit on writes to the device
 ``slow-group``    group, boot_id                              moving its processes out, and removing it
-``topic``         name, bootstrap, security; then topic_id    see :mod:`harness.kafka.topics`; not undone here
+``topic``         name, bootstrap, security; then topic_id    see :mod:`harness.worlds.kafka.own_topic`; not undone here
 ================  ==========================================  ==============================================
 """
 
@@ -35,7 +35,7 @@ from harness.hosts.processes import Identity, boot_id, end, marked_with
 from harness.hosts.slow_disk import disband, lift
 from harness.hosts.ssh import undo as machines
 from harness.hosts.ssh.shell import over_ssh
-from nemesis.journal import Journal, Undo, standing
+from harness.records.journal import Journal, Undo, standing
 
 #: Every name that the harness gives to a namespace, a network link or a directory begins so; no other is ever removed.
 NAME_PREFIX: Final = "ackp"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from harness.hosts import nft
 from harness.hosts.links import links_at
-from nemesis.contract import Evidence, Link
+from nemesis.cluster import Evidence, Link
 
 
 class WireLinks:

@@ -10,7 +10,7 @@ import msgspec
 
 from harness.hosts.ssh.inventory import Machine
 from harness.plan.values import Place, Table, known_keys, shown, table_at, value_at
-from nemesis.contract import CONTROLLER
+from nemesis.cluster import CONTROLLER
 
 #: What every machine has of its own.
 OWN_KEYS: Final = ("node", "address")

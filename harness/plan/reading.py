@@ -60,7 +60,7 @@ VERSION: Final = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}")
 LATEST: Final = "latest"
 #: Runs of one campaign; each leaves a directory of a few files, and one Spark job reads them all.
 RUNS_MAX: Final = 100_000
-#: Brokers on one machine; the controller is node 100 (nemesis.contract).
+#: Brokers on one machine; the controller is node 100 (nemesis.cluster).
 BROKERS_MAX: Final = 100
 #: An even number outlives no more deaths than the odd one below it.
 CONTROLLERS: Final = (1, 3, 5)

@@ -9,17 +9,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from checkers.cells import Cell, build_cells
-from checkers.matrix import Summary, write_matrix
+from checkers.verdicts.cells import Cell, build_cells
+from checkers.verdicts.matrix import Summary, write_matrix
 from harness.errors import NamedWronglyError
-from harness.report.charts import gap_chart, loss_chart
-from harness.report.definitions import definitions
-from harness.report.loading import CampaignFiles
-from harness.report.markdown import as_markdown
-from harness.report.page import content_of, render
-from harness.report.setups import setups_of
-from harness.report.stories import tell_stories, told_cells
-from harness.rundir import (
+from harness.records.run_record import (
     CAMPAIGN_FILE,
     MATRIX_FILE,
     MATRIX_TEXT_FILE,
@@ -28,6 +21,13 @@ from harness.rundir import (
     run_directories,
     write_file,
 )
+from harness.report.charts import gap_chart, loss_chart
+from harness.report.definitions import definitions
+from harness.report.loading import CampaignFiles
+from harness.report.markdown import as_markdown
+from harness.report.page import content_of, render
+from harness.report.setups import setups_of
+from harness.report.stories import tell_stories, told_cells
 
 __all__ = ["matrix", "witnesses", "write"]
 

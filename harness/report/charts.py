@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import altair as alt
 
-from checkers.cells import Cell
-from checkers.matrix import settings_words
-from harness.report.story_chart import specification
+from checkers.verdicts.cells import Cell
+from checkers.verdicts.matrix import settings_words
+from harness.report.loss_chart import specification
 
 PANEL_PX: Final = 380
 ROW_PX: Final = 34
-#: Told apart with any colour vision, and never red: red means a broken promise.
+#: Distinguishable with any colour vision, and never red: red means a broken promise.
 FAMILIES: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#8c8c8c")
 
 

@@ -8,19 +8,21 @@ from importlib.resources.abc import Traversable
 
 
 def definitions() -> dict[str, str]:
-    """Docstrings of ``checkers/kernels/*.py`` by the anomaly's name, which is the module's with dashes.
+    """Docstrings of ``checkers/anomalies/*.py`` by the anomaly's name, which is the module's with dashes.
 
     ``divergent-replicas`` is decided from the replicas' logs and not by a kernel. Read from the source, not by
     importing: a report needs no checker's dependencies.
     """
-    folder = resources.files("checkers") / "kernels"
+    folder = resources.files("checkers") / "anomalies"
     found: dict[str, str] = {}
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if file.name.endswith(".py") and not file.name.startswith("_"):
             text = _docstring(file)
             if text:
                 found[file.name.removesuffix(".py").replace("_", "-")] = text
-    return found | {"divergent-replicas": _docstring(resources.files("checkers") / "replicas.py") or ""}
+    return found | {
+        "divergent-replicas": _docstring(resources.files("checkers") / "anomalies" / "divergent_replicas.py") or ""
+    }
 
 
 def _docstring(file: Traversable) -> str | None:

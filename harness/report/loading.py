@@ -8,10 +8,10 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from checkers.judgement import JudgedRun
-from checkers.verdict import Verdict
+from checkers.verdicts.judgement import JudgedRun
+from checkers.verdicts.verdict import Verdict
 from harness.errors import NamedWronglyError, ResultsError
-from harness.rundir import (
+from harness.records.run_record import (
     CAMPAIGN_FILE,
     HISTORY,
     PLAN_FILE,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from checkers.cells import Cell
-from checkers.comparison import Comparison, compare
-from checkers.matrix import Summary, setting_value
+from checkers.verdicts.cells import Cell
+from checkers.verdicts.comparison import Comparison, compare
+from checkers.verdicts.matrix import Summary, setting_value
 from harness.report.page import columns_of, grid_of, percent
 
 _LEGEND: Final = (

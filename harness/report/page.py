@@ -11,11 +11,11 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from checkers.cells import Cell
-from checkers.comparison import compare
-from checkers.matrix import Summary, setting_value, settings_words
+from checkers.verdicts.cells import Cell
+from checkers.verdicts.comparison import compare
+from checkers.verdicts.matrix import Summary, setting_value, settings_words
+from harness.report.loss_chart import WITH_OFFSETS, story_templates
 from harness.report.stories import Story
-from harness.report.story_chart import WITH_OFFSETS, story_templates
 
 #: What each outcome looks like beside its colour, so that no reader depends on colour.
 SIGNS: Final = {

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
+from harness.records.run_record import RunRecord, read_record
 from harness.report.timeline import read_observations
-from harness.rundir import RunRecord, read_record
-from harness.worlds.kafka.pauses import TOLD_FROM_MS
-from harness.worlds.kafka.pauses import WHAT as PAUSE
+from harness.worlds.kafka.jvm_pauses import TOLD_FROM_MS
+from harness.worlds.kafka.jvm_pauses import WHAT as PAUSE
 
 Configuration = Mapping[str, Mapping[str, Any]]
 

@@ -9,15 +9,15 @@ from typing import Any, Final
 
 import msgspec
 
-from checkers.cells import Cell
-from checkers.matrix import STRONGEST_FIRST, setting_value
-from checkers.receipts import read_receipts
-from checkers.verdict import Verdict
+from checkers.verdicts.cells import Cell
+from checkers.verdicts.matrix import STRONGEST_FIRST, setting_value
+from checkers.verdicts.receipts import read_receipts
+from checkers.verdicts.verdict import Verdict
+from harness.records.run_record import PLAN_FILE
 from harness.report.loading import CampaignFiles
-from harness.report.story_chart import story_data
-from harness.report.telling import differing, fault_name, remains, seconds, tell
+from harness.report.loss_chart import story_data
+from harness.report.narrative import differing, fault_name, remains, seconds, tell
 from harness.report.timeline import Timeline, read_timeline
-from harness.rundir import PLAN_FILE
 from workloads.history import HistoryError
 
 #: Losing cells that are told at all: twelve settings, three families and two worlds are 72 cells, and then some.

@@ -13,9 +13,9 @@ from typing import Final, Literal
 
 import msgspec
 
+from harness.records.run_record import CLUSTER_FILE, HISTORY
 from harness.report.brokers import answering, led_in, reigns
-from harness.run.unasked import UNASKED
-from harness.rundir import CLUSTER_FILE, HISTORY
+from harness.run.unexplained_elections import UNASKED
 from harness.worlds.contract import Observation
 from nemesis.receipts import Receipt
 from workloads.history.reader import read_events

@@ -9,12 +9,11 @@ from typing import Any
 
 import msgspec
 
+from harness.choices import Draw, Tape
 from harness.errors import AckproofError, ResultsError
 from harness.plan import EXISTING, RunSpec
-from harness.run.conductor import RunReport, execute
-from harness.run.deaths import own_failure
-from harness.run.replicas import write_replicas
-from harness.rundir import (
+from harness.records.replica_dump import write_replicas
+from harness.records.run_record import (
     CLUSTER_FILE,
     HISTORY,
     Ended,
@@ -24,7 +23,8 @@ from harness.rundir import (
     write_file,
     write_record,
 )
-from harness.tape import Draw, Tape
+from harness.run.crashes import own_failure
+from harness.run.phases import RunReport, execute
 from harness.worlds.contract import Observation, World
 from harness.worlds.kafka import ExistingWorld, KafkaWorld
 from harness.worlds.processes import ProcessesWorld

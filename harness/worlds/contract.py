@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from harness.worlds.replica_logs import ReplicaLogs
-from nemesis.contract import Target
+from nemesis.cluster import Target
 from workloads.client import Clients, Clock
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.errors import PlanError
-from harness.replica.types import BrokerConfig, TopicConfig
+from harness.reference.core.types import BrokerConfig, TopicConfig
 from workloads.settings import Settings
 
 

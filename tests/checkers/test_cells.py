@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from checkers.cells import Cell, build_cells
-from checkers.judgement import JudgedRun, judge
-from checkers.matrix import MATRIX_VERSION, settings_words, summarise, write_matrix
-from checkers.verdict import Availability, Exercise, Verdict
+from checkers.verdicts.cells import Cell, build_cells
+from checkers.verdicts.judgement import JudgedRun, judge
+from checkers.verdicts.matrix import MATRIX_VERSION, settings_words, summarise, write_matrix
+from checkers.verdicts.verdict import Availability, Exercise, Verdict
 from workloads.settings import Settings
 
 A0 = Settings(acks=0)

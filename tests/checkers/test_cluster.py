@@ -17,7 +17,7 @@ import msgspec
 import pyspark
 import pytest
 
-from checkers.plain import judge
+from checkers.local import judge
 from tests.checkers.conformance import BY_NAME, cases, write_history
 
 HOST = "127.0.0.1"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from checkers.cells import Cell, build_cells
-from checkers.comparison import compare
-from checkers.judgement import JudgedRun
-from checkers.verdict import Exercise, Verdict
+from checkers.verdicts.cells import Cell, build_cells
+from checkers.verdicts.comparison import compare
+from checkers.verdicts.judgement import JudgedRun
+from checkers.verdicts.verdict import Exercise, Verdict
 from workloads.settings import Settings
 
 A1 = Settings(acks=1)

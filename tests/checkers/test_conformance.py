@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from checkers.kernels import KERNELS
-from checkers.kernels.version_order import version_order
-from checkers.loading import Batch, Unit, load_units
-from checkers.plain import judge
-from checkers.series import lag_series, max_offsets, unseen_series
-from checkers.sources import Sources
+from checkers.anomalies import KERNELS
+from checkers.columns.loading import Batch, Unit, load_units
+from checkers.columns.version_order import version_order
+from checkers.local import judge
+from checkers.spark.sources import Sources
 from tests.checkers.conformance import BY_NAME, cases, comparable, write_history
-from workloads.consuming import shares
+from tests.checkers.series import lag_series, max_offsets, unseen_series
+from workloads.consumers import shares
 from workloads.history import import_jsonl, read_events
 from workloads.operations import Event
 

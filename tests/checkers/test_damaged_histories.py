@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from checkers import stores
+from checkers.columns.loading import Unit, load_each
 from checkers.errors import CheckError
-from checkers.loading import Unit, load_each
-from checkers.pipeline import judge_units
-from checkers.plain import judge
-from checkers.planning import plan
-from checkers.scratch import Scratch
-from checkers.sources import Sources
+from checkers.local import judge
+from checkers.spark import stores
+from checkers.spark.pipeline import judge_units
+from checkers.spark.planning import plan
+from checkers.spark.scratch import Scratch
+from checkers.spark.sources import Sources
 from tests.checkers.conformance import BY_NAME, write_history
 from tests.checkers.scenes import Scene
 from tests.workloads.history.event_strategies import record_all
@@ -61,7 +61,7 @@ def test_whatever_one_history_makes_a_kernel_raise_is_its_own_problem(
             raise IndexError("out of bounds")
         return judged(batch, shown=shown)  # type: ignore[arg-type, return-value]
 
-    from checkers import pipeline  # noqa: PLC0415
+    from checkers.spark import pipeline  # noqa: PLC0415
 
     judged = pipeline.judge_batch
     monkeypatch.setattr(pipeline, "judge_batch", fails)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from checkers.marks import Mark, Marks, decode_detail, inside
-from checkers.plain import judge, judge_events
+from checkers.columns.phases import Mark, Marks, decode_detail, inside
+from checkers.local import judge, judge_events
 from tests.checkers.scenes import FAIL, INFO, Scene
 from workloads.history import HistoryWriter
 from workloads.history.schema import FUNCTION_CODE

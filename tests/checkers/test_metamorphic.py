@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
-from checkers.partial import EMPTY_GRAPH
-from checkers.plain import judge_events
-from checkers.verdict import Verdict
+from checkers.local import judge_events
+from checkers.verdicts.partial_verdict import EMPTY_GRAPH
+from checkers.verdicts.verdict import Verdict
 from tests.checkers.history_strategies import KEYS, histories
 from tests.checkers.scenes import INVOKE, OK
 from tests.workloads.history.event_strategies import examples

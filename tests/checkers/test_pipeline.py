@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers import planning
-from checkers.loading import Unit
-from checkers.pipeline import check
-from checkers.plain import judge
-from checkers.planning import tasks_of, units_of
-from checkers.sources import Source
-from checkers.verdict import Verdict
+from checkers.columns.loading import Unit
+from checkers.local import judge
+from checkers.spark import planning
+from checkers.spark.pipeline import check
+from checkers.spark.planning import tasks_of, units_of
+from checkers.spark.sources import Source
+from checkers.verdicts.verdict import Verdict
 from tests.checkers.conformance import BY_NAME, cases, write_history
 from tests.checkers.history_strategies import histories
 from tests.checkers.scenes import Scene

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from checkers.promises import NEVER, Promise, promise
-from checkers.receipts import FaultSeen, faults_possible, faults_seen, read_receipts
-from nemesis.contract import CLIENTS
+from checkers.verdicts.promises import NEVER, Promise, promise
+from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, read_receipts
+from nemesis.cluster import CLIENTS
 from workloads.settings import Settings
 
 KILL = (FaultSeen("kill"),)

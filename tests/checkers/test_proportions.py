@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from checkers.proportions import incomplete_beta, proportion
+from checkers.verdicts.proportions import incomplete_beta, proportion
 
 
 def test_nothing_of_n_is_bounded_by_three_in_n() -> None:

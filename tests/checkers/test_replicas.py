@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers import replica_file
-from checkers.pipeline import check
-from checkers.plain import judge
-from checkers.replica_file import Ends, PartitionEnd
-from checkers.replicas import ReplicaLog, add_to, divergent_replicas
-from checkers.verdict import Verdict
+from checkers.anomalies.divergent_replicas import ReplicaLog, add_to, divergent_replicas
+from checkers.columns import replica_file
+from checkers.columns.replica_file import Ends, PartitionEnd
+from checkers.local import judge
+from checkers.spark.pipeline import check
+from checkers.verdicts.verdict import Verdict
 from tests.checkers.scenes import Scene
 from tests.workloads.history.event_strategies import record_all
 from workloads.history import HistoryWriter

@@ -12,11 +12,11 @@ import psutil
 import pytest
 
 from checkers.errors import SparkError
-from checkers.session import cause_of, spark_context
+from checkers.spark.session import cause_of, spark_context
 
 START = """
 from checkers.errors import JavaMissingError
-from checkers.session import spark_context
+from checkers.spark.session import spark_context
 try:
     spark_context()
 except JavaMissingError as error:
@@ -38,7 +38,7 @@ def test_without_java_one_sentence_says_what_to_install() -> None:
 
 @pytest.mark.system
 def test_no_java_is_left_behind_by_ctrl_c_while_it_starts() -> None:
-    command = [sys.executable, "-c", "from checkers.session import spark_context; spark_context()"]
+    command = [sys.executable, "-c", "from checkers.spark.session import spark_context; spark_context()"]
     python = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         deadline = time.monotonic() + 60

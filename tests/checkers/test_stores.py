@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow.fs as arrow_fs
 import pytest
 
-from checkers import stores
+from checkers.columns.loading import Unit
 from checkers.errors import CheckError
-from checkers.loading import Unit
-from checkers.pipeline import judge_units
-from checkers.plain import judge
-from checkers.sources import Sources
-from checkers.stores import StorePath, files_at, place_of
+from checkers.local import judge
+from checkers.spark import stores
+from checkers.spark.pipeline import judge_units
+from checkers.spark.sources import Sources
+from checkers.spark.stores import StorePath, files_at, place_of
 from tests.checkers.conformance import BY_NAME, write_history
 from tests.checkers.scenes import Scene
 from tests.workloads.history.event_strategies import record_all

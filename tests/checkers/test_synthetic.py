@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from checkers.plain import judge
-from checkers.synthetic import PLANTS, make_block, write_synthetic
+from checkers.local import judge
+from harness.bench.synthetic import PLANTS, make_block, write_synthetic
 
 
 def test_a_clean_history_has_no_anomaly(tmp_path: Path) -> None:

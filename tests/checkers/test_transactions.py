@@ -7,10 +7,10 @@ import random
 import numpy as np
 import pytest
 
+from checkers.columns.loading import Batch, Unit, assemble, part_of
 from checkers.cycles.core import core_steps
 from checkers.cycles.shuffled import _edges_of, _suspects_of
 from checkers.cycles.trimming import trim
-from checkers.loading import Batch, Unit, assemble, part_of
 from workloads.history.clustering import cluster, joined
 from workloads.history.rows import Rows
 from workloads.history.tables import columns_of, to_table

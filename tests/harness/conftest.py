@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from harness.errors import NotReachableError
-from harness.kafka.archive import make_archive
-from harness.kafka.install import Installation, install
-from harness.kafka.releases import DEFAULT_VERSION
+from harness.worlds.kafka.class_data_archive import make_archive
+from harness.worlds.kafka.installation import Installation, install
+from harness.worlds.kafka.releases import DEFAULT_VERSION
 
 
 @pytest.fixture(scope="session")

@@ -14,12 +14,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.campaign.conductor import CampaignRecord, Stages, _limit_s, conduct
 from harness.campaign.pool import Perform
+from harness.campaign.stages import CampaignRecord, Stages, _limit_s, conduct
 from harness.errors import HarnessError, ResultsError
 from harness.plan import Plan, RunSpec, parse_plan
 from harness.progress import Progress, Quiet
-from harness.rundir import (
+from harness.records.run_record import (
     Ended,
     RunRecord,
     exact_campaign,
@@ -35,8 +35,8 @@ from harness.worlds.kafka import KafkaWorld
 FAKES = """
 import os, time
 from harness.errors import ResultsError
-from harness.rundir import Ended, write_record
-from nemesis.journal import FILE_NAME, Journal
+from harness.records.run_record import Ended, write_record
+from harness.records.journal import FILE_NAME, Journal
 
 def perform(spec, directory):
     directory.mkdir(parents=True)
@@ -65,7 +65,7 @@ def hangs(spec, directory):
 
 def hangs_and_leaves_a_topic(spec, directory):
     journal = Journal(directory / FILE_NAME)
-    journal.will("topic", {"name": "t-1", "bootstrap": []})
+    journal.intend("topic", {"name": "t-1", "bootstrap": []})
     journal.close()
     hangs(spec, directory)
 

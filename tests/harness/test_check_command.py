@@ -14,12 +14,12 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from checkers.partial import SHOWN
-from checkers.verdict import Exercise, Verdict
+from checkers.verdicts.partial_verdict import SHOWN
+from checkers.verdicts.verdict import Exercise, Verdict
 from harness.campaign import judge
 from harness.cli.app import exit_code_of
 from harness.plan import parse_plan
-from harness.rundir import Ended, write_record
+from harness.records.run_record import Ended, write_record
 from tests.checkers.conformance import BY_NAME, write_history
 from tests.checkers.scenes import Scene
 from tests.workloads.history.event_strategies import record_all

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.choices import Tape
 from harness.errors import PlanError
 from harness.plan import parse_plan, read_plan, with_stories
-from harness.run.conductor import planned
-from harness.tape import Tape
+from harness.run.phases import planned
 
 STORIES = sorted((Path(__file__).parents[2] / "plans" / "stories").glob("*.toml"))
 KILL = 'families = ["kill"]\n'

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from checkers.plain import judge as check
+from checkers.local import judge as check
 from harness.campaign.judge import judge_all, write_verdicts
 from harness.plan import RunSpec
 from harness.progress import Quiet
+from harness.records.journal import FILE_NAME, standing
+from harness.records.run_record import HISTORY, read_record
 from harness.report.timeline import read_observations
 from harness.run.perform import perform
-from harness.rundir import HISTORY, read_record
 from harness.worlds.processes import ProcessesWorld
-from nemesis.journal import FILE_NAME, standing
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 

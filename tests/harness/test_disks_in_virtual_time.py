@@ -2,11 +2,11 @@
 
 import pytest
 
+from harness.choices import Tape
 from harness.plan import RunSpec
-from harness.replica.types import TopicPartition
-from harness.tape import Tape
+from harness.reference.core.types import TopicPartition
 from harness.worlds.simulated.world import SimulatedWorld
-from nemesis.contract import LOG_PARTS
+from nemesis.cluster import LOG_PARTS
 from nemesis.plan import FaultPlan
 from tests.harness.test_run_in_virtual_time import lost_writes, perform
 from workloads.plan import WorkloadPlan

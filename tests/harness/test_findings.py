@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from checkers.verdict import Exercise, Verdict
+from checkers.verdicts.verdict import Exercise, Verdict
 from harness.campaign.judge import Judged
 from harness.cli.findings import tell_judged
 from harness.cli.terminal import State

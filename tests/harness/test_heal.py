@@ -15,7 +15,7 @@ import pytest
 from harness.errors import HostError, ResultsError
 from harness.heal import heal
 from harness.hosts.processes import Identity, boot_id, identify
-from nemesis.journal import FILE_NAME, Journal, Undo, standing
+from harness.records.journal import FILE_NAME, Journal, Undo, standing
 
 #: A little harness: three sleeping nodes, one of them paused and one killed, then it waits for its own end.
 HARNESS = """
@@ -23,7 +23,7 @@ import sys, time
 from pathlib import Path
 from harness.hosts.contract import Launch
 from harness.hosts.loopback import LoopbackHost
-from nemesis.journal import FILE_NAME, Journal
+from harness.records.journal import FILE_NAME, Journal
 directory = Path(sys.argv[1])
 host = LoopbackHost(Journal(directory / FILE_NAME))
 host.open([0, 1, 2])
@@ -59,7 +59,7 @@ def test_what_cannot_be_undone_stays_in_the_journal_and_the_rest_is_undone(
     journal = Journal(tmp_path / FILE_NAME)
     for directory in (free, stuck):
         directory.mkdir()
-        journal.will("directory", {"path": str(directory)})
+        journal.intend("directory", {"path": str(directory)})
     rmtree = shutil.rmtree
 
     def refused(path: Path) -> None:
@@ -105,7 +105,7 @@ def test_healing_a_campaign_heals_every_run_in_it(tmp_path: Path) -> None:
 @pytest.mark.system
 def test_a_process_whose_id_was_never_written_is_found_by_its_token(tmp_path: Path) -> None:
     """The harness may die between the start of a process and the writing of its id."""
-    Journal(tmp_path / FILE_NAME).will("process", {"token": "t-1", "node": 0, "command": []})
+    Journal(tmp_path / FILE_NAME).intend("process", {"token": "t-1", "node": 0, "command": []})
     command = [sys.executable, "-c", "import time; time.sleep(60)"]
     with subprocess.Popen(command, env=os.environ | {"ACKPROOF_RUN_TOKEN": "t-1"}) as child:
         wait_until_executed(child.pid)
@@ -127,7 +127,7 @@ def test_a_process_that_got_the_id_of_a_node_is_left_alone(tmp_path: Path) -> No
         assert who is not None
         for entry, kind in enumerate(("process", "frozen")):
             facts = msgspec.structs.asdict(who) | {"start_ticks": who.start_ticks - 1 - entry, "token": "t", "node": 0}
-            Journal(tmp_path / FILE_NAME).will(kind, facts)
+            Journal(tmp_path / FILE_NAME).intend(kind, facts)
         assert heal(tmp_path) == []
         assert who.is_alive()
         stranger.kill()
@@ -137,14 +137,14 @@ def test_only_names_of_the_harness_are_removed(tmp_path: Path) -> None:
     keep, remove = tmp_path / "precious", tmp_path / "ackproof-1"
     for directory in (keep, remove):
         directory.mkdir()
-        Journal(tmp_path / FILE_NAME).will("directory", {"path": str(directory)})
-    Journal(tmp_path / FILE_NAME).will("link", {"name": "eth0", "boot_id": boot_id()})
+        Journal(tmp_path / FILE_NAME).intend("directory", {"path": str(directory)})
+    Journal(tmp_path / FILE_NAME).intend("link", {"name": "eth0", "boot_id": boot_id()})
     assert heal(tmp_path) == [f"directory {remove}"]
     assert keep.is_dir()
 
 
 def test_a_deed_of_unknown_kind_stays_in_the_journal(tmp_path: Path) -> None:
-    Journal(tmp_path / FILE_NAME).will("from a newer version", {})
+    Journal(tmp_path / FILE_NAME).intend("from a newer version", {})
     with pytest.raises(ResultsError, match="may remain"):
         heal(tmp_path)
     assert len(standing(tmp_path / FILE_NAME)) == 1
@@ -193,7 +193,7 @@ def two_runs_that_left_a_directory(tmp_path: Path) -> list[Path]:
         directory.mkdir()
         (tmp_path / str(number)).mkdir()
         journal = Journal(tmp_path / str(number) / FILE_NAME)
-        journal.will("directory", {"path": str(directory)})
+        journal.intend("directory", {"path": str(directory)})
         journal.close()
     return left
 

@@ -14,7 +14,7 @@ import pytest
 
 from harness.heal import heal
 from harness.hosts.processes import marked_with
-from nemesis.journal import FILE_NAME
+from harness.records.journal import FILE_NAME
 
 pytestmark = pytest.mark.system
 
@@ -25,7 +25,7 @@ from pathlib import Path
 from harness.hosts.contract import Launch
 from harness.hosts.loopback import LoopbackHost
 from harness.hosts.namespaces import NamespaceHost
-from nemesis.journal import FILE_NAME, Journal
+from harness.records.journal import FILE_NAME, Journal
 directory, host_class, dies_at, moment = Path(sys.argv[1]), globals()[sys.argv[2]], int(sys.argv[3]), sys.argv[4]
 written, write = 0, Journal._write
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from harness.plan import RunSpec
+from harness.records.run_record import read_record
 from harness.run.perform import perform
-from harness.rundir import read_record
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 

@@ -7,7 +7,7 @@ import pytest
 from harness.errors import PlanError
 from harness.hosts.ssh.inventory import Machine
 from harness.plan import parse_plan
-from nemesis.contract import CONTROLLER
+from nemesis.cluster import CONTROLLER
 
 FOUR = """
   { node = 0, address = "10.0.0.11" },

@@ -8,16 +8,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers.verdict import Verdict
+from checkers.verdicts.verdict import Verdict
 from harness.campaign.replay import differences, replay, trace_missing
 from harness.cli.app import exit_code_of
 from harness.cli.replaying import FINDINGS_MAX, tell_findings
 from harness.cli.terminal import State
 from harness.errors import ResultsError
 from harness.plan import parse_plan
+from harness.records.run_record import Ended, write_record
 from harness.report.timeline import read_observations
 from harness.run.perform import lacks_observations, perform
-from harness.rundir import Ended, write_record
 
 PLAN = """
 families = ["kill"]

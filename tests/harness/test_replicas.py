@@ -8,16 +8,16 @@ import msgspec
 import numpy as np
 import pytest
 
-from checkers import replica_file
-from checkers.plain import judge
-from checkers.replica_file import PartitionEnd
-from checkers.verdict import Verdict
+from checkers.columns import replica_file
+from checkers.columns.replica_file import PartitionEnd
+from checkers.local import judge
+from checkers.verdicts.verdict import Verdict
 from harness.campaign.replay import replay
 from harness.plan import RunSpec
 from harness.plan.reading import parse_plan
-from harness.run import replicas
+from harness.records import replica_dump
+from harness.records.replica_dump import write_replicas
 from harness.run.perform import perform
-from harness.run.replicas import write_replicas
 from harness.worlds.replica_logs import ReplicaLog, ReplicaLogs, Stretch
 
 PLAN = """
@@ -53,7 +53,7 @@ def rows(file: Path) -> list[tuple[object, ...]]:
 def test_every_record_is_written_whatever_the_size_of_a_portion(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_max: int
 ) -> None:
-    monkeypatch.setattr(replicas, "ROWS_MAX", rows_max)
+    monkeypatch.setattr(replica_dump, "ROWS_MAX", rows_max)
     logs = [
         ReplicaLog("t-0", 1, [stretch(0, 10, 11), stretch(2, 12, epoch=4)], []),
         ReplicaLog("t-0", 2, [], ["torn"]),

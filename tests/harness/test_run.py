@@ -5,8 +5,8 @@ import pytest
 
 from harness.errors import StartError
 from harness.plan import RunSpec
-from harness.run.conductor import execute, planned, timings_of, unhealthy
-from nemesis.contract import ClusterView, PartitionView
+from harness.run.phases import execute, planned, timings_of, unhealthy
+from nemesis.cluster import ClusterView, PartitionView
 from nemesis.plan import FaultPlan
 from workloads.operations import NEMESIS, EventType, Function
 from workloads.plan import WorkloadPlan

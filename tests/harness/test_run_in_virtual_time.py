@@ -4,9 +4,9 @@ from functools import cache
 
 import pytest
 
+from harness.choices import Tape
 from harness.plan import RunSpec
-from harness.run.conductor import execute
-from harness.tape import Tape
+from harness.run.phases import execute
 from harness.worlds.simulated.world import SimulatedWorld
 from nemesis.plan import FaultPlan
 from workloads.operations import Event, EventType, Function

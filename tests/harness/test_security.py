@@ -18,11 +18,11 @@ from harness.clients.choice import CLIENTS
 from harness.errors import HostError
 from harness.heal import heal
 from harness.plan import RunSpec
-from harness.rundir import Ended, write_record
+from harness.records.journal import FILE_NAME, Journal
+from harness.records.run_record import Ended, write_record
 from harness.security import Security
 from harness.worlds.processes.client_logs import logs_diverted
 from harness.worlds.processes.clock import RealClock
-from nemesis.journal import FILE_NAME, Journal
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.kafka.secured import Authority, private
 from workloads.plan import WorkloadPlan
@@ -183,7 +183,7 @@ def test_heal_says_which_variable_it_needs(tmp_path, monkeypatch):
     monkeypatch.delenv("AK_TEST_PASSWORD")
     journal = Journal(tmp_path / FILE_NAME)
     facts = {"name": "t-7", "bootstrap": ["127.1.2.3:1"], "security": WAY_IN}
-    journal.will("topic", facts)
+    journal.intend("topic", facts)
     journal.close()
     with pytest.raises(HostError, match="the environment variable AK_TEST_PASSWORD is not set"):
         heal(tmp_path)
@@ -194,7 +194,7 @@ def test_heal_says_which_file_it_needs_and_heals_the_other_runs_too(tmp_path):
     for run in ("a", "b"):
         (tmp_path / run).mkdir()
         journal = Journal(tmp_path / run / FILE_NAME)
-        journal.will("topic", {"name": run, "bootstrap": ["127.1.2.3:1"], "security": gone})
+        journal.intend("topic", {"name": run, "bootstrap": ["127.1.2.3:1"], "security": gone})
         journal.close()
     with pytest.raises(HostError, match=r"topic .*'a'.*gone.pem cannot be read.*topic .*'b'.*gone.pem cannot be read"):
         heal(tmp_path)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from nemesis.contract import CONTROLLER, ClusterView
+from nemesis.cluster import CONTROLLER, ClusterView
 from nemesis.controller import ACTIVE
 from nemesis.faults import Aim
 from nemesis.kill import Kill

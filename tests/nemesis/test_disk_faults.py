@@ -2,7 +2,7 @@
 
 import pytest
 
-from nemesis.contract import LOG_PARTS
+from nemesis.cluster import LOG_PARTS
 from nemesis.corrupt import CorruptRecord
 from nemesis.families import FAMILIES, SCRIPTED
 from nemesis.full_disk import FullDisk
@@ -48,7 +48,7 @@ def test_a_broker_that_ended_over_a_full_disk_is_started_when_there_is_room_agai
 
 def test_a_slow_disk_ends_nobody(cluster):
     calls, _ = played(SlowDisk(LEADER), cluster)
-    assert calls == [("slow", (1,)), ("hasten", (1,))]
+    assert calls == [("slow", (1,)), ("restore_disk_speed", (1,))]
     assert not SlowDisk.stops_brokers
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from nemesis.contract import ClusterView, PartitionView
+from nemesis.cluster import ClusterView, PartitionView
 from nemesis.faults import Aim
 from nemesis.move import MoveLeader
 from nemesis.player import Player

@@ -3,8 +3,8 @@ from itertools import permutations
 import networkx as nx
 import pytest
 
-from nemesis.contract import CLIENTS, CONTROLLER, Link
-from nemesis.partitions import SHAPES, Shape, every_link, everybody_reaches_everybody, links_of
+from nemesis.cluster import CLIENTS, CONTROLLER, Link
+from nemesis.topology import SHAPES, Shape, every_link, everybody_reaches_everybody, links_of
 
 THREE = (0, 1, 2)
 FIVE = (0, 1, 2, 3, 4)

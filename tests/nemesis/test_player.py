@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nemesis.contract import Link
+from nemesis.cluster import Link
 from nemesis.cut import Partition
 from nemesis.families import FAMILIES
 from nemesis.faults import Aim
 from nemesis.kill import Kill
-from nemesis.partitions import Shape
 from nemesis.pause import Pause
 from nemesis.plan import FaultPlan
 from nemesis.player import Player
@@ -19,6 +18,7 @@ from nemesis.receipts import judge, moved, to_json
 from nemesis.roles import Role, RoleKind
 from nemesis.schedule import Schedule, Step, draw_schedule
 from nemesis.story import Timings
+from nemesis.topology import Shape
 from nemesis.wipe import WipeDisk
 from tests.nemesis.receipt_factory import a_receipt
 

@@ -1,6 +1,6 @@
 import pytest
 
-from nemesis.contract import ClusterView, PartitionView
+from nemesis.cluster import ClusterView, PartitionView
 from nemesis.roles import Role, RoleKind, most_holders, resolve
 
 VIEW = ClusterView(

@@ -8,11 +8,10 @@ import msgspec
 import pytest
 
 from nemesis.clock import HOURS_MS, ClockStep
-from nemesis.contract import Link
+from nemesis.cluster import Link
 from nemesis.cut import Partition
 from nemesis.families import FAMILIES, SCRIPTED, names_of, stories_of, told_by
 from nemesis.kill import Kill
-from nemesis.partitions import Shape
 from nemesis.plan import FaultPlan
 from nemesis.player import Player
 from nemesis.roles import Role, RoleKind
@@ -20,6 +19,7 @@ from nemesis.schedule import Schedule, Step, draw_schedule
 from nemesis.slow_link import SlowLink
 from nemesis.stop import Stop
 from nemesis.story import Timings
+from nemesis.topology import Shape
 
 LEADER = Role(RoleKind.LEADER, 0)
 
@@ -142,14 +142,14 @@ def test_a_clock_is_set_right_at_the_end(play):
 def test_links_are_slow_where_a_partition_of_the_shape_would_cut(play):
     calls, (receipt,) = play((100, 200, SlowLink(LEADER, Shape.NO_FETCH)), until_ms=300)
     links = (Link(1, 0), Link(2, 0))
-    assert calls == [("slow_links", (links,)), ("quicken_links", (links,))]
+    assert calls == [("slow_links", (links,)), ("restore_link_speed", (links,))]
     assert (receipt.fault, receipt.shape, receipt.links) == ("slowlink", Shape.NO_FETCH, links)
 
 
 def test_a_cut_that_lasts_does_not_keep_a_link_slow(play):
     slow, cut = SlowLink(LEADER, Shape.NO_FETCH), Partition(LEADER, Shape.NO_FETCH)
     calls, _ = play((100, 200, slow), (150, 900, cut), until_ms=300)
-    assert ("quicken_links", ((Link(1, 0), Link(2, 0)),)) in calls
+    assert ("restore_link_speed", ((Link(1, 0), Link(2, 0)),)) in calls
     assert not [call for call in calls if call[0] == "heal"]
 
 

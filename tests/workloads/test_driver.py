@@ -2,11 +2,11 @@ import msgspec
 import pytest
 
 from workloads.client import PollOutcome, SendOutcome
-from workloads.consuming import shares
+from workloads.consumers import shares
 from workloads.driver import Workload
 from workloads.operations import HARNESS, Defect, EventType, Function
 from workloads.plan import WorkloadPlan
-from workloads.producing import OUTSTANDING_MAX
+from workloads.producers import OUTSTANDING_MAX
 from workloads.values import split
 
 SECOND_US = 1_000_000

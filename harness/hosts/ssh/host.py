@@ -33,8 +33,8 @@ from harness.hosts.ssh.process import Identity, RemoteProcess
 from harness.hosts.ssh.shell import Connect, Shell, must, over_ssh
 from harness.hosts.undo import undo_all
 from harness.hosts.wire import WireLinks
-from nemesis.contract import CLIENTS, Evidence, Link
-from nemesis.journal import Journal
+from harness.records.journal import Journal
+from nemesis.cluster import CLIENTS, Evidence, Link
 
 JAVA_MIN: Final = 17
 BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
@@ -136,7 +136,7 @@ class SshHost:
         words = commands.start(self._script(node), (directory, log, record), environment, launch.command)
         pid, ticks = must(shell, words).split()
         identity = Identity(pid, ticks, self._boots[node])
-        self._journal.learned(entry, identity._asdict())
+        self._journal.amend(entry, identity._asdict())
         if node not in self._followed:  # a node that is started again goes on with its log
             shell.follow(log, launch.log)
             self._followed.add(node)
@@ -232,7 +232,7 @@ class SshHost:
     def _will(self, node: int, kind: str, facts: dict[str, Any]) -> int:
         machine = self._machine(node)
         whole = {"machine": msgspec.to_builtins(machine), "node": node, **facts}
-        entry = self._journal.will(kind, whole)
+        entry = self._journal.intend(kind, whole)
         self._deeds[entry] = (node, kind, whole)
         return entry
 

@@ -17,7 +17,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """One machine, which carries one node.
 
     Attributes:
-        node: the broker's number, or the controller's (:data:`nemesis.contract.CONTROLLER`).
+        node: the broker's number, or the controller's (:data:`nemesis.cluster.CONTROLLER`).
         address: a name or an IPv4 address, at which the other nodes and the clients reach it too.
         port, user: of its SSH server.
         key: the private key's file; empty: the keys of the SSH agent.

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from harness.hosts.contract import NodeState
 from harness.hosts.ssh import commands
 from harness.hosts.ssh.shell import Shell, must
-from nemesis.contract import Evidence
+from nemesis.cluster import Evidence
 
 #: After the death of a node, for its keeper to write down how it ended.
 RECORD_LIMIT_S: Final = 3.0

@@ -27,14 +27,14 @@ from harness.errors import HostError
 from harness.hosts.ssh import commands
 from harness.hosts.ssh.inventory import Machine, allowed_machine
 from harness.hosts.ssh.shell import Connect, Shell, must
-from nemesis.journal import Undo
+from harness.records.journal import Undo
 
 #: Every directory and table of a run on a machine begins so.
 PREFIX: Final = "ackproof"
 #: What of a run's directory is brought home.
 KEPT: Final = ("data", "logs")
 #: How deeds say what they undid.
-Told = list[str]
+ControllerLog = list[str]
 
 
 class Undoing(contextlib.ExitStack):
@@ -46,7 +46,7 @@ class Undoing(contextlib.ExitStack):
         self._connect = connect
         self._shells: dict[Machine, Shell] = {}
 
-    def undo(self, deed: Undo) -> Told:
+    def undo(self, deed: Undo) -> ControllerLog:
         """Undo one deed of the journal; the answer names what was still there.
 
         Raises:
@@ -59,13 +59,13 @@ class Undoing(contextlib.ExitStack):
         return UNDO[deed.kind](self._shells[machine], deed.facts, self._run)
 
 
-def end_processes(shell: Shell, facts: Mapping[str, Any], _run: Path) -> Told:
+def end_processes(shell: Shell, facts: Mapping[str, Any], _run: Path) -> ControllerLog:
     """End every process of one node of a run, whoever their parents are now."""
     ended = must(shell, commands.end_all(str(facts["token"]))).split()
     return [f"{pid} (node {facts['node']}, {shell.machine.name})" for pid in ended]
 
 
-def remove_rules(shell: Shell, facts: Mapping[str, Any], _run: Path) -> Told:
+def remove_rules(shell: Shell, facts: Mapping[str, Any], _run: Path) -> ControllerLog:
     """Remove a run's table, if it is there."""
     table = str(facts["table"])
     if not table.startswith(PREFIX) or table not in must(shell, commands.list_tables(shell.machine)).split():
@@ -74,7 +74,7 @@ def remove_rules(shell: Shell, facts: Mapping[str, Any], _run: Path) -> Told:
     return [f"{table} (node {facts['node']}, {shell.machine.name})"]
 
 
-def remove_directory(shell: Shell, facts: Mapping[str, Any], run: Path) -> Told:
+def remove_directory(shell: Shell, facts: Mapping[str, Any], run: Path) -> ControllerLog:
     """Bring home what a run's directory holds, and remove it, if it is there."""
     path = PurePosixPath(str(facts["path"]))
     if not path.name.startswith(PREFIX) or str(path.parent) != runs_directory(shell.machine):
@@ -107,7 +107,7 @@ def _machine_in(deed: Undo) -> Machine:
         raise HostError(f"the journal does not name the machine ({error})") from error
 
 
-UNDO: Final[Mapping[str, Callable[[Shell, Mapping[str, Any], Path], Told]]] = {
+UNDO: Final[Mapping[str, Callable[[Shell, Mapping[str, Any], Path], ControllerLog]]] = {
     "ssh-process": end_processes,
     "ssh-rules": remove_rules,
     "ssh-directory": remove_directory,

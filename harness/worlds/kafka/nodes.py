@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.hosts.contract import Host, Launch
-from harness.kafka.install import Installation
-from harness.kafka.jvm import MAIN, node_command
-from harness.kafka.logs import TELLERS, LogFiles
-from harness.kafka.properties import NodePlace, as_text, node_properties
-from harness.kafka.storage import BOOTSTRAP, META, format_directory, new_id
 from harness.plan import RunSpec
+from harness.worlds.kafka.installation import Installation
+from harness.worlds.kafka.jvm import MAIN, node_command
+from harness.worlds.kafka.log_configuration import TELLERS, LogFiles
+from harness.worlds.kafka.properties import NodePlace, as_text, node_properties
+from harness.worlds.kafka.storage import BOOTSTRAP, META, format_directory, new_id
 from harness.worlds.processes.nodes import Nodes
 
 

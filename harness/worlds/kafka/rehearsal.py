@@ -16,10 +16,11 @@ from harness.hosts.contract import Host, NodeState
 from harness.hosts.ssh.host import Here, SshHost
 from harness.hosts.ssh.rehearsal import STAND_INS, RehearsedShell, Say
 from harness.java import java_program
-from harness.kafka.install import find
-from harness.kafka.releases import DEFAULT_VERSION
 from harness.plan import RunSpec
-from harness.replica.placement import round_robin
+from harness.records.journal import FILE_NAME, Journal
+from harness.reference.core.placement import round_robin
+from harness.worlds.kafka.installation import find
+from harness.worlds.kafka.releases import DEFAULT_VERSION
 from harness.worlds.kafka.world import KafkaWorld
 from harness.worlds.processes.leadership import ConfirmedLeadership
 from harness.worlds.processes.nodes import Nodes
@@ -27,8 +28,7 @@ from harness.worlds.processes.target import ProcessesTarget
 from harness.worlds.processes.topic import topic_configs
 from harness.worlds.processes.view import Viewer
 from harness.worlds.simulated.loop import Loop
-from nemesis.contract import ClusterView, Evidence, PartitionView
-from nemesis.journal import FILE_NAME, Journal
+from nemesis.cluster import ClusterView, Evidence, PartitionView
 from nemesis.player import Player
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule

@@ -8,8 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from harness.hosts.contract import Host, NodeState
-from harness.replica.types import BrokerState, PartitionState
-from harness.worlds.kafka.lines import Said, read_line, understand
+from harness.reference.core.types import BrokerState, PartitionState
+from harness.worlds.kafka.log_patterns import LogEvent, read_line, understand
 from harness.worlds.processes.nodes import Nodes
 from harness.worlds.processes.view import ClusterImage, Viewer
 
@@ -25,7 +25,7 @@ class KafkaViewer(Viewer):
 
     def __init__(self, host: Host, nodes: Nodes, topic: str) -> None:
         super().__init__(host, nodes, topic)
-        self._told = {node: Told(nodes.log(node)) for node in nodes.controllers}
+        self._told = {node: ControllerLog(nodes.log(node)) for node in nodes.controllers}
         self._brokers: dict[int, BrokerState] = {}
         self._partitions: dict[str, PartitionState] = {}
         self._active = (0, nodes.controllers[0])
@@ -49,7 +49,7 @@ class KafkaViewer(Viewer):
         """See :meth:`Viewer.controller_active`."""
         return super().controller_active() and not self._starts_again
 
-    def _learn(self, node: int, said: Said, told: Told) -> None:
+    def _learn(self, node: int, said: LogEvent, told: ControllerLog) -> None:
         if said.what in {"registered", "fenced"}:
             self._brokers[said.facts["broker"]] = BrokerState(broker_epoch=0, fenced=said.what == "fenced")
         elif said.what == "active-controller":
@@ -63,21 +63,21 @@ class KafkaViewer(Viewer):
                 self._partitions[said.partition] = state
 
 
-class Told:
+class ControllerLog:
     """What one controller has told of ``partitions`` in its log."""
 
     def __init__(self, log: Path) -> None:
         self._tail = Tail(log)
         self.partitions: dict[str, PartitionState] = {}
 
-    def news(self) -> list[Said]:
+    def news(self) -> list[LogEvent]:
         """What it has told since the last call, after learning it."""
         said = [said for text in self._tail.lines() if (line := read_line(text)) and (said := understand(line))]
         for one in said:
             self._learn(one)
         return said
 
-    def _learn(self, said: Said) -> None:
+    def _learn(self, said: LogEvent) -> None:
         if said.what == "election" and said.partition is not None:
             self.partitions[said.partition] = msgspec.convert(said.facts, PartitionState)
         elif said.what == "change" and said.partition in self.partitions:

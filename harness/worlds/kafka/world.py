@@ -10,28 +10,28 @@ from typing import Final
 from harness.hosts.contract import Host
 from harness.hosts.ssh.host import Here, SshHost
 from harness.java import java_program
-from harness.kafka.admin import Administration
-from harness.kafka.archive import make_archive
-from harness.kafka.install import Installation, find
-from harness.kafka.keeper import ASKED_SINCE, KeeperOperator
-from harness.kafka.properties import possible_with_kraft
-from harness.kafka.releases import DEFAULT_VERSION, parse_version
-from harness.kafka.zookeeper import possible_with_zookeeper
 from harness.plan import RunSpec
+from harness.records.journal import Journal
 from harness.worlds.contract import Observation
+from harness.worlds.kafka.administration import Administration
+from harness.worlds.kafka.class_data_archive import make_archive
+from harness.worlds.kafka.installation import Installation, find
+from harness.worlds.kafka.jvm_pauses import pauses_in
+from harness.worlds.kafka.log_events import observations_in
 from harness.worlds.kafka.nodes import KafkaNodes
-from harness.worlds.kafka.observing import observations_in
-from harness.worlds.kafka.pauses import pauses_in
+from harness.worlds.kafka.properties import possible_with_kraft
+from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
 from harness.worlds.kafka.view import KafkaViewer
-from harness.worlds.kafka.zookeeper import ZooKeeperNodes, ZooKeeperViewer
-from harness.worlds.lacking import STORAGE_KINDS, lacking
+from harness.worlds.kafka.zookeeper_admin import ASKED_SINCE, KeeperOperator
+from harness.worlds.kafka.zookeeper_cluster import ZooKeeperNodes, ZooKeeperViewer
+from harness.worlds.kafka.zookeeper_properties import possible_with_zookeeper
 from harness.worlds.processes import ProcessesWorld
 from harness.worlds.processes.leadership import ConfirmedLeadership
 from harness.worlds.processes.nodes import Nodes
 from harness.worlds.processes.target import Limits
 from harness.worlds.processes.view import Viewer
-from nemesis.contract import CONTROLLER, PartitionView
-from nemesis.journal import Journal
+from harness.worlds.unsupported import STORAGE_KINDS, lacking
+from nemesis.cluster import CONTROLLER, PartitionView
 
 _OTHERS_DISKS: Final = "disks of machines that are reached over SSH are left alone"
 _NO_CUTS: Final = 'links of Apache Kafka are cut with host = "namespaces" only, which needs root'

@@ -8,8 +8,8 @@ from typing import Final, Protocol
 
 from harness.errors import HostError
 from harness.hosts.contract import Host
-from harness.worlds.lacking import NO_REASSIGNMENT
-from nemesis.contract import CONTROLLER, Evidence, PartitionView
+from harness.worlds.unsupported import NO_REASSIGNMENT
+from nemesis.cluster import CONTROLLER, Evidence, PartitionView
 
 #: A controller decides in milliseconds; whoever looks at it looks a few times a second at least.
 CONFIRM_LIMIT_S: Final = 2.0
@@ -35,7 +35,7 @@ class Operator(Protocol):
 
 
 class ConfirmedLeadership:
-    """Implements :class:`nemesis.contract.Leadership`. ``partitions`` is the controller's word at the moment.
+    """Implements :class:`nemesis.cluster.Leadership`. ``partitions`` is the controller's word at the moment.
 
     What an operator was granted is not yet evidence; what the controller says afterwards is. A request that nobody
     answered may still have been granted, so the controller is looked at then too; if it says nothing of it within the
@@ -54,7 +54,7 @@ class ConfirmedLeadership:
         self._partitions = partitions
 
     def move_leader(self, partition: str, broker: int) -> Evidence:
-        """See :meth:`nemesis.contract.Leadership.move_leader`."""
+        """See :meth:`nemesis.cluster.Leadership.move_leader`."""
         before = self._partitions().get(partition)
         if before is None:
             return {"refused": f"the controller knows no {partition}"}
@@ -70,7 +70,7 @@ class ConfirmedLeadership:
         return stands if moved(after) else {**(why_not or {"unconfirmed": "the leader stayed"}), **stands}
 
     def reassign(self, partition: str, replicas: Sequence[int]) -> Evidence:
-        """See :meth:`nemesis.contract.Leadership.reassign`."""
+        """See :meth:`nemesis.cluster.Leadership.reassign`."""
         wanted = tuple(replicas)
 
         def placed(state: PartitionView) -> bool:

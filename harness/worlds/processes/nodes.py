@@ -11,12 +11,12 @@ from typing import Any, Final
 import msgspec
 
 import harness
-from harness.broker.config import NodeConfig
 from harness.errors import PortError, StartError
 from harness.hosts.contract import Host, Launch, NodeProcess, NodeState
-from harness.worlds.processes.deaths import Deaths
+from harness.reference.server.config import NodeConfig
+from harness.worlds.processes.crashes import Deaths
 from harness.worlds.reference import broker_config
-from nemesis.contract import CONTROLLER
+from nemesis.cluster import CONTROLLER
 from workloads.settings import Settings
 
 #: How a node ends that finds its address taken (EADDRINUSE).
@@ -118,7 +118,7 @@ class Nodes:
         file.write_bytes(msgspec.json.format(msgspec.json.encode(self._config(node, data))))
         return Launch(
             node=node,
-            command=(sys.executable, "-m", "harness.broker", str(file)),
+            command=(sys.executable, "-m", "harness.reference.server", str(file)),
             # The package need not be installed, and the node's directory is not the harness's.
             environment={"PYTHONPATH": _module_path(), "PYTHONUNBUFFERED": "1"},
             directory=data,

@@ -11,11 +11,11 @@ from harness.clients.choice import CLIENTS
 from harness.clients.contract import RealClients
 from harness.errors import HarnessError
 from harness.plan import RunSpec
+from harness.records.journal import FILE_NAME, Journal
 from harness.security import OPEN, Security
 from harness.worlds.processes.client_logs import logs_diverted
 from harness.worlds.processes.clock import RealClock, keep_begin
-from nemesis.contract import Target
-from nemesis.journal import FILE_NAME, Journal
+from nemesis.cluster import Target
 
 #: Clients give up at once; this is for their threads to notice.
 CLIENTS_LIMIT_S: Final = 10.0

@@ -16,7 +16,7 @@ from harness.hosts.local import LocalHost
 from harness.hosts.namespaces import NamespaceHost
 from harness.hosts.shaping import Shaper
 from harness.worlds.contract import Observation
-from nemesis.contract import Evidence, Link
+from nemesis.cluster import Evidence, Link
 
 #: Longer than any run; clocks are wrong by more than this, or by seconds.
 RUN_US: Final = 3_600_000_000
@@ -42,9 +42,9 @@ class Shaping:
         """See :meth:`Target.slow_links`. Evidence: ``kbit`` and, where the kernel has it, ``delay_ms`` by link."""
         return self._shaper.slow(links) if self._shaper is not None else {}
 
-    def quicken_links(self, links: Collection[Link]) -> Evidence:
-        """See :meth:`Target.quicken_links`. Evidence: bytes that ``passed``, and how often packets waited."""
-        return self._shaper.quicken(links) if self._shaper is not None else {}
+    def restore_link_speed(self, links: Collection[Link]) -> Evidence:
+        """See :meth:`Target.restore_link_speed`. Evidence: bytes that ``passed``, and how often packets waited."""
+        return self._shaper.restore_link_speed(links) if self._shaper is not None else {}
 
     def set_clock(self, node: int, offset_ms: int) -> Evidence:
         """See :meth:`Target.set_clock`. Evidence: ``offset_ms``; the node's own clock follows within two seconds."""

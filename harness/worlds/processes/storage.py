@@ -17,9 +17,9 @@ from harness.hosts.contract import NodeProcess, NodeState
 from harness.hosts.disks import Disks, log_bytes
 from harness.hosts.processes import LocalProcess
 from harness.hosts.slow_disk import Brake
-from harness.worlds.lacking import NoStorage
 from harness.worlds.processes.log_files import batches_in, flip, log_directory, read_again, recovery_point
-from nemesis.contract import LOG_PARTS, Evidence
+from harness.worlds.unsupported import NoStorage
+from nemesis.cluster import LOG_PARTS, Evidence
 
 
 class NodeFiles(Protocol):
@@ -35,7 +35,7 @@ class NodeFiles(Protocol):
 
 
 class FileStorage(NoStorage):
-    """Implements :class:`nemesis.contract.Storage` for nodes without disks of their own: wiping and damage."""
+    """Implements :class:`nemesis.cluster.Storage` for nodes without disks of their own: wiping and damage."""
 
     def __init__(self, nodes: NodeFiles) -> None:
         self._nodes = nodes
@@ -119,14 +119,14 @@ class DiskStorage(FileStorage):
             return
         self._slowed[node] = self._disks.of(node).device
         if self._slowed[node] != before:
-            self._brake.hasten(before)
+            self._brake.restore_disk_speed(before)
         with contextlib.suppress(ProcessLookupError):  # it has ended already, and is looked after elsewhere
             self._brake.slow(self._slowed[node], process.pid)
 
-    def hasten(self, node: int) -> Evidence:
-        """See :meth:`Storage.hasten`. Evidence: ``device``."""
+    def restore_disk_speed(self, node: int) -> Evidence:
+        """See :meth:`Storage.restore_disk_speed`. Evidence: ``device``."""
         device = self._slowed.pop(node, None)
         if self._brake is None or device is None:
             return {}
-        self._brake.hasten(device)
+        self._brake.restore_disk_speed(device)
         return {"device": device}

@@ -11,14 +11,14 @@ import msgspec
 from harness.hosts.contract import Address, Host, NodeState
 from harness.hosts.disks import Disks, log_bytes
 from harness.hosts.slow_disk import Brake
+from harness.records.journal import Journal
+from harness.worlds.processes.controlled_shutdown import Leaving
 from harness.worlds.processes.leadership import ConfirmedLeadership
-from harness.worlds.processes.leaving import Leaving
 from harness.worlds.processes.nodes import Nodes
 from harness.worlds.processes.shaping import NO_SHAPING, Shaping
 from harness.worlds.processes.storage import DiskStorage, FileStorage
 from harness.worlds.processes.view import Viewer
-from nemesis.contract import CONTROLLER, ClusterView, Evidence, Link, Storage
-from nemesis.journal import Journal
+from nemesis.cluster import CONTROLLER, ClusterView, Evidence, Link, Storage
 from workloads.client import Clock
 
 #: A refusal on this machine takes microseconds; a dropped packet is taken for one after this.
@@ -43,7 +43,7 @@ WITHOUT_LIMITS: Final = Limits()
 
 
 class ProcessesTarget:
-    """Implements :class:`nemesis.contract.Target`."""
+    """Implements :class:`nemesis.cluster.Target`."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class ProcessesTarget:
         """See :meth:`Target.cut`. Evidence: what each end holds back, or packets dropped by link."""
         links = self._of_every_controller(links)
         for link in set(links) - set(self._cuts):
-            self._cuts[link] = self._journal.will("cut", {"link": list(link)})
+            self._cuts[link] = self._journal.intend("cut", {"link": list(link)})
         return self._host.cut(links, self._listening())
 
     def heal(self, links: Collection[Link]) -> Evidence:
@@ -149,9 +149,9 @@ class ProcessesTarget:
         """See :meth:`Target.slow_links`."""
         return self._limits.shaping.slow_links(self._of_every_controller(links))
 
-    def quicken_links(self, links: Collection[Link]) -> Evidence:
-        """See :meth:`Target.quicken_links`."""
-        return self._limits.shaping.quicken_links(self._of_every_controller(links))
+    def restore_link_speed(self, links: Collection[Link]) -> Evidence:
+        """See :meth:`Target.restore_link_speed`."""
+        return self._limits.shaping.restore_link_speed(self._of_every_controller(links))
 
     def set_clock(self, node: int, offset_ms: int) -> Evidence:
         """See :meth:`Target.set_clock`."""

@@ -9,9 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from harness.hosts.contract import Host, NodeState
-from harness.replica.types import NONE, BrokerState, PartitionState
+from harness.reference.core.types import NONE, BrokerState, PartitionState
 from harness.worlds.processes.nodes import Nodes
-from nemesis.contract import CONTROLLER, ClusterView, PartitionView
+from nemesis.cluster import CONTROLLER, ClusterView, PartitionView
 
 #: A controller answers in a millisecond; one that does not in this time is busy or cut short, and the last view stands.
 STATUS_LIMIT_S: Final = 0.25
@@ -62,7 +62,7 @@ class Viewer:
         return self._image
 
     def view(self) -> ClusterView:
-        """See :meth:`nemesis.contract.Target.view`. Which brokers run is asked of the operating system, each time."""
+        """See :meth:`nemesis.cluster.Target.view`. Which brokers run is asked of the operating system, each time."""
         image = self.image()
         return ClusterView(
             partitions=partitions_of(image, self._topic),

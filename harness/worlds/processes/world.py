@@ -14,10 +14,10 @@ from harness.hosts.loopback import LoopbackHost
 from harness.hosts.namespaces import NamespaceHost
 from harness.hosts.slow_disk import choose_brake
 from harness.plan import RunSpec
+from harness.records.journal import Journal
 from harness.worlds.contract import NodeDeath, Observation
-from harness.worlds.lacking import NO_REASSIGNMENT, lacking
 from harness.worlds.processes.clock import kept_begin_us
-from harness.worlds.processes.deaths import Deaths, with_deaths
+from harness.worlds.processes.crashes import Deaths, with_deaths
 from harness.worlds.processes.leadership import ConfirmedLeadership, ControlSocketOperator
 from harness.worlds.processes.nodes import Nodes, trace_files
 from harness.worlds.processes.real import Opened, RealWorld
@@ -28,8 +28,8 @@ from harness.worlds.processes.traces import observations_in
 from harness.worlds.processes.view import ClusterImage, Viewer, partitions_of
 from harness.worlds.reference import refuse_what_it_lacks
 from harness.worlds.replica_logs import ReplicaLogs, logs_on_disks
-from nemesis.contract import CONTROLLER
-from nemesis.journal import Journal
+from harness.worlds.unsupported import NO_REASSIGNMENT, lacking
+from nemesis.cluster import CONTROLLER
 
 #: The reference broker takes about a second, Kafka about four; machines that are busy with other things get this long.
 START_LIMIT_S: Final = 60.0

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final, NamedTuple
 
-from harness.replica.messages import RecordBatch
-from harness.replica.types import NONE, TopicPartition
+from harness.reference.core.messages import RecordBatch
+from harness.reference.core.types import NONE, TopicPartition
 
 #: batch.size, Kafka's default, in bytes; and what a record and a batch cost beyond key and payload (format v2).
 BATCH_BYTES_MAX: Final = 16_384

@@ -8,9 +8,9 @@ from heapq import heappush
 from typing import Any, Protocol
 
 from harness.clients.contract import producer_options
-from harness.replica.effects import Arm, Send, Timer
-from harness.replica.messages import Message
-from harness.replica.types import TopicPartition
+from harness.reference.core.effects import Arm, Send, Timer
+from harness.reference.core.messages import Message
+from harness.reference.core.types import TopicPartition
 from harness.worlds.simulated.consumer import FETCH_MAX_WAIT_MS, MAX_POLL_RECORDS, ConsumerModel
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
@@ -24,7 +24,7 @@ from harness.worlds.simulated.network_client import (
     Connect,
 )
 from harness.worlds.simulated.producer import ProducerModel
-from nemesis.contract import CLIENTS
+from nemesis.cluster import CLIENTS
 from workloads.client import EndOffsets, PollOutcome, SendOutcome
 from workloads.errors import CLIENT_CLOSED
 from workloads.operations import EventType

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from harness.replica.broker import Broker
-from harness.replica.controller import Controller
-from harness.replica.log import Log, MemoryLog
-from harness.replica.types import NONE, BrokerConfig, Image, TopicPartition
-from harness.worlds.lacking import NO_REASSIGNMENT, lacking
+from harness.reference.core.broker import Broker
+from harness.reference.core.controller import Controller
+from harness.reference.core.log import Log, MemoryLog
+from harness.reference.core.types import NONE, BrokerConfig, Image, TopicPartition
+from harness.worlds.simulated.controlled_shutdown import Leaving
 from harness.worlds.simulated.leadership import SimulatedLeadership
-from harness.worlds.simulated.leaving import Leaving
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Core, Observer, Process
 from harness.worlds.simulated.storage import DISK_KINDS, NO_DISKS, SimulatedStorage
-from nemesis.contract import (
+from harness.worlds.unsupported import NO_REASSIGNMENT, lacking
+from nemesis.cluster import (
     CONTROLLER,
     ClusterView,
     Evidence,
@@ -36,7 +36,7 @@ _LACKING: Final = {
 
 
 class Cluster:
-    """``nemesis.contract.Target`` over simulated processes. Nodes are brokers from 0, and CONTROLLER."""
+    """``nemesis.cluster.Target`` over simulated processes. Nodes are brokers from 0, and CONTROLLER."""
 
     def __init__(
         self, brokers: Sequence[int], config: BrokerConfig, loop: Loop, network: Network, observe: Observer | None
@@ -180,9 +180,9 @@ class Cluster:
         fresh = self._network.slow(links)
         return {"slow": [f"{source}>{target}" for source, target in fresh]} if fresh else {}
 
-    def quicken_links(self, links: Collection[Link]) -> Evidence:
+    def restore_link_speed(self, links: Collection[Link]) -> Evidence:
         """Deliver as before."""
-        slow = self._network.quicken(links)
+        slow = self._network.restore_link_speed(links)
         return {"quick": [f"{source}>{target}" for source, target in slow]} if slow else {}
 
     def set_clock(self, node: int, offset_ms: int) -> Evidence:  # noqa: ARG002

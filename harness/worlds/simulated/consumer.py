@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from harness.replica.effects import Timer
-from harness.replica.messages import (
+from harness.reference.core.effects import Timer
+from harness.reference.core.messages import (
     EARLIEST,
     LATEST,
     Fetch,
@@ -26,7 +26,7 @@ from harness.replica.messages import (
     Message,
     MetadataResponse,
 )
-from harness.replica.types import NONE, ErrorCode, TopicPartition
+from harness.reference.core.types import NONE, ErrorCode, TopicPartition
 from harness.worlds.simulated.network_client import (
     MICROSECONDS,
     ClientEffect,

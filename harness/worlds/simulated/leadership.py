@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from harness.replica.controller import Controller
-from harness.replica.messages import MoveLeader
-from harness.replica.types import TopicPartition
-from harness.worlds.lacking import NoLeadership
+from harness.reference.core.controller import Controller
+from harness.reference.core.messages import MoveLeader
+from harness.reference.core.types import TopicPartition
 from harness.worlds.simulated.nodes import Process
-from nemesis.contract import CLIENTS, Evidence
+from harness.worlds.unsupported import NoLeadership
+from nemesis.cluster import CLIENTS, Evidence
 
 #: The node from which the harness asks for things; clients proper have larger numbers.
 ADMINISTRATOR: Final = CLIENTS
 
 
 class SimulatedLeadership(NoLeadership):
-    """Implements :class:`nemesis.contract.Leadership` without ``reassign``, which the core does not know.
+    """Implements :class:`nemesis.cluster.Leadership` without ``reassign``, which the core does not know.
 
     ``controller`` gives the newest process and its core.
     """
@@ -26,7 +26,7 @@ class SimulatedLeadership(NoLeadership):
         self._controller = controller
 
     def move_leader(self, partition: str, broker: int) -> Evidence:
-        """See :meth:`nemesis.contract.Leadership.move_leader`."""
+        """See :meth:`nemesis.cluster.Leadership.move_leader`."""
         process, core = self._controller()
         topic, _, number = partition.rpartition("-")
         if not process.alive or process.frozen:

@@ -15,9 +15,9 @@ from collections.abc import Callable, Collection, Iterator
 from heapq import heappush
 from typing import Any, Final, Protocol
 
-from harness.tape import Draw
+from harness.choices import Draw
 from harness.worlds.simulated.loop import Loop
-from nemesis.contract import CLIENTS, Link
+from nemesis.cluster import CLIENTS, Link
 
 #: One draw decides how long a message is under way; the last value resets a client's connection instead.
 DELAYS: Final = 16_384
@@ -141,7 +141,7 @@ class Wire:
         self.cut = cut
         self.blocked = True
 
-    def mend(self) -> bool:
+    def heal(self) -> bool:
         """Deliver again, first what was held back, in its order (what stalled on the way was sent before the rest).
 
         True if something was lost, so that a connection over this wire cannot have survived.
@@ -167,7 +167,7 @@ class Wire:
 
 
 class Network:
-    """All wires of a run. Nodes are numbers as in ``nemesis.contract``."""
+    """All wires of a run. Nodes are numbers as in ``nemesis.cluster``."""
 
     def __init__(self, loop: Loop, draw: Draw) -> None:
         self._loop = loop
@@ -280,7 +280,7 @@ class Network:
                 if cut not in ended:
                     ended.append(cut)
             for wire in self._wires_of(link):
-                self._mend(wire)
+                self._heal_wire(wire)
         return ended
 
     # --- slow links --------------------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ class Network:
         self._retime(links)
         return fresh
 
-    def quicken(self, links: Collection[Link]) -> list[Link]:
+    def restore_link_speed(self, links: Collection[Link]) -> list[Link]:
         """Deliver as before; what is under way stays late, and what follows on its wire is not earlier."""
         slow = sorted(set(links) & self._slow)
         self._slow -= set(links)
@@ -312,8 +312,8 @@ class Network:
         source = CLIENTS if link.source in self._clients else link.source
         return Link(source, CLIENTS if link.target in self._clients else link.target)
 
-    def _mend(self, wire: Wire) -> None:
-        if wire.cut is None or self._cut_over(Link(wire.source, wire.target)) is not None or not wire.mend():
+    def _heal_wire(self, wire: Wire) -> None:
+        if wire.cut is None or self._cut_over(Link(wire.source, wire.target)) is not None or not wire.heal():
             return
         if wire.source in self._clients:
             self._disconnect(wire.source, wire.target)

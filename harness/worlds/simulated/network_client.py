@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.replica.effects import Arm, Send, Timer
-from harness.replica.messages import Message, Metadata, MetadataResponse
-from harness.replica.types import Image, TopicPartition
+from harness.reference.core.effects import Arm, Send, Timer
+from harness.reference.core.messages import Message, Metadata, MetadataResponse
+from harness.reference.core.types import Image, TopicPartition
 
 MICROSECONDS: Final = 1_000
 #: metadata.max.age.ms, Kafka's default: a client that is never told otherwise keeps writing to a deposed leader.

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from heapq import heappush
 from typing import Any, Final, Protocol
 
-from harness.replica.broker import Broker
-from harness.replica.effects import Arm, Effect, Observed, Send, Timer
+from harness.reference.core.broker import Broker
+from harness.reference.core.effects import Arm, Effect, Observed, Send, Timer
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 

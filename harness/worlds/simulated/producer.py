@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from harness.replica.effects import Timer
-from harness.replica.messages import (
+from harness.reference.core.effects import Timer
+from harness.reference.core.messages import (
     InitProducerId,
     InitProducerIdResponse,
     Message,
@@ -24,7 +24,7 @@ from harness.replica.messages import (
     Produce,
     ProduceResponse,
 )
-from harness.replica.types import NONE, ErrorCode, TopicPartition
+from harness.reference.core.types import NONE, ErrorCode, TopicPartition
 from harness.worlds.simulated.batches import Batch, Queue, Waiting
 from harness.worlds.simulated.network_client import (
     MICROSECONDS,

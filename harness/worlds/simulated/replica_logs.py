@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from harness.replica.log import MemoryLog
-from harness.replica.messages import RecordBatch
-from harness.replica.types import TopicPartition
+from harness.reference.core.log import MemoryLog
+from harness.reference.core.messages import RecordBatch
+from harness.reference.core.types import TopicPartition
 from harness.worlds.replica_logs import ReplicaLog, ReplicaLogs, Stretch, content_of
 from harness.worlds.simulated.cluster import Cluster
 

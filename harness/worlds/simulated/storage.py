@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from harness.replica.log import MemoryLog
-from harness.replica.types import TopicPartition
-from harness.worlds.lacking import NoStorage
-from nemesis.contract import LOG_PARTS, Evidence
+from harness.reference.core.log import MemoryLog
+from harness.reference.core.types import TopicPartition
+from harness.worlds.unsupported import NoStorage
+from nemesis.cluster import LOG_PARTS, Evidence
 
 #: What only a real disk can be, and why these logs cannot.
 NO_DISKS: Final = "logs in memory take no room and no time; use another world"
@@ -16,7 +16,7 @@ DISK_KINDS: Final = ("fulldisk", "slowdisk")
 
 
 class SimulatedStorage(NoStorage):
-    """Implements :class:`nemesis.contract.Storage` as far as memory is like a disk.
+    """Implements :class:`nemesis.cluster.Storage` as far as memory is like a disk.
 
     ``disks`` are the logs of every broker; ``dead`` says whether a broker's process has ended.
     """

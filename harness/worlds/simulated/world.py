@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import msgspec
 
+from harness.choices import Draw
 from harness.errors import HarnessError
 from harness.plan import RunSpec
-from harness.replica.effects import Observed
-from harness.replica.messages import CreateTopic, TopicResponse
-from harness.replica.types import ErrorCode
-from harness.tape import Draw
+from harness.reference.core.effects import Observed
+from harness.reference.core.messages import CreateTopic, TopicResponse
+from harness.reference.core.types import ErrorCode
 from harness.worlds.contract import NodeDeath, Observation
 from harness.worlds.reference import broker_config, refuse_what_it_lacks, topic_config
 from harness.worlds.replica_logs import ReplicaLogs
@@ -21,7 +21,7 @@ from harness.worlds.simulated.cluster import Cluster
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.replica_logs import logs_of
-from nemesis.contract import CLIENTS, CONTROLLER
+from nemesis.cluster import CLIENTS, CONTROLLER
 
 #: Virtual time to register, create the topic and fill the ISRs: three network round trips each, and slack for sessions.
 OPEN_LIMIT_US: Final = 30_000_000

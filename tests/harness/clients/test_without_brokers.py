@@ -23,7 +23,7 @@ SAID = {
 
 
 @dataclass
-class Told:
+class ControllerLog:
     """What came of the calls, in their order."""
 
     sent: list[SendOutcome] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Told:
 @pytest.mark.parametrize("library", sorted(CLIENTS))
 def test_without_any_broker_every_call_ends_and_no_thread_is_left(library: str) -> None:
     threads = set(threading.enumerate())
-    clock, told = RealClock(), Told()
+    clock, told = RealClock(), ControllerLog()
     clients: RealClients = CLIENTS[library](clock, Settings(request_timeout_ms=100, delivery_timeout_ms=200), NOBODY)
     producer, consumer = clients.producer(0), clients.consumer(1)
     producer.send("t-0", b"key", b"payload", told.sent.append)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.hosts.disks import Disks
-from nemesis.journal import FILE_NAME, Journal
+from harness.records.journal import FILE_NAME, Journal
 
 
 @pytest.fixture

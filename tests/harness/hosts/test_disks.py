@@ -10,7 +10,7 @@ import pytest
 from harness.errors import HostError
 from harness.heal import heal
 from harness.hosts.disks import Disks, log_bytes, loop_devices
-from nemesis.journal import Journal, standing
+from harness.records.journal import Journal, standing
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("mkfs.ext4") is None, reason="needs root and the command mkfs.ext4"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.hosts.links import ControlledLinks, ends, links_at
 from harness.hosts.nft import dropped_packets, place, ruleset
-from nemesis.contract import CLIENTS, CONTROLLER, Link
+from nemesis.cluster import CLIENTS, CONTROLLER, Link
 
 NODES = (0, 1, 2, CONTROLLER)
 ADDRESSES = {0: "10.77.5.1", 1: "10.77.5.2", 2: "10.77.5.3", CONTROLLER: "10.77.5.101", CLIENTS: "10.77.5.254"}

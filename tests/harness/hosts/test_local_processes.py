@@ -13,7 +13,7 @@ from harness.errors import HostError, PortError
 from harness.hosts.contract import Address, Launch, NodeState
 from harness.hosts.loopback import FIRST_PORT, LoopbackHost, is_free, loopback_address
 from harness.hosts.processes import Identity, boot_id, end, identify, marked_with, read_stat
-from nemesis.journal import Journal, standing
+from harness.records.journal import Journal, standing
 
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(60)")
 STUBBORN = (

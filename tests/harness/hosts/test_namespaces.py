@@ -13,8 +13,8 @@ from harness.heal import heal
 from harness.hosts import namespaces
 from harness.hosts.contract import Launch
 from harness.hosts.namespaces import NamespaceHost
-from nemesis.contract import CLIENTS, Link
-from nemesis.journal import FILE_NAME, Journal, standing
+from harness.records.journal import FILE_NAME, Journal, standing
+from nemesis.cluster import CLIENTS, Link
 from tests.harness.needs import needs_root
 
 on_namespaces = needs_root("ip", "nft")

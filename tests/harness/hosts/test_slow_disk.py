@@ -12,7 +12,7 @@ from harness.errors import HostError
 from harness.heal import heal
 from harness.hosts.disks import Disks
 from harness.hosts.slow_disk import ROOT, WRITES_PER_SECOND, Brake, DeviceBrake, GroupBrake, choose_brake
-from nemesis.journal import FILE_NAME, Journal, standing
+from harness.records.journal import FILE_NAME, Journal, standing
 
 V1 = ROOT / "blkio" / "blkio.throttle.write_iops_device"
 needs_limits = pytest.mark.skipif(
@@ -27,7 +27,7 @@ def brake(disks: Disks, journal: Journal) -> Iterator[Brake]:
     brake = choose_brake(journal)
     yield brake
     for node in (0, 1):
-        brake.hasten(disks.of(node).device)
+        brake.restore_disk_speed(disks.of(node).device)
 
 
 def seconds_to_force(place: Path) -> float:
@@ -55,8 +55,8 @@ class TestOnDisks:
         assert told == {"device": device, "writes_per_second": WRITES_PER_SECOND, "limit": WRITES_PER_SECOND}
         assert seconds_to_force(disks.of(0).place) > FORCED / WRITES_PER_SECOND
         assert quickest(disks.of(1).place) < FORCED / WRITES_PER_SECOND
-        brake.hasten(device)
-        brake.hasten(device)
+        brake.restore_disk_speed(device)
+        brake.restore_disk_speed(device)
         assert quickest(disks.of(0).place) < FORCED / WRITES_PER_SECOND
 
     def test_the_limit_of_a_dead_harness_is_healed_before_its_disk(

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkers.verdict import Availability, Exercise, Verdict
+from checkers.verdicts.verdict import Availability, Exercise, Verdict
 from harness.plan import RunSpec
-from harness.rundir import CLUSTER_FILE, HISTORY, VERDICTS_FILE, Ended, write_record
+from harness.records.run_record import CLUSTER_FILE, HISTORY, VERDICTS_FILE, Ended, write_record
 from harness.worlds.contract import Observation
 from nemesis.plan import FaultPlan
 from nemesis.receipts import Receipt

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from checkers.cells import Cell, build_cells
-from checkers.judgement import JudgedRun
-from checkers.matrix import summarise
-from checkers.verdict import Exercise, Verdict
+from checkers.verdicts.cells import Cell, build_cells
+from checkers.verdicts.judgement import JudgedRun
+from checkers.verdicts.matrix import summarise
+from checkers.verdicts.verdict import Exercise, Verdict
 from harness.report.markdown import as_markdown
 from workloads.settings import Settings
 

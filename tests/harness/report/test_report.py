@@ -13,11 +13,11 @@ import msgspec
 import pytest
 import vl_convert
 
-from checkers.matrix import Matrix
-from checkers.verdict import Verdict
+from checkers.verdicts.matrix import Matrix
+from checkers.verdicts.verdict import Verdict
 from harness.errors import NamedWronglyError, ResultsError
+from harness.records.run_record import CAMPAIGN_FILE, VERDICTS_FILE
 from harness.report import matrix, stories, witnesses, write
-from harness.rundir import CAMPAIGN_FILE, VERDICTS_FILE
 from workloads.settings import ACKS_ALL, Settings
 
 #: See the fixture in conftest.py.

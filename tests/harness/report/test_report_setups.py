@@ -9,8 +9,8 @@ import msgspec
 
 from harness.plan import RunSpec
 from harness.plan.reading import parse_plan
+from harness.records.run_record import Ended, RunRecord, write_record
 from harness.report.setups import IDEMPOTENCE, Setup, dropped, setups_of
-from harness.rundir import Ended, RunRecord, write_record
 from harness.worlds.contract import Observation
 
 PLAN = 'families = ["kill"]\n[matrix]\nacks = {acks}\n[worlds.{world}]\nruns = 1\n'

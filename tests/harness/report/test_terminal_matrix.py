@@ -9,13 +9,13 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from checkers.verdict import Verdict
-from harness.campaign.conductor import CampaignRecord, Runs
+from checkers.verdicts.verdict import Verdict
+from harness.campaign.stages import CampaignRecord, Runs
 from harness.cli.outcome import read_matrix, tell, tell_cells
 from harness.cli.terminal import State
 from harness.machine import Machine
+from harness.records.run_record import CAMPAIGN_FILE
 from harness.report import write
-from harness.rundir import CAMPAIGN_FILE
 from workloads.settings import Settings
 
 

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from checkers.judgement import Judgement, judge
-from checkers.plain import judge as check
+from checkers.local import judge as check
+from checkers.verdicts.judgement import Judgement, judge
 from harness.plan import RunSpec
+from harness.records.journal import FILE_NAME, standing
+from harness.records.run_record import HISTORY, read_record
 from harness.report.timeline import read_observations
 from harness.run.perform import perform
-from harness.rundir import HISTORY, read_record
-from nemesis.journal import FILE_NAME, standing
 
 #: Tries that a permitted loss has to show itself, or a run to be exercised.
 SEEDS = (11, 12, 13, 14, 15)

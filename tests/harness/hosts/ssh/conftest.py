@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from harness.hosts.ssh.inventory import Machine
-from nemesis.contract import CONTROLLER
+from nemesis.cluster import CONTROLLER
 
 TOOLS = ("ip", "nft", "nsenter", "sshd", "ssh-keygen", "sudo")
 #: Where servers stand that are not in an ordinary user's path.

@@ -11,17 +11,17 @@ import msgspec
 import psutil
 import pytest
 
-from checkers.judgement import judge
-from checkers.plain import judge as check
+from checkers.local import judge as check
+from checkers.verdicts.judgement import judge
 from harness.heal import heal
-from harness.kafka.install import Installation
-from harness.kafka.jvm import MAIN
 from harness.plan import RunSpec
+from harness.records.journal import FILE_NAME, standing
+from harness.records.run_record import HISTORY
 from harness.report.timeline import read_observations
 from harness.run.perform import perform
-from harness.rundir import HISTORY
-from nemesis.contract import CONTROLLER
-from nemesis.journal import FILE_NAME, standing
+from harness.worlds.kafka.installation import Installation
+from harness.worlds.kafka.jvm import MAIN
+from nemesis.cluster import CONTROLLER
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings

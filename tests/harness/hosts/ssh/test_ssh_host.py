@@ -16,8 +16,8 @@ from harness.hosts.ssh.inventory import DIRECTORY, Machine, allowed_machine
 from harness.hosts.ssh.process import ended_with
 from harness.hosts.ssh.rehearsal import RehearsedShell
 from harness.hosts.ssh.shell import Answer, must
-from nemesis.contract import CLIENTS, Link
-from nemesis.journal import FILE_NAME, Journal, standing
+from harness.records.journal import FILE_NAME, Journal, standing
+from nemesis.cluster import CLIENTS, Link
 
 NASTY = ["a b", "$(reboot)", "`id`", "it's", '"', "*", "", "\\", "x\ny", "; rm -rf /", "&&", "|", "-rf", "é", "~root"]
 MACHINES = tuple(Machine(node=node, address=f"10.0.0.{node + 1}", user="kafka", sudo=node == 1) for node in (0, 1, 2))

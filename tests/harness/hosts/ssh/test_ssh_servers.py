@@ -20,8 +20,8 @@ from harness.hosts.ssh.connection import Connection
 from harness.hosts.ssh.host import Here, SshHost
 from harness.hosts.ssh.inventory import Machine
 from harness.hosts.ssh.session import Session
-from nemesis.contract import CLIENTS, Link
-from nemesis.journal import FILE_NAME, Journal, standing
+from harness.records.journal import FILE_NAME, Journal, standing
+from nemesis.cluster import CLIENTS, Link
 
 pytestmark = [pytest.mark.system, pytest.mark.root, pytest.mark.xdist_group("ssh")]
 WAIT_S = 10.0
@@ -340,7 +340,7 @@ def test_a_machine_that_carries_another_run_is_left_alone(host: SshHost, here: H
 
 def test_heal_speaks_to_no_machine_that_is_not_in_the_runs_inventory(here: Here, journal: Journal, farm) -> None:
     stranger = msgspec.to_builtins(farm.machine(0, directory="/elsewhere"))
-    journal.will("ssh-process", {"machine": stranger, "node": 0, "token": "t"})
+    journal.intend("ssh-process", {"machine": stranger, "node": 0, "token": "t"})
     with pytest.raises(HostError, match="is in the journal but not in the inventory"):
         heal(here.run)
     assert len(standing(journal.path)) == 1
@@ -350,7 +350,7 @@ def test_an_unreachable_machine_stays_in_the_journal(here: Here, farm) -> None:
     gone = farm.machine(0, port=2)
     (here.run / "run.json").write_bytes(msgspec.json.encode({"machines": [gone]}))
     journal = Journal(here.run / FILE_NAME)
-    journal.will("ssh-rules", {"machine": msgspec.to_builtins(gone), "node": 0, "table": "ackproof_x"})
+    journal.intend("ssh-rules", {"machine": msgspec.to_builtins(gone), "node": 0, "table": "ackproof_x"})
     with pytest.raises(HostError, match="cannot be reached over SSH"):
         heal(here.run)
     assert len(standing(journal.path)) == 1

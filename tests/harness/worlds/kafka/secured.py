@@ -25,12 +25,12 @@ from kafka.admin import (
 )
 
 from harness.hosts.contract import Host
-from harness.kafka.install import find
-from harness.kafka.releases import DEFAULT_VERSION
 from harness.plan import RunSpec
 from harness.worlds.kafka import KafkaWorld
+from harness.worlds.kafka.installation import find
 from harness.worlds.kafka.nodes import KafkaNodes
-from nemesis.contract import CONTROLLER
+from harness.worlds.kafka.releases import DEFAULT_VERSION
+from nemesis.cluster import CONTROLLER
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings

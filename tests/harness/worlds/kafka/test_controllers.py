@@ -6,7 +6,7 @@ import pytest
 
 from harness.plan import RunSpec
 from harness.report.timeline import read_observations
-from nemesis.contract import CONTROLLER
+from nemesis.cluster import CONTROLLER
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.trials import hit_by, lose_or_hold, tale
 from workloads.plan import WorkloadPlan

@@ -11,12 +11,12 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaTimeoutError
 
-from harness.kafka.install import Installation
 from harness.plan import RunSpec
 from harness.report.timeline import read_observations
 from harness.run.perform import write_observations
 from harness.worlds.kafka import KafkaWorld
-from nemesis.contract import Link, PartitionView
+from harness.worlds.kafka.installation import Installation
+from nemesis.cluster import Link, PartitionView
 from nemesis.plan import FaultPlan
 from tests.harness.needs import missing_for_root
 from workloads.plan import WorkloadPlan

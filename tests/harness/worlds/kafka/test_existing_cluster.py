@@ -8,17 +8,17 @@ import msgspec
 import pytest
 from kafka import KafkaAdminClient
 
-from checkers.judgement import judge
-from checkers.plain import judge as check
+from checkers.local import judge as check
+from checkers.verdicts.judgement import judge
 from harness.heal import heal
-from harness.kafka.install import Installation
-from harness.kafka.releases import DEFAULT_VERSION
 from harness.plan import RunSpec, parse_plan
+from harness.records.journal import FILE_NAME, standing
+from harness.records.run_record import HISTORY
 from harness.report.timeline import read_observations
 from harness.run.perform import perform
-from harness.rundir import HISTORY
 from harness.worlds.kafka import KafkaWorld
-from nemesis.journal import FILE_NAME, standing
+from harness.worlds.kafka.installation import Installation
+from harness.worlds.kafka.releases import DEFAULT_VERSION
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.kafka.theirs import theirs_at
 from tests.harness.worlds.waiting import LIMIT_S, wait_for_topics, wait_until

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.kafka.install import Installation
-from harness.kafka.storage import META
 from harness.plan import RunSpec
+from harness.records.journal import FILE_NAME, standing
 from harness.worlds.kafka import KafkaWorld
-from nemesis.contract import LOG_PARTS
-from nemesis.journal import FILE_NAME, standing
+from harness.worlds.kafka.installation import Installation
+from harness.worlds.kafka.storage import META
+from nemesis.cluster import LOG_PARTS
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads.operations import EventType

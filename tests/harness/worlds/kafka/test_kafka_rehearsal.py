@@ -6,16 +6,16 @@ from pathlib import Path
 import paramiko
 import pytest
 
+from harness.choices import Tape
 from harness.cli import running
 from harness.cli.app import exit_code_of
 from harness.errors import EXIT_HELD, EXIT_PLAN
-from harness.kafka.install import Installation
-from harness.kafka.releases import Version
 from harness.plan import parse_plan
-from harness.run.conductor import planned
-from harness.tape import Tape
+from harness.run.phases import planned
 from harness.worlds.kafka import rehearsal, world
+from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.rehearsal import rehearse
+from harness.worlds.kafka.releases import Version
 
 PLAN = """
 families = ["kill", "pause", "partition", "move"]

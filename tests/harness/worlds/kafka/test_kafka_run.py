@@ -11,10 +11,10 @@ import psutil
 import pytest
 
 from harness.plan import RunSpec
+from harness.records.journal import FILE_NAME, standing
+from harness.records.run_record import read_record
 from harness.report.timeline import read_observations
-from harness.rundir import read_record
 from harness.worlds.kafka import KafkaWorld
-from nemesis.journal import FILE_NAME, standing
 from nemesis.plan import FaultPlan
 from tests.harness.needs import needs_root
 from tests.harness.worlds.trials import SEEDS, hit_by, lose_or_hold

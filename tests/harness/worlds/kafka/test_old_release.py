@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.kafka.install import Installation
 from harness.plan import RunSpec
 from harness.report.timeline import read_observations
 from harness.worlds.kafka import KafkaWorld
-from nemesis.contract import PartitionView
+from harness.worlds.kafka.installation import Installation
+from nemesis.cluster import PartitionView
 from nemesis.plan import FaultPlan
 from tests.harness.needs import missing_for_root
 from tests.harness.worlds.trials import hit_by, lose_or_hold

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from harness.hosts.contract import NodeState
-from harness.worlds.kafka.lines import Said, read_line, understand
-from harness.worlds.kafka.observing import observations_in
+from harness.worlds.kafka.log_events import observations_in
+from harness.worlds.kafka.log_patterns import LogEvent, read_line, understand
 from harness.worlds.kafka.view import KafkaViewer, Tail
-from harness.worlds.kafka.zookeeper import ZooKeeperViewer
-from nemesis.contract import CONTROLLER
+from harness.worlds.kafka.zookeeper_cluster import ZooKeeperViewer
+from nemesis.cluster import CONTROLLER
 
 CONTROLS = "org.apache.kafka.controller.ReplicationControlManager [QuorumController id=100]"
 BEATS = "org.apache.kafka.controller.BrokerHeartbeatManager [QuorumController id=100]"
@@ -52,7 +52,7 @@ def change(words: str, unclean: str = "") -> str:
     return f"{TIME} DEBUG {CONTROLS} {unclean}partition change for foo-0 with topic ID x: {words}"
 
 
-def said(text: str) -> Said:
+def said(text: str) -> LogEvent:
     line = read_line(text)
     assert line is not None
     assert line.wall_us == WALL_US
@@ -87,13 +87,13 @@ STATE = {"leader": 1, "leader_epoch": 0, "partition_epoch": 0, "isr": [1, 2, 0],
     ],
 )
 def test_a_line_about_a_partition_is_understood(text: str, what: str, facts: dict[str, Any]) -> None:
-    assert said(text) == Said(what, "foo-0", facts)
+    assert said(text) == LogEvent(what, "foo-0", facts)
 
 
 def test_lines_about_brokers_are_understood() -> None:
     fenced = said(f"{TIME} INFO {CONTROLS} Fencing broker 0 at epoch 11 because its session has timed out.")
     back = said(f"{TIME} INFO {BEATS} The request from broker 0 to unfence has been granted because it has caught up.")
-    assert (fenced, back) == (Said("fenced", None, {"broker": 0}), Said("registered", None, {"broker": 0}))
+    assert (fenced, back) == (LogEvent("fenced", None, {"broker": 0}), LogEvent("registered", None, {"broker": 0}))
 
 
 @pytest.mark.parametrize(

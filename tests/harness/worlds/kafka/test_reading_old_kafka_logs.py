@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from harness.worlds.kafka.lines import Said, read_line, understand
-from harness.worlds.kafka.observing import observations_in
-from harness.worlds.kafka.zookeeper import ZooKeeperViewer
+from harness.worlds.kafka.log_events import observations_in
+from harness.worlds.kafka.log_patterns import LogEvent, read_line, understand
+from harness.worlds.kafka.zookeeper_cluster import ZooKeeperViewer
 
 TIME = "2026-11-21T15:28:53.714"
 BROKER = f"{TIME} TRACE state.change.logger"
@@ -133,13 +133,13 @@ STATE = {"leader": 2, "leader_epoch": 0, "partition_epoch": 0, "isr": [2, 0, 1],
     ],
 )
 def test_a_line_of_an_old_broker_is_understood(text: str, what: str, facts: dict[str, Any]) -> None:
-    assert understood(text) == Said(what, "a-b-0", facts)
+    assert understood(text) == LogEvent(what, "a-b-0", facts)
 
 
 @pytest.mark.parametrize("text", ["[Kafka Server 0], started", "[KafkaServer id=0] started"])
 def test_a_started_broker_is_known_by_either_of_its_words(text: str) -> None:
     line = f"{TIME} INFO kafka.server.KafkaServer {text}"
-    assert understood(line) == Said("registered", None, {"broker": 0})
+    assert understood(line) == LogEvent("registered", None, {"broker": 0})
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_other_lines_of_old_brokers_say_nothing(text: str) -> None:
     assert understand(line) is None
 
 
-def understood(text: str) -> Said:
+def understood(text: str) -> LogEvent:
     line = read_line(text)
     assert line is not None
     said = understand(line)

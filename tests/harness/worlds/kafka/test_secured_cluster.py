@@ -8,17 +8,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers.plain import judge as check
+from checkers.local import judge as check
 from harness.errors import HostError
 from harness.heal import heal
-from harness.kafka.admin import Administration
-from harness.kafka.install import Installation
-from harness.kafka.topics import KIND
 from harness.plan import RunSpec, parse_plan
+from harness.records.journal import FILE_NAME, standing
+from harness.records.run_record import HISTORY, read_record
 from harness.run.perform import perform
-from harness.rundir import HISTORY, read_record
 from harness.security import Security
-from nemesis.journal import FILE_NAME, standing
+from harness.worlds.kafka.administration import Administration
+from harness.worlds.kafka.installation import Installation
+from harness.worlds.kafka.own_topic import KIND
 from tests.harness.worlds.kafka.secured import PASSWORD, STRANGER, USER, SecuredCluster
 from tests.harness.worlds.kafka.theirs import theirs_at
 from tests.harness.worlds.trials import hit_by, lose_or_hold

@@ -4,7 +4,7 @@ import psutil
 import pytest
 
 from harness.worlds.processes import ProcessesWorld
-from nemesis.contract import Link
+from nemesis.cluster import Link
 from nemesis.plan import FaultPlan
 from workloads.operations import EventType
 

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from kafka.errors import KafkaTimeoutError
 
-from nemesis.contract import CLIENTS, CONTROLLER, Link
-from nemesis.journal import FILE_NAME, standing
+from harness.records.journal import FILE_NAME, standing
+from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from workloads.operations import EventType
 
 pytestmark = pytest.mark.system

@@ -15,9 +15,9 @@ from harness.errors import PortError, StartError
 from harness.heal import heal
 from harness.hosts.processes import Identity
 from harness.plan import RunSpec
+from harness.records.journal import FILE_NAME, Undo, standing
 from harness.worlds.processes import ProcessesWorld
-from nemesis.contract import CLIENTS, CONTROLLER, Link
-from nemesis.journal import FILE_NAME, Undo, standing
+from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from tests.harness.needs import needs_root
 from workloads.client import SendOutcome
 from workloads.operations import EventType
@@ -152,7 +152,7 @@ from pathlib import Path
 import msgspec
 from harness.plan import RunSpec
 from harness.worlds.processes import ProcessesWorld
-from nemesis.contract import Link
+from nemesis.cluster import Link
 world = ProcessesWorld(msgspec.json.decode(sys.argv[1], type=RunSpec), Path(sys.argv[2]))
 world.open()
 world.target.pause(0)

@@ -5,7 +5,7 @@ import pytest
 from harness.errors import HostError
 from harness.worlds.processes import leadership
 from harness.worlds.processes.leadership import ConfirmedLeadership, ControlSocketOperator
-from nemesis.contract import CONTROLLER, PartitionView
+from nemesis.cluster import CONTROLLER, PartitionView
 
 
 class Controller:

@@ -2,7 +2,7 @@
 
 from harness.hosts.contract import NodeState
 from harness.worlds.contract import NodeDeath
-from harness.worlds.processes.deaths import Deaths, with_deaths
+from harness.worlds.processes.crashes import Deaths, with_deaths
 
 
 class Process:

@@ -9,9 +9,9 @@ import pytest
 
 from harness.hosts.slow_disk import ROOT, WRITES_PER_SECOND
 from harness.plan import RunSpec
+from harness.records.journal import FILE_NAME, standing
 from harness.worlds.processes import ProcessesWorld
-from nemesis.contract import LOG_PARTS
-from nemesis.journal import FILE_NAME, standing
+from nemesis.cluster import LOG_PARTS
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads.operations import EventType
@@ -156,8 +156,8 @@ def test_a_slow_disk_delays_what_is_flushed(opened: Open) -> None:
     for _ in range(WRITES_PER_SECOND):  # one write of the disk each, at the very least; the first few are for free
         cluster.write(1, 0, producer)
     assert cluster.world.clock.now_us() - began_us > 500_000
-    assert "device" in cluster.target.storage.hasten(leader)
-    assert cluster.target.storage.hasten(leader) == {}
+    assert "device" in cluster.target.storage.restore_disk_speed(leader)
+    assert cluster.target.storage.restore_disk_speed(leader) == {}
 
 
 def test_without_disks_of_their_own_brokers_disks_are_neither_full_nor_slow(opened: Open) -> None:

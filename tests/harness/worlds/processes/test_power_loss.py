@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.plan import RunSpec
+from harness.records.journal import FILE_NAME, standing
 from harness.worlds.processes import ProcessesWorld
-from nemesis.journal import FILE_NAME, standing
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import Cluster
 

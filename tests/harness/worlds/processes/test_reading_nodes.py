@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from harness.broker.control import describe_image
 from harness.errors import HarnessError
 from harness.plan import RunSpec
-from harness.replica.types import BrokerConfig, BrokerState, Image, PartitionState, TopicConfig, TopicState
+from harness.reference.core.types import BrokerConfig, BrokerState, Image, PartitionState, TopicConfig, TopicState
+from harness.reference.server.control import describe_image
 from harness.worlds.processes import ProcessesWorld
 from harness.worlds.processes import view as view_module
 from harness.worlds.processes.nodes import _module_path
@@ -18,7 +18,7 @@ from harness.worlds.processes.topic import topic_configs
 from harness.worlds.processes.traces import observations_in
 from harness.worlds.processes.view import image_in, partitions_of
 from harness.worlds.reference import broker_config
-from nemesis.contract import CONTROLLER, PartitionView
+from nemesis.cluster import CONTROLLER, PartitionView
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings

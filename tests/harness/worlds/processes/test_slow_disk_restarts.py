@@ -7,8 +7,8 @@ import pytest
 
 from harness.hosts.processes import LocalProcess
 from harness.hosts.slow_disk import GroupBrake
+from harness.records.journal import FILE_NAME, Journal, standing
 from harness.worlds.processes.storage import DiskStorage
-from nemesis.journal import FILE_NAME, Journal, standing
 
 
 class Process(LocalProcess):
@@ -62,7 +62,7 @@ def test_a_disk_that_became_another_device_is_slow_still(cluster: Cluster, monke
     cluster.restart()
     assert cluster.members()["7:4 wiops=20\n"] == "4712\n"
     assert [group.name.endswith("-7-3") for group in ended] == [True]
-    assert cluster.storage.hasten(0) == {"device": "7:4"}
+    assert cluster.storage.restore_disk_speed(0) == {"device": "7:4"}
     assert standing(cluster.journal.path) == []
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from harness.choices import Tape
 from harness.plan import RunSpec
-from harness.tape import Tape
 from harness.worlds.simulated import SimulatedWorld
-from nemesis.contract import Link
+from nemesis.cluster import Link
 from nemesis.plan import FaultPlan
 from workloads.client import EndOffsets, PollOutcome, SendOutcome
 from workloads.plan import WorkloadPlan

@@ -1,7 +1,7 @@
 """The model of the consumer, against answers given by hand."""
 
-from harness.replica.effects import Arm, Send
-from harness.replica.messages import (
+from harness.reference.core.effects import Arm, Send
+from harness.reference.core.messages import (
     EARLIEST,
     Fetch,
     FetchedPartition,
@@ -13,7 +13,15 @@ from harness.replica.messages import (
     MetadataResponse,
     RecordBatch,
 )
-from harness.replica.types import BrokerState, ErrorCode, Image, PartitionState, TopicConfig, TopicPartition, TopicState
+from harness.reference.core.types import (
+    BrokerState,
+    ErrorCode,
+    Image,
+    PartitionState,
+    TopicConfig,
+    TopicPartition,
+    TopicState,
+)
 from harness.worlds.simulated.consumer import ConsumerModel
 from harness.worlds.simulated.network_client import ClientEffect, Completed, Connect
 from workloads.client import EndOffsets, PollOutcome

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from checkers.judgement import judge
-from checkers.plain import judge as check
+from checkers.local import judge as check
+from checkers.verdicts.judgement import judge
 from harness.run.perform import perform
-from nemesis.contract import CONTROLLER
+from nemesis.cluster import CONTROLLER
 from nemesis.plan import FaultPlan
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from harness.tape import Tape
+from harness.choices import Tape
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import DELAYS_US, RESET, SLOW_US, Network
-from nemesis.contract import CLIENTS, Link
+from nemesis.cluster import CLIENTS, Link
 
 CLIENT = CLIENTS + 1
 SECOND_US = 1_000_000
@@ -221,7 +221,7 @@ def test_a_slow_link_delivers_everything_late_and_in_order() -> None:
     bench.send(0, 1, "a", "b")
     bench.loop.run(lambda: False, bench.loop.time_us + SLOW_US)
     assert bench.brokers[1].messages() == []
-    assert bench.network.quicken([Link(0, 1)]) == [Link(0, 1)]
+    assert bench.network.restore_link_speed([Link(0, 1)]) == [Link(0, 1)]
     bench.send(0, 1, "c")
     bench.settle()
     assert bench.brokers[1].messages() == ["a", "b", "c"]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from harness.replica.effects import Arm, Send
-from harness.replica.messages import (
+from harness.reference.core.effects import Arm, Send
+from harness.reference.core.messages import (
     InitProducerId,
     InitProducerIdResponse,
     Message,
@@ -14,7 +14,15 @@ from harness.replica.messages import (
     Produce,
     ProduceResponse,
 )
-from harness.replica.types import BrokerState, ErrorCode, Image, PartitionState, TopicConfig, TopicPartition, TopicState
+from harness.reference.core.types import (
+    BrokerState,
+    ErrorCode,
+    Image,
+    PartitionState,
+    TopicConfig,
+    TopicPartition,
+    TopicState,
+)
 from harness.worlds.simulated.network_client import ClientEffect, Completed, Connect
 from harness.worlds.simulated.producer import ProducerModel
 from workloads.client import SendOutcome

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from harness.run.conductor import execute
-from harness.tape import Tape
+from harness.choices import Tape
+from harness.run.phases import execute
 from harness.worlds.simulated import SimulatedWorld
 from workloads.history import HistoryWriter, export_jsonl
 from workloads.operations import EventType, Function

@@ -3,8 +3,8 @@
 import pytest
 
 from harness.errors import HarnessError
-from harness.replica.types import TopicPartition
-from nemesis.contract import CLIENTS, CONTROLLER, Link
+from harness.reference.core.types import TopicPartition
+from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from workloads.operations import EventType
 
 AT = TopicPartition("t", 0)
@@ -288,5 +288,5 @@ def test_nothing_has_a_wall_clock_in_virtual_time(stage):
     assert target.set_clock(0, 1_000) == {}
     assert "wall clock" in target.view().unavailable["clockstep"]
     assert target.slow_links([Link(0, 1)]) == {"slow": ["0>1"]}
-    assert target.quicken_links([Link(0, 1)]) == {"quick": ["0>1"]}
-    assert target.quicken_links([Link(0, 1)]) == {}
+    assert target.restore_link_speed([Link(0, 1)]) == {"quick": ["0>1"]}
+    assert target.restore_link_speed([Link(0, 1)]) == {}

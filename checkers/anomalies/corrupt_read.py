@@ -1,0 +1,40 @@
+"""``corrupt-read``: a record was read that is not what was sent.
+
+Its checksum does not match, or it carries the name of another log partition or key, or it cannot be decoded at all.
+Example: a poll of ``t-0`` reads at offset 5 a record that says of itself that it was sent to ``t-1``.
+
+False alarms avoided: many readers of one broken record are one finding. A corrupt record has no place in the version
+order.
+
+Findings: key, offset, defect, value (-1 if it could not be decoded), reader. O(n).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from checkers.anomalies.found import Finding, Found
+from checkers.columns.log import Log
+from workloads.history.schema import DEFECTS, INVOKE, Kind
+
+NAME = "corrupt-read"
+
+
+def find(log: Log) -> Found:
+    """Broken records, in order of their offsets."""
+    rows = np.flatnonzero((log.kind == Kind.READ) & (log.defect > 0) & (log.type != INVOKE))
+    what = np.stack([log.segment[rows], log.offset[rows], log.defect[rows].astype(np.int64)])
+    _, first = np.unique(what, axis=1, return_index=True)
+    rows = rows[first]
+
+    def describe(place: int) -> Finding:
+        row = int(rows[place])
+        return {
+            "key": log.key(row),
+            "offset": int(log.offset[row]),
+            "defect": str(DEFECTS[log.defect[row]]),
+            "value": int(log.value[row]),
+            "reader": log.op(row),
+        }
+
+    return Found(segment=log.segment[rows], describe=describe, rank=log.offset[rows])

@@ -1,0 +1,43 @@
+"""``duplicate``: one value stands at more than one offset of the log.
+
+Example: a send of ``a`` is answered with offset 1, and a poll reads ``b@2 a@3``: ``a`` stands twice. A producer that
+tries again without idempotence does this.
+
+False alarms avoided: offsets of sends that failed or are not proved to have happened do not count; reads of one
+record by many clients are one place.
+
+Findings: key, value, count, offsets. O(n) where offsets are dense.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from checkers.anomalies.found import Finding, Found
+from checkers.columns.ids import starts_of
+from checkers.columns.log import Log
+
+NAME = "duplicate"
+#: A value that keeps coming back is shown with this many of its offsets.
+OFFSETS_MAX = 100
+
+
+def find(log: Log) -> Found:
+    """Values at more than one offset, the most frequent first."""
+    order = log.order
+    begins = starts_of(order.entry_value)
+    counts = np.diff(np.append(begins, len(order.entry_value)))
+    several = np.flatnonzero(counts > 1)
+    values = order.entry_value[begins[several]]
+
+    def describe(place: int) -> Finding:
+        begin, count = int(begins[several[place]]), int(counts[several[place]])
+        entries = order.entry_offset[begin : begin + min(count, OFFSETS_MAX)]
+        return {
+            "key": log.segment_key[int(log.values.segment[values[place]])],
+            "value": int(log.values.number[values[place]]),
+            "count": count,
+            "offsets": order.offsets.number[entries].tolist(),
+        }
+
+    return Found(segment=log.values.segment[values], describe=describe, rank=-counts[several])

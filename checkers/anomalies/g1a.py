@@ -1,0 +1,39 @@
+"""``G1a``: an ok poll read a value whose write failed.
+
+Example: a send of 2 to ``x`` is answered with a definite failure; later a poll reads ``2@0`` from ``x``. Either the
+failure was no failure, or an aborted transaction is visible.
+
+False alarms avoided: uncertain writes may appear at any time; polls that failed or are uncertain are not held to it.
+
+Findings, one a read: key, value, writer, reader. O(n).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from checkers.anomalies.found import Finding, Found
+from checkers.columns.log import Log
+from workloads.history.schema import FAIL, OK
+
+NAME = "G1a"
+
+
+def find(log: Log) -> Found:
+    """Reads of failed writes, in order."""
+    reads = log.reads[log.type[log.reads] == OK]
+    reads = reads[log.sent_fail[log.value_id[reads]]]
+    _, first = np.unique(np.stack([log.value_id[reads], log.index[reads]]), axis=1, return_index=True)
+    reads = reads[np.sort(first)]
+    failed = log.first_rows(log.sends[log.type[log.sends] == FAIL])
+
+    def describe(place: int) -> Finding:
+        row = int(reads[place])
+        return {
+            "key": log.key(row),
+            "value": int(log.value[row]),
+            "writer": log.op(int(failed[log.value_id[row]])),
+            "reader": log.op(row),
+        }
+
+    return Found(segment=log.segment[reads], describe=describe)

@@ -1,0 +1,62 @@
+"""``inconsistent-offsets``: two different values were seen at one offset.
+
+Example: a send of 641 is answered with offset 537, later a send of 645 is, too. The log's history was rewritten, as
+when a leader that had acknowledged was replaced by one that had not the record.
+
+False alarms avoided: offsets of sends that failed or are not proved to have happened do not count.
+
+Findings: key, offset, index, values, and ``seen``: who saw which value there, when, and how. O(n log n) in the entries.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from checkers.anomalies.found import Finding, Found
+from checkers.columns.ids import Numbers
+from checkers.columns.log import Log
+from workloads.history.schema import INVOKE, Kind
+
+NAME = "inconsistent-offsets"
+#: Witnesses listed for each value.
+WITNESSES_MAX = 4
+VALUES_MAX = 100
+
+
+def find(log: Log) -> Found:
+    """Offsets with several values, those with the fewest first."""
+    order = log.order
+    counts = np.bincount(order.entry_offset, minlength=len(order.offsets))
+    conflicts = np.flatnonzero(counts > 1)
+
+    def describe(place: int) -> Finding:
+        offset_id = int(conflicts[place])
+        values = np.sort(order.entry_value[order.entry_offset == offset_id])[:VALUES_MAX]
+        segment, offset = int(order.offsets.segment[offset_id]), int(order.offsets.number[offset_id])
+        return {
+            "key": log.segment_key[segment],
+            "offset": offset,
+            "index": int(order.index[offset_id]),
+            "values": log.values.number[values].tolist(),
+            "seen": [witness for value in values.tolist() for witness in _witnesses(log, segment, offset, value)],
+        }
+
+    return Found(segment=order.offsets.segment[conflicts], describe=describe, rank=counts[conflicts])
+
+
+def _witnesses(log: Log, segment: int, offset: int, value: int) -> list[Finding]:
+    begin, end = np.searchsorted(log.segment, [segment, segment + 1])
+    stretch = slice(int(begin), int(end))
+    here: Numbers = begin + np.flatnonzero(
+        (log.offset[stretch] == offset) & (log.value_id[stretch] == value) & (log.type[stretch] != INVOKE)
+    )
+    return [
+        {
+            "value": int(log.value[row]),
+            "by": "poll" if log.kind[row] == Kind.READ else "send",
+            "process": int(log.process[row]),
+            "time_us": int(log.time_us[row]),
+            "op": log.op(row),
+        }
+        for row in here[:WITNESSES_MAX].tolist()
+    ]

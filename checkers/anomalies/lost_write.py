@@ -1,0 +1,119 @@
+"""``lost-write``: an acknowledged write is not in the log that consumers read.
+
+Somebody read at or past the place where the write belongs, and no ok poll ever read the write. Example: ``a@0`` and
+``b@1`` are acknowledged; a poll reads ``c@2``; nobody reads ``a`` or ``b``: both are lost. Absence alone proves
+nothing, because a reader may be slow; that the log's position was passed does.
+
+Precisely, per log partition: the bound is the largest *first* index of a value that an ok poll read; a value whose
+*last* index is at or below the bound, that no ok poll read, and whose last writer must have happened (acknowledged,
+or uncertain and proved by a read of something else it sent) is lost. First index for the bound and last index for the
+duty keep duplicates from raising false alarms.
+
+On a drained log the rule is stricter. Where final readers read the partition from its start to the log end offset
+asked after healing, an acknowledged value that none of them saw is lost, even if it was the tail of the log, if its
+offset was never told (acks=0), or if somebody had read it before it was destroyed. The write must have been
+acknowledged before the final reader began, or at an offset below that end. Such findings carry ``"rule": "drained"``.
+
+False alarms avoided: slow readers, duplicates, uncertain writes that never happened, failed writes, writes that the
+drain could not have seen. Not found: a value whose offset is unknown, on a log that was not drained (see ``unseen``).
+
+Findings: key, value, index, max-read-index, writer, max-read. O(n).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from checkers.anomalies.found import Finding, Found
+from checkers.columns.ids import Flags, Numbers
+from checkers.columns.log import Log
+from workloads.history.schema import NONE, OK
+
+NAME = "lost-write"
+
+
+def lost_values(log: Log) -> tuple[Numbers, Numbers]:
+    """Value ids of lost writes: those proved by a later read, and the others, proved by a drain."""
+    due = (log.order.last_index >= 0) & ~log.read_ok & (log.writer >= 0)
+    due &= log.order.last_index <= _bound(log)[log.values.segment]
+    passed = np.flatnonzero(due)
+    passed = passed[log.committed[log.writer[passed]]]
+    return passed, np.setdiff1d(np.flatnonzero(_absent_after_drain(log)), passed)
+
+
+def find(log: Log) -> Found:
+    """All lost writes, those proved by a later read before those proved by a drain."""
+    order, segment = log.order, log.values.segment
+    bound = _bound(log)
+    passed, drained = lost_values(log)
+    lost = np.concatenate([passed, drained])
+    readers = log.first_rows(log.reads)
+    max_reads = _max_reads(log, bound, readers) if len(lost) else readers
+
+    def describe(place: int) -> Finding:
+        value = int(lost[place])
+        partition, index = int(segment[value]), int(order.first_index[value])
+        finding: Finding = {
+            "key": log.segment_key[partition],
+            "value": int(log.values.number[value]),
+            "index": index if index >= 0 else None,
+            "max-read-index": int(bound[partition]) if bound[partition] >= 0 else None,
+            "writer": log.op(int(log.writer[value])),
+            "max-read": log.op(int(max_reads[partition])) if max_reads[partition] >= 0 else None,
+        }
+        if place >= len(passed):
+            finding |= {"rule": "drained", "log-end-offset": _drain_end(log, partition)}
+        return finding
+
+    return Found(segment=segment[lost], describe=describe, rank=np.arange(len(lost)))
+
+
+def _bound(log: Log) -> Numbers:
+    """For each segment the largest first index of a value that an ok poll read, -1 if there is none."""
+    bound = np.full(log.segments, NONE, dtype=np.int64)
+    np.maximum.at(bound, log.values.segment[log.read_ok], log.order.first_index[log.read_ok])
+    return bound
+
+
+def _max_reads(log: Log, bound: Numbers, readers: Numbers) -> Numbers:
+    """For each segment a row that read at the bound: of a value that ends there, else of one that begins there."""
+    found = np.full(log.segments, NONE, dtype=np.int64)
+    limit = bound[log.values.segment]
+    for index in (log.order.first_index, log.order.last_index):
+        there = np.flatnonzero((index == limit) & (limit >= 0) & (readers >= 0))[::-1]
+        found[log.values.segment[there]] = readers[there]
+    return found
+
+
+def _absent_after_drain(log: Log) -> Flags:
+    """For each value, whether it was acknowledged, must have been seen by the final readers, and was not."""
+    absent = np.zeros(len(log.values), dtype=bool)
+    if not len(log.drains):
+        return absent
+    final = np.unique(log.client[log.drains])
+    rows = log.reads[(log.type[log.reads] == OK) & np.isin(log.client[log.reads], final)]
+    began, end = _drain_limits(log, final)
+    sends = log.sends[log.type[log.sends] == OK]
+    segment = log.segment[sends]
+    placed_below = (log.offset[sends] >= 0) & (log.offset[sends] < end[segment])
+    covered = sends[(log.index[sends] < began[segment]) | placed_below]
+    return log.marked(covered) & ~log.marked(rows)
+
+
+def _drain_limits(log: Log, final: Numbers) -> tuple[Numbers, Numbers]:
+    """For each segment the event at which its last final reader began, and the largest offset drained to."""
+    began = np.full(log.segments, NONE, dtype=np.int64)
+    end = began.copy()
+    np.maximum.at(end, log.segment[log.drains], log.offset[log.drains])
+    rows = np.flatnonzero(np.isin(log.client, final))
+    index = np.where(log.invoke_index[rows] >= 0, log.invoke_index[rows], log.index[rows])
+    earliest = np.full(int(final.max()) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(earliest, log.client[rows], index)
+    owner = np.full(int(final.max()) + 1, 0, dtype=np.int64)
+    owner[log.client[rows]] = log.segment[rows]
+    np.maximum.at(began, owner[final], earliest[final])
+    return began, end
+
+
+def _drain_end(log: Log, segment: int) -> int:
+    return int(log.offset[log.drains[log.segment[log.drains] == segment]].max())

@@ -1,0 +1,35 @@
+"""``phantom-read``: a value was read from a log partition to which nobody ever tried to write it.
+
+Example: a poll reads ``z@7`` and no send of ``z`` to that partition was even begun. The record was made up, or it
+came from another topic or another run.
+
+False alarms avoided: a send whose completion was never recorded counts as an attempt, and so does a failed one.
+
+Findings: key, value, offset, reader. O(n).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from checkers.anomalies.found import Finding, Found
+from checkers.columns.log import Log
+
+NAME = "phantom-read"
+
+
+def find(log: Log) -> Found:
+    """Values read and never written."""
+    phantoms = np.flatnonzero(~log.attempted)
+    first = log.first_rows(log.reads)[phantoms]
+
+    def describe(place: int) -> Finding:
+        row = int(first[place])
+        return {
+            "key": log.key(row),
+            "value": int(log.value[row]),
+            "offset": int(log.offset[row]),
+            "reader": log.op(row),
+        }
+
+    return Found(segment=log.values.segment[phantoms], describe=describe, rank=first)

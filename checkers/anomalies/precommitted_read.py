@@ -1,0 +1,39 @@
+"""``precommitted-read``: an operation read a value that it sent itself, before it could have committed.
+
+Example: a transaction sends ``a`` to ``x`` and then polls ``x`` and reads ``a``. Operations of any outcome are held
+to it.
+
+Findings, one for each operation and log partition: key, op, value (the first). O(n).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from checkers.anomalies.found import Finding, Found
+from checkers.columns.ids import Numbers
+from checkers.columns.log import Log
+
+NAME = "precommitted-read"
+
+
+def find(log: Log) -> Found:
+    """Operations that read their own writes."""
+    sent = log.sends[np.isin(log.operation(log.sends), np.unique(log.operation(log.reads)))]
+    own = _pairs(log, sent)
+    suspects = log.reads[np.isin(log.operation(log.reads), np.unique(log.operation(sent)))]
+    reads = suspects[np.isin(_pairs(log, suspects), own)]
+    _, first = np.unique(np.stack([log.segment[reads], log.index[reads]]), axis=1, return_index=True)
+    rows = reads[first]
+
+    def describe(place: int) -> Finding:
+        row = int(rows[place])
+        return {"key": log.key(row), "op": log.op(row), "value": int(log.value[row])}
+
+    return Found(segment=log.segment[rows], describe=describe, rank=log.index[rows])
+
+
+def _pairs(log: Log, rows: Numbers) -> Numbers:
+    """(value, event index) of rows as single numbers; both fit, because there are fewer of each than rows."""
+    packed: Numbers = log.value_id[rows] * (int(log.index.max(initial=0)) + 1) + log.index[rows]
+    return packed

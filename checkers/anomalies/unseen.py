@@ -1,0 +1,41 @@
+"""``unseen``: acknowledged values that no ok poll had read when the history ended.
+
+Example: ``a`` and ``b`` are acknowledged, ``a`` is read, the history ends: ``b`` is unseen. Lost and very late look
+alike here; that is what the final readers of a run are for, and what ``lost-write`` decides where it can.
+
+False alarms avoided: uncertain and failed writes never count; partitions without an acknowledged write have nothing to
+see; a history that was cut off tells nothing of what was still to be read, so it is passed over.
+
+Findings, one a log partition: key, unseen (how many), messages (the values, in order). The count adds up values. O(n).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from checkers.anomalies.found import Finding, Found
+from checkers.columns.ids import starts_of
+from checkers.columns.log import Log
+
+NAME = "unseen"
+#: The reference tool lists as many for a key.
+MESSAGES_MAX = 32
+
+
+def find(log: Log) -> Found:
+    """Log partitions with acknowledged values that were never read."""
+    whole = log.complete[log.segment_history][log.values.segment]
+    unseen = np.flatnonzero(log.sent_ok & ~log.read_ok & whole)
+    segment = log.values.segment[unseen]
+    begins = starts_of(segment)
+    counts = np.diff(np.append(begins, len(unseen)))
+
+    def describe(place: int) -> Finding:
+        mine = unseen[begins[place] : begins[place] + min(MESSAGES_MAX, int(counts[place]))]
+        return {
+            "key": log.segment_key[int(segment[begins[place]])],
+            "unseen": int(counts[place]),
+            "messages": log.values.number[mine].tolist(),
+        }
+
+    return Found(segment=segment[begins], describe=describe, rank=-counts, weight=counts)

@@ -1,0 +1,221 @@
+"""From stored rows to what kernels look at: any number of histories, or parts of one, laid end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from checkers.columns.ids import Flags, Numbers, starts_of
+from checkers.columns.log import Log, pack_operation
+from checkers.columns.phases import Mark, Marks, decode_detail
+from checkers.spark.stores import open_history, place_of
+from workloads.history import HistoryError
+from workloads.history.schema import FUNCTION_CODE, META_COMPLETE, META_EVENTS, META_JOINED
+from workloads.history.tables import Columns
+from workloads.operations import Function
+
+#: The columns of :class:`Log`, which are those of the rows that kernels need.
+COLUMNS: Final = (
+    "index",
+    "time_us",
+    "process",
+    "type",
+    "function",
+    "position",
+    "kind",
+    "offset",
+    "value",
+    "defect",
+    "node",
+    "invoke_index",
+    "invoke_us",
+    "waited_us",
+)
+_OF_MARKS: Final = ["key", "function", "time_us", "index", "detail"]
+_MARKS: Final = [FUNCTION_CODE[Function.FAULT], FUNCTION_CODE[Function.PHASE]]
+
+
+class Unit(msgspec.Struct, frozen=True, array_like=True):
+    """A stretch of work: row groups of one history's file. ``groups`` is None for the whole file.
+
+    ``path`` may be the URI of a file in a store; ``history`` is the place of the history among those that are checked;
+    ``bytes`` is about how much is read; ``ww_deps`` says whether overwrites count as dependencies.
+    """
+
+    history: int
+    path: str
+    groups: tuple[int, ...] | None = None
+    bytes: int = 0
+    ww_deps: bool = True
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of several histories. ``histories`` are the callers' numbers; the other lists stand in the same order.
+
+    ``joined`` says of a history that its operations join log partitions (transactions), ``whole`` that all of it is
+    here.
+    """
+
+    histories: list[int]
+    log: Log
+    marks: list[Marks]
+    events: list[int]
+    joined: Flags
+    ww_deps: Flags
+    whole: Flags
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of one history; ``columns`` have a segment number for each row, an index into ``names``."""
+
+    columns: Columns
+    names: list[str]
+    marks: Marks
+    complete: bool
+    events: int
+    joined: bool
+
+
+def load_units(units: Sequence[Unit], proofs: Mapping[int, Numbers] | None = None) -> Batch:
+    """Read units of histories. Units of one history must follow each other.
+
+    ``proofs`` are event indexes, by history, of uncertain operations that are known to have happened.
+
+    Raises:
+        workloads.history.HistoryError: a file is no history of a layout that this version knows, or cannot be read.
+    """
+    batch = assemble(units, [_read(unit) for unit in units])
+    known = [
+        pack_operation(np.full(1, place), proofs[history])
+        for place, history in enumerate(batch.histories)
+        if proofs and history in proofs
+    ]
+    batch.log.proven = np.concatenate([batch.log.proven, *known])
+    return batch
+
+
+def load_each(units: Iterable[tuple[Any, ...]], proofs: Mapping[int, Numbers] | None = None) -> Iterator[Batch]:
+    """Units that came as plain data, each by itself. One that cannot be read is passed over: its judgement tells."""
+    for unit in units:
+        try:
+            batch = load_units([Unit(*unit)], proofs)
+        except HistoryError:
+            continue
+        yield batch
+
+
+def assemble(units: Sequence[Unit], parts: Sequence[Part]) -> Batch:
+    """Lay parts end to end; ``units`` say to which histories they belong."""
+    owners = [unit.history for unit in units]
+    histories = sorted(set(owners))
+    if owners != sorted(owners):
+        raise ValueError("units of one history must follow each other")
+    local = np.searchsorted(histories, owners)
+    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in (*COLUMNS, "segment")}
+    sizes = [len(part.names) for part in parts]
+    lengths = [len(part.columns["index"]) for part in parts]
+    shift = np.cumsum([0, *sizes[:-1]])
+    columns["segment"] = columns["segment"] + np.repeat(shift, lengths)
+    first = np.searchsorted(owners, histories).tolist()
+    log = Log(
+        **columns,
+        segment_history=np.repeat(local, sizes),
+        segment_key=[name for part in parts for name in part.names],
+        complete=np.array([parts[place].complete for place in first], dtype=bool),
+    )
+    return Batch(
+        histories,
+        log,
+        [parts[place].marks for place in first],
+        [parts[place].events for place in first],
+        joined=np.array([parts[place].joined for place in first], dtype=bool),
+        ww_deps=np.array([units[place].ww_deps for place in first], dtype=bool),
+        whole=np.array([units[place].groups is None for place in first], dtype=bool),
+    )
+
+
+def _read(unit: Unit) -> Part:
+    try:
+        return _read_part(unit)
+    except HistoryError:
+        raise
+    except (OSError, pa.ArrowException, LookupError, ValueError) as error:  # what damaged pages end in
+        raise HistoryError(f"{unit.path} cannot be read ({error}); restore it") from error
+
+
+def _read_part(unit: Unit) -> Part:
+    with open_history(place_of(unit.path)) as file:
+        metadata = file.schema_arrow.metadata
+        told = {
+            "complete": metadata.get(META_COMPLETE) != b"false",
+            "events": int(metadata.get(META_EVENTS, b"0")),
+            "joined": metadata.get(META_JOINED) == b"true",
+        }
+        if unit.groups is None:
+            return part_of(file.read(columns=["key", "detail", *COLUMNS], use_threads=False), **told)
+        with_marks = ["detail"] if 0 in unit.groups else []
+        table = file.read_row_groups(list(unit.groups), columns=["key", *with_marks, *COLUMNS], use_threads=False)
+        marks = file.read_row_group(0, columns=_OF_MARKS) if 0 not in unit.groups else None
+        return part_of(table, marks=marks, **told)
+
+
+def part_of(table: pa.Table, *, complete: bool, events: int, joined: bool, marks: pa.Table | None = None) -> Part:
+    """What clustered rows of one history say; marks stand in ``marks`` or else among the rows."""
+    columns, names = segments_of(table)
+    return Part(columns, names, _marks(table if marks is None else marks), complete, events, joined)
+
+
+def segments_of(table: pa.Table) -> tuple[Columns, list[str]]:
+    """The rows of log partitions in clustered rows, with a segment number instead of the key, and the keys."""
+    names: list[str] = []
+    segments: list[Numbers] = []
+    for chunk in table.column("key").chunks:
+        codes = chunk.indices.to_numpy(zero_copy_only=False)
+        begins = starts_of(codes)
+        texts = chunk.dictionary.to_pylist()
+        lengths = np.diff(np.append(begins, len(codes)))
+        found = [texts[code] for code in codes[begins].tolist()]
+        numbers = np.array([-1 if not name else 0 for name in found], dtype=np.int64)
+        real = numbers >= 0
+        numbers[real] = len(names) + np.arange(int(real.sum()))
+        names += [name for name in found if name]
+        segments.append(np.repeat(numbers, lengths))
+    segment = np.concatenate(segments) if segments else np.zeros(0, np.int64)
+    kept = _slice(segment)
+    columns: Columns = {name: _numpy(table, name)[kept] for name in COLUMNS}
+    return {**columns, "segment": segment[kept]}, names
+
+
+def _slice(segment: Numbers) -> slice | npt.NDArray[np.bool_]:
+    """The rows with a segment; they stand together in a clustered file."""
+    real = np.flatnonzero(segment >= 0)
+    if not len(real):
+        return slice(0, 0)
+    if real[-1] - real[0] + 1 == len(real):
+        return slice(int(real[0]), int(real[-1]) + 1)
+    return segment >= 0
+
+
+def _numpy(table: pa.Table, name: str) -> npt.NDArray[Any]:
+    column = table.column(name)
+    if column.num_chunks == 1:
+        return column.chunk(0).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    return column.to_numpy()  # type: ignore[no-any-return]
+
+
+def _marks(table: pa.Table) -> Marks:
+    functions = _numpy(table, "function")
+    rows = np.flatnonzero(np.isin(functions, _MARKS))
+    if not len(rows):
+        return Marks()
+    few = table.select(_OF_MARKS).take(pa.array(rows)).to_pylist()
+    few.sort(key=lambda row: row["index"])
+    return Marks(tuple(Mark(r["time_us"], r["function"], decode_detail(r["detail"])) for r in few if r["key"] == ""))

@@ -1,0 +1,217 @@
+"""What all kernels look at: the rows of whole log partitions, and what follows from them once.
+
+A *segment* is one log partition of one history; a :class:`Log` holds any number of segments, rows ordered by
+(segment, event index, position), so that one pass of NumPy judges thousands of small partitions as fast as one large
+one. A value is known by its dense id within (segment, value).
+
+Complexity of everything here: O(n) in the rows where offsets and values are dense, O(n log n) otherwise; memory is
+proportional to the rows, never to the largest offset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from checkers.columns.ids import Flags, Ids, Numbers, dense_ids, stable_order
+from checkers.columns.steps import Steps, inner_steps, poll_steps, send_steps
+from checkers.columns.version_order import VersionOrder, version_order
+from workloads.history.schema import FAIL, FUNCTION_CODE, INFO, INVOKE, NONE, OK, Kind
+from workloads.operations import Function
+
+_DRAIN = FUNCTION_CODE[Function.DRAIN]
+
+
+@dataclass(kw_only=True)
+class Log:
+    """Rows of log partitions, column by column, as in :mod:`workloads.history.schema`, with segments instead of keys.
+
+    ``segment_history`` and ``segment_key`` tell what a segment is. ``proven`` holds (history, event index) packed by
+    :func:`pack_operation` of uncertain operations that a read elsewhere proved to have happened. ``complete`` says of
+    each history whether it was recorded to its end.
+    """
+
+    segment: Numbers
+    index: Numbers
+    time_us: Numbers
+    process: Numbers
+    type: Numbers
+    function: Numbers
+    position: Numbers
+    kind: Numbers
+    offset: Numbers
+    value: Numbers
+    defect: Numbers
+    node: Numbers
+    invoke_index: Numbers
+    invoke_us: Numbers
+    waited_us: Numbers
+    segment_history: Numbers
+    segment_key: list[str]
+    complete: Flags
+    proven: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def segments(self) -> int:
+        """How many log partitions there are."""
+        return len(self.segment_key)
+
+    @cached_property
+    def reads(self) -> Numbers:
+        """Rows of sound records read, by any completion."""
+        return np.flatnonzero((self.kind == Kind.READ) & (self.type != INVOKE) & (self.defect == 0))
+
+    @cached_property
+    def attempts(self) -> Numbers:
+        """Rows of sends, whatever is known of them."""
+        return np.flatnonzero(self.kind == Kind.SEND)
+
+    @cached_property
+    def sends(self) -> Numbers:
+        """Rows of completed sends."""
+        completed: Numbers = self.attempts[self.type[self.attempts] != INVOKE]
+        return completed
+
+    @cached_property
+    def _value_ids(self) -> tuple[Ids, Numbers]:
+        rows = np.concatenate([self.attempts, self.reads])
+        ids = dense_ids(self.segment[rows], self.value[rows], self.segments)
+        of_row = np.full(len(self.segment), NONE, dtype=np.int64)
+        of_row[rows] = ids.of
+        return ids, of_row
+
+    @property
+    def values(self) -> Ids:
+        """The different (segment, value) pairs that were sent or read."""
+        return self._value_ids[0]
+
+    @property
+    def value_id(self) -> Numbers:
+        """For each row the id of its value, -1 for rows without a sound one."""
+        return self._value_ids[1]
+
+    def marked(self, rows: Numbers) -> Flags:
+        """For each value, whether one of these rows has it."""
+        flags = np.zeros(len(self.values), dtype=bool)
+        flags[self.value_id[rows]] = True
+        return flags
+
+    @cached_property
+    def read_ok(self) -> Flags:
+        """For each value, whether an ok poll read it."""
+        return self.marked(self.reads[self.type[self.reads] == OK])
+
+    @cached_property
+    def sent_ok(self) -> Flags:
+        """For each value, whether a send of it was acknowledged."""
+        return self.marked(self.sends[self.type[self.sends] == OK])
+
+    @cached_property
+    def sent_fail(self) -> Flags:
+        """For each value, whether a send of it failed."""
+        return self.marked(self.sends[self.type[self.sends] == FAIL])
+
+    @cached_property
+    def attempted(self) -> Flags:
+        """For each value, whether anybody ever tried to send it."""
+        return self.marked(self.attempts)
+
+    @cached_property
+    def writer(self) -> Numbers:
+        """For each value the row of the last completion that tried to send it, -1 for none."""
+        writer = np.full(len(self.values), NONE, dtype=np.int64)
+        writer[self.value_id[self.sends]] = self.sends
+        return writer
+
+    @cached_property
+    def committed(self) -> Flags:
+        """For each row of a send, whether the operation must have happened.
+
+        It must if it was acknowledged, or if it is uncertain and a value it sent, here or elsewhere, was read by an ok
+        poll: an operation happens as a whole.
+        """
+        committed: Flags = self.type == OK
+        uncertain = self.sends[self.type[self.sends] == INFO]
+        if len(uncertain):
+            known = self.operation(self._proved)
+            committed[uncertain] = np.isin(self.operation(uncertain), np.concatenate([known, self.proven]))
+        return committed
+
+    @cached_property
+    def _proved(self) -> Numbers:
+        """Rows of uncertain sends whose own value was read by an ok poll."""
+        uncertain = self.sends[self.type[self.sends] == INFO]
+        proved: Numbers = uncertain[self.read_ok[self.value_id[uncertain]]]
+        return proved
+
+    @property
+    def proofs(self) -> Numbers:
+        """Event indexes of the uncertain operations proved here."""
+        return np.unique(self.index[self._proved])
+
+    def operation(self, rows: Numbers) -> Numbers:
+        """The operations of these rows as single numbers."""
+        return pack_operation(self.segment_history[self.segment[rows]], self.index[rows])
+
+    @cached_property
+    def order(self) -> VersionOrder:
+        """The version order of every segment."""
+        return version_order(self)
+
+    @cached_property
+    def client(self) -> Numbers:
+        """For each row a number for its (segment, process)."""
+        return dense_ids(self.segment, self.process.astype(np.int64), self.segments).of
+
+    @cached_property
+    def by_client(self) -> Numbers:
+        """Rows in order of (segment, process, event index, position)."""
+        return stable_order(self.client)
+
+    @cached_property
+    def poll_steps(self) -> Steps:
+        """Consumers' steps from poll to poll."""
+        return poll_steps(self)
+
+    @cached_property
+    def send_steps(self) -> Steps:
+        """Producers' steps from send to send."""
+        return send_steps(self)
+
+    @cached_property
+    def inner_reads(self) -> Steps:
+        """Consumers' steps inside one operation."""
+        return inner_steps(self, Kind.READ)
+
+    @cached_property
+    def inner_sends(self) -> Steps:
+        """Producers' steps inside one operation."""
+        return inner_steps(self, Kind.SEND)
+
+    @cached_property
+    def drains(self) -> Numbers:
+        """Rows in which a final reader says that it read the log partition to the offset in the row."""
+        listed = (self.kind == Kind.LISTED) & (self.function == _DRAIN) & (self.type == OK)
+        return np.flatnonzero(listed & (self.offset >= 0))
+
+    def first_rows(self, rows: Numbers) -> Numbers:
+        """For each value the first of these rows that has it, -1 for none."""
+        first = np.full(len(self.values), NONE, dtype=np.int64)
+        first[self.value_id[rows[::-1]]] = rows[::-1]
+        return first
+
+    def key(self, row: int) -> str:
+        """The log partition of a row."""
+        return self.segment_key[int(self.segment[row])]
+
+    def op(self, row: int) -> dict[str, Any]:
+        """How a finding names the event of a row."""
+        return {"op_pos": int(self.index[row])}
+
+
+def pack_operation(history: Numbers, index: Numbers) -> Numbers:
+    """(history, event index) as one number; a history has less than 2^40 events."""
+    return (history << 40) | index

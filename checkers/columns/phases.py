@@ -1,0 +1,100 @@
+"""The marks of a run in its history: faults with their receipts, and phases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from checkers.columns.ids import Numbers
+from workloads.history.schema import FUNCTION_CODE
+from workloads.operations import Function
+
+_FAULT = FUNCTION_CODE[Function.FAULT]
+#: What the conductor calls the moments of a run.
+WORKLOAD_BEGINS = ("break",)
+HEALED = ("heal", "healed")
+DRAINING = ("drain",)
+
+
+class Mark(msgspec.Struct, frozen=True, array_like=True):
+    """One row of a fault or a phase. ``detail`` is its JSON object, decoded."""
+
+    time_us: int
+    function: int
+    detail: dict[str, Any]
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """All marks of one history, in order of time."""
+
+    marks: tuple[Mark, ...] = ()
+
+    @property
+    def own(self) -> bool:
+        """Whether a run of ours wrote this history: it says when its phases began."""
+        return any(mark.function != _FAULT for mark in self.marks)
+
+    @property
+    def receipts(self) -> list[dict[str, Any]]:
+        """Details of faults as they stand in the history."""
+        return [mark.detail for mark in self.marks if mark.function == _FAULT and "mark" in mark.detail]
+
+    def phase_us(self, names: Iterable[str]) -> int | None:
+        """When the last phase of one of these names began."""
+        times = [m.time_us for m in self.marks if m.function != _FAULT and m.detail.get("mark") in tuple(names)]
+        return max(times, default=None)
+
+    def fault_windows(self) -> Numbers:
+        """Spans of time (n, 2), merged and in order, inside which some fault was in effect.
+
+        A fault counts from its begin to its end, or for ever if no end is known, if its receipts say that it took
+        effect.
+        """
+        begun: dict[Any, int] = {}
+        ended: dict[Any, int] = {}
+        effective: set[Any] = set()
+        for mark in self.marks:
+            which = mark.detail.get("sequence")
+            if mark.function != _FAULT or which is None:
+                continue
+            if mark.detail.get("took_effect"):
+                effective.add(which)
+            if mark.detail.get("mark") == "begin":
+                begun.setdefault(which, mark.time_us)
+            elif mark.detail.get("mark") == "end":
+                ended[which] = mark.time_us
+        spans = sorted((start, ended.get(which, _FOR_EVER)) for which, start in begun.items() if which in effective)
+        return _merged(spans)
+
+
+_FOR_EVER = int(np.iinfo(np.int64).max)
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> Numbers:
+    merged: list[list[int]] = []
+    for start, end in spans:
+        if merged and start <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], end)
+        else:
+            merged.append([start, end])
+    return np.array(merged, dtype=np.int64).reshape(-1, 2)
+
+
+def decode_detail(text: str | None) -> dict[str, Any]:
+    """The JSON object of a mark; a text that is none is kept under "text"."""
+    try:
+        detail = msgspec.json.decode(text or "{}")
+    except msgspec.DecodeError:
+        detail = text
+    return detail if isinstance(detail, dict) else {"text": detail}
+
+
+def inside(times_us: Numbers, windows: Numbers) -> Any:
+    """For each time whether it lies in one of the merged windows, ends included."""
+    if not len(windows):
+        return np.zeros(len(times_us), dtype=bool)
+    place = np.searchsorted(windows[:, 0], times_us, side="right") - 1
+    return (place >= 0) & (times_us <= windows[np.maximum(place, 0), 1])

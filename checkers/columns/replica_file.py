@@ -1,0 +1,88 @@
+"""``replicas.parquet``: what all replicas of a run's topic held once the run had ended, in one file beside the history.
+
+One row a record, replica after replica, offsets ascending within one:
+
+| column | meaning |
+|---|---|
+| partition | log partition |
+| node | the broker whose disk holds the record |
+| offset, leader_epoch | its place |
+| value | as in the history; of a record that is not sound for its place, -2 minus the CRC-32C of its key and payload |
+
+So two records are the same exactly if their values are; of unsound ones, as far as a checksum tells. The file's
+metadata holds an :class:`Ends` under the key ``ackproof.replicas``.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from checkers.errors import CheckError
+from checkers.spark import stores
+from checkers.spark.stores import Place
+
+#: The file's name in a run directory.
+NAME: Final = "replicas.parquet"
+META: Final = b"ackproof.replicas"
+#: Layout; a reader refuses what it does not know.
+VERSION: Final = 1
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("partition", pa.dictionary(pa.int32(), pa.string()), nullable=False),
+        pa.field("node", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("leader_epoch", pa.int32(), nullable=False),
+        pa.field("value", pa.int64(), nullable=False),
+    ]
+)
+
+
+class PartitionEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster's last word about a log partition.
+
+    ``end_offset`` is the high watermark that its leader named when it was healthy and its final readers reached it,
+    None where they did not; ``isr`` are the in-sync replicas, ``running`` those of them whose process ran.
+    """
+
+    leader: int | None
+    isr: tuple[int, ...]
+    running: tuple[int, ...]
+    end_offset: int | None
+
+
+class Ends(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known besides the records.
+
+    ``held`` are the brokers whose disk has a log of the partition, an empty one too; ``damage`` says by log partition
+    and broker what could not be read of it, and ``unreadable`` by broker why nothing could.
+    """
+
+    version: int = VERSION
+    partitions: dict[str, PartitionEnd] = {}
+    held: dict[str, list[int]] = {}
+    damage: dict[str, dict[int, str]] = {}
+    unreadable: dict[int, str] = {}
+
+
+def read(place: Place) -> tuple[Ends, pa.Table] | None:
+    """The file at ``place``; None if there is none.
+
+    Raises:
+        CheckError: it cannot be read.
+    """
+    try:
+        content = stores.read_bytes(place)
+        if content is None:
+            return None
+        table = pq.ParquetFile(io.BytesIO(content)).read(use_threads=False)
+        ends = msgspec.json.decode((table.schema.metadata or {}).get(META, b""), type=Ends)
+    except (OSError, pa.ArrowException, msgspec.DecodeError) as error:
+        raise CheckError(f"{place} cannot be read: {error}; remove it to judge the history without") from error
+    if ends.version != VERSION:
+        raise CheckError(f"{place} has layout {ends.version}, this version knows {VERSION}; remove it to go without")
+    return ends, table

@@ -1,0 +1,154 @@
+"""Steps of one client through one log partition: from operation to operation, and inside one operation.
+
+Both measure how far a client moved in the version order: +1 is the next value, more is a skip, less is going back (0
+is the same value again). Where an index is not known, nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from checkers.anomalies.found import Finding, Found
+from checkers.columns.ids import Flags, Numbers
+from workloads.history.schema import INFO, INVOKE, OK, Kind
+
+if TYPE_CHECKING:
+    from checkers.columns.log import Log
+
+
+class Steps(NamedTuple):
+    """Steps between known places: rows of the earlier and the later record, and the difference of their indexes."""
+
+    earlier: Numbers
+    later: Numbers
+    delta: Numbers
+
+    def where(self, which: Flags) -> Steps:
+        """Some of the steps."""
+        return Steps(self.earlier[which], self.later[which], self.delta[which])
+
+
+class _Visits(NamedTuple):
+    """Operations of clients on a segment, in order of (client, event index). Rows are -1 where nothing was moved."""
+
+    client: Numbers
+    first: Numbers
+    last: Numbers
+    type: Numbers
+    forgets: Flags
+
+
+def poll_steps(log: Log) -> Steps:
+    """From the last value of the last ok poll to the first value of the next poll, whatever its outcome.
+
+    A failed or uncertain poll is compared but moves nothing: an aborted transaction must read again. A poll that
+    named the partition and brought nothing leaves the place unknown. An assignment without the partition forgets the
+    place.
+    """
+    visits = _visits(log, (Kind.READ,), (Kind.READ, Kind.EMPTY))
+    return _between(log, visits, advancing=visits.type == OK, compared=np.ones(len(visits.type), bool))
+
+
+def send_steps(log: Log) -> Steps:
+    """From the last value that a client sent to the first of its next send, where neither is known to have failed.
+
+    As the reference tool does it, an assignment without the partition forgets the producer's place, too.
+    """
+    visits = _visits(log, (Kind.SEND,), (Kind.SEND,))
+    possible = (visits.type == OK) | (visits.type == INFO)
+    return _between(log, visits, advancing=possible, compared=possible)
+
+
+def inner_steps(log: Log, kind: Kind) -> Steps:
+    """Between neighbours of one kind inside one operation of any outcome.
+
+    Reads inside an operation during which a group rebalance touched the partition are left out; other partitions' are
+    not, and neither are sends, which no rebalance moves.
+    """
+    rows = log.by_client
+    kinds = (kind, Kind.REBALANCED) if kind == Kind.READ else (kind,)
+    moved = rows[np.isin(log.kind[rows], kinds) & (log.type[rows] != INVOKE)]
+    begins = _operation_starts(log, moved)
+    operation = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(moved))))
+    touched = np.bincount(operation, log.kind[moved] == Kind.REBALANCED, len(begins)) > 0
+    linked = (operation[:-1] == operation[1:]) & ~touched[operation[:-1]]
+    return _known(log, moved[:-1][linked], moved[1:][linked])
+
+
+def _visits(log: Log, moving: tuple[Kind, ...], touching: tuple[Kind, ...]) -> _Visits:
+    rows = log.by_client
+    kinds = log.kind[rows]
+    rows = rows[np.isin(kinds, (*touching, Kind.DROPPED)) & (log.type[rows] != INVOKE)]
+    begins = _operation_starts(log, rows)
+    ends = np.append(begins[1:], len(rows))
+    places = np.flatnonzero(np.isin(log.kind[rows], moving))
+    first_place, last_place = np.searchsorted(places, begins), np.searchsorted(places, ends) - 1
+    moves = first_place <= last_place
+    first = np.full(len(begins), -1, np.int64)
+    last = first.copy()
+    first[moves] = rows[places[first_place[moves]]]
+    last[moves] = rows[places[last_place[moves]]]
+    heads = rows[begins]
+    return _Visits(log.client[heads], first, last, log.type[heads].astype(np.int64), log.kind[heads] == Kind.DROPPED)
+
+
+def _operation_starts(log: Log, rows: Numbers) -> Numbers:
+    client, index = log.client[rows], log.index[rows]
+    begins = np.ones(len(rows), bool)
+    begins[1:] = (client[1:] != client[:-1]) | (index[1:] != index[:-1])
+    return np.flatnonzero(begins)
+
+
+def _between(log: Log, visits: _Visits, *, advancing: Flags, compared: Flags) -> Steps:
+    places = np.arange(len(visits.client))
+    standing = np.maximum.accumulate(np.where(advancing | visits.forgets, places, -1))
+    previous = np.concatenate([[-1], standing[:-1]]) if len(places) else standing
+    usable = compared & ~visits.forgets & (visits.first >= 0) & (previous >= 0)
+    usable &= (visits.client[previous] == visits.client) & ~visits.forgets[previous] & (visits.last[previous] >= 0)
+    return _known(log, visits.last[previous[usable]], visits.first[usable])
+
+
+def _known(log: Log, earlier: Numbers, later: Numbers) -> Steps:
+    """Steps whose two ends have an index."""
+    sound = (log.value_id[earlier] >= 0) & (log.value_id[later] >= 0)
+    earlier, later = earlier[sound], later[sound]
+    index = log.order.sure_index
+    source, target = index[log.value_id[earlier]], index[log.value_id[later]]
+    known = (source >= 0) & (target >= 0)
+    return Steps(earlier[known], later[known], (target - source)[known])
+
+
+def skips(log: Log, steps: Steps, *, inner: bool) -> Found:
+    """Steps over at least one value, the widest first."""
+    wide = steps.where(steps.delta > 1)
+
+    def describe(place: int) -> Finding:
+        earlier, later = int(wide.earlier[place]), int(wide.later[place])
+        low = int(log.order.sure_index[log.value_id[earlier]])
+        over = log.order.between(int(log.segment[earlier]), low, low + int(wide.delta[place]))
+        finding = _base(log, wide, place)
+        if inner:
+            finding |= {"values": [int(log.value[earlier]), int(log.value[later])], "op": log.op(later)}
+        else:
+            finding |= {"ops": [log.op(earlier), log.op(later)]}
+        return finding | {"skipped": log.values.number[over].tolist()}
+
+    return Found(segment=log.segment[wide.later], describe=describe, rank=-wide.delta)
+
+
+def reversals(log: Log, steps: Steps, *, inner: bool) -> Found:
+    """Steps that go back or stay, the furthest first."""
+    back = steps.where(steps.delta < 1)
+
+    def describe(place: int) -> Finding:
+        earlier, later = int(back.earlier[place]), int(back.later[place])
+        finding = _base(log, back, place) | {"values": [int(log.value[earlier]), int(log.value[later])]}
+        return finding | ({"op": log.op(later)} if inner else {"ops": [log.op(earlier), log.op(later)]})
+
+    return Found(segment=log.segment[back.later], describe=describe, rank=back.delta)
+
+
+def _base(log: Log, steps: Steps, place: int) -> Finding:
+    return {"key": log.key(int(steps.later[place])), "delta": int(steps.delta[place])}

@@ -1,0 +1,79 @@
+"""The order of values in a log partition, as far as clients saw it.
+
+At each offset stands the set of values that were seen there: by sends that must have happened and whose offset is
+known, and by polls of any outcome, because a log must not hand out unsafe data even to a transaction that aborts. The
+*index* of an offset is its place among the offsets at which anything was seen; holes (transaction markers,
+compaction) are lawful. A value seen at several offsets has a first and a last index; where one index is asked for, it
+is the last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from checkers.columns.ids import Ids, Numbers, dense_ids, distinct_pairs, starts_of
+from workloads.history.schema import NONE
+
+if TYPE_CHECKING:
+    from checkers.columns.log import Log
+
+
+@dataclass(frozen=True, slots=True)
+class VersionOrder:
+    """``entry_offset`` and ``entry_value`` are ids, one entry for each value at each offset, ordered by (value,
+    offset).
+
+    ``index`` is by offset id; ``first_index`` and ``last_index`` are by value id, -1 where no offset is known;
+    ``sure_index`` is the last index at which the value stands alone: where two values share an offset, nothing is
+    claimed about the order of either. ``at`` gives one value id for each offset id (the smallest).
+    """
+
+    offsets: Ids
+    index: Numbers
+    entry_offset: Numbers
+    entry_value: Numbers
+    first_index: Numbers
+    last_index: Numbers
+    sure_index: Numbers
+    at: Numbers
+    first_offset_id: Numbers
+
+    def between(self, segment: int, low: int, high: int, limit: int = 100) -> Numbers:
+        """One value id for each index strictly between two, at most ``limit`` of them."""
+        base = int(self.first_offset_id[segment])
+        return self.at[base + low + 1 : base + min(high, low + 1 + limit)]
+
+
+def version_order(log: Log) -> VersionOrder:
+    """The version order of every segment."""
+    placed = log.sends[(log.offset[log.sends] >= 0) & log.committed[log.sends]]
+    rows = np.concatenate([placed, log.reads])
+    offsets = dense_ids(log.segment[rows], log.offset[rows], log.segments)
+    first_offset_id = np.searchsorted(offsets.segment, np.arange(log.segments))
+    index = np.arange(len(offsets), dtype=np.int64) - first_offset_id[offsets.segment]
+    entry_value, entry_offset = distinct_pairs(log.value_id[rows], offsets.of, len(offsets))
+    first_index = np.full(len(log.values), NONE, dtype=np.int64)
+    last_index, sure_index = first_index.copy(), first_index.copy()
+    at = np.full(len(offsets), NONE, dtype=np.int64)
+    if len(entry_value):
+        begins = starts_of(entry_value)
+        ends = np.append(begins[1:], len(entry_value)) - 1
+        first_index[entry_value[begins]] = index[entry_offset[begins]]
+        last_index[entry_value[begins]] = index[entry_offset[ends]]
+        at[entry_offset[::-1]] = entry_value[::-1]
+        alone = np.bincount(entry_offset, minlength=len(offsets))[entry_offset] == 1
+        sure_index[entry_value[alone]] = index[entry_offset[alone]]
+    return VersionOrder(
+        offsets=offsets,
+        index=index,
+        entry_offset=entry_offset,
+        entry_value=entry_value,
+        first_index=first_index,
+        last_index=last_index,
+        sure_index=sure_index,
+        at=at,
+        first_offset_id=first_offset_id,
+    )

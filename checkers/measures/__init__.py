@@ -1,0 +1,1 @@
+"""What is measured of a history without being right or wrong: availability, exercise, delivery, lag, consume counts."""

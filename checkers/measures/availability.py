@@ -1,0 +1,84 @@
+"""Availability of log partitions to writers: how long nobody got an acknowledgement, and how fast writing came back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from checkers.columns.ids import Numbers, starts_of
+from checkers.columns.log import Log
+from checkers.columns.phases import DRAINING, HEALED, WORKLOAD_BEGINS, Marks
+from checkers.verdicts.verdict import Availability
+from workloads.history.schema import NONE, OK
+
+
+def availability(log: Log, marks: Sequence[Marks]) -> list[Availability]:
+    """Of each segment of ``log``, in order. ``marks`` are by history.
+
+    The workload phase lasts from the phase mark of its begin to the final heal (or the drain, or the last attempt). A
+    history without marks is measured from the first attempt on the partition to the last. O(n).
+    """
+    begin, end, heal = _bounds(log, marks)
+    rows = log.sends[log.type[log.sends] == OK]
+    segment, time_us = log.segment[rows], log.time_us[rows]
+    order = np.lexsort((time_us, segment))
+    segment, time_us = segment[order], time_us[order]
+    within = (time_us >= begin[segment]) & (time_us <= end[segment])
+    gaps, starts = _longest_gaps(segment[within], time_us[within], begin, end)
+    recovery = _first_after(segment, time_us, heal)
+    return [
+        Availability(
+            longest_gap_us=int(gaps[place]),
+            gap_start_us=int(starts[place]),
+            recovery_us=None if recovery[place] == NONE else int(recovery[place]),
+        )
+        for place in range(log.segments)
+    ]
+
+
+def _bounds(log: Log, marks: Sequence[Marks]) -> tuple[Numbers, Numbers, Numbers]:
+    """Begin and end of the workload phase and the time of the final heal (-1: none), by segment."""
+    first = np.full(log.segments, np.iinfo(np.int64).max)
+    last = np.full(log.segments, NONE, dtype=np.int64)
+    rows = log.attempts
+    begun = np.where(log.invoke_us[rows] >= 0, log.invoke_us[rows], log.time_us[rows])
+    np.minimum.at(first, log.segment[rows], begun)
+    np.maximum.at(last, log.segment[rows], log.time_us[rows])
+    begin, end, heal = np.minimum(first, np.maximum(last, 0)), last, np.full(log.segments, NONE, dtype=np.int64)
+    for history, mark in enumerate(marks):
+        mine = log.segment_history == history
+        healed = mark.phase_us(HEALED)
+        over = healed if healed is not None else mark.phase_us(DRAINING)
+        begins = mark.phase_us(WORKLOAD_BEGINS)
+        for target, given in ((begin, begins), (end, over), (heal, over)):
+            if given is not None:
+                target[mine] = given
+    return begin, np.maximum(begin, end), heal
+
+
+def _longest_gaps(segment: Numbers, time_us: Numbers, begin: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:
+    """The longest stretch without an acknowledgement and where it starts, by segment."""
+    all_segments = np.arange(len(begin))
+    who = np.concatenate([all_segments, segment, all_segments])
+    when = np.concatenate([begin, time_us, end])
+    order = np.lexsort((when, who))
+    who, when = who[order], when[order]
+    gaps = np.where(who[1:] == who[:-1], np.diff(when), -1)
+    heads = starts_of(who[:-1])
+    if not len(heads):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    longest = np.maximum.reduceat(gaps, heads)
+    is_longest = gaps == longest[who[:-1]]
+    where = np.full(len(begin), 0, dtype=np.int64)
+    places = np.flatnonzero(is_longest)[::-1]
+    where[who[:-1][places]] = when[:-1][places]
+    return longest, where
+
+
+def _first_after(segment: Numbers, time_us: Numbers, heal: Numbers) -> Numbers:
+    """Time from the heal to the next acknowledgement, -1 if there was none."""
+    found = np.full(len(heal), NONE, dtype=np.int64)
+    after = np.flatnonzero((time_us >= heal[segment]) & (heal[segment] >= 0))[::-1]
+    found[segment[after]] = time_us[after] - heal[segment[after]]
+    return found

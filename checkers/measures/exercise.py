@@ -1,0 +1,60 @@
+"""How much a history exercised the log, by history and by log partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from checkers.columns.ids import Flags, Numbers
+from checkers.columns.log import Log
+from checkers.columns.phases import Marks, inside
+from checkers.verdicts.verdict import Exercise
+from workloads.history.schema import FAIL, INFO, INVOKE, OK
+
+
+def exercise(log: Log, marks: Sequence[Marks]) -> list[Exercise]:
+    """Of each history of ``log``; ``drained`` is left false, see :func:`drained`. O(n)."""
+    histories = len(marks)
+    owner = log.segment_history[log.segment[log.sends]]
+    kinds = log.type[log.sends]
+    by_type = {kind: np.bincount(owner[kinds == kind], minlength=histories) for kind in (OK, FAIL, INFO)}
+    pending = np.bincount(log.segment_history[log.segment[_pending(log)]], minlength=histories)
+    reads = np.bincount(log.segment_history[log.segment[log.reads]], minlength=histories)
+    return [
+        Exercise(
+            attempted=int(sum(counts[history] for counts in by_type.values()) + pending[history]),
+            acknowledged=int(by_type[OK][history]),
+            acknowledged_in_fault=_in_fault(log, owner == history, marks[history]),
+            rejected=int(by_type[FAIL][history]),
+            unknown=int(by_type[INFO][history] + pending[history]),
+            records_read=int(reads[history]),
+        )
+        for history in range(histories)
+    ]
+
+
+def drained(log: Log) -> Flags:
+    """For each segment, whether a final reader stated that it had read it to its end."""
+    flags = np.zeros(log.segments, dtype=bool)
+    flags[log.segment[log.drains]] = True
+    return flags
+
+
+def _in_fault(log: Log, mine: Flags, marks: Marks) -> int:
+    windows = marks.fault_windows()
+    if not len(windows):
+        return 0
+    rows = log.sends[mine]
+    return int(inside(log.time_us[rows[log.type[rows] == OK]], windows).sum())
+
+
+def _pending(log: Log) -> Numbers:
+    """Rows of sends that were begun and never answered."""
+    begun: Numbers = log.attempts[log.type[log.attempts] == INVOKE]
+    if not len(begun):
+        return begun
+    answered = log.invoke_index[log.sends]
+    keys = log.segment[log.sends] << 40 | answered
+    pending: Numbers = begun[~np.isin(log.segment[begun] << 40 | log.index[begun], keys[answered >= 0])]
+    return pending

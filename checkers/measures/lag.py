@@ -1,0 +1,124 @@
+"""Real-time lag: how long before a poll the log was certainly longer than what the consumer had got by then.
+
+Not an anomaly but a measure: a consumer that reads old data is lawful, and how old matters. If somebody had completed
+an operation that showed offset 2 at time 9, and a consumer that holds the log partition and has read up to offset 1
+begins a poll at time 12 that does not bring it further, it lags 3. A lower bound: the log may have been longer
+earlier.
+
+A consumer's offset is the largest that its ok polls and transactions showed it since it was assigned the partition,
+-1 before the first. An assignment keeps the offset of a partition that it lists again and forgets the others; a
+subscription forgets all. Every ok poll counts for every partition that the consumer holds; among polls that bring
+nothing of a partition, the last one lags most, so one number a row is enough (see :mod:`workloads.history.waits`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from checkers.columns.ids import Flags, Numbers, dense_ids, starts_of
+from checkers.columns.log import Log
+from workloads.history.schema import FUNCTION_CODE, INFO, NONE, OK, Kind
+from workloads.operations import Function
+
+_ASSIGN = FUNCTION_CODE[Function.ASSIGN]
+_SUBSCRIBE = FUNCTION_CODE[Function.SUBSCRIBE]
+_POLLS = (FUNCTION_CODE[Function.POLL], FUNCTION_CODE[Function.TXN])
+#: No offset yet and not assigned; assigned and nothing read has rank 0, offsets follow.
+_NOTHING = -1
+
+
+class Lags(NamedTuple):
+    """Lags in microseconds, the time of the poll that had it, who and where. In no order."""
+
+    lag_us: Numbers
+    time_us: Numbers
+    process: Numbers
+    segment: Numbers
+
+
+def lags(log: Log) -> Lags:
+    """The lag of every poll that brought something of a partition, and of the last one before that which did not.
+
+    O(n log n).
+    """
+    rows = log.by_client[np.isin(log.kind[log.by_client], _KINDS)]
+    shows = np.isin(log.kind[rows], (Kind.READ, Kind.SEND)) & (log.offset[rows] >= 0)
+    ranks = dense_ids(log.segment[rows[shows]], log.offset[rows[shows]], log.segments)
+    held = _held(log, rows, shows, ranks.of)
+    polled = (log.type[rows] == OK) & np.isin(log.function[rows], _POLLS) & (log.invoke_us[rows] >= 0)
+    polled &= log.kind[rows] != Kind.WAITED
+    before = np.concatenate([[_NOTHING], held[:-1]]) if len(held) else held
+    before[starts_of(log.client[rows])] = _NOTHING
+    waited = (log.waited_us[rows] >= 0) & (before > _NOTHING)
+    polled &= _last_of_operation(log, rows) & (held > _NOTHING)
+    row = np.concatenate([rows[polled], rows[waited]])
+    time_us = np.concatenate([log.invoke_us[rows[polled]], log.waited_us[rows[waited]]])
+    rank = np.concatenate([held[polled], before[waited]])
+    # Rank r of a holder is offset id r - 1; what expires is "the log ends before the next larger offset".
+    offset = np.where(rank > 0, ranks.number[np.maximum(rank - 1, 0)], NONE) if len(ranks) else np.full(len(rank), NONE)
+    grown = _grown_us(log, log.segment[row], offset + 1)
+    return Lags(np.maximum(0, time_us - grown), time_us, log.process[row], log.segment[row])
+
+
+_KINDS = (Kind.READ, Kind.EMPTY, Kind.SEND, Kind.LISTED, Kind.DROPPED, Kind.WAITED)
+
+
+def _held(log: Log, rows: Numbers, shows: Flags, offset_id: Numbers) -> Numbers:
+    """What each row's process holds after it: nothing, 0 for assigned, 1 + offset id."""
+    reads = (log.type[rows] == OK) & np.isin(log.function[rows], _POLLS) & (log.kind[rows] != Kind.WAITED)
+    gain = np.full(len(rows), _NOTHING, dtype=np.int64)
+    gain[(log.kind[rows] == Kind.LISTED) & (log.function[rows] == _ASSIGN) & (log.type[rows] == OK)] = 0
+    ids = np.zeros(len(rows), dtype=np.int64)
+    ids[shows] = offset_id + 1
+    gain[shows & reads] = ids[shows & reads]
+    forgets = log.kind[rows] == Kind.DROPPED
+    forgets |= (log.kind[rows] == Kind.LISTED) & (log.function[rows] == _SUBSCRIBE) & (log.type[rows] == OK)
+    begins = forgets.copy()
+    begins[starts_of(log.client[rows])] = True
+    stretch = np.cumsum(begins)
+    lift = int(gain.max(initial=0)) + 2
+    held: Numbers = np.maximum.accumulate(stretch * lift + gain + 1) - stretch * lift - 1
+    return held
+
+
+def _last_of_operation(log: Log, rows: Numbers) -> Flags:
+    last = np.ones(len(rows), dtype=bool)
+    last[:-1] = (log.client[rows[1:]] != log.client[rows[:-1]]) | (log.index[rows[1:]] != log.index[rows[:-1]])
+    return last
+
+
+def _grown_us(log: Log, segment: Numbers, offset: Numbers) -> Numbers:
+    """When an ok or uncertain operation first showed an offset at least so large; in the far future if none did."""
+    shown = np.isin(log.kind, (Kind.READ, Kind.SEND)) & (log.offset >= 0) & np.isin(log.type, (OK, INFO))
+    rows = np.flatnonzero(shown)
+    both = dense_ids(
+        np.concatenate([log.segment[rows], segment]), np.concatenate([log.offset[rows], offset]), log.segments
+    )
+    known, asked = both.of[: len(rows)], both.of[len(rows) :]
+    # Ids are ordered by (segment, offset), so a running maximum of ids within a segment is one of offsets.
+    largest = np.maximum.accumulate(known) if len(known) else known
+    place = np.searchsorted(largest, asked)
+    found = place < len(rows)
+    found[found] = log.segment[rows[place[found]]] == segment[found]
+    times = np.full(len(asked), np.iinfo(np.int64).max // 2)
+    times[found] = log.time_us[rows[place[found]]]
+    return times
+
+
+def worst(log: Log, histories: int) -> list[dict[str, int | str] | None]:
+    """The largest lag of each history, None where nobody polled: time (of the poll's begin), process, key, lag."""
+    found = lags(log)
+    owner = log.segment_history[found.segment]
+    worst_of: list[dict[str, int | str] | None] = [None] * histories
+    order = np.lexsort((-found.time_us, found.lag_us, owner))
+    last = np.flatnonzero(np.append(np.diff(owner[order]) != 0, True)) if len(order) else order
+    for place in order[last].tolist():
+        worst_of[int(owner[place])] = {
+            "time": int(found.time_us[place]),
+            "process": int(found.process[place]),
+            "key": log.segment_key[int(found.segment[place])],
+            "lag": int(found.lag_us[place]),
+        }
+    return worst_of

@@ -1,0 +1,1 @@
+"""The checkers on Spark: finding histories, planning tasks, the session, the job."""

@@ -1,0 +1,175 @@
+"""Checking any number of histories in one Spark job.
+
+The driver cuts histories into units (whole small files, row groups of large ones), lays units together into tasks of
+similar size, and Spark's workers read them with Arrow, apply the kernels and send back findings and counts. Nothing
+is shuffled. Two kinds of large histories need more: uncertain operations over several log partitions are proved by a
+look at the whole first, and the few proofs are broadcast; dependencies of transactions are brought together
+afterwards (:mod:`checkers.cycles.shuffled`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from checkers.anomalies.divergent_replicas import examined
+from checkers.columns.ids import Numbers
+from checkers.columns.loading import Unit, load_each, load_units
+from checkers.cycles.shuffled import shuffled_steps
+from checkers.errors import SparkError
+from checkers.spark.planning import Plan, batches_of, plan, tasks_of
+from checkers.spark.session import cause_of, spark_context
+from checkers.spark.sources import Source, Sources
+from checkers.spark.stores import Place
+from checkers.verdicts.partial_verdict import SHOWN, Partial, judge_batch, merge, verdict
+from checkers.verdicts.verdict import Verdict
+from workloads.history import HistoryError
+
+Progress = Callable[[int, int], None]
+Task = Sequence[tuple[Any, ...]]
+#: By history, the event indexes of uncertain operations that a read proved to have happened.
+Proofs = dict[int, Numbers]
+
+
+def check(
+    paths: Sequence[Place],
+    *,
+    master: str | None = None,
+    ww_deps: bool | None = None,
+    shown: int | None = SHOWN,
+    scratch: Path | None = None,
+    progress: Progress | None = None,
+) -> list[Verdict]:
+    """Judge every history at ``paths``, in order.
+
+    A path is a run directory, a history directory, a file of JSON lines or a directory of those, locally or in a store
+    (:func:`checkers.spark.stores.place_of`). A history that
+    cannot be read gets ``valid`` "unknown" and the reason; the others are judged.
+
+    Args:
+        paths: what to judge.
+        master: address of a Spark cluster's master, by default local threads.
+        ww_deps: whether overwrites count as dependencies, by default as
+            :meth:`checkers.spark.sources.Source.ww_deps` has it.
+        shown: findings listed of each anomaly, None for all; counts are always whole.
+        scratch: where JSON lines are stored first, see :class:`checkers.spark.sources.Sources`.
+        progress: is told (tasks done, tasks) while the job runs.
+
+    Raises:
+        checkers.errors.CheckError: Spark cannot be used.
+    """
+    with Sources(paths, scratch) as sources:
+        planned = plan(sources.found, ww_deps)
+        parts = _run(planned, master, shown, progress) if planned.units else []
+        by_history: dict[int, list[Partial]] = {}
+        for part in parts:
+            by_history.setdefault(part.history, []).append(part)
+        return [
+            _verdict(source, by_history.get(place), planned.problems.get(place), shown)
+            for place, source in enumerate(sources.found)
+        ]
+
+
+def _run(planned: Plan, master: str | None, shown: int | None, progress: Progress | None) -> list[Partial]:
+    context = spark_context(master)
+    try:
+        proofs = context.broadcast(_proofs(context, planned.to_prove))
+        tasks = _plain(planned.units)
+        with _Watch(context, len(tasks), progress):
+            answers = context.parallelize(tasks, len(tasks)).map(partial(_judge_task, shown, proofs)).collect()
+        parts = [part for answer in answers for part in msgspec.json.decode(answer, type=list[Partial])]
+        if planned.to_join:
+            _add_steps(parts, shuffled_steps(context, _plain(planned.to_join), proofs))
+    except Exception as error:  # Py4J raises whatever the JVM threw
+        raise SparkError(f"the Spark job failed: {cause_of(error)}") from error
+    return parts
+
+
+def _plain(units: Sequence[Unit]) -> list[Task]:
+    """Tasks as plain data, which is what travels."""
+    return [[msgspec.structs.astuple(unit) for unit in task] for task in tasks_of(units)]
+
+
+def _proofs(context: Any, units: Sequence[Unit]) -> Proofs:
+    """What the whole of large histories proves of their uncertain operations."""
+    if not units:
+        return {}
+    tasks = _plain(units)
+    found: dict[int, list[Numbers]] = {}
+    for answer in context.parallelize(tasks, len(tasks)).map(_prove_task).collect():
+        for history, indexes in answer:
+            found.setdefault(history, []).append(indexes)
+    return {history: np.unique(np.concatenate(indexes)) for history, indexes in found.items()}
+
+
+def _prove_task(task: Task) -> list[tuple[int, Numbers]]:
+    """Uncertain operations that these units prove. Runs in a worker."""
+    return [(batch.histories[0], batch.log.proofs) for batch in load_each(task)]
+
+
+def _add_steps(parts: Sequence[Partial], steps: dict[int, list[dict[str, Any]]]) -> None:
+    first = {part.history: part for part in reversed(parts)}
+    for history, found in steps.items():
+        first[history].steps += found
+
+
+def _judge_task(shown: int | None, proofs: Any, task: Task) -> bytes:
+    """Judge the units of a task. Runs in a worker."""
+    units = [Unit(*unit) for unit in task]
+    parts = [part for batch in batches_of(units) for part in judge_units(batch, shown, proofs.value)]
+    return msgspec.json.encode(parts)
+
+
+def judge_units(units: Sequence[Unit], shown: int | None, proofs: Proofs) -> list[Partial]:
+    """Judge units together. A history that cannot be read is told by its problem."""
+    try:
+        return judge_batch(load_units(units, proofs), shown=shown)
+    except Exception as error:  # one damaged history must not take the verdicts of thousands with it
+        if len(units) > 1:
+            return [part for unit in units for part in judge_units([unit], shown, proofs)]
+        known = isinstance(error, (HistoryError, OSError))
+        problem = str(error) if known else f"{units[0].path} cannot be judged ({type(error).__name__}: {error})"
+        return [Partial(history=units[0].history, complete=False, own=False, events=0, problem=problem)]
+
+
+class _Watch:
+    """Tells a callback how many tasks of the running job are done, a few times a second."""
+
+    def __init__(self, context: Any, tasks: int, progress: Progress | None) -> None:
+        self._tracker, self._tasks, self._progress = context.statusTracker(), tasks, progress
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
+        if self._progress is not None:
+            self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._progress is not None:
+            self._thread.join(5.0)
+            self._progress(self._tasks, self._tasks)
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.25):
+            stages = [self._tracker.getStageInfo(stage) for stage in self._tracker.getActiveStageIds()]
+            done = sum(stage.numCompletedTasks for stage in stages if stage is not None)
+            if self._progress is not None:
+                self._progress(min(done, self._tasks), self._tasks)
+
+
+def _verdict(source: Source, parts: list[Partial] | None, problem: str | None, shown: int | None) -> Verdict:
+    if parts is None:
+        why = source.problem or problem or "nothing could be read"
+        return Verdict(history=source.name, valid="unknown", reason=why)
+    try:
+        judged = verdict(source.name, merge(parts, shown=shown), source.origin(), shown=shown)
+        return examined(judged, source.file, shown=shown)
+    except HistoryError as error:
+        return Verdict(history=source.name, valid="unknown", reason=str(error))

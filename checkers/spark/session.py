@@ -1,0 +1,171 @@
+"""One Spark context for a process: local threads, or a cluster by its master's address."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from checkers.errors import JavaMissingError, SparkError
+from checkers.spark.scratch import Scratch
+
+#: The driver only holds findings and the small core of a dependency graph; rows live in Python workers.
+DRIVER_MEMORY: Final = "1g"
+#: Packages that workers of a cluster need; a driver ships them.
+SHIPPED: Final = ("checkers", "workloads")
+
+#: How the names of masters begin (Spark's "Master URLs"), as spark-submit looks at them before it starts.
+_MASTERS: Final = ("spark:", "yarn", "k8s:", "local")
+_SETTINGS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.worker.reuse": "true",
+    "spark.driver.memory": DRIVER_MEMORY,
+    # A JVM whose Python was interrupted while it started would otherwise wait for it for ever.
+    "spark.submit.callSystemExitOnMainExit": "true",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # Starting a JVM is most of a small check: the first compiler tier is enough, and class data is shared.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Xshare:auto -XX:+UseSerialGC",
+}
+
+_QUIET: Final = """rootLogger.level = error
+logger.repl.name = org.apache.spark.repl.Main
+logger.repl.level = error
+rootLogger.appenderRef.stdout.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %p %c{1}: %m%n
+"""
+
+
+def spark_context(master: str | None = None) -> Any:
+    """The process's Spark context, started at the first call and kept; another master ends it and starts a new one.
+
+    ``master`` is by default what the environment variable ACKPROOF_SPARK_MASTER names, else local threads, one a core.
+    A session, which is for data frames, would take more than a second longer.
+
+    Raises:
+        JavaMissingError: no Java, or one that Spark cannot start with.
+        SparkError: the master does not answer.
+    """
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - importing Spark takes half a second
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    wanted = master or os.environ.get("ACKPROOF_SPARK_MASTER") or _usual_master()
+    if wanted is not None and not wanted.startswith(_MASTERS):
+        raise SparkError(f'"{wanted}" is no Spark master; write spark://HOST:7077, or leave it out for local threads')
+    running = _running()
+    if running is not None and wanted in (None, running.master):
+        return running
+    stop()
+    settings = {} if wanted is None else {"spark.master": wanted, **_settings(wanted)}
+    said: list[str] = []
+    try:
+        with _captured_stderr(said):
+            started = SparkContext(conf=SparkConf().setAppName("ackproof").setAll(list(settings.items())))
+            if not started.master.startswith("local"):
+                started.addPyFile(str(_shipped()))
+    except PySparkException as error:
+        raise _java_missing("; ".join(said[:2]) or _first_line(error)) from error
+    except Exception as error:  # Py4J raises whatever the JVM threw
+        stop()
+        raise SparkError(f"Spark master {wanted} cannot be used: {cause_of(error)}") from error
+    return started
+
+
+def _running() -> Any:
+    """The context of this process, None if there is none."""
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    return SparkContext._active_spark_context  # noqa: SLF001 - what getOrCreate looks at; it would start one
+
+
+def _usual_master() -> str | None:
+    """Local threads; None under spark-submit, which has chosen master and settings already."""
+    return None if "PYSPARK_GATEWAY_PORT" in os.environ else f"local[{os.cpu_count() or 1}]"
+
+
+def stop() -> None:
+    """End the context, if there is one, and its JVM's work."""
+    running = _running()
+    if running is not None:
+        running.stop()
+
+
+def _settings(master: str) -> dict[str, str]:
+    settings = dict(_SETTINGS)
+    options = _scratch() / "log4j2.properties"
+    options.write_text(_QUIET)
+    settings["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile=file:{options}"
+    if not master.startswith("local"):
+        # A cluster's driver must be reachable; who runs one sets the address in SPARK_LOCAL_IP.
+        host = os.environ["SPARK_LOCAL_IP"]
+        settings |= {"spark.driver.host": host, "spark.driver.bindAddress": host}
+    return settings
+
+
+@contextmanager
+def _captured_stderr(said: list[str]) -> Iterator[None]:
+    """While the JVM starts, what it says goes to ``said``: its greetings interest nobody, its last words do."""
+    with tempfile.TemporaryFile() as sink:
+        kept = os.dup(2)
+        os.dup2(sink.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            sink.seek(0)
+            said += [line.strip() for line in sink.read().decode(errors="replace").splitlines() if line.strip()]
+
+
+def _java_missing(why: str) -> JavaMissingError:
+    return JavaMissingError(
+        "PySpark could not start Java: install openjdk-17-jre-headless (or any Java from 17 that has the module "
+        f"jdk.incubator.vector), or point JAVA_HOME at such a Java ({why})"
+    )
+
+
+@cache
+def _scratch() -> Path:
+    """A directory of this process's own, gone with it."""
+    scratch = Scratch("ackproof-spark-")
+    atexit.register(scratch.close)
+    return scratch.path
+
+
+def cause_of(error: Exception) -> str:
+    """What somebody should know of an error that the JVM threw."""
+    text = str(error)
+    if "stopped SparkContext" in text:  # what is left of a context whose master was never there, or went away
+        return "the master does not answer; start it, or name another with --master"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if "Error" in line or "Exception" in line]
+    return (telling or lines or [type(error).__name__])[-1][:500]
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _shipped() -> Path:
+    """A zip of the packages that a cluster's workers import."""
+    root = Path(__file__).resolve().parent.parent
+    target = _scratch() / "ackproof-checkers.zip"
+    with zipfile.ZipFile(target, "w") as archive:
+        for package in SHIPPED:
+            for file in sorted((root / package).rglob("*.py")):
+                archive.write(file, file.relative_to(root))
+    return target

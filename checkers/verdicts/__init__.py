@@ -1,0 +1,1 @@
+"""From findings to verdicts: promises, judgements, cells, the matrix."""

@@ -1,0 +1,276 @@
+"""Cells of the matrix: all runs of one choice of settings, one family of faults and one world, as one outcome.
+
+The outcomes, worst first; a cell has the first that applies:
+
+* ``broken promise``: a finding in at least one run that its settings forbid under the faults which took effect.
+* ``permitted loss``: acknowledged writes were lost, and the settings never promised more.
+* ``unknown``: less than half of the runs could be judged.
+* ``not exercised``: no judged run had a write acknowledged while a fault was in effect; silence would prove nothing.
+* ``held``: nothing was lost in k judged runs, with an upper bound. Where the settings permit loss this is *no*
+  promise, and ``note`` says so: a weakness that did not show is not safety.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from checkers.verdicts.judgement import JudgedRun, Judgement, judge
+from checkers.verdicts.promises import Promise
+from checkers.verdicts.proportions import Proportion, proportion
+from checkers.verdicts.verdict import Verdict
+
+Outcome = Literal["held", "permitted loss", "broken promise", "not exercised", "unknown"]
+OUTCOMES: tuple[Outcome, ...] = ("broken promise", "permitted loss", "unknown", "not exercised", "held")
+
+#: Below this share the runs that could be judged are those which the faults happened to spare: a biased sample.
+JUDGED_SHARE_MIN = 0.5
+
+
+class Witness(msgspec.Struct, frozen=True):
+    """One finding that stands for a cell: its run, seed, anomaly, and the checker's own fields."""
+
+    run: str
+    seed: int
+    anomaly: str
+    finding: dict[str, Any]
+
+
+class Nearest(msgspec.Struct, frozen=True):
+    """The smallest change of settings to a cell where no loss is permitted and none was seen, and what changes."""
+
+    cell: str
+    changes: dict[str, Any]
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of ``matrix.json``. Counts are sums over the runs; times are microseconds.
+
+    Attributes:
+        cell, family, world: what was run. ``label`` holds the settings that vary within the campaign.
+        settings: the complete settings, under Kafka's names.
+        outcome, note: see the module's text.
+        runs, runs_judged, runs_lost: how many there were, could be judged, and lost acknowledged writes.
+        acknowledged_in_fault: writes acknowledged while a fault was in effect; ``lost`` of them and others are gone,
+            ``lost_against_promise`` of these in runs whose settings and faults permit no loss.
+        rejected, unknown_writes: writes that certainly failed, and writes of unknown outcome.
+        loss: ``lost`` among the writes at risk (acknowledged in fault, or lost), with an interval that assumes
+            independent writes. ``lossy_runs``: runs that lost among runs judged; its interval needs no such assumption.
+        broken, permitted: findings by anomaly.
+        longest_gap_us: the longest time that any partition of any run took no write; ``recovery_us``: the longest time
+            from the last heal to the next acknowledged write; ``unrecovered``: partitions that took none after it.
+        faults: how many faults of each kind took effect; ``faults_without_effect``: receipts without evidence.
+        loss_permitted, promise: whether the settings permit loss under the faults of any run, and the reasons of the
+            run that permits most in words. Faults of different runs never meet, so together they permit nothing.
+        unknown_reasons: why runs could not be judged, with how often.
+        witness: the run with the fewest faults that shows the worst of it; None where there is nothing to show.
+        nearest: which settings to change to be rid of a permitted loss; None where there is none or no such cell was
+            run. A broken promise is a defect, and no setting is offered as its cure.
+    """
+
+    cell: str
+    family: str
+    world: str
+    label: dict[str, Any]
+    settings: dict[str, Any]
+    outcome: Outcome
+    note: str
+    runs: int
+    runs_judged: int
+    runs_lost: int
+    attempted: int
+    acknowledged: int
+    acknowledged_in_fault: int
+    lost: int
+    lost_against_promise: int
+    rejected: int
+    unknown_writes: int
+    records_read: int
+    loss: Proportion
+    lossy_runs: Proportion
+    broken: dict[str, int]
+    permitted: dict[str, int]
+    longest_gap_us: int
+    recovery_us: int | None
+    unrecovered: int
+    faults: dict[str, int]
+    faults_without_effect: int
+    loss_permitted: bool
+    promise: str
+    unknown_reasons: dict[str, int]
+    witness: Witness | None
+    nearest: Nearest | None = None
+
+
+class _Tally:
+    """Sums of one cell while its runs go by. It keeps one witness only, so memory does not grow with the runs."""
+
+    def __init__(self, first: JudgedRun) -> None:
+        self.first = first
+        self.runs = self.judged = self.runs_lost = self.lost = self.lost_against_promise = 0
+        self.exercise: Counter[str] = Counter()
+        self.broken: Counter[str] = Counter()
+        self.permitted: Counter[str] = Counter()
+        self.faults: Counter[str] = Counter()
+        self.without_effect = 0
+        # Of the run that permits most; among equals of the one with most faults.
+        self.promised: Promise | None = None
+        self.promised_rank = (False, 0, 0)
+        self.reasons: Counter[str] = Counter()
+        self.gap_us, self.recovery_us, self.unrecovered = 0, -1, 0
+        self.witness: Witness | None = None
+        self.witness_rank: tuple[bool, bool, int] | None = None
+
+    def add(self, run: JudgedRun) -> None:
+        """Count one run."""
+        judgement = judge(run.settings, run.verdict)
+        self.runs += 1
+        self.judged += judgement.judged
+        self.runs_lost += judgement.lost > 0
+        self.lost += judgement.lost
+        self.lost_against_promise += 0 if judgement.promised.permits_loss else judgement.lost
+        self.broken.update(judgement.broken)
+        self.permitted.update(judgement.permitted)
+        if judgement.reason is not None:
+            self.reasons[judgement.reason] += 1
+        self._add_faults(judgement)
+        self._add_exercise(run.verdict, judgement)
+        self._add_availability(run.verdict)
+        self._offer_witness(run, judgement)
+
+    def _add_faults(self, judgement: Judgement) -> None:
+        self.faults.update(fault.kind for fault in judgement.faults)
+        self.without_effect += judgement.without_effect
+        promised = judgement.promised
+        rank = (promised.permits_loss, len(promised.about("lost-write").reasons), len(judgement.possible))
+        if self.promised is None or rank > self.promised_rank:
+            self.promised, self.promised_rank = promised, rank
+
+    def _add_exercise(self, verdict: Verdict, judgement: Judgement) -> None:
+        counts = msgspec.structs.asdict(verdict.exercise)
+        if not judgement.judged:
+            counts["acknowledged_in_fault"] = 0
+        self.exercise.update({name: n for name, n in counts.items() if name != "drained"})
+
+    def _add_availability(self, verdict: Verdict) -> None:
+        for partition in verdict.availability.values():
+            self.gap_us = max(self.gap_us, partition.longest_gap_us)
+            self.recovery_us = max(self.recovery_us, -1 if partition.recovery_us is None else partition.recovery_us)
+            self.unrecovered += partition.recovery_us is None
+
+    def _offer_witness(self, run: JudgedRun, judgement: Judgement) -> None:
+        for anomaly in (*judgement.broken, *(("lost-write", "unseen") if judgement.lost else ())):
+            for finding in run.verdict.anomalies.get(anomaly, [])[:1]:
+                rank = (anomaly not in judgement.broken, anomaly != "lost-write", len(judgement.faults))
+                if self.witness_rank is None or rank < self.witness_rank:
+                    self.witness = Witness(run.run, run.seed, anomaly, finding)
+                    self.witness_rank = rank
+
+
+def build_cells(runs: Iterable[JudgedRun]) -> list[Cell]:
+    """All cells of a campaign, in the order in which they first appear; every run is looked at once."""
+    tallies: dict[tuple[str, str, str], _Tally] = {}
+    for run in runs:
+        key = (run.world, run.family, run.cell)
+        if key not in tallies:
+            tallies[key] = _Tally(run)
+        tallies[key].add(run)
+    varying = _varying([tally.first.settings.to_mapping() for tally in tallies.values()])
+    cells = [_cell(tally, varying) for tally in tallies.values()]
+    return [msgspec.structs.replace(cell, nearest=nearest_held(cell, cells)) for cell in cells]
+
+
+def nearest_held(cell: Cell, cells: Sequence[Cell]) -> Nearest | None:
+    """For a permitted loss: the cell of the same world and family that held a promise, fewest settings away."""
+    if cell.outcome != "permitted loss":
+        return None
+    green = [
+        other
+        for other in cells
+        if (other.world, other.family, other.outcome) == (cell.world, cell.family, "held") and not other.loss_permitted
+    ]
+    if not green:
+        return None
+    nearest = min(green, key=lambda other: len(_changes(cell.settings, other.settings)))
+    return Nearest(nearest.cell, _changes(cell.settings, nearest.settings))
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in new.items() if old.get(name) != value}
+
+
+def _varying(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names of the settings that differ between cells, in the order of the settings."""
+    if not settings:
+        return []
+    return [name for name in settings[0] if len({repr(chosen[name]) for chosen in settings}) > 1]
+
+
+def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
+    run, counts, promised = tally.first, tally.exercise, tally.promised
+    if promised is None:
+        raise ValueError(f"the cell {run.cell} has no run")
+    settings = run.settings.to_mapping()
+    outcome = _outcome(tally)
+    in_fault = counts["acknowledged_in_fault"]
+    return Cell(
+        cell=run.cell,
+        family=run.family,
+        world=run.world,
+        label={name: settings[name] for name in varying},
+        settings=settings,
+        outcome=outcome,
+        note=_note(outcome, tally, promised.permits_loss),
+        runs=tally.runs,
+        runs_judged=tally.judged,
+        runs_lost=tally.runs_lost,
+        attempted=counts["attempted"],
+        acknowledged=counts["acknowledged"],
+        acknowledged_in_fault=in_fault,
+        lost=tally.lost,
+        lost_against_promise=tally.lost_against_promise,
+        rejected=counts["rejected"],
+        unknown_writes=counts["unknown"],
+        records_read=counts["records_read"],
+        loss=proportion(tally.lost, max(in_fault, tally.lost)),
+        lossy_runs=proportion(tally.runs_lost, tally.judged),
+        broken=dict(tally.broken),
+        permitted=dict(tally.permitted),
+        longest_gap_us=tally.gap_us,
+        recovery_us=None if tally.recovery_us < 0 else tally.recovery_us,
+        unrecovered=tally.unrecovered,
+        faults=dict(tally.faults),
+        faults_without_effect=tally.without_effect,
+        loss_permitted=promised.permits_loss,
+        promise=promised.sentence(),
+        unknown_reasons=dict(tally.reasons.most_common(3)),
+        witness=tally.witness,
+    )
+
+
+def _outcome(tally: _Tally) -> Outcome:
+    if tally.broken:
+        return "broken promise"
+    if tally.lost:
+        return "permitted loss"
+    if tally.judged < JUDGED_SHARE_MIN * tally.runs or tally.judged == 0:
+        return "unknown"
+    if tally.exercise["acknowledged_in_fault"] == 0:
+        return "not exercised"
+    return "held"
+
+
+def _note(outcome: Outcome, tally: _Tally, loss_permitted: bool) -> str:
+    runs = f"{tally.judged:,} run{'' if tally.judged == 1 else 's'}"
+    if outcome == "held" and loss_permitted:
+        return f"no loss seen in {runs}; loss is permitted, so this is not a promise"
+    if outcome == "held":
+        return f"no loss in {runs}, as promised"
+    if outcome == "not exercised":
+        return f"no write was acknowledged while a fault was in effect, in {runs}"
+    if outcome == "unknown":
+        return f"{tally.judged:,} of {tally.runs:,} runs could be judged"
+    return f"{tally.runs_lost:,} of {runs} lost acknowledged writes"

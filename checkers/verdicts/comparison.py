@@ -1,0 +1,72 @@
+"""Worlds side by side: the same settings under the same family of faults should have the same outcome everywhere.
+
+The reference broker is only worth something if Apache Kafka does what it does, and a schedule found in virtual time
+only if it can be shown on real processes. So where several worlds ran one cell, outcomes that differ are named with the
+reason why that can be. There are four, the first that applies:
+
+* a promise was broken in one world and not in another: a defect, of that system or of ours;
+* one world could not tell, or did not exercise the cell;
+* the worlds promise different things, because different faults took effect in them;
+* loss is permitted in both and showed in one only: chance, or a weakness that one world's timing does not reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from checkers.verdicts.cells import Cell, Outcome
+from checkers.verdicts.matrix import settings_words
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One choice of settings and one family of faults with more than one outcome; ``outcomes`` by world."""
+
+    settings: str
+    family: str
+    outcomes: dict[str, Outcome]
+    why: str
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """How many cells ran in several worlds (``compared``), and those whose outcomes differ."""
+
+    compared: int
+    differences: tuple[Difference, ...]
+
+
+def compare(cells: Sequence[Cell]) -> Comparison:
+    """Every choice of settings and family that ran in more than one world, in the order of the campaign."""
+    together: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        together.setdefault((settings_words(cell.label), cell.family), []).append(cell)
+    several = {place: found for place, found in together.items() if len(found) > 1}
+    differences = tuple(
+        Difference(settings, family, {cell.world: cell.outcome for cell in found}, _why(found))
+        for (settings, family), found in several.items()
+        if len({cell.outcome for cell in found}) > 1
+    )
+    return Comparison(len(several), differences)
+
+
+def _why(cells: Sequence[Cell]) -> str:
+    broken = [cell.world for cell in cells if cell.outcome == "broken promise"]
+    if broken:
+        return f"a promise was broken in {_and(broken)} only: a defect there, or of the harness"
+    silent = [f"{cell.world} ({cell.note})" for cell in cells if cell.outcome in {"unknown", "not exercised"}]
+    if silent:
+        return f"nothing can be said of {_and(silent)}"
+    if len({cell.loss_permitted for cell in cells}) > 1:
+        effects = [f"{cell.world}: {_faults(cell)}" for cell in cells]
+        return f"other faults took effect, so other things were promised ({'; '.join(effects)})"
+    shown = [f"{cell.runs_lost:,} of {cell.runs_judged:,} runs in {cell.world}" for cell in cells]
+    return f"loss is permitted, and showed in {_and(shown)}"
+
+
+def _faults(cell: Cell) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in cell.faults.items()) or "none"
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(words)

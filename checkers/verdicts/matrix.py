@@ -1,0 +1,137 @@
+"""The whole campaign: one sentence, one exit code, and ``matrix.json`` for machines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from checkers.verdicts.cells import OUTCOMES, Cell
+
+#: Raised whenever a field of matrix.json is removed or changes its meaning; new fields do not raise it.
+MATRIX_VERSION = 1
+
+#: Values of ``acks``, the one that promises most first.
+STRONGEST_FIRST = ("all", "1", "0")
+
+
+class Losses(msgspec.Struct, frozen=True):
+    """Acknowledged writes that are gone, of all cells.
+
+    Attributes:
+        against_promise: those of runs whose settings and faults permit no loss.
+        permitted: the others by ``acks``, the strongest first; only where there are any.
+    """
+
+    against_promise: int
+    permitted: dict[str, int]
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """The verdict on a campaign.
+
+    Attributes:
+        sentence: for the last lines of a terminal and the head of the report.
+        exit_code: 0 nothing broken, 1 a promise was broken, 2 it could not be told.
+        outcomes: number of cells by outcome; every outcome is named.
+        losses: what was lost, broken promises apart from what nobody had promised to keep.
+    """
+
+    sentence: str
+    exit_code: int
+    outcomes: dict[str, int]
+    losses: Losses
+
+
+class Matrix(msgspec.Struct, frozen=True):
+    """``matrix.json``; documented in results/README.md."""
+
+    version: int
+    verdict: Summary
+    cells: list[Cell]
+
+
+def summarise(cells: Sequence[Cell]) -> Summary:
+    """The sentence and exit code of all cells. A campaign in which nothing was exercised is unknown, not clean."""
+    outcomes = Counter[str](dict.fromkeys(OUTCOMES, 0))
+    outcomes.update(cell.outcome for cell in cells)
+    head, exit_code = _head(cells, outcomes)
+    losses = losses_of(cells)
+    return Summary(f"{head} {_work(cells)} {_lost(losses)}", exit_code, dict(outcomes), losses)
+
+
+def losses_of(cells: Sequence[Cell]) -> Losses:
+    """What was lost in all cells."""
+    permitted = dict.fromkeys(STRONGEST_FIRST, 0)
+    for cell in cells:
+        permitted[setting_value(cell.settings["acks"])] += cell.lost - cell.lost_against_promise
+    return Losses(
+        against_promise=sum(cell.lost_against_promise for cell in cells),
+        permitted={acks: lost for acks, lost in permitted.items() if lost},
+    )
+
+
+def write_matrix(cells: Sequence[Cell], path: Path) -> Summary:
+    """Write ``matrix.json`` at ``path`` and return the summary that it holds."""
+    summary = summarise(cells)
+    matrix = Matrix(MATRIX_VERSION, summary, list(cells))
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(matrix), indent=1))
+    return summary
+
+
+def settings_words(label: dict[str, object]) -> str:
+    """Settings as one line: ``acks=1, min.insync.replicas=2``."""
+    return ", ".join(f"{name}={setting_value(value)}" for name, value in label.items()) or "the only settings"
+
+
+def setting_value(value: object) -> str:
+    """A setting's value as it is written in Kafka's files."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _head(cells: Sequence[Cell], outcomes: Counter[str]) -> tuple[str, int]:
+    broken = [cell for cell in cells if cell.outcome == "broken promise"]
+    if broken:
+        more = f", and {len(broken) - 1} more" if len(broken) > 1 else ""
+        return f"A promise was broken in {len(broken)} of {_cells(len(cells))}: {_accusation(broken[0])}{more}.", 1
+    told = outcomes["held"] + outcomes["permitted loss"]
+    rest = _rest(outcomes)
+    if outcomes["unknown"] or not told:
+        return f"Unknown: {told} of {_cells(len(cells))} could be told, and in these no promise was broken{rest}.", 2
+    lost = outcomes["permitted loss"]
+    permitted = f", {lost} lost acknowledged writes as their settings permit" if lost else ""
+    weak = sum(cell.outcome == "held" and cell.loss_permitted for cell in cells)
+    spared = f", {weak} lost nothing though they may" if weak else ""
+    return f"No promise was broken: {outcomes['held'] - weak} of {_cells(len(cells))} held{spared}{permitted}{rest}.", 0
+
+
+def _rest(outcomes: Counter[str]) -> str:
+    named = [f"{outcomes[name]} {name}" for name in ("unknown", "not exercised") if outcomes[name]]
+    return f" ({', '.join(named)})" if named else ""
+
+
+def _accusation(cell: Cell) -> str:
+    findings = ", ".join(f"{count:,} {anomaly}" for anomaly, count in cell.broken.items())
+    return f"{settings_words(cell.label)} under {cell.family} ({cell.world}): {findings}"
+
+
+def _cells(count: int) -> str:
+    return f"{count} cell" if count == 1 else f"{count} cells"
+
+
+def _work(cells: Sequence[Cell]) -> str:
+    runs = sum(cell.runs_judged for cell in cells)
+    in_fault = sum(cell.acknowledged_in_fault for cell in cells)
+    judged = "1 run" if runs == 1 else f"{runs:,} runs"
+    return f"{judged} judged, {in_fault:,} writes acknowledged during faults."
+
+
+def _lost(losses: Losses) -> str:
+    """Of acks=0 so much is lost that it must not hide the rest."""
+    if not losses.against_promise and not losses.permitted:
+        return "No acknowledged write was lost."
+    against = f"Lost against a promise: {losses.against_promise:,}"
+    by_acks = ", ".join(f"{lost:,} with acks={acks}" for acks, lost in losses.permitted.items())
+    return f"{against}; as permitted: {by_acks}." if by_acks else f"{against}."

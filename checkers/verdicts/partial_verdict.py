@@ -1,0 +1,232 @@
+"""What one look at some log partitions says of each history, and how such parts become a verdict.
+
+Parts are plain data, so they travel from Spark's workers to the driver; the same code makes verdicts without Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from checkers.anomalies import ALLOWED, KERNELS, UNLESS_ISOLATED, UNLESS_SUBSCRIBED
+from checkers.columns.loading import Batch
+from checkers.cycles.core import core_steps
+from checkers.cycles.edges import related
+from checkers.cycles.search import find_cycles
+from checkers.measures.availability import availability
+from checkers.measures.consume_counts import consume_counts
+from checkers.measures.delivery import Delivery, count, decide
+from checkers.measures.exercise import drained, exercise
+from checkers.measures.lag import worst
+from checkers.verdicts.verdict import Availability, Exercise, Verdict
+from workloads.history.origin import Origin, shown_key
+from workloads.history.schema import FUNCTION_CODE
+from workloads.operations import Function
+
+#: Findings shown of each anomaly; counts are always whole.
+SHOWN = 32
+#: The reference tool lists as many cycles of a kind, the shortest.
+CYCLES_SHOWN = 8
+#: No operation depends on another, so there was nothing to order and the silence of all checks proves nothing; the
+#: reference tool calls such a history not valid. Only in histories of other tools: ours count what was exercised.
+EMPTY_GRAPH = "empty-transaction-graph"
+#: Histories with more log partitions than this list no availability by partition.
+AVAILABILITY_MAX = 1000
+_SUBSCRIBE = FUNCTION_CODE[Function.SUBSCRIBE]
+
+
+class Partial(msgspec.Struct, kw_only=True):
+    """The judgement of some log partitions of one history.
+
+    ``problem`` says why it could not be read; ``steps`` are dependencies between operations that may be on a cycle;
+    ``related`` says whether any operation depends on another.
+    """
+
+    history: int
+    complete: bool
+    own: bool
+    events: int
+    problem: str | None = None
+    subscribed: bool = False
+    partitions: int = 0
+    undrained: list[str] = []
+    counts: dict[str, int] = {}
+    findings: dict[str, list[dict[str, Any]]] = {}
+    exercise: Exercise = msgspec.field(default_factory=Exercise)
+    availability: dict[str, Availability] = {}
+    faults: list[dict[str, Any]] = []
+    delivery: Delivery = msgspec.field(default_factory=Delivery)
+    worst_realtime_lag: dict[str, Any] | None = None
+    consume_counts: dict[int, int] = {}
+    ww_deps: bool = True
+    related: bool = False
+    steps: list[dict[str, Any]] = []
+
+
+def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[Partial]:
+    """Apply every kernel to a batch."""
+    log, histories = batch.log, len(batch.histories)
+    exercised = exercise(log, batch.marks)
+    delivered, lagging, consumed = count(log, histories), worst(log, histories), consume_counts(log, histories)
+    reached, depends = drained(log), related(log)
+    subscribed = np.bincount(log.segment_history[log.segment[log.function == _SUBSCRIBE]], minlength=histories) > 0
+    partials = [
+        Partial(
+            history=batch.histories[place],
+            complete=bool(log.complete[place]),
+            own=batch.marks[place].own,
+            events=batch.events[place],
+            subscribed=bool(subscribed[place]),
+            exercise=exercised[place],
+            faults=batch.marks[place].receipts,
+            delivery=delivered[place],
+            worst_realtime_lag=lagging[place],
+            consume_counts=consumed[place],
+            ww_deps=bool(batch.ww_deps[place]),
+            related=bool(depends[place]),
+        )
+        for place in range(histories)
+    ]
+    _by_partition(batch, partials, reached)
+    for name, find in KERNELS.items():
+        found = find(log)
+        if not len(found.segment):
+            continue
+        counts = found.counts(log.segment_history, histories)
+        findings = found.shown(log.segment_history, shown)
+        for place in np.flatnonzero(counts).tolist():
+            partials[place].counts[name] = int(counts[place])
+            partials[place].findings[name] = findings[place]
+    for step in core_steps(log, ww_deps=batch.ww_deps, joined=batch.joined, whole=batch.whole):
+        partials[step["history"]].steps.append(step)
+    return partials
+
+
+def _by_partition(batch: Batch, partials: list[Partial], reached: Any) -> None:
+    log = batch.log
+    measured = availability(log, batch.marks) if log.segments <= AVAILABILITY_MAX * len(partials) else []
+    for segment, key in enumerate(log.segment_key):
+        partial = partials[int(log.segment_history[segment])]
+        partial.partitions += 1
+        if partial.own and not reached[segment]:
+            partial.undrained.append(key)
+        if measured:
+            partial.availability[key] = measured[segment]
+
+
+def merge(parts: Iterable[Partial], *, shown: int | None = SHOWN) -> Partial:
+    """Parts of one history as one."""
+    merged, *rest = parts
+    for part in rest:
+        merged.problem = merged.problem or part.problem
+        merged.subscribed |= part.subscribed
+        merged.related |= part.related
+        merged.partitions += part.partitions
+        merged.undrained += part.undrained
+        merged.availability |= part.availability
+        if merged.partitions > AVAILABILITY_MAX:
+            merged.availability = {}
+        for name in ("attempted", "acknowledged", "acknowledged_in_fault", "rejected", "unknown", "records_read"):
+            setattr(merged.exercise, name, getattr(merged.exercise, name) + getattr(part.exercise, name))
+        merged.steps += part.steps
+        for name in ("lost", "duplicated", "reordered"):
+            setattr(merged.delivery, name, getattr(merged.delivery, name) + getattr(part.delivery, name))
+        if _lag(part) > _lag(merged):
+            merged.worst_realtime_lag = part.worst_realtime_lag
+        for times, number in part.consume_counts.items():
+            merged.consume_counts[times] = merged.consume_counts.get(times, 0) + number
+        for name, number in part.counts.items():
+            merged.counts[name] = merged.counts.get(name, 0) + number
+            listed = merged.findings.setdefault(name, []) + part.findings[name]
+            merged.findings[name] = listed[:shown]
+    return merged
+
+
+def _lag(part: Partial) -> int:
+    return -1 if part.worst_realtime_lag is None else int(part.worst_realtime_lag["lag"])
+
+
+def verdict(name: str, partial: Partial, origin: Origin, *, shown: int | None = SHOWN) -> Verdict:
+    """The verdict of a history from its merged parts."""
+    exercised = partial.exercise
+    exercised.drained = partial.own and partial.partitions > 0 and not partial.undrained
+    for anomaly, cycles in find_cycles(partial.steps).items():
+        partial.counts[anomaly] = len(cycles)
+        partial.findings[anomaly] = cycles if shown is None else cycles[: min(shown, CYCLES_SHOWN)]
+    foreign = partial.events > 0 and not partial.own  # a run that ended before its first event is nobody's
+    if partial.complete and foreign and not partial.related and partial.problem is None:
+        partial.counts[EMPTY_GRAPH] = 1
+        partial.findings[EMPTY_GRAPH] = [{"sends": exercised.attempted, "reads": exercised.records_read}]
+    valid, reason = _validity(partial)
+    return Verdict(
+        history=name,
+        valid=valid,
+        anomalies={
+            anomaly: [_present(finding, origin) for finding in partial.findings[anomaly]]
+            for anomaly in (*KERNELS, *(other for other in partial.findings if other not in KERNELS))
+            if anomaly in partial.findings
+        },
+        counts=partial.counts,
+        exercise=exercised,
+        availability=partial.availability,
+        faults=partial.faults,
+        delivery=decide(partial.delivery, told=_told(partial)),
+        worst_realtime_lag=_present(partial.worst_realtime_lag, origin) if partial.worst_realtime_lag else None,
+        consume_counts=dict(sorted(partial.consume_counts.items())),
+        reason=reason,
+    )
+
+
+def _validity(partial: Partial) -> tuple[bool | Literal["unknown"], str | None]:
+    """False if something is wrong, "unknown" with the reason if it could not be told, else true."""
+    if partial.problem is not None:
+        return "unknown", partial.problem
+    undrained = bool(partial.undrained)
+    excused = set(ALLOWED) | (set(UNLESS_SUBSCRIBED) if partial.subscribed else set())
+    excused |= set(UNLESS_ISOLATED) if partial.ww_deps else set()
+    wrong = [name for name in partial.counts if name not in excused]
+    if undrained:
+        wrong = [name for name in wrong if name != "unseen"]
+    if partial.complete and not partial.exercise.attempted and not partial.exercise.records_read:
+        return False, "nothing was sent or read: an empty history proves nothing"
+    if wrong:
+        return False, "no operation depends on another: that proves nothing" if wrong == [EMPTY_GRAPH] else None
+    if not partial.complete:
+        return "unknown", "the history was cut off before its end; what was still to be read cannot be told"
+    if undrained:
+        listed = ", ".join(partial.undrained[:3]) + (", ..." if len(partial.undrained) > 3 else "")
+        return "unknown", f"the final readers did not reach the end of {listed}"
+    return True, None
+
+
+def _told(partial: Partial) -> bool:
+    """Whether every acknowledged record was read, or the log was read to its end."""
+    return partial.complete and (partial.exercise.drained or not partial.counts.get("unseen"))
+
+
+_VALUE_FIELDS = frozenset({"value", "values", "skipped", "messages", "value'"})
+
+
+def _present(finding: dict[str, Any], origin: Origin) -> dict[str, Any]:
+    """A finding with the values, keys and indexes of the history as its maker wrote them."""
+    shown = {name: _shown(name, content, origin) for name, content in finding.items()}
+    if "seen" in shown:  # values that share an offset are a set: codes of foreign values have no order of their own
+        shown["values"].sort(key=lambda value: (type(value).__name__, value if isinstance(value, int) else str(value)))
+    return shown
+
+
+def _shown(name: str, content: Any, origin: Origin) -> Any:
+    if isinstance(content, dict):
+        if content.keys() == {"op_pos"}:
+            return origin.reference(content["op_pos"])
+        return _present(content, origin)
+    if name in _VALUE_FIELDS:
+        return [origin.value(v) for v in content] if isinstance(content, list) else origin.value(content)
+    if name == "key":
+        return shown_key(content)
+    if isinstance(content, list):
+        return [_shown("", item, origin) for item in content]
+    return content

@@ -1,0 +1,315 @@
+"""What had to hold: from settings, and the faults that took effect, to promised and permitted anomalies.
+
+The reasoning, once, for a reader who wants to check it. "Rule n" is replication rule n of docs/replication-rules.md.
+
+*When is an acknowledged write safe?* With acks=all it is acknowledged once every member of the maximal in-sync
+replica set has it (rules 2, 4, 7). A clean election picks a member of that set (rule 13), so every later leader has
+it, and a follower only ever truncates to what its leader has (rule 17). SIGKILL, SIGSTOP and a cut link leave every
+log as it was: what the operating system holds survives the process (rule 24). Hence nothing is lost, whatever
+min.insync.replicas is: that setting gates the *write* (rule 3) and adds copies, it does not gate the election.
+
+*What opens this?*
+
+* acks=0: nobody answers, so an "acknowledgement" says only that the client let go of the record. Permitted even
+  without a fault.
+* acks=1: the leader answers alone (rule 2), so any change of leader loses what the followers had not fetched: the
+  leader dies, is frozen or cut off past its session, or merely hands over (KAFKA-20554). Receipts do not prove that
+  leadership stayed where it was, so every fault that reached a broker or the controller permits it. A fault on
+  clients' links does not. Nor does silence: a leader that changed without any such fault has a receipt of its own
+  ("unasked"), which counts as one that reached the cluster, and may be somebody else's unclean restart.
+* unclean.leader.election.enable=true: with all of the ISR away, a replica outside it leads and everyone truncates to
+  it (rules 13, 14). Receipts name brokers, not the ISR of each moment; so this is permitted as soon as a fault
+  reached the cluster. With min.insync.replicas = replication.factor every replica had each write when it was
+  acknowledged: nothing is lost, unless a reassignment made a broker a replica that was none then.
+* An old rule of truncation or of joining the ISR: see :data:`ERAS`. They all need a change of leader, hence a fault.
+* A destroyed copy (power loss, emptied disk, damaged record): the last in-sync replica may come back without what it
+  acknowledged, and everyone truncates to it (KAFKA-15495, KIP-966). Three exceptions.
+
+  - With flush.messages=1 every replica has forced a record to its disk before it answers for it (rule 24), so loss of
+    power takes nothing that was acknowledged, and counts as a kill. An emptied disk and a damaged record take what was
+    flushed too (S08, S34).
+  - A single destroyed copy of an acks=all write, in a run in which no other fault reached the cluster, where every
+    replica was in sync when it began (a slow machine may drop one without any fault): nothing took the other replicas
+    out of sync, so they have it, and one of them leads (S10, S35). This needs broker.epochs: without
+    them a broker that is back before its session ends goes on as the replica, or the leader, that it was, with what its
+    disk has left (KAFKA-7235, KAFKA-14139; S19, S36).
+  - With eligible.leader.replicas (rule 15) the acknowledged is on every member of the ISR and of the ELR, together at
+    least min.insync.replicas. Only a broker that stopped uncleanly is struck off both lists, whatever its disk has
+    left, and nobody else than their members is elected while there is one. So if fewer than min.insync.replicas brokers
+    stopped uncleanly in the whole run, however often, one that never did is on a list and has everything (S08, S09,
+    S34). A kill is an unclean stop like any other: a second broker that was killed may have been the only other one
+    with the write, is struck off although it has it, and the emptied one leads as the last known leader. Beyond that
+    number, and without strict min ISR or with unclean elections, nothing is promised (S11, S15, S25).
+
+  Two or more of anything could have made the destroyed one the last in sync; receipts do not tell it apart, so loss is
+  permitted. Full and slow disks destroy nothing: what was appended is there, and a broker that ends over a full disk
+  leaves it as a killed one does.
+
+*What may a consumer see change?* Consumers read below the high watermark only, and that is the smallest log end over
+the maximal ISR (rule 7). So a record that was readable is on every member of the ISR, and a clean election keeps it,
+*whatever acks is*: with acks=1 the loss hits records above the high watermark, and a deposed leader cannot move its
+high watermark because its followers no longer fetch from it and the controller refuses its ISR changes (rules 6, 10).
+Readable records are truncated by an unclean election, by the old eras, or after a destroyed copy, and by nothing
+else. Before strict min ISR (rule 7, KAFKA-15583) the high watermark also moved with fewer than min.insync.replicas
+members, so a readable record may have fewer copies than an acknowledged one.
+
+*Offsets.* `inconsistent-offsets` is also proved by producers alone: a lost write's offset is given to another record,
+and both were told. So it is permitted where loss is, except at acks=0, where no producer is told an offset. The same
+goes for `nonmonotonic-send`: after a loss the new leader's offsets start lower.
+
+*Duplicates.* A retry without idempotence may append again (rule 21), on a slow machine even without any fault. A
+duplicate has two places in the log and comparisons of neighbours use the last one, so `poll-skip` and
+`nonmonotonic-poll` may follow from a permitted duplicate; see :meth:`Promise.about`.
+
+*Never permitted*: `corrupt-read` (CRC, rule 25), `phantom-read` (nobody wrote it), and any anomaly without a rule
+here. Writes whose outcome is unknown (info) are neither lost nor promised; no checker counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from checkers.verdicts.receipts import DESTROYING, SPARING, FaultSeen
+from workloads.settings import ACKS_ALL, Settings
+
+LOSS = ("lost-write", "unseen")
+POLL_ORDER = ("poll-skip", "nonmonotonic-poll", "int-poll-skip", "int-nonmonotonic-poll")
+SEND_ORDER = ("nonmonotonic-send", "int-nonmonotonic-send")
+NEVER = ("corrupt-read", "phantom-read", "G1a")
+#: What Kafka promises nobody: records and transactions of different producers may interleave.
+ALWAYS = ("int-send-skip", "G0", "G0-realtime")
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why something is promised or permitted, in words, and where the rule stands."""
+
+    text: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.source})"
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """What holds for one anomaly. ``reasons`` say why it is permitted, or why it must not happen."""
+
+    anomaly: str
+    permitted: bool
+    reasons: tuple[Reason, ...]
+
+    def why(self) -> str:
+        """All reasons as sentences."""
+        return " ".join(f"{reason}." for reason in self.reasons)
+
+
+class Promise(msgspec.Struct, frozen=True):
+    """What settings promise under the faults that took effect."""
+
+    claims: tuple[Claim, ...]
+
+    def about(self, anomaly: str, *, duplicates_seen: bool = False) -> Claim:
+        """The claim about one anomaly; an anomaly without a rule is not permitted.
+
+        ``duplicates_seen`` says that the same history holds duplicates: where these are permitted, what they do to the
+        order of polls is permitted with them.
+        """
+        claims = {claim.anomaly: claim for claim in self.claims}
+        if anomaly in POLL_ORDER and duplicates_seen and claims["duplicate"].permitted:
+            return Claim(anomaly, permitted=True, reasons=(_AFTER_DUPLICATE, *claims["duplicate"].reasons))
+        return claims.get(anomaly) or Claim(anomaly, permitted=False, reasons=(_NO_RULE,))
+
+    @property
+    def permits_loss(self) -> bool:
+        """Whether an acknowledged write may be lost."""
+        return self.about("lost-write").permitted
+
+    def sentence(self) -> str:
+        """What is promised of acknowledged writes, and why, for a reader of the report."""
+        claim = self.about("lost-write")
+        head = "Acknowledged writes may be lost: " if claim.permitted else "No acknowledged write may be lost: "
+        return head + claim.why()
+
+
+class Era(msgspec.Struct, frozen=True):
+    """One rule of an older Kafka that truncates what it should keep, and when it is in force."""
+
+    in_force: Callable[[Settings], bool]
+    reason: Reason
+    diverges: bool
+
+
+#: Oldest first. ``diverges`` marks those that leave different records at one offset of two replicas.
+ERAS: tuple[Era, ...] = (
+    Era(
+        lambda s: s.truncation == "high-watermark",
+        Reason("truncation=high-watermark: a new follower truncates acknowledged records above its lagging "
+               "high watermark, then may be elected", "KIP-101, before 0.11"),
+        diverges=True,
+    ),
+    Era(
+        lambda s: s.truncation in {"high-watermark", "kip-101"},
+        Reason("truncation=kip-101: logs diverge after a fast double change of leader", "KIP-279, before 2.0"),
+        diverges=True,
+    ),
+    Era(
+        lambda s: s.truncation in {"high-watermark", "kip-101", "kip-279"} or not s.fetch_fencing,
+        Reason("fetches carry no leader epoch: a follower that missed an election is taken back with a "
+               "log that was never compared", "KIP-320, KAFKA-6880, before 2.1"),
+        diverges=True,
+    ),
+    Era(
+        lambda s: not s.isr_join_epoch_rule,
+        Reason("isr.join.epoch.rule=false: a follower joins the in-sync replicas on a lagging high watermark, "
+               "without the records of the current epoch", "KAFKA-7128, before 2.0.1"),
+        diverges=True,
+    ),
+)  # fmt: skip
+
+_NO_RULE = Reason("no rule permits it under any settings", "checkers/verdicts/promises.py")
+_NO_FAULT = Reason("no fault took effect", "receipts")
+_NO_CLUSTER_FAULT = Reason("faults only touched clients' links, so leaders stayed", "receipts")
+_CLEAN = Reason("every in-sync replica has a write before it is acknowledged, only in-sync replicas are elected, and "
+                "these faults destroy no copy", "rules 2, 4, 13, 24")  # fmt: skip
+_EVERYWHERE = Reason("min.insync.replicas equals replication.factor, so every replica has a write before it is "
+                     "acknowledged", "rules 3, 4")  # fmt: skip
+_BELOW_HW = Reason("consumers read below the high watermark, which every in-sync replica has", "rule 7")
+_ACKS_0 = Reason("acks=0: the leader never answers, so nothing is promised about any write", "rule 2")
+_ACKS_1 = Reason("acks=1: the leader answers alone, and a fault that moves leadership loses what followers had not "
+                 "fetched", "rule 2; KAFKA-20554")  # fmt: skip
+_UNCLEAN = Reason("unclean.leader.election.enable=true: with the in-sync replicas away, a replica that lacks the write "
+                  "may lead", "rules 13, 14; KIP-106")  # fmt: skip
+_FLUSHED = Reason("flush.messages=1: a replica forces a record to its disk before it answers for it, so loss of power "
+                  "takes nothing that was acknowledged", "rule 24")  # fmt: skip
+_ONE_COPY = Reason("one copy was destroyed and no other fault took a replica out of sync, so the others have the write",
+                   "rules 4, 13")  # fmt: skip
+_ELIGIBLE = Reason("eligible.leader.replicas=true and fewer than min.insync.replicas brokers stopped uncleanly, so one "
+                   "that has the write stays eligible, and nobody else is elected", "rule 15; KIP-966")  # fmt: skip
+_DESTROYED = Reason("a copy was destroyed, and the last in-sync replica may return without it",
+                    "KAFKA-15495, KIP-966")  # fmt: skip
+_REUSED = Reason("the offset of a lost write is given to another record", "rules 1, 17")
+_RETRIED = Reason("enable.idempotence=false and retries>0: a retry may append again", "rule 21")
+_NO_RETRY = Reason("retries=0: a record is sent once", "rule 21")
+_SEQUENCES = Reason("enable.idempotence=true: a leader recognises a batch it has", "rule 21")
+_REORDERED = Reason("without idempotence a retry may be overtaken by a later batch", "rule 21")
+_IN_ORDER = Reason("one request at a time, or sequence numbers, keep a producer's order", "rule 21")
+_PRODUCER_STATE = Reason("with truncated records a leader forgets what it had from a producer", "KIP-360")
+_INTERLEAVED = Reason("producers are not isolated from each other, their records may interleave", "KIP-98")
+_AFTER_DUPLICATE = Reason("a duplicated record has two places, and neighbours are compared at the last one", "rule 21")
+
+
+def promise(settings: Settings, faults: Sequence[FaultSeen]) -> Promise:
+    """What ``settings`` promise under ``faults``, which are those that took effect (see the module's text)."""
+    losses, readable = _loss_reasons(settings, faults), _readable_reasons(settings, faults)
+    reused = (_REUSED, *losses) if losses and settings.acks != 0 else ()
+    duplicates = _duplicate_reasons(settings, readable)
+    reordered = (*_reorder_reasons(settings), *duplicates, *reused)
+    claims = (
+        *(_claim(name, losses, _safe_reasons(settings, faults)) for name in LOSS),
+        _claim("inconsistent-offsets", (*readable, *reused), (_BELOW_HW,)),
+        *(_claim(name, readable, (_BELOW_HW,)) for name in POLL_ORDER),
+        _claim("duplicate", duplicates, (_SEQUENCES if settings.enable_idempotence else _NO_RETRY,)),
+        *(_claim(name, reordered, (_IN_ORDER,)) for name in SEND_ORDER),
+        _claim("divergent-replicas", _divergence_reasons(settings, faults), (_BELOW_HW,)),
+        *(_claim(name, (), (_NO_RULE,)) for name in NEVER),
+        *(_claim(name, (_INTERLEAVED,), ()) for name in ALWAYS),
+    )
+    return Promise(claims)
+
+
+def _claim(anomaly: str, permitted_by: tuple[Reason, ...], forbidden_by: tuple[Reason, ...]) -> Claim:
+    return Claim(anomaly, permitted=bool(permitted_by), reasons=permitted_by or forbidden_by)
+
+
+def _reached_cluster(faults: Sequence[FaultSeen]) -> bool:
+    return any(not fault.clients_only for fault in faults)
+
+
+def _on_every_replica(settings: Settings, faults: Sequence[FaultSeen]) -> bool:
+    """Whether whoever can ever lead was a replica, in sync, when a write was acknowledged to acks=all."""
+    replaced = any(fault.kind == "reassign" for fault in faults)
+    return settings.min_insync_replicas >= settings.replication_factor and not replaced
+
+
+def _destroying(settings: Settings, faults: Sequence[FaultSeen]) -> list[FaultSeen]:
+    """The faults that took bytes which a replica had answered for."""
+    flushed = {"powerloss"} if settings.flush_messages == 1 else set()
+    return [fault for fault in faults if fault.kind in DESTROYING - flushed]
+
+
+def _others_have_it(settings: Settings, faults: Sequence[FaultSeen]) -> bool:
+    """A single copy, nothing else: see the module's text."""
+    reached = [fault for fault in faults if not fault.clients_only]
+    alone = len(reached) == 1 and len(reached[0].nodes) == 1 and reached[0].all_in_sync
+    noticed = settings.acks == ACKS_ALL and settings.broker_epochs
+    return alone and noticed and settings.replication_factor > 1
+
+
+def _one_stays_eligible(settings: Settings, faults: Sequence[FaultSeen]) -> bool:
+    """Rule 15, as far as it reaches: see the module's text. A fault that names no broker could have hit any."""
+    ending = [fault for fault in faults if fault.kind not in SPARING]
+    stopped = {node for fault in ending for node in fault.nodes}
+    guarded = settings.eligible_leader_replicas and settings.strict_min_isr and settings.broker_epochs
+    clean = settings.acks == ACKS_ALL and not settings.unclean_leader_election_enable
+    copies = min(settings.min_insync_replicas, settings.replication_factor)
+    return guarded and clean and len(stopped) < copies and all(fault.nodes for fault in ending)
+
+
+def _destroyed_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
+    if not _destroying(settings, faults) or _others_have_it(settings, faults) or _one_stays_eligible(settings, faults):
+        return ()
+    return (_DESTROYED,)
+
+
+def _era_reasons(settings: Settings) -> tuple[Reason, ...]:
+    return tuple(era.reason for era in ERAS if era.in_force(settings))
+
+
+def _loss_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
+    if settings.acks == 0:
+        return (_ACKS_0,)
+    if not _reached_cluster(faults):
+        return ()
+    alone = (_ACKS_1,) if settings.acks != ACKS_ALL else ()
+    fewer_copies = settings.acks != ACKS_ALL or not _on_every_replica(settings, faults)
+    unclean = (_UNCLEAN,) if settings.unclean_leader_election_enable and fewer_copies else ()
+    return (*alone, *unclean, *_era_reasons(settings), *_destroyed_reasons(settings, faults))
+
+
+def _readable_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
+    if not _reached_cluster(faults):
+        return ()
+    fewer_copies = not settings.strict_min_isr or not _on_every_replica(settings, faults)
+    unclean = (_UNCLEAN,) if settings.unclean_leader_election_enable and fewer_copies else ()
+    return (*unclean, *_era_reasons(settings), *_destroyed_reasons(settings, faults))
+
+
+def _safe_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
+    if not faults:
+        return (_NO_FAULT,)
+    if not _reached_cluster(faults):
+        return (_NO_CLUSTER_FAULT,)
+    if _destroying(settings, faults):
+        return (_ONE_COPY if _others_have_it(settings, faults) else _ELIGIBLE,)
+    if any(fault.kind == "powerloss" for fault in faults):
+        return (_FLUSHED, _CLEAN)
+    return (_EVERYWHERE if settings.unclean_leader_election_enable else _CLEAN,)
+
+
+def _duplicate_reasons(settings: Settings, readable: tuple[Reason, ...]) -> tuple[Reason, ...]:
+    if not settings.enable_idempotence:
+        return (_RETRIED,) if settings.retries > 0 else ()
+    return (_PRODUCER_STATE, *readable) if readable else ()
+
+
+def _reorder_reasons(settings: Settings) -> tuple[Reason, ...]:
+    overtaking = not settings.enable_idempotence and settings.retries > 0 and settings.max_in_flight > 1
+    return (_REORDERED,) if overtaking else ()
+
+
+def _divergence_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
+    if not _reached_cluster(faults):
+        return ()
+    diverging = tuple(era.reason for era in ERAS if era.diverges and era.in_force(settings))
+    return (*diverging, *_destroyed_reasons(settings, faults))

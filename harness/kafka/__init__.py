@@ -1,1 +1,0 @@
-"""Apache Kafka on this machine: its jars, its configuration, its start."""

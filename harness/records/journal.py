@@ -1,0 +1,156 @@
+"""The undo journal: what must be undone, written down before it is done.
+
+One JSON object a line, each forced to disk before the deed it announces, so that whatever a dead harness left behind is
+named in the file. Three kinds of line, in the order of their deeds:
+
+* ``{"entry": 3, "kind": "process", "facts": {...}}`` announces a deed;
+* ``{"entry": 3, "more": {...}}`` adds facts that exist only after it (a process id);
+* ``{"entry": 3, "done": true}`` says that it is undone.
+
+The kinds that exist, and the facts that undo them, are documented where they are undone (:mod:`harness.hosts.undo`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+#: The name of the journal inside a run directory.
+FILE_NAME: Final = "journal.jsonl"
+
+Facts = Mapping[str, Any]
+
+
+class Undo(msgspec.Struct, frozen=True):
+    """One deed that still stands: its number in the journal, its kind, and the facts that undo it."""
+
+    entry: int
+    kind: str
+    facts: dict[str, Any]
+
+
+class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
+    entry: int
+    kind: str | None = None
+    facts: dict[str, Any] | None = None
+    more: dict[str, Any] | None = None
+    done: bool = False
+
+
+class Journal:
+    """Writes one journal. An existing file is continued; numbers go on after its last entry.
+
+    Raises:
+        OSError: if the file cannot be written; then the deed must not be done.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path: Final = path
+        self._next = _last_entry(path) + 1
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        _end_torn_line(self._file, path)
+        _sync_directory(path.parent)
+
+    def intend(self, kind: str, facts: Facts) -> int:
+        """Announce a deed; it is on disk when this returns. The answer is its number."""
+        entry = self._next
+        self._next += 1
+        self._write(_Line(entry=entry, kind=kind, facts=dict(facts)))
+        return entry
+
+    def amend(self, entry: int, facts: Facts) -> None:
+        """Add facts that are known only after the deed."""
+        self._write(_Line(entry=entry, more=dict(facts)))
+
+    def done(self, entry: int) -> None:
+        """The deed is undone: it no longer stands. Safe to repeat."""
+        self._write(_Line(entry=entry, done=True))
+
+    def close(self) -> None:
+        """Close the file. Idempotent; what stands goes on standing."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _write(self, line: _Line) -> None:
+        os.write(self._file, msgspec.json.encode(line) + b"\n")
+        os.fsync(self._file)
+
+
+def standing(path: Path) -> list[Undo]:
+    """What still stands according to the journal at ``path``, oldest first. A missing file means nothing stands.
+
+    A torn last line is passed over: its deed was not done, because the line is complete before the deed begins.
+    """
+    deeds: dict[int, Undo] = {}
+    for line in _lines(path):
+        if line.kind is not None:
+            deeds[line.entry] = Undo(line.entry, line.kind, dict(line.facts or {}))
+        if line.more is not None and line.entry in deeds:
+            deeds[line.entry].facts.update(line.more)
+        if line.done:
+            deeds.pop(line.entry, None)
+    return list(deeds.values())
+
+
+def unreadable(path: Path) -> int:
+    """How many lines of the journal at ``path`` nobody can read: not torn ones, but what no harness wrote there.
+
+    What such a line announced is not known, so it may still stand.
+
+    Raises:
+        OSError: the file is there and cannot be read.
+    """
+    return sum(isinstance(line, _Garbage) for line in _decoded(path))
+
+
+class _Garbage(NamedTuple):
+    raw: bytes
+
+
+def _lines(path: Path) -> list[_Line]:
+    """Every line that can be read."""
+    return [line for line in _decoded(path) if isinstance(line, _Line)]
+
+
+def _decoded(path: Path) -> Iterator[_Line | _Garbage]:
+    """Every line but torn ones (a crash, or a harness that continued after one)."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return
+    for raw in filter(None, content.split(b"\n")):
+        try:
+            yield msgspec.json.decode(raw, type=_Line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            if not _is_torn(raw):
+                yield _Garbage(raw)
+
+
+def _is_torn(raw: bytes) -> bool:
+    """Whether ``raw`` is the begin of a line that a harness writes."""
+    begin = msgspec.json.encode(_Line(entry=0))[:-2]
+    return raw.startswith(begin) if len(raw) > len(begin) else begin.startswith(raw)
+
+
+def _last_entry(path: Path) -> int:
+    return max((line.entry for line in _lines(path)), default=0)
+
+
+def _end_torn_line(file: int, path: Path) -> None:
+    """Without this, the first line of a continued journal would be lost in the torn one before it."""
+    if path.stat().st_size and not path.read_bytes().endswith(b"\n"):
+        os.write(file, b"\n")
+
+
+def _sync_directory(directory: Path) -> None:
+    """The file's name is on disk only when its directory is."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

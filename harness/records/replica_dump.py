@@ -1,0 +1,91 @@
+"""Writes ``replicas.parquet``: what the replicas of a run's topic held when the run was over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from checkers.columns.replica_file import META, NAME, SCHEMA, Ends, PartitionEnd
+from harness.records.run_record import files_of
+from harness.worlds.replica_logs import Numbers, ReplicaLogs, Stretch
+
+#: Records that are held in memory before they are written: 28 bytes each, and what Python adds.
+ROWS_MAX: Final = 131_072
+
+
+def write_replicas(directory: Path, ends: Mapping[str, PartitionEnd], found: ReplicaLogs | None) -> None:
+    """Write the file in the run ``directory``; none where a world has no disks to read (``found`` is None).
+
+    Raises:
+        ResultsError: it cannot be written.
+    """
+    if found is None:
+        return
+    with files_of(directory):
+        temporary = directory / f".{NAME}"
+        _write(temporary, ends, found)
+        temporary.replace(directory / NAME)
+
+
+def _write(path: Path, ends: Mapping[str, PartitionEnd], found: ReplicaLogs) -> None:
+    names = sorted({log.partition for log in found.logs})
+    held: dict[str, list[int]] = {}
+    with pq.ParquetWriter(path, SCHEMA, use_dictionary=["partition"], write_statistics=False) as writer:
+        rows = _Rows(writer, names)
+        for log in found.logs:
+            held.setdefault(log.partition, []).append(log.node)
+            for stretch in log.stretches:
+                rows.add(names.index(log.partition), log.node, stretch)
+        rows.write()
+        damage: dict[str, dict[int, str]] = {}
+        for log in found.logs:
+            if log.damage:
+                damage.setdefault(log.partition, {})[log.node] = "; ".join(log.damage)
+        known = Ends(partitions=dict(ends), held=held, damage=damage, unreadable=dict(found.unreadable))
+        writer.add_key_value_metadata({META: msgspec.json.encode(known)})
+
+
+class _Rows:
+    """Rows on their way into the file."""
+
+    def __init__(self, writer: pq.ParquetWriter, names: list[str]) -> None:
+        self._writer, self._names = writer, pa.array(names, pa.string())
+        self._begin()
+
+    def _begin(self) -> None:
+        self._places: list[tuple[int, int, int]] = []
+        self._stretches: list[Stretch] = []
+        self._count = 0
+
+    def add(self, partition: int, node: int, stretch: Stretch) -> None:
+        """One stretch of a replica's records; ``partition`` is the place of its name."""
+        self._places.append((partition, node, len(stretch.offsets)))
+        self._stretches.append(stretch)
+        self._count += len(stretch.offsets)
+        if self._count >= ROWS_MAX:
+            self.write()
+
+    def write(self) -> None:
+        """Write what is here."""
+        keys, nodes, counts = zip(*self._places, strict=True) if self._places else ((), (), ())
+        codes = pa.array(np.repeat(np.array(keys, np.int32), counts))
+        columns = [
+            pa.DictionaryArray.from_arrays(codes, self._names),
+            pa.array(np.repeat(np.array(nodes, np.int32), counts)),
+            *(_joined([getattr(stretch, name) for stretch in self._stretches], kind) for name, kind in _NUMBERS),
+        ]
+        self._writer.write_batch(pa.record_batch(columns, schema=SCHEMA))
+        self._begin()
+
+
+_NUMBERS: Final = (("offsets", np.int64), ("leader_epochs", np.int32), ("values", np.int64))
+
+
+def _joined(pieces: Sequence[Numbers], kind: type[np.integer[Any]]) -> pa.Array:
+    return pa.array(np.concatenate([np.zeros(0, kind), *pieces]).astype(kind, copy=False))

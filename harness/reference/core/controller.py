@@ -1,0 +1,336 @@
+"""The controller: sessions of brokers, elections, ISR changes, topics (rules 10, 13, 14, 20).
+
+It is one node and assumed perfect: its surroundings persist its image after each call and before they deliver the
+effects of that call. Every change makes a new image with a larger version, which is pushed to all registered brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from harness.reference.core.context import Context
+from harness.reference.core.effects import Effect, Timer
+from harness.reference.core.election import elect, settle, without
+from harness.reference.core.eligible import leave, listed, strike
+from harness.reference.core.messages import (
+    AllocateProducerIds,
+    AllocateProducerIdsResponse,
+    AlterPartition,
+    AlterPartitionResponse,
+    CreateTopic,
+    DeleteTopic,
+    Heartbeat,
+    HeartbeatResponse,
+    Message,
+    Metadata,
+    MetadataResponse,
+    MetadataUpdate,
+    MoveLeader,
+    RegisterBroker,
+    RegisterBrokerResponse,
+    TopicResponse,
+)
+from harness.reference.core.placement import new_partition, objection, round_robin
+from harness.reference.core.types import (
+    CONTROLLER,
+    NONE,
+    BrokerConfig,
+    BrokerState,
+    ErrorCode,
+    Image,
+    NodeId,
+    PartitionState,
+    TopicConfig,
+    TopicPartition,
+    TopicState,
+)
+
+SESSIONS: Final = Timer("sessions")
+#: Producer ids handed out at a time (KIP-730).
+PRODUCER_IDS: Final = 1_000
+
+Change = Callable[[PartitionState, TopicConfig], PartitionState]
+
+
+class Controller:
+    """The cluster's one source of metadata. ``image`` and ``next_producer_id`` are what must be persisted."""
+
+    def __init__(
+        self, config: BrokerConfig, image: Image | None = None, next_producer_id: int = 0, *, observe: bool = True
+    ) -> None:
+        self._context = Context(CONTROLLER, config, observing=observe)
+        self._context.image = Image() if image is None else image
+        self.next_producer_id = next_producer_id
+        self._incarnations: dict[NodeId, int] = {}
+        self._heard_us: dict[NodeId, int] = {}
+        self._leaving: set[NodeId] = set()
+        self._lists_eligible = config.eligible_leader_replicas
+        self._session_us = config.broker_session_timeout_ms * 1000
+        self._handlers: dict[type[Message], Callable[[int, NodeId, Any], None]] = {
+            Heartbeat: self._on_heartbeat,
+            AlterPartition: self._on_alter_partition,
+            RegisterBroker: self._on_register,
+            CreateTopic: self._on_create_topic,
+            DeleteTopic: self._on_delete_topic,
+            MoveLeader: self._on_move_leader,
+            AllocateProducerIds: self._on_allocate_producer_ids,
+            Metadata: self._on_metadata,
+        }
+
+    @property
+    def image(self) -> Image:
+        """The newest metadata."""
+        return self._context.image
+
+    def start(self, now_us: int) -> list[Effect]:
+        """Give every unfenced broker of the image a fresh session, since nobody knows when it was last heard."""
+        self._heard_us = {node: now_us for node, broker in self.image.brokers.items() if not broker.fenced}
+        self._context.arm(now_us + self._session_us, SESSIONS)
+        return self._context.take()
+
+    def on_message(self, now_us: int, sender: NodeId, message: Message) -> list[Effect]:
+        """Take one message. A kind that no controller takes is ignored."""
+        handler = self._handlers.get(type(message))
+        if handler is not None:
+            handler(now_us, sender, message)
+        return self._context.take()
+
+    def on_timer(self, now_us: int, timer: Timer) -> list[Effect]:
+        """Fence every broker that was silent for broker.session.timeout.ms, in the order in which they fell silent."""
+        silent_us = now_us - self._session_us
+        for node, heard_us in sorted(self._heard_us.items(), key=lambda item: item[1]):
+            if heard_us <= silent_us:
+                self._fence(node)
+        self._context.arm(min(self._heard_us.values(), default=now_us) + self._session_us, timer)
+        return self._context.take()
+
+    # --- sessions --------------------------------------------------------------------------------------------------
+
+    def _on_register(self, now_us: int, sender: NodeId, message: RegisterBroker) -> None:
+        """Rule 20: while another incarnation's session is valid, a new one is refused."""
+        del now_us
+        node = message.broker
+        known = self.image.brokers.get(node)
+        if known is not None and self._incarnations.get(node) == message.incarnation:
+            self._context.send(sender, RegisterBrokerResponse(ErrorCode.NONE, message.incarnation, known.broker_epoch))
+            return
+        alive = node in self._heard_us and node not in self._leaving
+        if alive and self._context.config.broker_epochs:
+            self._context.send(
+                sender, RegisterBrokerResponse(ErrorCode.DUPLICATE_BROKER_REGISTRATION, message.incarnation)
+            )
+            return
+        if not alive:
+            self._fence(node)
+        if self._lists_eligible:
+            self._re_elect(lambda state, config: elect(strike(state, node), config, self._active))
+        self._incarnations[node] = message.incarnation
+        self._leaving.discard(node)
+        epoch = self.image.version + 1
+        # Without broker epochs a quick restart goes unnoticed: no fencing, the ISR as it was (KAFKA-7235).
+        state = BrokerState(epoch, fenced=not alive, host=message.host, port=message.port)
+        self._context.observe("registered", None, broker=node, broker_epoch=epoch)
+        self._context.send(sender, RegisterBrokerResponse(ErrorCode.NONE, message.incarnation, epoch))
+        self._commit(brokers={**self.image.brokers, node: state})
+
+    def _on_heartbeat(self, now_us: int, sender: NodeId, message: Heartbeat) -> None:
+        node = message.broker
+        known = self.image.brokers.get(node)
+        if known is None or known.broker_epoch != message.broker_epoch:
+            self._context.send(sender, HeartbeatResponse(ErrorCode.STALE_BROKER_EPOCH, message.broker_epoch))
+            return
+        if not known.fenced or message.metadata_version >= self.image.version:
+            self._heard_us[node] = now_us
+        if known.fenced and not message.leaving and message.metadata_version >= self.image.version:
+            self._unfence(node, known)
+        if message.leaving and node not in self._leaving:
+            self._leaving.add(node)
+            self._re_elect(lambda state, config: elect(self._without(state, node), config, self._active))
+        image = self.image
+        self._context.send(
+            sender,
+            HeartbeatResponse(
+                ErrorCode.NONE,
+                message.broker_epoch,
+                fenced=image.brokers[node].fenced,
+                may_leave=message.leaving and not self._leads(node),
+                image=image if message.metadata_version < image.version else None,
+            ),
+        )
+
+    def _unfence(self, node: NodeId, known: BrokerState) -> None:
+        """The broker is up to date: it may lead again, first of all where it is the last that has everything."""
+        self._commit(brokers={**self.image.brokers, node: replace(known, fenced=False)})
+        self._re_elect(lambda state, config: elect(state, config, self._active) if state.leader == NONE else state)
+
+    def _fence(self, node: NodeId) -> None:
+        """Rule 13: out of every ISR (but never the last member), and no leader any more."""
+        self._heard_us.pop(node, None)
+        known = self.image.brokers.get(node)
+        if known is None or known.fenced:
+            return
+        self._context.observe("fenced", None, broker=node, broker_epoch=known.broker_epoch)
+        brokers = {**self.image.brokers, node: replace(known, fenced=True)}
+        self._context.image = replace(self.image, brokers=brokers)
+        topics = self._changed(lambda state, config: elect(self._without(state, node), config, self._active))
+        self._commit(topics=topics)
+
+    def _active(self, node: NodeId) -> bool:
+        broker = self.image.brokers.get(node)
+        return broker is not None and not broker.fenced and node not in self._leaving
+
+    def _leads(self, node: NodeId) -> bool:
+        return any(state.leader == node for topic in self.image.topics.values() for state in topic.partitions)
+
+    # --- partitions ------------------------------------------------------------------------------------------------
+
+    def _on_alter_partition(self, now_us: int, sender: NodeId, message: AlterPartition) -> None:
+        """Rule 10: accept a leader's proposal unless its word is old or a member may not be in the ISR."""
+        del now_us
+        at = message.partition
+        state = self.image.partition(at)
+        error = self._proposal_error(message, state)
+        if error or state is None:
+            self._context.send(sender, AlterPartitionResponse(message.correlation, at, error))
+            return
+        isr = tuple(member.broker for member in message.isr)
+        topic = self.image.topics[at.topic]
+        accepted = self._settled(state, replace(state, isr=isr, recovering=False), topic.config)
+        partitions = (*topic.partitions[: at.partition], accepted, *topic.partitions[at.partition + 1 :])
+        self._context.send(sender, AlterPartitionResponse(message.correlation, at, ErrorCode.NONE, accepted))
+        self._commit(topics={**self.image.topics, at.topic: replace(topic, partitions=partitions)})
+
+    def _proposal_error(self, message: AlterPartition, state: PartitionState | None) -> ErrorCode:
+        broker = self.image.brokers.get(message.broker)
+        members = {member.broker for member in message.isr}
+        error = ErrorCode.NONE
+        if broker is None or broker.broker_epoch != message.broker_epoch:
+            error = ErrorCode.STALE_BROKER_EPOCH
+        elif state is None:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        elif message.leader_epoch < state.leader_epoch:
+            error = ErrorCode.FENCED_LEADER_EPOCH
+        elif message.broker != state.leader or message.broker not in members or not members <= set(state.replicas):
+            error = ErrorCode.INVALID_REQUEST
+        elif message.partition_epoch != state.partition_epoch:
+            error = ErrorCode.INVALID_UPDATE_VERSION
+        elif not all(self._eligible(member.broker, member.broker_epoch) for member in message.isr):
+            error = ErrorCode.INELIGIBLE_REPLICA
+        return error
+
+    def _eligible(self, node: NodeId, broker_epoch: int) -> bool:
+        """May ``node`` be in an ISR, as the incarnation that fetched (KIP-841, KIP-903)?"""
+        if not self._active(node):
+            return False
+        same = broker_epoch in (NONE, self.image.brokers[node].broker_epoch)
+        return same or not self._context.config.broker_epochs
+
+    def _changed(self, change: Change) -> dict[str, TopicState]:
+        """All topics with ``change`` applied to every partition; those that did not change are the same objects."""
+        topics = dict(self.image.topics)
+        for name, topic in topics.items():
+            partitions = tuple(
+                self._settled(state, change(state, topic.config), topic.config) for state in topic.partitions
+            )
+            if partitions != topic.partitions:
+                self._observe_elections(name, topic.partitions, partitions)
+                topics[name] = replace(topic, partitions=partitions)
+        return topics
+
+    def _without(self, state: PartitionState, node: NodeId) -> PartitionState:
+        """Rule 13, or rule 15 where the ISR may become empty."""
+        return leave(state, node) if self._lists_eligible else without(state, node)
+
+    def _settled(self, before: PartitionState, after: PartitionState, config: TopicConfig) -> PartitionState:
+        return settle(before, listed(before, after, config) if self._lists_eligible else after)
+
+    def _observe_elections(self, topic: str, before: Iterable[PartitionState], after: Iterable[PartitionState]) -> None:
+        for number, (old, new) in enumerate(zip(before, after, strict=True)):
+            if old.leader_epoch != new.leader_epoch:
+                self._context.observe(
+                    "election",
+                    TopicPartition(topic, number),
+                    leader=new.leader,
+                    leader_epoch=new.leader_epoch,
+                    isr=new.isr,
+                    elr=new.elr,
+                    unclean=new.leader != NONE and new.leader not in (*old.isr, *old.elr),
+                )
+
+    def _re_elect(self, change: Change) -> None:
+        topics = self._changed(change)
+        if topics != self.image.topics:
+            self._commit(topics=topics)
+
+    def _commit(
+        self, brokers: dict[NodeId, BrokerState] | None = None, topics: dict[str, TopicState] | None = None
+    ) -> None:
+        """Make the next image and push it to every registered broker."""
+        old = self.image
+        image = Image(
+            old.version + 1, old.brokers if brokers is None else brokers, old.topics if topics is None else topics
+        )
+        self._context.image = image
+        update = MetadataUpdate(image)
+        for node in image.brokers:
+            self._context.send(node, update)
+
+    # --- requests for the cluster ----------------------------------------------------------------------------------
+
+    def _on_create_topic(self, now_us: int, sender: NodeId, message: CreateTopic) -> None:
+        del now_us
+        if message.topic in self.image.topics:
+            self._answer(sender, message, ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {message.topic} exists")
+            return
+        refused = objection(message, self.image.brokers)
+        if refused is not None:
+            self._answer(sender, message, *refused)
+            return
+        ready = sorted(node for node in self.image.brokers if self._active(node))
+        assignment = message.assignment or round_robin(ready, message.partitions, message.replication_factor)
+        partitions = tuple(new_partition(replicas, self._active) for replicas in assignment)
+        topic = TopicState(message.config, partitions, self.image.version + 1)
+        self._answer(sender, message, ErrorCode.NONE)
+        self._commit(topics={**self.image.topics, message.topic: topic})
+
+    def _on_delete_topic(self, now_us: int, sender: NodeId, message: DeleteTopic) -> None:
+        del now_us
+        if message.topic not in self.image.topics:
+            self._answer(sender, message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {message.topic}")
+            return
+        self._answer(sender, message, ErrorCode.NONE)
+        self._commit(topics={name: topic for name, topic in self.image.topics.items() if name != message.topic})
+
+    def _on_move_leader(self, now_us: int, sender: NodeId, message: MoveLeader) -> None:
+        """A planned move (S03): any active ISR member may be named."""
+        del now_us
+        state = self.image.partition(TopicPartition(message.topic, message.partition))
+        if state is None:
+            self._answer(sender, message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition")
+        elif message.leader not in state.isr or not self._active(message.leader):
+            reason = f"broker {message.leader} is no live member of the ISR {list(state.isr)}"
+            self._answer(sender, message, ErrorCode.INELIGIBLE_REPLICA, reason)
+        else:
+            self._answer(sender, message, ErrorCode.NONE)
+            self._re_elect(lambda s, _: replace(s, leader=message.leader) if s is state else s)
+
+    def _answer(
+        self, sender: NodeId, message: CreateTopic | DeleteTopic | MoveLeader, error: ErrorCode, reason: str = ""
+    ) -> None:
+        self._context.send(sender, TopicResponse(message.correlation, message.topic, error, reason))
+
+    def _on_allocate_producer_ids(self, now_us: int, sender: NodeId, message: AllocateProducerIds) -> None:
+        del now_us
+        known = self.image.brokers.get(message.broker)
+        if known is None or known.broker_epoch != message.broker_epoch:
+            self._context.send(sender, AllocateProducerIdsResponse(ErrorCode.STALE_BROKER_EPOCH))
+            return
+        first, self.next_producer_id = self.next_producer_id, self.next_producer_id + PRODUCER_IDS
+        self._context.send(sender, AllocateProducerIdsResponse(ErrorCode.NONE, first, PRODUCER_IDS))
+
+    def _on_metadata(self, now_us: int, sender: NodeId, message: Metadata) -> None:
+        del now_us
+        self._context.send(sender, MetadataResponse(message.correlation, self.image))

@@ -1,0 +1,243 @@
+"""The follower's side: one fetcher per leader, one fetch in flight for all partitions that this leader leads.
+
+Each followed partition is in one step:
+
+    AGREE --answers agree--> FETCH <--> FIND_END --> (FIND_START) --> FETCH,     any --fenced--> HALT
+
+AGREE asks OffsetForLeaderEpoch until both logs agree (KIP-101 to KIP-320, rule 17); the other eras begin with FETCH.
+FIND_END and FIND_START look for a place to fetch from after OFFSET_OUT_OF_RANGE (rule 18). HALT waits for the
+controller's next word.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from harness.reference.core.context import Context
+from harness.reference.core.effects import Timer
+from harness.reference.core.messages import (
+    EARLIEST,
+    LATEST,
+    Fetch,
+    FetchedPartition,
+    FetchPartition,
+    FetchResponse,
+    ListOffsets,
+    ListOffsetsResponse,
+    OffsetForLeaderEpoch,
+    OffsetForLeaderEpochResponse,
+)
+from harness.reference.core.partition import Replica
+from harness.reference.core.types import NONE, ErrorCode, NodeId, TopicPartition
+
+_ASKS_FOR_EPOCHS: Final = ("kip-101", "kip-279", "kip-320")
+_SENDS_EPOCHS: Final = ("kip-320", "on-fetch")
+
+
+class Step(IntEnum):
+    """What a followed partition does next."""
+
+    AGREE = 0
+    FETCH = 1
+    FIND_END = 2
+    FIND_START = 3
+    HALT = 4
+
+
+class Followed:
+    """A partition in one leader epoch; ``request`` is its part of the last fetch, ``correlation`` its open question."""
+
+    __slots__ = ("asked_us", "correlation", "ready_us", "replica", "request", "step")
+
+    def __init__(self, replica: Replica, step: Step) -> None:
+        self.replica = replica
+        self.step = step
+        self.request: FetchPartition | None = None
+        self.correlation = NONE
+        self.asked_us = 0
+        self.ready_us = 0
+
+    def go(self, step: Step, ready_us: int = 0) -> None:
+        """Continue with ``step``, not before ``ready_us``; what is under way is not waited for."""
+        self.step = step
+        self.ready_us = ready_us
+        self.request = None
+        self.correlation = NONE
+
+
+class Fetcher:
+    """Everything that this broker follows at one leader."""
+
+    __slots__ = ("_armed_us", "_context", "_followed", "_in_flight", "_leader", "_sent_us", "_timer")
+
+    def __init__(self, leader: NodeId, context: Context) -> None:
+        self._leader = leader
+        self._context = context
+        self._followed: dict[TopicPartition, Followed] = {}
+        self._in_flight = NONE
+        self._sent_us = 0
+        self._armed_us = 2**63
+        self._timer = Timer("fetch", leader)
+
+    def follow(self, replica: Replica) -> None:
+        """Begin, or begin anew in a new leader epoch: truncation is found out again in each (rule 19)."""
+        asks = self._context.config.truncation in _ASKS_FOR_EPOCHS and replica.last_epoch() != NONE
+        self._followed[replica.at] = Followed(replica, Step.AGREE if asks else Step.FETCH)
+
+    def unfollow(self, at: TopicPartition) -> None:
+        """End; an answer that is under way is ignored, and no longer waited for once nothing is followed here."""
+        self._followed.pop(at, None)
+        if not self._followed:
+            self._in_flight = NONE
+
+    # --- answers ---------------------------------------------------------------------------------------------------
+
+    def on_fetched(self, now_us: int, message: FetchResponse) -> None:
+        """Take the answer to the fetch in flight; any other is stale."""
+        if message.correlation != self._in_flight:
+            return
+        self._in_flight = NONE
+        for answer in message.partitions:
+            followed = self._followed.get(answer.partition)
+            if followed is not None and followed.request is not None:
+                self._take(now_us, followed, answer)
+        self.pump(now_us)
+
+    def _take(self, now_us: int, followed: Followed, answer: FetchedPartition) -> None:
+        if answer.error:
+            self._on_error(now_us, followed, answer.error)
+        elif answer.diverging is not None:
+            followed.request = None
+            followed.replica.truncate_to_epoch_end(answer.diverging)
+        else:
+            if answer.batches:
+                followed.request = None
+            followed.replica.replicate(answer.batches, answer.high_watermark)
+
+    def _on_error(self, now_us: int, followed: Followed, error: ErrorCode) -> None:
+        backoff_us = now_us + self._context.config.replica_fetch_backoff_ms * 1000
+        if error == ErrorCode.OFFSET_OUT_OF_RANGE:
+            followed.go(Step.FIND_END)
+        elif error == ErrorCode.FENCED_LEADER_EPOCH:
+            followed.go(Step.HALT)
+        else:
+            followed.go(followed.step, backoff_us)
+
+    def on_epoch_end(self, now_us: int, message: OffsetForLeaderEpochResponse) -> None:
+        """Rule 17, eras KIP-101 to KIP-320."""
+        followed = self._asked(message.partition, message.correlation)
+        if followed is None:
+            return
+        if message.error:
+            self._on_error(now_us, followed, message.error)
+        else:
+            agreed = followed.replica.truncate_to_epoch_end(message.end)
+            followed.go(Step.FETCH if agreed or followed.replica.last_epoch() == NONE else Step.AGREE)
+        self.pump(now_us)
+
+    def on_offset(self, now_us: int, message: ListOffsetsResponse) -> None:
+        """Rule 18: shorten the log to the leader's end, or drop it where the leader's starts beyond it."""
+        followed = self._asked(message.partition, message.correlation)
+        if followed is None:
+            return
+        end = followed.replica.log.end_offset
+        if message.error:
+            self._on_error(now_us, followed, message.error)
+        elif followed.step == Step.FIND_START:
+            if message.offset > end:
+                followed.replica.restart_at(message.offset)
+            followed.go(Step.FETCH, now_us + self._context.config.replica_fetch_backoff_ms * 1000)
+        elif message.offset < end:
+            followed.replica.truncate_to(message.offset)
+            followed.go(Step.FETCH)
+        else:
+            followed.go(Step.FIND_START)
+        self.pump(now_us)
+
+    def _asked(self, at: TopicPartition, correlation: int) -> Followed | None:
+        followed = self._followed.get(at)
+        return followed if followed is not None and followed.correlation == correlation else None
+
+    # --- requests --------------------------------------------------------------------------------------------------
+
+    def pump(self, now_us: int) -> None:
+        """Send what is due: one fetch for all that fetch, one question for each partition that asks."""
+        wanted = []
+        timeout_us = self._context.config.replica_socket_timeout_ms * 1000
+        wake_us = now_us + timeout_us if self._in_flight == NONE else self._sent_us + timeout_us
+        for at, followed in self._followed.items():
+            if followed.ready_us > now_us:
+                wake_us = min(wake_us, followed.ready_us)
+            elif followed.step == Step.FETCH:
+                if followed.request is None and self._in_flight == NONE:
+                    followed.request = self._request(followed.replica)
+                if followed.request is not None:
+                    wanted.append(followed.request)
+            elif followed.step != Step.HALT:
+                if followed.correlation == NONE:
+                    self._ask(now_us, at, followed)
+                wake_us = min(wake_us, followed.asked_us + timeout_us)
+        if wanted and self._in_flight == NONE:
+            self._fetch(now_us, tuple(wanted))
+        if wake_us < self._armed_us and self._followed:
+            self._armed_us = wake_us
+            self._context.arm(wake_us, self._timer)
+
+    def on_timer(self, now_us: int) -> None:
+        """Send again what nobody answered within replica.socket.timeout.ms, and what had to wait."""
+        self._armed_us = 2**63
+        late_us = now_us - self._context.config.replica_socket_timeout_ms * 1000
+        if self._sent_us <= late_us:
+            self._in_flight = NONE
+        for followed in self._followed.values():
+            if followed.asked_us <= late_us:
+                followed.correlation = NONE
+        self.pump(now_us)
+
+    def on_disconnect(self, now_us: int) -> None:
+        """The connection to the leader broke: nothing under way will be answered; try again after the backoff."""
+        backoff_us = now_us + self._context.config.replica_fetch_backoff_ms * 1000
+        self._in_flight = NONE
+        for followed in self._followed.values():
+            if followed.step != Step.HALT:
+                followed.go(followed.step, backoff_us)
+        self.pump(now_us)
+
+    def _request(self, replica: Replica) -> FetchPartition:
+        config = self._context.config
+        return FetchPartition(
+            replica.at,
+            replica.log.end_offset,
+            replica.leader_epoch if config.truncation in _SENDS_EPOCHS else NONE,
+            replica.last_epoch() if config.truncation == "on-fetch" else NONE,
+            config.replica_fetch_max_bytes,
+        )
+
+    def _fetch(self, now_us: int, wanted: tuple[FetchPartition, ...]) -> None:
+        context = self._context
+        self._in_flight = context.correlation()
+        self._sent_us = now_us
+        context.send(
+            self._leader,
+            Fetch(
+                self._in_flight,
+                context.node,
+                context.config.replica_fetch_wait_max_ms,
+                wanted,
+                broker_epoch=context.broker_epoch,
+            ),
+        )
+
+    def _ask(self, now_us: int, at: TopicPartition, followed: Followed) -> None:
+        context, replica = self._context, followed.replica
+        followed.correlation = context.correlation()
+        followed.asked_us = now_us
+        epoch = replica.leader_epoch if context.config.truncation in _SENDS_EPOCHS else NONE
+        message: OffsetForLeaderEpoch | ListOffsets
+        if followed.step == Step.AGREE:
+            message = OffsetForLeaderEpoch(followed.correlation, at, replica.last_epoch(), epoch, context.node)
+        else:
+            timestamp = LATEST if followed.step == Step.FIND_END else EARLIEST
+            message = ListOffsets(followed.correlation, at, timestamp, context.node, epoch)
+        context.send(self._leader, message)

@@ -1,0 +1,197 @@
+"""The log of one replica, as the core sees it, and the one that lives in memory.
+
+A log keeps two ends: what is appended (log end offset) and what is flushed. Power loss drops the difference; the death
+of the process does not. It also keeps what must survive a restart beside the records: the leader epochs with their
+start offsets (rule 19) and the high watermark of the last checkpoint (rule 25).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from harness.reference.core.messages import RecordBatch
+from harness.reference.core.types import NONE
+
+
+class Log(Protocol):
+    """Given to a replica when it is made. Calls are synchronous and, where they say so, durable."""
+
+    @property
+    def start_offset(self) -> int:
+        """Offset of the first record."""
+        ...
+
+    @property
+    def end_offset(self) -> int:
+        """Log end offset: one past the last record."""
+        ...
+
+    @property
+    def flushed_offset(self) -> int:
+        """One past the last record that survives a power loss."""
+        ...
+
+    def append(self, batch: RecordBatch) -> None:
+        """Append; ``batch.base_offset`` equals ``end_offset`` and its epoch is not below the last one."""
+        ...
+
+    def read(self, offset: int, limit_offset: int, max_bytes: int) -> Sequence[RecordBatch]:
+        """Whole batches from the one that holds ``offset``, all ending at or before ``limit_offset``.
+
+        At least one batch is returned if there is one, however large (KIP-74).
+        """
+        ...
+
+    def producer_batches(self) -> Iterable[RecordBatch]:
+        """What producer state is rebuilt from, in log order (rule 21).
+
+        At least the last BATCHES_KEPT batches of each of the PRODUCERS_KEPT idempotent producers that wrote last; more
+        may be there, and ``records`` may be empty.
+        """
+        ...
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every record at or after ``offset``, and epochs that start there or later."""
+        ...
+
+    def reset_to(self, offset: int) -> None:
+        """Drop everything and start again, empty, at ``offset``."""
+        ...
+
+    def flush(self) -> None:
+        """Make everything appended durable."""
+        ...
+
+    def epochs(self) -> Sequence[tuple[int, int]]:
+        """(leader epoch, start offset), ascending in both."""
+        ...
+
+    def start_epoch(self, epoch: int, offset: int) -> None:
+        """Remember durably that ``epoch`` starts at ``offset``, even if nothing is ever written in it (KAFKA-7415)."""
+        ...
+
+    def checkpoint_high_watermark(self, offset: int) -> None:
+        """Remember the high watermark durably."""
+        ...
+
+    def checkpointed_high_watermark(self) -> int:
+        """The high watermark of the last checkpoint, 0 if there is none."""
+        ...
+
+
+class MemoryLog:
+    """A log in memory. It outlives the broker object that was made with it, as a disk outlives a killed process.
+
+    Truncation works on whole batches: an offset inside a batch drops that batch.
+    """
+
+    __slots__ = (
+        "_bases",
+        "_batches",
+        "_epochs",
+        "_high_watermark",
+        "_last_epoch",
+        "end_offset",
+        "flushed_offset",
+        "start_offset",
+    )
+
+    def __init__(self) -> None:
+        self._batches: list[RecordBatch] = []
+        self._bases: list[int] = []
+        self._epochs: list[tuple[int, int]] = []
+        self._last_epoch = NONE
+        self._high_watermark = 0
+        self.start_offset = 0
+        self.end_offset = 0
+        self.flushed_offset = 0
+
+    def append(self, batch: RecordBatch) -> None:
+        """See :class:`Log`.
+
+        Raises:
+            ValueError: the batch does not follow the log's end, or its epoch is below the last one.
+        """
+        if batch.base_offset != self.end_offset:
+            raise ValueError(f"batch at {batch.base_offset} does not follow the log's end {self.end_offset}")
+        if batch.leader_epoch != self._last_epoch:
+            if batch.leader_epoch < self._last_epoch:
+                raise ValueError(f"a batch of epoch {batch.leader_epoch} does not follow epoch {self._last_epoch}")
+            self.start_epoch(batch.leader_epoch, batch.base_offset)
+        self._batches.append(batch)
+        self._bases.append(batch.base_offset)
+        self.end_offset += batch.count
+
+    def read(self, offset: int, limit_offset: int, max_bytes: int) -> Sequence[RecordBatch]:
+        """See :class:`Log`."""
+        if offset >= self.end_offset or offset >= limit_offset:
+            return ()
+        found: list[RecordBatch] = []
+        size = 0
+        for at in range(max(bisect_right(self._bases, offset) - 1, 0), len(self._batches)):
+            batch = self._batches[at]
+            size += batch.size_bytes
+            if batch.base_offset + batch.count > limit_offset or (found and size > max_bytes):
+                break
+            found.append(batch)
+        return found
+
+    def producer_batches(self) -> Iterable[RecordBatch]:
+        """See :class:`Log`; here every batch, whole."""
+        return self._batches
+
+    def truncate_to(self, offset: int) -> None:
+        """See :class:`Log`."""
+        keep = bisect_left(self._bases, offset)
+        if keep and self._batches[keep - 1].next_offset > offset:
+            keep -= 1
+        del self._batches[keep:], self._bases[keep:]
+        self.end_offset = self._batches[-1].next_offset if self._batches else self.start_offset
+        self.flushed_offset = min(self.flushed_offset, self.end_offset)
+        self._forget_epochs(offset)
+
+    def reset_to(self, offset: int) -> None:
+        """See :class:`Log`."""
+        self._batches.clear()
+        self._bases.clear()
+        self._epochs.clear()
+        self._last_epoch = NONE
+        self.start_offset = self.end_offset = self.flushed_offset = self._high_watermark = offset
+
+    def flush(self) -> None:
+        """See :class:`Log`."""
+        self.flushed_offset = self.end_offset
+
+    def epochs(self) -> Sequence[tuple[int, int]]:
+        """See :class:`Log`; the list is the log's own and not to be changed."""
+        return self._epochs
+
+    def start_epoch(self, epoch: int, offset: int) -> None:
+        """See :class:`Log`; an earlier epoch that starts there too held no records and is forgotten."""
+        if epoch <= self._last_epoch:
+            return
+        while self._epochs and self._epochs[-1][1] >= offset:
+            self._epochs.pop()
+        self._epochs.append((epoch, offset))
+        self._last_epoch = epoch
+
+    def checkpoint_high_watermark(self, offset: int) -> None:
+        """See :class:`Log`."""
+        self._high_watermark = offset
+
+    def checkpointed_high_watermark(self) -> int:
+        """See :class:`Log`."""
+        return self._high_watermark
+
+    def lose_unflushed(self) -> int:
+        """Power loss: drop what was not flushed; the answer is the number of records that are gone."""
+        lost = self.end_offset - self.flushed_offset
+        self.truncate_to(self.flushed_offset)
+        return lost
+
+    def _forget_epochs(self, offset: int) -> None:
+        while self._epochs and self._epochs[-1][1] >= offset:
+            self._epochs.pop()
+        self._last_epoch = self._epochs[-1][0] if self._epochs else NONE

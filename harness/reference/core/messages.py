@@ -1,0 +1,315 @@
+"""Messages between clients, brokers and the controller, as data.
+
+The simulator delivers them as they are. The server translates those of clients and followers to Kafka's wire protocol
+and sends those of the controller as MessagePack (every class is a tagged msgspec struct). A request carries a
+``correlation`` that its sender chose; the response repeats it. Times are milliseconds, sizes bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from harness.reference.core.types import (
+    NONE,
+    EpochEnd,
+    ErrorCode,
+    Image,
+    NodeId,
+    PartitionState,
+    TopicConfig,
+    TopicPartition,
+)
+
+#: ListOffsets timestamps with a meaning of their own (KIP-79).
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+
+class Message(msgspec.Struct, frozen=True, tag=True, gc=False):
+    """Anything that crosses a link."""
+
+
+class RecordBatch(msgspec.Struct, frozen=True, gc=False):
+    """One batch, the unit of append, replication and idempotence.
+
+    ``records`` is opaque to the core: a tuple of (key, payload) in the simulator, an encoded v2 batch in the server.
+    ``base_offset`` and ``leader_epoch`` are NONE until the leader assigns them (rule 1).
+    """
+
+    count: int
+    size_bytes: int
+    records: Any
+    base_offset: int = NONE
+    leader_epoch: int = NONE
+    producer_id: int = NONE
+    producer_epoch: int = NONE
+    base_sequence: int = NONE
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the batch's last record."""
+        return self.base_offset + self.count
+
+
+# --- clients to brokers --------------------------------------------------------------------------------------------
+
+
+class Produce(Message, frozen=True):
+    """Append one batch to one partition.
+
+    With ``acks`` 0 no response ever reaches the client: success is silent, and on a refusal (a ProduceResponse with
+    an error) the edge closes the connection, so that the client learns to ask for metadata, as with Kafka.
+    """
+
+    correlation: int
+    partition: TopicPartition
+    acks: int
+    timeout_ms: int
+    batch: RecordBatch
+
+
+class ProduceResponse(Message, frozen=True):
+    """``base_offset`` is NONE with an error. A duplicate of a known batch answers NONE-error and the old offset."""
+
+    correlation: int
+    partition: TopicPartition
+    error: ErrorCode
+    base_offset: int = NONE
+    log_start_offset: int = 0
+
+
+class FetchPartition(msgspec.Struct, frozen=True, gc=False):
+    """What is wanted of one partition. An epoch of NONE is not checked; ``last_fetched_epoch`` NONE: no truncation."""
+
+    partition: TopicPartition
+    fetch_offset: int
+    current_leader_epoch: int = NONE
+    last_fetched_epoch: int = NONE
+    max_bytes: int = 1_048_576
+
+
+class Fetch(Message, frozen=True):
+    """A follower's (``replica_id`` >= 0) or a consumer's (NONE) fetch: up to ``max_wait_ms`` for ``min_bytes``."""
+
+    correlation: int
+    replica_id: NodeId
+    max_wait_ms: int
+    partitions: tuple[FetchPartition, ...]
+    min_bytes: int = 1
+    max_bytes: int = 52_428_800
+    broker_epoch: int = NONE
+
+
+class FetchedPartition(msgspec.Struct, frozen=True, gc=False):
+    """The answer for one partition. ``diverging`` excludes batches: truncate there first (KIP-595).
+
+    ``high_watermark`` is the leader's as it was before this fetch was taken into account (rule 6).
+    """
+
+    partition: TopicPartition
+    error: ErrorCode
+    high_watermark: int = NONE
+    log_start_offset: int = NONE
+    diverging: EpochEnd | None = None
+    batches: tuple[RecordBatch, ...] = ()
+
+
+class FetchResponse(Message, frozen=True):
+    """The answer to a Fetch, partitions in its order."""
+
+    correlation: int
+    partitions: tuple[FetchedPartition, ...]
+
+
+class ListOffsets(Message, frozen=True):
+    """Ask a leader for an offset: ``timestamp`` is LATEST (the high watermark for a consumer) or EARLIEST."""
+
+    correlation: int
+    partition: TopicPartition
+    timestamp: int
+    replica_id: NodeId = NONE
+    current_leader_epoch: int = NONE
+
+
+class ListOffsetsResponse(Message, frozen=True):
+    """``offset`` is NONE with an error; OFFSET_NOT_AVAILABLE until the high watermark reached the epoch (KIP-207)."""
+
+    correlation: int
+    partition: TopicPartition
+    error: ErrorCode
+    offset: int = NONE
+    leader_epoch: int = NONE
+
+
+class OffsetForLeaderEpoch(Message, frozen=True):
+    """Where does ``leader_epoch`` end in the leader's log (KIP-101, KIP-279)? Asked by followers and consumers."""
+
+    correlation: int
+    partition: TopicPartition
+    leader_epoch: int
+    current_leader_epoch: int = NONE
+    replica_id: NodeId = NONE
+
+
+class OffsetForLeaderEpochResponse(Message, frozen=True):
+    """``end.leader_epoch`` is the largest epoch not above the one asked for; NONE, NONE if there is none."""
+
+    correlation: int
+    partition: TopicPartition
+    error: ErrorCode
+    end: EpochEnd = EpochEnd(NONE, NONE)
+
+
+class Metadata(Message, frozen=True):
+    """Ask any broker for its image of the cluster. ``topics`` None means all."""
+
+    correlation: int
+    topics: tuple[str, ...] | None = None
+
+
+class MetadataResponse(Message, frozen=True):
+    """The broker's own image; it may be stale."""
+
+    correlation: int
+    image: Image
+
+
+class InitProducerId(Message, frozen=True):
+    """Ask any broker for a producer id (KIP-98)."""
+
+    correlation: int
+
+
+class InitProducerIdResponse(Message, frozen=True):
+    """``producer_id`` is NONE with an error."""
+
+    correlation: int
+    error: ErrorCode
+    producer_id: int = NONE
+    producer_epoch: int = NONE
+
+
+class CreateTopic(Message, frozen=True):
+    """Create a topic; brokers forward it to the controller. ``assignment``: replicas by partition, else placed."""
+
+    correlation: int
+    topic: str
+    partitions: int
+    replication_factor: int
+    config: TopicConfig
+    assignment: tuple[tuple[NodeId, ...], ...] = ()
+
+
+class DeleteTopic(Message, frozen=True):
+    """Delete a topic and its logs; brokers forward it to the controller."""
+
+    correlation: int
+    topic: str
+
+
+class MoveLeader(Message, frozen=True):
+    """Move leadership to ``leader``, a live ISR member (a planned move, S03); brokers forward it to the controller."""
+
+    correlation: int
+    topic: str
+    partition: int
+    leader: NodeId
+
+
+class TopicResponse(Message, frozen=True):
+    """The answer to CreateTopic, DeleteTopic and MoveLeader; ``reason`` says in words what ``error`` is about."""
+
+    correlation: int
+    topic: str
+    error: ErrorCode
+    reason: str = ""
+
+
+# --- brokers to the controller -------------------------------------------------------------------------------------
+
+
+class RegisterBroker(Message, frozen=True):
+    """A broker's new incarnation asks for a broker epoch (rule 20). ``incarnation`` is unique per process start."""
+
+    broker: NodeId
+    incarnation: int
+    host: str = ""
+    port: int = 0
+
+
+class RegisterBrokerResponse(Message, frozen=True):
+    """DUPLICATE_BROKER_REGISTRATION while another incarnation's session is valid."""
+
+    error: ErrorCode
+    incarnation: int
+    broker_epoch: int = NONE
+
+
+class Heartbeat(Message, frozen=True):
+    """Keeps the session; the broker has applied ``metadata_version``. ``leaving`` asks for controlled shutdown."""
+
+    broker: NodeId
+    broker_epoch: int
+    metadata_version: int
+    leaving: bool = False
+
+
+class HeartbeatResponse(Message, frozen=True):
+    """Carries the image if the broker's is older. STALE_BROKER_EPOCH: register again. ``may_leave``: leads nothing."""
+
+    error: ErrorCode
+    broker_epoch: int
+    fenced: bool = True
+    may_leave: bool = False
+    image: Image | None = None
+
+
+class MetadataUpdate(Message, frozen=True):
+    """The controller's push after a change; a lost one is made good by the next heartbeat."""
+
+    image: Image
+
+
+class IsrMember(msgspec.Struct, frozen=True, gc=False):
+    """A member of a proposed ISR with the broker epoch under which it fetched (KIP-903)."""
+
+    broker: NodeId
+    broker_epoch: int = NONE
+
+
+class AlterPartition(Message, frozen=True):
+    """A leader proposes a new ISR (KIP-497). It counts only once accepted."""
+
+    correlation: int
+    broker: NodeId
+    broker_epoch: int
+    partition: TopicPartition
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[IsrMember, ...]
+
+
+class AlterPartitionResponse(Message, frozen=True):
+    """The accepted state, or FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, INELIGIBLE_REPLICA, STALE_BROKER_EPOCH."""
+
+    correlation: int
+    partition: TopicPartition
+    error: ErrorCode
+    state: PartitionState | None = None
+
+
+class AllocateProducerIds(Message, frozen=True):
+    """A broker asks for a block of producer ids."""
+
+    broker: NodeId
+    broker_epoch: int
+
+
+class AllocateProducerIdsResponse(Message, frozen=True):
+    """Ids ``first`` to ``first + count - 1`` belong to the asker."""
+
+    error: ErrorCode
+    first: int = NONE
+    count: int = 0

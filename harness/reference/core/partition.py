@@ -1,0 +1,397 @@
+"""One replica of one partition: every transition of leader epoch, ISR, high watermark and truncation is in this file.
+
+Theory of operation (rule N: docs/replication-rules.md)
+
+A replica holds a log and obeys the controller's word about its partition (``apply``). Each word has a partition
+epoch; each change of leader also raises the leader epoch. In a leader epoch one replica leads and the others follow:
+
+    following --apply: this node leads, in a larger leader epoch--> leading --apply: another leads--> following ...
+
+Leading. The leader appends what clients send, stamped with its leader epoch (rule 1), and remembers durably where its
+epoch starts, even if nothing is ever written in it (rule 19). A follower's fetch at offset F under the right epoch
+says "all below F is on my log" (rule 6). The high watermark is the smallest such end over the *maximal* ISR, never
+moves back in one epoch, and is frozen below min.insync.replicas (rule 7). What lies below it is committed: acks=all
+is answered, consumers may read.
+
+ISR. Membership is the controller's to change; the leader proposes (AlterPartition) and until the answer counts with
+the larger of the old and the proposed set. So a proposed member holds the high watermark back before it counts for
+anything, and a proposed removal frees nothing before it is real: a leader that nobody hears cannot shrink its way to
+an acknowledgement (rule 10). A follower may join once it has reached the high watermark *and* the start of this
+leader epoch, because a new leader's own high watermark may lag behind what was acknowledged (rule 11, KAFKA-7128).
+There is one proposal at a time:
+
+    committed --propose--> pending --accepted / newer word of the controller--> committed
+                              |---- ineligible member --> committed (as before)
+                              |---- outdated epoch     --> pending, until the newer word arrives
+
+Following. The log of a follower is a prefix of its leader's, up to what is in flight. Where it is not, the follower
+truncates first: at the end of the last common leader epoch (rule 17), or, before KIP-101, at its own high watermark,
+which lags one fetch behind and therefore cuts off acknowledged records (rule 16). A follower's high watermark is the
+leader's last word, bounded by its own log (rule 8). Nothing is acknowledged from it.
+
+Falling back. Whoever hears of a newer epoch in which it does not lead follows at once. Nothing else stops a leader:
+one that is cut off from the controller keeps appending (rule 1), but its fetch sessions dry up, its high watermark
+stops, and its proposals are refused by epoch.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from harness.reference.core.context import Context
+from harness.reference.core.epochs import truncation_offset
+from harness.reference.core.followers import NEVER_US, Follower
+from harness.reference.core.log import Log
+from harness.reference.core.membership import eligible, members, replaced
+from harness.reference.core.messages import AlterPartition, AlterPartitionResponse, RecordBatch
+from harness.reference.core.producers import Producers
+from harness.reference.core.types import (
+    ACKS_ALL,
+    CONTROLLER,
+    NONE,
+    EpochEnd,
+    ErrorCode,
+    NodeId,
+    PartitionState,
+    TopicConfig,
+    TopicPartition,
+)
+
+#: Answers to a proposal that say "your word is old": the proposal stays pending until the newer word arrives.
+_OUTDATED = frozenset(
+    {
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+
+class Appended(NamedTuple):
+    """The outcome of a leader's append. Offsets are NONE with an error; those of a duplicate are the old ones."""
+
+    error: ErrorCode
+    base_offset: int = NONE
+    next_offset: int = NONE
+
+
+class Replica:
+    """One replica of one partition; only this module writes to it, except for ``followers[n].sent_high_watermark``."""
+
+    __slots__ = (
+        "_context",
+        "_effective_min_isr",
+        "_flush_messages",
+        "_lag_us",
+        "_proposal",
+        "at",
+        "epoch_start",
+        "followers",
+        "high_watermark",
+        "isr",
+        "leader",
+        "leader_epoch",
+        "leading",
+        "log",
+        "maximal_isr",
+        "partition_epoch",
+        "producers",
+        "replicas",
+    )
+
+    def __init__(self, at: TopicPartition, log: Log, context: Context) -> None:
+        self.at = at
+        self.log = log
+        self._context = context
+        self._lag_us = context.config.replica_lag_time_max_ms * 1000
+        self._effective_min_isr = 1
+        self._flush_messages = 2**63 - 1
+        self._proposal: AlterPartition | None = None
+        self.leader = NONE
+        self.leader_epoch = NONE
+        self.partition_epoch = NONE
+        self.leading = False
+        self.replicas: tuple[NodeId, ...] = ()
+        self.isr: tuple[NodeId, ...] = ()
+        self.maximal_isr: tuple[NodeId, ...] = ()
+        self.followers: dict[NodeId, Follower] = {}
+        self.epoch_start = NONE
+        self.high_watermark = min(log.checkpointed_high_watermark(), log.end_offset)
+        self.producers = Producers()
+        self.producers.rebuild(log.producer_batches())
+        context.observe("recovered", at, end_offset=log.end_offset, high_watermark=self.high_watermark)
+
+    # --- the controller's word -------------------------------------------------------------------------------------
+
+    def apply(self, now_us: int, state: PartitionState, config: TopicConfig) -> bool:
+        """Obey a committed state if it is newer; the answer says whether it was."""
+        if state.partition_epoch <= self.partition_epoch:
+            return False
+        self._effective_min_isr = min(config.min_insync_replicas, len(state.replicas))
+        self._flush_messages = config.flush_messages
+        self.partition_epoch = state.partition_epoch
+        self.replicas = state.replicas
+        self.leader = state.leader
+        self._commit_isr(state.isr, state.leader_epoch)
+        new_epoch = state.leader_epoch > self.leader_epoch
+        self.leader_epoch = state.leader_epoch
+        if new_epoch and state.leader == self._context.node:
+            self._lead(now_us)
+        elif new_epoch:
+            self._follow()
+        if self.leading:
+            self.advance_high_watermark(now_us)
+        return True
+
+    def resign(self) -> None:
+        """The partition was deleted: neither lead nor follow any more."""
+        self.leading = False
+        self.leader = NONE
+        self.followers = {}
+        self._proposal = None
+
+    def _lead(self, now_us: int) -> None:
+        end = self.log.end_offset
+        self.log.start_epoch(self.leader_epoch, end)
+        self.epoch_start = end
+        previous = self.followers if self.leading else {}
+        self.followers = {}
+        for node in self.replicas:
+            if node == self._context.node:
+                continue
+            in_sync = node in self.isr
+            follower = previous.get(node)
+            if follower is None:
+                follower = Follower(node, now_us if in_sync else NEVER_US)
+            else:
+                follower.restart_clock(now_us, end, in_sync)
+            self.followers[node] = follower
+        self.leading = True
+        self._context.observe("leader", self.at, leader_epoch=self.leader_epoch, end_offset=end, isr=self.isr)
+
+    def _follow(self) -> None:
+        self.leading = False
+        self.followers = {}
+        self.epoch_start = NONE
+        self._context.observe("follower", self.at, leader=self.leader, leader_epoch=self.leader_epoch)
+        if self._context.config.truncation == "high-watermark" and self.leader != NONE:
+            self.truncate_to(self.high_watermark)
+
+    def _commit_isr(self, isr: tuple[NodeId, ...], leader_epoch: int) -> None:
+        changed = isr != self.isr
+        self.isr = self.maximal_isr = isr
+        self._proposal = None
+        if changed and self.leader == self._context.node:
+            self._context.observe(
+                "isr", self.at, isr=isr, leader_epoch=leader_epoch, partition_epoch=self.partition_epoch
+            )
+
+    # --- leading: append, follower progress, high watermark --------------------------------------------------------
+
+    def append(self, now_us: int, batch: RecordBatch, acks: int) -> Appended:
+        """Append as leader (rules 1, 3, 21). A duplicate is not appended and succeeds with its old offsets."""
+        if not self.leading:
+            return Appended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if acks == ACKS_ALL and len(self.isr) < self._effective_min_isr:
+            return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
+        if batch.producer_id != NONE:
+            error, duplicate = self.producers.judge(batch)
+            if error:
+                return Appended(error)
+            if duplicate is not None:
+                return Appended(ErrorCode.NONE, duplicate.base_offset, duplicate.next_offset)
+        base_offset = self.log.end_offset
+        self._store(
+            RecordBatch(
+                batch.count,
+                batch.size_bytes,
+                batch.records,
+                base_offset,
+                self.leader_epoch,
+                batch.producer_id,
+                batch.producer_epoch,
+                batch.base_sequence,
+            )
+        )
+        if len(self.maximal_isr) == 1:  # With other members the high watermark waits for their fetches.
+            self.advance_high_watermark(now_us)
+        return Appended(ErrorCode.NONE, base_offset, base_offset + batch.count)
+
+    def record_fetch(self, now_us: int, node: NodeId, offset: int, broker_epoch: int) -> ErrorCode:
+        """A follower's fetch that does not diverge (rule 6): it may move the high watermark and the ISR.
+
+        A fetch of a replaced incarnation, or by a stranger, is refused as Kafka refuses it (KIP-903, KAFKA-15221).
+        """
+        follower = self.followers.get(node)
+        if follower is None or replaced(self._context, node, broker_epoch):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        previous = follower.end_offset
+        follower.fetched(now_us, offset, self.log.end_offset, broker_epoch)
+        if node not in self.isr:
+            self._consider_joining(follower)
+        if previous != offset:
+            self.advance_high_watermark(now_us)
+        return ErrorCode.NONE
+
+    def advance_high_watermark(self, now_us: int) -> bool:
+        """Rule 7; the answer says whether it moved."""
+        if len(self.isr) < self._effective_min_isr and self._context.config.strict_min_isr:
+            return False
+        end = offset = self.log.end_offset
+        for follower in self.followers.values():
+            reached = follower.end_offset
+            if reached < offset and (follower.node in self.maximal_isr or self._about_to_join(now_us, follower, end)):
+                offset = reached
+        if offset <= self.high_watermark:
+            return False
+        self.high_watermark = offset
+        if self._context.observing:
+            self._context.observe("high-watermark", self.at, offset=offset)
+        return True
+
+    def commits(self) -> ErrorCode:
+        """What a producer with acks=all is told once the high watermark has covered its records (rule 4)."""
+        enough = len(self.maximal_isr) >= self._effective_min_isr
+        return ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+    # --- leading: ISR ----------------------------------------------------------------------------------------------
+
+    def check_isr(self, now_us: int) -> None:
+        """Propose the removal of followers that are not caught up (rule 10)."""
+        if not self.leading:
+            return
+        end = self.log.end_offset
+        if self._proposal is None:
+            kept = tuple(
+                n for n in self.isr if n not in self.followers or self.followers[n].caught_up(now_us, end, self._lag_us)
+            )
+            if kept != self.isr:
+                self._propose(kept)
+        self.advance_high_watermark(now_us)  # A replica outside the ISR may just have ceased to hold it back.
+
+    def repeat_proposal(self) -> None:
+        """Send a proposal again that nobody answered."""
+        if self._proposal is not None and self._proposal.correlation != NONE:
+            self._propose(tuple(member.broker for member in self._proposal.isr), self._proposal.correlation)
+
+    def on_proposal_answered(self, now_us: int, answer: AlterPartitionResponse) -> None:
+        """Rule 10; a late answer to an earlier proposal changes nothing."""
+        if self._proposal is None or self._proposal.correlation != answer.correlation:
+            return
+        state = answer.state
+        if state is not None and state.partition_epoch > self.partition_epoch:
+            self.partition_epoch = state.partition_epoch
+            self._commit_isr(state.isr, state.leader_epoch)
+            self.advance_high_watermark(now_us)
+        elif answer.error == ErrorCode.INELIGIBLE_REPLICA:
+            self._proposal = None
+            self.maximal_isr = self.isr
+        elif answer.error in _OUTDATED:
+            self._proposal = replace(self._proposal, correlation=NONE)  # Not repeated, and no other answer fits.
+
+    def _consider_joining(self, follower: Follower) -> None:
+        if self._proposal is not None or follower.end_offset < self.high_watermark:
+            return
+        if self._context.config.isr_join_epoch_rule and follower.end_offset < self.epoch_start:
+            return
+        if eligible(self._context, follower):
+            self._propose(tuple(n for n in self.replicas if n in self.isr or n == follower.node))
+
+    def _propose(self, isr: tuple[NodeId, ...], correlation: int = NONE) -> None:
+        context = self._context
+        self._proposal = AlterPartition(
+            context.correlation() if correlation == NONE else correlation,
+            context.node,
+            context.broker_epoch,
+            self.at,
+            self.leader_epoch,
+            self.partition_epoch,
+            members(context, isr, self.followers),
+        )
+        self.maximal_isr = self.isr + tuple(n for n in isr if n not in self.isr)
+        context.send(CONTROLLER, self._proposal)
+
+    def _about_to_join(self, now_us: int, follower: Follower, end: int) -> bool:
+        return follower.caught_up(now_us, end, self._lag_us) and eligible(self._context, follower)
+
+    # --- following -------------------------------------------------------------------------------------------------
+
+    def last_epoch(self) -> int:
+        """The last leader epoch in the log, NONE without any."""
+        epochs = self.log.epochs()
+        return epochs[-1][0] if epochs else NONE
+
+    def replicate(self, batches: tuple[RecordBatch, ...], leader_high_watermark: int) -> None:
+        """Append what the leader sent; take over its high watermark as far as the own log reaches (rules 6 and 8)."""
+        for batch in batches:
+            if batch.next_offset <= self.log.end_offset:
+                continue
+            if batch.base_offset < self.log.end_offset:  # Another history ended inside this batch (rule 18).
+                self.truncate_to(batch.base_offset)
+            if batch.base_offset != self.log.end_offset:  # A batch of that history went whole: fetch from there again.
+                break
+            last_epoch = self.last_epoch()
+            if batch.leader_epoch < last_epoch:  # Only before KIP-279, where logs may diverge; epochs still never fall.
+                batch = replace(batch, leader_epoch=last_epoch)  # noqa: PLW2901
+            self._store(batch)
+        self._bound_high_watermark(leader_high_watermark)
+
+    def truncate_to_epoch_end(self, end: EpochEnd) -> bool:
+        """Rule 17; the answer says whether the logs now agree, else the end of an earlier epoch must be asked for."""
+        if end.end_offset == NONE:
+            self.truncate_to(self.high_watermark)
+            return True
+        if self._context.config.truncation == "kip-101":
+            self.truncate_to(min(end.end_offset, self.log.end_offset))
+            return True
+        offset, agreed = truncation_offset(self.log.epochs(), self.log.end_offset, end)
+        self.truncate_to(offset)
+        return agreed
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop everything from ``offset`` on; the high watermark, epochs and producer state follow."""
+        before = self.log.end_offset
+        self.log.truncate_to(offset)
+        self._after_truncation(before)
+
+    def restart_at(self, offset: int) -> None:
+        """Drop everything: the leader's log starts at ``offset``, beyond this one's end (rule 18)."""
+        before = self.log.end_offset
+        self.log.reset_to(offset)
+        self._after_truncation(before)
+        self.high_watermark = offset
+
+    def _after_truncation(self, before: int) -> None:
+        end = self.log.end_offset
+        if end == before:
+            return
+        self._bound_high_watermark(self.high_watermark)
+        self.producers.rebuild(self.log.producer_batches())
+        self._context.observe(
+            "truncated", self.at, from_offset=before, to_offset=end, leader_epoch=self.leader_epoch, leader=self.leader
+        )
+
+    def _bound_high_watermark(self, offset: int) -> None:
+        bounded = min(offset, self.log.end_offset)
+        if bounded == self.high_watermark or bounded < 0:
+            return
+        self.high_watermark = bounded
+        if self._context.observing:
+            self._context.observe("high-watermark", self.at, offset=bounded)
+
+    # --- both ------------------------------------------------------------------------------------------------------
+
+    def _store(self, batch: RecordBatch) -> None:
+        log = self.log
+        log.append(batch)
+        if batch.producer_id != NONE:
+            self.producers.record(batch)
+        if log.end_offset - log.flushed_offset >= self._flush_messages:  # Rule 24, on leader and follower alike.
+            log.flush()
+        if self._context.observing:
+            self._context.observe(
+                "append", self.at, base_offset=batch.base_offset, count=batch.count, leader_epoch=batch.leader_epoch
+            )

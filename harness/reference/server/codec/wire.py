@@ -1,0 +1,132 @@
+"""Frames, headers and the one door to the classes that kafka-python generates from Kafka's message schemas.
+
+kafka.protocol is internal API of a pinned release: only this package imports it. Its decoder slices past the end of
+what it was given without complaint, so a body counts as understood only if it was used up exactly.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final
+
+from harness.reference.core.types import TopicState
+from harness.reference.server.links import BadFrameError
+from harness.reference.server.requests import Header
+
+_FIXED: Final = struct.Struct(">hhih")
+_NAMESPACE: Final = uuid.UUID("5c2f3f4e-2f5e-4d0e-9d0e-0d6b5f6b8f11")
+_NO_TOPIC: Final = uuid.UUID(int=0)
+#: Begins what stands for the name of a topic known only by an id. A colon is impossible in real names.
+_UNNAMED: Final = "id:"
+
+
+class TopicIds:
+    """Topic ids and names (KIP-516). An id is computed from what the controller says of a topic, everywhere alike."""
+
+    def __init__(self) -> None:
+        self._names: dict[uuid.UUID, str] = {}
+        self._ids: dict[str, uuid.UUID] = {}
+
+    def learn(self, topics: Mapping[str, TopicState]) -> None:
+        """These are all topics there are."""
+        self._ids = {name: uuid.uuid5(_NAMESPACE, f"{topic.identity} {name}") for name, topic in topics.items()}
+        self._names = {identity: name for name, identity in self._ids.items()}
+
+    def name(self, identity: uuid.UUID | None) -> str:
+        """The topic's name, or a stand-in that no topic has and :meth:`identity` turns back."""
+        return self._names.get(identity) or f"{_UNNAMED}{identity}" if identity else f"{_UNNAMED}{_NO_TOPIC}"
+
+    def identity(self, name: str) -> uuid.UUID:
+        """The topic's id, the one without meaning (zero) for a topic that does not exist."""
+        if name.startswith(_UNNAMED):
+            return uuid.UUID(name.removeprefix(_UNNAMED))
+        return self._ids.get(name, _NO_TOPIC)
+
+
+def parse_header(frame: memoryview, flexible_from: dict[int, int]) -> tuple[Header, memoryview]:
+    """The request header and the body after it; ``flexible_from`` says from which version an API's header has tags.
+
+    Raises:
+        BadFrameError: the frame is too short or the client id is not text.
+    """
+    try:
+        key, version, correlation, length = _FIXED.unpack_from(frame)
+        at = _FIXED.size + max(length, 0)
+        client = str(frame[_FIXED.size : at], "utf-8") if length >= 0 else None
+        if at > len(frame):
+            raise BadFrameError("the header is longer than the request")
+        if version >= flexible_from.get(key, version + 1):
+            at = _skip_tags(frame, at)
+    except (struct.error, UnicodeDecodeError, IndexError) as error:
+        raise BadFrameError(f"the header cannot be read: {error}") from error
+    return Header(key, version, correlation, client), frame[at:]
+
+
+def _skip_tags(frame: memoryview, at: int) -> int:
+    count, at = _varint(frame, at)
+    for _ in range(count):
+        _, at = _varint(frame, at)
+        size, at = _varint(frame, at)
+        at += size
+    return at
+
+
+def _varint(frame: memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while shift < 35:
+        byte = frame[at]
+        value |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise BadFrameError("a variable-length number has more than five bytes")
+
+
+def decode(message: Any, body: memoryview, version: int) -> Any:
+    """``body`` as the kafka-python class ``message``.
+
+    Raises:
+        BadFrameError: the body is not one, ends early, or goes on after its end.
+    """
+    flexible = message.flexible_version_q(version)
+    reader = message._struct.compiled_decode_from(  # noqa: SLF001 - the public decode() does not say where it stopped
+        version, compact=flexible, tagged=flexible, data_class=message[None]
+    )
+    try:
+        decoded, end = reader(body, 0)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise BadFrameError(f"{message.__name__} version {version} cannot be read: {reason}") from error
+    if end != len(body):
+        raise BadFrameError(f"{message.__name__} version {version} takes {end} bytes and has {len(body)}")
+    return decoded
+
+
+def text(value: str | None) -> str:
+    """``value``, which Kafka's schema does not let be null though the decoder does.
+
+    Raises:
+        BadFrameError: it is null.
+    """
+    if value is None:
+        raise BadFrameError("a name is missing")
+    return value
+
+
+def request_frame(message: Any, correlation: int, client_id: str) -> bytes:
+    """A whole request frame; ``message`` knows its version."""
+    name = client_id.encode()
+    tags = b"\0" if message.flexible_version_q(message.version) else b""
+    body = message.encode(version=message.version)
+    header = _FIXED.pack(message.API_KEY, message.version, correlation, len(name)) + name + tags
+    return b"".join(((len(header) + len(body)).to_bytes(4, "big"), header, body))
+
+
+def response_frame(message: Any, correlation: int, *, tagged_header: bool) -> bytes:
+    """A whole response frame. The header has tags in flexible versions, but never for ApiVersions (KIP-511)."""
+    body = message.encode(version=message.version)
+    header = correlation.to_bytes(4, "big", signed=True) + (b"\0" if tagged_header else b"")
+    return b"".join(((len(header) + len(body)).to_bytes(4, "big"), header, body))

@@ -1,0 +1,108 @@
+"""The controller: its core, its file, and the brokers that are connected to it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.durable import write_durably
+from harness.reference.core.controller import Controller
+from harness.reference.core.messages import Message, MoveLeader, TopicResponse
+from harness.reference.core.types import CONTROLLER, Image, NodeId
+from harness.reference.server.config import NodeConfig
+from harness.reference.server.control import describe_image
+from harness.reference.server.controller_wire import Hello, decode, encode
+from harness.reference.server.gateway import Gateway
+from harness.reference.server.links import BadFrameError, Connection, Links
+from harness.reference.server.runtime import Runtime
+from harness.reference.server.trace import Trace
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What the controller may never forget."""
+
+    image: Image
+    next_producer_id: int
+
+
+class ControllerServer:
+    """One controller process's inside. Its state is on disk before anything that follows from it is sent."""
+
+    def __init__(self, config: NodeConfig, trace: Trace, links: Links) -> None:
+        self._links = links
+        self._file = Path(config.directory) / "controller-state"
+        self._kept = self._read()
+        self._core = Controller(config.broker, self._kept.image, self._kept.next_producer_id)
+        self._brokers: dict[NodeId, Connection] = {}
+        self._runtime = Runtime(self._core, self._send, trace, self._keep)
+        self._gateway = Gateway(self._runtime.deliver)
+
+    def start(self) -> None:
+        """Begin to watch over sessions."""
+        self._runtime.start()
+
+    def protocol(self) -> asyncio.Protocol:
+        """The receiving end of a new connection."""
+        return Connection(self._links, self._receive, identify=_introduced, closed=self._on_closed)
+
+    def status(self) -> dict[str, Any]:
+        """What the controller knows, for the control socket."""
+        return {"image": describe_image(self._core.image)}
+
+    def move_leader(self, partition: str, leader: NodeId) -> str:
+        """A planned move, as a preferred leader election or a reassignment ends in one; see ``control.Steered``."""
+        topic, _, number = partition.rpartition("-")
+        if not number.isdecimal():
+            return f'"{partition}" is no partition; write topic-number'
+        answers: list[TopicResponse] = []
+        self._gateway.ask(CONTROLLER, lambda n: MoveLeader(n, topic, int(number), leader), answers.append)
+        return answers[0].reason
+
+    async def stop(self) -> None:
+        """Nothing has to be saved: everything is."""
+        self._runtime.close()
+
+    # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _read(self) -> Kept:
+        if not self._file.exists():
+            return Kept(Image(), 0)
+        return msgspec.msgpack.decode(self._file.read_bytes(), type=Kept)
+
+    def _keep(self) -> None:
+        now = Kept(self._core.image, self._core.next_producer_id)
+        if now.image is not self._kept.image or now.next_producer_id != self._kept.next_producer_id:
+            write_durably(self._file, msgspec.msgpack.encode(now))
+            self._kept = now
+
+    def _receive(self, connection: Connection, frame: memoryview) -> None:
+        message = decode(frame)
+        peer = connection.peer
+        if peer is None:
+            raise BadFrameError("a message of nobody")
+        if isinstance(message, Hello):
+            self._brokers[peer] = connection
+        else:
+            self._runtime.deliver(peer, message)
+
+    def _send(self, target: NodeId, message: Message) -> None:
+        if target == CONTROLLER:  # asked over the control socket
+            self._gateway.answered(message)
+            return
+        connection = self._brokers.get(target)
+        if connection is not None:
+            connection.send(encode(message))
+
+    def _on_closed(self, connection: Connection) -> None:
+        if connection.peer is not None and self._brokers.get(connection.peer) is connection:
+            del self._brokers[connection.peer]
+
+
+def _introduced(frame: memoryview) -> NodeId:
+    message = decode(frame)
+    if not isinstance(message, Hello):
+        raise BadFrameError("a connection that does not begin with its peer's number")
+    return message.node

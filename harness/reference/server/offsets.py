@@ -1,0 +1,83 @@
+"""Committed offsets: what each group has committed, and its form as records of the internal topic.
+
+A commit is a record in the group's partition of ``__consumer_offsets``; it counts once that record is acknowledged by
+all in-sync replicas. Whoever becomes leader of the partition reads it from its start. Nothing is compacted: the log is
+as long as there were commits. The records' content is this broker's own (MessagePack), not Kafka's.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+
+from harness.reference.core.messages import RecordBatch
+from harness.reference.core.types import TopicPartition
+from harness.reference.server.batches import whole
+from harness.reference.server.requests import CommittedOffset
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+OFFSETS_PARTITIONS: Final = 4
+OFFSETS_REPLICATION: Final = 3
+#: Groups whose offsets one broker remembers; beyond it a commit is refused.
+OFFSET_GROUPS_MAX: Final = 10_000
+
+Commit = tuple[str, TopicPartition, CommittedOffset]
+
+
+class _Key(msgspec.Struct, frozen=True, array_like=True):
+    group: str
+    topic: str
+    partition: int
+
+
+def partition_of(group: str) -> TopicPartition:
+    """Where a group's offsets are; its leader coordinates the group."""
+    return TopicPartition(OFFSETS_TOPIC, zlib.crc32(group.encode()) % OFFSETS_PARTITIONS)
+
+
+def encode_commits(commits: Iterable[Commit], timestamp_ms: int) -> bytes:
+    """One record batch with one record a commit."""
+    builder: Any = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 30)
+    for number, (group, at, committed) in enumerate(commits):
+        key = msgspec.msgpack.encode(_Key(group, at.topic, at.partition))
+        builder.append(number, timestamp_ms, key, msgspec.msgpack.encode(committed), [])
+    return bytes(builder.build())
+
+
+def decode_commits(batch: RecordBatch) -> Iterator[Commit]:
+    """The commits of one batch; records that are none (a client wrote to the internal topic) are passed over."""
+    records: Any = DefaultRecordBatch(whole(batch))
+    for record in records:
+        try:
+            key = msgspec.msgpack.decode(record.key or b"", type=_Key)
+            committed = msgspec.msgpack.decode(record.value or b"", type=CommittedOffset)
+        except msgspec.MsgspecError:
+            continue
+        yield key.group, TopicPartition(key.topic, key.partition), committed
+
+
+class OffsetStore:
+    """The latest committed offset of every (group, log partition) that this broker is responsible for."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+
+    def put(self, group: str, at: TopicPartition, committed: CommittedOffset) -> None:
+        """Remember a commit."""
+        self._groups.setdefault(group, {})[at] = committed
+
+    def get(self, group: str) -> dict[TopicPartition, CommittedOffset]:
+        """Everything that ``group`` has committed."""
+        return self._groups.get(group, {})
+
+    def has_room(self, group: str) -> bool:
+        """Whether ``group`` may commit."""
+        return group in self._groups or len(self._groups) < OFFSET_GROUPS_MAX
+
+    def forget(self, at: TopicPartition) -> None:
+        """Another broker is responsible for the groups of partition ``at`` of the internal topic now."""
+        self._groups = {group: kept for group, kept in self._groups.items() if partition_of(group) != at}

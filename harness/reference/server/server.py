@@ -1,0 +1,201 @@
+"""A broker: the core, its logs, its connections and the requests of its clients, put together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from harness.reference.core import messages as core
+from harness.reference.core.broker import Broker
+from harness.reference.core.types import CONTROLLER, NodeId, TopicPartition
+from harness.reference.server import requests as plain
+from harness.reference.server.cluster_requests import ClusterRequests
+from harness.reference.server.codec.follower import FollowerRequest
+from harness.reference.server.codec.wire import TopicIds
+from harness.reference.server.config import NodeConfig
+from harness.reference.server.control import describe_image
+from harness.reference.server.data_requests import DataRequests
+from harness.reference.server.gateway import Gateway
+from harness.reference.server.group_requests import GroupRequests
+from harness.reference.server.links import Links
+from harness.reference.server.peers import ControllerLink, LeaderLink
+from harness.reference.server.runtime import Runtime, now_us
+from harness.reference.server.segments import SegmentLog
+from harness.reference.server.sessions import Reply, Session
+from harness.reference.server.trace import Trace
+
+log = logging.getLogger(__name__)
+
+#: How long a broker that is asked to stop waits for its leaderships to be moved away.
+LEAVE_LIMIT_S: Final = 3.0
+
+
+class Logs:
+    """The logs of one broker, by partition, each in a directory that also names the topic's identity.
+
+    So a topic that was made again while this broker was down does not get the records of its predecessor.
+    """
+
+    def __init__(self, directory: Path, segment_bytes: int, identity: Callable[[str], int]) -> None:
+        self._directory = directory
+        self._segment_bytes = segment_bytes
+        self._identity = identity
+        self.opened: dict[TopicPartition, SegmentLog] = {}
+
+    def make(self, at: TopicPartition) -> SegmentLog:
+        """Open the log of ``at``, recovering it, and forget those of earlier topics of that name."""
+        earlier = self.opened.pop(at, None)
+        if earlier is not None:
+            earlier.close()
+        name = f"{at}@{self._identity(at.topic)}"
+        for stale in self._directory.glob(f"{at}@*"):
+            if stale.name != name:
+                shutil.rmtree(stale)
+        made = self.opened[at] = SegmentLog(self._directory / name, segment_bytes=self._segment_bytes)
+        if made.damage is not None:
+            log.warning("%s was cut at offset %d: %s", at, made.end_offset, made.damage)
+        return made
+
+    def close(self) -> None:
+        """Close all of them cleanly."""
+        for opened in self.opened.values():
+            opened.close()
+
+
+class BrokerServer:
+    """One broker process's inside. ``links`` are its connections, ``sessions`` appear as clients connect."""
+
+    def __init__(self, config: NodeConfig, trace: Trace, links: Links) -> None:
+        self._config = config
+        self._links = links
+        self._ids = TopicIds()
+        self._image_version = 0
+        self._logs = Logs(Path(config.directory), config.segment_bytes, self._identity)
+        self._core = Broker(
+            config.node, config.broker, self._logs.make, time.time_ns(), config.host, config.port, observe=True
+        )
+        self._runtime = Runtime(self._core, self._send, trace, self._learn_image)
+        self._gateway = Gateway(self._runtime.deliver)
+        self._leaders: dict[NodeId, LeaderLink] = {}
+        self._controller = ControllerLink(
+            links,
+            config.node,
+            CONTROLLER,
+            (config.controller_host, config.controller_port),
+            lambda message: self._runtime.deliver(CONTROLLER, message),
+        )
+        data = DataRequests(self._gateway, self._logs.opened)
+        cluster = ClusterRequests(config, self._gateway, lambda: self._core.image)
+        self._groups = groups = GroupRequests(
+            config.node,
+            self._gateway,
+            lambda: self._core.image,
+            replicas=self._core.replicas,
+            create_topic=cluster.create_internal,
+        )
+        self._handlers: dict[type, Callable[[NodeId, Any, Reply], None]] = {
+            plain.Produce: data.produce,
+            core.Fetch: data.fetch,
+            plain.OffsetsWanted: data.list_offsets,
+            plain.EpochsWanted: data.epochs,
+            plain.InitProducer: data.init_producer,
+            plain.ApiVersions: cluster.api_versions,
+            plain.MetadataWanted: cluster.metadata,
+            plain.CreateTopics: cluster.create_topics,
+            plain.DeleteTopics: cluster.delete_topics,
+            plain.DescribeConfigs: cluster.describe_configs,
+            plain.FindCoordinator: groups.find,
+            plain.JoinGroup: groups.join,
+            plain.SyncGroup: groups.sync,
+            plain.GroupHeartbeat: groups.heartbeat,
+            plain.LeaveGroup: groups.leave,
+            plain.CommitOffsets: groups.commit,
+            plain.FetchOffsets: groups.fetch_offsets,
+        }
+
+    def start(self) -> None:
+        """Register with the controller."""
+        self._runtime.start()
+
+    def protocol(self) -> asyncio.Protocol:
+        """The receiving end of a new connection."""
+        return Session(self._links, self._ids, self._handle).connection
+
+    def status(self) -> dict[str, Any]:
+        """What this broker knows, for the control socket."""
+        replicas = self._core.replicas
+        return {
+            "broker_epoch": self._core.broker_epoch,
+            "fenced": self._core.fenced,
+            "image": describe_image(self._core.image),
+            "logs": {
+                str(at): {"end_offset": replica.log.end_offset, "high_watermark": replica.high_watermark}
+                for at, replica in replicas.items()
+            },
+        }
+
+    def move_leader(self, partition: str, leader: NodeId) -> str:
+        """See :class:`harness.reference.server.control.Steered`."""
+        return f"broker {self._config.node} does not move {partition} to broker {leader}; ask the controller"
+
+    async def stop(self) -> None:
+        """Hand leaderships over as far as that is possible in time, then close the logs cleanly."""
+        self._runtime.do(self._core.leave)
+        limit_us = now_us() + int(LEAVE_LIMIT_S * 1e6)
+        while not self._core.may_leave and now_us() < limit_us:
+            await asyncio.sleep(0.02)
+        self._runtime.close()
+        for replica in self._core.replicas.values():
+            replica.log.checkpoint_high_watermark(replica.high_watermark)
+        self._logs.close()
+
+    # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _handle(self, sender: NodeId, client_id: str, request: plain.Request, reply: Reply) -> None:
+        if isinstance(request, plain.JoinGroup):
+            request = replace(request, client_id=client_id)
+        self._handlers[type(request)](sender, request, reply)
+
+    def _send(self, target: NodeId, message: core.Message) -> None:
+        if target == CONTROLLER:
+            self._controller.send(message)
+        elif isinstance(message, FollowerRequest):
+            self._ask_leader(target, message)
+        else:
+            self._gateway.answered(message)
+
+    def _ask_leader(self, leader: NodeId, request: FollowerRequest) -> None:
+        broker = self._core.image.brokers.get(leader)
+        if broker is None:
+            return
+        link = self._leaders.get(leader)
+        if link is None:
+            link = self._leaders[leader] = LeaderLink(
+                self._links,
+                self._config.node,
+                leader,
+                self._ids,
+                deliver=self._runtime.deliver,
+                lost=self._on_lost,
+            )
+        link.send((broker.host, broker.port), request)
+
+    def _on_lost(self, leader: NodeId) -> None:
+        self._runtime.do(lambda now: self._core.on_disconnect(now, leader))
+
+    def _learn_image(self) -> None:
+        image = self._core.image
+        if image.version != self._image_version:
+            self._image_version = image.version
+            self._ids.learn(image.topics)
+            asyncio.get_running_loop().call_soon(self._groups.look_at_leadership)
+
+    def _identity(self, topic: str) -> int:
+        return self._core.image.topics[topic].identity

@@ -1,0 +1,119 @@
+"""One client's requests: taken in order, answered in order, bounded in number and in bytes."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from harness.reference.core.messages import Fetch
+from harness.reference.core.types import NodeId
+from harness.reference.server import codec
+from harness.reference.server.codec.wire import TopicIds
+from harness.reference.server.data_requests import FETCH_BYTES
+from harness.reference.server.links import CLIENTS, BadFrameError, Connection, Links
+from harness.reference.server.requests import Header, Produce, Produced, Request
+from harness.reference.server.runtime import NodeFailure
+
+log = logging.getLogger(__name__)
+
+#: Requests of one connection that may wait for their answers; Kafka's clients keep 5 under way. Then it is not read.
+UNDER_WAY: Final = 64
+#: What their answers may take together; one fetch is under way at a time with Kafka's clients, two may be here.
+PROMISED_BYTES: Final = 2 * FETCH_BYTES
+_BROKER: Final = "ackproof-broker-"
+_CLIENT: Final = "ackproof-client-"
+
+Reply = Callable[[Any], None]
+
+
+def peer_of(client_id: str | None, links: Links) -> NodeId:
+    """Who announces himself as ``client_id``: a broker, a harness client (1001 + process), or somebody unknown."""
+    name = client_id or ""
+    for prefix, first in ((_BROKER, 0), (_CLIENT, CLIENTS + 1)):
+        number = name.removeprefix(prefix)
+        if number != name and number.isascii() and number.isdigit() and len(number) <= 5:
+            return first + int(number)
+    return links.next_anonymous()
+
+
+class _Slot:
+    __slots__ = ("frame", "promised_bytes")
+
+    def __init__(self, promised_bytes: int) -> None:
+        self.frame: bytes | None = None
+        self.promised_bytes = promised_bytes
+
+
+class Session:
+    """Requests of one connection. ``handle`` gets each with the function that answers it, now or later, once."""
+
+    def __init__(self, links: Links, ids: TopicIds, handle: Callable[[NodeId, str, Request, Reply], None]) -> None:
+        self._ids = ids
+        self._handle = handle
+        self._slots: deque[_Slot] = deque()
+        self._promised_bytes = 0
+        self.connection = Connection(
+            links, self._on_frame, identify=lambda frame: peer_of(codec.client_of(frame), links)
+        )
+
+    def _on_frame(self, connection: Connection, frame: memoryview) -> None:
+        header, request = codec.decode_request(frame, self._ids)
+        peer = connection.peer
+        if peer is None:
+            raise BadFrameError("a request of nobody")
+        client_id = header.client_id or ""
+        if isinstance(request, Produce) and request.acks == 0:
+            self._call(peer, client_id, request, self._close_if_refused)
+            return
+        slot = _Slot(_answer_bytes(request))
+        self._slots.append(slot)
+        self._promised_bytes += slot.promised_bytes
+
+        def reply(response: Any) -> None:
+            slot.frame = self._encoded(header, response)
+            self._flush()
+
+        self._call(peer, client_id, request, reply)
+        if self._has_enough():
+            connection.set_busy(True)
+
+    def _close_if_refused(self, produced: Produced) -> None:
+        """With acks=0 nobody waits for an answer; a broken connection tells the client to look for the leader."""
+        errors = sorted({part.error.name for part in produced.parts if part.error})
+        if errors:
+            self.connection.close(f"a write with acks=0 was refused: {', '.join(errors)}")
+
+    def _has_enough(self) -> bool:
+        return len(self._slots) >= UNDER_WAY or self._promised_bytes >= PROMISED_BYTES
+
+    def _call(self, peer: NodeId, client_id: str, request: Request, reply: Reply) -> None:
+        try:
+            self._handle(peer, client_id, request, reply)
+        except NodeFailure:
+            raise
+        except Exception as error:  # Whatever a strange request provokes concerns its connection only.
+            log.exception("a request could not be handled")
+            raise BadFrameError(f"{type(request).__name__} could not be handled: {type(error).__name__}") from error
+
+    def _encoded(self, header: Header, response: Any) -> bytes:
+        try:
+            return codec.encode_response(header, response, self._ids)
+        except Exception:  # Somebody else's request may be what this answer came from.
+            log.exception("the answer to API %d version %d could not be encoded", header.api_key, header.version)
+            self.connection.close("its answer could not be encoded")
+            return b""
+
+    def _flush(self) -> None:
+        slots, connection = self._slots, self.connection
+        while slots and (frame := slots[0].frame) is not None:
+            self._promised_bytes -= slots.popleft().promised_bytes
+            connection.send(frame)
+        if not self._has_enough():
+            connection.set_busy(False)
+
+
+def _answer_bytes(request: Request) -> int:
+    """What the answer may take of memory while it waits for its turn; only that of a fetch is worth counting."""
+    return min(request.max_bytes, FETCH_BYTES) if isinstance(request, Fetch) else 0

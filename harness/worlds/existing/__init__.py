@@ -1,0 +1,1 @@
+"""A Kafka cluster that exists already, as a world."""

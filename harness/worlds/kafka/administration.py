@@ -1,0 +1,319 @@
+"""A cluster's administration, as an operator uses it: over the network, through whichever broker answers.
+
+Built on the public methods of kafka-python's ``KafkaAdminClient``. To move a leadership to a chosen broker, Kafka
+offers two steps: put the broker first in the list of replicas, which makes it the preferred leader, and elect the
+preferred leader.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+import msgspec
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import (
+    BrokerResponseError,
+    ElectionNotNeededError,
+    KafkaConnectionError,
+    KafkaError,
+    LeaderNotAvailableError,
+    NodeNotReadyError,
+    NoError,
+    NotControllerError,
+    RequestTimedOutError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+    for_code,
+)
+
+from harness.clients.kafka_python import login, make, named
+from harness.errors import HostError
+from harness.security import OPEN, Security
+from harness.worlds.kafka.refusals import RefusedError, refusal
+from harness.worlds.kafka.releases import Version
+from nemesis.cluster import PartitionView
+from workloads.settings import Settings
+
+Answer = TypeVar("Answer")
+
+#: One broker may be frozen: for so long it is waited for.
+REQUEST_LIMIT_MS: Final = 1_500
+#: All tries of one question; the last may last a few requests longer. The run's clock stands still meanwhile.
+ASK_LIMIT_S: Final = 4.0
+#: The same for a cluster that may be far away.
+FAR_ASK_LIMIT_S: Final = 10.0
+#: A broker that refuses does so at once; Kafka holds back its answer to a wrong password for 300 ms at least.
+REFUSAL_LIMIT_S: Final = 3.0
+_PAUSE_S: Final = 0.05
+#: The library's network client is made to wait no longer for a frozen broker's first word than for others; its own
+#: limit is ten seconds.
+_SETUP_LIMITS: Final = ("socket_connection_setup_timeout_ms", "socket_connection_setup_timeout_max_ms")
+_PREFERRED: Final = 0
+_NOBODY: Final = -1
+_DEFAULT: Final = "DEFAULT_CONFIG"
+#: How a broker says that there is no such topic, or that it has not heard of it yet.
+_NOT_YET: Final = (UnknownTopicOrPartitionError, LeaderNotAvailableError)
+_MATTERS: Final = frozenset(Settings().to_mapping())
+
+
+class TopicImage(msgspec.Struct, frozen=True):
+    """A topic as the brokers know it: its id, and its partitions by name ("topic-number")."""
+
+    topic_id: UUID
+    partitions: Mapping[str, PartitionView]
+
+
+class UnansweredError(HostError):
+    """No broker answered in time: name bootstrap servers that can be reached, or wait until they can."""
+
+
+def _connect(**configuration: Any) -> KafkaAdminClient:
+    return make(KafkaAdminClient, configuration, **dict.fromkeys(_SETUP_LIMITS, REQUEST_LIMIT_MS))
+
+
+class Administration:
+    """Asks brokers. ``brokers`` gives "host:port" of those that may answer now; not for several threads at once.
+
+    ``security`` is what somebody else's cluster demands. Every question to one that has never let us in raises a
+    RefusedError where it says why. None: the harness's own cluster, which demands nothing.
+    """
+
+    def __init__(
+        self,
+        brokers: Callable[[], Sequence[str]],
+        *,
+        limit_s: float = ASK_LIMIT_S,
+        security: Security | None = None,
+        connect: Callable[..., KafkaAdminClient] = _connect,
+    ) -> None:
+        self._brokers = brokers
+        self._limit_s = limit_s
+        self._security = security
+        self._let_in = False
+        self._connect = connect
+        self._client: KafkaAdminClient | None = None
+
+    def close(self) -> None:
+        """Hang up. Idempotent; the next question connects again."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    # --- leaders and replicas ----------------------------------------------------------------------------------------
+
+    def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:
+        """Let ``broker``, one of ``replicas``, lead. The answer is empty, or says why not.
+
+        Who is not elected is not preferred any longer either: ``replicas`` are in the order in which they were.
+
+        Raises:
+            UnansweredError: nobody answered; it may have been granted all the same.
+        """
+        at = _place(partition)
+
+        def move(admin: KafkaAdminClient) -> str:
+            if admin.list_partition_reassignments([at]):
+                return "its replicas are being reassigned"
+            _alter(admin, at, (broker, *(other for other in replicas if other != broker)))
+            try:
+                admin.elect_leaders(_PREFERRED, {at.topic: [at.partition]})
+            except KafkaError as error:
+                if not isinstance(error, ElectionNotNeededError) and not _may_pass(error):
+                    _alter(admin, at, replicas)
+                raise
+            return ""
+
+        return self._granted(move)
+
+    def reassign(self, partition: str, replicas: Sequence[int]) -> str:
+        """Let these brokers replicate ``partition``, in this order of preference; answer and error as above.
+
+        What is under way is called off first: asked to go back, Kafka would keep whoever was to come among the replicas
+        until the next change.
+        """
+        at = _place(partition)
+
+        def alter(admin: KafkaAdminClient) -> str:
+            if admin.list_partition_reassignments([at]):
+                admin.alter_partition_reassignments({at: None})
+            _alter(admin, at, replicas)
+            return ""
+
+        return self._granted(alter)
+
+    # --- topics ------------------------------------------------------------------------------------------------------
+
+    def topic(self, name: str) -> TopicImage | None:
+        """The topic, None if there is none. Eligible leader replicas are told by brokers from 3.7 on (KRaft).
+
+        Raises:
+            KafkaError: the cluster does not tell (it may be there all the same).
+            UnansweredError: nobody could be asked.
+        """
+        told = self._ask(lambda admin: _described(admin, name))
+        error = for_code(told["error_code"])
+        if error is not NoError and not issubclass(error, _NOT_YET):
+            raise error(f"topic {name}")
+        return None if error is not NoError else _image(told)
+
+    def create_topic(self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]) -> None:
+        """Create a topic.
+
+        Raises:
+            KafkaError: the cluster refused.
+            UnansweredError: nobody answered; it may exist all the same.
+        """
+        wanted = {"num_partitions": partitions, "replication_factor": replication_factor, "configs": dict(configs)}
+        self._ask(lambda admin: admin.create_topics({name: wanted}))
+
+    def delete_topic(self, topic_id: UUID) -> bool:
+        """Delete the topic with this id, and no other of its name. False if there is none.
+
+        Raises:
+            KafkaError: the cluster refused.
+            UnansweredError: nobody answered.
+        """
+        try:
+            self._ask(lambda admin: admin.delete_topics([topic_id]))
+        except (UnknownTopicIdError, UnknownTopicOrPartitionError):
+            return False
+        return True
+
+    # --- the cluster -------------------------------------------------------------------------------------------------
+
+    def running(self) -> tuple[int, ...]:
+        """The brokers that the cluster counts among its living, ascending.
+
+        Raises:
+            UnansweredError: nobody could be asked.
+        """
+        told = self._ask(lambda admin: admin.describe_cluster())
+        return tuple(sorted(broker["broker_id"] for broker in told["brokers"] if not broker.get("is_fenced")))
+
+    def release(self, broker: int) -> Version:
+        """The release of a broker, as far as its protocol tells: the patch is always 0."""
+        told = self._ask(lambda admin: admin.get_broker_version_data(broker)).broker_version
+        return Version(told[0], told[1], 0)
+
+    def broker_configuration(self, broker: int) -> dict[str, Any]:
+        """What a broker runs with and is not secret: what is set, and what replication depends on."""
+        return self._configuration(ConfigResource(ConfigResourceType.BROKER, str(broker)))
+
+    def topic_configuration(self, name: str) -> dict[str, Any]:
+        """What a topic works with, likewise."""
+        return self._configuration(ConfigResource(ConfigResourceType.TOPIC, name))
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _configuration(self, resource: ConfigResource) -> dict[str, Any]:
+        told = self._ask(lambda admin: admin.describe_configs([resource], config_filter="all"))
+        entries = told[resource.resource_type.name.lower()][resource.name]
+        return {
+            name: entry["value"]
+            for name, entry in sorted(entries.items())
+            if not entry["is_sensitive"] and (entry["config_source"] != _DEFAULT or name in _MATTERS)
+        }
+
+    def _granted(self, deed: Callable[[KafkaAdminClient], str]) -> str:
+        """What ``deed`` answers, or the name of the refusal. A deed that got no answer is begun again as a whole."""
+        try:
+            return self._ask(deed)
+        except ElectionNotNeededError:
+            return ""
+        except KafkaError as error:
+            return type(error).__name__
+
+    def _ask(self, question: Callable[[KafkaAdminClient], Answer]) -> Answer:
+        """The answer of any broker. One that is dead or frozen is no answer; the next connection may meet another."""
+        deadline = time.monotonic() + self._limit_s
+        while True:
+            try:
+                return question(self._connected())
+            except (KafkaError, OSError, RuntimeError) as error:
+                if not _may_pass(error):
+                    raise
+                self.close()
+                if (left_s := deadline - time.monotonic()) <= 0:
+                    tried = ", ".join(self._brokers()) or "none"
+                    why = named(error) if isinstance(error, KafkaConnectionError) else type(error).__name__
+                    raise UnansweredError(
+                        f"no broker answered within {self._limit_s:.0f} s ({why}); tried {tried}"
+                    ) from error
+                self._see_why(left_s)
+            time.sleep(_PAUSE_S)
+
+    def _connected(self) -> KafkaAdminClient:
+        if self._client is None:
+            brokers = list(self._brokers())
+            if not brokers:
+                raise NodeNotReadyError("no broker runs")
+            self._client = self._connect(
+                bootstrap_servers=brokers,
+                client_id="ackproof-admin",
+                bootstrap_timeout_ms=REQUEST_LIMIT_MS,
+                request_timeout_ms=REQUEST_LIMIT_MS,
+                reconnect_backoff_max_ms=200,
+                **login(self._security or OPEN),
+            )
+            self._let_in = True
+        return self._client
+
+    def _see_why(self, limit_s: float) -> None:
+        """Raise a RefusedError if it is no mishap that nobody answered."""
+        if self._security is None or self._let_in:
+            return
+        if why := refusal(self._brokers(), self._security, min(limit_s, REFUSAL_LIMIT_S)):
+            raise RefusedError(why)
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether asking again may help: connections, time limits, a controller that moved (a RuntimeError)."""
+    if isinstance(error, BrokerResponseError):
+        return isinstance(error, (RequestTimedOutError, NotControllerError))
+    return not isinstance(error, KafkaError) or bool(error.retriable)
+
+
+def _alter(admin: KafkaAdminClient, at: TopicPartition, replicas: Sequence[int]) -> None:
+    error = admin.alter_partition_reassignments({at: list(replicas)}).get(at)
+    if error is not None:
+        raise error
+
+
+def _place(partition: str) -> TopicPartition:
+    topic, _, number = partition.rpartition("-")
+    return TopicPartition(topic, int(number))
+
+
+def _described(admin: KafkaAdminClient, name: str) -> dict[str, Any]:
+    """What brokers tell of a topic: a page of partitions at a time (KIP-966), or all at once as older ones do."""
+    try:
+        page = admin.describe_topic_partitions([name])
+        (told,) = page["topics"]
+        while (cursor := page["next_cursor"]) is not None:
+            page = admin.describe_topic_partitions([name], cursor=cursor)
+            told["partitions"] += page["topics"][0]["partitions"]
+    except UnsupportedVersionError:
+        (told,) = admin.describe_topics([name])
+    return dict(told)
+
+
+def _image(told: Mapping[str, Any]) -> TopicImage:
+    partitions = sorted(told["partitions"], key=lambda one: one["partition_index"])
+    return TopicImage(
+        topic_id=UUID(str(told["topic_id"])),
+        partitions={
+            f"{told['name']}-{one['partition_index']}": PartitionView(
+                leader=None if one["leader_id"] == _NOBODY else one["leader_id"],
+                leader_epoch=one["leader_epoch"],
+                isr=tuple(one["isr_nodes"]),
+                replicas=tuple(one["replica_nodes"]),
+                elr=tuple(one.get("eligible_leader_replicas") or ()),
+            )
+            for one in partitions
+        },
+    )

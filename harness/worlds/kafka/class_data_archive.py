@@ -1,0 +1,91 @@
+"""The archive of class data: made once per release and Java, by starting a node alone and ending it in order."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from harness.errors import HarnessError, HostError
+from harness.hosts.loopback import free_addresses
+from harness.worlds.kafka.installation import Installation
+from harness.worlds.kafka.jvm import archive_command, archive_path
+from harness.worlds.kafka.log_configuration import LogFiles
+from harness.worlds.kafka.properties import NodePlace, as_text, lone_properties
+from harness.worlds.kafka.releases import modes
+from harness.worlds.kafka.storage import format_directory, new_id
+from nemesis.cluster import CONTROLLER
+from workloads.settings import Settings
+
+#: What a node says when it serves.
+STARTED: Final = b"Kafka Server started"
+_START_LIMIT_S: Final = 90.0
+#: A shutdown in order, then writing fifty megabytes.
+_END_LIMIT_S: Final = 60.0
+_LOOK_EVERY_S: Final = 0.1
+_HOST: Final = "127.0.0.1"
+_WORDS_MAX: Final = 300
+
+
+def make_archive(installation: Installation) -> None:
+    """Make the archive if there is none for this Java yet; later starts use it.
+
+    Releases that cannot start without ZooKeeper go without one.
+
+    Raises:
+        HostError: the release does not start on this machine.
+    """
+    place = archive_path(installation)
+    if place.is_file() or "kraft" not in modes(installation.version):
+        return
+    installation.made.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".archive-", dir=installation.made) as name:
+        directory = Path(name)
+        command = _prepared(installation, directory)
+        _start_and_end(installation, command, directory / "node.log")
+        archive = directory / place.name
+        if not archive.is_file():
+            raise HostError(f"Java wrote no archive of class data; see that {installation.made} has 100 MB of room")
+        archive.replace(place)
+
+
+def _prepared(installation: Installation, directory: Path) -> tuple[str, ...]:
+    """A node that is controller and broker in one, so that the classes of both are loaded."""
+    addresses = free_addresses(_HOST, [0, CONTROLLER])
+    place = NodePlace(node=0, data=directory / "data", address=addresses[0], controllers={0: addresses[CONTROLLER]})
+    format_directory(installation, place.data, 0, new_id(), elr=False)
+    properties = directory / "server.properties"
+    properties.write_text(as_text(lone_properties(place, Settings(replication_factor=1))), encoding="utf-8")
+    files = LogFiles(directory / "log.properties", directory / "gc.log")
+    files.write(installation)
+    return archive_command(installation, properties, files, directory / archive_path(installation).name)
+
+
+def _start_and_end(installation: Installation, command: Sequence[str], log: Path) -> None:
+    with log.open("wb") as out:
+        node = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)  # noqa: S603 - Kafka
+    try:
+        limit = time.monotonic() + _START_LIMIT_S
+        while STARTED not in log.read_bytes():
+            if node.poll() is not None or time.monotonic() > limit:
+                words = _complaint(log.read_text(errors="replace"))
+                raise HostError(f"Apache Kafka {installation.version} does not start on this machine: {words}")
+            time.sleep(_LOOK_EVERY_S)
+        node.terminate()
+        node.wait(_END_LIMIT_S)
+    except subprocess.TimeoutExpired as error:
+        raise HarnessError("Kafka did not end within a minute after SIGTERM; is this machine very busy?") from error
+    finally:
+        node.kill()
+        node.wait()
+
+
+def _complaint(told: str) -> str:
+    """What the node complained of first, in one line; the end of what it said where it did not complain."""
+    lines = [" ".join(line.split()) for line in told.splitlines() if line.strip()]
+    complaints = [line for line in lines if re.search(r" (ERROR|FATAL) |Exception|Error: ", line)]
+    return (complaints[0] if complaints else " ".join(lines[-3:]) or "it said nothing")[:_WORDS_MAX]

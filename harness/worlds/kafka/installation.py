@@ -1,0 +1,186 @@
+"""Releases of Apache Kafka on this machine, side by side in the user's cache directory.
+
+::
+
+    ~/.cache/ackproof/kafka/4.3.1/libs/*.jar           what Maven fetched, or what stood in a release
+    ~/.cache/ackproof/kafka/4.3.1/made/...             made from it once, by the modules jvm and storage
+
+A release is fetched into a directory beside its place and renamed, so that it is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.errors import HostError, PlanError
+from harness.worlds.kafka import maven
+from harness.worlds.kafka.releases import VERSION, Version, artifacts, parse_version
+
+
+class Installation(NamedTuple):
+    """A release that is there. ``home`` holds ``libs``."""
+
+    version: Version
+    home: Path
+
+    @property
+    def jars(self) -> list[Path]:
+        """The class path, in an order that never changes (class-data archives depend on it)."""
+        return sorted((self.home / "libs").glob("*.jar"))
+
+    @property
+    def made(self) -> Path:
+        """Where things stand that were made from the jars; may not exist yet."""
+        return self.home / "made"
+
+    def require_startable(self) -> None:
+        """Refuse a release that misses what Java no longer has, as a downloaded one of long ago does.
+
+        Raises:
+            HostError: what is missing, and how to get it.
+        """
+        names = [jar.name for jar in self.jars]
+        for needed in artifacts(self.version):
+            if needed.mends and f"{needed.name}-{needed.version}.jar" not in names:
+                raise HostError(
+                    f"Apache Kafka {self.version} as it stands in {self.home} does not start on today's Java, which "
+                    f"{needed.mends}; remove that directory, and get the release with Maven: ackproof kafka install "
+                    f"{self.version}"
+                )
+
+
+def cache_directory() -> Path:
+    """Where releases stand: below XDG_CACHE_HOME, which is ``~/.cache`` unless it is set."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "ackproof" / "kafka"
+
+
+def installed() -> list[Installation]:
+    """Every release that is there, oldest first."""
+    places = [path.parent.parent for path in cache_directory().glob("*/libs/kafka_*.jar")]
+    found = {path.name: path for path in places if VERSION.fullmatch(path.name)}
+    return sorted(Installation(parse_version(name), path) for name, path in found.items())
+
+
+def find(version: str) -> Installation:
+    """The release of this version.
+
+    Raises:
+        HostError: it is not there; the text says how to get it.
+        PlanError: ``version`` is none.
+    """
+    wanted = parse_version(version)
+    here = installed()
+    for one in here:
+        if one.version == wanted:
+            return one
+    others = f" (there: {', '.join(str(one.version) for one in here)})" if here else ""
+    raise HostError(
+        f"Apache Kafka {version} is not in {cache_directory()}{others}; get it with: ackproof kafka install {version}"
+    )
+
+
+def install(version: str) -> Installation:
+    """Fetch a release with Maven; nothing if it is there already.
+
+    Raises:
+        PlanError: there is no such release.
+        NotReachableError: it is out of this machine's reach.
+        HostError: it could not be fetched for another reason.
+    """
+    wanted = parse_version(version)
+    if (place := cache_directory() / str(wanted)).is_dir():
+        return Installation(wanted, place)
+    with _beside(place) as directory:
+        maven.fetch(artifacts(wanted), directory)
+    return Installation(wanted, place)
+
+
+def install_from(source: Path) -> Installation:
+    """Take over a release that somebody downloaded: its ``.tgz``, or the directory it was unpacked to.
+
+    Raises:
+        PlanError: it is no release of Apache Kafka.
+        HostError: it cannot be read or copied.
+    """
+    with _unpacked(source) as libs:
+        version = _version_in(libs, source)
+        place = cache_directory() / str(version)
+        if not place.is_dir():
+            with _beside(place) as directory:
+                shutil.copytree(libs, directory / "libs", ignore=shutil.ignore_patterns("*.asc"))
+    return Installation(version, place)
+
+
+def _version_in(libs: Path, source: Path) -> Version:
+    names = [re.fullmatch(rf"kafka_[\d.]+-({VERSION.pattern})\.jar", path.name) for path in libs.glob("kafka_*.jar")]
+    versions = {name[1] for name in names if name}
+    if len(versions) != 1:
+        raise PlanError(f"{source} is no release of Apache Kafka: there is no libs/kafka_SCALA-VERSION.jar in it")
+    return parse_version(versions.pop())
+
+
+@contextmanager
+def _unpacked(source: Path) -> Iterator[Path]:
+    """The directory of a release's jars."""
+    if source.is_dir():
+        yield source / "libs"
+        return
+    with tempfile.TemporaryDirectory(prefix="ackproof-kafka-") as directory:
+        try:
+            with tarfile.open(source) as archive:
+                _take_jars(archive, Path(directory))
+        except OSError as error:
+            raise PlanError(f"{source} cannot be read as a release of Apache Kafka: {error}") from error
+        except (tarfile.TarError, EOFError, zlib.error) as error:
+            raise PlanError(
+                f"{source} is no release of Apache Kafka: it is no archive, or was not read whole"
+            ) from error
+        yield Path(directory)
+
+
+def _take_jars(archive: tarfile.TarFile, directory: Path) -> None:
+    """The files below ``libs``, by their bare names: nothing else that an archive may hold has an effect."""
+    for member in archive:
+        if member.isfile() and re.fullmatch(r"[^/]+/libs/[^/]+\.jar", member.name):
+            content = archive.extractfile(member)
+            if content is not None:
+                with content, (directory / Path(member.name).name).open("wb") as jar:
+                    shutil.copyfileobj(content, jar)
+
+
+@contextmanager
+def _beside(place: Path) -> Iterator[Path]:
+    """A new directory that becomes ``place`` when the block ends well, and nothing otherwise."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        directory = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    except OSError as error:
+        raise HostError(
+            f"{place.parent} cannot be written ({error}); set XDG_CACHE_HOME to where there is room"
+        ) from error
+    try:
+        yield directory
+        _rename(directory, place)
+    except OSError as error:
+        raise HostError(f"{place} cannot be made ({error}); make room, or set XDG_CACHE_HOME elsewhere") from error
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _rename(directory: Path, place: Path) -> None:
+    directory.chmod(0o755)
+    try:
+        directory.rename(place)
+    except OSError:
+        if not place.is_dir():  # somebody else was faster, which is as good
+            raise

@@ -1,0 +1,160 @@
+"""The configuration of one node, from the settings of a run. No effects here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from harness.errors import PlanError
+from harness.hosts.contract import Address
+from harness.worlds.kafka.releases import ELR_SINCE, KRAFT_SINCE, Version
+from nemesis.cluster import CONTROLLER
+from workloads.settings import NEVER, Settings
+
+#: Since when Kafka itself follows a rule that the reference broker can switch: before it, the setting must say so.
+RULES_SINCE: Final[Mapping[str, tuple[int, int, int]]] = {
+    "strict.min.isr": (3, 7, 0),  # KAFKA-15583
+    "broker.epochs": (3, 5, 0),  # KIP-903
+    "fetch.fencing": (2, 1, 0),  # KIP-320
+    "isr.join.epoch.rule": (2, 0, 1),  # KAFKA-7128
+}
+#: The setting that is chosen when a cluster is formatted.
+ELR: Final = "eligible.leader.replicas"
+#: Small and quick: a run has a few partitions and megabytes.
+_SMALL: Final[Mapping[str, object]] = {
+    "offsets.topic.num.partitions": 4,
+    "transaction.state.log.num.partitions": 4,
+    "group.initial.rebalance.delay.ms": 0,
+    "num.network.threads": 2,
+    "num.io.threads": 2,
+    "num.recovery.threads.per.data.dir": 1,
+    "background.threads": 2,
+    "log.cleaner.dedupe.buffer.size": 4 * 2**20,
+    "log.cleaner.io.buffer.size": 2**19,
+    "log.segment.bytes": 16 * 2**20,
+    # An index file is a memory map of this size, sparse on disk; ten megabytes each is Kafka's default.
+    "log.index.size.max.bytes": 256 * 2**10,
+    "auto.create.topics.enable": "false",
+    # What moves leaders is the nemesis, and the controller's answer to it.
+    "auto.leader.rebalance.enable": "false",
+    "controlled.shutdown.enable": "true",
+}
+#: Fast enough that a fault matters within seconds; Kafka's defaults are 30 s, 500 ms to 1 s, and 2 s.
+_QUICK: Final[Mapping[str, object]] = {
+    "replica.socket.timeout.ms": 3_000,
+    "controller.socket.timeout.ms": 3_000,
+    "controller.quorum.election.timeout.ms": 1_000,
+    "controller.quorum.fetch.timeout.ms": 2_000,
+    "controller.quorum.request.timeout.ms": 1_000,
+    "unclean.leader.election.interval.ms": 2_000,
+    "broker.initial.registration.timeout.ms": 60_000,
+}
+
+
+class NodePlace(msgspec.Struct, frozen=True, kw_only=True):
+    """One node of a cluster: its number, its files, and where it and the controllers, by number, listen."""
+
+    node: int
+    data: Path
+    address: Address
+    controllers: Mapping[int, Address]
+
+
+def possible_with_kraft(settings: Settings, version: Version) -> None:
+    """Refuse a release that wants ZooKeeper, and settings that this release does not have.
+
+    Raises:
+        PlanError: with what to change.
+    """
+    if version < KRAFT_SINCE:
+        raise PlanError(
+            f"Apache Kafka {version} is started with ZooKeeper here, as all releases before "
+            f'{".".join(map(str, KRAFT_SINCE))} are: write mode = "zookeeper", or choose a later version'
+        )
+    possible(settings, version)
+
+
+def possible(settings: Settings, version: Version, free: Collection[str] = ()) -> None:
+    """Refuse settings that this release does not have; those in ``free`` can be chosen.
+
+    Raises:
+        PlanError: with the setting to change.
+    """
+    chosen, usual = settings.to_mapping(), Settings().to_mapping()
+    for name in _scoped(settings, "reference"):
+        if name in free or (name == ELR and knows_elr(version)):
+            continue
+        wanted = version >= RULES_SINCE[name] if name in RULES_SINCE else usual[name]
+        if chosen[name] != wanted:
+            raise PlanError(
+                f"{name}={_written(chosen[name])} is not how Apache Kafka {version} works; in its world write "
+                f"{name}={_written(wanted)}"
+            )
+
+
+def node_properties(place: NodePlace, settings: Settings, brokers: int) -> dict[str, str]:
+    """What stands in ``server.properties`` of a broker or of the controller."""
+    replicas = min(3, brokers)
+    chosen: dict[str, object] = {
+        **_identity(place),
+        **_SMALL,
+        **_QUICK,
+        **{name: value for name, value in settings.to_mapping().items() if name in _scoped(settings, "broker")},
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": min(2, replicas),
+        "replica.high.watermark.checkpoint.interval.ms": 5_000,
+        "log.flush.interval.messages": NEVER,
+        # flush.ms of a topic acts only as often as this looks.
+        "log.flush.scheduler.interval.ms": settings.flush_ms,
+    }
+    return {name: _written(value) for name, value in chosen.items()}
+
+
+def lone_properties(place: NodePlace, settings: Settings) -> dict[str, str]:
+    """``server.properties`` of a node that is broker and controller in one."""
+    broker, (controller,) = place.address, place.controllers.values()
+    return node_properties(place, settings, brokers=1) | {
+        "process.roles": "broker,controller",
+        "controller.quorum.voters": f"{place.node}@{controller.host}:{controller.port}",
+        "listeners": f"PLAINTEXT://{broker.host}:{broker.port},CONTROLLER://{controller.host}:{controller.port}",
+    }
+
+
+def as_text(properties: Mapping[str, str]) -> str:
+    """The text of a properties file."""
+    return "".join(f"{name}={value}\n" for name, value in properties.items())
+
+
+def knows_elr(version: Version) -> bool:
+    """Whether this release's clusters can keep eligible leader replicas."""
+    return version >= ELR_SINCE
+
+
+def _identity(place: NodePlace) -> dict[str, object]:
+    controls = place.node >= CONTROLLER
+    name = "CONTROLLER" if controls else "PLAINTEXT"
+    listener = f"{name}://{place.address.host}:{place.address.port}"
+    advertised = {} if controls else {"advertised.listeners": listener, "broker.rack": f"r{place.node}"}
+    return {
+        "process.roles": "controller" if controls else "broker",
+        "node.id": place.node,
+        "controller.quorum.voters": ",".join(f"{node}@{at.host}:{at.port}" for node, at in place.controllers.items()),
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "listeners": listener,
+        **advertised,
+        "log.dirs": place.data,
+    }
+
+
+def _scoped(settings: Settings, scope: str) -> list[str]:
+    return [field.metadata["name"] for field in fields(settings) if field.metadata["scope"] == scope]
+
+
+def _written(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

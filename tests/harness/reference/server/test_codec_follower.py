@@ -1,0 +1,132 @@
+import contextlib
+import random
+from pathlib import Path
+
+import pytest
+from batch_maker import batch
+from client_side import T0, T1, U0, fields, topic_ids
+
+from harness.reference.core import messages as core
+from harness.reference.core.types import EpochEnd, ErrorCode
+from harness.reference.server import codec
+from harness.reference.server import requests as plain
+from harness.reference.server.codec import APIS, decode_request, encode_response
+from harness.reference.server.codec.follower import decode_answer, encode_request
+from harness.reference.server.codec.wire import request_frame
+from harness.reference.server.links import BadFrameError
+
+PART = [{"index": 0, "records": b"xy"}]
+
+
+@pytest.fixture
+def ids():
+    return topic_ids()
+
+
+# --- as a follower -------------------------------------------------------------------------------------------------
+
+
+def over_the_wire(request, respond, ids):
+    """The core's answer to a follower's request after both crossed the wire; and what the leader understood."""
+    frame = encode_request(request, 9, "ackproof-broker-1", ids)
+    header, understood = decode_request(memoryview(frame)[4:], ids)
+    answer = encode_response(header, respond, ids)
+    return understood, decode_answer(request, memoryview(answer)[8:], ids)
+
+
+def test_a_followers_fetch_crosses_the_wire_whole(ids):
+    wanted = (core.FetchPartition(T0, 5, 3, 2, 1000), core.FetchPartition(U0, 0, 1, -1, 50))
+    request = core.Fetch(77, 1, 500, wanted, broker_epoch=12)
+    parts = (
+        core.FetchedPartition(T0, ErrorCode.NONE, 8, 0, None, (batch(5, 2, epoch=3),)),
+        core.FetchedPartition(U0, ErrorCode.NONE, 4, 0, EpochEnd(1, 2)),
+    )
+    understood, answer = over_the_wire(request, core.FetchResponse(0, parts), ids)
+    assert understood == core.Fetch(0, 1, 500, wanted, broker_epoch=12)
+    assert answer.correlation == 77
+    first, second = answer.partitions
+    assert (first.partition, first.high_watermark, first.diverging) == (T0, 8, None)
+    assert [(b.base_offset, b.count, b.leader_epoch) for b in first.batches] == [(5, 2, 3)]
+    assert (second.partition, second.diverging, second.batches) == (U0, EpochEnd(1, 2), ())
+
+
+@pytest.mark.parametrize("error", [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER])
+def test_a_followers_fetch_error_crosses_the_wire(ids, error):
+    request = core.Fetch(7, 1, 0, (core.FetchPartition(T0, 5),))
+    refused = core.FetchResponse(0, (core.FetchedPartition(T0, error),))
+    assert over_the_wire(request, refused, ids)[1].partitions[0].error == error
+
+
+def test_a_followers_questions_cross_the_wire(ids):
+    epoch = core.OffsetForLeaderEpoch(5, T1, 4, 6, 1)
+    found = core.OffsetForLeaderEpochResponse(5, T1, ErrorCode.NONE, EpochEnd(3, 12))
+    understood, answer = over_the_wire(epoch, plain.EpochsFound((found,)), ids)
+    assert understood.parts[0].replica_id == 1
+    assert answer == found
+    offset = core.ListOffsets(6, T1, -2, 1, 8)
+    _, answer = over_the_wire(offset, plain.OffsetsFound((plain.OffsetFound(T1, ErrorCode.NONE, 3, 8),)), ids)
+    assert answer == core.ListOffsetsResponse(6, T1, ErrorCode.NONE, 3, 8)
+
+
+def test_a_damaged_batch_from_the_leader_is_refused(ids):
+    request = core.Fetch(7, 1, 0, (core.FetchPartition(T0, 5),))
+    frame = encode_request(request, 9, "x", ids)
+    header, _ = decode_request(memoryview(frame)[4:], ids)
+    answer = core.FetchResponse(0, (core.FetchedPartition(T0, ErrorCode.NONE, 8, 0, None, (batch(5, 2),)),))
+    damaged = bytearray(encode_response(header, answer, ids))
+    damaged[-6] ^= 1
+    with pytest.raises(BadFrameError, match="damaged"):
+        decode_answer(request, memoryview(bytes(damaged))[8:], ids)
+
+
+# --- what is refused -----------------------------------------------------------------------------------------------
+
+
+def test_unknown_apis_and_versions_are_refused_by_name(ids):
+    with pytest.raises(BadFrameError, match="API 71"):
+        decode_request(memoryview(b"\0\x47\0\0\0\0\0\x01\xff\xff"), ids)
+    with pytest.raises(BadFrameError, match="3 to 12, not 2"):
+        decode_request(memoryview(b"\0\0\0\x02\0\0\0\x01\xff\xff"), ids)
+
+
+@pytest.mark.parametrize("key", sorted(APIS))
+def test_a_request_that_is_cut_short_anywhere_is_refused(key, ids):
+    version = APIS[key].versions[1]
+    samples = {
+        0: {
+            "acks": 1,
+            "timeout_ms": 1,
+            "topic_data": [{"name": "t", "partition_data": [{"index": 0, "records": b"xy"}]}],
+        },
+        3: {"topics": [{"name": "t"}]},
+        11: {"group_id": "g", "session_timeout_ms": 1, "member_id": "m", "protocol_type": "c", "protocols": []},
+    }
+    frame = request_frame(fields(APIS[key].request, version, **samples.get(key, {})), 1, "c")[4:]
+    decode_request(memoryview(frame), ids)
+    for size in range(len(frame)):
+        with pytest.raises(BadFrameError):
+            decode_request(memoryview(frame[:size]), ids)
+    with pytest.raises(BadFrameError, match="takes"):
+        decode_request(memoryview(frame + b"\0"), ids)
+
+
+def test_garbage_is_refused_and_never_anything_else(ids):
+    chance = random.Random(4)
+    for _ in range(3_000):
+        key = chance.choice(sorted(APIS))
+        low, high = APIS[key].versions
+        head = key.to_bytes(2, "big") + chance.randint(low, high).to_bytes(2, "big") + b"\0\0\0\1\0\1c\0"
+        body = bytes(chance.choice((0, 0, 0, 1, 2, chance.randrange(256))) for _ in range(chance.randrange(60)))
+        with contextlib.suppress(BadFrameError):
+            assert decode_request(memoryview(head + body), ids)[0].api_key == key
+
+
+def test_only_the_codec_package_imports_the_protocol_classes():
+    root = Path(codec.__file__).parents[3]
+    users = {
+        path.relative_to(root).parent.as_posix()
+        for package in ("harness", "nemesis", "checkers", "workloads")
+        for path in (root / package).rglob("*.py")
+        if "kafka.protocol" in path.read_text().replace("``kafka.protocol``", "") and path.name != "wire.py"
+    }
+    assert users <= {"harness/reference/server/codec"}

@@ -1,0 +1,342 @@
+import os
+from itertools import count
+from pathlib import Path
+
+import pytest
+from batch_maker import batch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.reference.core.log import Log, MemoryLog
+from harness.reference.core.producers import Producers
+from harness.reference.server.batches import whole
+from harness.reference.server.segment_files import INDEX_INTERVAL_BYTES
+from harness.reference.server.segments import CURSORS, LOADED_INDEXES, SegmentLog
+
+SMALL = 1_000  # bytes of a segment: a handful of batches
+
+
+def fill(log: Log, batches: int, *, records: int = 1, epoch: int = 0) -> None:
+    for _ in range(batches):
+        log.append(batch(log.end_offset, records, epoch=epoch, value=b"v%d" % log.end_offset))
+
+
+def contents(log: Log) -> list[tuple[int, int, int, bytes]]:
+    return [(b.base_offset, b.count, b.leader_epoch, b.records[61:]) for b in reads(log, log.start_offset)]
+
+
+def reads(log: Log, offset: int):
+    while found := log.read(offset, log.end_offset, 500):
+        yield from found
+        offset = found[-1].next_offset
+
+
+@pytest.fixture(params=["memory", "segments"])
+def log(request, tmp_path):
+    return MemoryLog() if request.param == "memory" else SegmentLog(tmp_path / "log", segment_bytes=SMALL)
+
+
+# --- what every log does --------------------------------------------------------------------------------------------
+
+
+def test_a_log_returns_what_was_appended_from_any_offset(log):
+    fill(log, 30, records=2)
+    for offset in range(60):
+        first = log.read(offset, 60, 1)
+        assert len(first) == 1
+        assert first[0].base_offset == offset - offset % 2
+    assert log.end_offset == 60
+    assert log.read(60, 60, 1000) == [] or log.read(60, 60, 1000) == ()
+
+
+def test_a_read_ends_before_the_limit_and_returns_one_batch_however_large(log):
+    fill(log, 3, records=4)
+    assert [b.base_offset for b in log.read(0, 8, 10_000)] == [0, 4]
+    assert [b.base_offset for b in log.read(0, 7, 10_000)] == [0]
+    assert list(log.read(0, 3, 10_000)) == []
+    assert [b.base_offset for b in log.read(5, 12, 1)] == [4]
+
+
+def test_truncation_inside_a_batch_drops_the_whole_batch(log):
+    fill(log, 4, records=3)
+    log.truncate_to(7)
+    assert log.end_offset == 6
+    fill(log, 1)
+    assert [b.base_offset for b in reads(log, 0)] == [0, 3, 6]
+
+
+def test_epochs_are_learnt_from_batches_and_forgotten_with_them(log):
+    fill(log, 2, epoch=1)
+    fill(log, 2, epoch=4)
+    log.start_epoch(6, 4)
+    assert list(log.epochs()) == [(1, 0), (4, 2), (6, 4)]
+    log.start_epoch(5, 4)
+    assert list(log.epochs()) == [(1, 0), (4, 2), (6, 4)]
+    log.start_epoch(8, 4)
+    assert list(log.epochs()) == [(1, 0), (4, 2), (8, 4)]
+    log.truncate_to(3)
+    assert list(log.epochs()) == [(1, 0), (4, 2)]
+    log.truncate_to(0)
+    assert list(log.epochs()) == []
+
+
+def test_flushed_follows_the_end_only_when_told_and_never_passes_it(log):
+    fill(log, 3)
+    log.flush()
+    fill(log, 2)
+    assert (log.flushed_offset, log.end_offset) == (3, 5)
+    log.truncate_to(1)
+    assert (log.flushed_offset, log.end_offset) == (1, 1)
+
+
+def test_a_log_starts_again_elsewhere(log):
+    fill(log, 9, epoch=2)
+    log.reset_to(100)
+    assert (log.start_offset, log.end_offset, list(log.epochs())) == (100, 100, [])
+    assert log.checkpointed_high_watermark() == 100
+    fill(log, 2, epoch=3)
+    assert [b.base_offset for b in reads(log, 100)] == [100, 101]
+
+
+def test_a_batch_that_does_not_follow_is_refused(log):
+    fill(log, 2, epoch=3)
+    with pytest.raises(ValueError, match="does not follow"):
+        log.append(batch(5, epoch=3))
+    with pytest.raises(ValueError, match="epoch"):
+        log.append(batch(2, epoch=2))
+
+
+BOTH = {
+    "truncate": lambda log, number: log.truncate_to(number),
+    "flush": lambda log, _: log.flush(),
+    "reset": lambda log, number: log.reset_to(number),
+}
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(1, 4), st.integers(0, 1)),
+        st.tuples(st.just("truncate"), st.integers(0, 60), st.just(0)),
+        st.tuples(st.just("epoch"), st.integers(0, 1), st.just(0)),
+        st.tuples(st.just("flush"), st.just(0), st.just(0)),
+        st.tuples(st.just("reset"), st.integers(0, 50), st.just(0)),
+        st.tuples(st.just("kill"), st.just(0), st.just(0)),
+        st.tuples(st.just("close"), st.just(0), st.just(0)),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=STEPS)
+def test_files_and_memory_hold_the_same_log_also_after_kills_and_stops(steps, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("model") / "log"
+    model, log, epoch, sequences = MemoryLog(), SegmentLog(directory, segment_bytes=SMALL), 0, count()
+    for step, number, bump in steps:
+        if step == "append":
+            epoch += bump
+            sequence = next(sequences)
+            for each in (model, log):
+                each.append(batch(each.end_offset, number, epoch=epoch, producer=(5 + bump, 0, sequence)))
+        elif step == "epoch":
+            epoch += number
+            for each in (model, log):
+                each.start_epoch(epoch, each.end_offset)
+        elif step in BOTH:
+            for each in (model, log):
+                BOTH[step](each, number)
+        else:
+            if step == "close":
+                log.close()
+            log = SegmentLog(directory, segment_bytes=SMALL)
+            assert log.damage is None
+        assert contents(log) == contents(model)
+        assert (log.start_offset, log.end_offset) == (model.start_offset, model.end_offset)
+        assert list(log.epochs()) == list(model.epochs())
+        assert log.flushed_offset <= log.end_offset
+        assert same_producers(log, model)
+
+
+def same_producers(log: Log, model: Log) -> bool:
+    states = []
+    for each in (log, model):
+        producers = Producers()
+        producers.rebuild(each.producer_batches())
+        states.append({pid: (p.epoch, list(p.batches)) for pid, p in producers._producers.items()})
+    return states[0] == states[1]
+
+
+# --- what files add -------------------------------------------------------------------------------------------------
+
+
+def files(directory: Path) -> list[Path]:
+    return sorted(directory.glob("*.log"))
+
+
+def test_a_torn_tail_is_cut_at_the_last_whole_batch_wherever_it_tears(tmp_path):
+    log = SegmentLog(tmp_path / "log")
+    fill(log, 3)
+    [file] = files(tmp_path / "log")
+    content, size = file.read_bytes(), len(whole(batch(0, value=b"v0")))
+    for torn in range(2 * size + 1, 3 * size):
+        file.write_bytes(content[:torn])
+        recovered = SegmentLog(tmp_path / "log")
+        assert recovered.end_offset == 2
+        assert recovered.damage is not None
+        assert file.stat().st_size == 2 * size
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_flipped_byte_ends_the_log_before_it_and_later_segments_are_deleted(data, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("flip") / "log"
+    log = SegmentLog(directory, segment_bytes=SMALL)
+    fill(log, 40)
+    expected = contents(log)
+    (directory / "recovery-point").unlink()  # nothing is known to be good
+    victim = data.draw(st.sampled_from(files(directory)))
+    content = bytearray(victim.read_bytes())
+    at = data.draw(st.integers(0, len(content) - 1))
+    content[at] ^= 1 << data.draw(st.integers(0, 7))
+    victim.write_bytes(content)
+    damaged_from = int(victim.stem) + at // (len(content) // max(1, content.count(b"key")))
+    recovered = SegmentLog(directory, segment_bytes=SMALL)
+    kept = contents(recovered)
+    if recovered.damage is None:  # the leader epoch is outside the checksum (KIP-101)
+        assert len(kept) == len(expected)
+    else:
+        assert kept == expected[: len(kept)]
+        assert len(kept) <= damaged_from + 1
+        assert [int(f.stem) for f in files(directory)] == [
+            n for n in map(int, (f.stem for f in files(directory))) if n <= len(kept)
+        ]
+    fill(recovered, 3, epoch=max(e for e, _ in recovered.epochs()) if recovered.epochs() else 0)
+    assert SegmentLog(directory, segment_bytes=SMALL).end_offset == len(kept) + 3
+
+
+def test_after_a_clean_stop_nothing_is_checked_and_after_a_kill_everything_since_the_last_roll_is(tmp_path):
+    log = SegmentLog(tmp_path / "log")
+    fill(log, 3)
+    log.close()
+    [file] = files(tmp_path / "log")
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    assert SegmentLog(tmp_path / "log").end_offset == 3  # the marker is gone now
+    assert SegmentLog(tmp_path / "log").end_offset == 2
+
+
+def test_a_finished_segment_is_flushed_and_is_not_read_again_at_opening(tmp_path):
+    log = SegmentLog(tmp_path / "log", segment_bytes=SMALL)
+    fill(log, 40)
+    first, *_, last = files(tmp_path / "log")
+    assert log.flushed_offset == int(last.stem)
+    first.write_bytes(b"x" * first.stat().st_size)
+    assert SegmentLog(tmp_path / "log", segment_bytes=SMALL).end_offset == 40
+
+
+def test_a_lost_segment_in_the_middle_ends_the_log_there(tmp_path):
+    log = SegmentLog(tmp_path / "log", segment_bytes=SMALL)
+    fill(log, 40)
+    lost = files(tmp_path / "log")[2]
+    lost.unlink()
+    (tmp_path / "log" / "recovery-point").unlink()
+    recovered = SegmentLog(tmp_path / "log", segment_bytes=SMALL)
+    assert recovered.end_offset == int(lost.stem)
+    fill(recovered, 5)
+    assert [b.base_offset for b in reads(recovered, 0)] == list(range(int(lost.stem) + 5))
+
+
+def test_a_missing_or_damaged_index_or_producer_file_is_made_again(tmp_path):
+    log = SegmentLog(tmp_path / "log", segment_bytes=SMALL)
+    for number in range(40):
+        log.append(batch(number, producer=(9, 0, number)))
+    for number, path in enumerate([*(tmp_path / "log").glob("*.index"), *(tmp_path / "log").glob("*.producers")]):
+        path.write_bytes(b"nonsense") if number % 2 else path.unlink()
+    again = SegmentLog(tmp_path / "log", segment_bytes=SMALL)
+    assert [b.base_offset for b in reads(again, 0)] == list(range(40))
+    assert [b.base_sequence for b in again.producer_batches()] == [35, 36, 37, 38, 39]
+
+
+def test_the_high_watermark_and_epochs_survive(tmp_path):
+    log = SegmentLog(tmp_path / "log")
+    fill(log, 3, epoch=2)
+    log.start_epoch(5, 3)
+    log.checkpoint_high_watermark(2)
+    again = SegmentLog(tmp_path / "log")
+    assert again.checkpointed_high_watermark() == 2
+    assert list(again.epochs()) == [(2, 0), (5, 3)]
+
+
+def test_an_offset_is_found_by_the_time_of_its_batch(tmp_path):
+    log = SegmentLog(tmp_path / "log", segment_bytes=SMALL)
+    fill(log, 3, records=4)  # timestamps 1000 to 1003 in each
+    assert log.first_at(1003, 12).base_offset == 0
+    assert log.first_at(1004, 12) is None
+    assert log.first_at(1000, 3) is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    times=st.lists(st.integers(0, 50), min_size=1, max_size=60),
+    cut=st.integers(0, 60),
+    reopen=st.sampled_from(["no", "killed", "stopped", "without indexes"]),
+)
+def test_the_search_by_time_finds_what_reading_everything_finds(times, cut, reopen, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("times") / "log"
+    log = SegmentLog(directory, segment_bytes=20_000)
+    for time_ms in times:
+        log.append(batch(log.end_offset, value=b"x" * 2_500, time_ms=time_ms))
+    log.truncate_to(cut)
+    if reopen != "no":
+        if reopen == "stopped":
+            log.close()
+        log = SegmentLog(directory, segment_bytes=20_000)
+    if reopen == "without indexes":
+        for path in directory.glob("*.index"):
+            path.unlink()
+    kept = times[: log.end_offset]
+    for wanted in range(52):
+        found = log.first_at(wanted, log.end_offset)
+        expected = next((offset for offset, time_ms in enumerate(kept) if time_ms >= wanted), None)
+        assert (None if found is None else found.base_offset) == expected
+
+
+def test_the_search_by_time_does_not_read_the_log(tmp_path, monkeypatch):
+    log = SegmentLog(tmp_path / "log", segment_bytes=100_000)
+    for time_ms in range(500):
+        log.append(batch(time_ms, value=b"x" * 2_000, time_ms=time_ms))
+    read = []
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, size, at: read.append(size) or pread(fd, size, at))
+    for wanted in (0, 77, 250, 499, 500):
+        log.first_at(wanted, 500)
+    assert len(files(tmp_path / "log")) >= 8
+    assert sum(read) <= 5 * 65_536
+
+
+def test_a_full_disk_appends_nothing(tmp_path, monkeypatch):
+    log = SegmentLog(tmp_path / "log")
+    fill(log, 2)
+    writev = os.writev
+    monkeypatch.setattr(os, "writev", lambda fd, pieces: writev(fd, [b"".join(pieces)[:40]]))
+    with pytest.raises(OSError, match="make room"):
+        fill(log, 1)
+    monkeypatch.undo()
+    assert log.end_offset == 2
+    fill(log, 1)
+    assert SegmentLog(tmp_path / "log").end_offset == 3
+
+
+def test_memory_does_not_grow_with_the_log(tmp_path):
+    log = SegmentLog(tmp_path / "log", segment_bytes=1 << 20)
+    made = batch(0, 1, value=b"x" * 900, producer=(1, 0, 0))
+    for number in range(30_000):
+        log.append(type(made)(made.count, made.size_bytes, made.records, number, 0, number % 20, 0, number // 20))
+        if number % 997 == 0:
+            log.read(number // 2, number + 1, 10_000)
+    assert log.end_offset == 30_000
+    assert len(files(tmp_path / "log")) >= 25
+    assert len(log._index.offsets) <= (1 << 20) // INDEX_INTERVAL_BYTES + 1
+    assert len(log._indexes) <= LOADED_INDEXES
+    assert len(log._cursors) <= CURSORS
+    assert len(log._producers.batches()) == 20 * 5
+    assert [b.base_offset for b in log.read(12_345, 30_000, 3_000)] == [12_345, 12_346, 12_347]

@@ -1,0 +1,153 @@
+"""A lost write's story: in order of time, with who was deposed, why there was a cut, and where copies are left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.report.narrative import differing, remains, tell
+from harness.report.timeline import Timeline, Write
+from harness.worlds.contract import Observation
+from nemesis.receipts import Receipt
+from tests.nemesis.receipt_factory import a_receipt
+from workloads.values import join
+
+WRITE = Write(value=join(2, 41), invoked_us=1_000_000, acknowledged_us=1_003_000, offset=41, node=0, process=2)
+LEADER_0 = Observation(100_000, 0, "leader", "t-0", {"leader_epoch": 3, "end_offset": 0, "isr": [0, 1]})
+
+
+def receipt(begun_s: float, fault: str = "kill", **more: Any) -> Receipt:
+    times = {"begun_us": round(begun_s * 1e6), "ended_us": round(begun_s * 1e6) + 500_000}
+    return a_receipt(**{"fault": fault, "role": "the leader"} | times | more)
+
+
+def leads(at_s: float, node: int, epoch: int, end_offset: int) -> Observation:
+    facts = {"leader_epoch": epoch, "end_offset": end_offset, "isr": [node]}
+    return Observation(round(at_s * 1e6), node, "leader", "t-0", facts)
+
+
+def story(*cluster: Observation, faults: tuple[Receipt, ...] = (), write: Write = WRITE) -> list[str]:
+    return tell(
+        Timeline(
+            partition="t-0",
+            write=write,
+            begin_us=0,
+            end_us=9_000_000,
+            faults=faults,
+            points=(),
+            successor=None,
+            reader_us=None,
+            successor_write=None,
+            end_offset=60,
+            cluster=(LEADER_0, *cluster),
+        )
+    )
+
+
+def place(sentences: list[str], words: str) -> int:
+    (found,) = (number for number, sentence in enumerate(sentences) if words in sentence)
+    return found
+
+
+def test_what_happened_is_told_in_order_of_time() -> None:
+    cut = Observation(4_000_000, 0, "truncated", "t-0", {"from_offset": 50, "to_offset": 40, "leader": 1})
+    told = story(leads(2.5, 1, 4, 40), cut, faults=(receipt(1.1), receipt(2.0, "pause")))
+    order = [
+        place(told, words) for words in ("acknowledged at", "kill", "pause", "began to lead", "truncated", "After")
+    ]
+    assert order == sorted(order)
+
+
+def test_faults_after_the_write_was_gone_are_counted_not_told() -> None:
+    told = story(leads(2.5, 1, 4, 40), faults=(receipt(1.1), receipt(3.0, "pause"), receipt(5.0, "pause")))
+    assert "Later faults (2) stand in the chart only." in told
+    assert not [sentence for sentence in told if "pause" in sentence]
+
+
+def test_leaders_after_the_one_that_lacked_the_write_are_not_told() -> None:
+    told = story(leads(2.5, 1, 4, 40), leads(6.0, 2, 5, 55))
+    assert "At 2.500 s broker 1 began to lead in epoch 4; its log ended at offset 40, without the write." in told
+    assert not [sentence for sentence in told if "broker 2" in sentence]
+
+
+def test_a_leader_that_was_deposed_when_it_acknowledged_is_called_so() -> None:
+    told = story(leads(0.9, 1, 4, 40))
+    assert told[0].endswith("By then broker 1 led in epoch 4: broker 0 was deposed and did not know it.")
+    assert place(told, "without the write") > 0
+
+
+def test_a_leader_that_was_the_only_one_is_not() -> None:
+    assert "deposed" not in story(leads(2.5, 1, 4, 40))[0]
+
+
+def test_a_cut_before_a_kill_says_what_it_is_for_and_a_cut_by_itself_does_not() -> None:
+    first, alone = receipt(1.0, "partition"), receipt(1.0, "partition", family="partition")
+    assert "this lets followers fall a little behind" in " ".join(story(faults=(first,)))
+    assert "followers fall" not in " ".join(story(faults=(alone,)))
+
+
+def test_an_unclean_election_is_told() -> None:
+    unclean = Observation(2_000_000, 100, "election", "t-0", {"leader": 1, "leader_epoch": 4, "unclean": True})
+    clean = Observation(2_100_000, 100, "election", "t-0", {"leader": 1, "leader_epoch": 4, "unclean": False})
+    told = [sentence for sentence in story(unclean, clean) if "controller elected" in sentence]
+    assert told == ["At 2.000 s the controller elected broker 1, which was out of sync."]
+
+
+def test_pauses_of_java_are_told_until_the_write_was_gone() -> None:
+    facts = {"pause_ms": 412, "cause": "GenCollectForAllocation"}
+    pauses = [Observation(time_us, 100, "jvm-pause", None, facts) for time_us in (1_500_000, 7_000_000)]
+    told = [sentence for sentence in story(*pauses, leads(2.5, 1, 4, 40)) if "stood still" in sentence]
+    assert len(told) == 1
+    assert told[0].startswith("At 1.500 s the Java of the controller stood still for 412 ms")
+
+
+def test_a_node_that_ended_by_itself_is_nobodys_order() -> None:
+    died = receipt(1.2, "died", family="died", story="died", begin_evidence={"0": {"exit": "status 1"}})
+    assert "Nobody's order: broker 0 ended by itself (status 1) at 1.200 s, down until 1.700 s." in story(
+        faults=(died,)
+    )
+
+
+def test_a_write_without_an_offset_has_its_story_too() -> None:
+    told = story(leads(2.5, 1, 4, 40), write=msgspec.structs.replace(WRITE, offset=None))
+    assert "At 2.500 s broker 1 began to lead in epoch 4; its log ended at offset 40." in told
+
+
+@pytest.mark.parametrize(
+    ("finding", "words"),
+    [
+        ({"fate": "destroyed"}, "no broker's log held a copy"),
+        ({"fate": "hidden", "copies": [{"node": 2, "offset": 17}]}, "a copy was left on broker 2 at offset 17, where"),
+        (
+            {"fate": "in the log", "copies": [{"node": 1, "offset": 3}, {"node": 2, "offset": 3}]},
+            "3 and on broker 2 at",
+        ),
+        ({"fate": "unknown"}, "not known"),
+    ],
+)
+def test_what_is_left_of_the_write_is_said(finding: dict[str, Any], words: str) -> None:
+    (sentence,) = remains(finding)
+    assert words in sentence
+
+
+def test_nothing_is_said_of_copies_where_nobody_looked() -> None:
+    assert remains({"key": "t-0", "value": 7}) == []
+
+
+def test_replicas_that_differ_are_told_record_by_record() -> None:
+    (sentence,) = differing({"key": "t-0", "offset": 5, "replicas": {"1": join(0, 3), "0": -77}})
+    assert sentence.startswith(
+        "At offset 5 of t-0, when the run had ended, broker 0 holds a record that is not sound, broker 1 holds write 3"
+    )
+
+
+def test_a_leader_that_changed_unasked_is_nobodys_order() -> None:
+    moved = {"t-0": {"leader": [0, 1], "leader_epoch": [3, 4]}}
+    of_fault = {"family": "unasked", "story": "unasked", "targets": (), "begun_us": 0, "ended_us": 8_000_000}
+    told = story(faults=(receipt(0, "unasked", moved=moved, **of_fault),))
+    assert (
+        "Nobody's order: between 0.000 s and 8.000 s the leader changed (leader 0 → 1, epoch 3 → 4), and no fault of "
+        "this run that reached the cluster explains it." in told
+    )

@@ -1,0 +1,99 @@
+"""What two looks at a cluster say of the time between them."""
+
+import threading
+from uuid import UUID
+
+import pytest
+
+from harness.errors import HostError
+from harness.worlds.kafka.administration import TopicImage, UnansweredError
+from harness.worlds.kafka.metadata_poller import Watch, changes
+from harness.worlds.processes.traces import observations_in
+from nemesis.cluster import ClusterView, PartitionView
+
+LED = PartitionView(leader=0, leader_epoch=1, isr=(0, 1), replicas=(0, 1))
+SHRUNK = PartitionView(leader=0, leader_epoch=1, isr=(0,), replicas=(0, 1))
+MOVED = PartitionView(leader=1, leader_epoch=2, isr=(0, 1), replicas=(1, 0))
+LOST = PartitionView(leader=None, leader_epoch=3, isr=(0,), replicas=(0, 1))
+
+
+def view(state, running=(0, 1)):
+    return ClusterView({"t-0": state}, running, (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("after", "what", "leader"),
+    [(MOVED, "election", 1), (LOST, "election", -1), (SHRUNK, "isr", 0)],
+    ids=["another leader", "no leader", "smaller ISR"],
+)
+def test_a_change_is_told_in_the_controllers_words(after, what, leader):
+    ((said, partition, facts),) = changes(view(LED), view(after))
+    assert (said, partition, facts["leader"], facts["isr"]) == (what, "t-0", leader, list(after.isr))
+
+
+def test_brokers_that_come_and_go_are_told():
+    assert changes(view(LED, (0,)), view(LED, (1,))) == [
+        ("registered", None, {"broker": 1}),
+        ("fenced", None, {"broker": 0}),
+    ]
+    assert changes(view(LED), view(LED)) == []
+
+
+class Cluster:
+    def __init__(self):
+        self.state, self.brokers, self.closed = LED, (0, 1), False
+
+    def topic(self, name):
+        if self.state is None:
+            raise UnansweredError("nobody")
+        return TopicImage(UUID(int=1), {"t-0": self.state})
+
+    def running(self):
+        return self.brokers
+
+    def close(self):
+        self.closed = True
+
+
+def test_a_watch_writes_what_it_sees_where_a_later_reader_finds_it(tmp_path):
+    cluster = Cluster()
+    watch = Watch(cluster, "t", tmp_path / "trace-100.jsonl")
+    watch.look()
+    cluster.state, cluster.brokers = MOVED, (1,)
+    watch.look()
+    assert (watch.view().partitions["t-0"], watch.view().running, watch.view().brokers) == (MOVED, (1,), (0, 1))
+    told = [(seen.what, seen.partition) for seen in observations_in([tmp_path / "trace-100.jsonl"], 0)]
+    assert told == [
+        ("registered", None),
+        ("registered", None),
+        ("election", "t-0"),
+        ("fenced", None),
+        ("election", "t-0"),
+    ]
+    cluster.state = None
+    with pytest.raises(HostError):
+        watch.look()
+    assert watch.view().partitions["t-0"] == MOVED, "the last view stands"
+    watch.end()
+    assert cluster.closed
+
+
+def test_a_look_that_fails_in_the_library_is_not_the_last(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("harness.worlds.kafka.metadata_poller.LOOK_EVERY_S", 0.001)
+    cluster, seen = Cluster(), threading.Event()
+    watch = Watch(cluster, "t", tmp_path / "trace-100.jsonl")
+    failures = [AttributeError("a broker vanished while it was asked")] * 3
+
+    def running():
+        if failures:
+            raise failures.pop()
+        if cluster.state is MOVED:
+            seen.set()
+        return (0, 1)
+
+    watch.begin()
+    cluster.running, cluster.state = running, MOVED
+    assert seen.wait(10)
+    watch.end()
+    assert watch.view().partitions["t-0"] == MOVED
+    assert "the last view stands" in caplog.text
