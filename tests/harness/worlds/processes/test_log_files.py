@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from tests.harness.reference.server.batch_maker import batch
 
 from harness.reference.server.segments import SegmentLog
 from harness.worlds.processes.log_files import Batch, batches_in, flip, log_directory, read_again, recovery_point
 from harness.worlds.segments import Place
+from tests.harness.reference.server.batch_maker import batch
 
 
 @pytest.fixture
