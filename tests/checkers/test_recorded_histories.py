@@ -1,0 +1,46 @@
+"""Histories recorded by version 0.1.0 get the verdicts, and the judgements, that version 0.1.0 gave them."""
+
+import json
+import tarfile
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from checkers.local import judge as verdict_on
+from checkers.verdicts.judgement import judge as judgement_on
+from harness.records.run_record import read_record
+
+ARCHIVE = Path(__file__).parent / "recorded" / "histories.tar.xz"
+RUNS = 200
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    target = tmp_path_factory.mktemp("recorded")
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(target, filter="data")
+    return sorted(path.parent for path in target.glob("*/run.json"))
+
+
+def test_two_hundred_histories_are_judged_as_before(recorded: list[Path]) -> None:
+    assert len(recorded) == RUNS
+    lossy = 0
+    for run in recorded:
+        expected = json.loads((run / "expected.json").read_text())
+        verdict = verdict_on(run)
+        judgement = judgement_on(read_record(run).chosen(), verdict)
+        lossy += judgement.lost > 0
+        found = msgspec.to_builtins(msgspec.structs.replace(verdict, history=""), str_keys=True)
+        del found["faults"]
+        assert found == expected["verdict"], run.name
+        assert {
+            "broken": judgement.broken,
+            "permitted": judgement.permitted,
+            "lost": judgement.lost,
+            "judged": judgement.judged,
+            "reason": judgement.reason,
+            "permits_loss": judgement.promised.permits_loss,
+            "promise": judgement.promised.sentence(),
+        } == expected["judgement"], run.name
+    assert lossy == 94, "the set holds losses, or its agreement would say little"
