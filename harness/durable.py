@@ -26,3 +26,10 @@ def write_durably(path: Path, content: bytes) -> None:
         os.close(descriptor)
     beside.rename(path)
     sync_directory(path.parent)
+
+
+def remove_durably(path: Path) -> None:
+    """Delete ``path``; durable when this returns. Nothing happens if it is not there."""
+    if path.exists():
+        path.unlink()
+        sync_directory(path.parent)

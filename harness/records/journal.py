@@ -19,6 +19,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from harness.durable import sync_directory
+
 #: The name of the journal inside a run directory.
 FILE_NAME: Final = "journal.jsonl"
 
@@ -53,7 +55,7 @@ class Journal:
         self._next = _last_entry(path) + 1
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         _end_torn_line(self._file, path)
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
 
     def intend(self, kind: str, facts: Facts) -> int:
         """Announce a deed; it is on disk when this returns. The answer is its number."""
@@ -145,12 +147,3 @@ def _end_torn_line(file: int, path: Path) -> None:
     """Without this, the first line of a continued journal would be lost in the torn one before it."""
     if path.stat().st_size and not path.read_bytes().endswith(b"\n"):
         os.write(file, b"\n")
-
-
-def _sync_directory(directory: Path) -> None:
-    """The file's name is on disk only when its directory is."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -18,12 +18,11 @@ import numpy.typing as npt
 from crc32c import crc32c
 from kafka.record import MemoryRecords
 
-from harness.worlds.segments import MAGIC_V2, MESSAGES, batches_of
+from harness.segments import MAGIC_AT, MAGIC_V2, MESSAGES, batches_of
 from workloads.operations import Defect
 from workloads.values import decode
 
 Numbers = npt.NDArray[np.integer[Any]]
-_MAGIC_AT: Final = 16
 _NO_EPOCH: Final = -1
 
 
@@ -115,7 +114,7 @@ def _records(data: bytes, partition: str) -> Stretch | None:
 
     Messages of before 0.11 carry no leader epoch: -1.
     """
-    magic = data[_MAGIC_AT]
+    magic = data[MAGIC_AT]
     if magic != MAGIC_V2 and magic not in MESSAGES:
         return None
     batch = MemoryRecords(data).next_batch()

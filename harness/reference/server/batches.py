@@ -6,7 +6,6 @@ outside the checksum, so they are rewritten without computing it again.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from typing import Final
 
@@ -14,19 +13,18 @@ import crc32c
 
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.types import NONE
+from harness.segments import (
+    CHECKED_FROM,
+    HEADER,
+    HEADER_BYTES,
+    MAGIC_AT,
+    MAGIC_V2,
+    MAX_TIMESTAMP,
+    MAX_TIMESTAMP_AT,
+    PREFIX,
+    UNCOUNTED_BYTES,
+)
 
-#: base offset, length, leader epoch, magic, crc, attributes, last offset delta, base timestamp, max timestamp,
-#: producer id, producer epoch, base sequence, count
-_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-_PREFIX: Final = struct.Struct(">qii")
-_MAX_TIMESTAMP: Final = struct.Struct(">q")
-HEADER_BYTES: Final = _HEADER.size
-#: Bytes before those that the length field counts.
-LENGTH_PREFIX_BYTES: Final = 12
-MAX_TIMESTAMP_AT: Final = 35
-_CRC_FROM: Final = 21
-_AFTER_EPOCH: Final = 16
-MAGIC_V2: Final = 2
 #: Kafka's default of message.max.bytes.
 MAX_BATCH_BYTES: Final = 1_048_588
 
@@ -50,20 +48,20 @@ def parse(data: bytes, *, verify: bool) -> RecordBatch:
         OldFormatError: format 0 or 1.
         CorruptBatchError: short, cut off, followed by more bytes, inconsistent, or a wrong checksum.
     """
-    if len(data) <= _AFTER_EPOCH:
+    if len(data) <= MAGIC_AT:
         raise CorruptBatchError(f"a batch of {len(data)} bytes is shorter than its header")
-    if data[_AFTER_EPOCH] < MAGIC_V2:
-        raise OldFormatError(f"message format {data[_AFTER_EPOCH]} is not supported; use a client that writes format 2")
+    if data[MAGIC_AT] < MAGIC_V2:
+        raise OldFormatError(f"message format {data[MAGIC_AT]} is not supported; use a client that writes format 2")
     if len(data) < HEADER_BYTES:
         raise CorruptBatchError(f"a batch of {len(data)} bytes is shorter than its header")
-    (base, length, epoch, magic, crc, _, last_delta, _, _, pid, pid_epoch, sequence, count) = _HEADER.unpack_from(data)
+    (base, length, epoch, magic, crc, _, last_delta, _, _, pid, pid_epoch, sequence, count) = HEADER.unpack_from(data)
     if magic != MAGIC_V2:
         raise CorruptBatchError(f"message format {magic} is unknown")
-    if length + LENGTH_PREFIX_BYTES != len(data):
-        raise CorruptBatchError(f"the batch says {length + LENGTH_PREFIX_BYTES} bytes and has {len(data)}")
+    if length + UNCOUNTED_BYTES != len(data):
+        raise CorruptBatchError(f"the batch says {length + UNCOUNTED_BYTES} bytes and has {len(data)}")
     if count < 1 or last_delta != count - 1:
         raise CorruptBatchError(f"{count} records do not fit a last offset delta of {last_delta}")
-    if verify and crc32c.crc32c(memoryview(data)[_CRC_FROM:]) != crc:
+    if verify and crc32c.crc32c(memoryview(data)[CHECKED_FROM:]) != crc:
         raise CorruptBatchError("the checksum does not fit the records")
     return RecordBatch(count, len(data), data, base, epoch, pid, pid_epoch, sequence)
 
@@ -72,8 +70,8 @@ def batch_size(data: bytes | memoryview, at: int) -> int:
     """Bytes of the batch that starts at ``at``, or 0 if not even its length field is there or it is nonsense."""
     if len(data) - at < HEADER_BYTES:
         return 0
-    length: int = _PREFIX.unpack_from(data, at)[1]
-    return length + LENGTH_PREFIX_BYTES if length >= HEADER_BYTES - LENGTH_PREFIX_BYTES else 0
+    length: int = PREFIX.unpack_from(data, at)[1]
+    return length + UNCOUNTED_BYTES if length >= HEADER_BYTES - UNCOUNTED_BYTES else 0
 
 
 def split(data: bytes, *, verify: bool) -> Iterator[RecordBatch]:
@@ -108,8 +106,8 @@ def encoded(batch: RecordBatch) -> tuple[bytes, memoryview]:
     """The batch's bytes with its own base offset and leader epoch, in two pieces for a gathering write."""
     data: bytes = batch.records
     return (
-        _PREFIX.pack(batch.base_offset, len(data) - LENGTH_PREFIX_BYTES, batch.leader_epoch),
-        memoryview(data)[_AFTER_EPOCH:],
+        PREFIX.pack(batch.base_offset, len(data) - UNCOUNTED_BYTES, batch.leader_epoch),
+        memoryview(data)[MAGIC_AT:],
     )
 
 
@@ -120,5 +118,5 @@ def whole(batch: RecordBatch) -> bytes:
 
 def max_timestamp_ms(batch: RecordBatch) -> int:
     """The largest timestamp of the batch's records."""
-    stamp: int = _MAX_TIMESTAMP.unpack_from(batch.records, MAX_TIMESTAMP_AT)[0]
+    stamp: int = MAX_TIMESTAMP.unpack_from(batch.records, MAX_TIMESTAMP_AT)[0]
     return stamp

@@ -8,14 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.durable import sync_directory, write_durably
-
-
-def remove_durably(path: Path) -> None:
-    """Delete ``path``; durable when this returns. Nothing happens if it is not there."""
-    if path.exists():
-        path.unlink()
-        sync_directory(path.parent)
+from harness.durable import write_durably
 
 
 class OffsetFile:

@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from harness.durable import sync_directory, write_durably
+from harness.durable import remove_durably, sync_directory, write_durably
 from harness.reference.core.messages import RecordBatch
 from harness.reference.server.batches import BatchError, encoded, max_timestamp_ms
-from harness.reference.server.checkpoints import EpochFile, OffsetFile, remove_durably
+from harness.reference.server.checkpoints import EpochFile, OffsetFile
 from harness.reference.server.producer_tails import ProducerTail
 from harness.reference.server.segment_files import Segment, SparseIndex
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from harness.worlds.segments import Place, batches_of
+from harness.segments import Place, batches_of
 
 #: From the end of a batch: the last byte of the last record's value, before the number of its headers, which is none.
 _VALUE_BYTE_FROM_END: Final = 2

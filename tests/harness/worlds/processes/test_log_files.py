@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from harness.reference.server.segments import SegmentLog
+from harness.segments import Place
 from harness.worlds.processes.log_files import Batch, batches_in, flip, log_directory, read_again, recovery_point
-from harness.worlds.segments import Place
 from tests.harness.reference.server.batch_maker import batch
 
 

@@ -78,7 +78,7 @@ def test_every_broker_setting_reaches_the_broker_under_its_name() -> None:
 def test_a_node_finds_what_the_harness_was_pointed_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
     home, *others = _module_path().split(os.pathsep)
-    assert (Path(home) / "harness" / "broker").is_dir()
+    assert (Path(home) / "harness" / "reference").is_dir()
     assert others == ["/elsewhere"]
 
 
