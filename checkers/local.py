@@ -15,9 +15,8 @@ from checkers.verdicts.verdict import Verdict
 from workloads.history import HistoryError
 from workloads.history.clustering import cluster, joined
 from workloads.history.origin import Origin
-from workloads.history.rows import Rows
+from workloads.history.rows import Rows, to_table
 from workloads.history.schema import SCHEMA
-from workloads.history.tables import columns_of, to_table
 from workloads.operations import Event
 
 
@@ -50,18 +49,7 @@ def judge_events(
     """Judge events in memory. Their indexes are given anew, in the order in which they come."""
     rows = Rows()
     for event in events:
-        rows.add(
-            time_us=event.time_us,
-            process=event.process,
-            type=event.type,
-            function=event.function,
-            micro=event.micro,
-            partitions=event.partitions,
-            offset=event.offset,
-            node=event.node,
-            error=event.error,
-            detail=event.detail,
-        )
+        rows.add(event)
     return judge_rows(rows, name=name, complete=complete, ww_deps=ww_deps, shown=shown)
 
 
@@ -69,10 +57,9 @@ def judge_rows(
     rows: Rows, *, name: str = "", complete: bool = True, ww_deps: bool = False, shown: int | None = SHOWN
 ) -> Verdict:
     """Judge rows that were never written to a file; they are taken out of ``rows``."""
-    names = {"key": rows.keys.names, "error": rows.errors.names, "detail": rows.details.names}
     events = rows.events
-    clustered = cluster(columns_of(rows.take()))
-    table = to_table(clustered, names) if len(clustered["index"]) else SCHEMA.empty_table()
+    clustered = cluster(rows.take())
+    table = to_table(clustered, rows.names) if len(clustered["index"]) else SCHEMA.empty_table()
     part = part_of(table, complete=complete, events=events, joined=joined(clustered))
     parts = judge_batch(lay_out([Unit(0, name, ww_deps=ww_deps)], [part]), shown=shown)
     return verdict(name, merge(parts, shown=shown), Origin(), shown=shown)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import hypothesis
+import msgspec
 import pytest
 
 from nemesis.cluster import CONTROLLER, ClusterView, Link, PartitionView
@@ -239,8 +240,8 @@ class EventList:
     def __init__(self):
         self.events: list[Event] = []
 
-    def record(self, **fields):
-        self.events.append(Event(index=len(self.events), **fields))
+    def record(self, event):
+        self.events.append(msgspec.structs.replace(event, index=len(self.events)))
 
     def of(self, function, *types):
         return [e for e in self.events if e.function is function and (not types or e.type in types)]

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from workloads.client import Clients, Clock, Consumer, Fetched, PollOutcome
-from workloads.operations import EventType, Function, Poll, Record
-from workloads.recording import Recorder
+from workloads.operations import Event, EventType, Function, Poll, Record, Recorder
 from workloads.values import decode
 
 #: A poll with at least so many records is followed by the next at once; after a smaller one the consumer rests.
@@ -67,9 +66,7 @@ class Reader:
             return
         now_us = self._clock.now_us()
         for kind in (EventType.INVOKE, EventType.OK):
-            self._record(
-                time_us=now_us, process=self.process, type=kind, function=Function.ASSIGN, partitions=self.partitions
-            )
+            self._note(now_us, kind, Function.ASSIGN, partitions=self.partitions)
         self.consumer.assign(self.partitions, from_start=True)
         self._poll()
 
@@ -83,26 +80,13 @@ class Reader:
         if self._stopped:
             return
         self._begun_us = self._clock.now_us()
-        self._record(
-            time_us=self._begun_us,
-            process=self.process,
-            type=EventType.INVOKE,
-            function=Function.POLL,
-            micro=(Poll(),),
-        )
+        self._note(self._begun_us, EventType.INVOKE, Function.POLL, micro=(Poll(),))
         self.consumer.poll(self._poll_wait_ms, self._polled)
 
     def _polled(self, outcome: PollOutcome) -> None:
         now_us = self._clock.now_us()
         read = decoded(outcome.records)
-        self._record(
-            time_us=now_us,
-            process=self.process,
-            type=outcome.type,
-            function=Function.POLL,
-            micro=(read,),
-            error=outcome.error,
-        )
+        self._note(now_us, outcome.type, Function.POLL, micro=(read,), error=outcome.error)
         if outcome.type is EventType.OK:
             self._on_read(read)
         if self._stopped:
@@ -114,6 +98,29 @@ class Reader:
             self._poll()
         else:
             self._clock.call_at(self._next_us(now_us), self._poll)
+
+    def _note(
+        self,
+        time_us: int,
+        kind: EventType,
+        function: Function,
+        *,
+        micro: tuple[Poll, ...] = (),
+        partitions: tuple[str, ...] = (),
+        error: str | None = None,
+    ) -> None:
+        self._record(
+            Event(
+                time_us=time_us,
+                process=self.process,
+                instance=self.process,
+                type=kind,
+                function=function,
+                micro=micro,
+                partitions=partitions,
+                error=error,
+            )
+        )
 
     def _next_us(self, now_us: int) -> int:
         """Polls begin ``poll_wait_ms`` apart, so that a trickle of records does not make a poll each."""

@@ -7,6 +7,7 @@ Whoever owns the clock decides when a phase is over; see :mod:`harness.run.phase
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 import msgspec
@@ -14,10 +15,9 @@ import msgspec
 from workloads.client import Clients, Clock
 from workloads.consumers import Consumers, Readers
 from workloads.final_read import Drain
-from workloads.operations import HARNESS, EventType, Function
+from workloads.operations import HARNESS, Event, EventType, Function, Recorder
 from workloads.plan import WorkloadPlan
 from workloads.producers import Producers, SendCounts
-from workloads.recording import Recorder, process_numbers
 
 
 def partition_names(plan: WorkloadPlan) -> tuple[str, ...]:
@@ -32,7 +32,8 @@ class Workload:
         self._plan = plan
         self._clock = clock
         self._recorder = recorder
-        new_process = process_numbers()
+        #: Hands out the process ids of the run, each once.
+        new_process = itertools.count().__next__
         self._readers = Readers(clients, clock, recorder, new_process, plan.poll_wait_ms)
         self._drain: Drain | None = None
         self.partitions = partition_names(plan)
@@ -57,11 +58,13 @@ class Workload:
     def mark(self, phase: str) -> None:
         """Write the begin of a phase into the history."""
         self._recorder.record(
-            time_us=self._clock.now_us(),
-            process=HARNESS,
-            type=EventType.INFO,
-            function=Function.PHASE,
-            detail=msgspec.json.encode({"mark": phase}).decode(),
+            Event(
+                time_us=self._clock.now_us(),
+                process=HARNESS,
+                type=EventType.INFO,
+                function=Function.PHASE,
+                detail=msgspec.json.encode({"mark": phase}).decode(),
+            )
         )
 
     def all_acknowledged_since(self, time_us: int) -> bool:

@@ -13,7 +13,7 @@ from typing import Final
 
 from workloads.client import EndOffsets
 from workloads.consumers import Reader, Readers, shares
-from workloads.operations import EventType, Function, Poll
+from workloads.operations import Event, EventType, Function, Poll
 
 #: How long after an incomplete answer the end offsets are asked for again, and how often at most: an election or a
 #: high watermark that has not reached the new epoch (KIP-207) passes within a second or two.
@@ -116,14 +116,18 @@ class Drain:
         del self._waiting[partition]
         if why_not is None:
             self._proven.add(partition)
+        process = self._readers[place].process
         self._make.recorder.record(
-            time_us=self._clock.now_us(),
-            process=self._readers[place].process,
-            type=EventType.OK if why_not is None else EventType.INFO,
-            function=Function.DRAIN,
-            partitions=(partition,),
-            offset=self._ends.get(partition) if why_not is None else None,
-            error=why_not,
+            Event(
+                time_us=self._clock.now_us(),
+                process=process,
+                instance=process,
+                type=EventType.OK if why_not is None else EventType.INFO,
+                function=Function.DRAIN,
+                partitions=(partition,),
+                offset=self._ends.get(partition) if why_not is None else None,
+                error=why_not,
+            )
         )
 
     def _replace(self, lost: Reader) -> None:

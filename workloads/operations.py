@@ -1,15 +1,15 @@
 """Operations and their outcomes: what a client asked of the log and what it saw.
 
 A history is a sequence of :class:`Event`. An operation is an ``invoke`` followed by one completion of the same process:
-``ok`` (it certainly happened), ``fail`` (it certainly did not), ``info`` (nobody knows). A process is one client
-instance, so positions and sequence numbers never outlive it; a producer that has several sends in flight is several
-processes (docs/decisions/004-lanes.md).
+``ok`` (it certainly happened), ``fail`` (it certainly did not), ``info`` (nobody knows). A process never spans two
+client instances, so positions and sequence numbers never outlive it; a producer that has several sends in flight is
+several processes of one instance (docs/decisions/004-pipelined-sends.md).
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -17,6 +17,8 @@ import msgspec
 NEMESIS: Final = -1
 #: The process id of the harness's own marks (phases of a run).
 HARNESS: Final = -2
+#: The instance of what no client did, and of clients that did not say.
+NO_INSTANCE: Final = -1
 
 
 class EventType(StrEnum):
@@ -26,6 +28,9 @@ class EventType(StrEnum):
     OK = "ok"
     FAIL = "fail"
     INFO = "info"
+
+    # Enum's own hash is a function in Python, and these are keys on the way of every event.
+    __hash__ = str.__hash__
 
 
 class Function(StrEnum):
@@ -43,6 +48,8 @@ class Function(StrEnum):
     DRAIN = "drain"
     FAULT = "fault"
     PHASE = "phase"
+
+    __hash__ = str.__hash__
 
 
 class Defect(StrEnum):
@@ -80,13 +87,15 @@ class Poll(msgspec.Struct, frozen=True, tag=True):
 MicroOperation = Send | Poll
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One row of a history.
 
     Attributes:
-        index: position in the history, strictly increasing, unique.
+        index: position in the history, strictly increasing, unique; -1 until a recorder has given it one.
         time_us: microseconds since the run began, on the run's one clock.
-        process: client instance, or NEMESIS, or HARNESS.
+        process: one line of operations of a client instance, or NEMESIS, or HARNESS.
+        instance: the client instance that made the operation, by its first process; or NO_INSTANCE. The sends of one
+            instance, in the order of their invocations, are what it was asked to append in that order.
         type: see EventType.
         function: see Function.
         micro: sends and polls, in the order in which the client did them.
@@ -97,14 +106,23 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
         detail: JSON of a fault's receipt, or of a phase.
     """
 
-    index: int
     time_us: int
     process: int
     type: EventType
     function: Function
+    index: int = -1
+    instance: int = NO_INSTANCE
     micro: tuple[MicroOperation, ...] = ()
     partitions: tuple[str, ...] = ()
     offset: int | None = None
     node: int | None = None
     error: str | None = None
     detail: str | None = None
+
+
+class Recorder(Protocol):
+    """Writes a history as the run goes."""
+
+    def record(self, event: Event) -> None:
+        """Take one event. It gets the next index, in the order of the calls, whatever its own says."""
+        ...

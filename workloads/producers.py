@@ -1,9 +1,9 @@
 """Producers: evenly spaced sends, each an operation of its own.
 
 A history process has one open operation at most, but a producer has many sends in flight. So a producer instance owns
-*lanes*: process ids that take its sends in turn. A send takes a free lane, or opens a new one; an answered lane is free
-again, and a lane whose send ended INFO is never used again, because that send may still happen. The client instance,
-and with it the client's own retries and sequence numbers, stays (docs/decisions/004-lanes.md).
+several processes, which take its sends in turn. A send takes a free process, or opens a new one; an answered process is
+free again, and one whose send ended INFO is never used again, because that send may still happen. The client instance,
+and with it the client's own retries and sequence numbers, stays (docs/decisions/004-pipelined-sends.md).
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Final
 import msgspec
 
 from workloads.client import Clients, Clock, Producer, SendOutcome
-from workloads.operations import EventType, Function, Send
-from workloads.recording import Recorder
+from workloads.operations import Event, EventType, Function, Recorder, Send
 from workloads.values import encode, join
 
 #: Sends outstanding per producer. A leaderless partition holds a send for delivery.timeout.ms; this bounds what piles
@@ -37,10 +36,11 @@ class SendCounts(msgspec.Struct):
 class _Instance:
     """One producer and its lanes."""
 
-    __slots__ = ("free", "outstanding", "producer", "sent")
+    __slots__ = ("free", "number", "outstanding", "producer", "sent")
 
     def __init__(self, producer: Producer, first_lane: int) -> None:
         self.producer = producer
+        self.number = first_lane
         self.free = [first_lane]
         self.outstanding = 0
         self.sent = 0
@@ -122,11 +122,14 @@ class Producers:
         value = join(lane, sequence)
         self.counts.attempted += 1
         self._record(
-            time_us=self._clock.now_us(),
-            process=lane,
-            type=EventType.INVOKE,
-            function=Function.SEND,
-            micro=(Send(partition, value),),
+            Event(
+                time_us=self._clock.now_us(),
+                process=lane,
+                instance=instance.number,
+                type=EventType.INVOKE,
+                function=Function.SEND,
+                micro=(Send(partition, value),),
+            )
         )
         done = partial(self._answered, instance, lane, partition, value)
         instance.producer.send(partition, key, encode(partition, key, lane, sequence), done)
@@ -136,13 +139,16 @@ class Producers:
         now_us = self._clock.now_us()
         self._count(instance, lane, partition, outcome.type, now_us)
         self._record(
-            time_us=now_us,
-            process=lane,
-            type=outcome.type,
-            function=Function.SEND,
-            micro=(Send(partition, value, outcome.offset),),
-            node=outcome.node,
-            error=outcome.error,
+            Event(
+                time_us=now_us,
+                process=lane,
+                instance=instance.number,
+                type=outcome.type,
+                function=Function.SEND,
+                micro=(Send(partition, value, outcome.offset),),
+                node=outcome.node,
+                error=outcome.error,
+            )
         )
 
     def _count(self, instance: _Instance, lane: int, partition: str, ended: EventType, now_us: int) -> None:

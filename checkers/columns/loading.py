@@ -16,8 +16,9 @@ from checkers.columns.log import Log, pack_operation
 from checkers.columns.phases import Mark, Marks, decode_detail
 from checkers.spark.stores import open_history, place_of
 from workloads.history import HistoryError
+from workloads.history.files import completed
+from workloads.history.rows import Columns
 from workloads.history.schema import FUNCTION_CODE, META_COMPLETE, META_EVENTS, META_JOINED
-from workloads.history.tables import Columns
 from workloads.operations import Function
 
 #: The columns of :class:`Log`, which are those of the rows that kernels need.
@@ -25,6 +26,7 @@ COLUMNS: Final = (
     "index",
     "time_us",
     "process",
+    "instance",
     "type",
     "function",
     "position",
@@ -169,7 +171,7 @@ def _read_part(unit: Unit) -> Part:
 
 def part_of(table: pa.Table, *, complete: bool, events: int, joined: bool, marks: pa.Table | None = None) -> Part:
     """What clustered rows of one history say; marks stand in ``marks`` or else among the rows."""
-    columns, names = segments_of(table)
+    columns, names = segments_of(completed(table))
     return Part(columns, names, _marks(table if marks is None else marks), complete, events, joined)
 
 

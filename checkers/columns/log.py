@@ -38,6 +38,7 @@ class Log:
     index: Numbers
     time_us: Numbers
     process: Numbers
+    instance: Numbers
     type: Numbers
     function: Numbers
     position: Numbers

@@ -8,7 +8,8 @@ earlier.
 A consumer's offset is the largest that its ok polls and transactions showed it since it was assigned the partition,
 -1 before the first. An assignment keeps the offset of a partition that it lists again and forgets the others; a
 subscription forgets all. Every ok poll counts for every partition that the consumer holds; among polls that bring
-nothing of a partition, the last one lags most, so one number a row is enough (see :mod:`workloads.history.waits`).
+nothing of a partition, the last one lags most, so one number a row is enough (see
+:func:`workloads.history.clustering.with_waits`).
 """
 
 from __future__ import annotations

@@ -19,10 +19,9 @@ import numpy as np
 
 from workloads.history.clustering import ROWS_A_GROUP, cluster
 from workloads.history.files import CLUSTERED, open_writer
-from workloads.history.rows import Rows
+from workloads.history.rows import Columns, Rows, to_table
 from workloads.history.schema import META_COMPLETE, META_EVENTS, META_JOINED, META_RUN, META_SPREAD
-from workloads.history.tables import Columns, columns_of, to_table
-from workloads.operations import Defect, EventType, Function, MicroOperation, Poll, Record, Send
+from workloads.operations import Defect, Event, EventType, Function, MicroOperation, Poll, Record, Send
 
 KEYS: Final = 10
 WRITES: Final = 1024
@@ -177,19 +176,18 @@ def make_block(seed: int, plant: str | None = None) -> Block:
     rows = Rows()
     for time_us, process, kind, function, micro, partitions in script.events:
         rows.add(
-            time_us=time_us,
-            process=process,
-            type=kind,
-            function=function,
-            micro=micro,
-            partitions=partitions,
-            offset=None,
-            node=None,
-            error=None,
-            detail=None,
+            Event(
+                time_us=time_us,
+                process=process,
+                instance=process,
+                type=kind,
+                function=function,
+                micro=micro,
+                partitions=partitions,
+            )
         )
-    keys = rows.keys.names
-    clustered = cluster(columns_of(rows.take()))
+    keys = rows.names["key"]
+    clustered = cluster(rows.take())
     first, last = (sum(event[0] < bound for event in script.events) for bound in bounds[1:3])
     mine = np.array([name.startswith("b1-") for name in keys])[clustered["key"]]
     rest = (clustered["key"] == 0) & (clustered["index"] >= first) & (clustered["index"] < last)

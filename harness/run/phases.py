@@ -26,9 +26,8 @@ from nemesis.receipts import Receipt, to_json
 from nemesis.schedule import Schedule, draw_schedule
 from nemesis.story import Draw, Timings
 from workloads.driver import Workload
-from workloads.operations import NEMESIS, EventType, Function
+from workloads.operations import NEMESIS, Event, EventType, Function, Recorder
 from workloads.producers import SendCounts
-from workloads.recording import Recorder
 from workloads.settings import Settings
 
 #: How long a cluster has for its first writes before faults begin anyway: settings may let it acknowledge none.
@@ -257,9 +256,11 @@ class _Conductor:
 
     def _record_fault(self, receipt: Receipt) -> None:
         self._recorder.record(
-            time_us=self._clock.now_us(),
-            process=NEMESIS,
-            type=EventType.INFO,
-            function=Function.FAULT,
-            detail=to_json(receipt),
+            Event(
+                time_us=self._clock.now_us(),
+                process=NEMESIS,
+                type=EventType.INFO,
+                function=Function.FAULT,
+                detail=to_json(receipt),
+            )
         )

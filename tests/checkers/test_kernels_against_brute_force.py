@@ -89,8 +89,7 @@ def test_steps_inside_an_operation_are_excused_where_a_rebalance_touched_the_par
 def _rebalanced(history: list[Event], touched: set[tuple[str, int]]) -> Rows:
     rows = Rows()
     for event in history:
-        fields = {name: getattr(event, name) for name in event.__struct_fields__ if name != "index"}
-        rows.add(**fields)
+        rows.add(event)
         if keys := [key for key in KEYS if (key, event.index) in touched]:
             rows.mark_rebalanced(keys)
     return rows

@@ -115,7 +115,7 @@ def test_four_hundred_small_histories_take_seconds(tmp_path: Path) -> None:
         with HistoryWriter(tmp_path / str(number) / "history", "run") as writer:
             for value in range(20):
                 micro = (Send("t-0", value, value),)
-                writer.record(time_us=value, process=0, type=EventType.OK, function=Function.SEND, micro=micro)
+                writer.record(Event(time_us=value, process=0, type=EventType.OK, function=Function.SEND, micro=micro))
     began = time.monotonic()
     verdicts = check([tmp_path])
     assert len(verdicts) == 400

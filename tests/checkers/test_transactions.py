@@ -12,9 +12,8 @@ from checkers.cycles.core import core_steps
 from checkers.cycles.shuffled import _edges_of, _suspects_of
 from checkers.cycles.trimming import trim
 from workloads.history.clustering import cluster, joined
-from workloads.history.rows import Rows
-from workloads.history.tables import columns_of, to_table
-from workloads.operations import EventType, Function, MicroOperation, Poll, Record, Send
+from workloads.history.rows import Rows, to_table
+from workloads.operations import Event, EventType, Function, MicroOperation, Poll, Record, Send
 
 KEYS, PROCESSES = 10, 8
 
@@ -50,11 +49,9 @@ def transactions(number: int, *, swap: bool = False) -> Batch:
 def _stored(events: list[tuple[float, int, EventType, tuple[MicroOperation, ...]]]) -> Batch:
     rows = Rows()
     for time_us, (_, process, kind, micro) in enumerate(events):
-        blank = {"partitions": (), "offset": None, "node": None, "error": None, "detail": None}
-        rows.add(time_us=time_us, process=process, type=kind, function=Function.TXN, micro=micro, **blank)
-    names = {"key": rows.keys.names, "error": [], "detail": []}
-    clustered = cluster(columns_of(rows.take()))
-    part = part_of(to_table(clustered, names), complete=True, events=len(events), joined=joined(clustered))
+        rows.add(Event(time_us=time_us, process=process, type=kind, function=Function.TXN, micro=micro))
+    clustered = cluster(rows.take())
+    part = part_of(to_table(clustered, rows.names), complete=True, events=len(events), joined=joined(clustered))
     return assemble([Unit(0, "transactions")], [part])
 
 

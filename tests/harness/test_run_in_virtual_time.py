@@ -9,7 +9,7 @@ from harness.plan import RunSpec
 from harness.run.phases import execute
 from harness.worlds.simulated.world import SimulatedWorld
 from nemesis.plan import FaultPlan
-from workloads.operations import Event, EventType, Function
+from workloads.operations import EventType, Function
 from workloads.plan import WorkloadPlan
 from workloads.settings import ACKS_ALL, Settings
 
@@ -21,8 +21,8 @@ class Events:
     def __init__(self):
         self.events = []
 
-    def record(self, **fields):
-        self.events.append(Event(index=len(self.events), **fields))
+    def record(self, event):
+        self.events.append(event)
 
 
 def perform(family, seed, settings, **faults):

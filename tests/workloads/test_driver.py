@@ -276,3 +276,15 @@ def test_recovery_asks_every_partition_for_a_later_acknowledgement(start, run_to
     perfect_world.clients.answer_send = lambda p: SendOutcome(EventType.INFO) if p == "ackproof-1" else None
     run_to(2 * SECOND_US)
     assert not workload.all_acknowledged_since(SECOND_US + SECOND_US // 2)
+
+
+def test_every_send_carries_its_producers_instance_though_sends_overlap(start, run_to, events, perfect_world):
+    perfect_world.clients.latency_us = SECOND_US // 2
+    start(writes_per_second=100, producers=2)
+    run_to(2 * SECOND_US)
+    by_instance = {}
+    for event in sends(events):
+        by_instance.setdefault(event.instance, set()).add(event.process)
+    assert by_instance.keys() == {0, 1} == {producer.process for producer in perfect_world.clients.producers}
+    assert all(len(processes) > 10 for processes in by_instance.values())
+    assert not by_instance[0] & by_instance[1]

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workloads.history.schema import META_VERSION, SCHEMA, VERSION
+from workloads.history.schema import META_VERSION, NONE, SCHEMA, VERSION, VERSIONS_READ
 
 CLUSTERED: Final = "clustered.parquet"
 LIVE_PATTERN: Final = "live-*.parquet"
@@ -90,21 +91,33 @@ def open_file(path: Path) -> pq.ParquetFile:
 
 
 def read_table(path: Path) -> pa.Table:
-    """All rows of a history file.
+    """All rows of a history file, in the columns of this version's layout.
 
     Raises:
         HistoryError: it is not one, of a layout that this version does not know, or damaged.
     """
     try:
-        return open_file(path).read()
+        return completed(open_file(path).read()).select(SCHEMA.names)
     except (OSError, pa.ArrowException) as error:
         raise HistoryError(f"{path} is damaged ({error}); remove it or restore it") from error
 
 
+def completed(table: pa.Table) -> pa.Table:
+    """The rows with the columns that their layout did not have yet: layout 2 did not know instances."""
+    if "instance" in table.column_names:
+        return table
+    return table.append_column(SCHEMA.field("instance"), pa.array(np.full(table.num_rows, NONE, dtype=np.int32)))
+
+
 def check_metadata(name: str, metadata: Mapping[bytes, bytes] | None) -> None:
-    """Refuse a file that is not a history of this layout."""
+    """Refuse a file that is not a history of a layout that this version reads.
+
+    Raises:
+        HistoryError: it is not.
+    """
     version = (metadata or {}).get(META_VERSION)
     if version is None:
         raise HistoryError(f"{name} is a Parquet file but not a history; name a run directory or a JSON lines file")
-    if version != VERSION.encode():
-        raise HistoryError(f"{name} has history layout {version.decode()}, this version reads {VERSION}")
+    if version.decode() not in VERSIONS_READ:
+        known = " and ".join(VERSIONS_READ)
+        raise HistoryError(f"{name} has history layout {version.decode()}, this version reads {known}")

@@ -12,11 +12,11 @@ from workloads.history import files
 from workloads.history.origin import LARGEST, Origin, ValueCodes, key_name
 from workloads.history.reader import read_events
 from workloads.history.rows import Rows
-from workloads.history.tables import Names, columns_of
 from workloads.history.writer import write_clustered
 from workloads.operations import (
     HARNESS,
     NEMESIS,
+    NO_INSTANCE,
     Defect,
     Event,
     EventType,
@@ -84,8 +84,7 @@ def import_jsonl(source: Path, directory: Path) -> Origin:
     origin = Origin(
         values=values.values, indexes=labels if given and labels != list(range(len(labels))) else None, options=options
     )
-    names: Names = {"key": rows.keys.names, "error": rows.errors.names, "detail": rows.details.names}
-    write_clustered(directory, source.stem, columns_of(rows.take()), names, complete=True, durable=False)
+    write_clustered(directory, source.stem, rows.take(), rows.names, complete=True, durable=False)
     origin.save(directory)
     return origin
 
@@ -112,9 +111,10 @@ def _add(rows: Rows, values: ValueCodes, entry: Mapping[str, Any]) -> None:
     elif function not in _FUNCTIONS:
         rows.skip()
         return
-    rows.add(
+    event = Event(
         time_us=_whole("time", entry.get("time", -1)),
         process=process,
+        instance=_instance(entry.get("instance")),
         type=EventType(event_type),
         function=Function(function),
         micro=tuple(_micro(m, values) for m in value or ()) if function in _MICRO else (),
@@ -124,6 +124,7 @@ def _add(rows: Rows, values: ValueCodes, entry: Mapping[str, Any]) -> None:
         error=_as_text(entry.get("error")),
         detail=_as_text(detail),
     )
+    rows.add(event)
     if mentioned := _rebalanced(entry.get("rebalance-log")):
         rows.mark_rebalanced(mentioned)
 
@@ -152,6 +153,14 @@ def _process(process: object, position: int) -> int:
     if type(process) is int and 0 <= process < _NAMELESS:
         return process
     raise ValueError(f"process is {process!r}; it must be a whole number, null or a name")
+
+
+def _instance(instance: object) -> int:
+    if instance is None:
+        return NO_INSTANCE
+    if type(instance) is int and 0 <= instance < _NAMELESS:
+        return instance
+    raise ValueError(f"instance is {instance!r}; it must be null or a whole number from 0")
 
 
 def _as_text(text: Any) -> str | None:
@@ -205,7 +214,14 @@ def _line(event: Event, origin: Origin) -> dict[str, Any]:
         "f": event.function,
         "value": _value(event, origin),
     }
-    extras = {"offset": event.offset, "node": event.node, "error": event.error, "detail": event.detail}
+    instance = None if event.instance == NO_INSTANCE else event.instance
+    extras = {
+        "instance": instance,
+        "offset": event.offset,
+        "node": event.node,
+        "error": event.error,
+        "detail": event.detail,
+    }
     return line | {name: extra for name, extra in extras.items() if extra is not None}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from workloads.history import files
 from workloads.history.clustering import fold
+from workloads.history.rows import Columns, Names, from_tables
 from workloads.history.schema import (
     DEFECTS,
     DERIVED,
@@ -20,7 +21,6 @@ from workloads.history.schema import (
     TYPES,
     Kind,
 )
-from workloads.history.tables import Columns, Names, from_tables
 from workloads.operations import Event, EventType, MicroOperation, Poll, Record, Send
 
 
@@ -66,6 +66,7 @@ def invocation_of(event: Event, rows: Columns, row: int) -> Event:
         index=int(rows["invoke_index"][row]),
         time_us=int(rows["invoke_us"][row]),
         process=event.process,
+        instance=event.instance,
         type=EventType.INVOKE,
         function=event.function,
         micro=tuple(Send(m.partition, m.value) if isinstance(m, Send) else Poll() for m in event.micro),
@@ -80,6 +81,7 @@ def _event(rows: dict[str, list[Any]], names: Names) -> Event:
         index=rows["index"][0],
         time_us=rows["time_us"][0],
         process=rows["process"][0],
+        instance=rows["instance"][0],
         type=TYPES[rows["type"][0]],
         function=FUNCTIONS[rows["function"][0]],
         micro=_micro(rows, names),

@@ -1,23 +1,33 @@
-"""From events to rows of integers, cheaply: the work that is done once per event while a run goes on.
+"""From events to rows of integers, cheaply, and from those to Arrow tables and back.
 
-A row is a stretch of :data:`WIDTH` numbers in one flat array; texts (log partitions, errors, details) are replaced by
-codes into lists that only grow. Nothing here touches a file.
+A row is :data:`WIDTH` numbers of 64 bits, one for each column of :data:`schema.SCHEMA`; texts (log partitions, errors,
+details) are replaced by codes into lists that only grow. Making rows is the work that is done once per event while a
+run goes on, so it does nothing that can wait. Nothing here touches a file.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from workloads.history.schema import DEFECT_CODE, FUNCTION_CODE, INVOKE, NONE, SCHEMA, TYPE_CODE, Kind
-from workloads.operations import EventType, Function, MicroOperation, Poll, Send
+from workloads.history.schema import DEFECT_CODE, FUNCTION_CODE, INVOKE, NONE, SCHEMA, TEXT_COLUMNS, TYPE_CODE, Kind
+from workloads.operations import Event, Function, MicroOperation, Poll, Send
 
-Matrix = npt.NDArray[np.int64]
+#: The rows of a history by column; columns of texts hold codes into :data:`Names`.
+Columns = dict[str, npt.NDArray[Any]]
+#: The texts behind the codes of each column of texts.
+Names = Mapping[str, Sequence[str]]
+
 WIDTH: Final = len(SCHEMA.names)
+_ROW: Final = struct.Struct(f"={WIDTH}q")
+#: Where the columns that a row has before its position, and after its defect, end and begin.
+_WHO_END: Final = SCHEMA.get_field_index("position")
+_TAIL_BEGIN: Final = SCHEMA.get_field_index("node")
 
 _EVENT, _SEND, _READ, _EMPTY, _BARE, _LISTED = (
     int(k) for k in (Kind.EVENT, Kind.SEND, Kind.READ, Kind.EMPTY, Kind.BARE, Kind.LISTED)
@@ -42,125 +52,106 @@ class Texts:
         return known
 
 
-class Invocation(NamedTuple):
-    """An operation that has begun. ``plain`` says that it carries nothing but micro-operations and partitions."""
-
-    event: int
-    time_us: int
-    function: Function
-    micro: Sequence[MicroOperation]
-    partitions: Sequence[str]
-    plain: bool
-
-
 class Rows:
-    """Rows in the making, in the order of events. The columns are those of :data:`schema.SCHEMA`."""
+    """Rows in the making, in the order of events."""
 
     def __init__(self) -> None:
-        self.keys = Texts("")
-        self.errors = Texts()
-        self.details = Texts()
+        self._keys = Texts("")
+        self._errors = Texts()
+        self._details = Texts()
+        self._numbers = bytearray()
+        #: Open operations by process, each with the index of its invocation.
+        self._open: dict[int, dict[object, tuple[int, Event]]] = {}
         self.events = 0
-        self.last_us = 0
-        self._numbers = array("q")
-        self._open: dict[int, dict[object, Invocation]] = {}
 
-    def add(
-        self,
-        *,
-        time_us: int,
-        process: int,
-        type: EventType,  # noqa: A002 - the field's word
-        function: Function,
-        micro: Sequence[MicroOperation],
-        partitions: Sequence[str],
-        offset: int | None,
-        node: int | None,
-        error: str | None,
-        detail: str | None,
-    ) -> None:
-        """Add one event; it gets the next index."""
+    def add(self, event: Event) -> None:
+        """Add one event; it gets the next index.
+
+        Raises:
+            struct.error: a number does not fit into 64 bits.
+        """
         index = self.events
         self.events = index + 1
-        self.last_us = time_us
-        event_type = TYPE_CODE[type]
+        process, function, micro = event.process, event.function, event.micro
+        event_type = TYPE_CODE[event.type]
         invoke_index, invoke_us, folded = NONE, NONE, 0
-        plain = error is None and detail is None and offset is None and node is None
         if process >= 0:
             token = _token(function, micro)
             if event_type == INVOKE:
-                begun = Invocation(index, time_us, function, micro, partitions, plain)
-                self._open.setdefault(process, {})[token] = begun
-            else:
-                invocation = self._invocation(process, function, token)
-                if invocation is not None:
-                    invoke_index, invoke_us = invocation.event, invocation.time_us
-                    folded = int(_says_nothing_new(invocation, function, micro, partitions))
-        who = (index, time_us, process, event_type, FUNCTION_CODE[function])
+                self._open.setdefault(process, {})[token] = index, event
+            elif (begun := self._invocation(process, function, token)) is not None:
+                invoke_index, invocation = begun
+                invoke_us = invocation.time_us
+                folded = int(_says_nothing_new(invocation, event))
+        who = (index, event.time_us, process, event.instance, event_type, FUNCTION_CODE[function])
         tail = (
-            NONE if node is None else node,
+            NONE if event.node is None else event.node,
             invoke_index,
             invoke_us,
             NONE,
             folded,
-            NONE if error is None else self.errors.code(error),
-            NONE if detail is None else self.details.code(detail),
+            NONE if event.error is None else self._errors.code(event.error),
+            NONE if event.detail is None else self._details.code(event.detail),
         )
-        end = NONE if offset is None else offset
-        if len(micro) == 1 and not partitions and isinstance(only := micro[0], Send):
+        if len(micro) == 1 and not event.partitions and isinstance(only := micro[0], Send):
             at = NONE if only.offset is None else only.offset
-            self._numbers.extend((self.keys.code(only.partition), *who, 0, _SEND, at, only.value, 0, *tail))
+            self._numbers += _ROW.pack(self._keys.code(only.partition), *who, 0, _SEND, at, only.value, 0, *tail)
         elif micro:
-            self._micro(who, micro, tail)
-        elif partitions:
-            for place, name in enumerate(partitions):
-                self._numbers.extend((self.keys.code(name), *who, place, _LISTED, end, 0, 0, *tail))
+            self._add_micro(who, micro, tail)
         else:
-            self._numbers.extend((0, *who, 0, _EVENT, end, 0, 0, *tail))
+            end = NONE if event.offset is None else event.offset
+            for place, name in enumerate(event.partitions):
+                self._numbers += _ROW.pack(self._keys.code(name), *who, place, _LISTED, end, 0, 0, *tail)
+            if not event.partitions:
+                self._numbers += _ROW.pack(0, *who, 0, _EVENT, end, 0, 0, *tail)
 
-    def _micro(self, who: tuple[int, ...], micro: Sequence[MicroOperation], tail: tuple[int, ...]) -> None:
-        put, code = self._numbers.extend, self.keys.code
+    def _add_micro(self, who: tuple[int, ...], micro: Sequence[MicroOperation], tail: tuple[int, ...]) -> None:
+        put, pack, code = self._numbers.extend, _ROW.pack, self._keys.code
         for place, operation in enumerate(micro):
             if isinstance(operation, Send):
                 at = NONE if operation.offset is None else operation.offset
-                put((code(operation.partition), *who, place, _SEND, at, operation.value, 0, *tail))
+                put(pack(code(operation.partition), *who, place, _SEND, at, operation.value, 0, *tail))
             elif not operation.records:
-                put((0, *who, place, _BARE, NONE, 0, 0, *tail))
+                put(pack(0, *who, place, _BARE, NONE, 0, 0, *tail))
             else:
                 for name, records in operation.records.items():
                     key = code(name)
                     for record in records:
                         defect = DEFECT_CODE[record.defect]
-                        put((key, *who, place, _READ, record.offset, record.value, defect, *tail))
+                        put(pack(key, *who, place, _READ, record.offset, record.value, defect, *tail))
                     if not records:
-                        put((key, *who, place, _EMPTY, NONE, 0, 0, *tail))
+                        put(pack(key, *who, place, _EMPTY, NONE, 0, 0, *tail))
 
     def skip(self) -> None:
         """Let one index pass without an event."""
         self.events += 1
 
     def mark_rebalanced(self, names: Sequence[str]) -> None:
-        """Say of the event added last that a group rebalance touched these log partitions inside it."""
-        last = tuple(self._numbers[-WIDTH:])
+        """State of the event added last that a group rebalance touched these log partitions inside it."""
+        last = _ROW.unpack_from(self._numbers, len(self._numbers) - _ROW.size)
+        who, tail = last[1:_WHO_END], last[_TAIL_BEGIN:]
         for name in names:
-            self._numbers.extend((self.keys.code(name), *last[1:6], 0, int(Kind.REBALANCED), NONE, 0, 0, *last[11:]))
+            self._numbers += _ROW.pack(self._keys.code(name), *who, 0, Kind.REBALANCED, NONE, 0, 0, *tail)
 
-    def _invocation(self, process: int, function: Function, token: object) -> Invocation | None:
+    def _invocation(self, process: int, function: Function, token: object) -> tuple[int, Event] | None:
         begun = self._open.get(process)
         if not begun:
             return None
         if token in begun:
             return begun.pop(token)
-        same = next((key for key, invocation in begun.items() if invocation.function == function), None)
+        same = next((key for key, (_, event) in begun.items() if event.function == function), None)
         return None if same is None else begun.pop(same)
 
-    def __len__(self) -> int:
-        return len(self._numbers) // WIDTH
+    @property
+    def names(self) -> Names:
+        """The texts behind the codes; the lists are the living ones."""
+        return {"key": self._keys.names, "error": self._errors.names, "detail": self._details.names}
 
-    def take(self) -> Matrix:
-        """The rows so far as a matrix (rows, WIDTH), which are then forgotten. Codes of texts stay valid."""
-        taken, self._numbers = self._numbers, array("q")
-        return np.frombuffer(taken, dtype=np.int64).reshape(-1, WIDTH)
+    def take(self) -> Columns:
+        """The rows so far, which are then forgotten. Codes of texts stay valid."""
+        taken, self._numbers = self._numbers, bytearray()
+        matrix = np.frombuffer(taken, dtype=np.int64).reshape(-1, WIDTH)
+        return {name: matrix[:, place] for place, name in enumerate(SCHEMA.names)}
 
 
 def _token(function: Function, micro: Sequence[MicroOperation]) -> object:
@@ -170,15 +161,15 @@ def _token(function: Function, micro: Sequence[MicroOperation]) -> object:
     return function
 
 
-def _says_nothing_new(
-    invocation: Invocation, function: Function, micro: Sequence[MicroOperation], partitions: Sequence[str]
-) -> bool:
-    """Whether the invocation can be rebuilt from its completion."""
-    if not invocation.plain or invocation.function != function or len(invocation.micro) != len(micro):
+def _says_nothing_new(invocation: Event, done: Event) -> bool:
+    """The invocation can be rebuilt from its completion."""
+    if not (invocation.error is None and invocation.detail is None and invocation.offset is None):
         return False
-    if invocation.partitions is not partitions and tuple(invocation.partitions) != tuple(partitions):
+    if invocation.node is not None or invocation.instance != done.instance or invocation.function != done.function:
         return False
-    return all(map(_invokes, invocation.micro, micro))
+    if invocation.partitions is not done.partitions and invocation.partitions != done.partitions:
+        return False
+    return len(invocation.micro) == len(done.micro) and all(map(_invokes, invocation.micro, done.micro))
 
 
 def _invokes(asked: MicroOperation, done: MicroOperation) -> bool:
@@ -186,3 +177,43 @@ def _invokes(asked: MicroOperation, done: MicroOperation) -> bool:
         same = isinstance(done, Send) and asked.partition == done.partition and asked.value == done.value
         return same and asked.offset is None
     return isinstance(done, Poll) and not asked.records
+
+
+def to_table(columns: Columns, names: Names) -> pa.Table:
+    """Rows as an Arrow table of the history's schema; a code of -1 is null."""
+    arrays = []
+    for field in SCHEMA:
+        numbers = columns[field.name]
+        if field.name in TEXT_COLUMNS:
+            arrays.append(_texts(numbers, names[field.name]))
+        else:
+            arrays.append(pa.array(numbers.astype(field.type.to_pandas_dtype(), copy=False)))
+    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+
+
+def _texts(codes: npt.NDArray[Any], names: Sequence[str]) -> pa.DictionaryArray:
+    used, places = np.unique(codes, return_inverse=True)
+    places = places.astype(np.int32)
+    known = used >= 0
+    texts = pa.array([names[code] for code in used[known]], pa.string())
+    if known.all():
+        return pa.DictionaryArray.from_arrays(pa.array(places), texts)
+    null = places < int((~known).sum())
+    return pa.DictionaryArray.from_arrays(pa.array(np.where(null, 0, places - 1), pa.int32(), mask=null), texts)
+
+
+def from_tables(tables: Sequence[pa.Table]) -> tuple[Columns, Names]:
+    """Columns and texts of tables laid end to end; the texts of all are merged."""
+    table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    columns: Columns = {}
+    names: dict[str, Sequence[str]] = {}
+    for name in SCHEMA.names:
+        column = table.column(name).combine_chunks()
+        if isinstance(column, pa.ChunkedArray):
+            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], SCHEMA.field(name).type)
+        if name in TEXT_COLUMNS:
+            columns[name] = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            names[name] = column.dictionary.to_pylist()
+        else:
+            columns[name] = column.to_numpy(zero_copy_only=False)
+    return columns, names

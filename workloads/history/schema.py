@@ -10,6 +10,7 @@ kind ``DROPPED`` where an assignment took a partition away. Conventions: -1 is "
 | key | log partition, "" for none |
 | index, time_us | the event's place and microseconds since the run began |
 | process, type, function | who, and the codes below |
+| instance | the client instance whose operation it is; from layout 3 on, -1 in a row of an older one |
 | position | micro-operation within the event, from 0; records of one poll share it and stand in the order received |
 | kind | see :class:`Kind` |
 | offset, value, defect | of the record sent or read; of a drain, the log end offset |
@@ -30,7 +31,9 @@ import pyarrow as pa
 from workloads.operations import Defect, EventType, Function
 
 #: Layout of the rows; a reader refuses what it does not know.
-VERSION: Final = "2"
+VERSION: Final = "3"
+#: Layouts that are read; columns that they lack are filled in (:func:`workloads.history.files.completed`).
+VERSIONS_READ: Final = ("2", VERSION)
 META_VERSION: Final = b"ackproof.history"
 META_RUN: Final = b"ackproof.run"
 #: "true" where the writer was closed in order, "false" where the history was cut off and clustered afterwards.
@@ -84,6 +87,7 @@ SCHEMA: Final = pa.schema(
         pa.field("index", pa.int64(), nullable=False),
         pa.field("time_us", pa.int64(), nullable=False),
         pa.field("process", pa.int32(), nullable=False),
+        pa.field("instance", pa.int32(), nullable=False),
         pa.field("type", pa.int8(), nullable=False),
         pa.field("function", pa.int8(), nullable=False),
         pa.field("position", pa.int32(), nullable=False),

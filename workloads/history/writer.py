@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -13,10 +11,9 @@ import numpy as np
 
 from workloads.history import files
 from workloads.history.clustering import cluster, groups, joined, spread
-from workloads.history.rows import Rows
+from workloads.history.rows import Columns, Names, Rows, from_tables, to_table
 from workloads.history.schema import META_COMPLETE, META_EVENTS, META_JOINED, META_RUN, META_SPREAD, SCHEMA
-from workloads.history.tables import Columns, Names, columns_of, from_tables, to_table
-from workloads.operations import EventType, Function, MicroOperation
+from workloads.operations import Event
 
 #: A killed harness loses at most what happened since the last flush.
 FLUSH_SECONDS: Final = 1.0
@@ -36,40 +33,10 @@ class HistoryWriter:
         self.run = run
         self._rows = Rows()
         self._closed = False
-        self._recording: AbstractContextManager[object] = nullcontext()
 
-    def record(
-        self,
-        *,
-        time_us: int,
-        process: int,
-        type: EventType,  # noqa: A002 - the field's word
-        function: Function,
-        micro: Sequence[MicroOperation] = (),
-        partitions: Sequence[str] = (),
-        offset: int | None = None,
-        node: int | None = None,
-        error: str | None = None,
-        detail: str | None = None,
-    ) -> None:
-        """Add one event; its index is the next number. See :class:`workloads.operations.Event` for the fields.
-
-        Raises:
-            OSError: what was recorded before could not be written; nothing is recorded any more.
-        """
-        with self._recording:
-            self._rows.add(
-                time_us=time_us,
-                process=process,
-                type=type,
-                function=function,
-                micro=micro,
-                partitions=partitions,
-                offset=offset,
-                node=node,
-                error=error,
-                detail=detail,
-            )
+    def record(self, event: Event) -> None:
+        """See :meth:`workloads.operations.Recorder.record`."""
+        self._rows.add(event)
 
     @property
     def events(self) -> int:
@@ -80,12 +47,8 @@ class HistoryWriter:
         """Seal the history. Idempotent."""
         if not self._closed:
             self._closed = True
-            columns = columns_of(self._rows.take())
-            write_clustered(self.directory, self.run, columns, self._names(), complete=True, durable=False)
-
-    def _names(self) -> Names:
-        rows = self._rows
-        return {"key": rows.keys.names, "error": rows.errors.names, "detail": rows.details.names}
+            columns = self._rows.take()
+            write_clustered(self.directory, self.run, columns, self._rows.names, complete=True, durable=False)
 
     def __enter__(self) -> Self:
         return self
@@ -94,22 +57,6 @@ class HistoryWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-class _Gate:
-    """Lets one thread at a time at the rows, and nobody who records after a flush failed."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.failure: OSError | None = None
-
-    def __enter__(self) -> None:
-        if self.failure is not None:
-            raise self.failure
-        self.lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self.lock.release()
 
 
 class LiveHistoryWriter(HistoryWriter):
@@ -122,8 +69,8 @@ class LiveHistoryWriter(HistoryWriter):
     def __init__(self, directory: Path, run: str, *, flush_seconds: float = FLUSH_SECONDS) -> None:
         super().__init__(directory, run)
         directory.mkdir(parents=True, exist_ok=True)
-        self._gate = _Gate()
-        self._recording = self._gate
+        self._lock = threading.Lock()
+        self._failure: OSError | None = None
         self._files = len(files.live_files(directory))
         self._ended = threading.Event()
         self._flusher = threading.Thread(
@@ -131,13 +78,24 @@ class LiveHistoryWriter(HistoryWriter):
         )
         self._flusher.start()
 
+    def record(self, event: Event) -> None:
+        """See :meth:`workloads.operations.Recorder.record`.
+
+        Raises:
+            OSError: what was recorded before could not be written; nothing is recorded any more.
+        """
+        if self._failure is not None:
+            raise self._failure
+        with self._lock:
+            self._rows.add(event)
+
     def flush(self) -> None:
         """Write what was recorded since the last flush. Called by the writer's own thread and by ``close``."""
-        with self._gate.lock:
-            matrix = self._rows.take()
-            names: Names = {name: list(texts) for name, texts in self._names().items()}
-        if len(matrix):
-            table = to_table(columns_of(matrix), names)
+        with self._lock:
+            columns = self._rows.take()
+            names: Names = {name: list(texts) for name, texts in self._rows.names.items()}
+        if len(columns["index"]):
+            table = to_table(columns, names)
             path = self.directory / files.live_name(self._files)
             files.write(path, [table], {META_RUN: self.run.encode()}, durable=True)
             self._files += 1
@@ -153,8 +111,8 @@ class LiveHistoryWriter(HistoryWriter):
         self._closed = True
         self._ended.set()
         self._flusher.join(FLUSHER_END_SECONDS)
-        if self._gate.failure is not None:
-            raise self._gate.failure
+        if self._failure is not None:
+            raise self._failure
         self.flush()
         seal(self.directory, complete=True, run=self.run)
 
@@ -163,7 +121,7 @@ class LiveHistoryWriter(HistoryWriter):
             try:
                 self.flush()
             except OSError as error:
-                self._gate.failure = error
+                self._failure = error
                 return
 
 

@@ -17,7 +17,7 @@ from nemesis.plan import FaultPlan
 from nemesis.receipts import Receipt
 from tests.nemesis.receipt_factory import a_receipt
 from workloads.history import HistoryWriter
-from workloads.operations import NEMESIS, EventType, Function, Poll, Record, Send
+from workloads.operations import NEMESIS, Event, EventType, Function, Poll, Record, Send
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 from workloads.values import join
@@ -49,25 +49,26 @@ def write_history(run: Path, *, offsets: bool) -> None:
 
     def send(at_us: int, process: int, value: int, offset: int, node: int) -> None:
         fixed = {"process": process, "function": Function.SEND}
-        history.record(time_us=at_us, type=EventType.INVOKE, micro=(Send(PARTITION, value),), **fixed)
+        history.record(Event(time_us=at_us, type=EventType.INVOKE, micro=(Send(PARTITION, value),), **fixed))
         done = (Send(PARTITION, value, offset if offsets else None),)
-        history.record(time_us=at_us + 3_000, type=EventType.OK, micro=done, node=node, **fixed)
+        history.record(Event(time_us=at_us + 3_000, type=EventType.OK, micro=done, node=node, **fixed))
 
     for offset in range(42):
         send(100_000 * offset + 50_000, 2, join(2, offset), offset, 0)
     receipt = kill_receipt()
     detail = msgspec.json.encode(receipt).decode()
-    history.record(time_us=4_200_000, process=NEMESIS, type=EventType.INFO, function=Function.FAULT, detail=detail)
+    history.record(
+        Event(time_us=4_200_000, process=NEMESIS, type=EventType.INFO, function=Function.FAULT, detail=detail)
+    )
     for number in range(20):
         send(6_300_000 + 100_000 * number, 1, join(1, 52 + number), 38 + number, 1)
     kept = [Record(offset, join(2, offset)) for offset in range(38)]
     kept += [Record(38 + number, join(1, 52 + number)) for number in range(20)]
-    history.record(time_us=9_000_000, process=5, type=EventType.INVOKE, function=Function.POLL, micro=(Poll(),))
+    history.record(Event(time_us=9_000_000, process=5, type=EventType.INVOKE, function=Function.POLL, micro=(Poll(),)))
     found = (Poll({PARTITION: tuple(kept)}),)
-    history.record(time_us=9_010_000, process=5, type=EventType.OK, function=Function.POLL, micro=found)
-    history.record(
-        time_us=9_020_000, process=5, type=EventType.OK, function=Function.DRAIN, partitions=(PARTITION,), offset=58
-    )
+    history.record(Event(time_us=9_010_000, process=5, type=EventType.OK, function=Function.POLL, micro=found))
+    end = {"partitions": (PARTITION,), "offset": 58}
+    history.record(Event(time_us=9_020_000, process=5, type=EventType.OK, function=Function.DRAIN, **end))
     history.close()
 
 

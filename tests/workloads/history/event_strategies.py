@@ -39,6 +39,7 @@ def events(draw: st.DrawFn) -> list[Event]:
                 index=index,
                 time_us=index * 10,
                 process=draw(st.integers(-2, 3)),
+                instance=draw(st.integers(-1, 2)),
                 type=draw(st.sampled_from(EventType)),
                 function=function,
                 **_content(draw, function),
@@ -69,6 +70,7 @@ def _completion(draw: st.DrawFn, event: Event, index: int) -> Event:
         index=index,
         time_us=index * 10,
         process=event.process,
+        instance=event.instance if draw(st.booleans()) else draw(st.integers(-1, 2)),
         type=kind,
         function=event.function,
         micro=micro,
@@ -84,18 +86,7 @@ def _numbered(event: Event, index: int) -> Event:
 def record_all(writer: HistoryWriter, history: list[Event]) -> None:
     """Record events as a conductor would."""
     for event in history:
-        writer.record(
-            time_us=event.time_us,
-            process=event.process,
-            type=event.type,
-            function=event.function,
-            micro=event.micro,
-            partitions=event.partitions,
-            offset=event.offset,
-            node=event.node,
-            error=event.error,
-            detail=event.detail,
-        )
+        writer.record(event)
 
 
 def normalised(event: Event) -> Event:

@@ -49,7 +49,7 @@ OWN = (Function.FAULT, Function.PHASE)
 def test_a_read_that_could_not_be_decoded_comes_back_as_one(tmp_path: Path) -> None:
     with HistoryWriter(tmp_path / "first", "run") as writer:
         unreadable = (Poll({"t-0": (Record(0, -1),)}),)
-        writer.record(time_us=0, process=0, type=EventType.OK, function=Function.POLL, micro=unreadable)
+        writer.record(Event(time_us=0, process=0, type=EventType.OK, function=Function.POLL, micro=unreadable))
     sink = io.BytesIO()
     export_jsonl(tmp_path / "first", sink)
     stored = imported(tmp_path, *sink.getvalue().decode().splitlines())
@@ -105,6 +105,8 @@ def test_a_foreign_nemesis_is_a_fault(tmp_path: Path) -> None:
         (json.dumps(operation(value=[["send", "x", [-4, 1]]])), "line 2: offset is -4"),
         (json.dumps(operation(value=[["poll", {"x": [[None, 1]]}]])), "line 2: a record was read without an offset"),
         (json.dumps(operation(process=1.5)), "line 2: process is 1.5"),
+        (json.dumps(operation(instance="p")), "line 2: instance is 'p'; it must be null or a whole number"),
+        (json.dumps(operation(instance=-1)), "line 2: instance is -1"),
         ("[" * 100_000, "line 2: nested too deeply"),
         ("null", "line 2: not an operation"),
         (json.dumps(operation(index="a")), "line 2: index is 'a'; it must be a whole number"),

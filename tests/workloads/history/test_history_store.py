@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -16,9 +17,8 @@ from workloads.history import HistoryError, HistoryWriter, LiveHistoryWriter, re
 from workloads.history.clustering import cluster, groups
 from workloads.history.files import CLUSTERED, live_files
 from workloads.history.rows import Rows
-from workloads.history.schema import META_COMPLETE, Kind
-from workloads.history.tables import columns_of
-from workloads.operations import NEMESIS, Event, EventType, Function, Poll, Record, Send
+from workloads.history.schema import META_COMPLETE, META_VERSION, Kind
+from workloads.operations import NEMESIS, NO_INSTANCE, Event, EventType, Function, Poll, Record, Send
 
 
 @given(events())
@@ -48,15 +48,19 @@ def test_live_files_hold_the_same_events_before_and_after_sealing(history: list[
         assert [normalised(event) for event in read_events(Path(scratch))] == expected
 
 
-def _send(value: int, offset: int | None = None, kind: EventType = EventType.OK, key: str = "t-0") -> dict[str, object]:
-    return {"process": 0, "type": kind, "function": Function.SEND, "micro": (Send(key, value, offset),)}
+def _send(
+    value: int, offset: int | None = None, *, time_us: int, kind: EventType = EventType.OK, key: str = "t-0"
+) -> Event:
+    return Event(
+        time_us=time_us, process=0, instance=0, type=kind, function=Function.SEND, micro=(Send(key, value, offset),)
+    )
 
 
 def test_a_cut_off_history_is_clustered_and_says_so(tmp_path: Path) -> None:
     writer = LiveHistoryWriter(tmp_path, "run", flush_seconds=60)
-    writer.record(time_us=1, **_send(1, kind=EventType.INVOKE))
+    writer.record(_send(1, kind=EventType.INVOKE, time_us=1))
     writer.flush()
-    writer.record(time_us=2, **_send(1, 0))
+    writer.record(_send(1, 0, time_us=2))
     torn = tmp_path / ".live-00001.parquet.part"
     torn.write_bytes(b"PAR1 torn")
     abandoned = tmp_path / "copy"
@@ -71,7 +75,7 @@ def test_a_cut_off_history_is_clustered_and_says_so(tmp_path: Path) -> None:
 
 def test_what_is_recorded_reaches_the_disk_within_the_flush_interval(tmp_path: Path) -> None:
     writer = LiveHistoryWriter(tmp_path, "run", flush_seconds=0.01)
-    writer.record(time_us=1, **_send(1, 0))
+    writer.record(_send(1, 0, time_us=1))
     for _ in range(500):
         if live_files(tmp_path):
             break
@@ -85,10 +89,10 @@ def test_a_failed_flush_is_told_and_not_swallowed(tmp_path: Path) -> None:
     writer = LiveHistoryWriter(directory, "run", flush_seconds=0.01)
     directory.rmdir()
     directory.write_text("a file where the directory was")
-    writer.record(time_us=1, **_send(1, 0))
+    writer.record(_send(1, 0, time_us=1))
     writer._flusher.join(5.0)
     with pytest.raises(OSError, match="history"):
-        writer.record(time_us=2, **_send(2, 1))
+        writer.record(_send(2, 1, time_us=2))
     with pytest.raises(OSError, match="history"):
         writer.close()
 
@@ -97,14 +101,14 @@ def test_the_same_events_give_the_same_bytes(tmp_path: Path) -> None:
     for name in ("one", "two"):
         with HistoryWriter(tmp_path / name, "run") as writer:
             for value in range(100):
-                writer.record(time_us=value, **_send(value, value, key=f"t-{value % 3}"))
+                writer.record(_send(value, value, key=f"t-{value % 3}", time_us=value))
     assert (tmp_path / "one" / CLUSTERED).read_bytes() == (tmp_path / "two" / CLUSTERED).read_bytes()
 
 
 def test_an_answered_send_is_one_row(tmp_path: Path) -> None:
     with HistoryWriter(tmp_path, "run") as writer:
-        writer.record(time_us=1, **_send(7, kind=EventType.INVOKE))
-        writer.record(time_us=2, **_send(7, 3))
+        writer.record(_send(7, kind=EventType.INVOKE, time_us=1))
+        writer.record(_send(7, 3, time_us=2))
     row = pq.read_table(tmp_path / CLUSTERED).to_pylist()[0]
     assert (row["invoke_index"], row["invoke_us"], row["index"], row["offset"]) == (0, 1, 1, 3)
     assert pq.read_metadata(tmp_path / CLUSTERED).num_rows == 1
@@ -116,13 +120,12 @@ def test_overlapping_sends_of_one_process_find_their_own_invocations() -> None:
         add(rows, process=0, kind=EventType.INVOKE, function=Function.SEND, micro=(Send("t-0", value),))
     for value in (2, 1):
         add(rows, process=0, kind=EventType.OK, function=Function.SEND, micro=(Send("t-0", value, value),))
-    columns = columns_of(rows.take())
+    columns = rows.take()
     assert columns["invoke_index"].tolist() == [-1, -1, 1, 0]
 
 
-def add(rows: Rows, *, process: int, kind: EventType, function: Function, **rest: object) -> None:
-    blank = {"micro": (), "partitions": (), "offset": None, "node": None, "error": None, "detail": None}
-    rows.add(time_us=rows.events, process=process, type=kind, function=function, **blank | rest)
+def add(rows: Rows, *, process: int, kind: EventType, function: Function, **rest: Any) -> None:
+    rows.add(Event(time_us=rows.events, process=process, type=kind, function=function, **rest))
 
 
 def test_a_row_group_holds_whole_log_partitions_and_marks_stand_alone() -> None:
@@ -131,7 +134,7 @@ def test_a_row_group_holds_whole_log_partitions_and_marks_stand_alone() -> None:
     for value in range(30):
         add(rows, process=0, kind=EventType.OK, function=Function.SEND, micro=(Send(f"t-{value % 5}", value, value),))
         add(rows, process=1, kind=EventType.OK, function=Function.POLL, micro=(Poll(),))
-    parts = list(groups(cluster(columns_of(rows.take())), rows_a_group=14))
+    parts = list(groups(cluster(rows.take()), rows_a_group=14))
     keys = [sorted(set(part["key"].tolist())) for part in parts]
     assert keys == [[0], [1, 2], [3, 4], [5], [0]]
     assert [len(part["key"]) for part in parts] == [1, 12, 12, 6, 30]
@@ -144,8 +147,8 @@ def test_an_assignment_takes_away_what_it_leaves_out() -> None:
     add(rows, process=0, kind=EventType.FAIL, function=Function.ASSIGN, partitions=("b",))
     add(rows, process=0, kind=EventType.INFO, function=Function.ASSIGN, partitions=("b", "c"))
     add(rows, process=0, kind=EventType.OK, function=Function.SUBSCRIBE, partitions=("a",))
-    keys = rows.keys.names
-    clustered = cluster(columns_of(rows.take()))
+    keys = rows.names["key"]
+    clustered = cluster(rows.take())
     lost = np.flatnonzero(clustered["kind"] == Kind.DROPPED)
     told = sorted((int(clustered["index"][row]), keys[clustered["key"][row]]) for row in lost)
     assert told == [(2, "a"), (3, "b"), (3, "c")]
@@ -161,4 +164,27 @@ def test_a_directory_without_a_history_is_refused_in_one_sentence(tmp_path: Path
 def test_a_parquet_file_that_is_no_history_is_refused(tmp_path: Path) -> None:
     (tmp_path / CLUSTERED).write_bytes(b"not parquet")
     with pytest.raises(HistoryError, match="not a readable Parquet file"):
+        list(read_events(tmp_path))
+
+
+def test_a_history_of_layout_2_is_read_without_instances(tmp_path: Path) -> None:
+    with HistoryWriter(tmp_path, "run") as writer:
+        writer.record(_send(7, time_us=1, kind=EventType.INVOKE))
+        writer.record(_send(7, 3, time_us=2))
+    stored = pq.read_table(tmp_path / CLUSTERED)
+    older = stored.drop_columns(["instance"]).replace_schema_metadata({**stored.schema.metadata, META_VERSION: b"2"})
+    assert [event.instance for event in read_events(tmp_path)] == [0, 0]
+    pq.write_table(older, tmp_path / CLUSTERED)
+    assert [(event.instance, event.type) for event in read_events(tmp_path)] == [
+        (NO_INSTANCE, EventType.INVOKE),
+        (NO_INSTANCE, EventType.OK),
+    ]
+
+
+def test_a_history_of_a_later_layout_is_refused(tmp_path: Path) -> None:
+    with HistoryWriter(tmp_path, "run") as writer:
+        writer.record(_send(7, 3, time_us=1))
+    stored = pq.read_table(tmp_path / CLUSTERED)
+    pq.write_table(stored.replace_schema_metadata({**stored.schema.metadata, META_VERSION: b"4"}), tmp_path / CLUSTERED)
+    with pytest.raises(HistoryError, match="has history layout 4, this version reads 2 and 3"):
         list(read_events(tmp_path))

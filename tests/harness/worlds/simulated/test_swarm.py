@@ -21,12 +21,12 @@ class Events:
         self.ended = {EventType.OK: {}, EventType.FAIL: {}, EventType.INFO: {}}
         self.places = {}
 
-    def record(self, *, function, micro=(), time_us, **rest):
-        ended = rest["type"]
-        if function is Function.SEND and ended is not EventType.INVOKE:
-            self.ended[ended][micro[0].value] = (micro[0].partition, micro[0].offset, time_us)
-        elif function is Function.POLL and ended is EventType.OK:
-            for partition, records in micro[0].records.items():
+    def record(self, event):
+        if event.function is Function.SEND and event.type is not EventType.INVOKE:
+            (send,) = event.micro
+            self.ended[event.type][send.value] = (send.partition, send.offset, event.time_us)
+        elif event.function is Function.POLL and event.type is EventType.OK:
+            for partition, records in event.micro[0].records.items():
                 for record in records:
                     self.places.setdefault(record.value, set()).add((partition, record.offset))
 
