@@ -1,58 +1,146 @@
-"""Chance: one recorded sequence of bounded, labelled draws.
+"""Chance: labelled streams of bounded draws, each of which can be recorded and performed again.
 
-Everything that a run leaves to chance is drawn here, so that a seed is a whole run, a recorded run can be repeated draw
-by draw, and a shrinker can ask which draws mattered. There is no second source of chance in the program. Draw 0 stands
-for the most ordinary choice wherever there is one (the shortest delay, no fault), so that smaller recordings are tamer
-runs.
+Everything that a run leaves to chance is drawn here; there is no second source of chance in the program. A stream
+belongs to one subject: this link, this cut, this story of a schedule. Its numbers follow from the run's seed and its
+label alone, so that taking one fault out of a schedule, or one link out of a cluster, shifts no draw of any other
+subject. A seed is therefore a whole run, and so is a recording, in which single draws can be changed.
+
+Draw 0 stands for the most ordinary choice wherever there is one (the shortest delay, no fault), so that smaller
+recordings are tamer runs.
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-#: What logic takes instead of a tape: (label, bound) to a whole number from 0 to bound - 1.
-Draw = Callable[[str, int], int]
+import msgspec
 
-
-class Drawn(NamedTuple):
-    """One draw, as recorded."""
-
-    label: str
-    bound: int
-    value: int
+from harness.errors import ChoicesError
 
 
-class Tape:
-    """Draws from ``seed``, or first from ``replayed`` values.
+def derived_seed(seed: int, *path: object) -> int:
+    """A seed for the thing that ``path`` names, the same on every machine: 48 bits, exact in JSON and JavaScript."""
+    text = "/".join(str(part) for part in (seed, *path))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
 
-    A replayed value at or above the bound asked for is taken modulo that bound, and after the last one every draw is 0,
-    so that an edited recording is still a run. ``bound`` is at least 1 and at most 2**53.
-    """
 
-    __slots__ = ("_entries", "_random", "_replayed", "seed")
+class Recording(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Every draw of a run: the values of each stream, in the order in which they were drawn. ``choices.json``."""
 
-    def __init__(self, seed: int, replayed: Sequence[int] | None = None) -> None:
-        self.seed = seed
-        self._random = random.Random(seed).random  # noqa: S311 (repeatable on purpose)
-        self._replayed = replayed
-        self._entries: list[tuple[str, int, int]] = []
+    seed: int
+    streams: dict[str, list[int]]
 
-    def draw(self, label: str, bound: int) -> int:
-        """A number from 0 to ``bound`` - 1; ``label`` says what for."""
-        if self._replayed is None:
-            value = int(self._random() * bound)
-        else:
-            position = len(self._entries)
-            value = self._replayed[position] % bound if position < len(self._replayed) else 0
-        self._entries.append((label, bound, value))
+
+class Stream:
+    """Draws on one subject. ``drawn`` are their values so far."""
+
+    __slots__ = ("_keep", "_next", "drawn", "label")
+
+    def __init__(self, label: str, fraction: Callable[[], float]) -> None:
+        self.label = label
+        self.drawn: list[int] = []
+        self._keep = self.drawn.append
+        self._next = fraction
+
+    def draw(self, bound: int) -> int:
+        """A whole number from 0 to ``bound`` - 1; ``bound`` is from 1 to 2**53."""
+        value = int(self._next() * bound)
+        self._keep(value)
         return value
 
-    def recorded(self) -> list[Drawn]:
-        """Every draw so far, in order."""
-        return [Drawn(*entry) for entry in self._entries]
 
-    def values(self) -> list[int]:
-        """The values alone: what another tape can replay."""
-        return [value for _, _, value in self._entries]
+class RecordedStream(Stream):
+    """A stream whose numbers were drawn before."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, label: str, values: Sequence[int]) -> None:
+        super().__init__(label, _no_fraction)
+        self._values = values
+
+    def draw(self, bound: int) -> int:
+        """The next recorded value.
+
+        Raises:
+            ChoicesError: there is none, or it is not below ``bound``: the recording is of another run.
+        """
+        position = len(self.drawn)
+        if position >= len(self._values):
+            raise ChoicesError(
+                f'the recorded choices end after {position} of "{self.label}", and the run asks for one more; '
+                "perform them with the plan and the version that recorded them"
+            )
+        value = self._values[position]
+        if not 0 <= value < bound:
+            raise ChoicesError(
+                f'the recorded choice {position} of "{self.label}" is {value}, and there are {bound} to choose from; '
+                "perform them with the plan and the version that recorded them"
+            )
+        self._keep(value)
+        return value
+
+
+class Choices:
+    """All streams of one run, drawn from ``seed``, or performed again from ``recording``.
+
+    A stream that the recording lacks is an empty one: asking it for a number is an error.
+    """
+
+    def __init__(self, seed: int, recording: Mapping[str, Sequence[int]] | None = None) -> None:
+        self.seed = seed
+        self._recording = recording
+        self._streams: dict[str, Stream] = {}
+
+    @classmethod
+    def recorded(cls, recording: Recording) -> Choices:
+        """The choices of a run that was recorded."""
+        return cls(recording.seed, recording.streams)
+
+    def stream(self, label: str) -> Stream:
+        """The stream of the subject that ``label`` names; it goes on where it was left."""
+        stream = self._streams.get(label)
+        if stream is None:
+            stream = self._streams[label] = self._begun(label)
+        return stream
+
+    def draw(self, label: str, bound: int) -> int:
+        """One number from 0 to ``bound`` - 1 for the subject that ``label`` names (``nemesis.story.Draw``).
+
+        Raises:
+            ChoicesError: the choices were recorded, and do not answer this question.
+        """
+        return self.stream(label).draw(bound)
+
+    def recording(self) -> Recording:
+        """Every draw so far."""
+        return Recording(self.seed, dict(self._drawn()))
+
+    def _begun(self, label: str) -> Stream:
+        if self._recording is not None:
+            return RecordedStream(label, self._recording.get(label, ()))
+        seed = derived_seed(self.seed, label)
+        return Stream(label, random.Random(seed).random)  # noqa: S311 (repeatable on purpose)
+
+    def _drawn(self) -> Iterator[tuple[str, list[int]]]:
+        for label, stream in self._streams.items():
+            if stream.drawn:
+                yield label, list(stream.drawn)
+
+
+def read_choices(data: bytes) -> Recording:
+    """The recording that ``data`` holds as JSON.
+
+    Raises:
+        ChoicesError: it holds none.
+    """
+    try:
+        return msgspec.json.decode(data, type=Recording)
+    except msgspec.MsgspecError as error:
+        raise ChoicesError(f"these are no recorded choices ({error}); name a choices.json") from error
+
+
+def _no_fraction() -> float:
+    """A recorded stream has values instead."""
+    raise AssertionError

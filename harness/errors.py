@@ -5,6 +5,7 @@
     * ``HarnessError``         the harness could not do its work (70, if nothing else stands below)
         * ``StartError``       a node did not start or did not become ready
         * ``PortError``        an address is taken
+        * ``ChoicesError``     recorded choices are not those of the run that asks for them
         * ``JavaError``        no usable Java for the checking
         * ``HostError``        this machine lacks what a host needs (root, namespaces, nftables, SSH)
             * ``NotReachableError``  nor could it be fetched: nobody answers, or what fetches is missing (69)
@@ -46,6 +47,10 @@ class StartError(HarnessError):
 
 class PortError(HarnessError):
     """An address is already in use: stop its owner, or let the harness choose free ports."""
+
+
+class ChoicesError(HarnessError):
+    """Recorded choices end too early or do not fit: perform them with the plan and the version that recorded them."""
 
 
 class JavaError(HarnessError):

@@ -1,12 +1,13 @@
 """A run's faults on a time axis: groups of overlapping faults, and between groups a window in which all is well.
 
-A schedule is data, drawn before the run from a recorded sequence of choices, so that it can be printed, stored,
-replayed and shrunk. Whom a fault hits is decided when it fires (:mod:`nemesis.roles`). After the last group everything
-is healed.
+A schedule is data, drawn before the run, so that it can be printed, stored, replayed and shrunk. Every telling of a
+story has draws of its own: one story more or less changes nothing in the others. Whom a fault hits is decided when it
+fires (:mod:`nemesis.roles`). After the last group everything is healed.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -73,6 +74,7 @@ def draw_schedule(
         brokers=brokers,
         partitions=partitions,
     )
+    tellings: Counter[str] = Counter()
     steps: list[Step] = []
     at_ms, passed_over, told = plan.healed_ms_min, 0, 0
     count = min(plan.count, FAULTS_MAX)
@@ -80,7 +82,9 @@ def draw_schedule(
     while order and (len(steps) < count or told < once) and passed_over < len(order):
         family, story = order[told % len(order)]
         told += 1
-        parts = story.parts(scene)
+        name = f"{family}/{story.name}"
+        tellings[name] += 1
+        parts = story.parts(scene.of(f"{name} {tellings[name]}"))
         length_ms = max(part.end_ms for part in parts)
         if at_ms + length_ms > duration_ms or most_stopped(parts, brokers) > plan.dead_brokers_max:
             passed_over += 1
@@ -118,7 +122,7 @@ def _drawn_order(families: Sequence[str], draw: Draw) -> list[tuple[str, Story]]
     signatures = [(family, FAMILIES[family][0]) for family in families]
     others = [(family, story) for family in families for story in FAMILIES[family][1:]]
     for last in range(len(others) - 1, 0, -1):
-        chosen = draw("story", last + 1)
+        chosen = draw("order of stories", last + 1)
         others[last], others[chosen] = others[chosen], others[last]
     return signatures + others
 

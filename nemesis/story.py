@@ -15,7 +15,7 @@ import msgspec
 from nemesis.faults import Fault
 from nemesis.roles import PICKS, Role, RoleKind
 
-#: Chance: a label and a bound give a number from 0 up to the bound.
+#: Chance: a label and a bound give a number from 0 up to the bound. What is drawn under one label shifts no other.
 Draw = Callable[[str, int], int]
 
 #: Room for an election, or for an ISR change to be accepted, after the time that the rule itself needs.
@@ -65,6 +65,10 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     fault_ms_max: int
     brokers: int
     partitions: int
+
+    def of(self, telling: str) -> Scene:
+        """The same scene, with draws that belong to one ``telling`` of a story alone."""
+        return msgspec.structs.replace(self, draw=lambda label, bound: self.draw(f"{telling}: {label}", bound))
 
     def lasting_ms(self, at_least_ms: int = 0) -> int:
         """A duration within the plan's bounds, and not below what the story needs."""

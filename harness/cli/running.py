@@ -14,7 +14,7 @@ import msgspec
 from harness.campaign.judge import check_campaign
 from harness.campaign.replay import trace_missing
 from harness.campaign.stages import Stages, conduct
-from harness.choices import Tape
+from harness.choices import Choices
 from harness.cli.outcome import tell
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HELD, PlanError
@@ -95,7 +95,7 @@ def _rehearse(state: State, runs: list[RunSpec]) -> int:
         state.say(line)
     for one in runs:
         state.say(f"## {one.directory()}")
-        rehearse(one, planned(one, Tape(one.seed).draw), state.say)
+        rehearse(one, planned(one, Choices(one.seed).draw), state.say)
     return EXIT_HELD
 
 

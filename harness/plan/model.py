@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from harness.choices import derived_seed
 from harness.errors import PlanError
 from harness.hosts.ssh.inventory import Machine
 from harness.plan.existing import own_topic
-from harness.plan.spec import ClientName, HostName, ModeName, RunSpec, WorldName, derived_seed
+from harness.plan.spec import ClientName, HostName, ModeName, RunSpec, WorldName
 from harness.security import OPEN, Security
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
@@ -57,8 +58,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def runs(self) -> list[RunSpec]:
         """Every run, always in the same order: world by world, one run of every cell before the second of any.
 
-        A run's seed follows from the plan's seed, the world, the cell and the run's number in its cell by SHA-256,
-        so it does not move when other cells are added.
+        A run's seed follows from the plan's seed, the cell and the run's number in its cell by SHA-256. So it does not
+        move when other cells are added, and every world is given the same schedules.
         """
         return [
             self._run(world, choice, family, number)
@@ -70,7 +71,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def _run(self, world: WorldPlan, choice: Choice, family: str, number: int) -> RunSpec:
         cell = f"{choice.label}/{family}"
-        seed = derived_seed(self.seed, world.world, cell, number)
+        seed = derived_seed(self.seed, cell, number)
         return RunSpec(
             world=world.world,
             cell=cell,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final, Literal
@@ -75,9 +74,3 @@ def settings_label(settings: Mapping[str, object], axes: Iterable[str] = ()) -> 
 
 def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def derived_seed(seed: int, *path: object) -> int:
-    """A seed for the thing that ``path`` names, the same on every machine: 48 bits, exact in JSON and JavaScript."""
-    text = "/".join(str(part) for part in (seed, *path))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])

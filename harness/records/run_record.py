@@ -23,6 +23,7 @@ from workloads.settings import SettingsError
 RUN_FILE: Final = "run.json"
 HISTORY: Final = "history"
 CLUSTER_FILE: Final = "cluster.jsonl"
+CHOICES_FILE: Final = "choices.json"
 CAMPAIGN_FILE: Final = "campaign.json"
 PLAN_FILE: Final = "plan.toml"
 VERDICTS_FILE: Final = "verdicts.jsonl"

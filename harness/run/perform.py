@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
-from harness.choices import Draw, Tape
+from harness.choices import Choices
 from harness.errors import AckproofError, ResultsError
 from harness.plan import EXISTING, RunSpec
 from harness.records.replica_dump import write_replicas
 from harness.records.run_record import (
+    CHOICES_FILE,
     CLUSTER_FILE,
     HISTORY,
     Ended,
@@ -33,10 +34,12 @@ from harness.worlds.simulated import SimulatedWorld
 from workloads.history import HistoryWriter, LiveHistoryWriter
 
 
-def perform(spec: RunSpec, directory: Path, *, observe: bool = False) -> Ended:
+def perform(spec: RunSpec, directory: Path, *, observe: bool = False, choices: Choices | None = None) -> Ended:
     """Execute ``spec`` in the new directory ``directory``. A failure of the harness is an answer, not an exception.
 
-    ``observe`` makes a simulated cluster tell its story too (``cluster.jsonl``); real ones always do.
+    ``observe`` makes a simulated cluster tell its story too (``cluster.jsonl``); real ones always do. ``choices`` take
+    the place of those that follow from the run's seed: recorded ones, or ones that the caller wants to keep afterwards
+    (:func:`write_choices`).
 
     Raises:
         ResultsError: the directory exists or the disk is full; no later run would fare better.
@@ -46,7 +49,7 @@ def perform(spec: RunSpec, directory: Path, *, observe: bool = False) -> Ended:
         directory.mkdir(parents=True)
     write_record(directory, spec, Ended(status="running"))
     try:
-        report, configuration = _attempt(spec, directory, observe=observe)
+        report, configuration = _attempt(spec, directory, choices or Choices(spec.seed), observe=observe)
         failure = own_failure(spec, report.deaths, report.faults)
         ended = Ended(
             status="completed" if failure is None else "harness-failed",
@@ -68,12 +71,13 @@ def perform(spec: RunSpec, directory: Path, *, observe: bool = False) -> Ended:
     return ended
 
 
-def _attempt(spec: RunSpec, directory: Path, *, observe: bool) -> tuple[RunReport, dict[str, dict[str, Any]]]:
-    draw = Tape(spec.seed).draw
-    world = world_for(spec, directory, draw, observe=observe)
+def _attempt(
+    spec: RunSpec, directory: Path, choices: Choices, *, observe: bool
+) -> tuple[RunReport, dict[str, dict[str, Any]]]:
+    world = world_for(spec, directory, choices, observe=observe)
     try:
         with recorder_for(spec, directory / HISTORY) as recorder:
-            report = execute(spec, world, recorder, draw)
+            report = execute(spec, world, recorder, choices.draw)
         write_replicas(directory, report.ends, world.replica_logs())
         return report, world.effective_configuration()
     finally:
@@ -82,10 +86,10 @@ def _attempt(spec: RunSpec, directory: Path, *, observe: bool) -> tuple[RunRepor
             write_observations(directory, world.observations())
 
 
-def world_for(spec: RunSpec, directory: Path, draw: Draw, *, observe: bool = False) -> World:
+def world_for(spec: RunSpec, directory: Path, choices: Choices, *, observe: bool = False) -> World:
     """The world that ``spec`` names, not yet opened."""
     if spec.world == "simulated":
-        return SimulatedWorld(spec, draw, observe=observe)
+        return SimulatedWorld(spec, choices, observe=observe)
     if spec.host == EXISTING:
         return ExistingWorld(spec, directory)
     return KafkaWorld(spec, directory) if spec.world == "kafka" else ProcessesWorld(spec, directory)
@@ -102,12 +106,20 @@ def write_observations(directory: Path, observations: Iterable[Observation]) -> 
     write_file(directory / CLUSTER_FILE, b"".join(msgspec.json.encode(seen) + b"\n" for seen in observations))
 
 
+def write_choices(directory: Path, choices: Choices) -> None:
+    """Write ``choices.json``: every draw of a run, which :func:`perform` can be given again.
+
+    Some hundred kilobytes for a minute of virtual time, so it is written only where somebody asks for it.
+    """
+    write_file(directory / CHOICES_FILE, msgspec.json.encode(choices.recording()))
+
+
 def recover_observations(record: RunRecord, directory: Path) -> None:
     """Write ``cluster.jsonl`` of a run in real time whose harness was killed before it could: the nodes' files tell it.
 
     Nothing is written where they tell nothing.
     """
-    if told := world_for(record.spec(), directory, Tape(record.seed).draw).observations():
+    if told := world_for(record.spec(), directory, Choices(record.seed)).observations():
         write_observations(directory, told)
 
 

@@ -1,30 +1,70 @@
-"""The tape of draws."""
+"""Streams of draws, and recordings of them."""
 
-from harness.choices import Drawn, Tape
+import msgspec
+import pytest
+
+from harness.choices import Choices, Recording, read_choices
+from harness.errors import ChoicesError
+
+PINNED = [766, 370, 850, 955, 46, 353]
 
 
-def test_the_same_seed_draws_the_same() -> None:
-    first, second, other = Tape(7), Tape(7), Tape(8)
-    draws = [[tape.draw("x", 1000) for _ in range(50)] for tape in (first, second, other)]
-    assert draws[0] == draws[1]
-    assert draws[0] != draws[2]
+def draws(choices: Choices, label: str, count: int = 50, bound: int = 1_000) -> list[int]:
+    return [choices.draw(label, bound) for _ in range(count)]
+
+
+def test_the_same_seed_and_label_draw_the_same() -> None:
+    assert draws(Choices(7), "x") == draws(Choices(7), "x")
+    assert draws(Choices(7), "x") != draws(Choices(8), "x")
+    assert draws(Choices(7), "x") != draws(Choices(7), "y")
+
+
+def test_the_numbers_are_the_same_on_every_machine() -> None:
+    assert draws(Choices(7), "delay 0>1", 6) == PINNED
+
+
+def test_draws_of_one_stream_shift_no_other() -> None:
+    quiet, busy = Choices(3), Choices(3)
+    draws(busy, "another fault")
+    assert draws(busy, "this fault") == draws(quiet, "this fault")
+
+
+def test_a_stream_goes_on_where_it_was_left() -> None:
+    choices = Choices(3)
+    assert choices.stream("x") is choices.stream("x")
+    assert draws(choices, "x", 10) + draws(choices, "x", 10) == draws(Choices(3), "x", 20)
 
 
 def test_every_draw_stays_under_its_bound() -> None:
-    tape = Tape(1)
-    drawn = [tape.draw("die", 6) for _ in range(600)]
-    assert set(drawn) == set(range(6))
-    assert tape.draw("nothing to choose", 1) == 0
+    choices = Choices(1)
+    assert set(draws(choices, "die", 600, 6)) == set(range(6))
+    assert choices.draw("nothing to choose", 1) == 0
 
 
-def test_a_recording_replays_draw_by_draw() -> None:
-    tape = Tape(3)
-    drawn = [tape.draw("a", 10), tape.draw("b", 10_000)]
-    assert tape.recorded() == [Drawn("a", 10, drawn[0]), Drawn("b", 10_000, drawn[1])]
-    again = Tape(99, tape.values())
-    assert [again.draw("a", 10), again.draw("b", 10_000)] == drawn
+def test_a_recording_survives_json_and_is_performed_draw_by_draw() -> None:
+    choices = Choices(3)
+    drawn = [choices.draw("a", 10), choices.draw("b", 10_000), choices.draw("a", 10)]
+    recording = read_choices(msgspec.json.encode(choices.recording()))
+    assert recording == Recording(3, {"a": [drawn[0], drawn[2]], "b": [drawn[1]]})
+    again = Choices.recorded(recording)
+    assert [again.draw("a", 10), again.draw("b", 10_000), again.draw("a", 10)] == drawn
+    assert again.recording() == recording
 
 
-def test_an_edited_recording_is_still_a_run() -> None:
-    tape = Tape(0, [17, 5])
-    assert [tape.draw("a", 10), tape.draw("b", 10), tape.draw("c", 10)] == [7, 5, 0]
+def test_asking_past_the_end_of_a_recorded_stream_is_an_error() -> None:
+    choices = Choices.recorded(Recording(3, {"a": [4]}))
+    assert choices.draw("a", 10) == 4
+    with pytest.raises(ChoicesError, match='end after 1 of "a"'):
+        choices.draw("a", 10)
+    with pytest.raises(ChoicesError, match='end after 0 of "b"'):
+        choices.draw("b", 10)
+
+
+def test_a_recorded_value_that_does_not_fit_its_bound_is_an_error() -> None:
+    with pytest.raises(ChoicesError, match='choice 0 of "a" is 17, and there are 10'):
+        Choices.recorded(Recording(3, {"a": [17]})).draw("a", 10)
+
+
+def test_a_file_without_choices_is_refused() -> None:
+    with pytest.raises(ChoicesError, match="no recorded choices"):
+        read_choices(b'{"seed": 1}')

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.choices import Tape
+from harness.choices import Choices
 from harness.errors import PlanError
 from harness.plan import parse_plan, read_plan, with_stories
 from harness.run.phases import planned
@@ -61,7 +61,7 @@ def test_a_wrong_choice_gets_one_sentence_with_its_place(text: str, sentence: st
 def test_a_cell_tells_those_of_the_chosen_stories_that_its_families_have() -> None:
     text = plan('["S01", "S04"]', above='families = ["kill", "partition", "kill+partition"]\n', faults="count = 1")
     told = {
-        run.family: {f"{step.family}/{step.story}" for step in planned(run, Tape(run.seed).draw).steps}
+        run.family: {f"{step.family}/{step.story}" for step in planned(run, Choices(run.seed).draw).steps}
         for run in parse_plan(text, "p.toml").runs()
     }
     assert told["kill"] == {"kill/leader-ahead"}
@@ -81,7 +81,7 @@ def test_every_plan_of_a_story_tells_all_of_it_in_time(path: Path) -> None:
     read = read_plan(path)
     assert read.name == path.stem
     for run in read.runs()[:8]:
-        told = {step.story for step in planned(run, Tape(run.seed).draw).steps}
+        told = {step.story for step in planned(run, Choices(run.seed).draw).steps}
         assert told
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.choices import Tape
+from harness.choices import Choices
 from harness.plan import RunSpec
 from harness.reference.core.types import TopicPartition
 from harness.worlds.simulated.world import SimulatedWorld
@@ -82,8 +82,9 @@ def cluster():
         faults=FaultPlan(families=("wipe",)),
         seed=1,
     )
-    world = SimulatedWorld(spec, Tape(1).draw)
+    world = SimulatedWorld(spec, Choices(1))
     world.open()
+    world.drive(lambda: False, world.clock.now_us() + 100_000)  # Until every broker has heard of its replicas.
     return world.target
 
 

@@ -1,11 +1,16 @@
 """What one performed run leaves in its directory."""
 
+import io
 from pathlib import Path
 
+import msgspec
+
+from harness.choices import Choices, read_choices
 from harness.plan import RunSpec
 from harness.records.run_record import read_record
-from harness.run.perform import perform
+from harness.run.perform import perform, write_choices
 from nemesis.plan import FaultPlan
+from workloads.history import export_jsonl
 from workloads.plan import WorkloadPlan
 
 
@@ -19,6 +24,32 @@ def spec(**settings: object) -> RunSpec:
         faults=FaultPlan(families=("kill",), count=0),
         seed=1,
     )
+
+
+def test_a_run_is_performed_again_from_its_recorded_choices(tmp_path: Path) -> None:
+    one = msgspec.structs.replace(spec(), faults=FaultPlan(families=("kill", "partition")))
+    one = msgspec.structs.replace(one, workload=WorkloadPlan(duration_ms=8_000, writes_per_second=20.0))
+    choices = Choices(one.seed)
+    perform(one, tmp_path / "first", choices=choices)
+    write_choices(tmp_path / "first", choices)
+    recorded = read_choices((tmp_path / "first" / "choices.json").read_bytes())
+    other_seed = msgspec.structs.replace(one, seed=99)
+    perform(other_seed, tmp_path / "again", choices=Choices.recorded(recorded))
+    first, again = (exported(tmp_path / name / "history") for name in ("first", "again"))
+    assert first == again
+    assert first.count(b"\n") > 100
+
+
+def test_choices_of_another_run_end_it_with_a_reason(tmp_path: Path) -> None:
+    ended = perform(spec(), tmp_path / "run", choices=Choices(1, {}))
+    assert ended.status == "harness-failed"
+    assert "recorded choices end after 0" in str(ended.reason)
+
+
+def exported(history: Path) -> bytes:
+    text = io.BytesIO()
+    export_jsonl(history, text)
+    return text.getvalue()
 
 
 def test_run_json_says_what_clients_and_brokers_really_worked_with(tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ import msgspec
 import pytest
 
 from harness.bench.simulated import STANDARD_SCHEDULE
+from harness.choices import Choices
 from harness.errors import PlanError
 from harness.plan import RunSpec, parse_plan, read_plan
+from harness.run.phases import planned
 from nemesis.families import FAMILIES
 
 PLANS = Path(__file__).parents[2] / "plans"
@@ -54,7 +56,18 @@ def test_the_standard_schedule_is_the_published_one() -> None:
 
 def test_runs_have_different_directories_and_seeds() -> None:
     runs = read_plan(PLANS / "default.toml").runs()
-    assert len({run.directory() for run in runs}) == len(runs) == len({run.seed for run in runs})
+    assert len({run.directory() for run in runs}) == len(runs) == len({(run.world, run.seed) for run in runs})
+
+
+def test_every_world_is_given_the_same_schedules() -> None:
+    simulated, processes = (
+        parse_plan(f"[settings]\nacks = 1\n[worlds.{world}]\nruns = 2\n", "p.toml").runs()
+        for world in ("simulated", "processes")
+    )
+    assert [run.seed for run in simulated] == [run.seed for run in processes]
+    alike = msgspec.structs.replace(simulated[1], workload=processes[1].workload, faults=processes[1].faults)
+    assert planned(alike, Choices(alike.seed).draw) == planned(processes[1], Choices(processes[1].seed).draw)
+    assert planned(alike, Choices(alike.seed).draw).steps
 
 
 def test_the_same_plan_gives_the_same_runs_in_another_process() -> None:

@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from harness.choices import Tape
+from harness.choices import Choices
 from harness.plan import RunSpec
 from harness.run.phases import execute
 from harness.worlds.simulated.world import SimulatedWorld
@@ -35,8 +35,8 @@ def perform(family, seed, settings, **faults):
         faults=FaultPlan(families=(family,), count=4, **faults),
         seed=seed,
     )
-    draw, recorder = Tape(seed).draw, Events()
-    return execute(spec, SimulatedWorld(spec, draw), recorder, draw), recorder.events
+    choices, recorder = Choices(seed), Events()
+    return execute(spec, SimulatedWorld(spec, choices), recorder, choices.draw), recorder.events
 
 
 def lost_writes(events):

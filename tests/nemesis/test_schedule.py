@@ -5,6 +5,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.choices import Choices
 from nemesis.families import FAMILIES
 from nemesis.plan import FaultPlan
 from nemesis.schedule import Schedule, draw_schedule, most_stopped
@@ -71,6 +72,37 @@ def test_all_stories_are_told_before_one_is_repeated(seed):
     schedule = drawn(seed, families=("partition",), count=60, duration_ms=600_000)
     told = list(dict.fromkeys(step.story for step in schedule.steps))
     assert sorted(told) == sorted(story.name for story in FAMILIES["partition"])
+
+
+@given(seeds)
+def test_one_story_more_or_less_changes_nothing_in_the_others(seed):
+    """What a story draws belongs to it: with half of the families, those that are left last as long as before."""
+    choices = {"count": 8, "duration_ms": 600_000}
+    both = drawn_from_choices(seed, families=("kill", "partition"), **choices)
+    one = drawn_from_choices(seed, families=("partition",), **choices)
+    told = {story: lengths for (family, story), lengths in lengths_of(both).items() if family == "partition"}
+    alone = {story: lengths for (_, story), lengths in lengths_of(one).items()}
+    common = told.keys() & alone.keys()
+    assert "zombie-leader" in common
+    assert all(told[story] == alone[story] for story in common)
+
+
+def drawn_from_choices(seed, **plan):
+    duration_ms = plan.pop("duration_ms")
+    draw = Choices(seed).draw
+    return draw_schedule(
+        FaultPlan(**plan), timings=Timings(), brokers=3, partitions=3, duration_ms=duration_ms, draw=draw
+    )
+
+
+def lengths_of(schedule):
+    """Begin and end of the faults of the first telling of each story, from its begin."""
+    first = {}
+    for step in schedule.steps:
+        group, parts = first.setdefault((step.family, step.story), (step, []))
+        if step.group == group.group:
+            parts.append((step.begin_ms - group.begin_ms, step.end_ms - group.begin_ms, step.fault))
+    return {name: parts for name, (_, parts) in first.items()}
 
 
 def test_a_time_too_short_for_any_story_gives_no_faults():

@@ -1,4 +1,4 @@
-"""The simulated world: everything in virtual time, in one process, repeatable draw by draw."""
+"""The simulated world: everything in virtual time, in one process, repeatable choice by choice."""
 
 from harness.worlds.simulated.world import SimulatedWorld
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator
 from heapq import heappush
 from typing import Any, Final, Protocol
 
-from harness.choices import Draw
+from harness.choices import Choices
 from harness.worlds.simulated.loop import Loop
 from nemesis.cluster import CLIENTS, Link
 
@@ -79,7 +79,12 @@ class Wire:
     )  # fmt: skip
 
     def __init__(
-        self, loop: Loop, draw: Draw, link: Link, receiver: Receiver, reset: Callable[[], None] | None
+        self,
+        loop: Loop,
+        draw: Callable[[int], int],
+        link: Link,
+        receiver: Receiver,
+        reset: Callable[[], None] | None,
     ) -> None:
         self._loop = loop
         self._draw = draw
@@ -101,7 +106,7 @@ class Wire:
         if self.blocked:
             self._hold(message, self._unsent)
             return
-        choice = self._draw("delay", DELAYS)
+        choice = self._draw(DELAYS)
         if choice == RESET and self._reset is not None:
             self._reset()
             return
@@ -133,7 +138,7 @@ class Wire:
     def notify(self, function: Callable[[int], None], argument: int) -> None:
         """Tell the operating system at the target, in order with the messages; lost if the wire is cut."""
         if self.cut is None:
-            time_us = max(self._last_us, self._loop.time_us + DELAYS_US[self._draw("delay", DELAYS)])
+            time_us = max(self._last_us, self._loop.time_us + DELAYS_US[self._draw(DELAYS)])
             self._loop.push(time_us, function, argument)
 
     def sever(self, cut: Cut) -> None:
@@ -169,9 +174,9 @@ class Wire:
 class Network:
     """All wires of a run. Nodes are numbers as in ``nemesis.cluster``."""
 
-    def __init__(self, loop: Loop, draw: Draw) -> None:
+    def __init__(self, loop: Loop, choices: Choices) -> None:
         self._loop = loop
-        self._draw = draw
+        self._choices = choices
         self._receivers: dict[int, Receiver | None] = {}
         self._clients: dict[int, ClientReceiver] = {}
         self._outgoing: dict[int, dict[int, Wire]] = {}
@@ -190,12 +195,15 @@ class Network:
             if receiver is None:
                 return None
             link = Link(source, target)
-            wires[target] = wire = Wire(self._loop, self._draw, link, receiver, self._reset_of(link))
+            wires[target] = wire = Wire(self._loop, self._delays(link), link, receiver, self._reset_of(link))
             wire.late_us = self._late_us(link)
             cut = self._cut_over(link)
             if cut is not None:
                 wire.sever(cut)
         return wires[target]
+
+    def _delays(self, link: Link) -> Callable[[int], int]:
+        return self._choices.stream(f"delay {link.source}>{link.target}").draw
 
     def _reset_of(self, link: Link) -> Callable[[], None] | None:
         if link.source in self._clients:
@@ -232,7 +240,7 @@ class Network:
     def connect(self, client: int, broker: int) -> None:
         """A client asks for a connection; it hears of it, of the refusal, or, if either way is cut, nothing."""
         if self._cut_over(Link(client, broker)) is None:
-            delay_us = DELAYS_US[self._draw("delay", DELAYS)]
+            delay_us = DELAYS_US[self._delays(Link(client, broker))(DELAYS)]
             self._loop.push(self._loop.time_us + delay_us, self._accept, (client, broker))
 
     def _accept(self, link: tuple[int, int]) -> None:
@@ -263,7 +271,9 @@ class Network:
         fresh = [link for link in sorted(links) if link not in self._cuts]
         if not fresh:
             return None
-        cut = Cut(len(fresh), retransmits=bool(self._draw("cut retransmits", 2)))
+        # A cut is named by when and where it begins, so that no other cut decides what this one does.
+        label = f"cut {fresh[0].source}>{fresh[0].target} at {self._loop.time_us} us"
+        cut = Cut(len(fresh), retransmits=bool(self._choices.draw(label, 2)))
         for link in fresh:
             self._cuts[link] = cut
             for wire in self._wires_of(link):

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.choices import Draw
+from harness.choices import Choices
 from harness.errors import HarnessError
 from harness.plan import RunSpec
 from harness.reference.core.effects import Observed
@@ -45,18 +45,18 @@ class Administrator:
 
 
 class SimulatedWorld:
-    """``harness.worlds.contract.World`` in virtual time. The same ``spec`` and the same draws give the same run.
+    """``harness.worlds.contract.World`` in virtual time. The same ``spec`` and the same choices give the same run.
 
     With ``observe`` the core tells the story of the cluster (``observations``); it costs time and changes nothing else.
     The clock begins at 0 with ``open`` and has moved a little, by the time that the cluster takes to start, when it
     returns.
     """
 
-    def __init__(self, spec: RunSpec, draw: Draw, *, observe: bool = False) -> None:
+    def __init__(self, spec: RunSpec, choices: Choices, *, observe: bool = False) -> None:
         self._settings = spec.chosen()
         self._workload = spec.workload
         self._loop = Loop()
-        self._network = Network(self._loop, draw)
+        self._network = Network(self._loop, choices)
         self._observations: list[Observation] = []
         brokers = range(spec.brokers)
         self._cluster = Cluster(

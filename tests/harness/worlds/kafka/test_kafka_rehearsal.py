@@ -6,7 +6,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from harness.choices import Tape
+from harness.choices import Choices
 from harness.cli import running
 from harness.cli.app import exit_code_of
 from harness.errors import EXIT_HELD, EXIT_PLAN
@@ -62,7 +62,7 @@ def kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def said(family: str, text: str = PLAN) -> list[str]:
     spec = next(run for run in parse_plan(text, "p.toml").runs() if run.family == family)
     lines: list[str] = []
-    rehearse(spec, planned(spec, Tape(spec.seed).draw), lines.append)
+    rehearse(spec, planned(spec, Choices(spec.seed).draw), lines.append)
     return lines
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.choices import Tape
+from harness.choices import Choices
 from harness.plan import RunSpec
 from harness.worlds.simulated import SimulatedWorld
 from nemesis.cluster import Link
@@ -120,6 +120,6 @@ def stage() -> Callable[..., Stage]:
     """Makes an open world; arguments are settings, ``seed`` and ``observe``."""
 
     def make(seed: int = 1, *, observe: bool = False, **settings: Any) -> Stage:
-        return Stage(SimulatedWorld(_spec(seed, **settings), Tape(seed).draw, observe=observe))
+        return Stage(SimulatedWorld(_spec(seed, **settings), Choices(seed), observe=observe))
 
     return make

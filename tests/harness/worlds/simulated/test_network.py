@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.choices import Tape
+from harness.choices import Choices, Stream
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import DELAYS_US, RESET, SLOW_US, Network
 from nemesis.cluster import CLIENTS, Link
@@ -32,19 +32,31 @@ class Inbox:
         return [message for _, message in self.got]
 
 
-class Chance:
-    """Delays from a tape; whether cuts retransmit, and the next draw of a delay, as told."""
+class Chosen(Choices):
+    """Delays by chance, without resets; whether cuts retransmit, and the next draw of a delay, as given."""
 
     def __init__(self, *, retransmits: bool = False) -> None:
-        self._tape = Tape(1)
+        super().__init__(1)
         self._retransmits = retransmits
         self.next_delay: int | None = None
 
     def draw(self, label: str, bound: int) -> int:
-        if label == "cut retransmits":
-            return int(self._retransmits)
-        choice, self.next_delay = self.next_delay, None
-        return choice if choice is not None else self._tape.draw(label, bound - 1)
+        return int(self._retransmits) if label.startswith("cut ") else super().draw(label, bound)
+
+    def stream(self, label: str) -> Stream:
+        stream = super().stream(label)
+        return Delays(self, stream) if label.startswith("delay ") else stream
+
+
+class Delays(Stream):
+    def __init__(self, chosen: Chosen, drawn: Stream) -> None:
+        super().__init__(drawn.label, lambda: 0.0)
+        self._chosen = chosen
+        self._drawn = drawn
+
+    def draw(self, bound: int) -> int:
+        choice, self._chosen.next_delay = self._chosen.next_delay, None
+        return choice if choice is not None else self._drawn.draw(bound - 1)
 
 
 class Bench:
@@ -52,8 +64,8 @@ class Bench:
 
     def __init__(self, *, retransmits: bool = False) -> None:
         self.loop = Loop()
-        self.chance = Chance(retransmits=retransmits)
-        self.network = Network(self.loop, self.chance.draw)
+        self.chance = Chosen(retransmits=retransmits)
+        self.network = Network(self.loop, self.chance)
         self.brokers = [Inbox(self.loop), Inbox(self.loop)]
         for node, inbox in enumerate(self.brokers):
             self.network.started(node, inbox)

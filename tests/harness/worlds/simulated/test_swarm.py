@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from harness.choices import Tape
+from harness.choices import Choices
 from harness.run.phases import execute
 from harness.worlds.simulated import SimulatedWorld
 from workloads.history import HistoryWriter, export_jsonl
@@ -36,8 +36,11 @@ class Events:
 
 
 def run(spec, recorder):
-    tape = Tape(spec.seed)
-    return execute(spec, SimulatedWorld(spec, tape.draw), recorder, tape.draw)
+    return performed(spec, recorder, Choices(spec.seed))
+
+
+def performed(spec, recorder, choices):
+    return execute(spec, SimulatedWorld(spec, choices), recorder, choices.draw)
 
 
 def swarm(spec, seeds, families, **settings):
@@ -71,12 +74,12 @@ def test_other_seeds_give_other_histories(spec, tmp_path):
 
 def test_a_recorded_run_replays_draw_by_draw(spec):
     one, events, again = spec(3, families=FAMILIES[3]), Events(), Events()
-    tape = Tape(one.seed)
-    execute(one, SimulatedWorld(one, tape.draw), events, tape.draw)
-    replayed = Tape(0, tape.values())
-    execute(one, SimulatedWorld(one, replayed.draw), again, replayed.draw)
+    choices = Choices(one.seed)
+    performed(one, events, choices)
+    replayed = Choices.recorded(choices.recording())
+    performed(one, again, replayed)
     assert again.ended == events.ended
-    assert replayed.recorded() == tape.recorded()
+    assert replayed.recording() == choices.recording()
 
 
 @pytest.mark.parametrize("families", FAMILIES, ids="+".join)
