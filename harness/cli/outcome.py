@@ -14,17 +14,8 @@ from harness.campaign.stages import CampaignRecord
 from harness.cli.terminal import State
 from harness.errors import ResultsError
 from harness.records.run_record import CAMPAIGN_FILE, MATRIX_FILE, files_of
+from harness.report import look_of
 
-#: How an outcome looks in the table, and in which colour.
-SHOWN: Final = {
-    "held": ("held", "green"),
-    "permitted loss": ("loss", "yellow"),
-    "broken promise": ("BROKEN", "bold red"),
-    "not exercised": ("not exercised", "dim"),
-    "unknown": ("unknown", "magenta"),
-}
-#: The same for "held" where nothing was promised: silence of so many runs, and no more.
-UNPROMISED: Final = ("none", "cyan")
 LEGEND: Final = (
     "n/k: n of k runs lost acknowledged writes. held: none lost, as promised; none: none lost, though the settings "
     "permit it; loss: lost as the settings permit; BROKEN: a promise was broken."
@@ -90,5 +81,5 @@ def tell_cells(state: State, cells: Sequence[Cell]) -> None:
 def _shown(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    word, colour = UNPROMISED if cell.outcome == "held" and cell.loss_permitted else SHOWN[cell.outcome]
-    return f"[{colour}]{word} {cell.runs_lost}/{cell.runs}[/]"
+    look = look_of(cell)
+    return f"[{look.style}]{look.word} {cell.runs_lost}/{cell.runs}[/]"

@@ -1,8 +1,8 @@
 """The report: ``matrix.json``, the same as a table in Markdown, and one HTML page from the files of a campaign.
 
 Everything here reads files and writes files, so it can be repeated on old campaigns. :func:`witnesses` names the runs
-whose stories will be told: whoever can replay them may write their ``cluster.jsonl`` first, and the stories get their
-brokers' side.
+whose stories the report shows: whoever can replay them may write their ``cluster.jsonl`` first, and the stories get
+their brokers' side.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from harness.records.run_record import (
     run_directories,
     write_file,
 )
-from harness.report.charts import gap_chart, loss_chart
+from harness.report.cell_charts import availability_chart, loss_rate_chart
 from harness.report.definitions import definitions
 from harness.report.loading import CampaignFiles
 from harness.report.markdown import as_markdown
+from harness.report.outcomes import look_of
 from harness.report.page import content_of, render
 from harness.report.setups import setups_of
-from harness.report.stories import tell_stories, told_cells
+from harness.report.stories import cells_with_story, stories_of
 
-__all__ = ["matrix", "witnesses", "write"]
+__all__ = ["look_of", "matrix", "witnesses", "write"]
 
 
 def write(campaign_directory: Path) -> Path:
@@ -48,8 +49,8 @@ def write(campaign_directory: Path) -> Path:
         plan=files.plan(),
         setups=setups_of(run_directories(campaign_directory), files.campaign().get("versions", {})),
         definitions=_relevant(cells),
-        charts={"losses": loss_chart(cells), "gaps": gap_chart(cells)} if cells else {},
-        **content_of(summary, cells, tell_stories(files, cells)),
+        charts={"losses": loss_rate_chart(cells), "gaps": availability_chart(cells)} if cells else {},
+        **content_of(summary, cells, stories_of(files, cells)),
     )
     path = campaign_directory / REPORT_FILE
     write_file(path, page.encode())
@@ -62,9 +63,9 @@ def matrix(campaign_directory: Path) -> tuple[list[Cell], Summary]:
 
 
 def witnesses(campaign_directory: Path) -> list[Path]:
-    """Directories of the runs whose stories the report tells."""
+    """Directories of the runs whose stories the report shows."""
     cells = build_cells(CampaignFiles(campaign_directory).runs())
-    return [campaign_directory / cell.witness.run for cell in told_cells(cells) if cell.witness is not None]
+    return [campaign_directory / cell.witness.run for cell in cells_with_story(cells) if cell.witness is not None]
 
 
 def _matrix(files: CampaignFiles) -> tuple[list[Cell], Summary]:

@@ -8,7 +8,8 @@ from typing import Final
 from checkers.verdicts.cells import Cell
 from checkers.verdicts.comparison import Comparison, compare
 from checkers.verdicts.matrix import Summary, setting_value
-from harness.report.page import columns_of, grid_of, percent
+from harness.report.grid import columns_of, grid_of, percent
+from harness.report.outcomes import look_of
 
 _LEGEND: Final = (
     "✓ none lost, as promised, of so many acknowledged while a fault was in effect (at most so much at 95 %); "
@@ -45,13 +46,12 @@ def _cell(cell: Cell | None) -> str:
     if cell is None:
         return "not run"
     in_fault = f"{cell.acknowledged_in_fault:,}"
-    if cell.outcome == "broken promise":
-        return "✖ " + ", ".join(f"{count:,} {name}" for name, count in cell.broken.items())
-    if cell.outcome == "permitted loss":
-        return f"▼ {cell.lost:,} ({in_fault})"
-    if cell.outcome == "held":
-        return f"○ 0 of {in_fault}" if cell.loss_permitted else f"✓ 0 of {in_fault} (≤ {percent(cell.loss.high)})"
-    return "– not exercised" if cell.outcome == "not exercised" else "? unknown"
+    words = {
+        "broken promise": ", ".join(f"{count:,} {name}" for name, count in cell.broken.items()),
+        "permitted loss": f"{cell.lost:,} ({in_fault})",
+        "held": f"0 of {in_fault}" + ("" if cell.loss_permitted else f" (≤ {percent(cell.loss.high)})"),
+    }
+    return f"{look_of(cell).sign} {words.get(cell.outcome, cell.outcome)}"
 
 
 def _differences(comparison: Comparison) -> list[str]:

@@ -2,68 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
-from harness.report.brokers import led_in
-from harness.report.timeline import Timeline, Write, gone_at_us, is_newer_leader, lacks, removes
+from harness.report.names import fault_name, link_names, moment, node_name, node_names, replica_set, write_name
+from harness.report.timeline import Timeline, lacks
 from harness.run.unexplained_elections import UNASKED
-from harness.worlds.contract import Observation
-from nemesis import cluster
-from nemesis.cluster import CONTROLLER
 from nemesis.receipts import Receipt
-from workloads.values import split
 
-#: Faults and truncations told in words; the chart shows all of them.
-TOLD_MAX: Final = 6
+#: Sentences of one kind (faults, elections, truncations, ...); the chart shows all of them.
+SENTENCES_MAX: Final = 6
 #: When (microseconds of the run's clock), and what happened.
 Moment = tuple[int, str]
-#: All links of a cluster of three brokers, its controller and the clients.
-LINKS_MAX: Final = 10
-
-
-def tell(timeline: Timeline) -> list[str]:
-    """The story: the write and its acknowledgement, what happened around it in order of time, what is there now."""
-    gone_us = gone_at_us(timeline)
-    faults = [fault for fault in timeline.faults if gone_us is None or fault.begun_us <= gone_us]
-    untold = len(timeline.faults) - len(faults[:TOLD_MAX])
-    moments = [
-        *((receipt.begun_us, _fault(receipt, timeline.partition)) for receipt in faults[:TOLD_MAX]),
-        *_returns(timeline),
-        *_elections(timeline),
-        *_truncations(timeline),
-        *_pauses(timeline, gone_us),
-    ]
-    return [
-        *_acknowledged(timeline),
-        *(sentence for _, sentence in sorted(moments, key=lambda moment: moment[0])),
-        *([f"Later faults ({untold}) stand in the chart only."] if untold else []),
-        _afterwards(timeline),
-        *([] if timeline.cluster else [WITHOUT_BROKERS]),
-    ]
-
-
-def remains(finding: Mapping[str, Any]) -> list[str]:
-    """Whether a copy of the lost write was left on some disk when the run had ended; nothing where nobody looked."""
-    copies = [f"{node_name(copy['node'])} at offset {copy['offset']}" for copy in finding.get("copies") or ()]
-    told = {
-        "destroyed": "Destroyed: when the run had ended, no broker's log held a copy of it.",
-        "hidden": f"Hidden: when the run had ended, a copy was left on {' and on '.join(copies)}, where nobody reads.",
-        "in the log": f"It is in the log all the same, on {' and on '.join(copies)}: the final readers missed it.",
-        "unknown": "Whether a copy is left is not known: none was found, and not every disk could be read.",
-    }
-    fate = finding.get("fate")
-    return [told[fate]] if fate in told else []
-
-
+#: A node that ended by itself, as receipts name it.
+DIED: Final = "died"
+#: Why a story of another family begins with a cut, by the story's name.
+PREPARATIONS: Final = {
+    "leader-ahead": "this lets followers fall a little behind, still in sync, before the leader is hit",
+    "last-in-sync": "this drives followers out of sync, so that the leader alone has the writes when it is hit",
+}
+#: How a broker came back without what it once had, by the fault that hit its disk; truncations are apart.
+RETURNS: Final = {
+    "powerloss": "had its power again; its disk held the log up to offset",
+    "corruptrecord": "read its log again and ended it before the damaged record, at offset",
+}
 WITHOUT_BROKERS: Final = (
     "What the brokers did was not recorded for this run, so leaders and high watermarks are missing here: the replay "
     "command below records them."
 )
+FIELDS: Final = {"isr": "in-sync replicas", "leader_epoch": "epoch"}
+
+
+def narrate(timeline: Timeline) -> list[str]:
+    """The write and its acknowledgement, what happened around it in order of time, and what is there now."""
+    gone_us = timeline.end_us if timeline.gone_us is None else timeline.gone_us
+    faults = [fault for fault in timeline.faults if fault.begun_us <= gone_us][:SENTENCES_MAX]
+    later = len(timeline.faults) - len(faults)
+    kinds = (_returns(timeline), _elections(timeline), _truncations(timeline), _pauses(timeline, gone_us))
+    moments = [(fault.begun_us, _fault(fault, timeline.partition)) for fault in faults]
+    moments += [moment for kind in kinds for moment in islice(kind, SENTENCES_MAX)]
+    return [
+        _acknowledged(timeline),
+        *(sentence for _, sentence in sorted(moments, key=lambda moment: moment[0])),
+        *([f"Later faults ({later}) stand in the chart only."] if later else []),
+        _afterwards(timeline),
+        *([] if timeline.observations else [WITHOUT_BROKERS]),
+    ]
+
+
+def remains(finding: Mapping[str, Any]) -> list[str]:
+    """What is left of the lost write on any disk when the run had ended; nothing where nobody looked."""
+    copies = " and on ".join(
+        f"{node_name(copy['node'])} at offset {copy['offset']}" for copy in finding.get("copies") or ()
+    )
+    by_fate = {
+        "destroyed": "Destroyed: when the run had ended, no broker's log held a copy of it.",
+        "hidden": f"Hidden: when the run had ended, a copy was left on {copies}, where nobody reads.",
+        "in the log": f"It is in the log all the same, on {copies}: the final readers missed it.",
+        "unknown": "Whether a copy is left is not known: none was found, and not every disk could be read.",
+    }
+    return [by_fate[fate]] if (fate := finding.get("fate")) in by_fate else []
 
 
 def differing(finding: Mapping[str, Any]) -> list[str]:
-    """Replicas that hold different records at one offset: who holds what."""
+    """Who holds what, where replicas hold different records at one offset; nothing for any other finding."""
+    if "replicas" not in finding:
+        return []
     held = [
         f"broker {node} holds {write_name(value) if value >= 0 else 'a record that is not sound'}"
         for node, value in sorted((int(node), value) for node, value in finding["replicas"].items())
@@ -74,217 +79,41 @@ def differing(finding: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def write_name(value: int) -> str:
-    """A value as people say it: who wrote it, and its number among that process's writes."""
-    process, sequence = split(value)
-    return f"write {sequence} of process {process}"
+def _at(time_us: int, words: str) -> Moment:
+    return time_us, f"At {moment(time_us)} {words}."
 
 
-def seconds(time_us: int) -> str:
-    """A moment of the run's clock."""
-    return f"{time_us / 1e6:.3f} s"
+# --- the write -------------------------------------------------------------------------------------------------------
 
 
-def node_name(node: int) -> str:
-    """A node as people call it."""
-    return "the controller" if node == CONTROLLER else cluster.node_name(node)
-
-
-def fault_name(receipt: Receipt) -> str:
-    """A fault as people call it: what, whom, and which role that was."""
-    nodes = ", ".join(node_name(node) for node in receipt.targets)
-    what = f"{receipt.fault} ({receipt.shape})" if receipt.shape else receipt.fault
-    return " ".join(part for part in (what, nodes, f"[{receipt.role}]" if receipt.role else "") if part)
-
-
-def _acknowledged(timeline: Timeline) -> list[str]:
+def _acknowledged(timeline: Timeline) -> str:
     write = timeline.write
     name = f"{write_name(write.value).capitalize()} to {timeline.partition}"
-    sent, answered = seconds(write.invoked_us), seconds(write.acknowledged_us)
+    sent, answered = moment(write.invoked_us), f"{moment(write.acknowledged_us)}{_by_whom(timeline)}"
     if write.offset is None:
         nobody = "without an offset, because with acks=0 no broker answers: its place in the log is not known"
-        return [f"{name} was sent at {sent} and counted as acknowledged at {answered}{_by_whom(timeline)}, {nobody}."]
-    told = f"{name} at offset {write.offset} was sent at {sent} and acknowledged at {answered}{_by_whom(timeline)}."
-    return [f"{told}{_deposed(timeline)}"]
+        return f"{name} was sent at {sent} and counted as acknowledged at {answered}, {nobody}."
+    return f"{name} at offset {write.offset} was sent at {sent} and acknowledged at {answered}.{_deposed(timeline)}"
 
 
 def _by_whom(timeline: Timeline) -> str:
-    write = timeline.write
+    write, state = timeline.write, timeline.leader_state
     if write.node is None:
         return ""
-    led = led_in(timeline.cluster, write.node, write.acknowledged_us)
-    epoch = f" in epoch {led['leader_epoch']}" if "leader_epoch" in led else ""
-    isr = f" with in-sync replicas {listed(led['isr'])}" if "isr" in led else ""
-    if not write.told:
+    epoch = "" if state.epoch is None else f" in epoch {state.epoch}"
+    isr = "" if state.isr is None else f" with in-sync replicas {replica_set(state.isr)}"
+    if not write.node_certain:
         return f", when broker {write.node} led{epoch}{isr}"
     return f" by broker {write.node}" + (f", which led{epoch}{isr}" if epoch or isr else "")
 
 
 def _deposed(timeline: Timeline) -> str:
-    """Whether somebody else led by then, in a newer epoch."""
-    answered_us = timeline.write.acknowledged_us
-    newer = [seen for seen in timeline.cluster if seen.time_us <= answered_us and is_newer_leader(seen, timeline)]
+    """That somebody else led by then, in a newer epoch."""
+    newer = [seen for seen in timeline.later_leaders if seen.time_us <= timeline.write.acknowledged_us]
     if not newer:
         return ""
-    now = newer[-1]
-    return (
-        f" By then broker {now.node} led in epoch {now.facts.get('leader_epoch')}: broker {timeline.write.node} was "
-        "deposed and did not know it."
-    )
-
-
-def listed(nodes: Sequence[int]) -> str:
-    """Brokers as a set."""
-    return "{" + ", ".join(str(node) for node in nodes) + "}"
-
-
-def _fault(receipt: Receipt, partition: str) -> str:
-    if receipt.fault == UNASKED:
-        return _unasked(receipt, partition)
-    until = "it lasted to the end" if receipt.ended_us is None else f"until {seconds(receipt.ended_us)}"
-    moves = _moves(receipt, partition)
-    told = [f"cut {cut_links(receipt)}"] if receipt.links else []
-    told += [PREPARATIONS[receipt.story]] if _prepares(receipt) else []
-    told += [f"meanwhile {moves}"] if moves else []
-    head = f"{fault_name(receipt)} from {seconds(receipt.begun_us)} {until}"
-    if receipt.fault == DIED:
-        ended = [evidence.get("exit") for evidence in receipt.begin_evidence.values() if isinstance(evidence, dict)]
-        who = ", ".join(node_name(node) for node in receipt.targets)
-        head = f"{who} ended by itself ({', '.join(map(str, ended))}) at {seconds(receipt.begun_us)}, down {until}"
-        return f"Nobody's order: {'; '.join([head, *told])}."
-    return f"Fault: {'; '.join([head, *told])}."
-
-
-def _unasked(receipt: Receipt, partition: str) -> str:
-    moved = f"changed ({_moves(receipt, partition)})" if partition in receipt.moved else "stayed, others' changed"
-    when = f"between {seconds(receipt.begun_us)} and {seconds(receipt.ended_us or receipt.begun_us)}"
-    return f"Nobody's order: {when} the leader {moved}, and no fault of this run that reached the cluster explains it."
-
-
-def _moves(receipt: Receipt, partition: str) -> str:
-    changes = receipt.moved.get(partition, {})
-    return ", ".join(f"{_field(name)} {_shown(old)} → {_shown(new)}" for name, (old, new) in changes.items())
-
-
-#: A node that ended by itself, as receipts name it.
-DIED: Final = "died"
-#: Why a story of another family begins with a cut, by the story's name.
-PREPARATIONS: Final = {
-    "leader-ahead": "this lets followers fall a little behind, still in sync, before the leader is hit",
-    "last-in-sync": "this drives followers out of sync, so that the leader alone has the writes when it is hit",
-}
-
-
-def _prepares(receipt: Receipt) -> bool:
-    return receipt.fault == "partition" != receipt.family and receipt.story in PREPARATIONS
-
-
-def cut_links(receipt: Receipt) -> str:
-    """The links that a fault cut: both directions with a dash, one direction with an arrow."""
-    links = {(link[0], link[1]) for link in receipt.links}
-    both = sorted(link for link in links if link[::-1] in links and link[0] < link[1])
-    one_way = sorted(link for link in links if link[::-1] not in links)
-    words = [f"{node_name(a)} – {node_name(b)}" for a, b in both] + [
-        f"{node_name(a)} → {node_name(b)}" for a, b in one_way
-    ]
-    return ", ".join([*words[:LINKS_MAX], *(["…"] if len(words) > LINKS_MAX else [])])
-
-
-def _field(name: str) -> str:
-    return {"isr": "in-sync replicas", "leader_epoch": "epoch"}.get(name, name)
-
-
-def _shown(value: object) -> str:
-    if value is None:
-        return "nobody"
-    return listed(value) if isinstance(value, (list, tuple)) else str(value)
-
-
-def _at(seen: Observation, words: str) -> Moment:
-    return seen.time_us, f"At {seconds(seen.time_us)} {words}."
-
-
-def _elections(timeline: Timeline) -> list[Moment]:
-    """New leaders, up to the first that lacks the write: from then on it is gone, whoever leads later."""
-    told: list[Moment] = []
-    for seen in timeline.cluster:
-        if _unclean(seen, timeline.write):
-            told.append(_at(seen, f"the controller elected broker {seen.facts.get('leader')}, which was out of sync"))
-        if is_newer_leader(seen, timeline):
-            told.append(_at(seen, _began(seen, timeline.write)))
-            if lacks(seen, timeline.write):
-                break
-    return told[:TOLD_MAX]
-
-
-def _began(seen: Observation, write: Write) -> str:
-    end = seen.facts.get("end_offset")
-    log = f"; its log ended at offset {end}{_lacks(seen, write)}" if end is not None else ""
-    return f"broker {seen.node} began to lead in epoch {seen.facts.get('leader_epoch')}{log}"
-
-
-def _unclean(seen: Observation, write: Write) -> bool:
-    return seen.what == "election" and bool(seen.facts.get("unclean")) and seen.time_us > write.invoked_us
-
-
-def _lacks(seen: Observation, write: Write) -> str:
-    return ", without the write" if lacks(seen, write) else ""
-
-
-#: How a broker came back without what it once had, by the fault that hit its disk; truncation is told elsewhere.
-RETURNS: Final = {
-    "powerloss": "had its power again; its disk held the log up to offset",
-    "corruptrecord": "read its log again and ended it before the damaged record, at offset",
-}
-
-
-def _returns(timeline: Timeline) -> list[Moment]:
-    """Brokers that came back without what they once had: a disk that lost it leaves no truncation behind."""
-    hit = {node: RETURNS[fault.fault] for fault in timeline.faults if fault.fault in RETURNS for node in fault.targets}
-    back = [
-        _at(seen, f"broker {seen.node} {hit[seen.node]} {seen.facts.get('end_offset')}, without the write")
-        for seen in timeline.cluster
-        if seen.what == "recovered" and seen.node in hit and seen.time_us > timeline.write.acknowledged_us
-        if lacks(seen, timeline.write)
-    ]
-    return [*back, *_emptied(timeline)][:TOLD_MAX]
-
-
-def _emptied(timeline: Timeline) -> list[Moment]:
-    """Kafka makes a log anew without a word about its end, so this is known from the receipts alone."""
-    return [
-        (fault.ended_us, f"At {seconds(fault.ended_us)} broker {node} was started again, its disk emptied.")
-        for fault in timeline.faults
-        if fault.fault == "wipedisk" and fault.ended_us is not None and fault.took_effect
-        for node in fault.targets
-        if fault.begun_us > timeline.write.acknowledged_us
-    ]
-
-
-def _truncations(timeline: Timeline) -> list[Moment]:
-    return [_at(seen, _cut_off(seen)) for seen in timeline.cluster if removes(seen, timeline.write)][:TOLD_MAX]
-
-
-def _cut_off(seen: Observation) -> str:
-    begin, end = seen.facts.get("from_offset"), seen.facts.get("to_offset")
-    leader = f"following broker {seen.facts.get('leader')} in epoch {seen.facts.get('leader_epoch')}"
-    if begin is None:  # old brokers do not say how long their log was
-        return f"broker {seen.node} truncated its log to {end}, {leader}: this removed the write, if it had it"
-    return f"broker {seen.node} truncated its log from {begin} to {end}, {leader}: this removed the write"
-
-
-def _pauses(timeline: Timeline, gone_us: int | None) -> list[Moment]:
-    """When Java stood still, which nobody ordered and which looks like a slow network to everybody else."""
-    end_us = timeline.end_us if gone_us is None else gone_us
-    return [
-        _at(
-            seen,
-            f"the Java of {node_name(seen.node)} stood still for {seen.facts.get('pause_ms')} ms "
-            f"({seen.facts.get('cause')}): no fault had asked for that",
-        )
-        for seen in timeline.cluster
-        if seen.what == "jvm-pause" and timeline.begin_us <= seen.time_us <= end_us
-    ][:TOLD_MAX]
+    leads = f"broker {newer[-1].node} led in epoch {newer[-1].facts.get('leader_epoch')}"
+    return f" By then {leads}: broker {timeline.write.node} was deposed and did not know it."
 
 
 def _afterwards(timeline: Timeline) -> str:
@@ -295,5 +124,94 @@ def _afterwards(timeline: Timeline) -> str:
         end = "" if timeline.end_offset is None else f"; the log ends at {timeline.end_offset}"
         return f"After healing, nobody read anything at offset {write.offset}{end}."
     by = f" by broker {other.node}" if other and other.node is not None else ""
-    answered = f", acknowledged at {seconds(other.acknowledged_us)}{by}" if other else ""
+    answered = f", acknowledged at {moment(other.acknowledged_us)}{by}" if other else ""
     return f"Offset {write.offset} now holds {write_name(timeline.successor)}{answered}."
+
+
+# --- faults ----------------------------------------------------------------------------------------------------------
+
+
+def _fault(receipt: Receipt, partition: str) -> str:
+    begun = moment(receipt.begun_us)
+    moves = _moves(receipt, partition)
+    if receipt.fault == UNASKED:
+        leader = f"changed ({moves})" if partition in receipt.moved else "stayed, others' changed"
+        when = f"between {begun} and {moment(receipt.ended_us or receipt.begun_us)}"
+        reason = "no fault of this run that reached the cluster explains it"
+        return f"Nobody's order: {when} the leader {leader}, and {reason}."
+    until = "it lasted to the end" if receipt.ended_us is None else f"until {moment(receipt.ended_us)}"
+    details = [f"cut {link_names(receipt)}"] if receipt.links else []
+    details += [PREPARATIONS[receipt.story]] if _prepares(receipt) else []
+    details += [f"meanwhile {moves}"] if moves else []
+    if receipt.fault == DIED:
+        ends = [str(seen.get("exit")) for seen in receipt.begin_evidence.values() if isinstance(seen, dict)]
+        head = f"{node_names(receipt.targets)} ended by itself ({', '.join(ends)}) at {begun}, down {until}"
+        return f"Nobody's order: {'; '.join([head, *details])}."
+    return f"Fault: {'; '.join([f'{fault_name(receipt)} from {begun} {until}', *details])}."
+
+
+def _prepares(receipt: Receipt) -> bool:
+    return receipt.fault == "partition" != receipt.family and receipt.story in PREPARATIONS
+
+
+def _moves(receipt: Receipt, partition: str) -> str:
+    changes = receipt.moved.get(partition, {})
+    return ", ".join(f"{FIELDS.get(name, name)} {_shown(old)} → {_shown(new)}" for name, (old, new) in changes.items())
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "nobody"
+    return replica_set(value) if isinstance(value, (list, tuple)) else str(value)
+
+
+# --- brokers ---------------------------------------------------------------------------------------------------------
+
+
+def _elections(timeline: Timeline) -> Iterator[Moment]:
+    """New leaders, up to the first that lacks the write: from then on it is gone, whoever leads later."""
+    for seen in timeline.observations:
+        facts = seen.facts
+        if seen.what == "election" and facts.get("unclean") and seen.time_us > timeline.write.invoked_us:
+            yield _at(seen.time_us, f"the controller elected broker {facts.get('leader')}, which was out of sync")
+        if seen in timeline.later_leaders:
+            without = ", without the write" if lacks(seen, timeline.write) else ""
+            end = facts.get("end_offset")
+            log = "" if end is None else f"; its log ended at offset {end}{without}"
+            yield _at(seen.time_us, f"broker {seen.node} began to lead in epoch {facts.get('leader_epoch')}{log}")
+            if without:
+                return
+
+
+def _truncations(timeline: Timeline) -> Iterator[Moment]:
+    for seen in timeline.removals:
+        begin, end = seen.facts.get("from_offset"), seen.facts.get("to_offset")
+        # Old brokers do not say how long their log was.
+        lengths, doubt = (f"to {end}", ", if it had it") if begin is None else (f"from {begin} to {end}", "")
+        leader = f"following broker {seen.facts.get('leader')} in epoch {seen.facts.get('leader_epoch')}"
+        removed = f"this removed the write{doubt}"
+        yield _at(seen.time_us, f"broker {seen.node} truncated its log {lengths}, {leader}: {removed}")
+
+
+def _returns(timeline: Timeline) -> Iterator[Moment]:
+    """Brokers that came back without what they once had: a disk that lost it leaves no truncation behind."""
+    answered_us = timeline.write.acknowledged_us
+    hit = {node: RETURNS[fault.fault] for fault in timeline.faults if fault.fault in RETURNS for node in fault.targets}
+    for seen in timeline.observations:
+        if seen.what == "recovered" and seen.node in hit and seen.time_us > answered_us and lacks(seen, timeline.write):
+            log = f"{hit[seen.node]} {seen.facts.get('end_offset')}, without the write"
+            yield _at(seen.time_us, f"broker {seen.node} {log}")
+    for fault in timeline.faults:  # Kafka makes a log anew without a word about its end: only the receipt tells
+        if fault.fault == "wipedisk" and fault.ended_us and fault.took_effect and fault.begun_us > answered_us:
+            for node in fault.targets:
+                yield _at(fault.ended_us, f"broker {node} was started again, its disk emptied")
+
+
+def _pauses(timeline: Timeline, gone_us: int) -> Iterator[Moment]:
+    """When Java stood still, which nobody ordered and which looks like a slow network to everybody else."""
+    for seen in timeline.observations:
+        if seen.what == "jvm-pause" and timeline.begin_us <= seen.time_us <= gone_us:
+            pause = f"for {seen.facts.get('pause_ms')} ms ({seen.facts.get('cause')})"
+            yield _at(
+                seen.time_us, f"the Java of {node_name(seen.node)} stood still {pause}: no fault had asked for that"
+            )

@@ -1,4 +1,4 @@
-"""Which losses are told, in what order, and within which bounds; and the command that reruns each."""
+"""One story for each losing cell, the most interesting first and within bounds; and the command that reruns it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from checkers.verdicts.receipts import read_receipts
 from checkers.verdicts.verdict import Verdict
 from harness.records.run_record import PLAN_FILE
 from harness.report.loading import CampaignFiles
-from harness.report.loss_chart import story_data
-from harness.report.narrative import differing, fault_name, remains, seconds, tell
+from harness.report.loss_chart import WITH_OFFSETS, chart_data
+from harness.report.names import fault_name, moment
+from harness.report.narrative import differing, narrate, remains
 from harness.report.timeline import Timeline, read_timeline
 from workloads.history import HistoryError
 
-#: Losing cells that are told at all: twelve settings, three families and two worlds are 72 cells, and then some.
+#: Losing cells that have a story at all: twelve settings, three families and two worlds are 72 cells, and then some.
 STORIES_MAX: Final = 100
 #: Charts are left out once they add up to this: with the chart library (0.9 MB) and the tables the page stays below
 #: 2 MB, which mail and review tools still take. Sentences and commands are never left out.
@@ -30,21 +31,21 @@ CHART_BYTES_MAX: Final = 800_000
 class Story(msgspec.Struct, frozen=True, kw_only=True):
     """One losing cell's story as the page shows it.
 
-    ``chart`` is a ``StoryData`` as JSON for the template named ``template``, None where there is nothing to draw
-    or no room; ``command`` reruns the run; ``finding`` are the plain ones of the checker's own fields.
+    ``chart`` is a ``ChartData`` as JSON, None where there is nothing to draw or no room, and ``has_offsets`` tells
+    whether it has its lower panel; ``command`` reruns the run; ``finding`` are the plain ones of the checker's fields.
     """
 
     cell: Cell
     sentences: list[str]
     chart: str | None
-    template: str
+    has_offsets: bool
     command: str
     finding: dict[str, Any]
     anomaly: str
     run: str
 
 
-def told_cells(cells: Sequence[Cell]) -> list[Cell]:
+def cells_with_story(cells: Sequence[Cell]) -> list[Cell]:
     """Cells that have a witness, at most STORIES_MAX: broken promises first, then those whose acks promise most.
 
     What acks=0 loses needs no story to be believed, and would hide the others.
@@ -58,11 +59,11 @@ def _interest(cell: Cell) -> tuple[bool, int]:
     return cell.outcome != "broken promise", STRONGEST_FIRST.index(setting_value(cell.settings["acks"]))
 
 
-def tell_stories(files: CampaignFiles, cells: Sequence[Cell]) -> list[Story]:
+def stories_of(files: CampaignFiles, cells: Sequence[Cell]) -> list[Story]:
     """The stories of the losing cells, charts as long as there is room."""
     room = CHART_BYTES_MAX
     stories: list[Story] = []
-    for cell in told_cells(cells):
+    for cell in cells_with_story(cells):
         story = _story(files, cell)
         if story.chart is not None and len(story.chart) > room:
             sentence = "The report has no room for this chart; the replay command below shows the run."
@@ -85,19 +86,19 @@ def rerun_command(directory: Path, cell: Cell, run: str, seed: int) -> str:
 def _story(files: CampaignFiles, cell: Cell) -> Story:
     witness = cell.witness
     if witness is None:
-        raise ValueError(f"the cell {cell.cell} has nothing to tell")
+        raise ValueError(f"the cell {cell.cell} has no witness")
     verdict = files.verdict(witness.run) or Verdict(history=witness.run, valid="unknown")
     timeline, trouble = _timeline(files, witness.run, witness.finding, verdict)
-    data = story_data(timeline) if timeline else None
+    data = chart_data(timeline) if timeline else None
     return Story(
         cell=cell,
         sentences=[
-            *(differing(witness.finding) if "replicas" in witness.finding else ()),
-            *(tell(timeline) if timeline else _without_timeline(verdict, trouble)),
+            *differing(witness.finding),
+            *(narrate(timeline) if timeline else _without_timeline(verdict, trouble)),
             *remains(witness.finding),
         ],
         chart=msgspec.json.encode(data).decode() if data else None,
-        template=data.template if data else "",
+        has_offsets=data is not None and data.template == WITH_OFFSETS,
         command=rerun_command(files.directory, cell, witness.run, witness.seed),
         finding={
             name: value
@@ -138,7 +139,7 @@ def _lost(verdict: Verdict, partition: str) -> frozenset[int]:
 
 def _without_timeline(verdict: Verdict, trouble: str) -> list[str]:
     faults = [
-        f"Fault: {fault_name(receipt)} at {seconds(receipt.begun_us)}."
+        f"Fault: {fault_name(receipt)} at {moment(receipt.begun_us)}."
         for receipt in read_receipts(verdict.faults)
         if receipt.took_effect
     ]

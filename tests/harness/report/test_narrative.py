@@ -7,14 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.report.narrative import differing, remains, tell
-from harness.report.timeline import Timeline, Write
+from harness.report.client_side import Write
+from harness.report.narrative import differing, narrate, remains
+from harness.report.timeline import Timeline
 from harness.worlds.contract import Observation
 from nemesis.receipts import Receipt
 from tests.nemesis.receipt_factory import a_receipt
 from workloads.values import join
 
-WRITE = Write(value=join(2, 41), invoked_us=1_000_000, acknowledged_us=1_003_000, offset=41, node=0, process=2)
+WRITE = Write(value=join(2, 41), invoked_us=1_000_000, acknowledged_us=1_003_000, offset=41, node=0)
 LEADER_0 = Observation(100_000, 0, "leader", "t-0", {"leader_epoch": 3, "end_offset": 0, "isr": [0, 1]})
 
 
@@ -29,19 +30,15 @@ def leads(at_s: float, node: int, epoch: int, end_offset: int) -> Observation:
 
 
 def story(*cluster: Observation, faults: tuple[Receipt, ...] = (), write: Write = WRITE) -> list[str]:
-    return tell(
+    return narrate(
         Timeline(
             partition="t-0",
             write=write,
             begin_us=0,
             end_us=9_000_000,
             faults=faults,
-            points=(),
-            successor=None,
-            reader_us=None,
-            successor_write=None,
             end_offset=60,
-            cluster=(LEADER_0, *cluster),
+            observations=(LEADER_0, *cluster),
         )
     )
 

@@ -2,14 +2,15 @@
 
 from msgspec.structs import replace
 
-from harness.report.narrative import tell
-from harness.report.timeline import Timeline, Write
+from harness.report.client_side import Write
+from harness.report.narrative import narrate
+from harness.report.timeline import Timeline
 from harness.worlds.contract import Observation
 from tests.nemesis.receipt_factory import a_receipt
 from workloads.values import join
 
 POWER = a_receipt(family="power", story="last-in-sync", fault="powerloss", begun_us=2_000_000, ended_us=3_000_000)
-WRITE = Write(value=join(2, 41), invoked_us=1_000_000, acknowledged_us=1_003_000, offset=41, node=0, process=2)
+WRITE = Write(value=join(2, 41), invoked_us=1_000_000, acknowledged_us=1_003_000, offset=41, node=0)
 
 
 def returned(node: int, end_offset: int) -> Observation:
@@ -23,14 +24,10 @@ def story(*cluster: Observation, fault=POWER) -> list[str]:
         begin_us=0,
         end_us=5_000_000,
         faults=(fault,),
-        points=(),
-        successor=None,
-        reader_us=None,
-        successor_write=None,
         end_offset=12,
-        cluster=cluster,
+        observations=cluster,
     )
-    return tell(timeline)
+    return narrate(timeline)
 
 
 def test_a_disk_that_lost_the_write_is_named() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.report.brokers import Reign, answering, led_in, reigns
-from harness.report.page import cell_id, percent
+from harness.report.brokers import Leadership, LeaderState, answering_broker, leader_state, leaderships
+from harness.report.grid import percent
+from harness.report.page import cell_id
 from harness.worlds.contract import Observation
 from nemesis.receipts import Receipt
 from tests.nemesis.receipt_factory import a_receipt
@@ -21,16 +22,16 @@ def kill(node: int, begun_us: int) -> Receipt:
     return a_receipt(targets=(node,), begun_us=begun_us, ended_us=None)
 
 
-def test_a_reign_ends_with_the_next_word_of_the_same_broker() -> None:
+def test_a_leadership_ends_with_the_next_word_of_the_same_broker() -> None:
     told = [seen(1, 0, "leader", leader_epoch=1), seen(5, 1, "leader", leader_epoch=2), seen(7, 0, "follower")]
-    assert reigns(told, [], 9) == [Reign(0, 1, 1, 7), Reign(1, 2, 5, 9)]
+    assert leaderships(told, [], 9) == [Leadership(0, 1, 1, 7), Leadership(1, 2, 5, 9)]
 
 
 def test_the_dead_do_not_lead() -> None:
-    assert reigns([seen(1, 0, "leader", leader_epoch=1)], [kill(0, 4), kill(1, 2)], 9) == [Reign(0, 1, 1, 4)]
+    assert leaderships([seen(1, 0, "leader", leader_epoch=1)], [kill(0, 4), kill(1, 2)], 9) == [Leadership(0, 1, 1, 4)]
 
 
-ZOMBIE, NEW = Reign(0, 1, 0, 10), Reign(1, 2, 4, 10)
+ZOMBIE, NEW = Leadership(0, 1, 0, 10), Leadership(1, 2, 4, 10)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ ZOMBIE, NEW = Reign(0, 1, 0, 10), Reign(1, 2, 4, 10)
     ],
 )
 def test_who_answered(time_us: int, removers: list[int] | None, node: int | None) -> None:
-    assert answering([ZOMBIE, NEW], time_us, removers) == node
+    assert answering_broker([ZOMBIE, NEW], time_us, removers) == node
 
 
 def test_a_leaders_newest_words_count() -> None:
@@ -53,9 +54,9 @@ def test_a_leaders_newest_words_count() -> None:
         seen(4, 0, "isr", leader_epoch=3, isr=[0]),
         seen(5, 1, "isr"),
     ]
-    assert led_in(told, 0, 4) == {"leader_epoch": 3, "isr": [0]}
-    assert led_in(told, 0, 2)["isr"] == [0, 1]
-    assert led_in(told, 2, 9) == {}
+    assert leader_state(told, 0, 4) == (3, [0])
+    assert leader_state(told, 0, 2).isr == [0, 1]
+    assert leader_state(told, 2, 9) == LeaderState()
 
 
 @pytest.mark.parametrize(

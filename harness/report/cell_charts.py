@@ -17,7 +17,7 @@ ROW_PX: Final = 34
 FAMILIES: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#8c8c8c")
 
 
-def loss_chart(cells: Sequence[Cell]) -> dict[str, Any]:
+def loss_rate_chart(cells: Sequence[Cell]) -> dict[str, Any]:
     """The share of judged runs that lost acknowledged writes, with its 95 % interval, by settings and family."""
     rows = [
         _row(cell)
@@ -37,7 +37,7 @@ def loss_chart(cells: Sequence[Cell]) -> dict[str, Any]:
     return _faceted(alt.layer(interval, point), rows, cells)
 
 
-def gap_chart(cells: Sequence[Cell]) -> dict[str, Any]:
+def availability_chart(cells: Sequence[Cell]) -> dict[str, Any]:
     """The longest time in which any partition of any run took no write, by settings and family."""
     rows = [_row(cell) | {"gap": round(cell.longest_gap_us / 1e6, 3)} for cell in cells if cell.longest_gap_us]
     bar = _base(rows, "gap").mark_bar(height=7, cornerRadius=1)

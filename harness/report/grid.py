@@ -1,0 +1,39 @@
+"""The matrix as rows and columns, and the one number format that all its forms share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from checkers.verdicts.cells import Cell
+from checkers.verdicts.matrix import settings_words
+
+Grid = list[tuple[dict[str, Any], list[Cell | None]]]
+
+
+def columns_of(cells: Sequence[Cell]) -> list[tuple[str, list[str]]]:
+    """Worlds with their families, in the order of the campaign."""
+    families: dict[str, list[str]] = {}
+    for cell in cells:
+        known = families.setdefault(cell.world, [])
+        if cell.family not in known:
+            known.append(cell.family)
+    return list(families.items())
+
+
+def grid_of(cells: Sequence[Cell], columns: Sequence[tuple[str, Sequence[str]]]) -> Grid:
+    """One row for each choice of settings: its label, and its cell for every world and family, None where not run."""
+    labels = {settings_words(cell.label): cell.label for cell in cells}
+    at = {(settings_words(cell.label), cell.world, cell.family): cell for cell in cells}
+    return [
+        (label, [at.get((words, world, family)) for world, families in columns for family in families])
+        for words, label in labels.items()
+    ]
+
+
+def percent(rate: float) -> str:
+    """A rate with two significant digits, three from ten percent on; never rounded down to nothing."""
+    if rate in {0.0, 1.0}:
+        return f"{rate * 100:.0f} %"
+    digits = 2 if rate < 0.1 else 3
+    return f"{float(f'{rate * 100:.{digits}g}'):g} %" if rate >= 1e-6 else "< 0.0001 %"

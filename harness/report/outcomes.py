@@ -1,0 +1,66 @@
+"""What each outcome looks like wherever it is shown: on the page, in Markdown and on a terminal."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from checkers.verdicts.cells import Cell, Outcome
+
+
+class Look(NamedTuple):
+    """One way to look.
+
+    Attributes:
+        name: of the class in the page's style.
+        sign: stands beside every colour, so that no reader depends on colour.
+        chip: what a cell says first, in the page's legend; ``meaning`` explains it.
+        word, style: what a cell says on a terminal, and rich's style of it.
+        background, ink, border: colours in CSS; the border is that of quiet cells, "" for none.
+    """
+
+    name: str
+    sign: str
+    chip: str
+    meaning: str
+    word: str
+    style: str
+    background: str
+    ink: str
+    border: str = ""
+
+
+_BROKEN: Final = "something happened that the settings forbid"
+_LOST: Final = "acknowledged writes are gone, and the settings never promised more"
+_HELD: Final = "held: no loss is permitted and none was seen; at most this share at 95 % confidence"
+_SILENT: Final = "none seen, but the settings permit loss: not a promise"
+_NOT_EXERCISED: Final = "nothing was acknowledged during a fault, so silence proves nothing"
+_UNKNOWN: Final = "it could not be told"
+_LINE: Final = "1px solid #d8dee4"
+
+LOOKS: Final[dict[Outcome, Look]] = {
+    "broken promise": Look(
+        "broken-promise", "✖", "broken promise", _BROKEN, "BROKEN", "bold red", "#b3261e", "#ffffff"
+    ),
+    "permitted loss": Look("permitted-loss", "▼", "lost", _LOST, "loss", "yellow", "#fbdfa2", "#6b4300"),
+    "held": Look("held", "✓", "0", _HELD, "held", "green", "#d3ece0", "#0b5137"),
+    "not exercised": Look(
+        "not-exercised", "–", "not exercised", _NOT_EXERCISED, "not exercised", "dim", "#ffffff", "#5b6570", _LINE
+    ),
+    "unknown": Look("unknown", "?", "unknown", _UNKNOWN, "unknown", "magenta", "#e6e0f2", "#49386b"),
+}
+#: "held" where the settings permit loss: so many runs were silent, and no more.
+UNPROMISED: Final = Look("unpromised", "○", "0", _SILENT, "none", "cyan", "#eaf1f4", "#37505e", "1px dashed #9db2bd")
+#: As the page explains them.
+LEGEND: Final = (
+    LOOKS["broken promise"],
+    LOOKS["permitted loss"],
+    LOOKS["held"],
+    UNPROMISED,
+    LOOKS["not exercised"],
+    LOOKS["unknown"],
+)
+
+
+def look_of(cell: Cell) -> Look:
+    """How a cell of the matrix looks."""
+    return UNPROMISED if cell.outcome == "held" and cell.loss_permitted else LOOKS[cell.outcome]
