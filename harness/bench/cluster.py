@@ -21,7 +21,7 @@ from kafka import KafkaProducer
 
 from harness.clients.kafka_python import producer_configuration
 from harness.errors import HarnessError
-from harness.plan import RunSpec
+from harness.plan import Processes, RunSpec
 from harness.records.run_record import HISTORY
 from harness.worlds.processes import ProcessesWorld
 from nemesis.plan import FaultPlan
@@ -124,7 +124,7 @@ def measure_cluster(directory: Path) -> ClusterSpeed:
 def _spec() -> RunSpec:
     settings = Settings(acks=ACKS_ALL, min_insync_replicas=2)
     return RunSpec(
-        world="processes",
+        world=Processes(),
         cell="bench",
         family="none",
         settings=settings.to_mapping(),

@@ -41,7 +41,7 @@ def measure_simulated(plan: Plan, schedules: int, scratch: Path) -> SimulatedSpe
     Raises:
         HarnessError: the plan has no simulated runs, or one failed.
     """
-    runs = [run for run in plan.runs() if run.world == "simulated"][:schedules]
+    runs = [run for run in plan.runs() if run.world.virtual_time][:schedules]
     if not runs:
         raise HarnessError(f"the plan {plan.name} has no simulated runs to measure; add [worlds.simulated]")
     _performed(runs[:1], scratch / "warm")

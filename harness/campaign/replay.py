@@ -55,8 +55,8 @@ def replay(directory: Path, scratch: Path) -> Replayed:
         ResultsError: ``directory`` is no run, has no history, or is of a world that does not repeat itself.
     """
     record = read_record(directory)
-    if record.world != "simulated":
-        raise NamedWronglyError(f"{directory} ran in the {record.world} world, which does not repeat itself")
+    if not record.world.virtual_time:
+        raise NamedWronglyError(f"{directory} ran in the {record.world.name} world, which does not repeat itself")
     trace(directory, scratch)
     with files_of(directory):
         same = (directory / HISTORY / CLUSTERED).read_bytes() == (scratch / HISTORY / CLUSTERED).read_bytes()
@@ -85,7 +85,7 @@ def trace_missing(directory: Path) -> None:
     if (directory / CLUSTER_FILE).is_file():
         return
     record = read_record(directory)
-    if record.world != "simulated":
+    if not record.world.virtual_time:
         recover_observations(record, directory)
         return
     with tempfile.TemporaryDirectory(prefix="ackproof-") as scratch:

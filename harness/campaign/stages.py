@@ -21,7 +21,7 @@ from harness.campaign.pool import Job, Perform, run_jobs
 from harness.errors import HarnessError
 from harness.heal import heal, is_left_behind
 from harness.machine import Machine, cores, this_machine, versions
-from harness.plan import EXISTING, Plan, RunSpec, WorldPlan
+from harness.plan import AnyWorld, Kafka, Plan, RealTime, RunSpec, WorldPlan
 from harness.progress import Progress
 from harness.records.run_record import CAMPAIGN_FILE, PLAN_FILE, Ended, write_file
 from harness.run.phases import LATE_MS_MAX, WARM_UP_MS_MAX
@@ -34,8 +34,6 @@ FAILED_FIRST_MAX: Final = 3
 #: The same on a cluster or machines elsewhere: what keeps the first run out (an address, a key, a right) keeps out the
 #: next, and those who own them need not see it tried again.
 FAILED_FIRST_ELSEWHERE_MAX: Final = 1
-#: Clusters at a time where the plan does not say: they mostly wait, but each is four processes.
-PARALLEL_CLUSTERS: Final = 3
 #: Wall seconds for one run in virtual time; the standard schedule takes a twentieth of a second.
 SIMULATED_LIMIT_S: Final = 300.0
 #: Wall seconds of a run in real time beyond its workload and drain: starting, waiting for a full ISR, closing.
@@ -56,13 +54,11 @@ class Runs(msgspec.Struct, kw_only=True):
     client: str | msgspec.UnsetType = msgspec.UNSET
 
     @classmethod
-    def of(cls, world: WorldPlan, planned: int) -> Runs:
+    def of(cls, world: AnyWorld, planned: int) -> Runs:
         """None done yet."""
-        if world.world == "simulated":
-            return cls(planned=planned)
-        chosen = world.world == "kafka" and world.host != EXISTING
-        version = (world.version or DEFAULT_VERSION) if chosen else msgspec.UNSET
-        return cls(planned=planned, host=world.host, version=version, client=world.client)
+        version = (world.version or DEFAULT_VERSION) if isinstance(world, Kafka) else msgspec.UNSET
+        client = world.client if isinstance(world, RealTime) else msgspec.UNSET
+        return cls(planned=planned, host=world.host_name or msgspec.UNSET, version=version, client=client)
 
 
 class CampaignRecord(msgspec.Struct, kw_only=True):
@@ -130,7 +126,7 @@ class _Conductor:
 
     def __init__(self, plan: Plan, runs: list[RunSpec], directory: Path, stages: Stages, progress: Progress) -> None:
         self.plan, self.runs, self.directory, self.stages, self.progress = plan, runs, directory, stages, progress
-        planned = Counter(run.world for run in runs)
+        planned = Counter(run.world.name for run in runs)
         self.record = CampaignRecord(
             name=plan.name,
             seed=plan.seed,
@@ -139,7 +135,11 @@ class _Conductor:
             command=shlex.join(["ackproof", *sys.argv[1:]]),
             machine=this_machine(),
             versions=versions(),
-            worlds={world.world: Runs.of(world, planned[world.world]) for world in plan.worlds if planned[world.world]},
+            worlds={
+                world.name: Runs.of(world, planned[world.name])
+                for world in (one.world for one in plan.worlds)
+                if planned[world.name]
+            },
         )
 
     def conduct(self) -> Path:
@@ -159,11 +159,12 @@ class _Conductor:
 
     def perform(self, world: WorldPlan) -> None:
         jobs = [Job(run, self.directory / run.directory()) for run in self.runs if run.world == world.world]
+        name = world.world.name
         if not jobs:
             return
-        with self.stage(world.world), self.progress.phase(f"{world.world} runs", len(jobs)):
+        with self.stage(name), self.progress.phase(f"{name} runs", len(jobs)):
             limit_s = max(_limit_s(job.spec) for job in jobs)
-            run_jobs(jobs, _parallel(world), self.stages.perform, limit_s, self.count)
+            run_jobs(jobs, world.parallel or cores(), self.stages.perform, limit_s, self.count)
 
     def trace(self) -> None:
         with self.progress.phase("choosing witnesses", None):
@@ -177,7 +178,7 @@ class _Conductor:
 
     def count(self, job: Job, ended: Ended) -> None:
         """One run has ended."""
-        runs = self.record.worlds[job.spec.world]
+        runs = self.record.worlds[job.spec.world.name]
         runs.wall_ms += ended.wall_ms
         runs.completed += ended.status == "completed"
         if ended.status != "completed":
@@ -189,7 +190,7 @@ class _Conductor:
             if not runs.completed and _failed_first_max(job.spec) <= runs.failed < runs.planned:
                 first, last = ("first", "") if runs.failed == 1 else (f"first {runs.failed}", "the last: ")
                 raise HarnessError(
-                    f"the {first} of {runs.planned} runs in the {job.spec.world} world failed in the harness "
+                    f"the {first} of {runs.planned} runs in the {job.spec.world.name} world failed in the harness "
                     f"({last}{ended.reason}); what was done stands in {self.directory}"
                 )
         self.progress.advance(f"{runs.failed} failed" if runs.failed else "")
@@ -225,19 +226,13 @@ class _Stopwatch:
         self._times[self._name] = round((time.monotonic() - self._began) * 1000)
 
 
-def _parallel(world: WorldPlan) -> int:
-    if world.parallel is not None:
-        return world.parallel
-    return cores() if world.world == "simulated" else PARALLEL_CLUSTERS
-
-
 def _failed_first_max(spec: RunSpec) -> int:
-    return FAILED_FIRST_ELSEWHERE_MAX if spec.host in {"ssh", EXISTING} else FAILED_FIRST_MAX
+    return FAILED_FIRST_ELSEWHERE_MAX if spec.world.elsewhere else FAILED_FIRST_MAX
 
 
 def _limit_s(spec: RunSpec) -> float:
     """Wall seconds after which a run is given up: its phases, the client's own limits, and the start."""
-    if spec.world == "simulated":
+    if spec.world.virtual_time:
         return SIMULATED_LIMIT_S
     settings, workload = spec.chosen(), spec.workload
     answers_ms = settings.delivery_timeout_ms + settings.request_timeout_ms

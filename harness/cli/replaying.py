@@ -32,7 +32,7 @@ def replay(state: State, run_dir: Path, *, json_: bool) -> int:
     repeats its plan; exit code 2 if its findings did not show again.
     """
     record = read_record(run_dir)
-    if record.world != "simulated":
+    if not record.world.virtual_time:
         return _rerun(state, run_dir, record, json_=json_)
     with tempfile.TemporaryDirectory(prefix="ackproof-") as scratch:
         result = replay_run(run_dir, Path(scratch) / "again")

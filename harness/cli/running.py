@@ -19,7 +19,7 @@ from harness.cli.outcome import tell
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HELD, PlanError
 from harness.java import usable_java
-from harness.plan import EXISTING, LATEST, SEED_MAX, Plan, RunSpec, read_plan, with_stories
+from harness.plan import LATEST, SEED_MAX, Existing, Kafka, Plan, RunSpec, read_plan, require_kind, with_stories
 from harness.plan.stories import families_in
 from harness.plan.values import Place
 from harness.records.run_record import exact_campaign, new_campaign
@@ -115,14 +115,13 @@ def _see_to_what_is_needed(runs: list[RunSpec]) -> None:
     """Say what is missing now, and not after minutes of runs."""
     usable_java()
     _see_to_releases(runs)
-    for security in {run.security for run in runs}:
+    for security in {run.world.security for run in runs if isinstance(run.world, Existing)}:
         security.check()
 
 
 def _see_to_releases(runs: list[RunSpec]) -> None:
-    ours = [run for run in runs if run.world == "kafka" and run.host != EXISTING]
-    for run in {run.cell: run for run in ours}.values():
-        release_for(run)
+    for run in {run.cell: run for run in runs if isinstance(run.world, Kafka)}.values():
+        release_for(require_kind(run.world, Kafka), run.chosen())
 
 
 def _point_latest(directory: Path) -> None:

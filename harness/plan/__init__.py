@@ -5,24 +5,51 @@ everything else is spelled with underscores and carries its unit (``duration_ms`
 nearest valid one. See ``plans/default.toml`` for a complete one.
 """
 
-from harness.plan.existing import EXISTING
+from harness.plan.machines import Machine
 from harness.plan.model import Choice, Plan, WorldPlan
 from harness.plan.reading import LATEST, parse_plan, read_plan
-from harness.plan.spec import RunSpec, WorldName, settings_label
+from harness.plan.spec import RunSpec, settings_label
 from harness.plan.stories import with_stories
 from harness.plan.values import SEED_MAX
+from harness.plan.worlds import (
+    AnyHost,
+    AnyWorld,
+    ClientName,
+    Existing,
+    Kafka,
+    Loopback,
+    Namespaces,
+    Processes,
+    RealTime,
+    Simulated,
+    Ssh,
+    Started,
+    require_kind,
+)
 
 __all__ = [
-    "EXISTING",
     "LATEST",
     "SEED_MAX",
+    "AnyHost",
+    "AnyWorld",
     "Choice",
+    "ClientName",
+    "Existing",
+    "Kafka",
+    "Loopback",
+    "Machine",
+    "Namespaces",
     "Plan",
+    "Processes",
+    "RealTime",
     "RunSpec",
-    "WorldName",
+    "Simulated",
+    "Ssh",
+    "Started",
     "WorldPlan",
     "parse_plan",
     "read_plan",
+    "require_kind",
     "settings_label",
     "with_stories",
 ]

@@ -1,4 +1,7 @@
-"""The inventory of a plan: ``[worlds.kafka.inventory]``, what all machines share, and its list ``machines``."""
+"""The machines of a plan, the only ones that are ever spoken to, and their tables.
+
+``[worlds.kafka.inventory]`` has what all machines share, and the list ``machines``.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,47 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.hosts.ssh.inventory import Machine
 from harness.plan.values import Place, Table, known_keys, shown, table_at, value_at
 from nemesis.cluster import CONTROLLER
+
+KNOWN_HOSTS: Final = "~/.ssh/known_hosts"
+#: A place on other machines, where runs get directories of their own.
+DIRECTORY: Final = "/var/tmp/ackproof"  # noqa: S108 - on other machines
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """One machine, which carries one node.
+
+    Attributes:
+        node: the broker's number, or the controller's (:data:`nemesis.cluster.CONTROLLER`).
+        address: a name or an IPv4 address, at which the other nodes and the clients reach it too.
+        port, user: of its SSH server.
+        key: the private key's file; empty: the keys of the SSH agent.
+        fingerprint: its host key's, as ``ssh-keygen -l`` writes it (SHA256:...); empty: ``known_hosts`` decides.
+        known_hosts: the file in which its host key must stand.
+        sudo: whether nftables needs ``sudo -n``.
+        directory: where everything of the harness stands on it.
+        broker_port: where its node listens.
+        java: its Java program.
+    """
+
+    node: int
+    address: str
+    user: str
+    port: int = 22
+    key: str = ""
+    fingerprint: str = ""
+    known_hosts: str = KNOWN_HOSTS
+    sudo: bool = False
+    directory: str = DIRECTORY
+    broker_port: int = 9_092
+    java: str = "java"
+
+    @property
+    def name(self) -> str:
+        """How sentences call it: ``ackproof@10.0.0.11``, with the port where it is not the usual one."""
+        return f"{self.user}@{self.address}" + ("" if self.port == 22 else f":{self.port}")
+
 
 #: What every machine has of its own.
 OWN_KEYS: Final = ("node", "address")
@@ -29,17 +70,13 @@ _FORMS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
 PORT_MAX: Final = 65_535
 
 
-def machines_at(table: Table, host: str, nodes: Sequence[int], place: Place) -> tuple[Machine, ...]:
-    """The machines under ``inventory`` in a world's table; none where ``host`` is not "ssh".
+def machines_at(table: Table, nodes: Sequence[int], place: Place) -> tuple[Machine, ...]:
+    """The machines under ``inventory`` in a world's table.
 
     Raises:
         PlanError: they are not one machine for each of ``nodes``.
     """
     here = place / "inventory"
-    if host != "ssh":
-        if "inventory" in table:
-            raise here.wrong('machines are for host = "ssh"; write that, or leave the inventory out')
-        return ()
     own = table_at(table, "inventory", place)
     known_keys(own, (*_SHARED, "machines"), here)
     listed = own.get("machines", [])
@@ -49,11 +86,6 @@ def machines_at(table: Table, host: str, nodes: Sequence[int], place: Place) -> 
     machines = tuple(_machine({**shared, **one}, here / f"machines[{n}]") for n, one in enumerate(listed))
     _one_machine_a_node(machines, nodes, here / "machines")
     return machines
-
-
-def controllers_of(count: int) -> range:
-    """The numbers of so many controllers."""
-    return range(CONTROLLER, CONTROLLER + count)
 
 
 def _machine(table: Table, place: Place) -> Machine:

@@ -9,10 +9,8 @@ import msgspec
 
 from harness.choices import derived_seed
 from harness.errors import PlanError
-from harness.hosts.ssh.inventory import Machine
-from harness.plan.existing import own_topic
-from harness.plan.spec import ClientName, HostName, ModeName, RunSpec, WorldName
-from harness.security import OPEN, Security
+from harness.plan.spec import RunSpec
+from harness.plan.worlds import AnyWorld
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 
@@ -27,21 +25,13 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorldPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What one world is asked for: ``runs`` per cell, ``parallel`` of them at a time (None: the campaign decides)."""
+    """What one world is asked for: ``runs`` per cell, ``parallel`` at a time (None: as many as there are cores)."""
 
-    world: WorldName
+    world: AnyWorld
     runs: int
     workload: WorkloadPlan
     faults: FaultPlan
-    host: HostName = "loopback"
-    version: str = ""
-    controllers: int = 1
-    mode: ModeName = "kraft"
-    client: ClientName = "kafka-python"
     parallel: int | None = None
-    machines: tuple[Machine, ...] = ()
-    bootstrap: tuple[str, ...] = ()
-    security: Security = OPEN
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,18 +67,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             cell=cell,
             family=family,
             settings=choice.settings,
-            workload=own_topic(world.workload, world.host, seed),
+            workload=_own_topic(world.workload, world.world, seed),
             faults=msgspec.structs.replace(world.faults, families=tuple(family.split("+"))),
             seed=seed,
             brokers=self.brokers,
-            host=world.host,
-            version=world.version,
-            controllers=world.controllers,
-            mode=world.mode,
-            client=world.client,
-            machines=world.machines,
-            bootstrap=world.bootstrap,
-            security=world.security,
         )
 
     def single(self, family: str | None, world: str | None, seed: int | None) -> RunSpec:
@@ -97,7 +79,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             PlanError: nothing, or more than one cell, is left.
         """
-        families, worlds = {f: f for f in self.families}, {str(w.world): w for w in self.worlds}
+        families, worlds = {f: f for f in self.families}, {str(w.world.name): w for w in self.worlds}
         _refuse_absent("fault family", families, family)
         _refuse_absent("world", worlds, world)
         if len(self.choices) > 1:
@@ -113,7 +95,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         run, workload = one.runs()[0], one.worlds[0].workload
         if seed is None:
             return run
-        return msgspec.structs.replace(run, seed=seed, workload=own_topic(workload, run.host, seed))
+        return msgspec.structs.replace(run, seed=seed, workload=_own_topic(workload, run.world, seed))
+
+
+def _own_topic(workload: WorkloadPlan, world: AnyWorld, seed: int) -> WorkloadPlan:
+    return msgspec.structs.replace(workload, topic=world.topic(workload.topic, seed))
 
 
 def _refuse_absent(kind: str, offered: Mapping[str, Offered], name: str | None) -> None:

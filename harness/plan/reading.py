@@ -12,11 +12,8 @@ from typing import Any, Final, get_args
 import msgspec
 
 from harness.errors import PlanError
-from harness.plan.existing import EXISTING, bootstrap_at
-from harness.plan.machines import controllers_of, machines_at
 from harness.plan.model import Choice, Plan, WorldPlan
-from harness.plan.security import security_at
-from harness.plan.spec import ClientName, HostName, ModeName, WorldName, settings_label
+from harness.plan.spec import settings_label
 from harness.plan.stories import check_stories, chosen_stories, families_in
 from harness.plan.values import (
     Place,
@@ -30,40 +27,24 @@ from harness.plan.values import (
     unknown_key,
     value_at,
 )
+from harness.plan.world_tables import WORLD_KEYS, world_at
+from harness.plan.worlds import WorldName
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings, SettingsError
 
 KEYS: Final = ("name", "seed", "brokers", "families", "settings", "matrix", "workload", "faults", "worlds")
-#: What says where a cluster is that the harness does not start here.
-CLUSTER_KEYS: Final = ("inventory", "bootstrap", "security")
-WORLD_KEYS: Final = (
-    "runs",
-    "parallel",
-    "host",
-    "version",
-    "controllers",
-    "mode",
-    "client",
-    "workload",
-    "faults",
-    *CLUSTER_KEYS,
-)
 
 #: The name of a plan is the name of a directory.
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 #: Kafka's own rule for topic names (org.apache.kafka.common.internals.Topic).
 TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
-#: A release of Apache Kafka.
-VERSION: Final = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}")
 #: ``results/latest`` is a link to the newest campaign.
 LATEST: Final = "latest"
 #: Runs of one campaign; each leaves a directory of a few files, and one Spark job reads them all.
 RUNS_MAX: Final = 100_000
 #: Brokers on one machine; the controller is node 100 (nemesis.cluster).
 BROKERS_MAX: Final = 100
-#: An even number outlives no more deaths than the odd one below it.
-CONTROLLERS: Final = (1, 3, 5)
 
 
 def read_plan(path: Path, overrides: Mapping[str, object] | None = None) -> Plan:
@@ -189,7 +170,7 @@ def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
     for name in worlds:
         own = table_at(worlds, name, place)
         here = place / name
-        known_keys(own, WORLD_KEYS, here)
+        known_keys(own, ("runs", "parallel", "workload", "faults", *WORLD_KEYS), here)
         root = Place(place.file)
         workload = _workload(_workload(WorkloadPlan(), table, root), own, here)
         faults = _faults(_faults(FaultPlan(), table, brokers, root), own, brokers, here)
@@ -198,69 +179,12 @@ def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
                 f"no fault fits in: healed_ms_min={faults.healed_ms_min} and fault_ms_min={faults.fault_ms_min} exceed "
                 f"duration_ms={workload.duration_ms}; raise the last or lower the others"
             )
-        host = _host(name, value_at(own, "host", HostName, "loopback", here), here / "host")
-        controllers = _controllers(name, value_at(own, "controllers", int, 1, here), own, here / "controllers")
-        yield WorldPlan(
-            world=msgspec.convert(name, WorldName),
-            runs=value_at(own, "runs", int, 1, here),
-            parallel=_parallel(host, value_at(own, "parallel", int, None, here), here / "parallel"),
-            host=host,
-            machines=machines_at(own, host, [*range(brokers), *controllers_of(controllers)], here),
-            bootstrap=bootstrap_at(own, host, workload, here),
-            security=security_at(own, host, here),
-            client=value_at(own, "client", ClientName, "kafka-python", here),
-            version=_version(name, value_at(own, "version", str, "", here), here / "version"),
-            controllers=controllers,
-            mode=_mode(name, value_at(own, "mode", ModeName, "kraft", here), here / "mode"),
-            workload=workload,
-            faults=faults,
-        )
-
-
-def _host(world: str, host: HostName, place: Place) -> HostName:
-    if host != "loopback" and world == "simulated":
-        raise place.wrong("the simulated world is one process and has no hosts; leave it out")
-    if host == "ssh" and world != "kafka":
-        raise place.wrong("machines over SSH carry Apache Kafka only; use it under [worlds.kafka]")
-    if host == EXISTING and world != "kafka":
-        raise place.wrong("clusters that exist already are Apache Kafka's; use it under [worlds.kafka]")
-    return host
-
-
-def _parallel(host: HostName, parallel: int | None, place: Place) -> int | None:
-    if host == EXISTING:
-        return parallel or 1  # it serves others too
-    if host != "ssh":
-        return parallel
-    if parallel is not None and parallel > 1:
-        raise place.wrong("the machines of an inventory carry one run at a time; leave it out")
-    return 1
-
-
-def _version(world: str, version: str, place: Place) -> str:
-    if version and world != "kafka":
-        raise place.wrong("only the kafka world has versions; leave it out")
-    if version and not VERSION.fullmatch(version):
-        raise place.wrong(f'"{version}" is no version of Apache Kafka; write three numbers, for example "4.1.1"')
-    return version
-
-
-def _mode(world: str, mode: ModeName, place: Place) -> ModeName:
-    if mode != "kraft" and world != "kafka":
-        raise place.wrong("only the kafka world has modes; leave it out")
-    return mode
-
-
-def _controllers(world: str, controllers: int, own: Table, place: Place) -> int:
-    if controllers != 1 and world != "kafka":
-        raise place.wrong("the reference broker has one controller; leave it out")
-    if controllers != 1 and own.get("mode") == "zookeeper":
-        raise place.wrong('with mode = "zookeeper" the controller is one of the brokers; leave controllers out')
-    if controllers not in CONTROLLERS:
-        raise place.wrong(
-            f"{controllers} controllers are no quorum that outlives as many deaths as it could; choose 1, 3 or 5"
-        )
-    return controllers
+        world = world_at(name, own, brokers, workload.topic, here)
+        parallel = value_at(own, "parallel", int, world.parallel, here)
+        if world.machines and parallel > 1:
+            raise (here / "parallel").wrong("the machines of an inventory carry one run at a time; leave it out")
+        runs = value_at(own, "runs", int, 1, here)
+        yield WorldPlan(world=world, runs=runs, parallel=parallel, workload=workload, faults=faults)
 
 
 def _workload(base: WorkloadPlan, table: Table, place: Place) -> WorkloadPlan:

@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from harness.plan.existing import EXISTING
 from harness.plan.values import Place, Table, known_keys, shown, table_at, value_at
-from harness.security import FILES, OPEN, Mechanism, Protocol, Security
+from harness.security import FILES, Mechanism, Protocol, Security
 
 _TLS: Final = ("ca", "certificate", "key")
 #: Nothing that stands under these is ever quoted: it may be the password by mistake.
@@ -21,18 +20,14 @@ _FILE: Final = re.compile(r"(/|~/)[^\0\n]+")
 _ABSOLUTE: Final = 'an absolute path like "/etc/kafka/ca.pem", or one from "~/" on'
 
 
-def security_at(table: Table, host: str, place: Place) -> Security:
+def security_at(table: Table, place: Place) -> Security:
     """What stands under ``security`` in a world's table. Files and variables are not looked at (Security.check).
 
     Raises:
-        PlanError: ``host`` is not "existing", something is missing, or two things do not go together.
+        PlanError: something is missing, or two things do not go together.
     """
     here = place / "security"
     own = table_at(table, "security", place)
-    if host != EXISTING:
-        if "security" in table:
-            raise here.wrong('TLS and SASL are for host = "existing"; write that, or leave them out')
-        return OPEN
     if "password" in own:
         raise (here / "password").wrong(
             "a password has no place in a plan; put it in an environment variable or a file, and name that under "

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
-from harness.hosts.ssh.inventory import Machine
-from harness.security import OPEN, Security
+from harness.plan.worlds import AnyWorld
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
-
-#: Libraries whose producers and consumers a real world can use; adapters stand in harness.clients.choice.
-ClientName = Literal["kafka-python", "confluent-kafka"]
-#: Where Kafka keeps its metadata.
-ModeName = Literal["kraft", "zookeeper"]
-WorldName = Literal["simulated", "processes", "kafka"]
-#: Where real nodes live.
-HostName = Literal["loopback", "namespaces", "ssh", "existing"]
 
 #: The settings that every cell names, and how they are called in its name.
 SHORT_NAMES: Final[Mapping[str, str]] = {
@@ -34,13 +25,10 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One run: a plan with one choice of settings, one fault family and one seed. Written as ``run.json``.
 
     ``cell`` names settings and family within the campaign (``acks=all,isr=2,unclean=false/kill``); ``settings`` is
-    complete and under Kafka's names; ``host`` is where real nodes live; ``version`` is the release of Apache
-    Kafka in the kafka world, empty for the default one; ``client`` is what real worlds read and write with;
-    ``machines`` are those of host "ssh", ``bootstrap`` the servers of a cluster that exists already, ``security``
-    what they demand; ``controllers`` and ``mode`` are Kafka's, the reference has one controller.
+    complete and under Kafka's names.
     """
 
-    world: WorldName
+    world: AnyWorld
     cell: str
     family: str
     settings: dict[str, Any]
@@ -48,14 +36,6 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     faults: FaultPlan
     seed: int
     brokers: int = 3
-    controllers: int = 1
-    mode: ModeName = "kraft"
-    host: HostName = "loopback"
-    version: str = ""
-    client: ClientName = "kafka-python"
-    machines: tuple[Machine, ...] = ()
-    bootstrap: tuple[str, ...] = ()
-    security: Security = OPEN
 
     def chosen(self) -> Settings:
         """The settings as an object."""
@@ -63,7 +43,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     def directory(self) -> PurePosixPath:
         """Where the run leaves its files, relative to its campaign; unique within the campaign."""
-        return PurePosixPath("runs", self.world, self.cell, str(self.seed))
+        return PurePosixPath("runs", self.world.name, self.cell, str(self.seed))
 
 
 def settings_label(settings: Mapping[str, object], axes: Iterable[str] = ()) -> str:

@@ -62,7 +62,7 @@ def check_stories(plan: Plan, place: Place) -> None:
     """
     for world in plan.worlds:
         cells = [tuple(family.split("+")) for family in plan.families]
-        here = place / f"worlds.{world.world}" / "faults.stories"
+        here = place / f"worlds.{world.world.name}" / "faults.stories"
         for word in world.faults.stories:
             if not any(told_by(word, families) for families in cells):
                 having = [family for family in FAMILIES if told_by(word, [family])]

@@ -12,12 +12,12 @@ import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
 from harness.errors import NamedWronglyError, ResultsError
-from harness.plan import RunSpec
+from harness.plan import AnyWorld, RunSpec
 from workloads.settings import SettingsError
 
 RUN_FILE: Final = "run.json"
@@ -31,6 +31,7 @@ MATRIX_FILE: Final = "matrix.json"
 MATRIX_TEXT_FILE: Final = "matrix.md"
 REPORT_FILE: Final = "report.html"
 
+Part = TypeVar("Part")
 Status = Literal["running", "completed", "harness-failed", "interrupted"]
 
 #: Campaigns of one name beside each other; whoever has more should tidy up.
@@ -135,6 +136,32 @@ def read_record(directory: Path) -> RunRecord:
     Raises:
         ResultsError: it is missing or is no run, or has settings that this version does not know or refuses.
     """
+    record = _read(directory, RunRecord)
+    try:
+        record.chosen()
+    except SettingsError as error:
+        raise ResultsError(f"{directory / RUN_FILE} cannot be read as a run: {error}") from error
+    return record
+
+
+def recorded_world(directory: Path) -> AnyWorld:
+    """The world of the run in ``directory``, also where nothing else of ``run.json`` can be read.
+
+    Raises:
+        ResultsError: it is missing or names no world.
+    """
+    return _read(directory, _WorldOnly).world
+
+
+class _WorldOnly(msgspec.Struct, frozen=True):
+    world: AnyWorld
+
+
+class _WorldAsWritten(msgspec.Struct, frozen=True):
+    world: msgspec.Raw
+
+
+def _read(directory: Path, kind: type[Part]) -> Part:
     path = directory / RUN_FILE
     with files_of(directory):
         if not path.is_file():
@@ -143,11 +170,27 @@ def read_record(directory: Path) -> RunRecord:
             )
         content = path.read_bytes()
     try:
-        record = msgspec.json.decode(content, type=RunRecord)
-        record.chosen()
-    except (msgspec.DecodeError, SettingsError) as error:
+        if bytes(msgspec.json.decode(content, type=_WorldAsWritten).world).startswith(b'"'):
+            return msgspec.convert(upgraded(msgspec.json.decode(content)), kind)
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.DecodeError as error:
         raise ResultsError(f"{path} cannot be read as a run: {error}") from error
-    return record
+
+
+def upgraded(fields: dict[str, Any]) -> dict[str, Any]:
+    """What version 0.1.0 wrote into ``run.json``, as this version writes it.
+
+    The world was a name, and each run had ``host``, ``client``, ``version``, ``mode``, ``controllers``, ``machines``,
+    ``bootstrap`` and ``security`` beside it; which of them counted followed from the name and the host.
+    """
+    host = fields.get("host", "loopback")
+    return fields | {
+        "world": {
+            **fields,
+            "kind": host if host == "existing" else fields["world"],
+            "host": {"kind": host, "machines": fields.get("machines", [])},
+        }
+    }
 
 
 def run_directories(path: Path) -> list[Path]:

@@ -46,7 +46,7 @@ class CampaignFiles:
             yield JudgedRun(
                 cell=record.cell,
                 family=record.family,
-                world=record.world,
+                world=record.world.name,
                 run=directory.relative_to(self.directory).as_posix(),
                 seed=record.seed,
                 settings=record.chosen(),

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from harness.plan import Kafka, RealTime
 from harness.records.run_record import RunRecord, read_record
 from harness.report.timeline import read_observations
 from harness.worlds.kafka.jvm_pauses import TOLD_FROM_MS
@@ -59,9 +60,9 @@ def setups_of(runs: Iterable[Path], versions: Mapping[str, str]) -> list[Setup]:
             chosen[cell] = record
     worlds: dict[str, list[RunRecord]] = {}
     for record in chosen.values():
-        worlds.setdefault(record.world, []).append(record)
+        worlds.setdefault(record.world.name, []).append(record)
     setups = [_setup(records, versions) for records in worlds.values()]
-    kafka = [run for run in every if run.parent in chosen and chosen[run.parent].world == "kafka"]
+    kafka = [run for run in every if run.parent in chosen and chosen[run.parent].world.name == "kafka"]
     noted = pauses_note(kafka)
     return [
         msgspec.structs.replace(setup, notes=[*setup.notes, noted]) if noted and setup.world == "kafka" else setup
@@ -91,16 +92,21 @@ def _setup(records: list[RunRecord], versions: Mapping[str, str]) -> Setup:
     first = records[0]
     told = [record.ended.configuration or {} for record in records]
     notes = list(dict.fromkeys(note for record in records for note in dropped(record)))
-    own_client = first.world == "simulated"
+    client = _client(first)
     return Setup(
-        world=first.world,
-        client="models in virtual time, after kafka-python" if own_client else _named(first.client, versions),
+        world=first.world.name,
+        client=_named(client, versions) if client else "models in virtual time, after kafka-python",
         broker=_broker(first, told[0], versions),
         nodes=_nodes(first),
         configuration={role: {name: str(value) for name, value in told[0][role].items()} for role in told[0]},
         varied=_varied(told),
-        notes=notes + ([IDEMPOTENCE] if not own_client and first.client == "kafka-python" else []),
+        notes=notes + ([IDEMPOTENCE] if client == "kafka-python" else []),
     )
+
+
+def _client(record: RunRecord) -> str:
+    """The client's library; none where clients are models of it."""
+    return record.world.client if isinstance(record.world, RealTime) else ""
 
 
 def _named(library: str, versions: Mapping[str, str]) -> str:
@@ -108,17 +114,19 @@ def _named(library: str, versions: Mapping[str, str]) -> str:
 
 
 def _broker(record: RunRecord, configuration: Configuration, versions: Mapping[str, str]) -> str:
-    if record.world != "kafka":
+    if record.world.reference:
         return f"the reference broker of {_named('ackproof', versions)}"
-    version = configuration.get("broker", {}).get("version") or record.version or "of unknown version"
+    asked = record.world.version if isinstance(record.world, Kafka) else ""
+    version = configuration.get("broker", {}).get("version") or asked or "of unknown version"
     return f"Apache Kafka {version}"
 
 
 def _nodes(record: RunRecord) -> str:
-    many = f"{record.controllers} controllers" if record.controllers != 1 else "1 controller"
-    where = "" if record.world == "simulated" else f", host {record.host}"
-    mode = f", {record.mode}" if record.world == "kafka" else ""
-    return f"{record.brokers} brokers, {many}{mode}{where}"
+    world = record.world
+    controllers, mode = (world.controllers, world.mode) if isinstance(world, Kafka) else (1, "kraft")
+    many = f"{controllers} controllers" if controllers != 1 else "1 controller"
+    where = f", host {world.host_name}" if world.host_name else ""
+    return f"{record.brokers} brokers, {many}{'' if world.reference else f', {mode}'}{where}"
 
 
 def _varied(told: Iterable[Configuration]) -> dict[str, dict[str, str]]:
@@ -138,8 +146,9 @@ def _varied(told: Iterable[Configuration]) -> dict[str, dict[str, str]]:
 def dropped(record: RunRecord) -> list[str]:
     """Where the producer worked with another value than the plan asked for, in sentences."""
     effective = {_kafka_name(name): value for name, value in _producer(record).items()}
+    client = _client(record) or "the client"
     return [
-        f"{name}={_shown(asked)} was asked for, and {record.client} worked with {_shown(effective[name])}."
+        f"{name}={_shown(asked)} was asked for, and {client} worked with {_shown(effective[name])}."
         for name, asked in record.settings.items()
         if name in effective and _shown(effective[name]) != _shown(asked)
     ]

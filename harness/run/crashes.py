@@ -70,7 +70,7 @@ def own_failure(spec: RunSpec, deaths: Iterable[NodeDeath], faults: Iterable[Rec
     """Why this run counts as failed in the harness: a node of the reference broker crashed under no fault that may
     crash it; None if none did, or if it is another system's.
     """
-    if spec.world != "processes":
+    if not spec.world.reference:
         return None
     hit = [(node, fault.begun_us) for fault in faults if fault.fault in ENDING for node in fault.targets]
     for death in deaths:

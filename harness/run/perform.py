@@ -11,7 +11,7 @@ import msgspec
 
 from harness.choices import Choices
 from harness.errors import AckproofError, ResultsError
-from harness.plan import EXISTING, RunSpec
+from harness.plan import Existing, Kafka, Processes, RunSpec, Simulated
 from harness.records.replica_dump import write_replicas
 from harness.records.run_record import (
     CHOICES_FILE,
@@ -82,22 +82,26 @@ def _attempt(
         return report, world.effective_configuration()
     finally:
         world.close()
-        if observe or spec.world != "simulated":
+        if observe or not spec.world.virtual_time:
             write_observations(directory, world.observations())
 
 
 def world_for(spec: RunSpec, directory: Path, choices: Choices, *, observe: bool = False) -> World:
     """The world that ``spec`` names, not yet opened."""
-    if spec.world == "simulated":
-        return SimulatedWorld(spec, choices, observe=observe)
-    if spec.host == EXISTING:
-        return ExistingWorld(spec, directory)
-    return KafkaWorld(spec, directory) if spec.world == "kafka" else ProcessesWorld(spec, directory)
+    match spec.world:
+        case Simulated():
+            return SimulatedWorld(spec, choices, observe=observe)
+        case Processes():
+            return ProcessesWorld(spec, directory)
+        case Kafka():
+            return KafkaWorld(spec, directory)
+        case Existing():
+            return ExistingWorld(spec, directory)
 
 
 def recorder_for(spec: RunSpec, history: Path) -> HistoryWriter:
     """A writer for what the run's clients see: in memory in virtual time, on disk within a second in real time."""
-    kind = HistoryWriter if spec.world == "simulated" else LiveHistoryWriter
+    kind = HistoryWriter if spec.world.virtual_time else LiveHistoryWriter
     return kind(history, str(spec.directory()))
 
 

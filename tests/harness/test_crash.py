@@ -8,7 +8,7 @@ import pytest
 
 from checkers.local import judge as check
 from harness.campaign.judge import judge_all, write_verdicts
-from harness.plan import RunSpec
+from harness.plan import Processes, RunSpec
 from harness.progress import Quiet
 from harness.records.journal import FILE_NAME, standing
 from harness.records.run_record import HISTORY, read_record
@@ -36,7 +36,7 @@ class CrashingWorld(ProcessesWorld):
 def test_a_run_whose_broker_crashed_is_a_failure_of_the_harness(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("harness.run.perform.ProcessesWorld", CrashingWorld)
     spec = RunSpec(
-        world="processes",
+        world=Processes(),
         cell="cell/kill",
         family="kill",
         settings={"acks": "all", "min.insync.replicas": 1},

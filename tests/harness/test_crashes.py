@@ -5,7 +5,7 @@ import pytest
 
 from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import faults_seen, read_receipts
-from harness.plan import RunSpec
+from harness.plan import AnyWorld, Kafka, Processes, RunSpec, Simulated
 from harness.run.crashes import DIED, own_failure
 from harness.run.phases import execute
 from harness.worlds.contract import NodeDeath
@@ -16,10 +16,11 @@ from workloads.operations import Function
 from workloads.plan import WorkloadPlan
 from workloads.settings import ACKS_ALL, Settings
 
+SIMULATED = Simulated()
 CRASH = NodeDeath(time_us=2_000_000, node=1, exit="status 1", words="AssertionError")
 
 
-def spec(world: str = "simulated") -> RunSpec:
+def spec(world: AnyWorld = SIMULATED) -> RunSpec:
     return RunSpec(
         world=world,
         cell="cell/kill",
@@ -75,7 +76,7 @@ def test_a_death_is_a_kill_to_the_promise(make_world, events, acks, permitted):
 
 
 def test_a_crash_of_the_reference_broker_is_the_harness_own_failure():
-    told = own_failure(spec("processes"), [CRASH], [fault("kill", 1, 1_000_000)])
+    told = own_failure(spec(Processes()), [CRASH], [fault("kill", 1, 1_000_000)])
     assert told is not None
     assert "node 1" in told
     assert "status 1" in told
@@ -85,8 +86,8 @@ def test_a_crash_of_the_reference_broker_is_the_harness_own_failure():
 @pytest.mark.parametrize(
     ("world", "faults"),
     [
-        pytest.param("kafka", [], id="another system's node may crash: that is a fact"),
-        pytest.param("processes", [fault("fulldisk", 1, 1_000_000)], id="its disk was full"),
+        pytest.param(Kafka(), [], id="another system's node may crash: that is a fact"),
+        pytest.param(Processes(), [fault("fulldisk", 1, 1_000_000)], id="its disk was full"),
     ],
 )
 def test_other_deaths_are_no_failure_of_the_harness(world, faults):
@@ -95,4 +96,4 @@ def test_other_deaths_are_no_failure_of_the_harness(world, faults):
 
 @pytest.mark.parametrize("hit", [fault("fulldisk", 0, 1_000_000), fault("fulldisk", 1, 3_000_000)])
 def test_a_full_disk_explains_deaths_of_its_own_node_after_it(hit):
-    assert own_failure(spec("processes"), [CRASH], [hit]) is not None
+    assert own_failure(spec(Processes()), [CRASH], [hit]) is not None

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.choices import Choices
-from harness.plan import RunSpec
+from harness.plan import RunSpec, Simulated
 from harness.reference.core.types import TopicPartition
 from harness.worlds.simulated.world import SimulatedWorld
 from nemesis.cluster import LOG_PARTS
@@ -74,7 +74,7 @@ def test_a_damaged_record_among_replicas_in_sync_is_fetched_again(story):
 @pytest.fixture
 def cluster():
     spec = RunSpec(
-        world="simulated",
+        world=Simulated(),
         cell="wipe",
         family="wipe",
         settings=Settings().to_mapping(),

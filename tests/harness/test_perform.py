@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from harness.choices import Choices, read_choices
-from harness.plan import RunSpec
+from harness.plan import RunSpec, Simulated
 from harness.records.run_record import read_record
 from harness.run.perform import perform, write_choices
 from nemesis.plan import FaultPlan
@@ -16,7 +16,7 @@ from workloads.plan import WorkloadPlan
 
 def spec(**settings: object) -> RunSpec:
     return RunSpec(
-        world="simulated",
+        world=Simulated(),
         cell="cell/kill",
         family="kill",
         settings=settings,

@@ -14,7 +14,7 @@ import pytest
 from harness.bench.simulated import STANDARD_SCHEDULE
 from harness.choices import Choices
 from harness.errors import PlanError
-from harness.plan import RunSpec, parse_plan, read_plan
+from harness.plan import Kafka, Namespaces, RunSpec, parse_plan, read_plan
 from harness.run.phases import planned
 from nemesis.families import FAMILIES
 
@@ -35,7 +35,7 @@ def test_the_default_plan_is_twelve_settings_by_three_families_in_both_worlds() 
     cells = {run.cell for run in runs}
     assert len(cells) == 36
     for world, per_cell in (("simulated", 100), ("processes", 1)):
-        counted = [run.cell for run in runs if run.world == world]
+        counted = [run.cell for run in runs if run.world.name == world]
         assert all(counted.count(cell) == per_cell for cell in cells)
     assert "acks=all,isr=2,unclean=false/kill" in cells
 
@@ -236,9 +236,7 @@ def test_a_byte_order_mark_is_no_part_of_a_plan(tmp_path: Path) -> None:
 
 def test_a_kafka_world_names_its_release() -> None:
     plan = parse_plan('[worlds.kafka]\nversion = "4.1.1"\nhost = "namespaces"\ncontrollers = 3', "p.toml")
-    assert {(run.world, run.version, run.host, run.controllers) for run in plan.runs()} == {
-        ("kafka", "4.1.1", "namespaces", 3)
-    }
+    assert {run.world for run in plan.runs()} == {Kafka(version="4.1.1", host=Namespaces(), controllers=3)}
 
 
 @pytest.mark.parametrize(
@@ -248,6 +246,7 @@ def test_a_kafka_world_names_its_release() -> None:
         ('[worlds.simulated]\nversion = "4.1.1"', r"worlds.simulated.version: only the kafka world has versions"),
         ("[worlds.kafka]\ncontrollers = 2", r"worlds.kafka.controllers: 2 controllers .* choose 1, 3 or 5"),
         ("[worlds.processes]\ncontrollers = 3", r"worlds.processes.controllers: the reference broker has one"),
+        ('[worlds.simulated]\nclient = "confluent-kafka"', r"worlds.simulated.client: .* has models of clients"),
         ('[worlds.processes]\nmode = "zookeeper"', r"worlds.processes.mode: only the kafka world has modes"),
         ('[worlds.kafka]\nmode = "zookeeper"\ncontrollers = 3', r"worlds.kafka.controllers: .* one of the brokers"),
     ],

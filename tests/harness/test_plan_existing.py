@@ -3,7 +3,7 @@
 import pytest
 
 from harness.errors import PlanError
-from harness.plan import parse_plan
+from harness.plan import Kafka, parse_plan
 
 SERVERS = 'bootstrap = ["kafka-1.example:9092", "[::1]:9093"]'
 
@@ -14,7 +14,7 @@ def plan(world: str = SERVERS, head: str = "", name: str = "kafka") -> str:
 
 def test_every_run_has_the_servers_and_a_topic_of_its_own():
     runs = parse_plan(plan(f'runs = 3\n{SERVERS}\nworkload.topic = "mine"'), "p.toml").runs()
-    assert {run.bootstrap for run in runs} == {("kafka-1.example:9092", "[::1]:9093")}
+    assert {run.world.bootstrap for run in runs} == {("kafka-1.example:9092", "[::1]:9093")}
     assert [run.workload.topic for run in runs] == [f"mine-{run.seed}" for run in runs]
     assert len({run.workload.topic for run in runs}) == 3
 
@@ -26,7 +26,7 @@ def test_a_seed_of_ones_own_names_the_topic_too():
 
 def test_topics_elsewhere_are_called_as_the_plan_says():
     (run,) = parse_plan('families = ["move"]\n[worlds.kafka]\n', "p.toml").runs()
-    assert (run.workload.topic, run.bootstrap) == ("ackproof", ())
+    assert (run.workload.topic, run.world) == ("ackproof", Kafka())
 
 
 def test_a_cluster_that_serves_others_carries_one_run_at_a_time_unless_the_plan_says_more():

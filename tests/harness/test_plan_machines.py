@@ -5,8 +5,7 @@ import re
 import pytest
 
 from harness.errors import PlanError
-from harness.hosts.ssh.inventory import Machine
-from harness.plan import parse_plan
+from harness.plan import Kafka, Machine, Ssh, parse_plan
 from nemesis.cluster import CONTROLLER
 
 FOUR = """
@@ -23,17 +22,18 @@ def plan(machines: str = FOUR, shared: str = 'user = "kafka"\nsudo = true', worl
 
 def test_machines_take_what_they_share_unless_they_say_otherwise() -> None:
     (run,) = parse_plan(plan(), "p.toml").runs()
-    assert run.host == "ssh"
-    assert run.machines[0] == Machine(node=0, address="10.0.0.11", user="kafka", sudo=True)
-    assert run.machines[1] == Machine(node=1, address="10.0.0.12", user="root")
-    assert [machine.node for machine in run.machines] == [0, 1, 2, CONTROLLER]
-    assert [machine.name for machine in run.machines][2:] == ["kafka@10.0.0.13:2222", "kafka@10.0.0.14"]
+    assert isinstance(run.world, Kafka)
+    assert isinstance(run.world.host, Ssh)
+    assert run.world.machines[0] == Machine(node=0, address="10.0.0.11", user="kafka", sudo=True)
+    assert run.world.machines[1] == Machine(node=1, address="10.0.0.12", user="root")
+    assert [machine.node for machine in run.world.machines] == [0, 1, 2, CONTROLLER]
+    assert [machine.name for machine in run.world.machines][2:] == ["kafka@10.0.0.13:2222", "kafka@10.0.0.14"]
 
 
 def test_three_controllers_need_three_machines() -> None:
     more = '{ node = 101, address = "10.0.0.15" }, { node = 102, address = "10.0.0.16" },'
     (run,) = parse_plan(plan(FOUR + more, world='host = "ssh"\ncontrollers = 3'), "p.toml").runs()
-    assert [machine.node for machine in run.machines] == [0, 1, 2, 100, 101, 102]
+    assert [machine.node for machine in run.world.machines] == [0, 1, 2, 100, 101, 102]
 
 
 def test_runs_on_machines_are_never_side_by_side() -> None:

@@ -16,7 +16,7 @@ def plan(security: str, host: str = 'host = "existing"\nbootstrap = ["kafka-1.ex
 
 def security_of(text: str) -> Security:
     (run,) = parse_plan(text, "p.toml").runs()
-    return run.security
+    return run.world.security
 
 
 def test_every_run_knows_the_way_in():
@@ -33,7 +33,6 @@ def test_every_run_knows_the_way_in():
 
 def test_without_a_word_nothing_is_demanded():
     assert security_of(plan("")) == OPEN
-    assert security_of('families = ["move"]\n[worlds.kafka]\n') == OPEN
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from harness.cli.app import exit_code_of
 from harness.cli.replaying import FINDINGS_MAX, tell_findings
 from harness.cli.terminal import State
 from harness.errors import ResultsError
-from harness.plan import parse_plan
+from harness.plan import Processes, parse_plan
 from harness.records.run_record import Ended, write_record
 from harness.report.timeline import read_observations
 from harness.run.perform import lacks_observations, perform
@@ -109,7 +109,7 @@ def test_a_run_without_history_cannot_be_compared(tmp_path: Path) -> None:
 
 def test_a_real_cluster_does_not_repeat_itself(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
-    write_record(tmp_path / "run", msgspec.structs.replace(SPEC, world="processes"), Ended(status="completed"))
+    write_record(tmp_path / "run", msgspec.structs.replace(SPEC, world=Processes()), Ended(status="completed"))
     with pytest.raises(ResultsError, match="which does not repeat itself"):
         replay(tmp_path / "run", tmp_path / "again")
 

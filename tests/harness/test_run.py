@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from harness.errors import StartError
-from harness.plan import RunSpec
+from harness.plan import RunSpec, Simulated
 from harness.run.phases import execute, planned, timings_of, unhealthy
 from nemesis.cluster import ClusterView, PartitionView
 from nemesis.plan import FaultPlan
@@ -17,7 +17,7 @@ TOPIC_PARTITIONS = ("ackproof-0", "ackproof-1", "ackproof-2")
 
 def spec(families=("kill",), *, count=2, duration_ms=6_000, drain_limit_ms=4_000, **settings):
     return RunSpec(
-        world="simulated",
+        world=Simulated(),
         cell="acks=all,isr=1,unclean=false/kill",
         family="+".join(families),
         settings=Settings(**settings).to_mapping(),

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from harness.choices import Choices
-from harness.plan import RunSpec
+from harness.plan import RunSpec, Simulated
 from harness.run.phases import execute
 from harness.worlds.simulated.world import SimulatedWorld
 from nemesis.plan import FaultPlan
@@ -27,7 +27,7 @@ class Events:
 
 def perform(family, seed, settings, **faults):
     spec = RunSpec(
-        world="simulated",
+        world=Simulated(),
         cell=family,
         family=family,
         settings=settings.to_mapping(),

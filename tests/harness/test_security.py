@@ -17,7 +17,7 @@ from harness.clients import confluent, kafka_python
 from harness.clients.choice import CLIENTS
 from harness.errors import HostError
 from harness.heal import heal
-from harness.plan import RunSpec
+from harness.plan import Existing, RunSpec
 from harness.records.journal import FILE_NAME, Journal
 from harness.records.run_record import Ended, write_record
 from harness.security import Security
@@ -172,7 +172,7 @@ def test_the_effective_configuration_tells_the_user_and_not_the_password(library
 
 def test_neither_a_runs_record_nor_a_journal_has_the_password(tmp_path):
     plans = {"settings": Settings().to_mapping(), "workload": WorkloadPlan(), "faults": FaultPlan(), "seed": 1}
-    spec = RunSpec(world="kafka", cell="c", family="move", host="existing", security=SCRAM, **plans)
+    spec = RunSpec(world=Existing(bootstrap=("127.1.2.3:1",), security=SCRAM), cell="c", family="move", **plans)
     write_record(tmp_path, spec, Ended(status="completed"))
     assert SECRET not in (tmp_path / "run.json").read_text()
     assert "AK_TEST_PASSWORD" in (tmp_path / "run.json").read_text()

@@ -6,7 +6,7 @@ import pytest
 from checkers.columns.phases import Mark, Marks
 from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import SPARING, faults_seen, read_receipts
-from harness.plan import RunSpec
+from harness.plan import RunSpec, Simulated
 from harness.run.phases import execute
 from harness.run.unexplained_elections import UNASKED, unasked
 from harness.worlds.contract import NodeDeath
@@ -71,7 +71,7 @@ def test_a_fault_that_may_have_reached_the_cluster_explains_every_change(fault, 
 
 def spec() -> RunSpec:
     return RunSpec(
-        world="simulated",
+        world=Simulated(),
         cell="cell/kill",
         family="kill",
         settings=Settings(acks=1).to_mapping(),

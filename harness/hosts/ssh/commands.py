@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.hosts.processes import TOKEN_VARIABLE
-from harness.hosts.ssh.inventory import Machine
+from harness.plan import Machine
 
 Words = tuple[str, ...]
 

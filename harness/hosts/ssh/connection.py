@@ -16,9 +16,9 @@ from paramiko.ssh_exception import AuthenticationException, BadHostKeyException,
 from harness.errors import HostError
 from harness.hosts.ssh import commands, files
 from harness.hosts.ssh.follower import Follower
-from harness.hosts.ssh.inventory import Machine
 from harness.hosts.ssh.session import ANSWER_BYTES_MAX, SILENCE_LIMIT_S, Session
 from harness.hosts.ssh.shell import Answer, shown
+from harness.plan import Machine
 
 #: For a machine to be reached, to say who it is, and to let the user in.
 CONNECT_LIMIT_S: Final = 15.0

@@ -28,11 +28,11 @@ from harness.hosts import nft
 from harness.hosts.contract import Address, Launch, NodeProcess
 from harness.hosts.local import run_token
 from harness.hosts.ssh import commands, undo
-from harness.hosts.ssh.inventory import Machine
 from harness.hosts.ssh.process import Identity, RemoteProcess
 from harness.hosts.ssh.shell import Connect, Shell, must, over_ssh
 from harness.hosts.undo import undo_all
 from harness.hosts.wire import WireLinks
+from harness.plan import Machine
 from harness.records.journal import Journal
 from nemesis.cluster import CLIENTS, Evidence, Link
 

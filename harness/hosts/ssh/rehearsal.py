@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from harness.hosts.ssh import commands
-from harness.hosts.ssh.inventory import Machine
 from harness.hosts.ssh.shell import Answer
+from harness.plan import Machine
 
 Say = Callable[[str], None]
 #: What stands in commands for answers that only the machine can give.

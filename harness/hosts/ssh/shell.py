@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from harness.errors import HostError
 from harness.hosts.ssh import commands
-from harness.hosts.ssh.inventory import Machine
+from harness.plan import Machine
 
 
 class Answer(NamedTuple):

@@ -9,7 +9,7 @@ kind               facts                                undone by
 ``ssh-directory``  machine, node, path                  bringing its data and logs home, then removing it
 =================  ===================================  ===========================================================
 
-``machine`` is a :class:`~harness.hosts.ssh.inventory.Machine`: where it is and where the key's file stands, no secret.
+``machine`` is a :class:`~harness.plan.Machine`: where it is and where the key's file stands, no secret.
 Only machines in the inventory of the run's own ``run.json`` are spoken to, and only what is named after the harness is
 removed.
 """
@@ -23,11 +23,12 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.errors import HostError
+from harness.errors import HostError, ResultsError
 from harness.hosts.ssh import commands
-from harness.hosts.ssh.inventory import Machine, allowed_machine
 from harness.hosts.ssh.shell import Connect, Shell, must
+from harness.plan import Machine
 from harness.records.journal import Undo
+from harness.records.run_record import RUN_FILE, recorded_world
 
 #: Every directory and table of a run on a machine begins so.
 PREFIX: Final = "ackproof"
@@ -35,6 +36,21 @@ PREFIX: Final = "ackproof"
 KEPT: Final = ("data", "logs")
 #: How deeds say what they undid.
 ControllerLog = list[str]
+
+
+def allowed_machine(run: Path, machine: Machine) -> Machine:
+    """``machine``, which a journal names, if it is in the inventory of the run in directory ``run``.
+
+    Raises:
+        HostError: it is not, or the run's plan cannot be read: a journal alone opens no connection.
+    """
+    try:
+        inventory = recorded_world(run).machines
+    except ResultsError as error:
+        raise HostError(f"{run / RUN_FILE} does not tell which machines this run may touch ({error})") from error
+    if machine not in inventory:
+        raise HostError(f"{machine.name} is in the journal but not in the inventory of {run / RUN_FILE}")
+    return machine
 
 
 class Undoing(contextlib.ExitStack):

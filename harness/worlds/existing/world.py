@@ -15,7 +15,7 @@ from kafka.errors import KafkaError
 
 from harness.clients.kafka_python import named
 from harness.errors import HostError, PlanError
-from harness.plan import RunSpec
+from harness.plan import Existing, RunSpec, require_kind
 from harness.worlds.contract import NodeDeath, Observation
 from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration
 from harness.worlds.kafka.metadata_poller import Watch
@@ -61,7 +61,8 @@ class ExistingWorld(RealWorld[ExistingTarget]):
 
     def __init__(self, spec: RunSpec, directory: Path) -> None:
         super().__init__(spec, directory)
-        self._security = spec.security.at_home()
+        self._bootstrap = require_kind(spec.world, Existing).bootstrap
+        self._security = require_kind(spec.world, Existing).security.at_home()
 
     def open(self) -> None:
         """See :meth:`World.open`.
@@ -104,7 +105,7 @@ class ExistingWorld(RealWorld[ExistingTarget]):
         release = administration.release(brokers[0])
         require_ids(release)
         possible(self._settings, release)
-        topic = OwnTopic(administration, journal, self._spec.workload.topic, self._spec.bootstrap, self._security)
+        topic = OwnTopic(administration, journal, self._spec.workload.topic, self._bootstrap, self._security)
         self._resources.callback(topic.delete)
         topic.create(self._spec.workload.partitions, self._settings.replication_factor, topic_configs(self._settings))
         # Besides what is the brokers', what the run's topic sets.
@@ -115,12 +116,12 @@ class ExistingWorld(RealWorld[ExistingTarget]):
         watch = Watch(self._administration(), topic.name, self._directory / "logs" / f"trace-{CONTROLLER}.jsonl")
         self._resources.callback(watch.end)
         watch.begin()
-        clients = self._make_clients(self._spec.bootstrap, self._security)
+        clients = self._make_clients(self._bootstrap, self._security)
         leadership = ConfirmedLeadership(administration, lambda: watch.view().partitions)
         self._cluster = Opened(ExistingTarget(watch, leadership), clients, lambda: configuration)
 
     def _administration(self) -> Administration:
-        administration = Administration(lambda: self._spec.bootstrap, limit_s=FAR_ASK_LIMIT_S, security=self._security)
+        administration = Administration(lambda: self._bootstrap, limit_s=FAR_ASK_LIMIT_S, security=self._security)
         self._resources.callback(administration.close)
         return administration
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.hosts.contract import Host, Launch
-from harness.plan import RunSpec
+from harness.plan import Kafka, RunSpec, require_kind
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import MAIN, node_command
 from harness.worlds.kafka.log_configuration import TELLERS, LogFiles
@@ -27,7 +27,8 @@ class KafkaNodes(Nodes):
         self, host: Host, directory: Path, spec: RunSpec, installation: Installation, max_lifetime_s: float
     ) -> None:
         self._settings = spec.chosen()
-        super().__init__(host, directory, self._settings, spec.brokers, max_lifetime_s, controllers=spec.controllers)
+        controllers = require_kind(spec.world, Kafka).controllers
+        super().__init__(host, directory, self._settings, spec.brokers, max_lifetime_s, controllers=controllers)
         self._installation = installation
         self._cluster = new_id()
 

@@ -50,10 +50,12 @@ def require_machines(specs: Iterable[RunSpec]) -> None:
         PlanError: one of them is not.
     """
     for spec in specs:
-        if spec.host != "ssh":
+        world = spec.world
+        if not world.machines:
+            host = world.host_name or "loopback"
             raise PlanError(
-                f"--dry-run says what would be done on machines over SSH; {spec.cell} in the {spec.world} world has "
-                f'host = "{spec.host}", which touches nothing but this machine or the cluster that the plan names'
+                f"--dry-run says what would be done on machines over SSH; {spec.cell} in the {world.name} world has "
+                f'host = "{host}", which touches nothing but this machine or the cluster that the plan names'
             )
 
 
@@ -98,9 +100,9 @@ class _Rehearsal(KafkaWorld):
         journal.close()
 
     def _make_host(self, journal: Journal) -> Host:
-        release = find(self._spec.version or DEFAULT_VERSION).home
+        release = find(self._kafka.version or DEFAULT_VERSION).home
         here = Here(self._directory, release, Path(java_program()))
-        return SshHost(self._spec.machines, journal, here, lambda machine: RehearsedShell(machine, self._say))
+        return SshHost(self._kafka.machines, journal, here, lambda machine: RehearsedShell(machine, self._say))
 
     def _tell_topic(self, host: Host, nodes: Nodes) -> None:
         workload, settings = self._spec.workload, self._spec.chosen()

@@ -10,7 +10,7 @@ from typing import Final
 from harness.hosts.contract import Host
 from harness.hosts.ssh.host import Here, SshHost
 from harness.java import java_program
-from harness.plan import RunSpec
+from harness.plan import Kafka, Namespaces, require_kind
 from harness.records.journal import Journal
 from harness.worlds.contract import Observation
 from harness.worlds.kafka.administration import Administration
@@ -32,23 +32,24 @@ from harness.worlds.processes.target import Limits
 from harness.worlds.processes.view import Viewer
 from harness.worlds.unsupported import STORAGE_KINDS, lacking
 from nemesis.cluster import CONTROLLER, PartitionView
+from workloads.settings import Settings
 
 _OTHERS_DISKS: Final = "disks of machines that are reached over SSH are left alone"
 _NO_CUTS: Final = 'links of Apache Kafka are cut with host = "namespaces" only, which needs root'
 
 
-def release_for(spec: RunSpec) -> Installation:
-    """The installed release that a run on a cluster of its own asks for, and that can do what its settings ask for.
+def release_for(world: Kafka, settings: Settings) -> Installation:
+    """The installed release that ``world`` asks for, and that can do what the ``settings`` ask for.
 
     Raises:
         PlanError: it cannot, or there is no such release.
         HostError: it is not installed here, or cannot start as it is.
     """
-    version = parse_version(spec.version or DEFAULT_VERSION)
-    if spec.mode == "zookeeper":
-        possible_with_zookeeper(spec.chosen(), version)
+    version = parse_version(world.version or DEFAULT_VERSION)
+    if world.mode == "zookeeper":
+        possible_with_zookeeper(settings, version)
     else:
-        possible_with_kraft(spec.chosen(), version)
+        possible_with_kraft(settings, version)
     installation = find(str(version))  # last: nobody should fetch a release that cannot do it
     installation.require_startable()
     return installation
@@ -58,8 +59,12 @@ class KafkaWorld(ProcessesWorld):
     """The world of processes with Kafka's own processes in it. The run's files stand in ``directory``."""
 
     @cached_property
+    def _kafka(self) -> Kafka:
+        return require_kind(self._spec.world, Kafka)
+
+    @cached_property
     def _release(self) -> Installation:
-        return release_for(self._spec)
+        return release_for(self._kafka, self._settings)
 
     def _told(self, wall_begin_us: int) -> list[Observation]:
         """From the nodes' logs."""
@@ -72,15 +77,16 @@ class KafkaWorld(ProcessesWorld):
         make_archive(self._release)
 
     def _make_host(self, journal: Journal) -> Host:
-        if self._spec.host != "ssh":
+        if not self._kafka.machines:
             return super()._make_host(journal)
-        return SshHost(self._spec.machines, journal, Here(self._directory, self._release.home, Path(java_program())))
+        here = Here(self._directory, self._release.home, Path(java_program()))
+        return SshHost(self._kafka.machines, journal, here)
 
     def _make_limits(self, journal: Journal) -> Limits:
-        if self._spec.host == "ssh":
+        if self._kafka.machines:
             return Limits(unavailable=lacking((*STORAGE_KINDS, "powerloss"), _OTHERS_DISKS))
         limits = super()._make_limits(journal)
-        if self._spec.host == "namespaces":
+        if isinstance(self._kafka.host, Namespaces):
             return limits
         # Kafka's nodes cut no links for the harness, as the reference broker's do.
         return limits._replace(unavailable={**limits.unavailable, "partition": _NO_CUTS})
@@ -99,9 +105,9 @@ class KafkaWorld(ProcessesWorld):
         return ConfirmedLeadership(administration, partitions)
 
     def _make_nodes(self, host: Host) -> Nodes:
-        kind = ZooKeeperNodes if self._spec.mode == "zookeeper" else KafkaNodes
+        kind = ZooKeeperNodes if self._kafka.mode == "zookeeper" else KafkaNodes
         return kind(host, self._directory, self._spec, self._release, self._lifetime_s())
 
     def _make_viewer(self, host: Host, nodes: Nodes) -> Viewer:
-        kind = ZooKeeperViewer if self._spec.mode == "zookeeper" else KafkaViewer
+        kind = ZooKeeperViewer if self._kafka.mode == "zookeeper" else KafkaViewer
         return kind(host, nodes, self._spec.workload.topic)

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from harness.clients.choice import CLIENTS
 from harness.clients.contract import RealClients
 from harness.errors import HarnessError
-from harness.plan import RunSpec
+from harness.plan import RealTime, RunSpec, require_kind
 from harness.records.journal import FILE_NAME, Journal
 from harness.security import OPEN, Security
 from harness.worlds.processes.client_logs import logs_diverted
@@ -96,6 +96,8 @@ class RealWorld(Generic[AnyTarget]):
         return journal
 
     def _make_clients(self, bootstrap: Sequence[str], security: Security = OPEN) -> RealClients:
-        clients = CLIENTS[self._spec.client](self._clock, self._settings, bootstrap, security)
+        clients = CLIENTS[require_kind(self._spec.world, RealTime).client](
+            self._clock, self._settings, bootstrap, security
+        )
         self._resources.callback(clients.close, CLIENTS_LIMIT_S)
         return clients

@@ -13,7 +13,7 @@ from harness.hosts.disks import Disks
 from harness.hosts.loopback import LoopbackHost
 from harness.hosts.namespaces import NamespaceHost
 from harness.hosts.slow_disk import choose_brake
-from harness.plan import RunSpec
+from harness.plan import Namespaces, RunSpec, Started, require_kind
 from harness.records.journal import Journal
 from harness.worlds.contract import NodeDeath, Observation
 from harness.worlds.processes.clock import kept_begin_us
@@ -134,7 +134,7 @@ class ProcessesWorld(RealWorld[ProcessesTarget]):
         self._watched = nodes.deaths
 
     def _make_host(self, journal: Journal) -> Host:
-        if self._spec.host == "namespaces":
+        if isinstance(require_kind(self._spec.world, Started).host, Namespaces):
             return NamespaceHost(journal)
         return LoopbackHost(journal, self._ports)
 

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from harness.clients.confluent import ConfluentClients, consumer_configuration, producer_configuration
-from harness.plan import RunSpec
+from harness.plan import Processes, RunSpec
 from harness.worlds.processes import ProcessesWorld
 from harness.worlds.processes.clock import RealClock
 from nemesis.plan import FaultPlan
@@ -40,7 +40,7 @@ def test_records_are_written_read_and_lost_sight_of_through_a_real_cluster(tmp_p
     quick = {"request.timeout.ms": 600, "delivery.timeout.ms": 1_200, "acks": "all", "min.insync.replicas": 2}
     plans = {"settings": quick, "workload": WorkloadPlan(), "faults": FaultPlan(), "seed": 1}
     world = ProcessesWorld(
-        RunSpec(world="processes", cell="c", family="kill", client="confluent-kafka", **plans), tmp_path
+        RunSpec(world=Processes(client="confluent-kafka"), cell="c", family="kill", **plans), tmp_path
     )
     try:
         world.open()

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from checkers.verdicts.verdict import Availability, Exercise, Verdict
-from harness.plan import RunSpec
+from harness.plan import AnyWorld, Kafka, Processes, RunSpec, Simulated
 from harness.records.run_record import CLUSTER_FILE, HISTORY, VERDICTS_FILE, Ended, write_record
 from harness.worlds.contract import Observation
 from nemesis.plan import FaultPlan
@@ -25,6 +25,7 @@ from workloads.values import join
 PARTITION = "ackproof-0"
 LOST = join(2, 41)
 SUCCESSOR = join(1, 55)
+WORLDS: dict[str, AnyWorld] = {"simulated": Simulated(), "processes": Processes(), "kafka": Kafka()}
 MakeRun = Callable[..., Verdict]
 
 
@@ -112,7 +113,7 @@ def campaign(tmp_path: Path) -> tuple[Path, MakeRun]:
     ) -> Verdict:
         name = cell or f"acks={settings.acks},isr={settings.min_insync_replicas}/{family}"
         spec = RunSpec(
-            world=world,  # type: ignore[arg-type]
+            world=WORLDS[world],
             cell=name,
             family=family,
             settings=settings.to_mapping(),

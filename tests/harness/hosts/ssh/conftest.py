@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.hosts.ssh.inventory import Machine
+from harness.plan import Machine
 from nemesis.cluster import CONTROLLER
 
 TOOLS = ("ip", "nft", "nsenter", "sshd", "ssh-keygen", "sudo")

@@ -14,7 +14,7 @@ import pytest
 from checkers.local import judge as check
 from checkers.verdicts.judgement import judge
 from harness.heal import heal
-from harness.plan import RunSpec
+from harness.plan import Kafka, RunSpec, Ssh
 from harness.records.journal import FILE_NAME, standing
 from harness.records.run_record import HISTORY
 from harness.report.timeline import read_observations
@@ -50,15 +50,13 @@ def kafka(farm, real_kafka: Installation) -> None:
 
 def spec(farm, families: tuple[str, ...], duration_ms: int, **settings: object) -> RunSpec:
     return RunSpec(
-        world="kafka",
+        world=Kafka(host=Ssh(farm.machines())),
         cell=f"cell/{'+'.join(families)}",
         family="+".join(families),
         settings=Settings.from_mapping({"min.insync.replicas": 2} | settings).to_mapping(),
         workload=WorkloadPlan(writes_per_second=40.0, duration_ms=duration_ms, drain_limit_ms=60_000),
         faults=FaultPlan(families=families, count=3),
         seed=11,
-        host="ssh",
-        machines=farm.machines(),
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from harness.errors import HostError
 from harness.hosts.ssh.connection import Connection
 from harness.hosts.ssh.files import unpack
-from harness.hosts.ssh.inventory import Machine
+from harness.plan import Machine
 
 
 def archive(*names: str) -> io.BytesIO:

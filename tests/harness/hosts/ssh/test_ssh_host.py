@@ -12,10 +12,12 @@ from harness.hosts import nft
 from harness.hosts.contract import Launch, NodeState
 from harness.hosts.ssh import commands, undo
 from harness.hosts.ssh.host import Here, SshHost
-from harness.hosts.ssh.inventory import DIRECTORY, Machine, allowed_machine
 from harness.hosts.ssh.process import ended_with
 from harness.hosts.ssh.rehearsal import RehearsedShell
 from harness.hosts.ssh.shell import Answer, must
+from harness.hosts.ssh.undo import allowed_machine
+from harness.plan import Kafka, Machine, Ssh
+from harness.plan.machines import DIRECTORY
 from harness.records.journal import FILE_NAME, Journal, standing
 from nemesis.cluster import CLIENTS, Link
 
@@ -241,7 +243,7 @@ def test_a_node_without_a_machine_is_refused(make) -> None:
 def test_only_machines_of_the_runs_own_inventory_are_spoken_to(tmp_path: Path) -> None:
     with pytest.raises(HostError, match=r"run\.json does not tell"):
         allowed_machine(tmp_path, MACHINES[0])
-    (tmp_path / "run.json").write_bytes(msgspec.json.encode({"world": "kafka", "machines": MACHINES[:1]}))
+    (tmp_path / "run.json").write_bytes(msgspec.json.encode({"world": Kafka(host=Ssh(tuple(MACHINES[:1])))}))
     assert allowed_machine(tmp_path, MACHINES[0]) == MACHINES[0]
     with pytest.raises(HostError, match="not in the inventory"):
         allowed_machine(tmp_path, MACHINES[1])

@@ -18,8 +18,8 @@ from harness.hosts.contract import Launch, NodeState
 from harness.hosts.processes import identify
 from harness.hosts.ssh.connection import Connection
 from harness.hosts.ssh.host import Here, SshHost
-from harness.hosts.ssh.inventory import Machine
 from harness.hosts.ssh.session import Session
+from harness.plan import Machine
 from harness.records.journal import FILE_NAME, Journal, standing
 from nemesis.cluster import CLIENTS, Link
 

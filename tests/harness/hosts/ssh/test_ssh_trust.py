@@ -6,7 +6,7 @@ from paramiko.ssh_exception import BadHostKeyException, SSHException
 
 from harness.errors import HostError
 from harness.hosts.ssh.connection import _Pinned, _refusal
-from harness.hosts.ssh.inventory import Machine
+from harness.plan import Machine
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from kafka.admin import (
 )
 
 from harness.hosts.contract import Host
-from harness.plan import RunSpec
+from harness.plan import Kafka, RunSpec
 from harness.worlds.kafka import KafkaWorld
 from harness.worlds.kafka.installation import find
 from harness.worlds.kafka.nodes import KafkaNodes
@@ -90,7 +90,7 @@ class SecuredCluster:
 
     def __init__(self, directory: Path, brokers: int = 2) -> None:
         spec = RunSpec(
-            world="kafka",
+            world=Kafka(),
             cell="cell/kill",
             family="kill",
             settings=Settings(

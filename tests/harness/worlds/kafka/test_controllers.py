@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.plan import RunSpec
+from harness.plan import Kafka, RunSpec
 from harness.report.timeline import read_observations
 from nemesis.cluster import CONTROLLER
 from nemesis.plan import FaultPlan
@@ -19,14 +19,13 @@ pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
 @pytest.mark.parametrize("controllers", [1, 3])
 def test_nothing_is_lost_when_the_active_controller_dies(tmp_path: Path, controllers: int) -> None:
     spec = RunSpec(
-        world="kafka",
+        world=Kafka(controllers=controllers),
         cell="cell/controller",
         family="controller",
         settings=Settings.from_mapping({"acks": "all", "min.insync.replicas": 2}).to_mapping(),
         workload=WorkloadPlan(writes_per_second=60.0, duration_ms=9_000, drain_limit_ms=60_000),
         faults=FaultPlan(families=("controller",), stories=("controller/gone",), count=1),
         seed=1,
-        controllers=controllers,
     )
     judgement, run = lose_or_hold(spec, tmp_path, loses=False, exercised=hit_by("kill"))
     (victim,) = judgement.faults[0].nodes

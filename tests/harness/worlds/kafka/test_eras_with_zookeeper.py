@@ -11,7 +11,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaTimeoutError
 
-from harness.plan import RunSpec
+from harness.plan import Kafka, Namespaces, RunSpec
 from harness.report.timeline import read_observations
 from harness.run.perform import write_observations
 from harness.worlds.kafka import KafkaWorld
@@ -53,16 +53,13 @@ def spec(truncation: str) -> RunSpec:
         "delivery.timeout.ms": 60_000,
     }
     return RunSpec(
-        world="kafka",
+        world=Kafka(host=Namespaces(), version=RELEASE, mode="zookeeper"),
         cell="cell/partition",
         family="partition",
         settings=Settings.from_mapping(settings).to_mapping(),
         workload=WorkloadPlan(partitions=1),
         faults=FaultPlan(families=("partition",)),
         seed=1,
-        host="namespaces",
-        version=RELEASE,
-        mode="zookeeper",
     )
 
 

@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient
 from checkers.local import judge as check
 from checkers.verdicts.judgement import judge
 from harness.heal import heal
-from harness.plan import RunSpec, parse_plan
+from harness.plan import Kafka, RunSpec, parse_plan
 from harness.records.journal import FILE_NAME, standing
 from harness.records.run_record import HISTORY
 from harness.report.timeline import read_observations
@@ -33,7 +33,7 @@ class Cluster:
 
     def __init__(self, directory: Path) -> None:
         spec = RunSpec(
-            world="kafka",
+            world=Kafka(),
             cell="cell/kill",
             family="kill",
             settings=Settings().to_mapping(),

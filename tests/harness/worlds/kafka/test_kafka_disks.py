@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.plan import RunSpec
+from harness.plan import Kafka, RunSpec
 from harness.records.journal import FILE_NAME, standing
 from harness.worlds.kafka import KafkaWorld
 from harness.worlds.kafka.installation import Installation
@@ -28,7 +28,7 @@ def cluster(tmp_path: Path, real_kafka: Installation) -> Iterator[Cluster]:
     settings = {"acks": "all", "min.insync.replicas": 2, "delivery.timeout.ms": 30_000}
     world = KafkaWorld(
         RunSpec(
-            world="kafka",
+            world=Kafka(),
             cell="cell/wipe",
             family="wipe",
             settings=Settings.from_mapping(settings).to_mapping(),

@@ -8,9 +8,10 @@ import pytest
 
 from harness.cli.app import exit_code_of
 from harness.errors import EXIT_HARNESS, EXIT_NOT_REACHABLE, HostError, NotReachableError, PlanError
-from harness.plan import parse_plan
+from harness.plan import Kafka
 from harness.worlds.kafka.installation import find, install, install_from, installed
 from harness.worlds.kafka.world import release_for
+from workloads.settings import Settings
 
 FETCHES = """#!/bin/sh
 for word in "$@"; do case "$word" in -DoutputDirectory=*) out="${word#*=}";; esac; done
@@ -192,9 +193,7 @@ def test_several_releases_stand_side_by_side_and_a_missing_one_names_them(tmp_pa
 
 
 def test_what_a_release_cannot_do_is_said_before_it_is_asked_for(cache: Path) -> None:
-    plan = "[worlds.kafka]\nversion = "
-    refused, missing = (parse_plan(f'{plan}"{version}"', "p.toml").runs()[0] for version in ("3.5.2", "4.1.1"))
     with pytest.raises(PlanError, match=r"strict\.min\.isr=true is not how Apache Kafka 3\.5\.2 works"):
-        release_for(refused)
+        release_for(Kafka(version="3.5.2"), Settings())
     with pytest.raises(HostError, match=rf"Apache Kafka 4\.1\.1 is not in {cache}"):
-        release_for(missing)
+        release_for(Kafka(version="4.1.1"), Settings())

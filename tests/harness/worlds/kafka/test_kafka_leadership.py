@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.plan import RunSpec
+from harness.plan import Kafka, Namespaces, RunSpec
 from nemesis.plan import FaultPlan
 from tests.harness.needs import needs_root
 from tests.harness.worlds.trials import hit_by, lose_or_hold
@@ -32,14 +32,13 @@ PLANNED = {"move": "moveleader", "reassign": "reassign"}
 )
 def test_kafka_loses_by_planned_changes_what_its_settings_permit(tmp_path: Path, family, brokers, acks, loses) -> None:
     one = RunSpec(
-        world="kafka",
+        world=Kafka(host=Namespaces()),
         cell=f"cell/{family}",
         family=family,
         settings=Settings.from_mapping({"min.insync.replicas": 2, "acks": acks}).to_mapping(),
         workload=WorkloadPlan(writes_per_second=60.0, duration_ms=15_000, drain_limit_ms=60_000),
         faults=FaultPlan(families=(family,), stories=("S03",), count=6),
         seed=11,
-        host="namespaces",
         brokers=brokers,
     )
     lose_or_hold(one, tmp_path, loses=loses, exercised=hit_by("partition", PLANNED[family]))

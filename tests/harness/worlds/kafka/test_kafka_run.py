@@ -10,7 +10,7 @@ import msgspec
 import psutil
 import pytest
 
-from harness.plan import RunSpec
+from harness.plan import AnyHost, Kafka, Loopback, Namespaces, RunSpec
 from harness.records.journal import FILE_NAME, standing
 from harness.records.run_record import read_record
 from harness.report.timeline import read_observations
@@ -25,19 +25,19 @@ pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
 on_namespaces = needs_root("ip", "nft", "nsenter", "mkfs.ext4")
 #: Of the project's own machine; twice that is for one that does something else besides.
 START_LIMIT_S = 30.0
+ON_NAMESPACES = Namespaces()
 MEMORY_LIMIT_BYTES = 2.5 * 2**30
 
 
-def spec(family: str, host: str = "namespaces", **settings: object) -> RunSpec:
+def spec(family: str, host: AnyHost = ON_NAMESPACES, **settings: object) -> RunSpec:
     return RunSpec(
-        world="kafka",
+        world=Kafka(host=host),
         cell=f"cell/{family}",
         family=family,
         settings=Settings.from_mapping({"min.insync.replicas": 2} | settings).to_mapping(),
         workload=WorkloadPlan(writes_per_second=60.0, duration_ms=12_000, drain_limit_ms=60_000),
         faults=FaultPlan(families=(family,), count=2),
         seed=11,
-        host=host,
     )
 
 
@@ -70,7 +70,7 @@ def test_kafka_loses_exactly_what_its_settings_permit(tmp_path: Path, family, se
 @pytest.mark.root
 @pytest.mark.usefixtures("real_kafka")
 def test_confluent_kafka_loses_the_tail_of_a_killed_leader_too(tmp_path: Path) -> None:
-    one = msgspec.structs.replace(spec("kill", acks=1), client="confluent-kafka")
+    one = msgspec.structs.replace(spec("kill", acks=1), world=Kafka(host=Namespaces(), client="confluent-kafka"))
     lose_or_hold(one, tmp_path, loses=True, exercised=hit_by("partition", "kill"))
     ended = read_record(tmp_path / str(SEEDS[0])).ended
     assert ended.configuration is not None
@@ -79,7 +79,7 @@ def test_confluent_kafka_loses_the_tail_of_a_killed_leader_too(tmp_path: Path) -
 
 @pytest.mark.usefixtures("real_kafka")
 def test_a_cluster_starts_in_time_and_memory_without_root(tmp_path: Path) -> None:
-    world = KafkaWorld(spec("kill", "loopback", acks="all"), tmp_path)
+    world = KafkaWorld(spec("kill", Loopback(), acks="all"), tmp_path)
     began = time.monotonic()
     try:
         world.open()

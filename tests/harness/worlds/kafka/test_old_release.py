@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.plan import RunSpec
+from harness.plan import Kafka, Namespaces, RunSpec
 from harness.report.timeline import read_observations
 from harness.worlds.kafka import KafkaWorld
 from harness.worlds.kafka.installation import Installation
@@ -37,16 +37,13 @@ def release(kafka_release: Callable[[str], Installation]) -> None:
 
 def spec(**settings: object) -> RunSpec:
     return RunSpec(
-        world="kafka",
+        world=Kafka(host=Namespaces(), version=RELEASE, mode="zookeeper"),
         cell="cell/kill",
         family="kill",
         settings=Settings.from_mapping({"min.insync.replicas": 2} | ERA | settings).to_mapping(),
         workload=WorkloadPlan(partitions=1, writes_per_second=60.0, duration_ms=8_000, drain_limit_ms=60_000),
         faults=FaultPlan(families=("kill",), count=1),
         seed=11,
-        host="namespaces",
-        version=RELEASE,
-        mode="zookeeper",
     )
 
 

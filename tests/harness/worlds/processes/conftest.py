@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.plan import RunSpec
+from harness.plan import Processes, RunSpec
 from harness.worlds.processes import ProcessesWorld
 from nemesis.plan import FaultPlan
 from workloads import values
@@ -22,7 +22,7 @@ PARTITIONS = ("ackproof-0", "ackproof-1", "ackproof-2")
 def spec(settings: dict[str, Any] | None = None, **others: Any) -> RunSpec:
     quick = {"request.timeout.ms": 600, "delivery.timeout.ms": 1_200}
     plan = {"settings": quick | (settings or {}), "workload": WorkloadPlan(), "faults": FaultPlan(), "seed": 1}
-    return RunSpec(world="processes", cell="cell/kill", family="kill", **(plan | others))
+    return RunSpec(cell="cell/kill", family="kill", **({"world": Processes()} | plan | others))
 
 
 class Cluster:

@@ -14,7 +14,7 @@ import pytest
 from harness.errors import PortError, StartError
 from harness.heal import heal
 from harness.hosts.processes import Identity
-from harness.plan import RunSpec
+from harness.plan import Namespaces, Processes, RunSpec
 from harness.records.journal import FILE_NAME, Undo, standing
 from harness.worlds.processes import ProcessesWorld
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
@@ -178,7 +178,7 @@ def test_heal_ends_whatever_a_killed_harness_left_of_a_cluster(tmp_path: Path, m
 @pytest.mark.root
 @needs_root("ip", "nft")
 def test_a_cluster_in_namespaces_loses_its_leader_to_a_real_partition(tmp_path: Path, make_spec: MakeSpec) -> None:
-    world = ProcessesWorld(make_spec({"acks": "all"}, host="namespaces"), tmp_path)
+    world = ProcessesWorld(make_spec({"acks": "all"}, world=Processes(host=Namespaces())), tmp_path)
     outcomes: list[SendOutcome] = []
     try:
         world.open()

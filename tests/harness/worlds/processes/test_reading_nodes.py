@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from harness.errors import HarnessError
-from harness.plan import RunSpec
+from harness.plan import Processes, RunSpec
 from harness.reference.core.types import BrokerConfig, BrokerState, Image, PartitionState, TopicConfig, TopicState
 from harness.reference.server.control import describe_image
 from harness.worlds.processes import ProcessesWorld
@@ -93,7 +93,7 @@ def test_every_topic_setting_is_spelled_as_kafka_spells_it() -> None:
 
 def test_a_world_that_was_not_opened_has_seen_nothing_and_has_no_cluster(tmp_path: Path) -> None:
     spec = RunSpec(
-        world="processes", cell="c", family="kill", settings={}, workload=WorkloadPlan(), faults=FaultPlan(), seed=1
+        world=Processes(), cell="c", family="kill", settings={}, workload=WorkloadPlan(), faults=FaultPlan(), seed=1
     )
     world = ProcessesWorld(spec, tmp_path)
     assert list(world.observations()) == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.choices import Choices
-from harness.plan import RunSpec
+from harness.plan import RunSpec, Simulated
 from harness.worlds.simulated import SimulatedWorld
 from nemesis.cluster import Link
 from nemesis.plan import FaultPlan
@@ -25,7 +25,7 @@ def _spec(
 ) -> RunSpec:
     """A short run with faults of these families; one log partition would hide what several do to each other."""
     return RunSpec(
-        world="simulated",
+        world=Simulated(),
         cell="test/" + "+".join(families),
         family="+".join(families),
         settings=Settings(**settings).to_mapping(),

@@ -1,0 +1,196 @@
+"""Worlds, as data: what a plan asks for is exactly one of these, and what cannot go together cannot be written.
+
+``Simulated | Processes | Kafka | Existing`` say what runs; the hosts ``Loopback | Namespaces | Ssh`` say where the
+processes of the second and third live. In ``run.json`` a world is a table with its ``kind`` (and a host with its own).
+Two worlds are named "kafka", in plans, paths and reports alike: a cluster that a run starts, and one that exists.
+What everybody asks of a world (virtual or real time, how many at a time) is answered here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final, Literal, TypeVar
+
+import msgspec
+
+from harness.plan.machines import Machine
+from harness.security import OPEN, Security
+
+#: Libraries whose producers and consumers a real world can use; adapters stand in harness.clients.choice.
+ClientName = Literal["kafka-python", "confluent-kafka"]
+#: Where Kafka keeps its metadata.
+ModeName = Literal["kraft", "zookeeper"]
+#: What plans, paths, cells and reports call a world.
+WorldName = Literal["simulated", "processes", "kafka"]
+#: What plans and reports call the place of a world's nodes.
+HostName = Literal["loopback", "namespaces", "ssh", "existing"]
+
+#: Clusters at a time where the plan does not say: they mostly wait, but each is four processes.
+PARALLEL_CLUSTERS: Final = 3
+
+
+class Loopback(msgspec.Struct, frozen=True, tag_field="kind", tag="loopback"):
+    """Processes of this machine, on ports of 127.0.0.1."""
+
+    name: ClassVar[HostName] = "loopback"
+
+
+class Namespaces(msgspec.Struct, frozen=True, tag_field="kind", tag="namespaces"):
+    """Processes of this machine, each in a network namespace with an address of its own; needs root."""
+
+    name: ClassVar[HostName] = "namespaces"
+
+
+class Ssh(msgspec.Struct, frozen=True, tag_field="kind", tag="ssh"):
+    """Machines that are reached over SSH: one for each node, the controllers' too."""
+
+    name: ClassVar[HostName] = "ssh"
+    machines: tuple[Machine, ...]
+
+
+LocalHost = Loopback | Namespaces
+AnyHost = Loopback | Namespaces | Ssh
+
+
+class _World(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
+    """What all worlds answer.
+
+    Attributes:
+        name: in plans, paths, cells and reports.
+        virtual_time: time passes as fast as it is worked through, and a seed repeats a run byte for byte.
+        reference: the nodes are the reference broker's, so a crash is the harness's own fault.
+    """
+
+    name: ClassVar[WorldName]
+    virtual_time: ClassVar[bool] = False
+    reference: ClassVar[bool] = False
+
+    @property
+    def parallel(self) -> int | None:
+        """Runs at a time where the plan does not say; None: as many as this machine has cores."""
+        return PARALLEL_CLUSTERS
+
+    @property
+    def host_name(self) -> HostName | None:
+        """What plans and reports call the place of its nodes, if they have one."""
+        return None
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """Machines over SSH that the world may touch."""
+        return ()
+
+    @property
+    def elsewhere(self) -> bool:
+        """Somebody else's cluster or machines: what fails there fails before others' eyes."""
+        return bool(self.machines)
+
+    def topic(self, topic: str, seed: int) -> str:  # noqa: ARG002 - only where others use the cluster too
+        """The topic of the run with this seed."""
+        return topic
+
+
+class Simulated(_World, frozen=True, kw_only=True, tag="simulated"):
+    """The reference broker and models of clients, in one process and in virtual time."""
+
+    name: ClassVar[WorldName] = "simulated"
+    virtual_time: ClassVar[bool] = True
+    reference: ClassVar[bool] = True
+
+    @property
+    def parallel(self) -> int | None:
+        """See :attr:`_World.parallel`: they never wait."""
+        return None
+
+
+class RealTime(_World, frozen=True, kw_only=True):
+    """A world with real clients, those of the library ``client``."""
+
+    client: ClientName = "kafka-python"
+
+
+class Started(RealTime, frozen=True, kw_only=True):
+    """A cluster of processes that each run starts and ends, on a ``host``."""
+
+    host: AnyHost = Loopback()
+
+    @property
+    def host_name(self) -> HostName | None:
+        """See :attr:`_World.host_name`."""
+        return self.host.name
+
+
+class Processes(Started, frozen=True, kw_only=True, tag="processes"):
+    """The reference broker as processes of this machine."""
+
+    name: ClassVar[WorldName] = "processes"
+    reference: ClassVar[bool] = True
+    host: LocalHost = Loopback()
+
+
+class Kafka(Started, frozen=True, kw_only=True, tag="kafka"):
+    """Apache Kafka of the release ``version`` (empty: the default one), its metadata kept as ``mode`` says.
+
+    ``controllers`` is the size of the KRaft quorum; with ZooKeeper one broker is the controller, and it is 1.
+    """
+
+    name: ClassVar[WorldName] = "kafka"
+    version: str = ""
+    mode: ModeName = "kraft"
+    controllers: int = 1
+
+    def __post_init__(self) -> None:
+        """Raises ValueError: a quorum of controllers beside ZooKeeper."""
+        if self.mode == "zookeeper" and self.controllers != 1:
+            raise ValueError("with ZooKeeper the controller is one of the brokers")
+
+    @property
+    def parallel(self) -> int | None:
+        """See :attr:`_World.parallel`: machines of an inventory carry one run at a time."""
+        return 1 if self.machines else PARALLEL_CLUSTERS
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """See :attr:`_World.machines`."""
+        return self.host.machines if isinstance(self.host, Ssh) else ()
+
+
+class Existing(RealTime, frozen=True, kw_only=True, tag="existing"):
+    """An Apache Kafka cluster that exists already, found from its ``bootstrap`` servers ("host:port")."""
+
+    name: ClassVar[WorldName] = "kafka"
+    bootstrap: tuple[str, ...]
+    security: Security = OPEN
+
+    @property
+    def host_name(self) -> HostName | None:
+        """See :attr:`_World.host_name`."""
+        return "existing"
+
+    @property
+    def parallel(self) -> int | None:
+        """See :attr:`_World.parallel`: it serves others too."""
+        return 1
+
+    @property
+    def elsewhere(self) -> bool:
+        """See :attr:`_World.elsewhere`."""
+        return True
+
+    def topic(self, topic: str, seed: int) -> str:
+        """See :meth:`_World.topic`: one that only this run has, where others use the cluster too."""
+        return f"{topic}-{seed}"
+
+
+AnyWorld = Simulated | Processes | Kafka | Existing
+WorldKind = TypeVar("WorldKind", bound=_World)
+
+
+def require_kind(world: AnyWorld, kind: type[WorldKind]) -> WorldKind:
+    """``world``, which is of this ``kind``: a world's own code is only ever given runs of its own.
+
+    Raises:
+        TypeError: it is not, which is a mistake in the program.
+    """
+    if not isinstance(world, kind):
+        raise TypeError(f"this is for a world of kind {kind.__name__}, not {type(world).__name__}")
+    return world
