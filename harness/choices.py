@@ -44,6 +44,10 @@ class Stream:
         self._keep = self.drawn.append
         self._next = fraction
 
+    def continue_with(self, fraction: Callable[[], float]) -> None:
+        """Draw from ``fraction``, which gives numbers from 0 up to 1, from now on."""
+        self._next = fraction
+
     def draw(self, bound: int) -> int:
         """A whole number from 0 to ``bound`` - 1; ``bound`` is from 1 to 2**53."""
         value = int(self._next() * bound)
@@ -113,6 +117,12 @@ class Choices:
         """
         return self.stream(label).draw(bound)
 
+    def reseed(self, seed: int) -> None:
+        """Let every stream go on with the numbers of another seed: another future after the same past."""
+        self.seed = seed
+        for label, stream in self._streams.items():
+            stream.continue_with(self._fractions(label))
+
     def recording(self) -> Recording:
         """Every draw so far."""
         return Recording(self.seed, dict(self._drawn()))
@@ -120,8 +130,10 @@ class Choices:
     def _begun(self, label: str) -> Stream:
         if self._recording is not None:
             return RecordedStream(label, self._recording.get(label, ()))
-        seed = derived_seed(self.seed, label)
-        return Stream(label, random.Random(seed).random)  # noqa: S311 (repeatable on purpose)
+        return Stream(label, self._fractions(label))
+
+    def _fractions(self, label: str) -> Callable[[], float]:
+        return random.Random(derived_seed(self.seed, label)).random  # noqa: S311 (repeatable on purpose)
 
     def _drawn(self) -> Iterator[tuple[str, list[int]]]:
         for label, stream in self._streams.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from harness.reference.core.broker import Broker
@@ -54,8 +55,8 @@ class Cluster:
         self._leaving = Leaving(loop, self.kill, self.restart)
         self._seen: Image | None = None
         self._partitions: Mapping[str, PartitionView] = {}
-        self.storage: Storage = SimulatedStorage(self._disks, lambda node: not self._processes[node].alive)
-        self.leadership: Leadership = SimulatedLeadership(lambda: (self._processes[CONTROLLER], self._controller))
+        self.storage: Storage = SimulatedStorage(self._disks, self._is_dead)
+        self.leadership: Leadership = SimulatedLeadership(self._controlling)
 
     def start(self) -> None:
         """Start the controller, then every broker."""
@@ -71,13 +72,27 @@ class Cluster:
         """What the disk of a broker holds of a log partition, None where it never hosted it."""
         return self._disks[node].get(partition)
 
+    def broker(self, node: int) -> Broker | None:
+        """The core that runs on a broker, None while its process is dead."""
+        process = self._processes[node]
+        return process.core if process.alive and isinstance(process.core, Broker) else None
+
+    def process(self, node: int) -> Process:
+        """The newest process of a node."""
+        return self._processes[node]
+
+    def _is_dead(self, node: int) -> bool:
+        return not self._processes[node].alive
+
+    def _controlling(self) -> tuple[Process, Controller]:
+        return self._processes[CONTROLLER], self._controller
+
     def _broker(self, node: int) -> Broker:
-        disk = self._disks[node]
-
-        def make_log(partition: TopicPartition) -> Log:
-            return disk.setdefault(partition, MemoryLog())
-
+        make_log = partial(self._log_of, node)
         return Broker(node, self._config, make_log, self._starts + 1, observe=self._observing)
+
+    def _log_of(self, node: int, partition: TopicPartition) -> Log:
+        return self._disks[node].setdefault(partition, MemoryLog())
 
     def _run(self, node: int, core: Core) -> Process:
         self._starts += 1

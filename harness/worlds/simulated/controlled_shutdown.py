@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from harness.reference.core.broker import Broker
@@ -44,7 +45,8 @@ class Leaving:
 
     def _look(self, node: int, process: Process, broker: Broker, until_us: int) -> None:
         if process.alive and not broker.may_leave and self._loop.time_us < until_us:
-            self._loop.call_at(self._loop.time_us + LOOK_EVERY_US, lambda: self._look(node, process, broker, until_us))
+            look_again = partial(self._look, node, process, broker, until_us)
+            self._loop.call_at(self._loop.time_us + LOOK_EVERY_US, look_again)
             return
         if process.alive:
             for replica in broker.replicas.values():

@@ -17,15 +17,17 @@ class Loop:
     """The clock of a simulated run (``workloads.client.Clock``). Nothing in the run consults real time.
 
     ``heap`` holds (time_us, sequence, function, argument); the network and the nodes push onto it directly, because
-    this is the path that every message takes. ``time_us`` is now.
+    this is the path that every message takes. ``time_us`` is now. ``on_step``, where there is one, is called after
+    every event with its function and argument; what it raises ends the run. It is looked at when ``run`` begins.
     """
 
-    __slots__ = ("heap", "next_sequence", "time_us")
+    __slots__ = ("heap", "next_sequence", "on_step", "time_us")
 
     def __init__(self) -> None:
         self.time_us = 0
         self.heap: list[tuple[int, int, Callable[[Any], object], Any]] = []
         self.next_sequence = count().__next__
+        self.on_step: Callable[[Callable[[Any], object], Any], object] | None = None
 
     def now_us(self) -> int:
         """Microseconds of virtual time since the loop was made."""
@@ -47,7 +49,7 @@ class Loop:
         Raises:
             HarnessError: events follow each other without end.
         """
-        heap = self.heap
+        heap, on_step = self.heap, self.on_step
         while not finished():
             if not heap or heap[0][0] > limit_us:
                 self.time_us = max(self.time_us, limit_us)
@@ -58,7 +60,16 @@ class Loop:
                     f"the simulated run passed {EVENTS_MAX} events at {self.time_us} us; shorten it or lower its rate"
                 )
             function(argument)
+            if on_step is not None:
+                on_step(function, argument)
         return True
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.time_us, self.heap, self.on_step, self.next_sequence()
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.time_us, self.heap, self.on_step, sequence = state
+        self.next_sequence = count(sequence).__next__
 
 
 def _call(callback: Callable[[], None]) -> None:

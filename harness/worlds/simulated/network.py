@@ -1,9 +1,4 @@
-"""The simulated network: directed wires between nodes, with delay, order, cuts, and connections of clients.
-
-What a wire does to a message is what TCP does to it. Messages of one wire arrive in the order in which they were sent,
-those of different wires in any order. A cut wire delivers nothing; what was under way or is sent during the cut is
-either lost for good (the connection did not live long enough) or delivered after the heal (it did, and retransmitted):
-drawn once per cut.
+"""The simulated network: a wire for each direction between two nodes, cuts and filters over them, clients' connections.
 
 Clients have connections: they connect before they send, and a connection may be reset. Everybody hears of the death of
 a peer's process after one network delay, nobody of a cut.
@@ -11,164 +6,14 @@ a peer's process after one network delay, nobody of a cut.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from heapq import heappush
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
+from typing import Any
 
 from harness.choices import Choices
 from harness.worlds.simulated.loop import Loop
+from harness.worlds.simulated.wires import DELAYS, DELAYS_US, SLOW_US, ClientReceiver, Cut, Filter, Receiver, Wire
 from nemesis.cluster import CLIENTS, Link
-
-#: One draw decides how long a message is under way; the last value resets a client's connection instead.
-DELAYS: Final = 16_384
-RESET: Final = DELAYS - 1
-#: A local network: 0.2 ms at best, most under 1 ms, up to 2 ms; one message in 64 meets a queue or a lost packet, up to
-#: 30 ms.
-_ORDINARY: Final = DELAYS - DELAYS // 64
-#: What a slow link adds: less than sessions and request time-outs, so that nothing breaks and everything is late.
-SLOW_US: Final = 400_000
-#: Messages that one cut wire holds back for retransmission: a socket's send buffer, some megabytes of small requests.
-HELD_MAX: Final = 10_000
-
-
-def _delay_us(choice: int) -> int:
-    if choice < _ORDINARY:
-        return 200 + 1_800 * choice**2 // _ORDINARY**2
-    return 2_000 + 28_000 * (choice - _ORDINARY) ** 2 // (DELAYS - _ORDINARY) ** 2
-
-
-DELAYS_US: Final = tuple(_delay_us(choice) for choice in range(DELAYS))
-
-
-class Receiver(Protocol):
-    """A process that messages reach: ``receive(source, message)``. A dead one drops them, a frozen one queues them."""
-
-    receive: Callable[[int, Any], None]
-
-    def disconnected(self, peer: int) -> None:
-        """The connection to ``peer`` was refused, or broke."""
-        ...
-
-
-class ClientReceiver(Receiver, Protocol):
-    """A client, which also hears when a connection that it asked for stands."""
-
-    def connected(self, broker: int) -> None:
-        """The connection to ``broker`` stands."""
-        ...
-
-
-class Cut:
-    """One cut of some links: whether they retransmit after the heal, and what happened to messages meanwhile."""
-
-    __slots__ = ("delayed", "dropped", "links", "retransmits")
-
-    def __init__(self, links: int, retransmits: bool) -> None:
-        self.links = links
-        self.retransmits = retransmits
-        self.dropped = 0
-        self.delayed = 0
-
-
-class Wire:
-    """One direction between a node and one process of another node; a restarted target has new wires."""
-
-    __slots__ = (
-        "_arrive", "_draw", "_last_us", "_loop", "_lost", "_reset", "_stalled", "_unsent",
-        "blocked", "broken", "cut", "late_us", "receiver", "source", "target",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        loop: Loop,
-        draw: Callable[[int], int],
-        link: Link,
-        receiver: Receiver,
-        reset: Callable[[], None] | None,
-    ) -> None:
-        self._loop = loop
-        self._draw = draw
-        self.source, self.target = link
-        self.receiver = receiver
-        self._reset = reset
-        self._arrive = self._on_arrival
-        self._last_us = 0
-        self._stalled: list[Any] = []
-        self._unsent: list[Any] = []
-        self._lost = False
-        self.cut: Cut | None = None
-        self.late_us = 0
-        self.broken = reset is not None
-        self.blocked = self.broken
-
-    def send(self, message: Any) -> None:
-        """Put a message under way."""
-        if self.blocked:
-            self._hold(message, self._unsent)
-            return
-        choice = self._draw(DELAYS)
-        if choice == RESET and self._reset is not None:
-            self._reset()
-            return
-        loop = self._loop
-        time_us = loop.time_us + DELAYS_US[choice] + self.late_us
-        if time_us < self._last_us:
-            time_us = self._last_us
-        else:
-            self._last_us = time_us
-        heappush(loop.heap, (time_us, loop.next_sequence(), self._arrive, message))
-
-    def _on_arrival(self, message: Any) -> None:
-        if self.cut is not None:
-            self._hold(message, self._stalled)
-        else:
-            self.receiver.receive(self.source, message)
-
-    def _hold(self, message: Any, where: list[Any]) -> None:
-        cut = self.cut
-        if cut is None:
-            return  # Sent on a connection that broke; its client is about to hear of that.
-        if self.broken or not cut.retransmits or len(where) >= HELD_MAX:
-            cut.dropped += 1
-            self._lost = True
-        else:
-            cut.delayed += 1
-            where.append(message)
-
-    def notify(self, function: Callable[[int], None], argument: int) -> None:
-        """Tell the operating system at the target, in order with the messages; lost if the wire is cut."""
-        if self.cut is None:
-            time_us = max(self._last_us, self._loop.time_us + DELAYS_US[self._draw(DELAYS)])
-            self._loop.push(time_us, function, argument)
-
-    def sever(self, cut: Cut) -> None:
-        """Deliver nothing from now on."""
-        self.cut = cut
-        self.blocked = True
-
-    def heal(self) -> bool:
-        """Deliver again, first what was held back, in its order (what stalled on the way was sent before the rest).
-
-        True if something was lost, so that a connection over this wire cannot have survived.
-        """
-        self.cut = None
-        self.blocked = self.broken
-        held = [] if self.broken else self._stalled + self._unsent
-        lost, self._lost = self._lost, False
-        self._stalled, self._unsent = [], []
-        for message in held:
-            self.send(message)
-        return lost
-
-    def break_off(self) -> None:
-        """The client's connection is gone: nothing more is sent on it."""
-        self.broken = self.blocked = True
-
-    def connect(self) -> None:
-        """A new connection; nothing orders it after the one before."""
-        self.broken = False
-        self.blocked = self.cut is not None
-        self._last_us = 0
 
 
 class Network:
@@ -182,6 +27,7 @@ class Network:
         self._outgoing: dict[int, dict[int, Wire]] = {}
         self._cuts: dict[Link, Cut] = {}
         self._slow: set[Link] = set()
+        self._filters: dict[Link, Filter] = {}
 
     def outgoing(self, source: int) -> dict[int, Wire]:
         """The wires from ``source`` by target, always up to date; a missing one is made by ``wire``."""
@@ -200,6 +46,7 @@ class Network:
             cut = self._cut_over(link)
             if cut is not None:
                 wire.sever(cut)
+            wire.filter(self._filters.get(self._among_clients(link)))
         return wires[target]
 
     def _delays(self, link: Link) -> Callable[[int], int]:
@@ -207,9 +54,9 @@ class Network:
 
     def _reset_of(self, link: Link) -> Callable[[], None] | None:
         if link.source in self._clients:
-            return lambda: self._disconnect(link.source, link.target)
+            return partial(self._disconnect, link.source, link.target)
         if link.target in self._clients:
-            return lambda: self._disconnect(link.target, link.source)
+            return partial(self._disconnect, link.target, link.source)
         return None
 
     # --- processes ---------------------------------------------------------------------------------------------------
@@ -282,7 +129,7 @@ class Network:
         return cut
 
     def heal(self, links: Collection[Link]) -> list[Cut]:
-        """Mend ``links``; the cuts that ended with this, each once. CLIENTS heals those of single clients too."""
+        """Heal ``links``; the cuts that ended with this, each once. CLIENTS heals those of single clients too."""
         ended: list[Cut] = []
         for link in sorted(links):
             for over in [over for over in self._cuts if self._covers(link, over)]:
@@ -291,6 +138,35 @@ class Network:
                     ended.append(cut)
             for wire in self._wires_of(link):
                 self._heal_wire(wire)
+        return ended
+
+    # --- single messages ---------------------------------------------------------------------------------------------
+
+    def filter(self, links: Iterable[Link], wanted: Callable[[int, int, Any], bool], *, keeps: bool) -> None:
+        """Take the ``wanted`` messages (source, target, message) off ``links`` from now on; ``keeps``: see ``release``.
+
+        A filter takes the place of the one that was there.
+        """
+        fresh = Filter(wanted, keeps=keeps)
+        for link in links:
+            self._filters[link] = fresh
+            for wire in self._wires_of(link):
+                wire.filter(fresh)
+
+    def release(self, links: Iterable[Link]) -> list[Filter]:
+        """Take the filters of ``links`` away, each once, and send what they kept; a cut holds for that too."""
+        ended: list[Filter] = []
+        for link in links:
+            gone = self._filters.pop(link, None)
+            if gone is None:
+                continue
+            if gone not in ended:
+                ended.append(gone)
+            for wire in self._wires_of(link):
+                wire.filter(None)
+        for gone in ended:
+            for wire, message in gone.held:
+                wire.send(message)
         return ended
 
     # --- slow links --------------------------------------------------------------------------------------------------

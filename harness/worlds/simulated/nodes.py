@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from heapq import heappush
 from typing import Any, Final, Protocol
 
+from harness.errors import HarnessError
 from harness.reference.core.broker import Broker
 from harness.reference.core.effects import Arm, Effect, Observed, Send, Timer
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 
-#: What waits for a frozen process: its sockets' receive buffers, far more than a run's writes during a pause.
+#: What waits for a frozen process: its sockets' receive buffers, far more than a run's writes during a pause. More is
+#: an error of the harness: a message that disappears here would look like a fault that nobody asked for.
 INBOX_MAX: Final = 50_000
 
 Observer = Callable[[int, Observed], None]
@@ -43,7 +45,7 @@ class Process:
 
     __slots__ = (
         "_fire", "_inbox", "_loop", "_network", "_observe", "_outgoing",
-        "alive", "core", "frozen", "incarnation", "node", "overflowed", "receive",
+        "alive", "core", "frozen", "incarnation", "node", "receive",
     )  # fmt: skip
 
     def __init__(self, name: tuple[int, int], core: Core, loop: Loop, network: Network, observe: Observer) -> None:
@@ -51,7 +53,6 @@ class Process:
         self.core = core
         self.alive = True
         self.frozen = False
-        self.overflowed = 0
         self._loop = loop
         self._network = network
         self._outgoing = network.outgoing(self.node)
@@ -113,10 +114,12 @@ class Process:
         self._queue(self.core.on_message, (source, message))
 
     def _queue(self, function: Callable[..., Sequence[Effect]], arguments: tuple[Any, ...]) -> None:
-        if len(self._inbox) < INBOX_MAX:
-            self._inbox.append((function, arguments))
-        else:
-            self.overflowed += 1
+        if len(self._inbox) >= INBOX_MAX:
+            raise HarnessError(
+                f"more than {INBOX_MAX} messages and timers wait for the frozen node {self.node} at "
+                f"{self._loop.time_us} us; shorten the pauses or lower the rate of writes"
+            )
+        self._inbox.append((function, arguments))
 
     def _apply(self, effects: Sequence[Effect]) -> None:
         loop, outgoing = self._loop, self._outgoing

@@ -252,7 +252,7 @@ class ProducerModel:
 
     def _lost(self, now_us: int, requests: list[Request]) -> None:
         for request in requests:
-            if request.purpose is PRODUCER_ID:
+            if request.purpose == PRODUCER_ID:
                 self._producer_id_under_way = False
                 continue
             queue, batch = request.purpose

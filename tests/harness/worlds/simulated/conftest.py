@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from harness.plan import RunSpec, Simulated
 from harness.worlds.simulated import SimulatedWorld
 from nemesis.cluster import Link
 from nemesis.plan import FaultPlan
-from workloads.client import EndOffsets, PollOutcome, SendOutcome
+from workloads.client import EndOffsets, PollOutcome, Producer, SendOutcome
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
@@ -38,8 +39,9 @@ def _spec(
 class Stage:
     """An open world and short words for what tests do with it. Clients are process numbers."""
 
-    def __init__(self, world: SimulatedWorld) -> None:
+    def __init__(self, world: SimulatedWorld, choices: Choices) -> None:
         self.world = world
+        self.choices = choices
         self.target = world.target
         self.sent: dict[str, SendOutcome] = {}
         self._processes = iter(range(1_000))
@@ -57,12 +59,10 @@ class Stage:
 
     def producer(self) -> Callable[[str], None]:
         """A producer as a function that sends a value; its outcome appears in ``sent``."""
-        producer = self.world.clients.producer(next(self._processes))
+        return partial(self._send, self.world.clients.producer(next(self._processes)))
 
-        def send(value: str) -> None:
-            producer.send(PARTITION, b"k", value.encode(), lambda outcome: self.sent.__setitem__(value, outcome))
-
-        return send
+    def _send(self, producer: Producer, value: str) -> None:
+        producer.send(PARTITION, b"k", value.encode(), partial(self.sent.__setitem__, value))
 
     def write(self, send: Callable[[str], None], value: str, within_ms: int = 8_000) -> SendOutcome:
         send(value)
@@ -120,6 +120,7 @@ def stage() -> Callable[..., Stage]:
     """Makes an open world; arguments are settings, ``seed`` and ``observe``."""
 
     def make(seed: int = 1, *, observe: bool = False, **settings: Any) -> Stage:
-        return Stage(SimulatedWorld(_spec(seed, **settings), Choices(seed), observe=observe))
+        choices = Choices(seed)
+        return Stage(SimulatedWorld(_spec(seed, **settings), choices, observe=observe), choices)
 
     return make

@@ -7,7 +7,8 @@ import pytest
 
 from harness.choices import Choices, Stream
 from harness.worlds.simulated.loop import Loop
-from harness.worlds.simulated.network import DELAYS_US, RESET, SLOW_US, Network
+from harness.worlds.simulated.network import Network
+from harness.worlds.simulated.wires import DELAYS_US, RESET, SLOW_US
 from nemesis.cluster import CLIENTS, Link
 
 CLIENT = CLIENTS + 1
@@ -247,3 +248,54 @@ def test_a_slow_link_of_clients_is_slow_for_each_of_them() -> None:
     assert bench.brokers[0].messages() == []
     bench.settle()
     assert bench.brokers[0].messages() == ["request"]
+
+
+def is_odd(_source: int, _target: int, message: Any) -> bool:
+    return isinstance(message, int) and message % 2 == 1
+
+
+def test_chosen_messages_are_held_until_they_are_released(bench: Bench) -> None:
+    bench.network.filter([Link(0, 1)], is_odd, keeps=True)
+    bench.send(0, 1, 1, 2, 3)
+    bench.settle()
+    assert bench.brokers[1].messages() == [2]
+    (ended,) = bench.network.release([Link(0, 1)])
+    bench.settle()
+    assert bench.brokers[1].messages() == [2, 1, 3]
+    assert (len(ended.held), ended.dropped) == (2, 0)
+    bench.send(0, 1, 5)
+    bench.settle()
+    assert bench.brokers[1].messages() == [2, 1, 3, 5]
+    assert bench.network.release([Link(0, 1)]) == []
+
+
+def test_chosen_messages_are_dropped_and_counted(bench: Bench) -> None:
+    bench.network.filter([Link(0, 1), Link(1, 0)], is_odd, keeps=False)
+    bench.send(0, 1, 1, 2, 3)
+    bench.send(1, 0, 5)
+    (ended,) = bench.network.release([Link(0, 1), Link(1, 0)])
+    bench.settle()
+    assert bench.brokers[1].messages() == [2]
+    assert bench.brokers[0].messages() == []
+    assert ended.dropped == 3
+
+
+def test_a_filter_of_all_clients_holds_for_each_of_them_and_for_new_processes(bench: Bench) -> None:
+    bench.network.filter([Link(CLIENTS, 0)], is_odd, keeps=False)
+    bench.network.died(0)
+    bench.network.started(0, bench.brokers[0])
+    bench.connect()
+    bench.connect()
+    bench.send(CLIENT, 0, 1, 2)
+    bench.settle()
+    assert bench.brokers[0].messages() == [2]
+
+
+def test_what_a_filter_held_is_lost_if_the_link_is_cut_when_it_is_released(bench: Bench) -> None:
+    bench.network.filter([Link(0, 1)], is_odd, keeps=True)
+    bench.send(0, 1, 1)
+    bench.network.cut([Link(0, 1)])
+    bench.network.release([Link(0, 1)])
+    bench.network.heal([Link(0, 1)])
+    bench.settle()
+    assert bench.brokers[1].messages() == []

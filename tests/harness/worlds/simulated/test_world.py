@@ -290,3 +290,11 @@ def test_nothing_has_a_wall_clock_in_virtual_time(stage):
     assert target.slow_links([Link(0, 1)]) == {"slow": ["0>1"]}
     assert target.restore_link_speed([Link(0, 1)]) == {"quick": ["0>1"]}
     assert target.restore_link_speed([Link(0, 1)]) == {}
+
+
+def test_more_than_a_frozen_process_can_keep_ends_the_run(stage, monkeypatch):
+    monkeypatch.setattr("harness.worlds.simulated.nodes.INBOX_MAX", 5)
+    at = stage()
+    at.target.pause(at.leader)
+    with pytest.raises(HarnessError, match="more than 5 messages and timers wait for the frozen node"):
+        at.wait(3_000)
