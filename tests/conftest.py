@@ -96,9 +96,15 @@ class PerfectProducer:
         done(outcome)
 
     def close(self):
+        self._end("ClientClosed")
+
+    def crash(self):
+        self._end("ClientCrashed")
+
+    def _end(self, error):
         self.closed = True
         for done in self.open.values():
-            self.log.later(partial(done, SendOutcome(EventType.INFO, error="ClientClosed")))
+            self.log.later(partial(done, SendOutcome(EventType.INFO, error=error)))
         self.open.clear()
 
 

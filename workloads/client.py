@@ -66,7 +66,7 @@ class Clock(Protocol):
 
 
 class Producer(Protocol):
-    """One producer instance, one process of the history."""
+    """One producer instance; its overlapping sends are several processes of the history."""
 
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
         """Append one record to ``partition`` ("topic-number")."""
@@ -74,6 +74,13 @@ class Producer(Protocol):
 
     def close(self) -> None:
         """Give up: outstanding sends end as INFO. Idempotent."""
+        ...
+
+    def crash(self) -> None:
+        """Die as if the process had been killed: nothing that waits is sent, no connection is closed in order.
+
+        Outstanding sends end as INFO. Idempotent, and :meth:`close` after it does nothing.
+        """
         ...
 
 
@@ -98,7 +105,7 @@ class Consumer(Protocol):
 
 
 class Clients(Protocol):
-    """Makes clients. ``process`` names the instance, and is how a fault aims at a client's links."""
+    """Makes clients. ``process``, the first of the instance, names it in the history and to the world."""
 
     def producer(self, process: int) -> Producer:
         """A new producer with the run's settings."""

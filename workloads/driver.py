@@ -15,6 +15,7 @@ import msgspec
 from workloads.client import Clients, Clock
 from workloads.consumers import Consumers, Readers
 from workloads.final_read import Drain
+from workloads.generators import WORKLOADS
 from workloads.operations import HARNESS, Event, EventType, Function, Recorder
 from workloads.plan import WorkloadPlan
 from workloads.producers import Producers, SendCounts
@@ -44,8 +45,7 @@ class Workload:
             new_process=new_process,
             partitions=self.partitions,
             producers=plan.producers,
-            writes_per_second=plan.writes_per_second,
-            keys=plan.keys,
+            writes=WORKLOADS[plan.name].writes(plan),
         )
         self._consumers = Consumers(self._readers, self.partitions, plan.consumers)
 
@@ -71,6 +71,10 @@ class Workload:
         """Whether every log partition acknowledged a write at or after ``time_us``."""
         acknowledged_us = self._producers.acknowledged_us
         return all(acknowledged_us.get(name, -1) >= time_us for name in self.partitions)
+
+    def crash_producer(self, pick: int) -> dict[str, object]:
+        """See :meth:`workloads.producers.Producers.crash_producer`; this is what a nemesis asks for."""
+        return self._producers.crash_producer(pick)
 
     def stop_writing(self) -> None:
         """Send nothing more; what is outstanding is still answered."""

@@ -21,6 +21,8 @@ from workloads.operations import EventType
 NEVER_SENT: Final = "NeverSent"
 #: Used by an adapter when the client was closed with the send outstanding.
 CLIENT_CLOSED: Final = "ClientClosed"
+#: Used by an adapter when the client was made to crash with the send outstanding.
+CLIENT_CRASHED: Final = "ClientCrashed"
 #: Used by an adapter when its own time limit passed without an answer from the client.
 TIME_LIMIT: Final = "TimeLimit"
 
@@ -90,6 +92,7 @@ ERRORS: Final[dict[str, Classification]] = {
     "IllegalStateError": Classification(_INFO, "closed by force: the batch was under way, maybe"),
     "KafkaError": Classification(_INFO, "too general to prove anything"),
     CLIENT_CLOSED: Classification(_INFO, "closed with the send outstanding"),
+    CLIENT_CRASHED: Classification(_INFO, "gone with the send outstanding"),
     TIME_LIMIT: Classification(_INFO, "no answer in time"),
 }
 

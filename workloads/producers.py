@@ -1,4 +1,4 @@
-"""Producers: evenly spaced sends, each an operation of its own.
+"""Producers: what a generator asks for, each send an operation of its own.
 
 A history process has one open operation at most, but a producer has many sends in flight. So a producer instance owns
 several processes, which take its sends in turn. A send takes a free process, or opens a new one; an answered process is
@@ -8,23 +8,24 @@ and with it the client's own retries and sequence numbers, stays (docs/decisions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
 import msgspec
 
 from workloads.client import Clients, Clock, Producer, SendOutcome
+from workloads.generators import Write
 from workloads.operations import Event, EventType, Function, Recorder, Send
-from workloads.values import encode, join
+from workloads.values import encode, join, split
 
 #: Sends outstanding per producer. A leaderless partition holds a send for delivery.timeout.ms; this bounds what piles
-#: up meanwhile (5 s at 50 writes a second), and a send that finds no lane is not made.
+#: up meanwhile (5 s at 50 writes a second), and a send that is due beyond it is not made.
 OUTSTANDING_MAX: Final = 256
 
 
 class SendCounts(msgspec.Struct):
-    """What became of the sends so far; ``passed_over`` were due but found every lane taken."""
+    """What became of the sends so far; ``passed_over`` were due while too many were outstanding."""
 
     attempted: int = 0
     acknowledged: int = 0
@@ -34,20 +35,19 @@ class SendCounts(msgspec.Struct):
 
 
 class _Instance:
-    """One producer and its lanes."""
+    """One producer. ``free`` holds the next value of each of its processes that has no open send."""
 
-    __slots__ = ("free", "number", "outstanding", "producer", "sent")
+    __slots__ = ("free", "number", "outstanding", "producer")
 
-    def __init__(self, producer: Producer, first_lane: int) -> None:
+    def __init__(self, producer: Producer, number: int) -> None:
         self.producer = producer
-        self.number = first_lane
-        self.free = [first_lane]
+        self.number = number
+        self.free = [join(number, 0)]
         self.outstanding = 0
-        self.sent = 0
 
 
 class Producers:
-    """All producers of a run, on one clock."""
+    """All producers of a run, on one clock, writing what ``writes`` asks for."""
 
     def __init__(
         self,
@@ -58,35 +58,30 @@ class Producers:
         new_process: Callable[[], int],
         partitions: Sequence[str],
         producers: int,
-        writes_per_second: float,
-        keys: int,
+        writes: Iterator[Write],
     ) -> None:
+        self._clients = clients
         self._clock = clock
         self._record = recorder.record
         self._new_process = new_process
         self._partitions = tuple(partitions)
-        self._keys = tuple(f"key-{number}".encode() for number in range(keys))
-        self._interval_us = 1_000_000 / writes_per_second
-        firsts = [new_process() for _ in range(producers)]
-        self._instances = [_Instance(clients.producer(first), first) for first in firsts]
-        self._sequences: dict[int, int] = {}
-        self._ticks = 0
+        self._writes = writes
+        self._next = next(writes)
+        numbers = [new_process() for _ in range(producers)]
+        self._instances = [_Instance(clients.producer(number), number) for number in numbers]
         self._started_us = 0
         self._writing = False
+        #: Sends without an answer, those of crashed instances too.
+        self.outstanding = 0
         self.counts = SendCounts()
         #: When each log partition last acknowledged a write, in microseconds of the run.
         self.acknowledged_us: dict[str, int] = {}
-
-    @property
-    def outstanding(self) -> int:
-        """Sends without an answer."""
-        return sum(instance.outstanding for instance in self._instances)
 
     def start(self) -> None:
         """Send from now on."""
         self._writing = True
         self._started_us = self._clock.now_us()
-        self._clock.call_at(self._started_us, self._tick)
+        self._clock.call_at(self._started_us + self._next.due_us, self._write)
 
     def stop(self) -> None:
         """Send nothing more; what is outstanding stays so."""
@@ -98,67 +93,75 @@ class Producers:
         for instance in self._instances:
             instance.producer.close()
 
-    def _tick(self) -> None:
+    def crash_producer(self, pick: int) -> dict[str, object]:
+        """Let a producer die as if its process had been killed, and a new instance take its place at once.
+
+        ``pick`` modulo the number of producers says which. Outstanding sends end as INFO. The evidence: ``instance``
+        that died, ``outstanding`` sends that died with it, and the ``successor``, both as the history names them.
+        """
+        place = pick % len(self._instances)
+        crashed = self._instances[place]
+        number = self._new_process()
+        self._instances[place] = _Instance(self._clients.producer(number), number)
+        crashed.producer.crash()
+        return {"instance": crashed.number, "outstanding": crashed.outstanding, "successor": number}
+
+    def _write(self) -> None:
         if not self._writing:
             return
-        tick = self._ticks
-        self._ticks += 1
-        self._clock.call_at(self._started_us + int(self._ticks * self._interval_us), self._tick)
-        self._send(tick % len(self._instances))
-
-    def _send(self, number: int) -> None:
-        """The next send of the ``number``-th producer; producers start their rotation at different partitions."""
-        instance = self._instances[number]
+        write, self._next = self._next, next(self._writes)
+        self._clock.call_at(self._started_us + self._next.due_us, self._write)
+        instance = self._instances[write.producer]
         if instance.outstanding >= OUTSTANDING_MAX:
             self.counts.passed_over += 1
-            return
-        lane = instance.free.pop() if instance.free else self._new_process()
-        partition = self._partitions[(instance.sent + number) % len(self._partitions)]
-        key = self._keys[instance.sent // len(self._partitions) % len(self._keys)]
-        instance.sent += 1
-        instance.outstanding += 1
-        sequence = self._sequences.get(lane, 0)
-        self._sequences[lane] = sequence + 1
-        value = join(lane, sequence)
-        self.counts.attempted += 1
-        self._record(
-            Event(
-                time_us=self._clock.now_us(),
-                process=lane,
-                instance=instance.number,
-                type=EventType.INVOKE,
-                function=Function.SEND,
-                micro=(Send(partition, value),),
-            )
-        )
-        done = partial(self._answered, instance, lane, partition, value)
-        instance.producer.send(partition, key, encode(partition, key, lane, sequence), done)
-
-    def _answered(self, instance: _Instance, lane: int, partition: str, value: int, outcome: SendOutcome) -> None:
-        instance.outstanding -= 1
-        now_us = self._clock.now_us()
-        self._count(instance, lane, partition, outcome.type, now_us)
-        self._record(
-            Event(
-                time_us=now_us,
-                process=lane,
-                instance=instance.number,
-                type=outcome.type,
-                function=Function.SEND,
-                micro=(Send(partition, value, outcome.offset),),
-                node=outcome.node,
-                error=outcome.error,
-            )
-        )
-
-    def _count(self, instance: _Instance, lane: int, partition: str, ended: EventType, now_us: int) -> None:
-        if ended is EventType.INFO:
-            self.counts.unknown += 1
-            del self._sequences[lane]
-            return
-        instance.free.append(lane)
-        if ended is EventType.OK:
-            self.counts.acknowledged += 1
-            self.acknowledged_us[partition] = now_us
         else:
-            self.counts.rejected += 1
+            self._send(instance, self._partitions[write.partition], write)
+
+    def _send(self, instance: _Instance, partition: str, write: Write) -> None:
+        value = instance.free.pop() if instance.free else join(self._new_process(), 0)
+        instance.outstanding += 1
+        self.outstanding += 1
+        self.counts.attempted += 1
+        self._note(self._clock.now_us(), instance, EventType.INVOKE, Send(partition, value))
+        payload = encode(partition, write.key, value, write.payload_bytes)
+        instance.producer.send(partition, write.key, payload, partial(self._answered, instance, partition, value))
+
+    def _answered(self, instance: _Instance, partition: str, value: int, outcome: SendOutcome) -> None:
+        instance.outstanding -= 1
+        self.outstanding -= 1
+        now_us = self._clock.now_us()
+        if outcome.type is EventType.INFO:
+            self.counts.unknown += 1
+        else:
+            instance.free.append(value + 1)
+            if outcome.type is EventType.OK:
+                self.counts.acknowledged += 1
+                self.acknowledged_us[partition] = now_us
+            else:
+                self.counts.rejected += 1
+        send = Send(partition, value, outcome.offset)
+        self._note(now_us, instance, outcome.type, send, node=outcome.node, error=outcome.error)
+
+    def _note(
+        self,
+        time_us: int,
+        instance: _Instance,
+        kind: EventType,
+        send: Send,
+        *,
+        node: int | None = None,
+        error: str | None = None,
+    ) -> None:
+        process, _ = split(send.value)
+        self._record(
+            Event(
+                time_us=time_us,
+                process=process,
+                instance=instance.number,
+                type=kind,
+                function=Function.SEND,
+                micro=(send,),
+                node=node,
+                error=error,
+            )
+        )

@@ -4,7 +4,8 @@ A value is a number, ``process << 40 | sequence``, unique in a run and within in
 log partition and the key it was meant for, under a CRC-32C, so that a reader can tell a record that was damaged, or
 delivered to another partition or under another key (KAFKA-19012), from one that is sound.
 
-Layout, big endian: CRC-32C of the rest (4), value (8), length of partition (2), length of key (2), partition, key.
+Layout, big endian: CRC-32C of the rest (4), value (8), length of partition (2), length of key (2), partition, key, and
+zeros up to the size that was asked for.
 """
 
 from __future__ import annotations
@@ -44,10 +45,13 @@ def split(value: int) -> tuple[int, int]:
     return value >> SEQUENCE_BITS, value & SEQUENCE_MAX
 
 
-def encode(partition: str, key: bytes, process: int, sequence: int) -> bytes:
-    """The payload of the ``sequence``-th write of ``process``, meant for ``partition`` ("topic-number") and ``key``."""
+def encode(partition: str, key: bytes, value: int, size_bytes: int = 0) -> bytes:
+    """The payload of the write ``value``, meant for ``partition`` ("topic-number") and ``key``.
+
+    It has ``size_bytes``, or as many as it needs if that is more.
+    """
     name = partition.encode()
-    body = _BODY.pack(join(process, sequence), len(name), len(key)) + name + key
+    body = (_BODY.pack(value, len(name), len(key)) + name + key).ljust(size_bytes - _CRC.size, b"\0")
     return _CRC.pack(crc32c(body)) + body
 
 
@@ -63,10 +67,11 @@ def decode(payload: bytes, partition: str, key: bytes) -> tuple[int, Defect]:
         return NO_VALUE, Defect.CHECKSUM
     value, name_bytes, key_bytes = _BODY.unpack_from(body)
     key_start = _BODY.size + name_bytes
-    if key_start + key_bytes != len(body):
+    key_end = key_start + key_bytes
+    if key_end > len(body):
         return NO_VALUE, Defect.UNREADABLE
     if body[_BODY.size : key_start] != partition.encode():
         return value, Defect.WRONG_PARTITION
-    if body[key_start:] != key:
+    if body[key_start:key_end] != key:
         return value, Defect.WRONG_KEY
     return value, Defect.NONE

@@ -143,7 +143,7 @@ def _addresses(directory: Path) -> list[str]:
 def _bare(spec: RunSpec, configuration: Mapping[str, Any], pace: float) -> Answered:
     """What a bare loop had acknowledged that sends at most ``pace`` writes a second."""
     partitions = spec.workload.partitions
-    payloads = [encode(name, b"key-0", 0, 0) for name in partition_names(spec.workload)]
+    payloads = [encode(name, b"key-0", 0) for name in partition_names(spec.workload)]
     latencies: list[float] = []
     free = threading.Semaphore(OUTSTANDING_MAX)
     producer = KafkaProducer(**configuration)

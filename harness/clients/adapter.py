@@ -15,7 +15,7 @@ from typing import Any, Final, Generic
 from harness.clients.client_thread import OUTSTANDING_MAX, Library, Owner, Pending
 from harness.clients.contract import ThreadedClock
 from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
-from workloads.errors import CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT, classify
+from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, NEVER_SENT, TIME_LIMIT, classify
 from workloads.operations import EventType
 
 #: What a call may take beyond the client's own limit before the adapter answers in its place.
@@ -45,10 +45,22 @@ class AdaptedProducer(ABC, Generic[Library]):
 
     def close(self) -> None:
         """See :meth:`workloads.client.Producer.close`."""
+        self._end(CLIENT_CLOSED)
+
+    def crash(self) -> None:
+        """See :meth:`workloads.client.Producer.crash`.
+
+        The nearest that the libraries allow is what closing is here anyway: nothing is flushed, what is under way is
+        given up, and the sockets close at once, as the kernel closes those of a process that was killed. A call that
+        waits inside the library holds this up by at most its own limit (request.timeout.ms).
+        """
+        self._end(CLIENT_CRASHED)
+
+    def _end(self, error: str) -> None:
         if not self._closed:
             self._closed = True
             self.owner.stop()
-            self._pending.answer_all(SendOutcome(EventType.INFO, error=CLIENT_CLOSED))
+            self._pending.answer_all(SendOutcome(EventType.INFO, error=error))
 
     @abstractmethod
     def _send(self, ticket: int, partition: str, key: bytes, payload: bytes, library: Library) -> None:

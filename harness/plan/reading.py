@@ -30,6 +30,7 @@ from harness.plan.values import (
 from harness.plan.world_tables import WORLD_KEYS, world_at
 from harness.plan.worlds import WorldName
 from nemesis.plan import FaultPlan
+from workloads.generators import WORKLOADS
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings, SettingsError
 
@@ -193,6 +194,8 @@ def _workload(base: WorkloadPlan, table: Table, place: Place) -> WorkloadPlan:
         raise (place / "workload").wrong(
             f'topic={shown(workload.topic)} is no name of a topic; use letters, digits, ".", "_", "-"'
         )
+    if workload.name not in WORKLOADS:
+        raise (place / "workload" / "name").wrong(unknown_key("workload", workload.name, WORKLOADS))
     return workload
 
 

@@ -19,7 +19,7 @@ Record = TypeVar("Record", bound=msgspec.Struct)
 
 #: Numbers that may be nought; every other one is at least 1 (or above 0 where it is not whole).
 MAY_BE_NOUGHT: Final = frozenset(
-    {"node", "consumers", "count", "fault_ms_min", "healed_ms_min", "poll_wait_ms", "seed"}
+    {"node", "consumers", "count", "fault_ms_min", "healed_ms_min", "payload_bytes", "poll_wait_ms", "seed"}
 )
 #: As alike as this, from 0 to 1, a wrong key and the nearest right one must be for that one to be meant.
 NEAR: Final = 0.5
@@ -28,13 +28,14 @@ LARGEST: Final = 10**9
 #: A seed fits in 64 bits wherever it is stored.
 SEED_MAX: Final = 2**63 - 1
 #: Where it is another number. What one machine can start or hold: the reference broker's own limit for partitions, a
-#: thread a client, four processes a cluster; and the faults of one run.
+#: thread a client, four processes a cluster; the faults of one run; a record that brokers take by their defaults.
 LARGEST_OF: Final[Mapping[str, int]] = {
     "count": FAULTS_MAX,
     "partitions": 10_000,
     "producers": 1_000,
     "consumers": 1_000,
     "parallel": 256,
+    "payload_bytes": 1_000_000,
     "writes_per_second": 10**6,
     "seed": SEED_MAX,
 }

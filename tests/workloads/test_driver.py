@@ -86,13 +86,13 @@ def test_a_process_has_one_open_operation_even_if_answers_are_slow(start, run_to
     assert workload.outstanding == 0
 
 
-def test_a_fast_log_needs_no_second_lane(start, run_to, events):
+def test_a_fast_log_needs_no_second_process(start, run_to, events):
     start(writes_per_second=100, producers=2, consumers=0)
     run_to(5 * SECOND_US)
     assert {event.process for event in sends(events)} == {0, 1}
 
 
-def test_a_lane_whose_send_ended_unknown_is_never_used_again(start, run_to, events, perfect_world):
+def test_a_process_whose_send_ended_unknown_is_never_used_again(start, run_to, events, perfect_world):
     perfect_world.clients.answer_send = lambda partition: SendOutcome(EventType.INFO, error="KafkaTimeoutError")
     workload = start(writes_per_second=100, producers=1)
     run_to(SECOND_US)
@@ -101,7 +101,7 @@ def test_a_lane_whose_send_ended_unknown_is_never_used_again(start, run_to, even
     assert len(perfect_world.clients.producers) == 1
 
 
-def test_a_refused_send_keeps_its_lane(start, run_to, events, perfect_world):
+def test_a_refused_send_keeps_its_process(start, run_to, events, perfect_world):
     perfect_world.clients.answer_send = lambda partition: SendOutcome(EventType.FAIL, error="MessageSizeTooLargeError")
     workload = start(writes_per_second=100, producers=1, consumers=0)
     run_to(SECOND_US)
@@ -288,3 +288,43 @@ def test_every_send_carries_its_producers_instance_though_sends_overlap(start, r
     assert by_instance.keys() == {0, 1} == {producer.process for producer in perfect_world.clients.producers}
     assert all(len(processes) > 10 for processes in by_instance.values())
     assert not by_instance[0] & by_instance[1]
+
+
+def test_a_crashed_producers_sends_end_unknown_and_a_new_instance_writes_on(start, run_to, events, perfect_world):
+    perfect_world.clients.latency_us = SECOND_US // 2
+    workload = start(writes_per_second=100, producers=2, consumers=0)
+    run_to(SECOND_US)
+    evidence = workload.crash_producer(3)
+    run_to(2 * SECOND_US)
+    workload.close_clients()
+    run_to(3 * SECOND_US)
+    crashed = [event for event in sends(events, EventType.INFO) if event.error == "ClientCrashed"]
+    assert {event.instance for event in crashed} == {evidence["instance"]} == {1}
+    assert len(crashed) == evidence["outstanding"] > 20
+    later = {event.instance for event in sends(events, EventType.INVOKE) if event.time_us > SECOND_US}
+    assert later == {0, evidence["successor"]}
+    assert workload.outstanding == 0
+    assert open_operations_never_exceed_one(events)
+
+
+def test_a_crash_takes_no_other_producers_sends_with_it(start, run_to, events):
+    workload = start(writes_per_second=100, producers=3, consumers=0)
+    run_to(SECOND_US)
+    workload.crash_producer(0)
+    run_to(2 * SECOND_US)
+    assert {event.instance for event in sends(events, EventType.INFO)} <= {0}
+    assert len(sends(events, EventType.OK)) > 190
+
+
+def test_bursts_write_as_much_as_steady_in_a_tenth_of_the_time(start, run_to, events):
+    start(name="bursts", writes_per_second=100, producers=2)
+    run_to(3 * SECOND_US - 1)
+    times_us = [event.time_us for event in sends(events, EventType.INVOKE)]
+    assert len(times_us) == 300
+    assert max(time_us % SECOND_US for time_us in times_us) < SECOND_US // 10
+
+
+def test_payloads_have_the_size_that_was_asked_for(start, run_to, perfect_world):
+    start(writes_per_second=100, payload_bytes=1_000)
+    run_to(SECOND_US)
+    assert {len(payload) for kept in perfect_world.clients.records.values() for _, payload in kept} == {1_000}

@@ -3,10 +3,10 @@ import inspect
 import pytest
 from kafka import errors as kafka_errors
 
-from workloads.errors import CLIENT_CLOSED, ERRORS, NEVER_SENT, TIME_LIMIT, classify
+from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, ERRORS, NEVER_SENT, TIME_LIMIT, classify
 from workloads.operations import EventType
 
-OWN_NAMES = {NEVER_SENT, CLIENT_CLOSED, TIME_LIMIT}
+OWN_NAMES = {NEVER_SENT, CLIENT_CLOSED, CLIENT_CRASHED, TIME_LIMIT}
 
 
 def test_an_error_nobody_thought_about_proves_nothing():

@@ -26,7 +26,7 @@ from harness.worlds.simulated.network_client import (
 from harness.worlds.simulated.producer import ProducerModel
 from nemesis.cluster import CLIENTS
 from workloads.client import EndOffsets, PollOutcome, SendOutcome
-from workloads.errors import CLIENT_CLOSED
+from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED
 from workloads.operations import EventType
 from workloads.settings import Settings
 
@@ -106,6 +106,11 @@ class Host:
         self.closed = True
         self.receive = _ignore
 
+    def crash(self, effects: Sequence[ClientEffect]) -> None:
+        """Do these, and break every connection off without a word to its broker."""
+        self.close(effects)
+        self._network.abandon(self._node)
+
 
 def _ignore(_source: int, _message: Any) -> None:
     """What a closed client does with a message."""
@@ -129,7 +134,12 @@ class SimulatedProducer:
     def close(self) -> None:
         """Outstanding sends end as INFO."""
         if not self._host.closed:
-            self._host.close(self._model.close())
+            self._host.close(self._model.close(CLIENT_CLOSED))
+
+    def crash(self) -> None:
+        """The same, and nobody hears of it."""
+        if not self._host.closed:
+            self._host.crash(self._model.close(CLIENT_CRASHED))
 
 
 class SimulatedConsumer:

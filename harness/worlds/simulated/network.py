@@ -66,6 +66,13 @@ class Network:
         self._clients[node] = client
         self._receivers[node] = client
 
+    def abandon(self, client: int) -> None:
+        """A client dies: what it has not sent stays unsent, and no broker hears of it."""
+        for broker, wire in self.outgoing(client).items():
+            wire.break_off()
+            if (back := self.outgoing(broker).get(client)) is not None:
+                back.break_off()
+
     def started(self, node: int, process: Receiver) -> None:
         """A process starts on a node of the cluster."""
         self._receivers[node] = process

@@ -146,13 +146,13 @@ class ProducerModel:
         self._lost(now_us, self._net.disconnected(now_us, broker))
         return self._drained(now_us)
 
-    def close(self) -> list[ClientEffect]:
-        """Give up: everything outstanding ends as INFO."""
+    def close(self, why: str = CLIENT_CLOSED) -> list[ClientEffect]:
+        """Give up: everything outstanding ends as INFO, with the error ``why``."""
         for queue in self._queues.values():
             for batch in [*queue.in_flight, *queue.retries]:
-                self._end(batch, EventType.INFO, CLIENT_CLOSED)
+                self._end(batch, EventType.INFO, why)
             for record in queue.waiting:
-                self._complete(record, SendOutcome(EventType.INFO, None, CLIENT_CLOSED))
+                self._complete(record, SendOutcome(EventType.INFO, None, why))
         self._queues.clear()
         return [effect for effect in self._net.take_effects() if type(effect) is Completed]
 

@@ -18,7 +18,7 @@ def batch(base: int, *sequences: int, epoch: int = 0, partition: str = "t-0", co
     """A batch as a broker stores it: its base offset and leader epoch stand outside the checksum."""
     builder = MemoryRecordsBuilder(2, compression, 1 << 20)
     for sequence in sequences:
-        builder.append(timestamp=1, key=KEY, value=encode(partition, KEY, 0, sequence))
+        builder.append(timestamp=1, key=KEY, value=encode(partition, KEY, sequence))
     builder.close()
     data = bytearray(builder.buffer())
     struct.pack_into(">q", data, 0, base)
@@ -71,7 +71,7 @@ def test_messages_of_before_0_11_are_read_and_a_damaged_one_is_named(tmp_path: P
 def message(offset: int, sequence: int, magic: int) -> bytes:
     """A single message as brokers stored it before batches (KIP-98)."""
     builder = MemoryRecordsBuilder(magic, 0, 1 << 20)
-    builder.append(timestamp=1, key=KEY, value=encode("t-0", KEY, 0, sequence))
+    builder.append(timestamp=1, key=KEY, value=encode("t-0", KEY, sequence))
     builder.close()
     data = bytearray(builder.buffer())
     struct.pack_into(">q", data, 0, offset)
@@ -121,7 +121,7 @@ def test_no_disk_in_reach_is_no_answer(tmp_path: Path) -> None:
 
 
 def test_a_record_that_is_not_sound_for_its_place_has_no_value() -> None:
-    payload = encode("t-0", KEY, 0, 5)
+    payload = encode("t-0", KEY, 5)
     assert content_of(payload, "t-0", KEY) == 5
     unsound = [content_of(payload, "t-1", KEY), content_of(payload, "t-0", b"other"), content_of(b"?", "t-0", KEY)]
     assert all(value < -1 for value in [*unsound, content_of(None, "t-0", None)])

@@ -1,0 +1,34 @@
+"""Every workload that a plan can name writes what its plan asks for."""
+
+from itertools import islice
+
+import pytest
+
+from workloads.generators import WORKLOADS
+from workloads.plan import WorkloadPlan
+
+
+@pytest.fixture(params=WORKLOADS)
+def writes(request):
+    def first(number, **plan):
+        return list(islice(WORKLOADS[request.param].writes(WorkloadPlan(name=request.param, **plan)), number))
+
+    return first
+
+
+def test_writes_are_in_the_order_in_which_they_are_due(writes):
+    due_us = [write.due_us for write in writes(1_000)]
+    assert due_us == sorted(due_us)
+
+
+def test_the_rate_over_whole_seconds_is_the_plans(writes):
+    assert sum(write.due_us < 10_000_000 for write in writes(2_000, writes_per_second=70)) == 700
+
+
+def test_every_producer_writes_to_every_partition_under_every_key(writes):
+    found = {(w.producer, w.partition, w.key) for w in writes(1_000, producers=3, partitions=4, keys=5)}
+    assert len(found) == 3 * 4 * 5
+
+
+def test_neighbours_begin_at_different_partitions(writes):
+    assert [write.partition for write in writes(3, producers=3, partitions=3)] == [0, 1, 2]

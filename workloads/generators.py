@@ -1,0 +1,81 @@
+"""What a workload writes and when, and the registry of workloads that a plan can name.
+
+A workload is a generator of :class:`Write` and what it is good for, as data; driver, producers and consumers are
+written once against that. A generator is pure: it knows the plan, not the clock, not the log's answers.
+
+To add one: a function here, an entry in :data:`WORKLOADS`, and a row in docs/plans.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Final, NamedTuple
+
+from workloads.plan import WorkloadPlan
+
+#: How often a burst begins. Longer than a follower's fetch and than most elections, so that the log is idle in between.
+BURST_EVERY_US: Final = 1_000_000
+#: How many times faster than on average writes come within a burst: a tenth of the time is busy.
+BURST_FACTOR: Final = 10
+
+
+class Write(NamedTuple):
+    """One write to be made: ``due_us`` after the workload began, by the ``producer``-th producer."""
+
+    due_us: int
+    producer: int
+    partition: int
+    key: bytes
+    payload_bytes: int
+
+
+class WorkloadKind(NamedTuple):
+    """One kind of workload.
+
+    Attributes:
+        writes: endless, in the order of ``due_us``.
+        purpose: one sentence for people.
+        checks: the anomalies and measures, by the names that verdicts give them, that this workload is made to show.
+            All others are judged too.
+    """
+
+    writes: Callable[[WorkloadPlan], Iterator[Write]]
+    purpose: str
+    checks: tuple[str, ...]
+
+
+def steady(plan: WorkloadPlan) -> Iterator[Write]:
+    """Evenly spaced writes, the producers in turn.
+
+    Each producer goes through all log partitions, begins at another one than its neighbours, and changes its key after
+    every round, so that every producer writes to every partition under every key.
+    """
+    interval_us = 1_000_000 / plan.writes_per_second
+    keys = [f"key-{number}".encode() for number in range(plan.keys)]
+    for number in count():
+        turn, producer = divmod(number, plan.producers)
+        key = keys[turn // plan.partitions % plan.keys]
+        yield Write(int(number * interval_us), producer, (turn + producer) % plan.partitions, key, plan.payload_bytes)
+
+
+def bursts(plan: WorkloadPlan) -> Iterator[Write]:
+    """The writes of :func:`steady`, those of each second pressed into its first tenth: the same rate over all."""
+    for write in steady(plan):
+        since_us = write.due_us % BURST_EVERY_US
+        yield write._replace(due_us=write.due_us - since_us + since_us // BURST_FACTOR)
+
+
+#: By the name in a plan.
+WORKLOADS: Final[dict[str, WorkloadKind]] = {
+    "steady": WorkloadKind(
+        steady,
+        "evenly spaced writes to every log partition",
+        ("lost-write", "unseen", "duplicate", "availability"),
+    ),
+    "bursts": WorkloadKind(
+        bursts,
+        "the same number of writes, ten times as fast for a tenth of each second",
+        ("lost-write", "unseen", "worst_realtime_lag"),
+    ),
+}
