@@ -1,33 +1,22 @@
 """Cells of the matrix: all runs of one choice of settings, one family of faults and one world, as one outcome.
 
-The outcomes, worst first; a cell has the first that applies:
-
-* ``broken promise``: a finding in at least one run that its settings forbid under the faults which took effect.
-* ``permitted loss``: acknowledged writes were lost, and the settings never promised more.
-* ``unknown``: less than half of the runs could be judged.
-* ``not exercised``: no judged run had a write acknowledged while a fault was in effect; silence would prove nothing.
-* ``held``: nothing was lost in k judged runs, with an upper bound. Where the settings permit loss this is *no*
-  promise, and ``note`` says so: a weakness that did not show is not safety.
+Made from lines of ``verdicts.jsonl`` alone. What each outcome means: :func:`checkers.verdicts.outcome.outcome_of`.
+A cell may be ``held`` although its settings permit loss; that is *no* promise, and ``note`` says so: a weakness that
+did not show is not safety.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from checkers.verdicts.judgement import JudgedRun, Judgement, judge
-from checkers.verdicts.promises import Promise
+from checkers.verdicts.judgement import Judgement, RunFacts, VerdictLine
+from checkers.verdicts.outcome import Outcome, outcome_of
 from checkers.verdicts.proportions import Proportion, proportion
 from checkers.verdicts.verdict import Verdict
-
-Outcome = Literal["held", "permitted loss", "broken promise", "not exercised", "unknown"]
-OUTCOMES: tuple[Outcome, ...] = ("broken promise", "permitted loss", "unknown", "not exercised", "held")
-
-#: Below this share the runs that could be judged are those which the faults happened to spare: a biased sample.
-JUDGED_SHARE_MIN = 0.5
 
 
 class Witness(msgspec.Struct, frozen=True):
@@ -108,8 +97,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 class _Tally:
     """Sums of one cell while its runs go by. It keeps one witness only, so memory does not grow with the runs."""
 
-    def __init__(self, first: JudgedRun) -> None:
-        self.first = first
+    def __init__(self, facts: RunFacts) -> None:
+        self.facts = facts
         self.runs = self.judged = self.runs_lost = self.lost = self.lost_against_promise = 0
         self.exercise: Counter[str] = Counter()
         self.broken: Counter[str] = Counter()
@@ -117,37 +106,35 @@ class _Tally:
         self.faults: Counter[str] = Counter()
         self.without_effect = 0
         # Of the run that permits most; among equals of the one with most faults.
-        self.promised: Promise | None = None
-        self.promised_rank = (False, 0, 0)
+        self.permits_loss, self.promise = False, ""
+        self.promise_rank = (False, -1, 0)
         self.reasons: Counter[str] = Counter()
         self.gap_us, self.recovery_us, self.unrecovered = 0, -1, 0
         self.witness: Witness | None = None
         self.witness_rank: tuple[bool, bool, int] | None = None
 
-    def add(self, run: JudgedRun) -> None:
+    def add(self, line: VerdictLine, judgement: Judgement, seed: int) -> None:
         """Count one run."""
-        judgement = judge(run.settings, run.verdict)
         self.runs += 1
         self.judged += judgement.judged
         self.runs_lost += judgement.lost > 0
         self.lost += judgement.lost
-        self.lost_against_promise += 0 if judgement.promised.permits_loss else judgement.lost
+        self.lost_against_promise += 0 if judgement.permits_loss else judgement.lost
         self.broken.update(judgement.broken)
         self.permitted.update(judgement.permitted)
         if judgement.reason is not None:
             self.reasons[judgement.reason] += 1
         self._add_faults(judgement)
-        self._add_exercise(run.verdict, judgement)
-        self._add_availability(run.verdict)
-        self._offer_witness(run, judgement)
+        self._add_exercise(line, judgement)
+        self._add_availability(line)
+        self._offer_witness(line, judgement, seed)
 
     def _add_faults(self, judgement: Judgement) -> None:
         self.faults.update(fault.kind for fault in judgement.faults)
         self.without_effect += judgement.without_effect
-        promised = judgement.promised
-        rank = (promised.permits_loss, len(promised.about("lost-write").reasons), len(judgement.possible))
-        if self.promised is None or rank > self.promised_rank:
-            self.promised, self.promised_rank = promised, rank
+        rank = (judgement.permits_loss, judgement.reasons, len(judgement.faults) + judgement.uncertain)
+        if rank > self.promise_rank:
+            self.permits_loss, self.promise, self.promise_rank = judgement.permits_loss, judgement.promise, rank
 
     def _add_exercise(self, verdict: Verdict, judgement: Judgement) -> None:
         counts = msgspec.structs.asdict(verdict.exercise)
@@ -161,36 +148,49 @@ class _Tally:
             self.recovery_us = max(self.recovery_us, -1 if partition.recovery_us is None else partition.recovery_us)
             self.unrecovered += partition.recovery_us is None
 
-    def _offer_witness(self, run: JudgedRun, judgement: Judgement) -> None:
+    def _offer_witness(self, verdict: Verdict, judgement: Judgement, seed: int) -> None:
         for anomaly in (*judgement.broken, *(("lost-write", "unseen") if judgement.lost else ())):
-            for finding in run.verdict.anomalies.get(anomaly, [])[:1]:
+            for finding in verdict.anomalies.get(anomaly, [])[:1]:
                 rank = (anomaly not in judgement.broken, anomaly != "lost-write", len(judgement.faults))
                 if self.witness_rank is None or rank < self.witness_rank:
-                    self.witness = Witness(run.run, run.seed, anomaly, finding)
+                    self.witness = Witness(verdict.history, seed, anomaly, finding)
                     self.witness_rank = rank
 
+    @property
+    def outcome(self) -> Outcome:
+        """That of all runs so far."""
+        return outcome_of(
+            broken=bool(self.broken),
+            lost=self.lost > 0,
+            judged_share=self.judged / self.runs,
+            exercised=self.exercise["acknowledged_in_fault"] > 0,
+        )
 
-def build_cells(runs: Iterable[JudgedRun]) -> list[Cell]:
-    """All cells of a campaign, in the order in which they first appear; every run is looked at once."""
+
+def build_cells(lines: Iterable[VerdictLine]) -> list[Cell]:
+    """All cells of a campaign, in the order in which they first appear; every run is looked at once.
+
+    Lines without a judgement, which are histories of other tools, are in no cell.
+    """
     tallies: dict[tuple[str, str, str], _Tally] = {}
-    for run in runs:
-        key = (run.world, run.family, run.cell)
-        if key not in tallies:
-            tallies[key] = _Tally(run)
-        tallies[key].add(run)
-    varying = _varying([tally.first.settings.to_mapping() for tally in tallies.values()])
+    for line in lines:
+        if line.run is not None and line.judgement is not None:
+            key = (line.run.world, line.run.family, line.run.cell)
+            tallies.setdefault(key, _Tally(line.run)).add(line, line.judgement, line.run.seed)
+    varying = _varying([tally.facts.settings for tally in tallies.values()])
     cells = [_cell(tally, varying) for tally in tallies.values()]
     return [msgspec.structs.replace(cell, nearest=nearest_held(cell, cells)) for cell in cells]
 
 
 def nearest_held(cell: Cell, cells: Sequence[Cell]) -> Nearest | None:
     """For a permitted loss: the cell of the same world and family that held a promise, fewest settings away."""
-    if cell.outcome != "permitted loss":
+    if cell.outcome is not Outcome.PERMITTED_LOSS:
         return None
     green = [
         other
         for other in cells
-        if (other.world, other.family, other.outcome) == (cell.world, cell.family, "held") and not other.loss_permitted
+        if (other.world, other.family, other.outcome) == (cell.world, cell.family, Outcome.HELD)
+        and not other.loss_permitted
     ]
     if not green:
         return None
@@ -210,20 +210,16 @@ def _varying(settings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
-    run, counts, promised = tally.first, tally.exercise, tally.promised
-    if promised is None:
-        raise ValueError(f"the cell {run.cell} has no run")
-    settings = run.settings.to_mapping()
-    outcome = _outcome(tally)
+    run, counts, outcome = tally.facts, tally.exercise, tally.outcome
     in_fault = counts["acknowledged_in_fault"]
     return Cell(
         cell=run.cell,
         family=run.family,
         world=run.world,
-        label={name: settings[name] for name in varying},
-        settings=settings,
+        label={name: run.settings[name] for name in varying},
+        settings=run.settings,
         outcome=outcome,
-        note=_note(outcome, tally, promised.permits_loss),
+        note=_note(outcome, tally),
         runs=tally.runs,
         runs_judged=tally.judged,
         runs_lost=tally.runs_lost,
@@ -244,33 +240,21 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
         unrecovered=tally.unrecovered,
         faults=dict(tally.faults),
         faults_without_effect=tally.without_effect,
-        loss_permitted=promised.permits_loss,
-        promise=promised.sentence(),
+        loss_permitted=tally.permits_loss,
+        promise=tally.promise,
         unknown_reasons=dict(tally.reasons.most_common(3)),
         witness=tally.witness,
     )
 
 
-def _outcome(tally: _Tally) -> Outcome:
-    if tally.broken:
-        return "broken promise"
-    if tally.lost:
-        return "permitted loss"
-    if tally.judged < JUDGED_SHARE_MIN * tally.runs or tally.judged == 0:
-        return "unknown"
-    if tally.exercise["acknowledged_in_fault"] == 0:
-        return "not exercised"
-    return "held"
-
-
-def _note(outcome: Outcome, tally: _Tally, loss_permitted: bool) -> str:
+def _note(outcome: Outcome, tally: _Tally) -> str:
     runs = f"{tally.judged:,} run{'' if tally.judged == 1 else 's'}"
-    if outcome == "held" and loss_permitted:
+    if outcome is Outcome.HELD and tally.permits_loss:
         return f"no loss seen in {runs}; loss is permitted, so this is not a promise"
-    if outcome == "held":
+    if outcome is Outcome.HELD:
         return f"no loss in {runs}, as promised"
-    if outcome == "not exercised":
+    if outcome is Outcome.NOT_EXERCISED:
         return f"no write was acknowledged while a fault was in effect, in {runs}"
-    if outcome == "unknown":
+    if outcome is Outcome.UNKNOWN:
         return f"{tally.judged:,} of {tally.runs:,} runs could be judged"
     return f"{tally.runs_lost:,} of {runs} lost acknowledged writes"

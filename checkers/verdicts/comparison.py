@@ -16,8 +16,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from checkers.verdicts.cells import Cell, Outcome
+from checkers.verdicts.cells import Cell
 from checkers.verdicts.matrix import settings_words
+from checkers.verdicts.outcome import Outcome
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -51,10 +52,12 @@ def compare(cells: Sequence[Cell]) -> Comparison:
 
 
 def _why(cells: Sequence[Cell]) -> str:
-    broken = [cell.world for cell in cells if cell.outcome == "broken promise"]
+    broken = [cell.world for cell in cells if cell.outcome is Outcome.BROKEN_PROMISE]
     if broken:
         return f"a promise was broken in {_and(broken)} only: a defect there, or of the harness"
-    silent = [f"{cell.world} ({cell.note})" for cell in cells if cell.outcome in {"unknown", "not exercised"}]
+    silent = [
+        f"{cell.world} ({cell.note})" for cell in cells if cell.outcome in {Outcome.UNKNOWN, Outcome.NOT_EXERCISED}
+    ]
     if silent:
         return f"nothing can be said of {_and(silent)}"
     if len({cell.loss_permitted for cell in cells}) > 1:

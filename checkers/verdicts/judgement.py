@@ -1,56 +1,102 @@
-"""One run's verdict held against its promise: what was broken, what was permitted, and whether it could be told."""
+"""One run's verdict held against its promise: what was broken, what was permitted, and whether it could be told.
+
+The promise is applied here and nowhere else, once, when histories are checked; the judgement is stored beside the
+verdict (:class:`VerdictLine`), and cells, matrix and report are made from that.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
-from checkers.verdicts.promises import Promise, promise
+from checkers.verdicts.outcome import Outcome, outcome_of
+from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, read_receipts
 from checkers.verdicts.verdict import Verdict
 from workloads.settings import Settings
 
 
-class JudgedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run as the cells need it.
+class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What was run: as in the run's specification, but for ``settings``, which are complete, under Kafka's names.
 
-    Attributes:
-        cell: the name of settings and family within the campaign.
-        run: where the run's files are, relative to the campaign.
-        settings, family, world, seed: as in the run's specification.
-        verdict: what the checkers found.
+    ``cell`` names the choice of settings and the family within the campaign.
     """
 
     cell: str
     family: str
     world: str
-    run: str
     seed: int
-    settings: Settings
-    verdict: Verdict
+    settings: dict[str, Any]
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """A verdict after its promise was applied.
+    """What a verdict means under the promise of its settings.
 
     Attributes:
+        outcome: of the run alone.
         broken, permitted: counts of findings by anomaly; each anomaly is in one of the two.
         lost: acknowledged writes that nobody can read any more.
         judged: whether the run says anything about loss: the log was read to its end, or loss was proved regardless.
         reason: why not, where it was not judged.
-        faults: the faults that took effect; ``without_effect`` counts the others.
-        possible: those, and the ones that may have: what a promise has to reckon with.
-        promised: what had to hold under these.
+        permits_loss, promise: what had to hold under the faults that took effect or may have, and why, in words.
+        reasons: how many reasons ``promise`` names; of a cell's runs the one with most speaks for the cell.
+        faults: the faults that took effect.
+        uncertain, without_effect: how many may have, and how many receipts are no evidence of any (those included).
     """
 
+    outcome: Outcome
     broken: dict[str, int]
     permitted: dict[str, int]
     lost: int
     judged: bool
     reason: str | None
+    permits_loss: bool
+    promise: str
+    reasons: int
     faults: tuple[FaultSeen, ...]
-    possible: tuple[FaultSeen, ...]
-    promised: Promise
+    uncertain: int
     without_effect: int
+
+
+class VerdictLine(Verdict, kw_only=True):
+    """One line of ``verdicts.jsonl``: a verdict and, of a run of ours, what was run and the judgement.
+
+    ``history`` is the run's place in the campaign. Lines of other tools' histories and of versions before 0.2 have
+    neither ``run`` nor ``judgement``.
+    """
+
+    run: RunFacts | None = None
+    judgement: Judgement | None = None
+
+    @classmethod
+    def of(cls, verdict: Verdict, run: RunFacts | None = None) -> VerdictLine:
+        """The line of ``verdict``, judged if it is known what was run.
+
+        Raises:
+            workloads.settings.SettingsError: the settings of ``run`` cannot work.
+        """
+        judgement = None if run is None else judge(Settings.from_mapping(run.settings), verdict)
+        return cls(**{name: getattr(verdict, name) for name in Verdict.__struct_fields__}, run=run, judgement=judgement)
+
+    @property
+    def outcome(self) -> Outcome:
+        """That of the judgement; without one, by what the field calls valid."""
+        if self.judgement is not None:
+            return self.judgement.outcome
+        if self.valid == "unknown":
+            return Outcome.UNKNOWN
+        return Outcome.HELD if self.valid else Outcome.NOT_VALID
+
+    @property
+    def why_unknown(self) -> str | None:
+        """Why it could not be judged, where it could not."""
+        return self.reason if self.judgement is None else self.judgement.reason
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether it only says that there was nothing to read."""
+        return self.valid == "unknown" and not self.exercise.attempted + self.exercise.records_read
 
 
 def judge(settings: Settings, verdict: Verdict) -> Judgement:
@@ -66,21 +112,22 @@ def judge(settings: Settings, verdict: Verdict) -> Judgement:
     counts = {name: n for name, n in verdict.counts.items() if n > 0 and (drained or name != "unseen")}
     duplicates = counts.get("duplicate", 0) > 0
     permitted = {name: n for name, n in counts.items() if promised.about(name, duplicates_seen=duplicates).permitted}
-    lost = _lost(counts)
-    told = verdict.valid != "unknown" and drained
+    broken = {name: n for name, n in counts.items() if name not in permitted}
+    # A write that is gone may be counted under both names; the larger count is a lower bound of their union.
+    lost = max(counts.get("lost-write", 0), counts.get("unseen", 0))
+    judged = lost > 0 or (verdict.valid != "unknown" and drained)
+    exercised = verdict.exercise.acknowledged_in_fault > 0
     return Judgement(
-        broken={name: n for name, n in counts.items() if name not in permitted},
+        outcome=outcome_of(broken=bool(broken), lost=lost > 0, judged_share=float(judged), exercised=exercised),
+        broken=broken,
         permitted=permitted,
         lost=lost,
-        judged=told or lost > 0,
-        reason=None if told or lost > 0 else verdict.reason or "the final readers did not reach the end of the log",
+        judged=judged,
+        reason=None if judged else verdict.reason or "the final readers did not reach the end of the log",
+        permits_loss=promised.permits_loss,
+        promise=promised.sentence(),
+        reasons=len(promised.about("lost-write").reasons),
         faults=faults,
-        possible=possible,
-        promised=promised,
+        uncertain=len(possible) - len(faults),
         without_effect=len(receipts) - len(faults),
     )
-
-
-def _lost(counts: dict[str, int]) -> int:
-    """A write that is gone may be counted under both names; the larger count is a lower bound of their union."""
-    return max(counts.get("lost-write", 0), counts.get("unseen", 0))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from checkers.verdicts.cells import OUTCOMES, Cell
+from checkers.verdicts.cells import Cell, build_cells
+from checkers.verdicts.judgement import VerdictLine
+from checkers.verdicts.outcome import OF_CELLS, Outcome
 
 #: Raised whenever a field of matrix.json is removed or changes its meaning; new fields do not raise it.
 MATRIX_VERSION = 1
@@ -55,7 +56,7 @@ class Matrix(msgspec.Struct, frozen=True):
 
 def summarise(cells: Sequence[Cell]) -> Summary:
     """The sentence and exit code of all cells. A campaign in which nothing was exercised is unknown, not clean."""
-    outcomes = Counter[str](dict.fromkeys(OUTCOMES, 0))
+    outcomes = Counter[str](dict.fromkeys(OF_CELLS, 0))
     outcomes.update(cell.outcome for cell in cells)
     head, exit_code = _head(cells, outcomes)
     losses = losses_of(cells)
@@ -73,12 +74,10 @@ def losses_of(cells: Sequence[Cell]) -> Losses:
     )
 
 
-def write_matrix(cells: Sequence[Cell], path: Path) -> Summary:
-    """Write ``matrix.json`` at ``path`` and return the summary that it holds."""
-    summary = summarise(cells)
-    matrix = Matrix(MATRIX_VERSION, summary, list(cells))
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(matrix), indent=1))
-    return summary
+def build_matrix(lines: Iterable[VerdictLine]) -> Matrix:
+    """The matrix of a campaign from the lines of its ``verdicts.jsonl``."""
+    cells = build_cells(lines)
+    return Matrix(MATRIX_VERSION, summarise(cells), cells)
 
 
 def settings_words(label: dict[str, object]) -> str:
@@ -92,23 +91,25 @@ def setting_value(value: object) -> str:
 
 
 def _head(cells: Sequence[Cell], outcomes: Counter[str]) -> tuple[str, int]:
-    broken = [cell for cell in cells if cell.outcome == "broken promise"]
+    broken = [cell for cell in cells if cell.outcome is Outcome.BROKEN_PROMISE]
     if broken:
         more = f", and {len(broken) - 1} more" if len(broken) > 1 else ""
-        return f"A promise was broken in {len(broken)} of {_cells(len(cells))}: {_accusation(broken[0])}{more}.", 1
-    told = outcomes["held"] + outcomes["permitted loss"]
-    rest = _rest(outcomes)
-    if outcomes["unknown"] or not told:
-        return f"Unknown: {told} of {_cells(len(cells))} could be told, and in these no promise was broken{rest}.", 2
-    lost = outcomes["permitted loss"]
+        accused = _accusation(broken[0])
+        sentence = f"A promise was broken in {len(broken)} of {_cells(len(cells))}: {accused}{more}."
+        return sentence, Outcome.BROKEN_PROMISE.exit_code
+    held, lost, rest = outcomes[Outcome.HELD], outcomes[Outcome.PERMITTED_LOSS], _rest(outcomes)
+    if outcomes[Outcome.UNKNOWN] or not held + lost:
+        sentence = f"Unknown: {held + lost} of {_cells(len(cells))} could be told, and in these no promise was broken"
+        return f"{sentence}{rest}.", Outcome.UNKNOWN.exit_code
     permitted = f", {lost} lost acknowledged writes as their settings permit" if lost else ""
-    weak = sum(cell.outcome == "held" and cell.loss_permitted for cell in cells)
+    weak = sum(cell.outcome is Outcome.HELD and cell.loss_permitted for cell in cells)
     spared = f", {weak} lost nothing though they may" if weak else ""
-    return f"No promise was broken: {outcomes['held'] - weak} of {_cells(len(cells))} held{spared}{permitted}{rest}.", 0
+    sentence = f"No promise was broken: {held - weak} of {_cells(len(cells))} held{spared}{permitted}{rest}."
+    return sentence, Outcome.HELD.exit_code
 
 
 def _rest(outcomes: Counter[str]) -> str:
-    named = [f"{outcomes[name]} {name}" for name in ("unknown", "not exercised") if outcomes[name]]
+    named = [f"{outcomes[name]} {name}" for name in (Outcome.UNKNOWN, Outcome.NOT_EXERCISED) if outcomes[name]]
     return f" ({', '.join(named)})" if named else ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -16,19 +16,11 @@ from checkers.spark import stores
 from checkers.spark.pipeline import check
 from checkers.spark.sources import histories_among, is_foreign
 from checkers.spark.stores import Place, StorePath
-from checkers.verdicts.judgement import Judgement
-from checkers.verdicts.judgement import judge as apply_promise
+from checkers.verdicts.judgement import VerdictLine
+from checkers.verdicts.outcome import Outcome, exit_code_of
 from checkers.verdicts.partial_verdict import SHOWN
 from checkers.verdicts.verdict import Verdict
-from harness.errors import (
-    EXIT_BROKEN,
-    EXIT_HELD,
-    EXIT_UNKNOWN,
-    HarnessError,
-    JavaError,
-    NamedWronglyError,
-    ResultsError,
-)
+from harness.errors import HarnessError, JavaError, NamedWronglyError, ResultsError
 from harness.java import usable_java
 from harness.progress import Progress
 from harness.records.run_record import (
@@ -39,8 +31,8 @@ from harness.records.run_record import (
     RunRecord,
     read_record,
     run_directories,
-    write_file,
 )
+from harness.records.verdict_lines import Written, facts_of, write_lines, write_matrix
 from workloads.history import HistoryError
 
 #: The advice of every refusal.
@@ -68,31 +60,23 @@ class Found(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A history, the verdict on it, and what that means under its settings.
-
-    ``outcome`` is "broken promise", "permitted" (findings that the settings permit), "held", or "unknown"; a history
-    without a run (from another tool) has no settings and so no promise, and is "not valid" with any finding. ``reason``
-    says why a history could not be judged.
-    """
+    """A history and what is said of it; of a run (``is_run``) with its judgement, if its ``run.json`` can be read."""
 
     path: Place
-    verdict: Verdict
-    outcome: str
-    reason: str | None = None
+    line: VerdictLine
     is_run: bool = False
 
-
-class Written(NamedTuple):
-    """A file of verdicts; ``kept`` of them are of an earlier check, whose histories cannot be read now."""
-
-    file: Path
-    kept: int = 0
+    @property
+    def outcome(self) -> Outcome:
+        """In one word."""
+        return self.line.outcome
 
 
 def check_campaign(directory: Path, progress: Progress) -> list[Judged]:
-    """Judge every run below ``directory`` in one Spark job and write ``verdicts.jsonl`` there."""
+    """Judge every run below ``directory`` in one Spark job; write ``verdicts.jsonl`` and ``matrix.json`` there."""
     judged = judge_all([directory], progress)
     write_verdicts(directory, judged)
+    write_matrix(directory)
     return judged
 
 
@@ -123,49 +107,24 @@ def write_verdicts(directory: Path, judged: Sequence[Judged]) -> Written:
 def write_verdicts_to(file: Path, judged: Sequence[Judged], *, below: Path | None = None) -> Written:
     """Write a line for each history into ``file``, which may have been there; their names as they were given.
 
-    Histories in the directory ``below`` are named by their place in it. A verdict on a history that was read outlives
-    the history: it is kept where there is none now, or one that cannot be read.
+    Histories in the directory ``below`` are named by their place in it. See :func:`write_lines`.
     """
-    earlier = _earlier_verdicts(file)
-    lines, kept = [], 0
+    lines = []
     for one in judged:
         inside = below is not None and one.path.is_relative_to(below)
         name = one.path.relative_to(below).as_posix() if below is not None and inside else str(one.path)
-        before = earlier.get(name)
-        keeps = before is not None and _says_nothing(one.verdict) and not _says_nothing(before)
-        kept += keeps
-        verdict = before if before is not None and keeps else one.verdict
-        lines.append(msgspec.json.encode(msgspec.structs.replace(verdict, history=name)) + b"\n")
-    write_file(file, b"".join(lines))
-    return Written(file, kept)
-
-
-def _earlier_verdicts(file: Path) -> dict[str, Verdict]:
-    """What ``file`` says now, by history; lines that this version does not understand are as good as none."""
-    earlier: dict[str, Verdict] = {}
-    for line in file.read_bytes().splitlines() if file.is_file() else ():
-        with suppress(msgspec.DecodeError):
-            verdict = msgspec.json.decode(line, type=Verdict)
-            earlier[verdict.history] = verdict
-    return earlier
-
-
-def _says_nothing(verdict: Verdict) -> bool:
-    """Whether a verdict only says that there was nothing to read."""
-    return verdict.valid == "unknown" and not verdict.exercise.attempted + verdict.exercise.records_read
+        lines.append(msgspec.structs.replace(one.line, history=name))
+    return write_lines(file, lines)
 
 
 def exit_code(judged: Sequence[Judged]) -> int:
     """1 if a promise was broken or a foreign history is not valid, 2 if any could not be judged, else 0."""
-    outcomes = {one.outcome for one in judged}
-    if outcomes & {"broken promise", "not valid"}:
-        return EXIT_BROKEN
-    return EXIT_UNKNOWN if "unknown" in outcomes else EXIT_HELD
+    return exit_code_of(one.outcome for one in judged)
 
 
 def is_unreadable(one: Judged) -> bool:
     """Whether ``one`` is a history of another tool that could not be read. Runs leave what they leave: unknown."""
-    return one.outcome == "unknown" and not one.is_run and _says_nothing(one.verdict)
+    return one.outcome is Outcome.UNKNOWN and not one.is_run and one.line.says_nothing
 
 
 @contextmanager
@@ -244,14 +203,13 @@ def _without_history(path: Place) -> Verdict:
 def _judged(found: Found, checked: Verdict | None) -> Judged:
     verdict = _without_history(found.path) if checked is None else checked
     if not found.is_run:
-        told = "held" if verdict.valid is True else "not valid" if verdict.valid is False else "unknown"
-        return Judged(found.path, verdict, told, verdict.reason)
+        return Judged(found.path, VerdictLine.of(verdict))
     try:
         record = _record_of(found.path)
     except ResultsError as error:  # one damaged file must not take the verdicts of thousands with it
-        return Judged(found.path, verdict, "unknown", str(error), is_run=True)
-    verdict = _of_failed_run(verdict, record.ended)
-    return Judged(found.path, verdict, *_outcome(apply_promise(record.chosen(), verdict)), is_run=True)
+        verdict = msgspec.structs.replace(verdict, valid="unknown", reason=str(error))
+        return Judged(found.path, VerdictLine.of(verdict), is_run=True)
+    return Judged(found.path, VerdictLine.of(_of_failed_run(verdict, record.ended), facts_of(record)), is_run=True)
 
 
 def _of_failed_run(verdict: Verdict, ended: Ended) -> Verdict:
@@ -259,11 +217,3 @@ def _of_failed_run(verdict: Verdict, ended: Ended) -> Verdict:
     if ended.status != "harness-failed" or verdict.valid == "unknown":
         return verdict
     return msgspec.structs.replace(verdict, valid="unknown", reason=f"failed in the harness: {ended.reason}")
-
-
-def _outcome(judgement: Judgement) -> tuple[str, str | None]:
-    if judgement.broken:
-        return "broken promise", None
-    if not judgement.judged:
-        return "unknown", judgement.reason
-    return ("permitted" if judgement.permitted else "held"), None

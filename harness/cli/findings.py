@@ -10,19 +10,10 @@ from typing import Final
 from rich.markup import escape
 
 from checkers.spark.stores import Place
+from checkers.verdicts.outcome import Outcome
 from harness.campaign.judge import Judged
 from harness.cli.terminal import State
 
-#: Worst first, and how each looks.
-COLOURS: Final = {
-    "broken promise": "bold red",
-    "not valid": "bold red",
-    "unknown": "magenta",
-    "permitted": "yellow",
-    "held": "green",
-}
-#: What somebody must look at, each by itself.
-ALARMING: Final = ("broken promise", "not valid", "unknown")
 #: Rows of a table, which is a screen; the rest stands in verdicts.jsonl.
 ROWS_MAX: Final = 40
 #: Alarming histories that are named one by one before a table of groups.
@@ -41,7 +32,7 @@ def tell_judged(state: State, judged: Sequence[Judged], written: Sequence[str]) 
     if len(worst) <= ROWS_MAX:
         _tell_each(state, worst, below, ROWS_MAX)
     else:
-        alarming = [one for one in worst if one.outcome in ALARMING]
+        alarming = [one for one in worst if one.outcome.alarming]
         if alarming:
             _tell_each(state, alarming, below, ALARMING_MAX)
         _tell_groups(state, worst, below)
@@ -52,9 +43,9 @@ def tell_judged(state: State, judged: Sequence[Judged], written: Sequence[str]) 
 
 
 def _badness(one: Judged) -> tuple[int, int, int, str]:
-    counts = one.verdict.counts
+    counts = one.line.counts
     return (
-        list(COLOURS).index(one.outcome),
+        one.outcome.badness,
         -counts.get("lost-write", 0),
         -sum(counts.values()),
         str(one.path),
@@ -68,9 +59,9 @@ def _tell_each(state: State, judged: Sequence[Judged], below: str, most: int) ->
 
 
 def _row(one: Judged, below: str) -> tuple[str, ...]:
-    exercise = one.verdict.exercise
+    exercise = one.line.exercise
     reason = _reason(one)
-    found = reason if reason and one.outcome == "unknown" else _listed(one.verdict.counts) or reason or NOTHING
+    found = reason if reason and one.outcome is Outcome.UNKNOWN else _listed(one.line.counts) or reason or NOTHING
     return (
         _coloured(one.outcome, one.outcome),
         str(exercise.acknowledged),
@@ -93,11 +84,11 @@ def _group_row(path: Place, judged: Sequence[Judged], below: str) -> tuple[str, 
     outcomes = Counter(one.outcome for one in judged)
     counts: Counter[str] = Counter()
     for one in judged:
-        counts.update(one.verdict.counts)
+        counts.update(one.line.counts)
     return (
         "\n".join(_coloured(outcome, f"{count} {outcome}") for outcome, count in outcomes.items()),
-        str(sum(one.verdict.exercise.acknowledged for one in judged)),
-        str(sum(one.verdict.exercise.acknowledged_in_fault for one in judged)),
+        str(sum(one.line.exercise.acknowledged for one in judged)),
+        str(sum(one.line.exercise.acknowledged_in_fault for one in judged)),
         escape(_listed(counts) or _commonest(_reason(one) for one in judged)),
         escape(_inside(path, below)),
     )
@@ -115,7 +106,7 @@ def _listed(counts: Counter[str] | dict[str, int]) -> str:
 
 def _reason(one: Judged) -> str:
     """Why it could not be judged, without the path, which stands in its own column."""
-    return (one.reason or "").replace(f"{one.path}/", "")
+    return (one.line.why_unknown or "").replace(f"{one.path}/", "")
 
 
 def _commonest(reasons: Iterable[str]) -> str:
@@ -123,8 +114,8 @@ def _commonest(reasons: Iterable[str]) -> str:
     return said.most_common(1)[0][0] if said else NOTHING
 
 
-def _coloured(outcome: str, text: str) -> str:
-    return f"[{COLOURS[outcome]}]{text}[/]"
+def _coloured(outcome: Outcome, text: str) -> str:
+    return f"[{outcome.colour}]{text}[/]"
 
 
 def _common_directory(judged: Iterable[Judged]) -> str:

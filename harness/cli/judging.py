@@ -14,7 +14,6 @@ from checkers.verdicts.partial_verdict import SHOWN
 from harness.campaign.judge import (
     Asked,
     Judged,
-    Written,
     exit_code,
     is_unreadable,
     judge_all,
@@ -28,6 +27,7 @@ from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_PLAN, AckproofError, NamedWronglyError
 from harness.progress import Quiet
 from harness.records.run_record import VERDICTS_FILE
+from harness.records.verdict_lines import Written, write_matrix
 from harness.run.perform import lacks_observations
 
 #: Where verdicts go that have no directory of their own.
@@ -79,7 +79,9 @@ def check(
     code = EXIT_PLAN if all(is_unreadable(one) for one in judged) else exit_code(judged)
     if json_:
         for one in judged:
-            state.json({"path": str(one.path), "outcome": one.outcome, "reason": one.reason, "verdict": one.verdict})
+            state.json(
+                {"path": str(one.path), "outcome": one.outcome, "reason": one.line.why_unknown, "verdict": one.line}
+            )
         return code
     if kept := sum(one.kept for one in written):
         state.say(f"{kept} earlier verdicts on histories that cannot be read now are kept")
@@ -125,5 +127,6 @@ def report(state: State, campaign_dir: Path, *, json_: bool) -> int:
     # Charts take half a second to load, and `check` draws none.
     from harness.report import witnesses, write  # noqa: PLC0415
 
+    write_matrix(campaign_dir)
     _trace(state, witnesses(campaign_dir))
     return tell(state, campaign_dir, write(campaign_dir), json_=json_)

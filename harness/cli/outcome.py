@@ -9,27 +9,16 @@ from typing import Final
 import msgspec
 
 from checkers.verdicts.cells import Cell
-from checkers.verdicts.matrix import Matrix
 from harness.campaign.stages import CampaignRecord
 from harness.cli.terminal import State
-from harness.errors import ResultsError
-from harness.records.run_record import CAMPAIGN_FILE, MATRIX_FILE, files_of
+from harness.records.run_record import CAMPAIGN_FILE, files_of
+from harness.records.verdict_lines import read_matrix
 from harness.report import look_of
 
 LEGEND: Final = (
     "n/k: n of k runs lost acknowledged writes. held: none lost, as promised; none: none lost, though the settings "
     "permit it; loss: lost as the settings permit; BROKEN: a promise was broken."
 )
-
-
-def read_matrix(directory: Path) -> Matrix:
-    """``matrix.json`` of the campaign in ``directory``."""
-    path = directory / MATRIX_FILE
-    try:
-        with files_of(directory):
-            return msgspec.json.decode(path.read_bytes(), type=Matrix)
-    except msgspec.DecodeError as error:
-        raise ResultsError(f"{path} cannot be read ({error}); rebuild it with: ackproof report {directory}") from error
 
 
 def tell(state: State, directory: Path, report: Path, *, json_: bool) -> int:

@@ -1,4 +1,4 @@
-"""The report: ``matrix.json``, the same as a table in Markdown, and one HTML page from the files of a campaign.
+"""The report: the matrix as a table in Markdown, and one HTML page from the files of a campaign.
 
 Everything here reads files and writes files, so it can be repeated on old campaigns. :func:`witnesses` names the runs
 whose stories the report shows: whoever can replay them may write their ``cluster.jsonl`` first, and the stories get
@@ -9,18 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from checkers.verdicts.cells import Cell, build_cells
-from checkers.verdicts.matrix import Summary, write_matrix
-from harness.errors import NamedWronglyError
-from harness.records.run_record import (
-    CAMPAIGN_FILE,
-    MATRIX_FILE,
-    MATRIX_TEXT_FILE,
-    REPORT_FILE,
-    files_of,
-    run_directories,
-    write_file,
-)
+from checkers.verdicts.cells import Cell
+from harness.records.run_record import MATRIX_TEXT_FILE, REPORT_FILE, run_directories, write_file
+from harness.records.verdict_lines import read_matrix
 from harness.report.cell_charts import availability_chart, loss_rate_chart
 from harness.report.definitions import definitions
 from harness.report.loading import CampaignFiles
@@ -30,18 +21,19 @@ from harness.report.page import content_of, render
 from harness.report.setups import setups_of
 from harness.report.stories import cells_with_story, stories_of
 
-__all__ = ["look_of", "matrix", "witnesses", "write"]
+__all__ = ["look_of", "witnesses", "write"]
 
 
 def write(campaign_directory: Path) -> Path:
-    """Write ``matrix.json``, ``matrix.md`` and ``report.html``; the answer is the page's path.
+    """Write ``matrix.md`` and ``report.html`` from the campaign's ``matrix.json``; the answer is the page's path.
 
     Raises:
         ResultsError: the campaign has no verdicts yet, or a file of it cannot be read or written.
         NamedWronglyError: no campaign is there, and no run.
     """
     files = CampaignFiles(campaign_directory)
-    cells, summary = _matrix(files)
+    matrix = read_matrix(campaign_directory)
+    cells, summary = matrix.cells, matrix.verdict
     write_file(campaign_directory / MATRIX_TEXT_FILE, as_markdown(summary, cells).encode())
     page = render(
         title=campaign_directory.resolve().name,
@@ -57,23 +49,10 @@ def write(campaign_directory: Path) -> Path:
     return path
 
 
-def matrix(campaign_directory: Path) -> tuple[list[Cell], Summary]:
-    """Write ``matrix.json``; the answer is what it holds."""
-    return _matrix(CampaignFiles(campaign_directory))
-
-
 def witnesses(campaign_directory: Path) -> list[Path]:
     """Directories of the runs whose stories the report shows."""
-    cells = build_cells(CampaignFiles(campaign_directory).runs())
-    return [campaign_directory / cell.witness.run for cell in cells_with_story(cells) if cell.witness is not None]
-
-
-def _matrix(files: CampaignFiles) -> tuple[list[Cell], Summary]:
-    cells = build_cells(files.runs())
-    if not cells and not (files.directory / CAMPAIGN_FILE).is_file():
-        raise NamedWronglyError(f"{files.directory} holds no run; name a campaign's directory (results/...)")
-    with files_of(files.directory):
-        return cells, write_matrix(cells, files.directory / MATRIX_FILE)
+    cells = cells_with_story(read_matrix(campaign_directory).cells)
+    return [campaign_directory / cell.witness.run for cell in cells if cell.witness is not None]
 
 
 def _relevant(cells: list[Cell]) -> dict[str, str]:

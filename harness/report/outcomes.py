@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from checkers.verdicts.cells import Cell, Outcome
+from checkers.verdicts.cells import Cell
+from checkers.verdicts.outcome import Outcome
 
 
 class Look(NamedTuple):
@@ -38,29 +39,39 @@ _UNKNOWN: Final = "it could not be told"
 _LINE: Final = "1px solid #d8dee4"
 
 LOOKS: Final[dict[Outcome, Look]] = {
-    "broken promise": Look(
-        "broken-promise", "✖", "broken promise", _BROKEN, "BROKEN", "bold red", "#b3261e", "#ffffff"
+    Outcome.BROKEN_PROMISE: Look(
+        "broken-promise", "✖", "broken promise", _BROKEN, "BROKEN", Outcome.BROKEN_PROMISE.colour, "#b3261e", "#ffffff"
     ),
-    "permitted loss": Look("permitted-loss", "▼", "lost", _LOST, "loss", "yellow", "#fbdfa2", "#6b4300"),
-    "held": Look("held", "✓", "0", _HELD, "held", "green", "#d3ece0", "#0b5137"),
-    "not exercised": Look(
-        "not-exercised", "–", "not exercised", _NOT_EXERCISED, "not exercised", "dim", "#ffffff", "#5b6570", _LINE
+    Outcome.PERMITTED_LOSS: Look(
+        "permitted-loss", "▼", "lost", _LOST, "loss", Outcome.PERMITTED_LOSS.colour, "#fbdfa2", "#6b4300"
     ),
-    "unknown": Look("unknown", "?", "unknown", _UNKNOWN, "unknown", "magenta", "#e6e0f2", "#49386b"),
+    Outcome.HELD: Look("held", "✓", "0", _HELD, "held", Outcome.HELD.colour, "#d3ece0", "#0b5137"),
+    Outcome.NOT_EXERCISED: Look(
+        "not-exercised",
+        "–",
+        "not exercised",
+        _NOT_EXERCISED,
+        "not exercised",
+        Outcome.NOT_EXERCISED.colour,
+        "#ffffff",
+        "#5b6570",
+        _LINE,
+    ),
+    Outcome.UNKNOWN: Look("unknown", "?", "unknown", _UNKNOWN, "unknown", Outcome.UNKNOWN.colour, "#e6e0f2", "#49386b"),
 }
 #: "held" where the settings permit loss: so many runs were silent, and no more.
 UNPROMISED: Final = Look("unpromised", "○", "0", _SILENT, "none", "cyan", "#eaf1f4", "#37505e", "1px dashed #9db2bd")
 #: As the page explains them.
 LEGEND: Final = (
-    LOOKS["broken promise"],
-    LOOKS["permitted loss"],
-    LOOKS["held"],
+    LOOKS[Outcome.BROKEN_PROMISE],
+    LOOKS[Outcome.PERMITTED_LOSS],
+    LOOKS[Outcome.HELD],
     UNPROMISED,
-    LOOKS["not exercised"],
-    LOOKS["unknown"],
+    LOOKS[Outcome.NOT_EXERCISED],
+    LOOKS[Outcome.UNKNOWN],
 )
 
 
 def look_of(cell: Cell) -> Look:
     """How a cell of the matrix looks."""
-    return UNPROMISED if cell.outcome == "held" and cell.loss_permitted else LOOKS[cell.outcome]
+    return UNPROMISED if cell.outcome is Outcome.HELD and cell.loss_permitted else LOOKS[cell.outcome]

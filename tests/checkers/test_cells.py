@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from checkers.verdicts.cells import Cell, build_cells
-from checkers.verdicts.judgement import JudgedRun, judge
-from checkers.verdicts.matrix import MATRIX_VERSION, settings_words, summarise, write_matrix
+from checkers.verdicts.judgement import RunFacts, VerdictLine, judge
+from checkers.verdicts.matrix import MATRIX_VERSION, build_matrix, settings_words, summarise
 from checkers.verdicts.verdict import Availability, Exercise, Verdict
 from workloads.settings import Settings
 
@@ -37,14 +37,13 @@ def verdict(*, in_fault: int = 40, drained: bool = True, faults: int = 1, **coun
     )
 
 
-def run(settings: Settings, found: Verdict, *, seed: int = 1, cell: str = "", family: str = "kill") -> JudgedRun:
+def run(settings: Settings, found: Verdict, *, seed: int = 1, cell: str = "", family: str = "kill") -> VerdictLine:
     name = cell or f"acks={settings.acks}/{family}"
-    return JudgedRun(
-        cell=name, family=family, world="simulated", run=f"runs/{seed}", seed=seed, settings=settings, verdict=found
-    )
+    facts = RunFacts(cell=name, family=family, world="simulated", seed=seed, settings=settings.to_mapping())
+    return VerdictLine.of(msgspec.structs.replace(found, history=f"runs/{seed}"), facts)
 
 
-def only(*runs: JudgedRun) -> Cell:
+def only(*runs: VerdictLine) -> Cell:
     (cell,) = build_cells(runs)
     return cell
 
@@ -215,7 +214,9 @@ def test_the_sentence_is_that_of_the_run_that_permits_most() -> None:
         ([], 2, "Unknown: 0 of 0 cells"),
     ],
 )
-def test_the_campaign_ends_in_one_sentence_and_one_code(runs: list[JudgedRun], exit_code: int, beginning: str) -> None:
+def test_the_campaign_ends_in_one_sentence_and_one_code(
+    runs: list[VerdictLine], exit_code: int, beginning: str
+) -> None:
     summary = summarise(build_cells(runs))
     assert summary.exit_code == exit_code
     assert summary.sentence.startswith(beginning)
@@ -236,7 +237,7 @@ def test_the_campaign_ends_in_one_sentence_and_one_code(runs: list[JudgedRun], e
         ),
     ],
 )
-def test_broken_promises_are_told_apart_from_what_nobody_promised(runs: list[JudgedRun], ending: str) -> None:
+def test_broken_promises_are_told_apart_from_what_nobody_promised(runs: list[VerdictLine], ending: str) -> None:
     assert summarise(build_cells(runs)).sentence.endswith(ending)
 
 
@@ -247,10 +248,9 @@ def test_losses_of_a_cell_are_told_apart_by_run() -> None:
     assert (cell.lost, cell.lost_against_promise) == (5, 0)
 
 
-def test_the_matrix_is_versioned_json(tmp_path: Path) -> None:
-    path = tmp_path / "matrix.json"
-    write_matrix(build_cells([run(A1, verdict(lost_write=1)), run(SAFE, verdict())]), path)
-    matrix: dict[str, Any] = json.loads(path.read_text())
+def test_the_matrix_is_versioned_json() -> None:
+    built = build_matrix([run(A1, verdict(lost_write=1)), run(SAFE, verdict())])
+    matrix: dict[str, Any] = json.loads(msgspec.json.encode(built))
     assert matrix["version"] == MATRIX_VERSION
     assert matrix["verdict"]["outcomes"]["permitted loss"] == 1
     first = matrix["cells"][0]

@@ -8,7 +8,7 @@ import pytest
 
 from checkers.verdicts.cells import Cell, build_cells
 from checkers.verdicts.comparison import compare
-from checkers.verdicts.judgement import JudgedRun
+from checkers.verdicts.judgement import RunFacts, VerdictLine
 from checkers.verdicts.verdict import Exercise, Verdict
 from workloads.settings import Settings
 
@@ -32,14 +32,15 @@ def verdict(*, in_fault: int = 40, drained: bool = True, fault: str = "kill", **
 
 def cells(*found: tuple[str, Settings, Verdict], family: str = "kill") -> list[Cell]:
     return build_cells(
-        JudgedRun(
-            cell=f"acks={settings.acks}/{family}",
-            family=family,
-            world=world,
-            run=f"runs/{world}",
-            seed=1,
-            settings=settings,
-            verdict=verdict,
+        VerdictLine.of(
+            verdict,
+            RunFacts(
+                cell=f"acks={settings.acks}/{family}",
+                family=family,
+                world=world,
+                seed=1,
+                settings=settings.to_mapping(),
+            ),
         )
         for world, settings, verdict in found
     )

@@ -40,7 +40,7 @@ def test_two_hundred_histories_are_judged_as_before(recorded: list[Path]) -> Non
             "lost": judgement.lost,
             "judged": judgement.judged,
             "reason": judgement.reason,
-            "permits_loss": judgement.promised.permits_loss,
-            "promise": judgement.promised.sentence(),
+            "permits_loss": judgement.permits_loss,
+            "promise": judgement.promise,
         } == expected["judgement"], run.name
     assert lossy == 94, "the set holds losses, or its agreement would say little"

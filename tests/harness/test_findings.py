@@ -7,16 +7,37 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from checkers.verdicts.verdict import Exercise, Verdict
+from checkers.verdicts.judgement import Judgement, VerdictLine
+from checkers.verdicts.outcome import Outcome
+from checkers.verdicts.verdict import Exercise
 from harness.campaign.judge import Judged
 from harness.cli.findings import tell_judged
 from harness.cli.terminal import State
 
 
 def judged(path: str, outcome: str, lost: int = 0, reason: str | None = None) -> Judged:
-    counts = {"lost-write": lost} if lost else {}
-    exercise = Exercise(acknowledged=10, acknowledged_in_fault=4)
-    return Judged(Path(path), Verdict(history=path, valid=not lost, counts=counts, exercise=exercise), outcome, reason)
+    judgement = Judgement(
+        outcome=Outcome(outcome),
+        broken={},
+        permitted={},
+        lost=lost,
+        judged=not reason,
+        reason=reason,
+        permits_loss=True,
+        promise="",
+        reasons=0,
+        faults=(),
+        uncertain=0,
+        without_effect=0,
+    )
+    line = VerdictLine(
+        history=path,
+        valid=not lost,
+        counts={"lost-write": lost} if lost else {},
+        exercise=Exercise(acknowledged=10, acknowledged_in_fault=4),
+        judgement=judgement,
+    )
+    return Judged(Path(path), line)
 
 
 def told(ones: list[Judged], capsys: pytest.CaptureFixture[str], width: int = 200) -> list[str]:
@@ -26,12 +47,12 @@ def told(ones: list[Judged], capsys: pytest.CaptureFixture[str], width: int = 20
 
 
 def test_one_history_is_one_row_and_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = told([judged("results/c/runs/w/s/kill/1", "permitted", 3)], capsys)
+    lines = told([judged("results/c/runs/w/s/kill/1", "permitted loss", 3)], capsys)
     assert lines == [
         "outcome acknowledged in faults found history below results/c/runs/w/s/kill",
-        "permitted 10 4 3 lost-write 1",
+        "permitted loss 10 4 3 lost-write 1",
         "",
-        "1 history: 1 permitted; see results/c/verdicts.jsonl",
+        "1 history: 1 permitted loss; see results/c/verdicts.jsonl",
     ]
 
 
@@ -39,8 +60,8 @@ def test_worst_come_first_and_among_equals_those_that_lost_most(capsys: pytest.C
     lines = told(
         [
             judged("r/a", "held"),
-            judged("r/b", "permitted", 1),
-            judged("r/c", "permitted", 9),
+            judged("r/b", "permitted loss", 1),
+            judged("r/c", "permitted loss", 9),
             judged("r/d", "unknown", reason="it was killed"),
             judged("r/e", "broken promise", 1),
         ],
@@ -52,7 +73,7 @@ def test_worst_come_first_and_among_equals_those_that_lost_most(capsys: pytest.C
 
 def test_thousands_of_histories_are_told_by_cell_after_those_that_alarm(capsys: pytest.CaptureFixture[str]) -> None:
     many = [judged(f"r/{world}/kill/{n}", "held") for world in ("a", "b") for n in range(2000)]
-    losing = [judged(f"r/a/kill/l{n}", "permitted", 2) for n in range(3)]
+    losing = [judged(f"r/a/kill/l{n}", "permitted loss", 2) for n in range(3)]
     lines = told([*many, *losing, judged("r/b/kill/x", "broken promise", 1)], capsys)
     assert lines == [
         "outcome acknowledged in faults found history below r",
@@ -61,10 +82,10 @@ def test_thousands_of_histories_are_told_by_cell_after_those_that_alarm(capsys: 
         "outcomes acknowledged in faults found histories below r",
         "1 broken promise 20010 8004 1 lost-write b/kill",
         "2000 held",
-        "3 permitted 20030 8012 6 lost-write a/kill",
+        "3 permitted loss 20030 8012 6 lost-write a/kill",
         "2000 held",
         "",
-        "4004 histories: 1 broken promise, 3 permitted, 4000 held; see results/c/verdicts.jsonl",
+        "4004 histories: 1 broken promise, 3 permitted loss, 4000 held; see results/c/verdicts.jsonl",
     ]
 
 
@@ -84,7 +105,7 @@ def test_why_is_told_once_a_cell_and_without_the_path(capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("width", [60, 200])
 def test_nothing_is_cut_off_on_a_narrow_terminal(capsys: pytest.CaptureFixture[str], width: int) -> None:
-    ones = [judged("results/c/runs/simulated/acks=1,isr=2/kill/1", "permitted", 3), judged("x/2", "held")]
+    ones = [judged("results/c/runs/simulated/acks=1,isr=2/kill/1", "permitted loss", 3), judged("x/2", "held")]
     *table, _, _ = told(ones, capsys, width)
     assert max(len(line) for line in table) <= width
     assert "acks=1,isr=2/kill/1" in "".join("".join(line.split()[-1:]) for line in table)

@@ -9,6 +9,8 @@ import msgspec
 import pytest
 
 from checkers.errors import CheckError, JavaMissingError
+from checkers.verdicts.judgement import VerdictLine
+from checkers.verdicts.outcome import Outcome, exit_code_of
 from checkers.verdicts.verdict import Exercise, Verdict
 from harness.bench.simulated import measure_simulated
 from harness.campaign import judge
@@ -23,7 +25,7 @@ from workloads.history import HistoryError
 PLAN = parse_plan('[matrix]\nacks = [1, "all"]\n[worlds.simulated]\nruns = 3', "p.toml")
 KILL = msgspec.to_builtins(a_receipt(targets=(1,)))
 LOST = {"lost-write": 1}
-DRAINED = Exercise(drained=True, acknowledged=9)
+DRAINED = Exercise(drained=True, acknowledged=9, acknowledged_in_fault=5)
 
 
 def run_at(directory: Path, acks: object, *, history: bool = True, crashed: bool = False) -> Path:
@@ -52,7 +54,7 @@ def check_saying(monkeypatch: pytest.MonkeyPatch, verdict: Verdict) -> list[Path
     ("acks", "found", "outcome"),
     [
         ("all", Verdict(history="", valid=True, exercise=DRAINED, faults=[KILL]), "unknown"),
-        (1, Verdict(history="", valid=False, counts=LOST, exercise=DRAINED, faults=[KILL]), "permitted"),
+        (1, Verdict(history="", valid=False, counts=LOST, exercise=DRAINED, faults=[KILL]), "permitted loss"),
     ],
 )
 def test_a_run_that_failed_in_the_harness_shows_nothing_by_its_silence(
@@ -60,14 +62,14 @@ def test_a_run_that_failed_in_the_harness_shows_nothing_by_its_silence(
 ) -> None:
     check_saying(monkeypatch, found)
     (judged,) = judge_all([run_at(tmp_path / "run", acks, crashed=True)], Quiet())
-    assert (judged.outcome, judged.verdict.valid) == (outcome, "unknown")
-    assert "broker 1 died" in str(judged.verdict.reason)
+    assert (judged.outcome, judged.line.valid) == (outcome, "unknown")
+    assert "broker 1 died" in str(judged.line.reason)
 
 
 @pytest.mark.parametrize(
     ("acks", "found", "outcome"),
     [
-        (1, Verdict(history="", valid=False, counts=LOST, exercise=DRAINED, faults=[KILL]), "permitted"),
+        (1, Verdict(history="", valid=False, counts=LOST, exercise=DRAINED, faults=[KILL]), "permitted loss"),
         ("all", Verdict(history="", valid=False, counts=LOST, exercise=DRAINED, faults=[KILL]), "broken promise"),
         ("all", Verdict(history="", valid=True, exercise=DRAINED, faults=[KILL]), "held"),
         ("all", Verdict(history="", valid=True, faults=[KILL]), "unknown"),
@@ -79,16 +81,16 @@ def test_a_finding_meets_the_promise_of_its_settings(
     check_saying(monkeypatch, found)
     (judged,) = judge_all([run_at(tmp_path / "run", acks)], Quiet())
     assert judged.outcome == outcome
-    assert (judged.reason is not None) == (outcome == "unknown")
+    assert (judged.line.why_unknown is not None) == (outcome == "unknown")
 
 
 def test_a_run_that_left_no_history_is_unknown_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = run_at(tmp_path / "runs" / "good", 1)
     bad = run_at(tmp_path / "runs" / "bad", 1, history=False)
-    asked = check_saying(monkeypatch, Verdict(history="", valid=True, exercise=Exercise(drained=True)))
+    asked = check_saying(monkeypatch, Verdict(history="", valid=True, exercise=DRAINED))
     judged = {one.path: one for one in judge_all([tmp_path], Quiet())}
     assert asked == [good]
-    assert (judged[bad].outcome, judged[bad].reason) == ("unknown", "no history: broker 1 died")
+    assert (judged[bad].outcome, judged[bad].line.why_unknown) == ("unknown", "no history: broker 1 died")
     assert judged[good].outcome == "held"
 
 
@@ -106,36 +108,33 @@ def test_nothing_to_judge_says_what_to_name(tmp_path: Path) -> None:
 
 
 def test_verdicts_name_histories_by_their_place_in_the_campaign(tmp_path: Path) -> None:
-    inside = Judged(tmp_path / "runs" / "a", Verdict(history="x", valid=True), "held")
+    inside = Judged(tmp_path / "runs" / "a", VerdictLine(history="x", valid=True))
     path = write_verdicts(tmp_path, [inside]).file
     assert [json.loads(line)["history"] for line in path.read_text().splitlines()] == ["runs/a"]
 
 
 def test_a_verdict_outlives_a_history_that_cannot_be_read_any_more(tmp_path: Path) -> None:
-    def judged(name: str, outcome: str, verdict: Verdict) -> Judged:
-        return Judged(tmp_path / name, verdict, outcome)
+    def judged(name: str, verdict: Verdict) -> Judged:
+        return Judged(tmp_path / name, VerdictLine.of(verdict))
 
     good = Verdict(history="", valid=False, counts=LOST, exercise=Exercise(attempted=9))
     gone = Verdict(history="", valid="unknown", reason="layout 1, this version reads 2")
     cut = Verdict(history="", valid="unknown", reason="cut off", exercise=Exercise(attempted=4))
-    assert write_verdicts(tmp_path, [judged("a", "not valid", good), judged("b", "unknown", gone)]).kept == 0
-    again = [judged("a", "unknown", gone), judged("b", "unknown", gone)]
+    assert write_verdicts(tmp_path, [judged("a", good), judged("b", gone)]).kept == 0
+    again = [judged("a", gone), judged("b", gone)]
     file, kept = write_verdicts(tmp_path, again)
     assert kept == 1
     assert [json.loads(line)["valid"] for line in file.read_text().splitlines()] == [False, "unknown"]
     assert exit_code(again) == 2, "this check could tell nothing of them"
-    file, kept = write_verdicts(tmp_path, [judged("a", "unknown", cut)])
+    file, kept = write_verdicts(tmp_path, [judged("a", cut)])
     assert kept == 0, "what was read now is newer"
     assert json.loads(file.read_text())["reason"] == "cut off"
 
 
 def test_a_broken_promise_outweighs_an_unknown() -> None:
-    def judged(*outcomes: str) -> list[Judged]:
-        return [Judged(Path("a"), Verdict(history="a", valid=True), outcome) for outcome in outcomes]
-
-    assert exit_code(judged("held", "unknown", "broken promise")) == 1
-    assert exit_code(judged("held", "unknown")) == 2
-    assert exit_code(judged("held", "permitted")) == 0
+    assert exit_code_of([Outcome.HELD, Outcome.UNKNOWN, Outcome.BROKEN_PROMISE]) == 1
+    assert exit_code_of([Outcome.HELD, Outcome.UNKNOWN]) == 2
+    assert exit_code_of([Outcome.HELD, Outcome.PERMITTED_LOSS, Outcome.NOT_EXERCISED]) == 0
 
 
 @pytest.mark.parametrize(
@@ -170,9 +169,9 @@ def test_one_damaged_run_does_not_take_the_other_verdicts_with_it(
     judged = {one.path.name: one for one in judge_all([tmp_path], Quiet())}
     outcomes = {name: one.outcome for name, one in judged.items()}
     assert outcomes == {"good": "held", "bad": "unknown", "worse": "unknown", "odd": "unknown"}
-    assert 'did you mean "min.insync.replicas"' in (judged["odd"].reason or "")
-    assert "run.json cannot be read as a run" in (judged["bad"].reason or "")
-    assert "run.json cannot be read as a run" in (judged["worse"].reason or "")
+    assert 'did you mean "min.insync.replicas"' in (judged["odd"].line.why_unknown or "")
+    assert "run.json cannot be read as a run" in (judged["bad"].line.why_unknown or "")
+    assert "run.json cannot be read as a run" in (judged["worse"].line.why_unknown or "")
 
 
 def test_a_directory_of_json_lines_is_all_its_histories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +189,7 @@ def test_a_directory_without_a_history_is_refused_and_left_alone(tmp_path: Path)
 
 
 def test_unreadable_is_said_of_foreign_histories_only(tmp_path: Path) -> None:
-    unknown = Verdict(history="", valid="unknown", reason="line 1: not JSON")
-    assert is_unreadable(Judged(tmp_path / "x.jsonl", unknown, "unknown"))
-    assert not is_unreadable(Judged(tmp_path / "run", unknown, "unknown", is_run=True))
-    assert not is_unreadable(Judged(tmp_path / "x.jsonl", Verdict(history="", valid=False), "not valid"))
+    unknown = VerdictLine(history="", valid="unknown", reason="line 1: not JSON")
+    assert is_unreadable(Judged(tmp_path / "x.jsonl", unknown))
+    assert not is_unreadable(Judged(tmp_path / "run", unknown, is_run=True))
+    assert not is_unreadable(Judged(tmp_path / "x.jsonl", VerdictLine(history="", valid=False)))

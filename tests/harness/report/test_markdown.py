@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from checkers.verdicts.cells import Cell, build_cells
-from checkers.verdicts.judgement import JudgedRun
+from checkers.verdicts.judgement import RunFacts, VerdictLine
 from checkers.verdicts.matrix import summarise
 from checkers.verdicts.verdict import Exercise, Verdict
 from harness.report.markdown import as_markdown
@@ -19,16 +19,9 @@ def cell(world: str, acks: int | str, **counts: int) -> Cell:
         counts={name.replace("_", "-"): count for name, count in counts.items()},
         exercise=Exercise(attempted=9, acknowledged=8, acknowledged_in_fault=4_000, drained=True),
     )
-    run = JudgedRun(
-        cell="c/kill",
-        family="kill",
-        world=world,
-        run="runs/1",
-        seed=1,
-        settings=Settings.from_mapping({"acks": acks}),
-        verdict=found,
-    )
-    (one,) = build_cells([run])
+    settings = Settings.from_mapping({"acks": acks}).to_mapping()
+    run = RunFacts(cell="c/kill", family="kill", world=world, seed=1, settings=settings)
+    (one,) = build_cells([VerdictLine.of(found, run)])
     return msgspec.structs.replace(one, label={"acks": acks})
 
 

@@ -13,11 +13,12 @@ import msgspec
 import pytest
 import vl_convert
 
-from checkers.verdicts.matrix import Matrix
 from checkers.verdicts.verdict import Verdict
 from harness.errors import NamedWronglyError, ResultsError
 from harness.records.run_record import CAMPAIGN_FILE, VERDICTS_FILE
-from harness.report import matrix, stories, witnesses, write
+from harness.records.verdict_lines import read_matrix, write_matrix
+from harness.report import stories, witnesses
+from harness.report import write as write_page
 from workloads.settings import ACKS_ALL, Settings
 
 #: See the fixture in conftest.py.
@@ -57,6 +58,11 @@ class Page(HTMLParser):
 
     def words(self) -> str:
         return re.sub(r"\s+", " ", " ".join(self.text))
+
+
+def write(directory: Path) -> Path:
+    write_matrix(directory)
+    return write_page(directory)
 
 
 def page_of(directory: Path) -> Page:
@@ -244,8 +250,7 @@ def test_the_report_is_the_same_every_time_and_the_matrix_can_be_read(campaign: 
     make(A1, lost=1, history=True, cluster=True)
     first = write(directory).read_bytes()
     assert write(directory).read_bytes() == first
-    read = msgspec.json.decode((directory / "matrix.json").read_bytes(), type=Matrix)
-    assert read.verdict == matrix(directory)[1]
+    assert read_matrix(directory) == write_matrix(directory)
 
 
 def test_verdicts_find_their_runs_wherever_the_campaign_was_when_it_was_checked(campaign: Campaign) -> None:
@@ -253,7 +258,7 @@ def test_verdicts_find_their_runs_wherever_the_campaign_was_when_it_was_checked(
     verdict = make(A1, lost=2)
     moved = msgspec.structs.replace(verdict, history=f"/elsewhere/runs/old/{verdict.history}/history")
     (directory / VERDICTS_FILE).write_bytes(msgspec.json.encode(moved))
-    (cell,) = matrix(directory)[0]
+    (cell,) = write_matrix(directory).cells
     assert (cell.lost, cell.runs_judged) == (2, 1)
 
 
@@ -261,15 +266,16 @@ def test_a_run_without_a_verdict_is_unknown(campaign: Campaign) -> None:
     directory, make = campaign
     make(SAFE)
     (directory / VERDICTS_FILE).write_bytes(b"")
-    cells, summary = matrix(directory)
-    assert (cells[0].outcome, summary.exit_code) == ("unknown", 2)
-    assert cells[0].unknown_reasons == {"no verdict: it was never checked": 1}
+    matrix = write_matrix(directory)
+    assert (matrix.cells[0].outcome, matrix.verdict.exit_code) == ("unknown", 2)
+    assert matrix.cells[0].unknown_reasons == {"no verdict: it was never checked": 1}
 
 
 def test_witnesses_are_the_runs_whose_stories_are_told(campaign: Campaign) -> None:
     directory, make = campaign
     verdict = make(A1, lost=1)
     make(SAFE)
+    write_matrix(directory)
     assert witnesses(directory) == [directory / verdict.history]
 
 
@@ -302,6 +308,7 @@ def test_the_strongest_settings_stories_are_told_first(campaign: Campaign) -> No
     for acks in (0, 1, ACKS_ALL):
         make(Settings(acks=acks), lost=2, history=True)
     make(Settings(acks=1, min_insync_replicas=2), lost=2, history=True)
+    write_matrix(directory)
     told = [path.relative_to(directory / "runs" / "simulated").parts[0] for path in witnesses(directory)]
     assert [name.partition(",")[0] for name in told] == ["acks=-1", "acks=1", "acks=1", "acks=0"]
 

@@ -11,10 +11,11 @@ from rich.console import Console
 
 from checkers.verdicts.verdict import Verdict
 from harness.campaign.stages import CampaignRecord, Runs
-from harness.cli.outcome import read_matrix, tell, tell_cells
+from harness.cli.outcome import tell, tell_cells
 from harness.cli.terminal import State
 from harness.machine import Machine
 from harness.records.run_record import CAMPAIGN_FILE
+from harness.records.verdict_lines import write_matrix
 from harness.report import write
 from workloads.settings import Settings
 
@@ -25,8 +26,7 @@ def test_silence_without_a_promise_is_not_called_held(
     directory, make = campaign
     make(Settings(acks=-1, min_insync_replicas=2))
     make(Settings(acks=1, min_insync_replicas=2))
-    write(directory)
-    tell_cells(State(out=Console(width=200, soft_wrap=True)), read_matrix(directory).cells)
+    tell_cells(State(out=Console(width=200, soft_wrap=True)), write_matrix(directory).cells)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[:3] == ["simulated kill", "acks=-1,isr=2 held 0/1", "acks=1,isr=2 none 0/1"]
     assert "held: none lost, as promised; none: none lost, though the settings permit it" in lines[-1]
@@ -52,6 +52,7 @@ def test_a_campaign_that_may_have_been_killed_names_what_ends_its_remains(
         worlds={"simulated": Runs(planned=4)},
     )
     (directory / CAMPAIGN_FILE).write_bytes(msgspec.json.encode(record))
+    write_matrix(directory)
     tell(State(out=Console(width=500, soft_wrap=True)), directory, write(directory), json_=False)
     wanted = "This campaign is not finished: 1 of its 4 runs are here" + end.format(directory=directory)
     assert wanted in capsys.readouterr().out.splitlines()

@@ -1,0 +1,162 @@
+"""``verdicts.jsonl`` and ``matrix.json`` of a campaign: written when its histories were checked, read by all others.
+
+A line is a :class:`checkers.verdicts.judgement.VerdictLine`: the verdict on one history and, of a run, its judgement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from checkers.verdicts.judgement import RunFacts, VerdictLine
+from checkers.verdicts.matrix import Matrix, build_matrix
+from checkers.verdicts.verdict import Verdict
+from harness.errors import NamedWronglyError, ResultsError
+from harness.records.run_record import (
+    CAMPAIGN_FILE,
+    HISTORY,
+    MATRIX_FILE,
+    VERDICTS_FILE,
+    RunRecord,
+    files_of,
+    read_record,
+    run_directories,
+    write_file,
+)
+
+
+class Written(NamedTuple):
+    """A file of verdicts; ``kept`` of them are of an earlier check, whose histories cannot be read now."""
+
+    file: Path
+    kept: int = 0
+
+
+def facts_of(record: RunRecord) -> RunFacts:
+    """What was run, as a judgement needs it."""
+    return RunFacts(
+        cell=record.cell,
+        family=record.family,
+        world=record.world.name,
+        seed=record.seed,
+        settings=record.chosen().to_mapping(),
+    )
+
+
+def write_lines(file: Path, lines: Iterable[VerdictLine]) -> Written:
+    """Write ``lines`` into ``file``, which may have been there.
+
+    A verdict on a history that was read outlives the history: it is kept where there is none now, or one that cannot
+    be read.
+    """
+    earlier = _earlier(file)
+    content, kept = [], 0
+    for line in lines:
+        before = earlier.get(line.history)
+        keeps = before is not None and line.says_nothing and not before.says_nothing
+        kept += keeps
+        content.append(msgspec.json.encode(before if keeps else line) + b"\n")
+    write_file(file, b"".join(content))
+    return Written(file, kept)
+
+
+def _earlier(file: Path) -> dict[str, VerdictLine]:
+    """What ``file`` says now, by history; lines that this version does not understand are as good as none."""
+    earlier: dict[str, VerdictLine] = {}
+    for text in file.read_bytes().splitlines() if file.is_file() else ():
+        with suppress(msgspec.DecodeError):
+            line = msgspec.json.decode(text, type=VerdictLine)
+            earlier[line.history] = line
+    return earlier
+
+
+def read_lines(directory: Path) -> dict[str, VerdictLine]:
+    """The judged runs of the campaign in ``directory``, by their place in it (``runs/...``).
+
+    A line of an earlier version, which has no judgement, is judged from its run's ``run.json``; a run without a line is
+    unknown, and says why. Histories of other tools are left out: they are in no cell.
+
+    Raises:
+        NamedWronglyError: ``directory`` is no campaign.
+        ResultsError: it was not checked yet, or a file of it cannot be read; the text says which and what to do.
+    """
+    path = directory / VERDICTS_FILE
+    if not any((directory / file).exists() for file in (VERDICTS_FILE, CAMPAIGN_FILE, "runs")):
+        raise NamedWronglyError(f"{directory} is no campaign; name a directory below results/")
+    if not path.is_file():
+        raise ResultsError(
+            f"{directory} holds no {VERDICTS_FILE}; judge its histories first: ackproof check {directory}"
+        )
+    with files_of(directory):
+        texts = path.read_bytes().splitlines()
+    lines = {_key(line.history): line for line in _decoded(texts, path)}
+    runs = {_key(run.relative_to(directory).as_posix()): run for run in run_directories(directory)}
+    return dict(_judged(directory, lines, runs))
+
+
+def _judged(
+    directory: Path, lines: Mapping[tuple[str, ...], VerdictLine], runs: Mapping[tuple[str, ...], Path]
+) -> Iterator[tuple[str, VerdictLine]]:
+    for key in sorted({*lines, *runs}):
+        line, run = lines.get(key), runs.get(key)
+        if run is not None:
+            name = run.relative_to(directory).as_posix()
+            if line is None or line.judgement is None:
+                record = read_record(run)
+                line = VerdictLine.of(_unjudged(record) if line is None else line, facts_of(record))
+            yield name, msgspec.structs.replace(line, history=name)
+        elif line is not None and line.judgement is not None:
+            yield line.history, line
+
+
+def _decoded(texts: Iterable[bytes], path: Path) -> Iterator[VerdictLine]:
+    try:
+        yield from (msgspec.json.decode(text, type=VerdictLine) for text in texts if text.strip())
+    except msgspec.DecodeError as error:
+        advice = f"make it again with: ackproof check {path.parent}"
+        raise ResultsError(f"{path} cannot be read: {error}; {advice}") from error
+
+
+def _key(name: str) -> tuple[str, ...]:
+    """A run's place below ``runs/``, whatever the path before it: campaigns may be moved between check and report."""
+    parts = [part for part in Path(name).parts if part != HISTORY]
+    return tuple(parts[len(parts) - parts[::-1].index("runs") :]) if "runs" in parts else tuple(parts)
+
+
+def _unjudged(record: RunRecord) -> Verdict:
+    ended = record.ended
+    why = ended.reason or ("it was killed or is still running" if ended.status == "running" else "it was never checked")
+    return Verdict(history="", valid="unknown", reason=f"no verdict: {why}")
+
+
+def write_matrix(directory: Path) -> Matrix:
+    """Write ``matrix.json`` of the campaign in ``directory`` from its verdicts.
+
+    Raises:
+        NamedWronglyError, ResultsError: as :func:`read_lines`; or there is no run.
+    """
+    matrix = build_matrix(read_lines(directory).values())
+    if not matrix.cells and not (directory / CAMPAIGN_FILE).is_file():
+        raise NamedWronglyError(f"{directory} holds no run; name a campaign's directory (results/...)")
+    write_file(directory / MATRIX_FILE, msgspec.json.format(msgspec.json.encode(matrix), indent=1))
+    return matrix
+
+
+def read_matrix(directory: Path) -> Matrix:
+    """``matrix.json`` of the campaign in ``directory``.
+
+    Raises:
+        ResultsError: it is missing or cannot be read.
+    """
+    path = directory / MATRIX_FILE
+    if not path.is_file():
+        raise ResultsError(f"{directory} holds no {MATRIX_FILE}; make it with: ackproof report {directory}")
+    try:
+        with files_of(directory):
+            return msgspec.json.decode(path.read_bytes(), type=Matrix)
+    except msgspec.DecodeError as error:
+        raise ResultsError(f"{path} cannot be read ({error}); rebuild it with: ackproof report {directory}") from error

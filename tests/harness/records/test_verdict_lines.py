@@ -1,0 +1,86 @@
+"""The judgement stands beside the verdict: cells need no run.json, and lines without a judgement are still read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from checkers.verdicts.judgement import RunFacts, VerdictLine
+from checkers.verdicts.outcome import Outcome
+from checkers.verdicts.verdict import Exercise, Verdict
+from harness.plan import RunSpec, Simulated
+from harness.records.run_record import RUN_FILE, VERDICTS_FILE, Ended, write_record
+from harness.records.verdict_lines import read_lines, read_matrix, write_lines, write_matrix
+from nemesis.plan import FaultPlan
+from tests.nemesis.receipt_factory import a_receipt
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings
+
+Campaign = Callable[[Settings], VerdictLine]
+
+
+@pytest.fixture
+def add(tmp_path: Path) -> Campaign:
+    """Adds a run that lost one write under a kill."""
+
+    def make(settings: Settings) -> VerdictLine:
+        facts = RunFacts(cell="c/kill", family="kill", world="simulated", seed=3, settings=settings.to_mapping())
+        name = f"runs/simulated/acks={settings.acks}/kill/3"
+        fields = msgspec.structs.asdict(facts) | {"world": Simulated()}
+        spec = RunSpec(**fields, workload=WorkloadPlan(), faults=FaultPlan())
+        (tmp_path / name).mkdir(parents=True)
+        write_record(tmp_path / name, spec, Ended(status="completed"))
+        lossy = Verdict(
+            history=name,
+            valid=False,
+            counts={"lost-write": 1},
+            anomalies={"lost-write": [{"key": "t-0", "value": 7}]},
+            exercise=Exercise(attempted=9, acknowledged=9, acknowledged_in_fault=4, drained=True),
+            faults=[msgspec.json.decode(msgspec.json.encode(a_receipt()))],
+        )
+        return VerdictLine.of(lossy, facts)
+
+    return make
+
+
+def test_the_promise_is_stored_with_the_verdict_it_was_applied_to(tmp_path: Path, add: Campaign) -> None:
+    write_lines(tmp_path / VERDICTS_FILE, [line := add(Settings(acks=1))])
+    (stored,) = read_lines(tmp_path).values()
+    assert stored == line
+    assert stored.judgement is not None
+    assert (stored.outcome, stored.judgement.permitted, stored.judgement.permits_loss) == (
+        Outcome.PERMITTED_LOSS,
+        {"lost-write": 1},
+        True,
+    )
+    assert "acks=1: the leader answers alone" in stored.judgement.promise
+
+
+def test_cells_need_nothing_but_the_lines(tmp_path: Path, add: Campaign) -> None:
+    write_lines(tmp_path / VERDICTS_FILE, [add(Settings(acks=1)), add(Settings(acks=-1))])
+    whole = write_matrix(tmp_path)
+    for record in tmp_path.rglob(RUN_FILE):
+        record.write_text("{")
+    assert write_matrix(tmp_path) == whole
+    for record in tmp_path.rglob(RUN_FILE):
+        record.unlink()
+    assert write_matrix(tmp_path) == read_matrix(tmp_path) == whole
+
+
+def test_a_line_of_an_earlier_version_is_judged_from_its_run(tmp_path: Path, add: Campaign) -> None:
+    line = add(Settings(acks=1))
+    fields = {name: getattr(line, name) for name in Verdict.__struct_fields__}
+    (tmp_path / VERDICTS_FILE).write_bytes(msgspec.json.encode(Verdict(**fields)) + b"\n")
+    assert read_lines(tmp_path) == {line.history: line}
+
+
+def test_a_foreign_history_has_no_judgement_and_is_in_no_cell(tmp_path: Path) -> None:
+    (tmp_path / "campaign.json").write_text("{}")
+    foreign = VerdictLine.of(Verdict(history="a.jsonl", valid=False, counts={"G1a": 1}))
+    write_lines(tmp_path / VERDICTS_FILE, [foreign])
+    assert foreign.outcome is Outcome.NOT_VALID
+    assert msgspec.json.decode((tmp_path / VERDICTS_FILE).read_bytes())["judgement"] is None
+    assert write_matrix(tmp_path).cells == []
