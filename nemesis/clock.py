@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
-from nemesis.cluster import ClusterView, Evidence, Target
+from nemesis.cluster import Capability, ClusterView, Evidence, Target, present
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.kill import Kill
 from nemesis.roles import Role, RoleKind
@@ -20,6 +20,7 @@ class ClockStep(Fault, frozen=True, tag="clockstep"):
     """Let the wall clocks of the holders of ``role`` be off by ``offset_ms``; set them right at the end."""
 
     offset_ms: int
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.CLOCKS,)
 
     def aim(self, view: ClusterView) -> Aim:
         """Whose clocks."""
@@ -35,7 +36,7 @@ class ClockStep(Fault, frozen=True, tag="clockstep"):
 
 
 def _step(target: Target, offset_ms: int, node: int) -> Evidence:
-    return target.set_clock(node, offset_ms)
+    return present(target.clocks).set(node, offset_ms)
 
 
 def _leader_dies_in_the_future(scene: Scene) -> list[Part]:

@@ -1,8 +1,11 @@
-"""What a world must offer to be attacked.
+"""What a world must offer to be attacked: a view of its cluster, and parts that do things to it.
 
 A node is a number: brokers count from 0, controllers from :data:`CONTROLLER`, and all clients together are
 :data:`CLIENTS`. In links CONTROLLER stands for every controller. A link is a directed pair (source, target): a cut link
-delivers nothing from source to target, so a one-way cut is one link and a symmetric cut two. Pinned semantics:
+delivers nothing from source to target, so a one-way cut is one link and a symmetric cut two.
+
+A :class:`Target` is a bundle of small parts, one for each :class:`Capability`. A world fills in those that it has, and
+says of every other one why it lacks it; a fault names those that it needs. Pinned semantics of every part:
 
 * Every call takes effect before it returns and is safe to repeat: killing a dead node, healing a whole link.
 * What is done to a process is journalled by the world before it is done.
@@ -11,8 +14,9 @@ delivers nothing from source to target, so a one-way cut is one link and a symme
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -53,15 +57,14 @@ class PartitionView(msgspec.Struct, frozen=True):
 class ClusterView(msgspec.Struct, frozen=True):
     """What is known of the cluster now. ``running`` are brokers whose process lives and is not paused.
 
-    ``unavailable`` says which kinds of fault (their tags) cannot be done here, and why. ``controllers`` are all
-    controllers, first the one that was last known to be active; ``running_controllers`` as ``running``.
-    ``controller_active`` is false while it is known that no controller is active: nobody elects leaders then.
+    ``controllers`` are all controllers, first the one that was last known to be active; ``running_controllers`` as
+    ``running``. ``controller_active`` is false while it is known that no controller is active: nobody elects leaders
+    then.
     """
 
     partitions: Mapping[str, PartitionView]
     running: tuple[int, ...]
     brokers: tuple[int, ...]
-    unavailable: Mapping[str, str] = {}
     controllers: tuple[int, ...] = (CONTROLLER,)
     running_controllers: tuple[int, ...] = (CONTROLLER,)
     controller_active: bool = True
@@ -70,82 +73,11 @@ class ClusterView(msgspec.Struct, frozen=True):
 Evidence = Mapping[str, object]
 
 
-class Storage(Protocol):
-    """What the nodes have on their disks."""
-
-    def wipe(self, node: int) -> Evidence:
-        """Empty the disk of a dead node; its next start finds nothing, as after a new machine.
-
-        Evidence: ``wiped``, which says what is gone.
-        """
-        ...
-
-    def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
-        """Change one byte of a record that a dead node keeps of ``partition``.
-
-        ``pick``, from 0 up to LOG_PARTS, is how far into the log the record is.
-        """
-        ...
-
-    def fill(self, node: int) -> Evidence:
-        """Leave no room on the node's disk."""
-        ...
-
-    def free(self, node: int) -> Evidence:
-        """Give back what :meth:`fill` took."""
-        ...
-
-    def slow(self, node: int) -> Evidence:
-        """Let the node's disk write slowly."""
-        ...
-
-    def restore_disk_speed(self, node: int) -> Evidence:
-        """Let it write as fast as it can again."""
-        ...
-
-
-class Leadership(Protocol):
-    """Who leads and who replicates: what operators change on purpose, through the cluster's own administration.
-
-    Where the cluster would not, the evidence is ``refused`` with its reason, and what stands; where nobody said whether
-    it will, ``unconfirmed`` likewise.
-    """
-
-    def move_leader(self, partition: str, broker: int) -> Evidence:
-        """Make ``broker``, which must be in sync, the leader. Evidence: ``leader`` and ``leader_epoch`` afterwards."""
-        ...
-
-    def reassign(self, partition: str, replicas: Sequence[int]) -> Evidence:
-        """Let these brokers replicate ``partition``, the first of them preferred as leader; it may go on afterwards.
-
-        Evidence: ``replicas`` afterwards, which begin with the wanted ones and hold those that still have to leave.
-        """
-        ...
-
-
-class Target(Protocol):
-    """A cluster under attack. What a world cannot do stands in :attr:`ClusterView.unavailable` and is never called."""
-
-    @property
-    def storage(self) -> Storage:
-        """The nodes' disks."""
-        ...
-
-    @property
-    def leadership(self) -> Leadership:
-        """The partitions' leaders and replicas."""
-        ...
-
-    def view(self) -> ClusterView:
-        """The newest view; an unreachable controller leaves the last one standing."""
-        ...
+class Processes(Protocol):
+    """The processes of the nodes, brokers and controllers."""
 
     def kill(self, node: int) -> Evidence:
         """End the process at once (SIGKILL). What the operating system holds survives; memory does not."""
-        ...
-
-    def power_off(self, node: int) -> Evidence:
-        """End the process at once, and lose what its disk had not yet been told to keep (fsync)."""
         ...
 
     def stop(self, node: int) -> Evidence:
@@ -168,6 +100,18 @@ class Target(Protocol):
         """Let a frozen process run (SIGCONT)."""
         ...
 
+
+class Power(Protocol):
+    """The power supply of the nodes' machines. :meth:`Processes.restart` brings a node back."""
+
+    def cut_power(self, node: int) -> Evidence:
+        """End the process at once, and lose what its disk had not yet been told to keep (fsync)."""
+        ...
+
+
+class Links(Protocol):
+    """The connections between nodes, and between nodes and clients."""
+
     def cut(self, links: Collection[Link]) -> Evidence:
         """Deliver nothing over these links until they are healed."""
         ...
@@ -176,14 +120,183 @@ class Target(Protocol):
         """Deliver again over these links."""
         ...
 
-    def slow_links(self, links: Collection[Link]) -> Evidence:
-        """Deliver over these links late, or little at a time, until :meth:`restore_link_speed`."""
+
+class LinkSpeed(Protocol):
+    """How fast the links deliver."""
+
+    def slow(self, links: Collection[Link]) -> Evidence:
+        """Deliver over these links late, or little at a time, until :meth:`restore`."""
         ...
 
-    def restore_link_speed(self, links: Collection[Link]) -> Evidence:
+    def restore(self, links: Collection[Link]) -> Evidence:
         """Deliver over these links as fast as before."""
         ...
 
-    def set_clock(self, node: int, offset_ms: int) -> Evidence:
+
+class Messages(Protocol):
+    """Single messages on their way over a link.
+
+    A message is a request of the Kafka API ``api`` ("AlterPartition", "Fetch", "Produce") that goes from the link's
+    source to its target, or the response to one that went the other way; an empty ``api`` means every message. A world
+    that cannot tell messages apart may hold back the whole connection instead, and says so in its evidence
+    (``"whole_connection": True``).
+    """
+
+    def hold(self, links: Collection[Link], api: str = "") -> Evidence:
+        """Keep what is sent over these links from now on, until :meth:`release`."""
+        ...
+
+    def drop(self, links: Collection[Link], api: str = "") -> Evidence:
+        """Throw away what is sent over these links from now on, until :meth:`release`."""
+        ...
+
+    def release(self, links: Collection[Link]) -> Evidence:
+        """Deliver what these links hold, in the order in which it was sent, and from now on everything.
+
+        Evidence: how many messages were ``held`` and ``dropped``, where they can be counted.
+        """
+        ...
+
+
+class Files(Protocol):
+    """What the nodes have on their disks."""
+
+    def wipe(self, node: int) -> Evidence:
+        """Empty the disk of a dead node; its next start finds nothing, as after a new machine.
+
+        Evidence: ``wiped``, which says what is gone.
+        """
+        ...
+
+    def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
+        """Change one byte of a record that a dead node keeps of ``partition``.
+
+        ``pick``, from 0 up to LOG_PARTS, is how far into the log the record is.
+        """
+        ...
+
+
+class DiskSpace(Protocol):
+    """How much room the nodes' disks have."""
+
+    def fill(self, node: int) -> Evidence:
+        """Leave no room on the node's disk."""
+        ...
+
+    def free(self, node: int) -> Evidence:
+        """Give back what :meth:`fill` took."""
+        ...
+
+
+class DiskSpeed(Protocol):
+    """How fast the nodes' disks write."""
+
+    def slow(self, node: int) -> Evidence:
+        """Let the node's disk write slowly."""
+        ...
+
+    def restore(self, node: int) -> Evidence:
+        """Let it write as fast as it can again."""
+        ...
+
+
+class Leadership(Protocol):
+    """Who leads, as operators change it on purpose, through the cluster's own administration.
+
+    Where the cluster would not, the evidence is ``refused`` with its reason, and what stands; where nobody said whether
+    it will, ``unconfirmed`` likewise.
+    """
+
+    def move_leader(self, partition: str, broker: int) -> Evidence:
+        """Make ``broker``, which must be in sync, the leader. Evidence: ``leader`` and ``leader_epoch`` afterwards."""
+        ...
+
+
+class Reassignment(Protocol):
+    """Who replicates, changed on purpose. Refusals as with :class:`Leadership`."""
+
+    def reassign(self, partition: str, replicas: Sequence[int]) -> Evidence:
+        """Let these brokers replicate ``partition``, the first of them preferred as leader; it may go on afterwards.
+
+        Evidence: ``replicas`` afterwards, which begin with the wanted ones and hold those that still have to leave.
+        """
+        ...
+
+
+class WallClocks(Protocol):
+    """The nodes' wall clocks."""
+
+    def set(self, node: int, offset_ms: int) -> Evidence:
         """Let the node's wall clock be wrong by so much from now on; 0 sets it right."""
         ...
+
+
+class ClientProcesses(Protocol):
+    """The workload's own producers; the workload offers them in every world."""
+
+    def crash_producer(self, pick: int) -> Evidence:
+        """End a producer and its connections without closing it, and let a new instance take its place.
+
+        ``pick``, modulo their number, says which one. What it had sent and not been answered stays without an outcome.
+        Evidence: ``process``, the ``instance`` that ended and the ``successor`` that took over.
+        """
+        ...
+
+
+class Capability(StrEnum):
+    """What a target may be able to do; each value is the name of a part in :class:`Target`."""
+
+    PROCESSES = "processes"
+    POWER = "power"
+    LINKS = "links"
+    LINK_SPEED = "link_speed"
+    MESSAGES = "messages"
+    FILES = "files"
+    DISK_SPACE = "disk_space"
+    DISK_SPEED = "disk_speed"
+    LEADERSHIP = "leadership"
+    REASSIGNMENT = "reassignment"
+    CLOCKS = "clocks"
+    CLIENTS = "clients"
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster under attack.
+
+    ``view`` gives the newest view; an unreachable controller leaves the last one standing. Every other part is None
+    where this world lacks it, and ``lacks`` says why.
+    """
+
+    view: Callable[[], ClusterView]
+    processes: Processes | None = None
+    power: Power | None = None
+    links: Links | None = None
+    link_speed: LinkSpeed | None = None
+    messages: Messages | None = None
+    files: Files | None = None
+    disk_space: DiskSpace | None = None
+    disk_speed: DiskSpeed | None = None
+    leadership: Leadership | None = None
+    reassignment: Reassignment | None = None
+    clocks: WallClocks | None = None
+    clients: ClientProcesses | None = None
+    lacks: Mapping[Capability, str] = {}
+
+    def why_not(self, needs: Iterable[Capability]) -> str:
+        """Why what needs these capabilities cannot be done here; empty if it can."""
+        missing = (need for need in needs if getattr(self, need) is None)
+        return next((self.lacks.get(need, f"nothing here offers {need}") for need in missing), "")
+
+
+Part = TypeVar("Part")
+
+
+def present(part: Part | None) -> Part:
+    """A part of a target that is known to be there: whoever needs it has asked :meth:`Target.why_not` before.
+
+    Raises:
+        LookupError: it is not, which is a mistake of the caller.
+    """
+    if part is None:
+        raise LookupError("the target lacks this part; ask why_not() before using it")
+    return part

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from msgspec.structs import replace
 
-from nemesis.cluster import LOG_PARTS, ClusterView, Evidence, Target
+from nemesis.cluster import LOG_PARTS, Capability, ClusterView, Evidence, Target, present
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.kill import Kill
 from nemesis.roles import Role, RoleKind, partition_of
@@ -23,6 +23,7 @@ class CorruptRecord(Fault, frozen=True, tag="corruptrecord"):
     """
 
     pick: int = 0
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.FILES, Capability.PROCESSES)
     stops_brokers: ClassVar[bool] = True
     #: An empty log has no record to damage; then this was a kill.
     shows: ClassVar[str] = "corrupted"
@@ -35,13 +36,16 @@ class CorruptRecord(Fault, frozen=True, tag="corruptrecord"):
         """Kill, then change the byte."""
 
         def hit(node: int) -> Evidence:
-            return {**target.kill(node), **target.storage.corrupt(node, aim.partition, self.pick)}
+            return {
+                **present(target.processes).kill(node),
+                **present(target.files).corrupt(node, aim.partition, self.pick),
+            }
 
         return by_node(hit, aim.nodes)
 
     def end(self, target: Target, aim: Aim) -> Evidence:
         """Start again; recovery finds the byte, or nobody does."""
-        return by_node(target.restart, aim.nodes)
+        return by_node(present(target.processes).restart, aim.nodes)
 
 
 def _corrupt(scene: Scene, role: Role) -> CorruptRecord:

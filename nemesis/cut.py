@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
-from nemesis.cluster import ClusterView, Evidence, Target
+from nemesis.cluster import Capability, ClusterView, Evidence, Target, present
 from nemesis.faults import Aim, Fault
 from nemesis.roles import Role, RoleKind, resolve
 from nemesis.story import Part, Scene, Story
@@ -18,6 +18,7 @@ class Partition(Fault, frozen=True, tag="partition"):
     """Cut links so that the network takes ``shape`` around the holders of ``role``; heal them at the end."""
 
     shape: Shape
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.LINKS,)
 
     def aim(self, view: ClusterView) -> Aim:
         """The links to cut."""
@@ -31,11 +32,11 @@ class Partition(Fault, frozen=True, tag="partition"):
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Cut."""
-        return target.cut(aim.links)
+        return present(target.links).cut(aim.links)
 
     def end(self, target: Target, aim: Aim) -> Evidence:
         """Heal."""
-        return target.heal(aim.links)
+        return present(target.links).heal(aim.links)
 
 
 def alone_ms(scene: Scene) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Final
 
 from nemesis import (
@@ -22,7 +23,8 @@ from nemesis import (
     stop,
     wipe,
 )
-from nemesis.story import Story
+from nemesis.cluster import Capability
+from nemesis.story import Scene, Story, Timings
 
 #: Every kind of fault that can stand in a schedule.
 AnyFault = (
@@ -72,6 +74,19 @@ SCRIPTED: Final[Mapping[str, tuple[Story, ...]]] = {
 def stories_of(family: str) -> tuple[Story, ...]:
     """Every story of a family, those included that are told by name only."""
     return FAMILIES[family] + SCRIPTED.get(family, ())
+
+
+#: Any scene will do to see which faults a story has: chance decides whom they hit and when.
+_ANY_SCENE: Final = Scene(
+    draw=lambda _label, _bound: 0, timings=Timings(), fault_ms_min=0, fault_ms_max=0, brokers=3, partitions=1
+)
+
+
+@cache
+def needs_of(family: str) -> frozenset[Capability]:
+    """The parts of a target that the faults of a family use."""
+    parts = (part for story in stories_of(family) for part in story.parts(_ANY_SCENE))
+    return frozenset(need for part in parts for need in part.fault.needs)
 
 
 def told_by(word: str, families: Iterable[str]) -> list[tuple[str, Story]]:

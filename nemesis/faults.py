@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import msgspec
 
-from nemesis.cluster import ClusterView, Evidence, Link, Target, node_name
+from nemesis.cluster import Capability, ClusterView, Evidence, Link, Target, node_name
 from nemesis.roles import Role, resolve
 
 
@@ -30,12 +30,15 @@ class Aim(msgspec.Struct, frozen=True):
 
 
 class Fault(msgspec.Struct, frozen=True, tag_field="kind"):
-    """Base of all faults. ``role`` says around whom; ``stops_brokers`` whether its nodes count against the budget.
+    """Base of all faults. ``role`` says around whom; ``needs`` which parts of a target it uses.
+
+    ``stops_brokers`` says whether its nodes count against the budget.
 
     ``shows`` is what the evidence of every node holds if the fault is more than the death that it begins with.
     """
 
     role: Role
+    needs: ClassVar[tuple[Capability, ...]] = ()
     stops_brokers: ClassVar[bool] = False
     shows: ClassVar[str] = ""
 

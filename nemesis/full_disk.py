@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import ClassVar, Final
 
-from nemesis.cluster import ClusterView, Evidence, Target
+from nemesis.cluster import Capability, ClusterView, Evidence, Target, present
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.roles import Role, RoleKind
 from nemesis.stopping import last_in_sync, leader_ahead, two_overlapping
@@ -18,6 +18,7 @@ class FullDisk(Fault, frozen=True, tag="fulldisk"):
     Kafka ends when the directory of its only log fails (rule 29). What was written before is there afterwards.
     """
 
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.DISK_SPACE, Capability.PROCESSES)
     #: It may, at the next append; the budget counts it as if it did.
     stops_brokers: ClassVar[bool] = True
 
@@ -27,11 +28,13 @@ class FullDisk(Fault, frozen=True, tag="fulldisk"):
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Fill."""
-        return by_node(target.storage.fill, aim.nodes)
+        return by_node(present(target.disk_space).fill, aim.nodes)
 
     def end(self, target: Target, aim: Aim) -> Evidence:
         """Make room. The evidence names how the process ended, if it did, and that it was started again."""
-        return by_node(lambda node: {**target.storage.free(node), **target.restart(node)}, aim.nodes)
+        return by_node(
+            lambda node: {**present(target.disk_space).free(node), **present(target.processes).restart(node)}, aim.nodes
+        )
 
 
 def _one(name: str, kind: RoleKind) -> Story:

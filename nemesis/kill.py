@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import ClassVar, Final
 
-from nemesis.cluster import ClusterView, Evidence, Target
+from nemesis.cluster import Capability, ClusterView, Evidence, Target, present
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.roles import Role, RoleKind
 from nemesis.stopping import APART_MS, everybody, last_in_sync, leader_ahead, two_overlapping
@@ -15,6 +15,7 @@ from nemesis.story import Part, Scene, Story
 class Kill(Fault, frozen=True, tag="kill"):
     """End the processes of the holders of ``role`` at once; start them again on their old disks at the end."""
 
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.PROCESSES,)
     stops_brokers: ClassVar[bool] = True
 
     def aim(self, view: ClusterView) -> Aim:
@@ -23,11 +24,11 @@ class Kill(Fault, frozen=True, tag="kill"):
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Kill."""
-        return by_node(target.kill, aim.nodes)
+        return by_node(present(target.processes).kill, aim.nodes)
 
     def end(self, target: Target, aim: Aim) -> Evidence:
         """Start again."""
-        return by_node(target.restart, aim.nodes)
+        return by_node(present(target.processes).restart, aim.nodes)
 
 
 def _one(name: str, kind: RoleKind) -> Story:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
-from nemesis.cluster import ClusterView, Evidence, Target
+from nemesis.cluster import Capability, ClusterView, Evidence, Target, present
 from nemesis.cut import SUCCESSOR_MS, Partition
 from nemesis.faults import Aim, Fault, by_node, listed
 from nemesis.kill import Kill
@@ -24,6 +24,8 @@ class MoveLeader(Fault, frozen=True, tag="moveleader"):
     It is done at once and nothing undoes it; until its end it counts as the fault that is in effect.
     """
 
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.LEADERSHIP,)
+
     def aim(self, view: ClusterView) -> Aim:
         """The follower that is to lead."""
         holders = resolve(self.role, view)
@@ -39,7 +41,7 @@ class MoveLeader(Fault, frozen=True, tag="moveleader"):
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Move."""
-        return by_node(lambda node: target.leadership.move_leader(aim.partition, node), aim.nodes)
+        return by_node(lambda node: present(target.leadership).move_leader(aim.partition, node), aim.nodes)
 
     def end(self, target: Target, aim: Aim) -> Evidence:  # noqa: ARG002
         """Nothing: whoever leads now may go on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import ClassVar, Final
 
-from nemesis.cluster import ClusterView, Evidence, Target
+from nemesis.cluster import Capability, ClusterView, Evidence, Target, present
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.roles import Role, RoleKind
 from nemesis.stopping import last_in_sync, leader_ahead, two_overlapping
@@ -15,6 +15,7 @@ from nemesis.story import Part, Scene, Story
 class Pause(Fault, frozen=True, tag="pause"):
     """Freeze the processes of the holders of ``role``, sockets open; let them run at the end."""
 
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.PROCESSES,)
     stops_brokers: ClassVar[bool] = True
 
     def aim(self, view: ClusterView) -> Aim:
@@ -23,11 +24,11 @@ class Pause(Fault, frozen=True, tag="pause"):
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Freeze."""
-        return by_node(target.pause, aim.nodes)
+        return by_node(present(target.processes).pause, aim.nodes)
 
     def end(self, target: Target, aim: Aim) -> Evidence:
         """Let run."""
-        return by_node(target.resume, aim.nodes)
+        return by_node(present(target.processes).resume, aim.nodes)
 
 
 def _leader_past_session(scene: Scene) -> list[Part]:

@@ -85,12 +85,18 @@ class Player:
         for sequence in sorted(self._open, reverse=True):
             self._end(sequence)
         view = self._target.view()
-        self._target.heal(every_link(view.brokers))
+        links, processes = every_link(view.brokers), self._target.processes
+        if self._target.links is not None:
+            self._target.links.heal(links)
+        if self._target.messages is not None:
+            self._target.messages.release(links)
+        if processes is None:
+            return
         running = {*view.running, *view.running_controllers}
         for node in (*view.controllers, *view.brokers):
             if node not in running:
-                self._target.resume(node)
-                self._target.restart(node)
+                processes.resume(node)
+                processes.restart(node)
 
     def _arm(self, planned_us: int, do: Callable[[], None]) -> None:
         self._clock.call_at(planned_us + self._late_us, partial(self._when_due, planned_us, do))
@@ -107,7 +113,7 @@ class Player:
         if self._healed:
             return
         view = self._target.view()
-        aim = self._within_budget(step, _aim(step, view), view)
+        aim = self._within_budget(step, _aim(step, self._target, view), view)
         if aim.impossible:
             self._skip(sequence, step, aim)
             return
@@ -173,7 +179,7 @@ class Player:
         )
 
 
-def _aim(step: Step, view: ClusterView) -> Aim:
+def _aim(step: Step, target: Target, view: ClusterView) -> Aim:
     """Whom the fault hits; nobody where this world cannot do its kind."""
-    why_not = view.unavailable.get(str(step.fault.__struct_config__.tag))
-    return step.fault.aim(view) if why_not is None else Aim(impossible=why_not)
+    why_not = target.why_not(step.fault.needs)
+    return Aim(impossible=why_not) if why_not else step.fault.aim(view)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import ClassVar, Final
 
-from nemesis.cluster import ClusterView, Evidence, Target
+from nemesis.cluster import Capability, ClusterView, Evidence, Target, present
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.roles import RoleKind
 from nemesis.stopping import APART_MS, everybody, last_in_sync, leader_ahead, two_overlapping
@@ -15,6 +15,7 @@ from nemesis.story import Part, Scene, Story
 class PowerLoss(Fault, frozen=True, tag="powerloss"):
     """Take the power from the holders of ``role``: SIGKILL, and the page cache of their disks with it (rule 24)."""
 
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.POWER, Capability.PROCESSES)
     stops_brokers: ClassVar[bool] = True
 
     def aim(self, view: ClusterView) -> Aim:
@@ -23,11 +24,11 @@ class PowerLoss(Fault, frozen=True, tag="powerloss"):
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Cut the power."""
-        return by_node(target.power_off, aim.nodes)
+        return by_node(present(target.power).cut_power, aim.nodes)
 
     def end(self, target: Target, aim: Aim) -> Evidence:
         """Start again on what the disks hold."""
-        return by_node(target.restart, aim.nodes)
+        return by_node(present(target.processes).restart, aim.nodes)
 
 
 def _follower(scene: Scene) -> list[Part]:

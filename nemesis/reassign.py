@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
-from nemesis.cluster import ClusterView, Evidence, PartitionView, Target
+from nemesis.cluster import Capability, ClusterView, Evidence, PartitionView, Target, present
 from nemesis.cut import SUCCESSOR_MS, Partition
 from nemesis.faults import Aim, Fault, by_node, listed
 from nemesis.kill import Kill
@@ -20,6 +20,8 @@ class Reassign(Fault, frozen=True, tag="reassign"):
     Where every broker has a replica there is one replica less. At the end the replicas are as before, and whoever had
     to leave comes back with an empty log.
     """
+
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.REASSIGNMENT,)
 
     def aim(self, view: ClusterView) -> Aim:
         """The broker that is to leave."""
@@ -40,11 +42,11 @@ class Reassign(Fault, frozen=True, tag="reassign"):
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Reassign."""
-        return by_node(lambda _: target.leadership.reassign(aim.partition, aim.replicas), aim.nodes)
+        return by_node(lambda _: present(target.reassignment).reassign(aim.partition, aim.replicas), aim.nodes)
 
     def end(self, target: Target, aim: Aim) -> Evidence:
         """Reassign back, which also calls off what has not come to its end."""
-        return by_node(lambda _: target.leadership.reassign(aim.partition, aim.replicas_before), aim.nodes)
+        return by_node(lambda _: present(target.reassignment).reassign(aim.partition, aim.replicas_before), aim.nodes)
 
 
 def _in_sync_without(node: int, state: PartitionView, view: ClusterView) -> bool:

@@ -5,9 +5,9 @@ Only what is forced to the disk waits (rule 24): with flush.messages=1 every app
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
-from nemesis.cluster import ClusterView, Evidence, Target
+from nemesis.cluster import Capability, ClusterView, Evidence, Target, present
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.kill import Kill
 from nemesis.roles import Role, RoleKind
@@ -17,17 +17,19 @@ from nemesis.story import Part, Scene, Story
 class SlowDisk(Fault, frozen=True, tag="slowdisk"):
     """Let the disks of the holders of ``role`` write slowly, until the end."""
 
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.DISK_SPEED,)
+
     def aim(self, view: ClusterView) -> Aim:
         """The disks that wear out."""
         return aim_at_running(self.role, view)
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Slow down."""
-        return by_node(target.storage.slow, aim.nodes)
+        return by_node(present(target.disk_speed).slow, aim.nodes)
 
     def end(self, target: Target, aim: Aim) -> Evidence:
         """Speed up."""
-        return by_node(target.storage.restore_disk_speed, aim.nodes)
+        return by_node(present(target.disk_speed).restore, aim.nodes)
 
 
 def _slow_leader_dies(scene: Scene) -> list[Part]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
-from nemesis.cluster import ClusterView, Evidence, Target
+from nemesis.cluster import Capability, ClusterView, Evidence, Target, present
 from nemesis.cut import SUCCESSOR_MS
 from nemesis.faults import Aim, Fault
 from nemesis.kill import Kill
@@ -17,6 +17,7 @@ class SlowLink(Fault, frozen=True, tag="slowlink"):
     """Make those links slow that the ``shape`` of a partition would cut; let them be as before at the end."""
 
     shape: Shape
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.LINK_SPEED,)
 
     def aim(self, view: ClusterView) -> Aim:
         """The links."""
@@ -28,11 +29,11 @@ class SlowLink(Fault, frozen=True, tag="slowlink"):
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Slow down."""
-        return target.slow_links(aim.links)
+        return present(target.link_speed).slow(aim.links)
 
     def end(self, target: Target, aim: Aim) -> Evidence:
         """As before."""
-        return target.restore_link_speed(aim.links)
+        return present(target.link_speed).restore(aim.links)
 
 
 def _leader_ahead(scene: Scene) -> list[Part]:

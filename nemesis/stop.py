@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from nemesis.cluster import ClusterView, Evidence, Target
+from nemesis.cluster import Capability, ClusterView, Evidence, Target, present
 from nemesis.cut import alone_ms
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.roles import Role, RoleKind
@@ -19,6 +19,7 @@ from nemesis.story import Part, Scene, Story
 class Stop(Fault, frozen=True, tag="stop"):
     """Ask the processes of the holders of ``role`` to end (SIGTERM); start them again at the end."""
 
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.PROCESSES,)
     stops_brokers: ClassVar[bool] = True
 
     def aim(self, view: ClusterView) -> Aim:
@@ -27,11 +28,11 @@ class Stop(Fault, frozen=True, tag="stop"):
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Ask."""
-        return by_node(target.stop, aim.nodes)
+        return by_node(present(target.processes).stop, aim.nodes)
 
     def end(self, target: Target, aim: Aim) -> Evidence:
         """Start again."""
-        return by_node(target.restart, aim.nodes)
+        return by_node(present(target.processes).restart, aim.nodes)
 
 
 def _leader_ahead(scene: Scene) -> list[Part]:

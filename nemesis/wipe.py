@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import ClassVar, Final
 
-from nemesis.cluster import ClusterView, Evidence, Target
+from nemesis.cluster import Capability, ClusterView, Evidence, Target, present
 from nemesis.cut import Partition
 from nemesis.faults import Aim, Fault, aim_at_running, by_node
 from nemesis.kill import Kill
@@ -26,6 +26,7 @@ class WipeDisk(Fault, frozen=True, tag="wipedisk"):
     Nothing that a broker flushed survives it (rule 24 does not help), and it registers under its old number (rule 29).
     """
 
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.FILES, Capability.PROCESSES)
     stops_brokers: ClassVar[bool] = True
     shows: ClassVar[str] = "wiped"
 
@@ -35,11 +36,13 @@ class WipeDisk(Fault, frozen=True, tag="wipedisk"):
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Kill, then empty."""
-        return by_node(lambda node: {**target.kill(node), **target.storage.wipe(node)}, aim.nodes)
+        return by_node(
+            lambda node: {**present(target.processes).kill(node), **present(target.files).wipe(node)}, aim.nodes
+        )
 
     def end(self, target: Target, aim: Aim) -> Evidence:
         """Start on nothing."""
-        return by_node(target.restart, aim.nodes)
+        return by_node(present(target.processes).restart, aim.nodes)
 
 
 def _last_in_sync_restarted(scene: Scene) -> list[Part]:

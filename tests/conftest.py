@@ -15,7 +15,7 @@ import hypothesis
 import msgspec
 import pytest
 
-from nemesis.cluster import CONTROLLER, ClusterView, Link, PartitionView
+from nemesis.cluster import CONTROLLER, Capability, ClusterView, Link, PartitionView, Target
 from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
 from workloads.operations import Event, EventType
 
@@ -141,16 +141,19 @@ class PerfectConsumer:
 
 
 class ObedientCluster:
-    """A target that does what it is told, elects at once, and notes every call. ``blind`` yields no evidence."""
+    """Every part of a target in one: does what it is told, elects at once, notes every call. ``blind`` sees nothing."""
 
     def __init__(self, brokers=3, partitions=("t-0", "t-1", "t-2"), *, blind=False):
         self.brokers = tuple(range(brokers))
         self.dead, self.frozen, self.links, self.calls, self.blind = set(), set(), set(), [], blind
         self.controller_active = True
         self.most_stopped, self.elected = 0, 0
-        self.unavailable: dict[str, str] = {}
         self.never_in_sync: dict[str, set[int]] = {}
         self.places = {name: [(start + n) % brokers for n in range(brokers)] for start, name in enumerate(partitions)}
+
+    def target(self, lacks=None):
+        parts = {part.value: self for part in Capability if part not in (lacks or {})}
+        return Target(view=self.view, **parts, lacks=lacks or {})
 
     def view(self):
         running = tuple(broker for broker in self.brokers if broker not in self.dead | self.frozen)
@@ -160,7 +163,6 @@ class ObedientCluster:
             states,
             running,
             self.brokers,
-            self.unavailable,
             running_controllers=controls,
             controller_active=self.controller_active,
         )
@@ -168,7 +170,7 @@ class ObedientCluster:
     def _state(self, name, running):
         replicas = self.places[name]
         isr = tuple(n for n in replicas if n in running and n not in self.never_in_sync.get(name, ()))
-        elections = sum(what != "heal" for what, _ in self.calls) + self.elected
+        elections = sum(what not in {"heal", "release"} for what, _ in self.calls) + self.elected
         return PartitionView(isr[0] if isr else None, elections, isr, tuple(replicas))
 
     def _did(self, what, whom):
@@ -180,9 +182,9 @@ class ObedientCluster:
         self.dead.add(node)
         return self._did("kill", node)
 
-    def power_off(self, node):
+    def cut_power(self, node):
         self.dead.add(node)
-        return self._did("power_off", node)
+        return self._did("cut_power", node)
 
     def restart(self, node):
         self.dead.discard(node)
@@ -205,19 +207,18 @@ class ObedientCluster:
         return self._did("heal", sorted(links))
 
     def __getattr__(self, name):
-        """Every other deed of the contract is noted, on the disks and the leaders too."""
-        if name in {"storage", "leadership"}:
-            return self
+        """Every other deed of the contract is noted."""
         if name.startswith("_"):
             raise AttributeError(name)
         return lambda *whom: self._did(name, whom)
 
 
 class PerfectWorld:
-    def __init__(self, **cluster):
+    def __init__(self, lacks=None, **cluster):
         self.clock = VirtualClock()
         self.clients = PerfectLog(self.clock)
-        self.target = ObedientCluster(**cluster)
+        self.cluster = ObedientCluster(**cluster)
+        self.target = self.cluster.target(lacks)
         self.opened, self.closed = 0, 0
         self.died = []
 

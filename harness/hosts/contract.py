@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from nemesis.cluster import Evidence, Link
+from nemesis.cluster import Capability, Evidence, Link
 
 
 class Address(NamedTuple):
@@ -111,8 +111,8 @@ class Host(Protocol):
         """
         ...
 
-    def unavailable(self) -> Mapping[str, str]:
-        """Kinds of fault (their tags) that this host cannot do to its nodes, and why; known once it is open."""
+    def lacks(self) -> Mapping[Capability, str]:
+        """What cannot be done to the nodes of this host, and why; known once it is open."""
         ...
 
     def start(self, launch: Launch) -> NodeProcess:

@@ -15,6 +15,7 @@ from harness.hosts.links import ControlledLinks
 from harness.hosts.processes import LocalProcess, spawn
 from harness.hosts.undo import undo_all
 from harness.records.journal import Journal
+from nemesis.cluster import Capability
 
 
 def run_token() -> str:
@@ -45,8 +46,8 @@ class LocalHost:
         """See :meth:`Host.place`."""
         return str(path)
 
-    def unavailable(self) -> Mapping[str, str]:
-        """See :meth:`Host.unavailable`."""
+    def lacks(self) -> Mapping[Capability, str]:
+        """See :meth:`Host.lacks`."""
         return {}
 
     def start(self, launch: Launch) -> NodeProcess:

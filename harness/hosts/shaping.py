@@ -78,7 +78,7 @@ class Shaper:
         }
         return {name: by_link for name, by_link in evidence.items() if by_link}
 
-    def restore_link_speed(self, links: Collection[Link]) -> Evidence:
+    def restore(self, links: Collection[Link]) -> Evidence:
         """Deliver as before. Evidence: ``passed`` by link since it became slow: bytes, and how often one waited."""
         slow = self._slow & set(links)
         self._keep_counts(slow)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from harness.errors import PlanError
 from harness.reference.core.types import BrokerConfig, TopicConfig
+from nemesis.cluster import Capability
 from workloads.settings import Settings
+
+#: What the reference broker lacks wherever it runs.
+LACKS: Final = {
+    Capability.REASSIGNMENT: "the reference broker's controller never changes who replicates a log partition"
+}
 
 
 def refuse_what_it_lacks(settings: Settings) -> None:

@@ -6,7 +6,7 @@ from harness.choices import Choices
 from harness.plan import RunSpec, Simulated
 from harness.reference.core.types import TopicPartition
 from harness.worlds.simulated.world import SimulatedWorld
-from nemesis.cluster import LOG_PARTS
+from nemesis.cluster import LOG_PARTS, Capability
 from nemesis.plan import FaultPlan
 from tests.harness.test_run_in_virtual_time import lost_writes, perform
 from workloads.plan import WorkloadPlan
@@ -85,21 +85,19 @@ def cluster():
     world = SimulatedWorld(spec, Choices(1))
     world.open()
     world.drive(lambda: False, world.clock.now_us() + 100_000)  # Until every broker has heard of its replicas.
-    return world.target
+    return world.cluster
 
 
 class TestStorage:
     def test_only_a_dead_brokers_disk_can_be_touched(self, cluster):
-        assert cluster.storage.wipe(0) == cluster.storage.corrupt(0, "t-0", 0) == {}
+        assert cluster.target.files.wipe(0) == cluster.target.files.corrupt(0, "t-0", 0) == {}
 
     def test_evidence_counts_what_is_gone(self, cluster):
         cluster.kill(0)
-        assert cluster.storage.corrupt(0, "t-0", LOG_PARTS // 2) == {}
-        assert cluster.storage.wipe(0) == {"wiped": dict.fromkeys(cluster.view().partitions, 0)}
+        assert cluster.target.files.corrupt(0, "t-0", LOG_PARTS // 2) == {}
+        assert cluster.target.files.wipe(0) == {"wiped": dict.fromkeys(cluster.view().partitions, 0)}
         assert cluster.log(0, TopicPartition("t", 0)) is None
 
     def test_disks_in_memory_are_neither_full_nor_slow(self, cluster):
-        unavailable = cluster.view().unavailable
-        assert {"fulldisk", "slowdisk"} <= unavailable.keys()
-        assert not {"wipedisk", "corruptrecord"} & unavailable.keys()
-        assert cluster.storage.fill(0) == cluster.storage.slow(0) == {}
+        assert cluster.target.lacks.keys() >= {Capability.DISK_SPACE, Capability.DISK_SPEED}
+        assert cluster.target.disk_space is cluster.target.disk_speed is None

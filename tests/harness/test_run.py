@@ -87,7 +87,7 @@ def test_faults_stand_in_the_history_with_their_receipts(world, events):
 def test_no_fault_lasts_beyond_the_break_phase(world, events):
     report = execute(spec(("pause",)), world, events, chance())
     assert max(receipt.ended_us for receipt in report.faults) <= times_of(events)["heal"]
-    assert world.target.dead == world.target.frozen == world.target.links == set()
+    assert world.cluster.dead == world.cluster.frozen == world.cluster.links == set()
 
 
 def test_writing_goes_on_after_healing_until_every_partition_acknowledged(world, events):
@@ -102,8 +102,8 @@ def test_writing_goes_on_after_healing_until_every_partition_acknowledged(world,
 
 
 def test_a_cluster_without_an_active_controller_has_not_recovered(world, events):
-    world.clock.call_at(5_000_000, lambda: setattr(world.target, "controller_active", False))
-    world.clock.call_at(7_500_000, lambda: setattr(world.target, "controller_active", True))
+    world.clock.call_at(5_000_000, lambda: setattr(world.cluster, "controller_active", False))
+    world.clock.call_at(7_500_000, lambda: setattr(world.cluster, "controller_active", True))
     report = execute(spec(duration_ms=6_000), world, events, chance())
     assert report.healed_us < 7_500_000 <= report.recovered_us < 7_600_000
 
@@ -114,8 +114,8 @@ def begins_us(report):
 
 
 def test_faults_wait_for_a_cluster_that_is_well_and_has_acknowledged_something_everywhere(world, events):
-    world.target.never_in_sync = {"ackproof-1": {2}}
-    world.clock.call_at(3_000_000, world.target.never_in_sync.clear)
+    world.cluster.never_in_sync = {"ackproof-1": {2}}
+    world.clock.call_at(3_000_000, world.cluster.never_in_sync.clear)
     report = execute(spec(duration_ms=6_000), world, events, chance())
     assert 3_000_000 <= begins_us(report) < 3_100_000
     assert times_of(events)["heal"] == begins_us(report) + 6_000_000
@@ -131,13 +131,13 @@ def test_faults_begin_in_the_end_where_nothing_is_ever_acknowledged(world, event
 
 
 def slow_kills(world, takes_us):
-    quick = world.target.kill
+    quick = world.cluster.kill
 
     def slow(node):
         world.clock.time_us += takes_us
         return quick(node)
 
-    world.target.kill = slow
+    world.cluster.kill = slow
 
 
 @pytest.mark.parametrize("takes_us", [700_000, 5_000_000])
@@ -164,7 +164,7 @@ def test_nothing_is_sent_while_draining(world, events):
 
 
 def test_a_cluster_that_never_recovers_is_given_up_in_time_and_proves_nothing(world, events):
-    world.target.never_in_sync = {"ackproof-1": {2}}
+    world.cluster.never_in_sync = {"ackproof-1": {2}}
     report = execute(spec(drain_limit_ms=4_000), world, events, chance())
     assert report.recovered_us is None
     assert report.unhealthy == {"ackproof-1": "not in its ISR: broker 2"}

@@ -89,7 +89,7 @@ def faults_of(world, events):
 @pytest.mark.parametrize("acks", [1, ACKS_ALL])
 def test_a_run_whose_leader_moved_by_itself_promises_no_more_than_under_a_fault(make_world, events, acks):
     world = make_world()
-    world.clock.call_at(2_000_000, lambda: setattr(world.target, "elected", 1))
+    world.clock.call_at(2_000_000, lambda: setattr(world.cluster, "elected", 1))
     told = faults_of(world, events)
     seen = faults_seen(read_receipts(told))
     assert [fault.kind for fault in seen] == [UNASKED]
@@ -104,7 +104,7 @@ def test_a_quiet_run_has_no_receipt(make_world, events):
 
 def test_a_death_explains_what_its_node_led(make_world, events):
     world = make_world()
-    world.clock.call_at(2_000_000, lambda: setattr(world.target, "elected", 1))
+    world.clock.call_at(2_000_000, lambda: setattr(world.cluster, "elected", 1))
     world.died.append(NodeDeath(time_us=2_000_000, node=1, exit="status 1", words=""))
     assert {fault["fault"] for fault in faults_of(world, events)} == {"died"}
 

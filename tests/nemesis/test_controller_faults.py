@@ -34,9 +34,9 @@ def test_the_active_controller_dies_outside_the_budget_of_dead_brokers_and_retur
     world = make_world()
     player = play(world, Kill(ACTIVE))
     world.drive(lambda: False, 150_000)
-    assert world.target.dead == {CONTROLLER}
+    assert world.cluster.dead == {CONTROLLER}
     world.drive(lambda: False, 250_000)
-    assert world.target.dead == set()
+    assert world.cluster.dead == set()
     assert [(receipt.targets, receipt.took_effect) for receipt in player.receipts] == [((CONTROLLER,), True)]
 
 
@@ -52,9 +52,9 @@ def test_a_controller_that_is_dead_cannot_be_killed_again(make_world):
 def test_a_controller_that_died_by_itself_is_started_when_all_is_healed(make_world):
     world = make_world()
     player = play(world)
-    world.target.dead = {CONTROLLER}
+    world.cluster.dead = {CONTROLLER}
     player.heal_all()
-    assert world.target.dead == set()
+    assert world.cluster.dead == set()
 
 
 def test_the_active_one_of_several_is_meant():

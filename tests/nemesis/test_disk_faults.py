@@ -25,7 +25,7 @@ def played(fault, cluster):
     """What was done to the cluster, and the evidence of both ends, of the leader of partition 1, which is broker 1."""
     aim = fault.aim(cluster.view())
     assert aim.nodes == (1,)
-    evidence = fault.begin(cluster, aim), fault.end(cluster, aim)
+    evidence = fault.begin(cluster.target(), aim), fault.end(cluster.target(), aim)
     return cluster.calls, evidence
 
 
@@ -48,7 +48,7 @@ def test_a_broker_that_ended_over_a_full_disk_is_started_when_there_is_room_agai
 
 def test_a_slow_disk_ends_nobody(cluster):
     calls, _ = played(SlowDisk(LEADER), cluster)
-    assert calls == [("slow", (1,)), ("restore_disk_speed", (1,))]
+    assert calls == [("slow", (1,)), ("restore", (1,))]
     assert not SlowDisk.stops_brokers
 
 
@@ -56,7 +56,7 @@ def test_a_slow_disk_ends_nobody(cluster):
 def test_a_leader_that_does_not_run_has_no_disk_to_hit(fault):
     cluster = ObedientCluster(partitions=())
     assert fault.aim(cluster.view()).impossible == "nobody is the leader of partition 1 now"
-    assert ObedientCluster(blind=True).storage.wipe(1) == {}
+    assert ObedientCluster(blind=True).target().files.wipe(1) == {}
 
 
 @pytest.fixture

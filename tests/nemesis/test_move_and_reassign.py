@@ -64,12 +64,12 @@ def test_the_last_in_sync_replica_keeps_its_place(state):
 def played(make_world, fault, deeds=None):
     world = make_world()
     for name, deed in (deeds or {}).items():
-        setattr(world.target, name, deed)
+        setattr(world.cluster, name, deed)
     steps = (Step(begin_ms=100, end_ms=200, group=0, family="move", story="a story", fault=fault),)
     player = Player(Schedule(steps=steps, healed_ms=900), world.target, world.clock, dead_brokers_max=0, witness=print)
     player.start()
     world.drive(lambda: False, 1_000_000)
-    return world.target.calls, player.receipts[0]
+    return world.cluster.calls, player.receipts[0]
 
 
 def test_a_move_is_done_once_and_not_undone(make_world):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nemesis.cluster import Link
+from nemesis.cluster import Capability, Link
 from nemesis.cut import Partition
 from nemesis.families import FAMILIES
 from nemesis.faults import Aim
@@ -49,7 +49,7 @@ def play(make_world):
 
 def at(world, time_ms):
     world.drive(lambda: False, time_ms * 1000)
-    return world.target
+    return world.cluster
 
 
 def test_a_fault_begins_and_ends_on_time(play):
@@ -72,7 +72,7 @@ def test_roles_are_resolved_when_the_fault_fires(play):
 
 def test_what_is_impossible_now_is_skipped_with_a_receipt(play):
     world, player, marks = play(step(100, 200, Kill(LEADER)))
-    world.target.dead = {0, 1, 2}
+    world.cluster.dead = {0, 1, 2}
     at(world, 300)
     assert marks == [("skipped", 0)]
     (receipt,) = player.receipts
@@ -81,8 +81,8 @@ def test_what_is_impossible_now_is_skipped_with_a_receipt(play):
 
 
 def test_a_fault_that_is_not_to_be_had_here_is_skipped_and_the_receipt_says_why(play):
-    world, player, marks = play(step(100, 200, PowerLoss(LEADER)), step(100, 200, Kill(LEADER)))
-    world.target.unavailable = {"powerloss": "needs root"}
+    steps = step(100, 200, PowerLoss(LEADER)), step(100, 200, Kill(LEADER))
+    world, player, marks = play(*steps, lacks={Capability.POWER: "needs root"})
     assert at(world, 150).dead == {0}
     assert marks == [("skipped", 0), ("begin", 1)]
     assert player.receipts[0].reason == "needs root"
@@ -92,7 +92,7 @@ def test_power_comes_back_with_a_restart(play):
     world, player, _ = play(step(100, 200, PowerLoss(LEADER)))
     assert at(world, 150).dead == {0}
     assert at(world, 250).dead == set()
-    assert [call for call in world.target.calls if call[1] == 0] == [("power_off", 0), ("restart", 0)]
+    assert [call for call in world.cluster.calls if call[1] == 0] == [("cut_power", 0), ("restart", 0)]
     assert player.receipts[0].fault == "powerloss"
 
 
@@ -100,7 +100,7 @@ def test_the_budget_holds_when_the_fault_fires(play):
     followers = Role(RoleKind.FOLLOWERS, 0)
     world, player, _ = play(step(100, 900, Pause(followers)), step(200, 800, Kill(LEADER)), dead_brokers_max=2)
     at(world, 1_000)
-    assert world.target.most_stopped == 2
+    assert world.cluster.most_stopped == 2
     assert player.receipts[1].mark == "skipped"
     assert player.receipts[1].reason == "the budget allows 2 dead or frozen brokers, 2 are"
 
@@ -116,13 +116,13 @@ def test_a_link_cut_twice_heals_with_the_second_end(play):
 
 def slow(world, deed, takes_ms):
     """The same deed of the target, during which the clock moves on."""
-    quick = getattr(world.target, deed)
+    quick = getattr(world.cluster, deed)
 
     def done(whom):
         world.clock.time_us += takes_ms * 1000
         return quick(whom)
 
-    setattr(world.target, deed, done)
+    setattr(world.cluster, deed, done)
 
 
 def test_a_command_that_takes_its_time_takes_none_from_what_is_to_happen_between_two_faults(play):
@@ -130,7 +130,7 @@ def test_a_command_that_takes_its_time_takes_none_from_what_is_to_happen_between
     slow(world, "cut", 1_000)
     assert at(world, 1_399).dead == set()
     assert at(world, 1_401).dead == {0}
-    assert world.target.links
+    assert world.cluster.links
     assert not at(world, 1_501).links
     assert at(world, 1_899).dead == {0}
     assert at(world, 1_901).dead == set()
@@ -147,7 +147,7 @@ def test_every_slow_command_moves_what_follows_in_all_stories(play):
     at(world, 10_000)
     assert [receipt.begun_us for receipt in player.receipts] == [100_000, 400_000, 2_600_000]
     assert player.late_us == 900_000
-    assert (world.target.dead, world.target.frozen) == (set(), set())
+    assert (world.cluster.dead, world.cluster.frozen) == (set(), set())
 
 
 def test_a_schedule_played_in_virtual_time_never_falls_behind(play):
@@ -179,9 +179,9 @@ def test_healing_twice_marks_no_end_twice(play):
 
 def test_healing_repairs_also_what_no_fault_did(play):
     world, player, _ = play()
-    world.target.dead, world.target.frozen, world.target.links = {0}, {1}, {Link(1, 2)}
+    world.cluster.dead, world.cluster.frozen, world.cluster.links = {0}, {1}, {Link(1, 2)}
     player.heal_all()
-    assert (world.target.dead, world.target.frozen, world.target.links) == (set(), set(), set())
+    assert (world.cluster.dead, world.cluster.frozen, world.cluster.links) == (set(), set(), set())
 
 
 @given(st.integers(0, 2**32), st.lists(st.sampled_from(sorted(FAMILIES)), min_size=1, unique=True), st.integers(0, 2))
@@ -206,8 +206,8 @@ def test_any_schedule_is_undone_and_within_budget(make_world, seed, families, de
     player.start()
     at(world, 60_000)
     player.heal_all()
-    assert world.target.most_stopped <= dead_max
-    assert (world.target.dead, world.target.frozen, world.target.links) == (set(), set(), set())
+    assert world.cluster.most_stopped <= dead_max
+    assert (world.cluster.dead, world.cluster.frozen, world.cluster.links) == (set(), set(), set())
     began = {sequence for sequence, mark in marks if mark == "begin"}
     assert began == {sequence for sequence, mark in marks if mark == "end"}
     assert len(player.receipts) == len(schedule.steps)
@@ -262,7 +262,7 @@ def test_a_receipt_is_written_whatever_the_evidence_is():
 
 def test_a_receipt_says_who_was_out_of_sync_when_the_fault_began(play):
     world, player, _ = play(step(100, 300, Kill(LEADER)), step(200, 250, Pause(Role(RoleKind.LEADER, 1))))
-    world.target.never_in_sync = {"t-2": {1}}
+    world.cluster.never_in_sync = {"t-2": {1}}
     at(world, 400)
     assert [receipt.out_of_sync for receipt in player.receipts] == [
         {"t-2": (1,)},

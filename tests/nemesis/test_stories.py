@@ -122,7 +122,7 @@ def play(make_world):
         player = Player(schedule, world.target, world.clock, dead_brokers_max=2, witness=lambda receipt: None)
         player.start()
         world.drive(lambda: False, until_ms * 1000)
-        return world.target.calls, player.receipts
+        return world.cluster.calls, player.receipts
 
     return start
 
@@ -135,21 +135,21 @@ def test_a_stopped_broker_is_started_again_at_the_end(play):
 
 def test_a_clock_is_set_right_at_the_end(play):
     calls, (receipt,) = play((100, 200, ClockStep(LEADER, HOURS_MS)), until_ms=300)
-    assert calls == [("set_clock", (0, HOURS_MS)), ("set_clock", (0, 0))]
+    assert calls == [("set", (0, HOURS_MS)), ("set", (0, 0))]
     assert (receipt.fault, receipt.targets) == ("clockstep", (0,))
 
 
 def test_links_are_slow_where_a_partition_of_the_shape_would_cut(play):
     calls, (receipt,) = play((100, 200, SlowLink(LEADER, Shape.NO_FETCH)), until_ms=300)
     links = (Link(1, 0), Link(2, 0))
-    assert calls == [("slow_links", (links,)), ("restore_link_speed", (links,))]
+    assert calls == [("slow", (links,)), ("restore", (links,))]
     assert (receipt.fault, receipt.shape, receipt.links) == ("slowlink", Shape.NO_FETCH, links)
 
 
 def test_a_cut_that_lasts_does_not_keep_a_link_slow(play):
     slow, cut = SlowLink(LEADER, Shape.NO_FETCH), Partition(LEADER, Shape.NO_FETCH)
     calls, _ = play((100, 200, slow), (150, 900, cut), until_ms=300)
-    assert ("restore_link_speed", ((Link(1, 0), Link(2, 0)),)) in calls
+    assert ("restore", ((Link(1, 0), Link(2, 0)),)) in calls
     assert not [call for call in calls if call[0] == "heal"]
 
 

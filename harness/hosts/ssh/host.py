@@ -34,7 +34,7 @@ from harness.hosts.undo import undo_all
 from harness.hosts.wire import WireLinks
 from harness.plan import Machine
 from harness.records.journal import Journal
-from nemesis.cluster import CLIENTS, Evidence, Link
+from nemesis.cluster import CLIENTS, Capability, Evidence, Link
 
 JAVA_MIN: Final = 17
 BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
@@ -113,9 +113,9 @@ class SshHost:
                 return "/".join((there, *path.relative_to(here).parts))
         raise HostError(f"{path} has no place on {machine.name}")
 
-    def unavailable(self) -> Mapping[str, str]:
-        """See :meth:`Host.unavailable`."""
-        return {"partition": next(iter(self._no_rules.values()))} if self._no_rules else {}
+    def lacks(self) -> Mapping[Capability, str]:
+        """See :meth:`Host.lacks`."""
+        return {Capability.LINKS: next(iter(self._no_rules.values()))} if self._no_rules else {}
 
     def start(self, launch: Launch) -> NodeProcess:
         """See :meth:`Host.start`."""

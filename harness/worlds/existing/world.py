@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, get_args
+from typing import Final
 
-import msgspec
 from kafka.errors import KafkaError
 
 from harness.clients.kafka_python import named
@@ -22,38 +21,23 @@ from harness.worlds.kafka.metadata_poller import Watch
 from harness.worlds.kafka.own_topic import OwnTopic, require_ids
 from harness.worlds.kafka.properties import possible
 from harness.worlds.processes.clock import kept_begin_us
-from harness.worlds.processes.leadership import ConfirmedLeadership
+from harness.worlds.processes.leadership import ConfirmedReassignment
 from harness.worlds.processes.nodes import trace_files
 from harness.worlds.processes.real import Opened, RealWorld
 from harness.worlds.processes.topic import topic_configs
 from harness.worlds.processes.traces import observations_in
 from harness.worlds.replica_logs import ReplicaLogs
-from harness.worlds.unsupported import LEADERSHIP_KINDS, NoNodes, NoStorage, lacking
-from nemesis.cluster import CONTROLLER, ClusterView, Storage
-from nemesis.families import AnyFault
+from nemesis.cluster import CONTROLLER, Capability, Target
 
-_KINDS: Final = [str(kind.__struct_config__.tag) for kind in get_args(AnyFault)]
-_LACKING: Final = lacking(
-    [kind for kind in _KINDS if kind not in LEADERSHIP_KINDS],
+#: What the cluster's administration does, and what the workload does to itself.
+_WITHIN_REACH: Final = {Capability.LEADERSHIP, Capability.REASSIGNMENT, Capability.CLIENTS}
+_OUT_OF_REACH: Final = (
     "the machines of a cluster that exists already are out of reach; what can be asked of it is to move leaders and "
-    "to reassign replicas (the families move and reassign)",
+    "to reassign replicas (the families move and reassign)"
 )
 
 
-class ExistingTarget(NoNodes):
-    """Implements :class:`nemesis.cluster.Target` for a cluster that is only asked."""
-
-    def __init__(self, watch: Watch, leadership: ConfirmedLeadership) -> None:
-        self._watch = watch
-        self.leadership: Final = leadership
-        self.storage: Storage = NoStorage()
-
-    def view(self) -> ClusterView:
-        """See :meth:`nemesis.cluster.Target.view`; at most as old as the last look of :class:`Watch`."""
-        return msgspec.structs.replace(self._watch.view(), unavailable=_LACKING)
-
-
-class ExistingWorld(RealWorld[ExistingTarget]):
+class ExistingWorld(RealWorld):
     """Implements :class:`harness.worlds.contract.World`. The run's files stand in ``directory``, which must exist.
 
     ``close`` raises a HostError if the run's topic could not be deleted; it stays in the journal then.
@@ -117,8 +101,14 @@ class ExistingWorld(RealWorld[ExistingTarget]):
         self._resources.callback(watch.end)
         watch.begin()
         clients = self._make_clients(self._bootstrap, self._security)
-        leadership = ConfirmedLeadership(administration, lambda: watch.view().partitions)
-        self._cluster = Opened(ExistingTarget(watch, leadership), clients, lambda: configuration)
+        confirmed = ConfirmedReassignment(administration, lambda: watch.view().partitions)
+        target = Target(
+            view=watch.view,
+            leadership=confirmed,
+            reassignment=confirmed,
+            lacks=dict.fromkeys(set(Capability) - _WITHIN_REACH, _OUT_OF_REACH),
+        )
+        self._cluster = Opened(target, clients, lambda: configuration)
 
     def _administration(self) -> Administration:
         administration = Administration(lambda: self._bootstrap, limit_s=FAR_ASK_LIMIT_S, security=self._security)

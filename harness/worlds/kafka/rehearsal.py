@@ -22,13 +22,13 @@ from harness.reference.core.placement import round_robin
 from harness.worlds.kafka.installation import find
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 from harness.worlds.kafka.world import KafkaWorld
-from harness.worlds.processes.leadership import ConfirmedLeadership
+from harness.worlds.processes.leadership import ConfirmedReassignment
 from harness.worlds.processes.nodes import Nodes
-from harness.worlds.processes.target import ProcessesTarget
+from harness.worlds.processes.target import NodeControl, Preparation, assemble
 from harness.worlds.processes.topic import topic_configs
 from harness.worlds.processes.view import Viewer
 from harness.worlds.simulated.loop import Loop
-from nemesis.cluster import ClusterView, Evidence, PartitionView
+from nemesis.cluster import ClusterView, Evidence, PartitionView, Target
 from nemesis.player import Player
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
@@ -92,9 +92,10 @@ class _Rehearsal(KafkaWorld):
         self._heading("the topic is made")
         self._tell_topic(host, nodes)
         cluster = _ImaginedCluster(host, nodes, self._spec, self._say)
-        leadership = ConfirmedLeadership(cluster, lambda: cluster.view().partitions)
-        limits = self._make_limits(journal)
-        self._play(schedule, _Target(host, nodes, cluster, journal, self._loop, leadership=leadership, limits=limits))
+        administration = ConfirmedReassignment(cluster, lambda: cluster.view().partitions)
+        control = _Control(host, nodes, cluster, journal, self._loop)
+        preparation = Preparation(self._spec.faults.families, self._lacks())
+        self._play(schedule, assemble(control, preparation, None, None, (administration, administration)))
         self._heading("the run ends: what the nodes left is brought home, and everything is removed but the release")
         host.close()
         journal.close()
@@ -113,7 +114,7 @@ class _Rehearsal(KafkaWorld):
         )
         self._say(f"at {servers}: write to and read from topic {workload.topic}, and no other")
 
-    def _play(self, schedule: Schedule, target: ProcessesTarget) -> None:
+    def _play(self, schedule: Schedule, target: Target) -> None:
         for step in schedule.steps:
             title = f"{step.family}/{step.story}: {type(step.fault).__name__.lower()} of {step.fault.role}"
             self._heading_at(step.begin_ms, f"{title} begins")
@@ -136,12 +137,12 @@ class _Rehearsal(KafkaWorld):
         self._say(f"# {words}")
 
 
-class _Target(ProcessesTarget):
+class _Control(NodeControl):
     """Knocks at no door."""
 
     def kill(self, node: int) -> Evidence:
-        """See :meth:`Target.kill`."""
-        return self._nodes.process(node).kill()
+        """See :meth:`Processes.kill`."""
+        return self.nodes.process(node).kill()
 
 
 class _ImaginedCluster(Viewer):

@@ -26,12 +26,11 @@ from harness.worlds.kafka.zookeeper_admin import ASKED_SINCE, KeeperOperator
 from harness.worlds.kafka.zookeeper_cluster import ZooKeeperNodes, ZooKeeperViewer
 from harness.worlds.kafka.zookeeper_properties import possible_with_zookeeper
 from harness.worlds.processes import ProcessesWorld
-from harness.worlds.processes.leadership import ConfirmedLeadership
+from harness.worlds.processes.leadership import ConfirmedReassignment, ReassigningOperator
 from harness.worlds.processes.nodes import Nodes
-from harness.worlds.processes.target import Limits
 from harness.worlds.processes.view import Viewer
-from harness.worlds.unsupported import STORAGE_KINDS, lacking
-from nemesis.cluster import CONTROLLER, PartitionView
+from harness.worlds.processes.world import ON_DISKS
+from nemesis.cluster import CONTROLLER, Capability, Leadership, PartitionView, Reassignment
 from workloads.settings import Settings
 
 _OTHERS_DISKS: Final = "disks of machines that are reached over SSH are left alone"
@@ -82,27 +81,27 @@ class KafkaWorld(ProcessesWorld):
         here = Here(self._directory, self._release.home, Path(java_program()))
         return SshHost(self._kafka.machines, journal, here)
 
-    def _make_limits(self, journal: Journal) -> Limits:
+    def _lacks(self) -> Mapping[Capability, str]:
         if self._kafka.machines:
-            return Limits(unavailable=lacking((*STORAGE_KINDS, "powerloss"), _OTHERS_DISKS))
-        limits = super()._make_limits(journal)
-        if isinstance(self._kafka.host, Namespaces):
-            return limits
+            return dict.fromkeys((Capability.FILES, *ON_DISKS), _OTHERS_DISKS)
         # Kafka's nodes cut no links for the harness, as the reference broker's do.
-        return limits._replace(unavailable={**limits.unavailable, "partition": _NO_CUTS})
+        return {} if isinstance(self._kafka.host, Namespaces) else {Capability.LINKS: _NO_CUTS}
 
-    def _make_leadership(self, host: Host, viewer: Viewer) -> ConfirmedLeadership:
+    def _make_administration(self, host: Host, viewer: Viewer) -> tuple[Leadership, Reassignment | None]:
         def running() -> list[str]:
             return [f"{at.host}:{at.port}" for at in map(host.address, viewer.view().running)]
 
         def partitions() -> Mapping[str, PartitionView]:
             return viewer.view().partitions
 
+        operator: ReassigningOperator
         if self._release.version < ASKED_SINCE:
-            return ConfirmedLeadership(KeeperOperator(lambda: host.address(CONTROLLER)), partitions)
-        administration = Administration(running)
-        self._resources.callback(administration.close)
-        return ConfirmedLeadership(administration, partitions)
+            operator = KeeperOperator(lambda: host.address(CONTROLLER))
+        else:
+            operator = administration = Administration(running)
+            self._resources.callback(administration.close)
+        confirmed = ConfirmedReassignment(operator, partitions)
+        return confirmed, confirmed
 
     def _make_nodes(self, host: Host) -> Nodes:
         kind = ZooKeeperNodes if self._kafka.mode == "zookeeper" else KafkaNodes

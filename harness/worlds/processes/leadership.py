@@ -8,14 +8,12 @@ from typing import Final, Protocol
 
 from harness.errors import HostError
 from harness.hosts.contract import Host
-from harness.worlds.unsupported import NO_REASSIGNMENT
 from nemesis.cluster import CONTROLLER, Evidence, PartitionView
 
 #: A controller decides in milliseconds; whoever looks at it looks a few times a second at least.
 CONFIRM_LIMIT_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.01
 _CONTROL_LIMIT_S: Final = 2.0
-NOTHING: Final[Mapping[str, str]] = {}
 
 
 class Operator(Protocol):
@@ -29,6 +27,10 @@ class Operator(Protocol):
         """Let ``broker``, the first of the partition's ``replicas``, lead; where they have an order, in this one."""
         ...
 
+
+class ReassigningOperator(Operator, Protocol):
+    """Asks for changes of who replicates, too. What is true of :class:`Operator` is true here."""
+
     def reassign(self, partition: str, replicas: Sequence[int]) -> str:
         """Let these brokers replicate."""
         ...
@@ -39,17 +41,10 @@ class ConfirmedLeadership:
 
     What an operator was granted is not yet evidence; what the controller says afterwards is. A request that nobody
     answered may still have been granted, so the controller is looked at then too; if it says nothing of it within the
-    limit, that is ``unconfirmed``. ``lacks`` are kinds of fault that the
-    operator cannot do, and why.
+    limit, that is ``unconfirmed``.
     """
 
-    def __init__(
-        self,
-        operator: Operator,
-        partitions: Callable[[], Mapping[str, PartitionView]],
-        lacks: Mapping[str, str] = NOTHING,
-    ) -> None:
-        self.lacks: Final = lacks
+    def __init__(self, operator: Operator, partitions: Callable[[], Mapping[str, PartitionView]]) -> None:
         self._operator = operator
         self._partitions = partitions
 
@@ -68,17 +63,6 @@ class ConfirmedLeadership:
         why_not, after = self._ask(partition, moved, lambda: self._operator.move_leader(partition, broker, order))
         stands = {"leader": after.leader, "leader_epoch": after.leader_epoch}
         return stands if moved(after) else {**(why_not or {"unconfirmed": "the leader stayed"}), **stands}
-
-    def reassign(self, partition: str, replicas: Sequence[int]) -> Evidence:
-        """See :meth:`nemesis.cluster.Leadership.reassign`."""
-        wanted = tuple(replicas)
-
-        def placed(state: PartitionView) -> bool:
-            return state.replicas[: len(wanted)] == wanted
-
-        why_not, after = self._ask(partition, placed, lambda: self._operator.reassign(partition, wanted))
-        stands = {"replicas": list(after.replicas), "leader": after.leader, "leader_epoch": after.leader_epoch}
-        return stands if placed(after) else {**(why_not or {"unconfirmed": "the replicas stayed"}), **stands}
 
     def _ask(
         self, partition: str, wanted: Callable[[PartitionView], bool], request: Callable[[], str]
@@ -99,6 +83,25 @@ class ConfirmedLeadership:
             if wanted(state) or time.monotonic() >= deadline:
                 return state
             time.sleep(_LOOK_EVERY_S)
+
+
+class ConfirmedReassignment(ConfirmedLeadership):
+    """Implements :class:`nemesis.cluster.Reassignment` besides."""
+
+    def __init__(self, operator: ReassigningOperator, partitions: Callable[[], Mapping[str, PartitionView]]) -> None:
+        super().__init__(operator, partitions)
+        self._reassigning = operator
+
+    def reassign(self, partition: str, replicas: Sequence[int]) -> Evidence:
+        """See :meth:`nemesis.cluster.Reassignment.reassign`."""
+        wanted = tuple(replicas)
+
+        def placed(state: PartitionView) -> bool:
+            return state.replicas[: len(wanted)] == wanted
+
+        why_not, after = self._ask(partition, placed, lambda: self._reassigning.reassign(partition, wanted))
+        stands = {"replicas": list(after.replicas), "leader": after.leader, "leader_epoch": after.leader_epoch}
+        return stands if placed(after) else {**(why_not or {"unconfirmed": "the replicas stayed"}), **stands}
 
 
 def _preferring(broker: int, state: PartitionView) -> tuple[int, ...]:
@@ -124,7 +127,3 @@ class ControlSocketOperator:
         if answer is None:
             raise HostError("the controller does not answer")
         return str(answer.get("error", ""))
-
-    def reassign(self, partition: str, replicas: Sequence[int]) -> str:  # noqa: ARG002
-        """See :meth:`Operator.reassign`."""
-        return NO_REASSIGNMENT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from harness.hosts.contract import Host, Launch, NodeProcess, NodeState
 from harness.reference.server import NodeConfig
 from harness.worlds.processes.crashes import Deaths
 from harness.worlds.reference import broker_config
-from nemesis.cluster import CONTROLLER
+from nemesis.cluster import CONTROLLER, Link
 from workloads.settings import Settings
 
 #: How a node ends that finds its address taken (EADDRINUSE).
@@ -70,6 +70,16 @@ class Nodes:
     def in_state(self, state: NodeState, nodes: Iterable[int]) -> tuple[int, ...]:
         """Those of ``nodes`` whose process is in this state now."""
         return tuple(node for node in nodes if self._processes[node].state() is state)
+
+    def single_links(self, links: Collection[Link]) -> list[Link]:
+        """The links between single nodes that are meant: CONTROLLER stands for every controller."""
+        these = {CONTROLLER: self.controllers}
+        return sorted(
+            Link(source, target)
+            for link in set(links)
+            for source in these.get(link.source, (link.source,))
+            for target in these.get(link.target, (link.target,))
+        )
 
     def data(self, node: int) -> Path:
         """What a node keeps on its disk."""

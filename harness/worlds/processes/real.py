@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from harness.clients.choice import CLIENTS
 from harness.clients.contract import RealClients
@@ -20,18 +20,16 @@ from nemesis.cluster import Target
 #: Clients give up at once; this is for their threads to notice.
 CLIENTS_LIMIT_S: Final = 10.0
 
-AnyTarget = TypeVar("AnyTarget", bound=Target)
 
-
-class Opened(NamedTuple, Generic[AnyTarget]):
+class Opened(NamedTuple):
     """A cluster that can be worked with; ``configuration`` says what its side of the settings is, by role."""
 
-    target: AnyTarget
+    target: Target
     clients: RealClients
     configuration: Callable[[], Mapping[str, dict[str, Any]]]
 
 
-class RealWorld(Generic[AnyTarget]):
+class RealWorld:
     """The common part of :class:`harness.worlds.contract.World`. The run's files are in ``directory``, which exists.
 
     A world sets ``_cluster`` when it is open. Whatever it needs on the way there has its end pushed to
@@ -43,7 +41,7 @@ class RealWorld(Generic[AnyTarget]):
         self._directory = directory.absolute()
         self._settings = spec.chosen()
         self._clock = RealClock()
-        self._cluster: Opened[AnyTarget] | None = None
+        self._cluster: Opened | None = None
         self._resources = ExitStack()
 
     @property
@@ -57,7 +55,7 @@ class RealWorld(Generic[AnyTarget]):
         return self._opened().clients
 
     @property
-    def target(self) -> AnyTarget:
+    def target(self) -> Target:
         """See :meth:`World.target`."""
         return self._opened().target
 
@@ -78,7 +76,7 @@ class RealWorld(Generic[AnyTarget]):
         """See :meth:`World.close`."""
         self._resources.close()
 
-    def _opened(self) -> Opened[AnyTarget]:
+    def _opened(self) -> Opened:
         if self._cluster is None:
             raise HarnessError("this world has not been opened; call open() first")
         return self._cluster

@@ -1,8 +1,8 @@
-"""Slow links and wrong clocks of one run: the parts of its target that need the host's help, or the reason why not."""
+"""Slow links and wrong clocks of one run: the parts of its target that need the host's help."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,39 +16,29 @@ from harness.hosts.local import LocalHost
 from harness.hosts.namespaces import NamespaceHost
 from harness.hosts.shaping import Shaper
 from harness.worlds.contract import Observation
+from harness.worlds.processes.nodes import Nodes
 from nemesis.cluster import Evidence, Link
 
 #: Longer than any run; clocks are wrong by more than this, or by seconds.
 RUN_US: Final = 3_600_000_000
 _NO_INTERFACES: Final = 'links are slowed down with host = "namespaces" only, which needs root'
 _ELSEWHERE: Final = "clocks are set on this machine only"
-#: Kinds of fault by the family that asks for what they need.
-_FAMILIES: Final = {"slow-link": "slowlink", "clock": "clockstep"}
 
 
-class Shaping:
-    """What was asked for and can be had. ``lacks`` are the kinds of fault that cannot, with the reason."""
+class SlowLinks:
+    """Implements :class:`nemesis.cluster.LinkSpeed` for ``nodes``, of which every controller has links of its own."""
 
-    def __init__(self, shaper: Shaper | None, clocks: Clocks | None, lacks: Mapping[str, str]) -> None:
-        self.lacks: Final = dict(lacks)
+    def __init__(self, shaper: Shaper, nodes: Nodes) -> None:
         self._shaper = shaper
-        self._clocks = clocks
+        self._nodes = nodes
 
-    def environment(self, node: int) -> dict[str, str]:
-        """What a node needs in its environment; nothing unless its clock may be set."""
-        return self._clocks.environment(node) if self._clocks is not None else {}
+    def slow(self, links: Collection[Link]) -> Evidence:
+        """See :meth:`LinkSpeed.slow`. Evidence: ``kbit`` and, where the kernel has it, ``delay_ms`` by link."""
+        return self._shaper.slow(self._nodes.single_links(links))
 
-    def slow_links(self, links: Collection[Link]) -> Evidence:
-        """See :meth:`Target.slow_links`. Evidence: ``kbit`` and, where the kernel has it, ``delay_ms`` by link."""
-        return self._shaper.slow(links) if self._shaper is not None else {}
-
-    def restore_link_speed(self, links: Collection[Link]) -> Evidence:
-        """See :meth:`Target.restore_link_speed`. Evidence: bytes that ``passed``, and how often packets waited."""
-        return self._shaper.restore_link_speed(links) if self._shaper is not None else {}
-
-    def set_clock(self, node: int, offset_ms: int) -> Evidence:
-        """See :meth:`Target.set_clock`. Evidence: ``offset_ms``; the node's own clock follows within two seconds."""
-        return self._clocks.set(node, offset_ms) if self._clocks is not None else {}
+    def restore(self, links: Collection[Link]) -> Evidence:
+        """See :meth:`LinkSpeed.restore`. Evidence: bytes that ``passed``, and how often packets waited."""
+        return self._shaper.restore(self._nodes.single_links(links))
 
 
 def rightly_timed(told: Iterable[Observation], directory: Path) -> list[Observation]:
@@ -73,32 +63,24 @@ def _wrong_by_us(seen: Observation, offsets_ms: Sequence[int]) -> int:
     return min((0, *(offset * 1_000 for offset in offsets_ms)), key=lambda offset_us: abs(seen.time_us - offset_us))
 
 
-NO_SHAPING: Final = Shaping(None, None, dict.fromkeys(_FAMILIES.values(), "not to be had in this world"))
+def slow_links(host: Host, nodes: Nodes) -> SlowLinks:
+    """The speed of the links between ``nodes``.
 
-
-def shaping_for(host: Host, families: Sequence[str], directory: Path) -> Shaping:
-    """What these fault families ask of this host; what they do not ask for is neither probed nor prepared."""
-    lacks = {kind: f"no {family} fault was planned" for family, kind in _FAMILIES.items() if family not in families}
-    shaper = clocks = None
-    try:
-        shaper = _shaper(host) if "slow-link" in families else None
-    except HostError as error:
-        lacks["slowlink"] = str(error)
-    try:
-        clocks = _clocks(host, directory) if "clock" in families else None
-    except HostError as error:
-        lacks["clockstep"] = str(error)
-    return Shaping(shaper, clocks, lacks)
-
-
-def _shaper(host: Host) -> Shaper:
+    Raises:
+        HostError: links cannot be slowed down here.
+    """
     if not isinstance(host, NamespaceHost):
         raise HostError(_NO_INTERFACES)
     leaf = shaping.probe()
-    return Shaper(host.interfaces(), host.addresses(), leaf)
+    return SlowLinks(Shaper(host.interfaces(), host.addresses(), leaf), nodes)
 
 
-def _clocks(host: Host, directory: Path) -> Clocks:
+def wall_clocks(host: Host, directory: Path) -> Clocks:
+    """Wall clocks that can be wrong; their files stand in ``directory``.
+
+    Raises:
+        HostError: clocks cannot be set here.
+    """
     if not isinstance(host, LocalHost):
         raise HostError(_ELSEWHERE)
     made = Clocks(directory)

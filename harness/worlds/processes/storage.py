@@ -18,7 +18,6 @@ from harness.hosts.disks import Disks, log_bytes
 from harness.hosts.processes import LocalProcess
 from harness.hosts.slow_disk import Brake
 from harness.worlds.processes.log_files import batches_in, flip, log_directory, read_again, recovery_point
-from harness.worlds.unsupported import NoStorage
 from nemesis.cluster import LOG_PARTS, Evidence
 
 
@@ -34,14 +33,14 @@ class NodeFiles(Protocol):
         ...
 
 
-class FileStorage(NoStorage):
-    """Implements :class:`nemesis.cluster.Storage` for nodes without disks of their own: wiping and damage."""
+class FileStorage:
+    """Implements :class:`nemesis.cluster.Files`."""
 
     def __init__(self, nodes: NodeFiles) -> None:
         self._nodes = nodes
 
     def wipe(self, node: int) -> Evidence:
-        """See :meth:`Storage.wipe`. Evidence: ``wiped``: how many ``files``, and ``log_bytes`` in them.
+        """See :meth:`Files.wipe`. Evidence: ``wiped``: how many ``files``, and ``log_bytes`` in them.
 
         The directory stays, since it may be where a disk is mounted. Kafka's own needs to be formatted before its next
         start, as every start of such a node sees to.
@@ -59,7 +58,7 @@ class FileStorage(NoStorage):
         return {"wiped": {"files": files, "log_bytes": taken}}
 
     def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
-        """See :meth:`Storage.corrupt`.
+        """See :meth:`Files.corrupt`.
 
         Evidence: ``corrupted``: ``partition``, the batch's first ``offset``, ``file``, ``position`` of the byte in it,
         the byte ``before`` and ``after``, ``recovery_point`` and ``read_again``. Nothing where the log is empty.
@@ -78,55 +77,60 @@ class FileStorage(NoStorage):
         }
         return {"corrupted": told | flip(batch)._asdict()}
 
-    def started(self, node: int) -> None:
-        """A node has a new process: what holds for its disk holds for that one too."""
-
     def _is_dead(self, node: int) -> bool:
         return self._nodes.process(node).state() is NodeState.DEAD
 
 
-class DiskStorage(FileStorage):
-    """Adds what needs a disk of the node's own: ``disks``, and a ``brake`` where the machine has one."""
+class OwnDisks:
+    """Implements :class:`nemesis.cluster.DiskSpace` with disks of the nodes' own."""
 
-    def __init__(self, nodes: NodeFiles, disks: Disks, brake: Brake | None) -> None:
-        super().__init__(nodes)
+    def __init__(self, nodes: NodeFiles, disks: Disks) -> None:
+        self._nodes = nodes
         self._disks = disks
-        self._brake = brake
-        self._slowed: dict[int, str] = {}
 
     def fill(self, node: int) -> Evidence:
-        """See :meth:`Storage.fill`. Evidence: as of :func:`harness.hosts.full_disk.fill`."""
+        """See :meth:`DiskSpace.fill`. Evidence: as of :func:`harness.hosts.full_disk.fill`."""
         return self._disks.of(node).fill()
 
     def free(self, node: int) -> Evidence:
-        """See :meth:`Storage.free`. Evidence: ``freed_bytes``, and ``exit`` of a process that ended meanwhile."""
+        """See :meth:`DiskSpace.free`. Evidence: ``freed_bytes``, and ``exit`` of a process that ended meanwhile."""
         ended = self._nodes.process(node).exit()
         freed = self._disks.of(node).free()
         return {**freed, "exit": ended} if freed and ended is not None else freed
 
+
+class SlowDisks:
+    """Implements :class:`nemesis.cluster.DiskSpeed` with disks of the nodes' own and the machine's ``brake``."""
+
+    def __init__(self, nodes: NodeFiles, disks: Disks, brake: Brake) -> None:
+        self._nodes = nodes
+        self._disks = disks
+        self._brake = brake
+        self._slowed: dict[int, str] = {}
+
     def slow(self, node: int) -> Evidence:
-        """See :meth:`Storage.slow`. Evidence: ``device``, ``writes_per_second``, and what the kernel says of it."""
+        """See :meth:`DiskSpeed.slow`. Evidence: ``device``, ``writes_per_second``, and what the kernel says of it."""
         process = self._nodes.process(node)
-        if self._brake is None or not isinstance(process, LocalProcess):  # a disk of its own has only who lives here
+        if not isinstance(process, LocalProcess):  # a disk of its own has only who lives here
             return {}
         self._slowed[node] = self._disks.of(node).device
         return self._brake.slow(self._slowed[node], process.pid)
 
+    def restore(self, node: int) -> Evidence:
+        """See :meth:`DiskSpeed.restore`. Evidence: ``device``."""
+        device = self._slowed.pop(node, None)
+        if device is None:
+            return {}
+        self._brake.restore_disk_speed(device)
+        return {"device": device}
+
     def started(self, node: int) -> None:
-        """Slow its new process down, where the limit is one of processes; the disk may be another device by now."""
+        """Slow the new process of a node down, where the limit is one of processes; its disk may be a new device."""
         process, before = self._nodes.process(node), self._slowed.get(node)
-        if self._brake is None or before is None or not isinstance(process, LocalProcess):
+        if before is None or not isinstance(process, LocalProcess):
             return
         self._slowed[node] = self._disks.of(node).device
         if self._slowed[node] != before:
             self._brake.restore_disk_speed(before)
         with contextlib.suppress(ProcessLookupError):  # it has ended already, and is looked after elsewhere
             self._brake.slow(self._slowed[node], process.pid)
-
-    def restore_disk_speed(self, node: int) -> Evidence:
-        """See :meth:`Storage.restore_disk_speed`. Evidence: ``device``."""
-        device = self._slowed.pop(node, None)
-        if self._brake is None or device is None:
-            return {}
-        self._brake.restore_disk_speed(device)
-        return {"device": device}

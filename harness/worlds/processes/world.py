@@ -12,7 +12,6 @@ from harness.hosts.contract import Host
 from harness.hosts.disks import Disks
 from harness.hosts.loopback import LoopbackHost
 from harness.hosts.namespaces import NamespaceHost
-from harness.hosts.slow_disk import choose_brake
 from harness.plan import Namespaces, RunSpec, Started, require_kind
 from harness.records.journal import Journal
 from harness.worlds.contract import NodeDeath, Observation
@@ -21,15 +20,14 @@ from harness.worlds.processes.crashes import Deaths, with_deaths
 from harness.worlds.processes.leadership import ConfirmedLeadership, ControlSocketOperator
 from harness.worlds.processes.nodes import Nodes, trace_files
 from harness.worlds.processes.real import Opened, RealWorld
-from harness.worlds.processes.shaping import rightly_timed, shaping_for
-from harness.worlds.processes.target import Limits, ProcessesTarget, connect
+from harness.worlds.processes.shaping import rightly_timed, wall_clocks
+from harness.worlds.processes.target import NodeControl, Preparation, assemble, connect
 from harness.worlds.processes.topic import create_topic
 from harness.worlds.processes.traces import observations_in
 from harness.worlds.processes.view import ClusterImage, Viewer, partitions_of
-from harness.worlds.reference import refuse_what_it_lacks
+from harness.worlds.reference import LACKS, refuse_what_it_lacks
 from harness.worlds.replica_logs import ReplicaLogs, logs_on_disks
-from harness.worlds.unsupported import NO_REASSIGNMENT, lacking
-from nemesis.cluster import CONTROLLER
+from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 
 #: The reference broker takes about a second, Kafka about four; machines that are busy with other things get this long.
 START_LIMIT_S: Final = 60.0
@@ -37,15 +35,14 @@ START_LIMIT_S: Final = 60.0
 PORT_CHOICES: Final = 3
 #: What a node's life may exceed the run's plan by, for starting, first writes, slow commands and a slow machine.
 SPARE_LIFETIME_S: Final = 300.0
-#: Families whose faults need a disk of each broker's own, with the kind of fault that does.
-DISK_FAMILIES: Final = {"power": "powerloss", "full-disk": "fulldisk", "slow-disk": "slowdisk"}
-_NO_DISKS: Final = f"brokers have disks of their own only under the fault families {', '.join(DISK_FAMILIES)}"
+#: What needs a disk of each broker's own.
+ON_DISKS: Final = (Capability.POWER, Capability.DISK_SPACE, Capability.DISK_SPEED)
 #: For a broker to answer at first, wherever on earth it is.
 FAR_LIMIT_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.01
 
 
-class ProcessesWorld(RealWorld[ProcessesTarget]):
+class ProcessesWorld(RealWorld):
     """Implements :class:`harness.worlds.contract.World`. The run's files stand in ``directory``, which must exist.
 
     What is particular to the reference broker stands in the methods ``_make_nodes``, ``_make_viewer``, ``_check`` and
@@ -114,22 +111,24 @@ class ProcessesWorld(RealWorld[ProcessesTarget]):
     def _open_once(self) -> None:
         """Start everything."""
         journal = self._make_journal()
-        limits = self._make_limits(journal)
+        preparation = Preparation(self._spec.faults.families, self._lacks())
+        disks = preparation.prepare(lambda: self._make_disks(journal), *ON_DISKS)
         host = self._make_host(journal)
         self._resources.callback(host.close)
         nodes = self._make_nodes(host)
         host.open(nodes.all)
-        shaping = shaping_for(host, self._spec.faults.families, self._directory / "clocks")
-        nodes.environment_of = shaping.environment
+        preparation.lacks.update(host.lacks())
+        clocks = preparation.prepare(lambda: wall_clocks(host, self._directory / "clocks"), Capability.CLOCKS)
+        if clocks is not None:
+            nodes.environment_of = clocks.environment
         for node in nodes.all:
             nodes.start(node)
         bootstrap = [f"{address.host}:{address.port}" for address in map(host.address, nodes.brokers)]
         viewer = self._make_viewer(host, nodes)
         self._bring_up(host, nodes, viewer, bootstrap)
         clients = self._make_clients(bootstrap)
-        leadership = self._make_leadership(host, viewer)
-        limits = limits._replace(shaping=shaping, unavailable={**limits.unavailable, **host.unavailable()})
-        target = ProcessesTarget(host, nodes, viewer, journal, self._clock, leadership=leadership, limits=limits)
+        control = NodeControl(host, nodes, viewer, journal, self._clock)
+        target = assemble(control, preparation, disks, clocks, self._make_administration(host, viewer))
         self._cluster = Opened(target, clients, lambda: {"broker": nodes.broker_configuration()})
         self._watched = nodes.deaths
 
@@ -138,28 +137,25 @@ class ProcessesWorld(RealWorld[ProcessesTarget]):
             return NamespaceHost(journal)
         return LoopbackHost(journal, self._ports)
 
-    def _make_limits(self, journal: Journal) -> Limits:
-        """Brokers get disks of their own where a family needs them; where they cannot, its faults are not to be had."""
-        if not DISK_FAMILIES.keys() & set(self._spec.faults.families):
-            return Limits(unavailable=lacking(DISK_FAMILIES.values(), _NO_DISKS))
+    def _lacks(self) -> Mapping[Capability, str]:
+        """What is not to be had in this world, whatever is planned."""
+        return LACKS
+
+    def _make_disks(self, journal: Journal) -> Disks:
         disks = Disks(self._directory / "data", range(self._spec.brokers), journal)
         self._resources.callback(disks.close)  # where there is no host yet that undoes it
         try:
             disks.make()
-        except HostError as error:
+        except HostError:
             disks.close()
-            return Limits(unavailable=lacking(DISK_FAMILIES.values(), str(error)))
-        try:
-            return Limits(disks, choose_brake(journal))
-        except HostError as error:
-            return Limits(disks, unavailable={"slowdisk": str(error)})
+            raise
+        return disks
 
     def _make_nodes(self, host: Host) -> Nodes:
         return Nodes(host, self._directory, self._settings, self._spec.brokers, self._lifetime_s())
 
-    def _make_leadership(self, host: Host, viewer: Viewer) -> ConfirmedLeadership:
-        lacks = {"reassign": NO_REASSIGNMENT}
-        return ConfirmedLeadership(ControlSocketOperator(host), lambda: viewer.view().partitions, lacks)
+    def _make_administration(self, host: Host, viewer: Viewer) -> tuple[Leadership, Reassignment | None]:
+        return ConfirmedLeadership(ControlSocketOperator(host), lambda: viewer.view().partitions), None
 
     def _make_viewer(self, host: Host, nodes: Nodes) -> Viewer:
         return Viewer(host, nodes, self._spec.workload.topic)

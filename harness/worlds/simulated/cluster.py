@@ -1,4 +1,4 @@
-"""The simulated cluster: which process runs on which node, over which disk, and how it is attacked (``Target``)."""
+"""The simulated cluster: which process runs on which node, over which disk, and how it is attacked."""
 
 from __future__ import annotations
 
@@ -10,34 +10,38 @@ from harness.reference.core.broker import Broker
 from harness.reference.core.controller import Controller
 from harness.reference.core.log import Log, MemoryLog
 from harness.reference.core.types import NONE, BrokerConfig, Image, TopicPartition
+from harness.worlds.reference import LACKS
 from harness.worlds.simulated.controlled_shutdown import Leaving
 from harness.worlds.simulated.leadership import SimulatedLeadership
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Core, Observer, Process
-from harness.worlds.simulated.storage import DISK_KINDS, NO_DISKS, SimulatedStorage
-from harness.worlds.unsupported import NO_REASSIGNMENT, lacking
+from harness.worlds.simulated.storage import NO_DISKS, SimulatedStorage
 from nemesis.cluster import (
     CONTROLLER,
+    Capability,
     ClusterView,
     Evidence,
-    Leadership,
     Link,
     PartitionView,
-    Storage,
+    Target,
 )
 
 #: What the operating system says of a process that was killed.
 SIGKILLED: Final = "signal 9"
-_LACKING: Final = {
-    **lacking(("clockstep",), "the reference broker's core has no wall clock, so there is none in virtual time"),
-    **lacking(DISK_KINDS, NO_DISKS),
-    **lacking(("reassign",), NO_REASSIGNMENT),
+_LACKS: Final = {
+    **LACKS,
+    Capability.CLOCKS: "the reference broker's core has no wall clock, so there is none in virtual time",
+    Capability.DISK_SPACE: NO_DISKS,
+    Capability.DISK_SPEED: NO_DISKS,
 }
 
 
 class Cluster:
-    """``nemesis.cluster.Target`` over simulated processes. Nodes are brokers from 0, and CONTROLLER."""
+    """Processes, power and links of a :class:`nemesis.cluster.Target` in virtual time.
+
+    Nodes are brokers from 0, and CONTROLLER.
+    """
 
     def __init__(
         self, brokers: Sequence[int], config: BrokerConfig, loop: Loop, network: Network, observe: Observer | None
@@ -55,8 +59,17 @@ class Cluster:
         self._leaving = Leaving(loop, self.kill, self.restart)
         self._seen: Image | None = None
         self._partitions: Mapping[str, PartitionView] = {}
-        self.storage: Storage = SimulatedStorage(self._disks, self._is_dead)
-        self.leadership: Leadership = SimulatedLeadership(self._controlling)
+        #: This cluster, for the nemesis.
+        self.target: Final = Target(
+            view=self.view,
+            processes=self,
+            power=self,
+            links=self,
+            link_speed=self,
+            files=SimulatedStorage(self._disks, self._is_dead),
+            leadership=SimulatedLeadership(self._controlling),
+            lacks=_LACKS,
+        )
 
     def start(self) -> None:
         """Start the controller, then every broker."""
@@ -121,7 +134,6 @@ class Cluster:
             self._partitions,
             running,
             self.brokers,
-            _LACKING,
             running_controllers=(CONTROLLER,) if control.alive and not control.frozen else (),
         )
 
@@ -134,7 +146,7 @@ class Cluster:
         self._network.died(node)
         return {"exit": SIGKILLED, "incarnation": process.incarnation}
 
-    def power_off(self, node: int) -> Evidence:
+    def cut_power(self, node: int) -> Evidence:
         """Every log of the node ends where it was last flushed. Evidence: ``lost`` records by log partition."""
         evidence = self.kill(node)
         if not evidence:
@@ -190,19 +202,15 @@ class Cluster:
             return {}
         return {"dropped": sum(cut.dropped for cut in ended), "delayed": sum(cut.delayed for cut in ended)}
 
-    def slow_links(self, links: Collection[Link]) -> Evidence:
+    def slow(self, links: Collection[Link]) -> Evidence:
         """Deliver late over these links. Evidence: the links that were not ``slow`` before."""
         fresh = self._network.slow(links)
         return {"slow": [f"{source}>{target}" for source, target in fresh]} if fresh else {}
 
-    def restore_link_speed(self, links: Collection[Link]) -> Evidence:
+    def restore(self, links: Collection[Link]) -> Evidence:
         """Deliver as before."""
         slow = self._network.restore_link_speed(links)
         return {"quick": [f"{source}>{target}" for source, target in slow]} if slow else {}
-
-    def set_clock(self, node: int, offset_ms: int) -> Evidence:  # noqa: ARG002
-        """Nothing: see ``unavailable``."""
-        return {}
 
 
 def _unseen(_node: int, _fact: object) -> None:

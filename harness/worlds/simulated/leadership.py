@@ -9,18 +9,14 @@ from harness.reference.core.controller import Controller
 from harness.reference.core.messages import MoveLeader
 from harness.reference.core.types import TopicPartition
 from harness.worlds.simulated.nodes import Process
-from harness.worlds.unsupported import NoLeadership
 from nemesis.cluster import CLIENTS, Evidence
 
 #: The node from which the harness asks for things; clients proper have larger numbers.
 ADMINISTRATOR: Final = CLIENTS
 
 
-class SimulatedLeadership(NoLeadership):
-    """Implements :class:`nemesis.cluster.Leadership` without ``reassign``, which the core does not know.
-
-    ``controller`` gives the newest process and its core.
-    """
+class SimulatedLeadership:
+    """Implements :class:`nemesis.cluster.Leadership`. ``controller`` gives the newest process and its core."""
 
     def __init__(self, controller: Callable[[], tuple[Process, Controller]]) -> None:
         self._controller = controller

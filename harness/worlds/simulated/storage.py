@@ -7,16 +7,14 @@ from typing import Final
 
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.types import TopicPartition
-from harness.worlds.unsupported import NoStorage
 from nemesis.cluster import LOG_PARTS, Evidence
 
-#: What only a real disk can be, and why these logs cannot.
+#: Why these disks are never full or slow.
 NO_DISKS: Final = "logs in memory take no room and no time; use another world"
-DISK_KINDS: Final = ("fulldisk", "slowdisk")
 
 
-class SimulatedStorage(NoStorage):
-    """Implements :class:`nemesis.cluster.Storage` as far as memory is like a disk.
+class SimulatedStorage:
+    """Implements :class:`nemesis.cluster.Files` in memory.
 
     ``disks`` are the logs of every broker; ``dead`` says whether a broker's process has ended.
     """
@@ -26,7 +24,7 @@ class SimulatedStorage(NoStorage):
         self._dead = dead
 
     def wipe(self, node: int) -> Evidence:
-        """See :meth:`Storage.wipe`. Evidence: ``wiped``, the records that are gone by log partition."""
+        """See :meth:`Files.wipe`. Evidence: ``wiped``, the records that are gone by log partition."""
         if not self._dead(node):
             return {}
         disk = self._disks[node]
@@ -35,7 +33,7 @@ class SimulatedStorage(NoStorage):
         return {"wiped": wiped}
 
     def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
-        """See :meth:`Storage.corrupt`. Evidence: ``corrupted``: the batch's ``offset``, and ``lost`` records.
+        """See :meth:`Files.corrupt`. Evidence: ``corrupted``: the batch's ``offset``, and ``lost`` records.
 
         The next start would read all of the log and end it before this batch (rule 25), and until then nobody reads
         it; so it ends there now.

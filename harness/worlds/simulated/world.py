@@ -21,7 +21,7 @@ from harness.worlds.simulated.cluster import Cluster
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.replica_logs import logs_of
-from nemesis.cluster import CLIENTS, CONTROLLER
+from nemesis.cluster import CLIENTS, CONTROLLER, Target
 
 #: Virtual time to register, create the topic and fill the ISRs: three network round trips each, and slack for sessions.
 OPEN_LIMIT_US: Final = 30_000_000
@@ -76,9 +76,14 @@ class SimulatedWorld:
         return self._clients
 
     @property
-    def target(self) -> Cluster:
-        """The cluster under attack."""
+    def cluster(self) -> Cluster:
+        """The processes, disks and links."""
         return self._cluster
+
+    @property
+    def target(self) -> Target:
+        """The cluster under attack."""
+        return self._cluster.target
 
     def open(self) -> None:
         """Start the cluster and create the topic; return when every log partition has a leader and a full ISR.

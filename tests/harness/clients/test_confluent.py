@@ -54,7 +54,7 @@ def test_records_are_written_read_and_lost_sight_of_through_a_real_cluster(tmp_p
             for number in range(20)
         ]
         for broker in (0, 1, 2):
-            cluster.target.kill(broker)
+            cluster.target.processes.kill(broker)
         assert [one.type for one in cluster.write(2, process=9)] == [EventType.INFO] * 2
     finally:
         world.close()

@@ -102,11 +102,11 @@ def test_what_passed_is_counted_over_slow_links_that_overlap(monkeypatch):
     kernel.classes["1:11"] = 500
     assert set(shaper.slow([Link(0, 2)])["kbit"]) == {"0>2"}
     kernel.classes |= {"1:11": 30, "1:12": 7}
-    assert shaper.restore_link_speed([Link(0, 2)]) == {"passed": {"0>2": {"bytes": 7, "waits": 1}}}
+    assert shaper.restore([Link(0, 2)]) == {"passed": {"0>2": {"bytes": 7, "waits": 1}}}
     kernel.classes["1:11"] = 2
-    assert shaper.restore_link_speed([Link(0, 1)])["passed"]["0>1"]["bytes"] == 532
+    assert shaper.restore([Link(0, 1)])["passed"]["0>1"]["bytes"] == 532
     shaper.slow([Link(0, 1)])
-    assert shaper.restore_link_speed([Link(0, 1)])["passed"]["0>1"]["bytes"] == 0, "counted anew"
+    assert shaper.restore([Link(0, 1)])["passed"]["0>1"]["bytes"] == 0, "counted anew"
 
 
 def test_a_receipt_tells_of_a_delay_only_where_the_kernel_lists_it(monkeypatch):
@@ -165,10 +165,10 @@ def test_a_slow_link_lets_little_through_and_is_fast_again(tmp_path):
         late = {"delay_ms": dict.fromkeys(names, 200)} if leaf == tc.LATE else {}
         assert shaper.slow([Link(0, CLIENTS), Link(1, 0)]) == {"kbit": dict.fromkeys(names, 16)} | late
         slow_s = fetched_in_s(host)
-        assert shaper.restore_link_speed([Link(1, 0)])["passed"]["1>0"]["bytes"] == 0
-        passed = shaper.restore_link_speed([Link(0, CLIENTS)])["passed"][f"0>{CLIENTS}"]
+        assert shaper.restore([Link(1, 0)])["passed"]["1>0"]["bytes"] == 0
+        passed = shaper.restore([Link(0, CLIENTS)])["passed"][f"0>{CLIENTS}"]
         assert passed["waits"] > 0
-        assert shaper.restore_link_speed([Link(0, CLIENTS)]) == {}
+        assert shaper.restore([Link(0, CLIENTS)]) == {}
         assert fetched_in_s(host) < slow_s / 2
     finally:
         host.close()

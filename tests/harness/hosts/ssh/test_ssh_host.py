@@ -19,7 +19,7 @@ from harness.hosts.ssh.undo import allowed_machine
 from harness.plan import Kafka, Machine, Ssh
 from harness.plan.machines import DIRECTORY
 from harness.records.journal import FILE_NAME, Journal, standing
-from nemesis.cluster import CLIENTS, Link
+from nemesis.cluster import CLIENTS, Capability, Link
 
 NASTY = ["a b", "$(reboot)", "`id`", "it's", '"', "*", "", "\\", "x\ny", "; rm -rf /", "&&", "|", "-rf", "é", "~root"]
 MACHINES = tuple(Machine(node=node, address=f"10.0.0.{node + 1}", user="kafka", sudo=node == 1) for node in (0, 1, 2))
@@ -191,7 +191,7 @@ def test_drops_of_both_ports_count_for_one_link() -> None:
 def test_a_machine_that_cannot_cut_links_says_why_and_the_rest_works(make) -> None:
     host = make({"nft": Answer(1, "", "Operation not permitted (you must be root)\n")})
     host.open([0])
-    assert "you must be root" in host.unavailable()["partition"]
+    assert "you must be root" in host.lacks()[Capability.LINKS]
     host.close()
 
 

@@ -138,7 +138,7 @@ def acknowledged_and_gone(truncation: str, directory: Path) -> int:
         leader = state().leader
         assert leader is not None
         successor = next(node for node in BROKERS if node not in {heir, leader})
-        target.leadership.reassign(PARTITION, [successor, heir, leader])
+        target.reassignment.reassign(PARTITION, [successor, heir, leader])
         until(lambda: state().replicas == (successor, heir, leader), "the replicas' order")
         until(lambda: len(state().isr) == 3, "everybody in sync")
         bootstrap = listeners(directory)
@@ -146,14 +146,14 @@ def acknowledged_and_gone(truncation: str, directory: Path) -> int:
         until(lambda: len(writer.acknowledged) > 100, "some writes")
         links = [Link(leader, heir), Link(leader, successor), Link(successor, heir)]
         for link in links:  # the heir first: what is acknowledged now, it does not know to be
-            target.cut([link])
+            target.links.cut([link])
         assert target.leadership.move_leader(PARTITION, successor)["leader"] == successor
-        target.kill(successor)
+        target.processes.kill(successor)
         acknowledged = dict(writer.acknowledged)
         until(lambda: state().leader == heir, "the heir leads")
-        target.heal(links)
+        target.links.heal(links)
         writer.stop()
-        target.restart(successor)
+        target.processes.restart(successor)
         until(lambda: len(state().isr) == 3, "everybody in sync again")
         gone = acknowledged.keys() - readable(bootstrap)
     finally:

@@ -61,9 +61,9 @@ def alone_in_sync(cluster: Cluster) -> int:
     assert {outcome.type for outcome in outcomes} == {EventType.OK}
     leader = cluster.leads()
     for broker in {0, 1, 2} - {leader}:
-        cluster.target.kill(broker)
+        cluster.target.processes.kill(broker)
     wait(cluster, lambda: cluster.target.view().partitions[PARTITIONS[0]].isr == (leader,))
-    cluster.target.kill(leader)
+    cluster.target.processes.kill(leader)
     wait(cluster, lambda: cluster.leader() is None)
     return leader
 
@@ -74,18 +74,18 @@ def test_an_emptied_last_replica_leads_after_one_or_two_starts_and_then_everythi
     """
     last = alone_in_sync(cluster)
     identity = (cluster.directory / "data" / str(last) / META).read_text()
-    assert cluster.target.storage.wipe(last)["wiped"]["log_bytes"] > 0
+    assert cluster.target.files.wipe(last)["wiped"]["log_bytes"] > 0
     for _ in range(2):
         if cluster.leader() is None:
             bounced = told(cluster, "follower", last)
-            cluster.target.kill(last)
-            cluster.target.restart(last)
+            cluster.target.processes.kill(last)
+            cluster.target.processes.restart(last)
             wait(cluster, lambda: told(cluster, "follower", last) > bounced)  # noqa: B023 - waited for at once
             cluster.until(lambda: cluster.leader() is not None, 3_000_000)
     assert (cluster.directory / "data" / str(last) / META).read_text() != identity
     assert cluster.leader() == last
     for broker in {0, 1, 2} - {last}:
-        cluster.target.restart(broker)
+        cluster.target.processes.restart(broker)
     wait(cluster, cluster.is_well)
     assert cluster.end_offset() == 0
 
@@ -95,11 +95,11 @@ def test_recovery_ends_the_last_replicas_log_at_the_damaged_record(cluster: Clus
     for _ in range(3):  # more than one batch
         cluster.write(2, cluster.next_process())
     last = alone_in_sync(cluster)
-    damage = cluster.target.storage.corrupt(last, PARTITIONS[0], LOG_PARTS // 2)["corrupted"]
+    damage = cluster.target.files.corrupt(last, PARTITIONS[0], LOG_PARTS // 2)["corrupted"]
     assert damage["read_again"]
     assert 0 < damage["offset"] < WRITES
     for broker in (0, 1, 2):
-        cluster.target.restart(broker)
+        cluster.target.processes.restart(broker)
     wait(cluster, cluster.is_well)
     assert cluster.end_offset() == damage["offset"]
     assert len(cluster.read(damage["offset"])) == damage["offset"]

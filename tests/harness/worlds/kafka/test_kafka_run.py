@@ -15,6 +15,7 @@ from harness.records.journal import FILE_NAME, standing
 from harness.records.run_record import read_record
 from harness.report.timeline import read_observations
 from harness.worlds.kafka import KafkaWorld
+from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
 from tests.harness.needs import needs_root
 from tests.harness.worlds.trials import SEEDS, hit_by, lose_or_hold
@@ -86,14 +87,14 @@ def test_a_cluster_starts_in_time_and_memory_without_root(tmp_path: Path) -> Non
         took_s = time.monotonic() - began
         pids = [deed.facts["pid"] for deed in standing(tmp_path / FILE_NAME) if deed.kind == "process"]
         taken = sum(psutil.Process(pid).memory_info().rss for pid in pids)
-        view = world.target.view()
-        evidence = world.target.kill(0)
+        view, lacks = world.target.view(), world.target.lacks
+        evidence = world.target.processes.kill(0)
     finally:
         world.close()
     assert took_s < START_LIMIT_S
     assert len(pids) == 4
     assert taken < MEMORY_LIMIT_BYTES
-    assert "namespaces" in view.unavailable["partition"]
+    assert "namespaces" in lacks[Capability.LINKS]
     assert {state.isr for state in view.partitions.values()} == {state.replicas for state in view.partitions.values()}
     assert (evidence["exit"], evidence["connect"]) == ("signal 9", "refused")
     assert standing(tmp_path / FILE_NAME) == []

@@ -69,7 +69,7 @@ def test_leaders_are_moved_and_replicas_reassigned_through_zookeeper(tmp_path: P
         leader = state().leader
         other = next(node for node in state().replicas if node != leader)
         moved = target.leadership.move_leader("ackproof-0", other)
-        placed = target.leadership.reassign("ackproof-0", [other])
+        placed = target.reassignment.reassign("ackproof-0", [other])
     finally:
         world.close()
     assert (moved["leader"], moved.keys()) == (other, {"leader", "leader_epoch"})

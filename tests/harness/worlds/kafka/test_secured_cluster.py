@@ -161,9 +161,9 @@ def test_eligible_leader_replicas_are_asked_for(cluster) -> None:
 
     try:
         assert told({0, 1}, ())
-        cluster.world.target.kill(1)
+        cluster.world.target.processes.kill(1)
         wait_until(lambda: told({0}, (1,)), "broker 1 is eligible")
-        cluster.world.target.restart(1)
+        cluster.world.target.processes.restart(1)
         wait_until(lambda: told({0, 1}, ()), "both are in sync")
     finally:
         administration.close()

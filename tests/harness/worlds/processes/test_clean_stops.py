@@ -4,7 +4,7 @@ import psutil
 import pytest
 
 from harness.worlds.processes import ProcessesWorld
-from nemesis.cluster import Link
+from nemesis.cluster import Capability, Link
 from nemesis.plan import FaultPlan
 from workloads.operations import EventType
 
@@ -13,22 +13,22 @@ pytestmark = pytest.mark.system
 
 def test_a_stopped_leader_hands_over_before_its_session_ends_and_comes_back(cluster) -> None:
     leader = cluster.leads()
-    evidence = cluster.target.stop(leader)
+    evidence = cluster.target.processes.stop(leader)
     assert evidence["signal"] == 15
-    assert cluster.target.stop(leader) == {}
+    assert cluster.target.processes.stop(leader) == {}
     assert leader not in cluster.target.view().running
     assert cluster.until(lambda: cluster.leader() not in (leader, None))
     assert cluster.write(1, process=cluster.next_process())[0].type is EventType.OK
     assert cluster.until(lambda: psutil.Process(evidence["pid"]).status() == psutil.STATUS_ZOMBIE)
-    assert cluster.target.restart(leader)["exit"] == "status 0"
+    assert cluster.target.processes.restart(leader)["exit"] == "status 0"
     assert cluster.until(cluster.is_well)
 
 
 def test_a_broker_that_is_still_ending_is_started_when_it_has(cluster) -> None:
     leader = cluster.leads()
-    cluster.target.stop(leader)
-    assert cluster.target.restart(leader) == {"state": "ending"}
-    assert cluster.target.restart(leader) == {}
+    cluster.target.processes.stop(leader)
+    assert cluster.target.processes.restart(leader) == {"state": "ending"}
+    assert cluster.target.processes.restart(leader) == {}
     assert cluster.until(cluster.is_well)
 
 
@@ -38,13 +38,13 @@ def test_what_the_last_in_sync_replica_acknowledged_is_there_after_its_stop(clus
     links = [link for node in followers for link in (Link(leader, node), Link(node, leader))]
     before = cluster.end_offset()
     cluster.write(5, process=cluster.next_process())
-    cluster.target.cut(links)
+    cluster.target.links.cut(links)
     cluster.write(1, process=cluster.next_process())  # a follower lags only where there is something to fetch
     assert cluster.until(lambda: cluster.target.view().partitions["ackproof-0"].isr == (leader,))
-    cluster.target.stop(leader)
+    cluster.target.processes.stop(leader)
     assert cluster.until(lambda: cluster.leader() is None)
-    cluster.target.restart(leader)
-    cluster.target.heal(links)
+    cluster.target.processes.restart(leader)
+    cluster.target.links.heal(links)
     assert cluster.until(cluster.is_well)
     end = cluster.end_offset()
     assert end >= before + 5
@@ -56,9 +56,8 @@ def test_without_addresses_of_their_own_links_are_not_slow_and_the_reason_is_tol
     world = ProcessesWorld(one, tmp_path)
     try:
         world.open()
-        unavailable = world.target.view().unavailable
-        assert "namespaces" in unavailable["slowlink"]
-        assert "no clock fault was planned" in unavailable["clockstep"]
-        assert world.target.slow_links([Link(0, 1)]) == {}
+        assert "namespaces" in world.target.lacks[Capability.LINK_SPEED]
+        assert "no clock fault was planned" in world.target.lacks[Capability.CLOCKS]
+        assert world.target.link_speed is None
     finally:
         world.close()

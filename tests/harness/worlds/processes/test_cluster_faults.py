@@ -26,33 +26,33 @@ def test_acknowledged_writes_are_read_back_in_order(cluster) -> None:
 
 def test_a_killed_leader_is_gone_and_replaced_and_comes_back(cluster) -> None:
     leader = cluster.leads()
-    evidence = cluster.target.kill(leader)
+    evidence = cluster.target.processes.kill(leader)
     assert evidence["exit"] == "signal 9"
     assert evidence["connect"] == "refused"
     assert leader not in cluster.target.view().running
     assert cluster.until(lambda: cluster.leader() not in (leader, None))
-    assert cluster.target.restart(leader) == {"state": "running"}
-    assert cluster.target.restart(leader) == {}
+    assert cluster.target.processes.restart(leader) == {"state": "running"}
+    assert cluster.target.processes.restart(leader) == {}
     assert cluster.until(cluster.is_well)
     assert cluster.write(1, process=cluster.next_process())[0].type is EventType.OK
 
 
 def test_a_paused_leader_is_replaced_and_resumes(cluster) -> None:
     leader = cluster.leads()
-    assert cluster.target.pause(leader)["state"] == "T"
-    assert cluster.target.pause(leader)["state"] == "T"
+    assert cluster.target.processes.pause(leader)["state"] == "T"
+    assert cluster.target.processes.pause(leader)["state"] == "T"
     assert leader not in cluster.target.view().running
     assert cluster.until(lambda: cluster.leader() not in (leader, None))
-    assert cluster.target.resume(leader)["state"] != "T"
-    assert cluster.target.resume(leader) == {}
+    assert cluster.target.processes.resume(leader)["state"] != "T"
+    assert cluster.target.processes.resume(leader) == {}
     assert cluster.until(cluster.is_well)
 
 
 def test_a_leader_cut_from_the_controller_is_replaced_and_the_cut_counts_what_it_held(cluster) -> None:
     leader = cluster.leads()
-    cluster.target.cut(both(leader, CONTROLLER))
+    cluster.target.links.cut(both(leader, CONTROLLER))
     assert cluster.until(lambda: cluster.leader() not in (leader, None))
-    held = cluster.target.heal(both(leader, CONTROLLER))["held"]
+    held = cluster.target.links.heal(both(leader, CONTROLLER))["held"]
     assert held[str(leader)][f"{leader}>{CONTROLLER}"]["frames"] > 0
     assert cluster.until(cluster.is_well)
 
@@ -60,11 +60,11 @@ def test_a_leader_cut_from_the_controller_is_replaced_and_the_cut_counts_what_it
 def test_a_one_way_cut_of_a_follower_takes_it_out_of_the_isr(cluster) -> None:
     leader = cluster.leads()
     follower = next(node for node in (0, 1, 2) if node != leader)
-    cluster.target.cut([Link(follower, leader)])
+    cluster.target.links.cut([Link(follower, leader)])
     cluster.write(1, process=cluster.next_process())  # a follower that lacks nothing never lags (replication rule 9)
     assert cluster.until(lambda: follower not in cluster.target.view().partitions["ackproof-0"].isr)
     assert cluster.leads() == leader
-    cluster.target.heal([Link(follower, leader)])
+    cluster.target.links.heal([Link(follower, leader)])
     assert cluster.until(cluster.is_well)
 
 
@@ -75,13 +75,13 @@ def test_a_client_cut_from_the_leader_does_not_know_how_its_write_ended(cluster,
     before = cluster.end_offset()
     client = 1_001 + process
     link = Link(client, leader) if direction == "requests" else Link(leader, client)
-    cluster.target.cut([link])
+    cluster.target.links.cut([link])
     (outcome,) = cluster.write(1, process, producer)
     assert outcome.type is EventType.INFO
     assert outcome.error is not None
     others = cluster.write(1, process=cluster.next_process())
     assert others[0].type is EventType.OK, "other clients are not concerned"
-    cluster.target.heal([link])
+    cluster.target.links.heal([link])
     producer.close()
     assert cluster.end_offset() > before
 
@@ -89,39 +89,39 @@ def test_a_client_cut_from_the_leader_does_not_know_how_its_write_ended(cluster,
 def test_a_cut_of_all_clients_leaves_the_cluster_alone(cluster) -> None:
     leader, process = cluster.leads(), cluster.next_process()
     producer = cluster.connected_producer(process)
-    cluster.target.cut(both(CLIENTS, leader))
+    cluster.target.links.cut(both(CLIENTS, leader))
     (outcome,) = cluster.write(1, process, producer)
     assert outcome.type is EventType.INFO
     assert outcome.error is not None
     assert outcome.error.startswith(KafkaTimeoutError.__name__)
     assert cluster.leader() == leader
-    cluster.target.heal(both(CLIENTS, leader))
+    cluster.target.links.heal(both(CLIENTS, leader))
     producer.close()
 
 
 def test_a_cut_outlives_the_restart_of_its_node(cluster) -> None:
     node = next(node for node in (0, 1, 2) if node != cluster.leads())
-    cluster.target.cut(both(node, CONTROLLER))
-    cluster.target.kill(node)
-    cluster.target.restart(node)
+    cluster.target.links.cut(both(node, CONTROLLER))
+    cluster.target.processes.kill(node)
+    cluster.target.processes.restart(node)
     begun_with = msgspec.json.decode((cluster.directory / "data" / f"{node}.json").read_bytes())["cuts"]
     assert begun_with == [[node, CONTROLLER], [CONTROLLER, node]]
     assert cluster.until(lambda: links_of(cluster, node) == {f"{node}>100", f"100>{node}"})
     assert cluster.until(lambda: node not in cluster.target.view().partitions["ackproof-0"].isr)
-    cluster.target.heal(both(node, CONTROLLER))
+    cluster.target.links.heal(both(node, CONTROLLER))
     assert cluster.until(cluster.is_well)
 
 
 def test_cuts_and_heals_during_a_pause_are_known_when_the_node_resumes(cluster) -> None:
     node = next(node for node in (0, 1, 2) if node != cluster.leads())
     early, late = Link(node, 1_990), Link(node, 1_991)
-    cluster.target.cut([early])
-    cluster.target.pause(node)
-    cluster.target.heal([early])
-    assert cluster.target.cut([late]) == {}
-    assert cluster.target.resume(node)["links_told"] is True
+    cluster.target.links.cut([early])
+    cluster.target.processes.pause(node)
+    cluster.target.links.heal([early])
+    assert cluster.target.links.cut([late]) == {}
+    assert cluster.target.processes.resume(node)["links_told"] is True
     assert links_of(cluster, node) == {f"{node}>1991"}
-    cluster.target.heal([late])
+    cluster.target.links.heal([late])
 
 
 def links_of(cluster, node: int) -> set[str]:
@@ -132,9 +132,9 @@ def links_of(cluster, node: int) -> set[str]:
 
 def test_the_controller_can_be_killed_while_its_last_word_stands(cluster) -> None:
     before = cluster.target.view().partitions
-    assert cluster.target.kill(CONTROLLER)["exit"] == "signal 9"
+    assert cluster.target.processes.kill(CONTROLLER)["exit"] == "signal 9"
     assert cluster.target.view().partitions == before
-    cluster.target.restart(CONTROLLER)
+    cluster.target.processes.restart(CONTROLLER)
     assert cluster.until(cluster.is_well)
 
 

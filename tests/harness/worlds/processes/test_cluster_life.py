@@ -90,7 +90,7 @@ def test_outstanding_sends_of_a_closed_producer_end_as_unknown(tmp_path: Path, m
     outcomes: list[SendOutcome] = []
     try:
         world.open()
-        world.target.pause(world.target.view().partitions["ackproof-0"].leader or 0)
+        world.target.processes.pause(world.target.view().partitions["ackproof-0"].leader or 0)
         producer = world.clients.producer(0)
         producer.send("ackproof-0", b"key", b"payload", outcomes.append)
         producer.close()
@@ -155,8 +155,8 @@ from harness.worlds.processes import ProcessesWorld
 from nemesis.cluster import Link
 world = ProcessesWorld(msgspec.json.decode(sys.argv[1], type=RunSpec), Path(sys.argv[2]))
 world.open()
-world.target.pause(0)
-world.target.cut([Link(1, 2)])
+world.target.processes.pause(0)
+world.target.links.cut([Link(1, 2)])
 print("in mid-run", flush=True)
 world.drive(lambda: False, 120_000_000)
 """
@@ -187,12 +187,12 @@ def test_a_cluster_in_namespaces_loses_its_leader_to_a_real_partition(tmp_path: 
         assert leader is not None
         links = [Link(leader, other) for other in (0, 1, 2, CONTROLLER, CLIENTS) if other != leader]
         links += [Link(link.target, link.source) for link in links]
-        world.target.cut(links)
-        assert world.target.kill(leader)["connect"] == "silence"
-        world.target.restart(leader)
+        world.target.links.cut(links)
+        assert world.target.processes.kill(leader)["connect"] == "silence"
+        world.target.processes.restart(leader)
         moved = lambda: world.target.view().partitions["ackproof-0"].leader not in (leader, None)  # noqa: E731
         assert world.drive(moved, world.clock.now_us() + 20_000_000)
-        dropped = world.target.heal(links)["dropped"]
+        dropped = world.target.links.heal(links)["dropped"]
         assert sum(dropped.values()) > 0
         world.clients.producer(0).send("ackproof-0", b"key", b"payload", outcomes.append)
         assert world.drive(lambda: bool(outcomes), world.clock.now_us() + 20_000_000)

@@ -4,7 +4,7 @@ import pytest
 
 from harness.errors import HostError
 from harness.worlds.processes import leadership
-from harness.worlds.processes.leadership import ConfirmedLeadership, ControlSocketOperator
+from harness.worlds.processes.leadership import ConfirmedReassignment, ControlSocketOperator
 from nemesis.cluster import CONTROLLER, PartitionView
 
 
@@ -39,7 +39,7 @@ class Controller:
 @pytest.fixture
 def lead(monkeypatch):
     monkeypatch.setattr(leadership, "CONFIRM_LIMIT_S", 0.2)
-    return lambda controller: ConfirmedLeadership(controller, controller.partitions)
+    return lambda controller: ConfirmedReassignment(controller, controller.partitions)
 
 
 def test_a_move_is_told_as_the_controller_tells_it(lead):

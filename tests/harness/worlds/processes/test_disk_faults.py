@@ -11,7 +11,7 @@ from harness.hosts.slow_disk import ROOT, WRITES_PER_SECOND
 from harness.plan import RunSpec
 from harness.records.journal import FILE_NAME, standing
 from harness.worlds.processes import ProcessesWorld
-from nemesis.cluster import LOG_PARTS
+from nemesis.cluster import LOG_PARTS, Capability
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads.operations import EventType
@@ -49,13 +49,13 @@ def followers_of(cluster: Cluster) -> list[int]:
 
 def kill_until_noticed(cluster: Cluster, broker: int) -> None:
     """A broker that returns at once is taken for one that never left, until it registers."""
-    cluster.target.kill(broker)
+    cluster.target.processes.kill(broker)
     assert cluster.until(lambda: all(broker not in one.isr for one in cluster.target.view().partitions.values()))
 
 
 def bounce_leader(cluster: Cluster) -> None:
     kill_until_noticed(cluster, leader := cluster.leads())
-    cluster.target.restart(leader)
+    cluster.target.processes.restart(leader)
     assert cluster.until(cluster.is_well)
 
 
@@ -63,13 +63,13 @@ def test_an_emptied_follower_fetches_everything_again(cluster: Cluster) -> None:
     before = cluster.end_offset()
     cluster.write(5, cluster.next_process())
     follower = followers_of(cluster)[0]
-    assert cluster.target.storage.wipe(follower) == {}
+    assert cluster.target.files.wipe(follower) == {}
     kill_until_noticed(cluster, follower)
-    told = cluster.target.storage.wipe(follower)
+    told = cluster.target.files.wipe(follower)
     assert told["wiped"]["log_bytes"] > 0
     assert told["wiped"]["files"] > len(PARTITIONS)
     assert list((cluster.directory / "data" / str(follower)).iterdir()) == []
-    assert cluster.target.restart(follower) == {"state": "running"}
+    assert cluster.target.processes.restart(follower) == {"state": "running"}
     assert cluster.until(cluster.is_well)
     bounce_leader(cluster)
     assert cluster.end_offset() == before + 5
@@ -82,13 +82,13 @@ def test_an_emptied_disk_of_the_last_in_sync_replica_empties_everybodys(opened: 
     assert len(cluster.write(5, cluster.next_process())) == 5
     leader = cluster.leads()
     for follower in followers_of(cluster):
-        cluster.target.kill(follower)
+        cluster.target.processes.kill(follower)
     assert cluster.until(lambda: cluster.target.view().partitions[PARTITIONS[0]].isr == (leader,))
-    cluster.target.kill(leader)
-    cluster.target.storage.wipe(leader)
+    cluster.target.processes.kill(leader)
+    cluster.target.files.wipe(leader)
     assert cluster.until(lambda: cluster.leader() is None)
     for broker in (leader, *(other for other in (0, 1, 2) if other != leader)):
-        cluster.target.restart(broker)
+        cluster.target.processes.restart(broker)
         assert cluster.until(lambda: cluster.leader() == leader)
     assert cluster.until(cluster.is_well)
     assert cluster.end_offset() == 0
@@ -101,14 +101,14 @@ def test_a_damaged_record_ends_a_followers_log_until_it_fetched_the_rest_again(c
     end = cluster.end_offset()
     follower = followers_of(cluster)[0]
     kill_until_noticed(cluster, follower)
-    told = cluster.target.storage.corrupt(follower, PARTITIONS[0], LOG_PARTS // 2)["corrupted"]
+    told = cluster.target.files.corrupt(follower, PARTITIONS[0], LOG_PARTS // 2)["corrupted"]
     assert told["partition"] == PARTITIONS[0]
     assert 0 < told["offset"] < end
     assert told["before"] ^ told["after"] == 1
     assert told["read_again"]
     (file,) = (cluster.directory / "data" / str(follower)).glob(f"{PARTITIONS[0]}@*/{told['file']}")
     assert file.read_bytes()[told["position"]] == told["after"]
-    cluster.target.restart(follower)
+    cluster.target.processes.restart(follower)
     assert cluster.until(cluster.is_well)
     recovered = [seen for seen in cluster.world.observations() if seen.what == "recovered" and seen.node == follower]
     assert told["offset"] in [seen.facts["end_offset"] for seen in recovered if seen.partition == PARTITIONS[0]]
@@ -117,11 +117,11 @@ def test_a_damaged_record_ends_a_followers_log_until_it_fetched_the_rest_again(c
 
 
 def test_nothing_is_damaged_where_nothing_is_kept_or_somebody_runs(cluster: Cluster) -> None:
-    assert cluster.target.storage.corrupt(cluster.leads(), PARTITIONS[0], 0) == {}
+    assert cluster.target.files.corrupt(cluster.leads(), PARTITIONS[0], 0) == {}
     follower = followers_of(cluster)[0]
-    cluster.target.kill(follower)
-    assert cluster.target.storage.corrupt(follower, "elsewhere-0", 0) == {}
-    cluster.target.restart(follower)
+    cluster.target.processes.kill(follower)
+    assert cluster.target.files.corrupt(follower, "elsewhere-0", 0) == {}
+    cluster.target.processes.restart(follower)
 
 
 @needs_disks
@@ -130,15 +130,15 @@ def test_a_leader_without_room_ends_and_has_everything_when_there_is_room_again(
     cluster = opened("full-disk")
     producer = cluster.connected_producer(cluster.next_process())
     leader = cluster.leads()
-    assert cluster.target.storage.fill(leader)["free_bytes"] == 0
+    assert cluster.target.disk_space.fill(leader)["free_bytes"] == 0
     # What still has room in blocks that exist is written, the rest makes the broker end.
     outcomes = cluster.write(40, cluster.next_process(), producer)
     assert cluster.until(lambda: leader not in cluster.target.view().running)
     assert cluster.until(lambda: cluster.leader() not in {None, leader})
-    told = cluster.target.storage.free(leader)
+    told = cluster.target.disk_space.free(leader)
     assert told["freed_bytes"] > 0
     assert told["exit"] == "status 70"
-    assert cluster.target.restart(leader) == {"state": "running"}
+    assert cluster.target.processes.restart(leader) == {"state": "running"}
     assert cluster.until(cluster.is_well)
     acknowledged = [outcome for outcome in outcomes if outcome.type is EventType.OK]
     assert cluster.end_offset() >= len(acknowledged) + 1
@@ -151,19 +151,17 @@ def test_a_slow_disk_delays_what_is_flushed(opened: Open) -> None:
     cluster = opened("slow-disk", **{"flush.messages": 1})
     producer = cluster.connected_producer(cluster.next_process())
     leader = cluster.leads()
-    assert cluster.target.storage.slow(leader)["writes_per_second"] == WRITES_PER_SECOND
+    assert cluster.target.disk_speed.slow(leader)["writes_per_second"] == WRITES_PER_SECOND
     began_us = cluster.world.clock.now_us()
     for _ in range(WRITES_PER_SECOND):  # one write of the disk each, at the very least; the first few are for free
         cluster.write(1, 0, producer)
     assert cluster.world.clock.now_us() - began_us > 500_000
-    assert "device" in cluster.target.storage.restore_disk_speed(leader)
-    assert cluster.target.storage.restore_disk_speed(leader) == {}
+    assert "device" in cluster.target.disk_speed.restore(leader)
+    assert cluster.target.disk_speed.restore(leader) == {}
 
 
 def test_without_disks_of_their_own_brokers_disks_are_neither_full_nor_slow(opened: Open) -> None:
     cluster = opened("wipe")
-    unavailable = cluster.target.view().unavailable
-    assert "disks of their own only under" in unavailable["fulldisk"]
-    assert unavailable.keys() >= {"slowdisk", "powerloss"}
-    assert not unavailable.keys() & {"wipedisk", "corruptrecord"}
-    assert cluster.target.storage.fill(0) == cluster.target.storage.slow(0) == {}
+    assert cluster.target.lacks[Capability.DISK_SPACE] == "no full-disk fault was planned"
+    assert cluster.target.power is cluster.target.disk_space is cluster.target.disk_speed is None
+    assert cluster.target.files is not None

@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.trials import hit_by, lose_or_hold
 from workloads.operations import EventType
@@ -26,12 +27,12 @@ def test_leadership_moves_and_the_controller_confirms_it(cluster) -> None:
 def test_a_dead_broker_is_not_made_the_leader(cluster) -> None:
     old = cluster.leads()
     new = next(node for node in (0, 1, 2) if node != old)
-    cluster.target.kill(new)
+    cluster.target.processes.kill(new)
     assert cluster.until(lambda: new not in cluster.target.view().partitions["ackproof-0"].isr)
     assert "no live member" in str(cluster.target.leadership.move_leader("ackproof-0", new)["refused"])
     assert cluster.leads() == old
-    cluster.target.restart(new)
-    assert "reassign" in cluster.target.view().unavailable
+    cluster.target.processes.restart(new)
+    assert "never changes who replicates" in cluster.target.lacks[Capability.REASSIGNMENT]
 
 
 @pytest.mark.parametrize(("acks", "loses"), [(1, True), ("all", False)])

@@ -10,6 +10,7 @@ import pytest
 from harness.plan import RunSpec
 from harness.records.journal import FILE_NAME, standing
 from harness.worlds.processes import ProcessesWorld
+from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import Cluster
 
@@ -41,11 +42,11 @@ def opened(tmp_path: Path, make_spec: MakeSpec) -> Iterator[Callable[..., Cluste
 def test_after_all_brokers_lost_their_power_only_flushed_writes_are_there(opened, flush_messages, kept) -> None:
     cluster = opened(**{"flush.messages": flush_messages})
     assert [outcome.offset for outcome in cluster.write(5, cluster.next_process())] == [0, 1, 2, 3, 4]
-    evidence = [cluster.target.power_off(broker) for broker in (0, 1, 2)]
+    evidence = [cluster.target.power.cut_power(broker) for broker in (0, 1, 2)]
     assert all(one["exit"] == "signal 9" and one["log_bytes_before"] > 0 for one in evidence)
     assert all((one["log_bytes_after"] > 0) is (kept > 0) for one in evidence)
     for broker in (0, 1, 2):
-        assert cluster.target.restart(broker) == {"state": "running"}
+        assert cluster.target.processes.restart(broker) == {"state": "running"}
     assert cluster.until(cluster.is_well)
     assert cluster.end_offset() == kept
     cluster.world.close()
@@ -56,5 +57,5 @@ def test_after_all_brokers_lost_their_power_only_flushed_writes_are_there(opened
 def test_without_root_the_view_says_that_power_cannot_be_lost(opened, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.hosts.disks.os.geteuid", lambda: 1000)
     cluster = opened()
-    assert "need root" in cluster.target.view().unavailable["powerloss"]
-    assert cluster.target.power_off(0) == {}
+    assert "need root" in cluster.target.lacks[Capability.POWER]
+    assert cluster.target.power is None

@@ -8,7 +8,7 @@ import pytest
 from harness.hosts.processes import LocalProcess
 from harness.hosts.slow_disk import GroupBrake
 from harness.records.journal import FILE_NAME, Journal, standing
-from harness.worlds.processes.storage import DiskStorage
+from harness.worlds.processes.storage import SlowDisks
 
 
 class Process(LocalProcess):
@@ -31,11 +31,11 @@ class Cluster:
         self.pid = 4711
         nodes = SimpleNamespace(process=lambda node: Process(self.pid))
         disks = SimpleNamespace(of=lambda node: self.disk)
-        self.storage = DiskStorage(nodes, disks, GroupBrake(self.journal, self.root))
+        self.disks = SlowDisks(nodes, disks, GroupBrake(self.journal, self.root))
 
     def restart(self) -> None:
         self.pid += 1
-        self.storage.started(0)
+        self.disks.started(0)
 
     def members(self) -> dict[str, str]:
         """By limit."""
@@ -48,7 +48,7 @@ def cluster(tmp_path: Path) -> Cluster:
 
 
 def test_a_process_that_is_started_while_its_disk_is_slow_is_slowed_down_too(cluster: Cluster) -> None:
-    cluster.storage.slow(0)
+    cluster.disks.slow(0)
     cluster.restart()
     assert cluster.members() == {"7:3 wiops=20\n": "4712\n"}
     assert len(standing(cluster.journal.path)) == 1
@@ -57,12 +57,12 @@ def test_a_process_that_is_started_while_its_disk_is_slow_is_slowed_down_too(clu
 def test_a_disk_that_became_another_device_is_slow_still(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[Path] = []
     monkeypatch.setattr("harness.hosts.slow_disk.disband", ended.append)  # ordinary files keep a directory from going
-    cluster.storage.slow(0)
+    cluster.disks.slow(0)
     cluster.disk.device = "7:4"
     cluster.restart()
     assert cluster.members()["7:4 wiops=20\n"] == "4712\n"
     assert [group.name.endswith("-7-3") for group in ended] == [True]
-    assert cluster.storage.restore_disk_speed(0) == {"device": "7:4"}
+    assert cluster.disks.restore(0) == {"device": "7:4"}
     assert standing(cluster.journal.path) == []
 
 

@@ -55,7 +55,7 @@ class Stage:
 
     @property
     def followers(self) -> list[int]:
-        return [node for node in self.target.brokers if node != self.leader]
+        return [node for node in self.world.cluster.brokers if node != self.leader]
 
     def producer(self) -> Callable[[str], None]:
         """A producer as a function that sends a value; its outcome appears in ``sent``."""
@@ -103,9 +103,9 @@ class Stage:
 
     def cut_off(self, node: int) -> list[Link]:
         """Cut a broker from the other brokers and the controller, both ways, but from no client."""
-        others = [other for other in (*self.target.brokers, 100) if other != node]
+        others = [other for other in (*self.world.cluster.brokers, 100) if other != node]
         links = [Link(node, other) for other in others] + [Link(other, node) for other in others]
-        self.target.cut(links)
+        self.target.links.cut(links)
         return links
 
 

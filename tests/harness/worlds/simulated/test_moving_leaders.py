@@ -6,7 +6,7 @@ import pytest
 from checkers.local import judge as check
 from checkers.verdicts.judgement import judge
 from harness.run.perform import perform
-from nemesis.cluster import CONTROLLER
+from nemesis.cluster import CONTROLLER, Capability
 from nemesis.plan import FaultPlan
 
 
@@ -31,12 +31,12 @@ def test_a_refused_move_says_why(stage, what):
     at = stage()
     old, new = at.leader, at.followers[0]
     if what == "dead broker":
-        at.target.kill(new)
+        at.target.processes.kill(new)
         at.until(lambda: new not in at.target.view().partitions["t-0"].isr)
     if what == "dead controller":
-        at.target.kill(CONTROLLER)
+        at.target.processes.kill(CONTROLLER)
     if what == "frozen controller":
-        at.target.pause(CONTROLLER)
+        at.target.processes.pause(CONTROLLER)
     partition = "t-9" if what == "no such partition" else "t-0"
     assert at.target.leadership.move_leader(partition, new)["refused"]
     assert at.leader == old
@@ -51,15 +51,16 @@ def test_what_followers_had_not_fetched_is_lost_with_acks_1(stage):
     links = at.cut_off(old)
     assert at.write(send, "alone").node == old
     assert at.target.leadership.move_leader("t-0", new)["leader"] == new
-    at.target.heal(links)
+    at.target.links.heal(links)
     at.until(at.healthy)
     assert at.read_all() == ["before"]
 
 
 def test_replica_lists_cannot_be_changed_and_the_view_says_so(stage):
-    unavailable = stage().target.view().unavailable
-    assert "moveleader" not in unavailable
-    assert "controller never changes who replicates" in unavailable["reassign"]
+    target = stage().target
+    assert target.leadership is not None
+    assert target.reassignment is None
+    assert "controller never changes who replicates" in target.lacks[Capability.REASSIGNMENT]
 
 
 @pytest.mark.parametrize(("truncation", "loses"), [("high-watermark", True), ("kip-101", False), ("on-fetch", False)])

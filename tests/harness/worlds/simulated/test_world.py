@@ -4,7 +4,7 @@ import pytest
 
 from harness.errors import HarnessError
 from harness.reference.core.types import TopicPartition
-from nemesis.cluster import CLIENTS, CONTROLLER, Link
+from nemesis.cluster import CLIENTS, CONTROLLER, Capability, Link
 from workloads.operations import EventType
 
 AT = TopicPartition("t", 0)
@@ -41,44 +41,44 @@ def test_sigkill_keeps_appended_bytes(stage):
     at = stage()
     at.write(at.producer(), "x")
     at.wait(600)
-    for node in at.target.brokers:
-        assert at.target.kill(node)["exit"] == "signal 9"
-        log = at.target.log(node, AT)
+    for node in at.world.cluster.brokers:
+        assert at.target.processes.kill(node)["exit"] == "signal 9"
+        log = at.world.cluster.log(node, AT)
         assert log is not None
         assert (log.end_offset, log.flushed_offset) == (1, 0)
-    for node in at.target.brokers:
-        at.target.restart(node)
+    for node in at.world.cluster.brokers:
+        at.target.processes.restart(node)
     at.until(at.healthy)
     assert at.read_all() == ["x"]
 
 
 def test_evidence_is_of_what_happened_and_empty_where_nothing_did(stage):
     target = stage().target
-    assert target.restart(0) == {}
-    assert target.resume(0) == {}
-    first = target.kill(0)
+    assert target.processes.restart(0) == {}
+    assert target.processes.resume(0) == {}
+    first = target.processes.kill(0)
     assert first["exit"] == "signal 9"
-    assert target.kill(0) == {}
-    assert target.pause(0) == {}
+    assert target.processes.kill(0) == {}
+    assert target.processes.pause(0) == {}
     assert target.view().running == (1, 2)
-    again = target.restart(0)
+    again = target.processes.restart(0)
     assert again["state"] == "running"
     assert again["incarnation"] != first["incarnation"]
-    assert target.pause(1)["state"] == "frozen"
+    assert target.processes.pause(1)["state"] == "frozen"
     assert target.view().running == (0, 2)
-    assert target.resume(1)["state"] == "running"
-    assert target.cut([Link(0, 1)])["cut"] == 1
-    assert target.cut([Link(0, 1)]) == {}
-    assert set(target.heal([Link(0, 1)])) == {"dropped", "delayed"}
-    assert target.heal([Link(0, 1)]) == {}
+    assert target.processes.resume(1)["state"] == "running"
+    assert target.links.cut([Link(0, 1)])["cut"] == 1
+    assert target.links.cut([Link(0, 1)]) == {}
+    assert set(target.links.heal([Link(0, 1)])) == {"dropped", "delayed"}
+    assert target.links.heal([Link(0, 1)]) == {}
 
 
 def test_a_dead_leader_is_replaced_and_returns_as_a_follower(stage):
     at = stage()
     old = at.leader
-    at.target.kill(old)
+    at.target.processes.kill(old)
     at.until(at.moved_from(old))
-    at.target.restart(old)
+    at.target.processes.restart(old)
     at.until(at.healthy)
     assert at.leader != old
 
@@ -86,10 +86,10 @@ def test_a_dead_leader_is_replaced_and_returns_as_a_follower(stage):
 def test_the_controller_forgets_nothing_when_it_dies(stage):
     at = stage()
     before = at.target.view().partitions
-    at.target.kill(CONTROLLER)
+    at.target.processes.kill(CONTROLLER)
     assert at.target.view().partitions == before
     at.wait(1_000)
-    at.target.restart(CONTROLLER)
+    at.target.processes.restart(CONTROLLER)
     at.write(at.producer(), "x")
     at.wait(3_000)
     assert at.healthy()
@@ -101,11 +101,11 @@ def test_a_frozen_leader_is_replaced_and_its_late_acks_are_lost(stage):
     at.write(send, "before")
     old = at.leader
     at.wait(600)
-    at.target.pause(old)
+    at.target.processes.pause(old)
     send("late")
     at.until(at.moved_from(old))
     at.wait(100)
-    evidence = at.target.resume(old)
+    evidence = at.target.processes.resume(old)
     assert evidence["waited"] > 0
     at.until(lambda: "late" in at.sent)
     at.until(at.healthy)
@@ -123,7 +123,7 @@ def test_an_acks_1_write_on_a_zombie_leader_is_lost_after_the_heal(stage):
     links = at.cut_off(old)
     at.until(at.moved_from(old))
     assert at.write(send, "zombie").node == old
-    evidence = at.target.heal(links)
+    evidence = at.target.links.heal(links)
     assert evidence["dropped"] + evidence["delayed"] > 0
     at.until(at.healthy)
     assert at.read_all() == ["before"]
@@ -137,7 +137,7 @@ def test_an_acks_all_write_on_a_zombie_leader_is_acknowledged_only_by_its_succes
     links = at.cut_off(old)
     at.until(at.moved_from(old))
     outcome = at.write(send, "zombie")
-    at.target.heal(links)
+    at.target.links.heal(links)
     at.until(at.healthy)
     at.wait(600)
     assert outcome.type in {OK, INFO}
@@ -153,7 +153,7 @@ def test_a_refused_acks_0_write_is_lost_and_the_next_finds_the_new_leader(stage)
     old = at.leader
     links = at.cut_off(old)
     at.until(at.moved_from(old))
-    at.target.heal(links)
+    at.target.links.heal(links)
     at.until(at.healthy)
     at.write(send, "refused")
     at.wait(500)
@@ -168,13 +168,13 @@ def test_below_min_isr_a_write_is_refused_for_certain(stage):
     send = at.producer()
     at.write(send, "before")
     for follower in at.followers:
-        at.target.kill(follower)
+        at.target.processes.kill(follower)
     at.until(lambda: len(at.target.view().partitions["t-0"].isr) == 1)
     at.wait(500)
     outcome = at.write(send, "refused")
     assert (outcome.type, outcome.error) == (FAIL, "NotEnoughReplicasError")
     for follower in at.followers:
-        at.target.restart(follower)
+        at.target.processes.restart(follower)
     at.until(at.healthy)
     assert at.read_all() == ["before"]
 
@@ -184,10 +184,10 @@ def lost_reply(at):
     send = at.producer()
     at.write(send, "before")
     answers = [Link(at.leader, CLIENTS)]
-    at.target.cut(answers)
+    at.target.links.cut(answers)
     send("x")
     at.wait(100)
-    at.target.heal(answers)
+    at.target.links.heal(answers)
     at.until(lambda: "x" in at.sent)
     at.wait(600)
     return at.read_all()
@@ -212,7 +212,7 @@ def test_a_dead_broker_is_noticed_at_once_and_a_frozen_one_by_time_out(stage):
         at.write(send, "before")
         leader = at.leader
         send("x")
-        getattr(at.target, attack)(leader)
+        getattr(at.target.processes, attack)(leader)
         began_us = at.world.clock.now_us()
         at.until(lambda: "x" in at.sent)
         assert at.sent["x"].type is INFO
@@ -228,7 +228,7 @@ def test_observing_tells_the_story_and_changes_nothing(stage):
         send = at.producer()
         for value in "abc":
             at.write(send, value)
-        at.target.kill(at.leader)
+        at.target.processes.kill(at.leader)
         at.wait(4_000)
         return at.sent, at.target.view(), at.world.clock.now_us(), at.world.observations()
 
@@ -244,16 +244,16 @@ def test_a_stopped_leader_hands_over_flushes_and_comes_back(stage):
     at = stage()
     old = at.leader
     at.write(at.producer(), "x")
-    assert at.target.stop(old)["state"] == "ending"
-    assert at.target.stop(old) == {}
+    assert at.target.processes.stop(old)["state"] == "ending"
+    assert at.target.processes.stop(old) == {}
     assert old not in at.target.view().running
     at.until(at.moved_from(old))
     at.wait(100)
-    log = at.target.log(old, AT)
+    log = at.world.cluster.log(old, AT)
     assert log is not None
     assert log.flushed_offset == log.end_offset == 1
-    assert at.target.kill(old) == {}
-    assert at.target.restart(old)["state"] == "running"
+    assert at.target.processes.kill(old) == {}
+    assert at.target.processes.restart(old)["state"] == "running"
     at.until(at.healthy)
     assert at.read_all() == ["x"]
 
@@ -261,8 +261,8 @@ def test_a_stopped_leader_hands_over_flushes_and_comes_back(stage):
 def test_a_broker_that_is_to_return_before_it_has_left_returns_when_it_has(stage):
     at = stage()
     old = at.leader
-    at.target.stop(old)
-    assert at.target.restart(old) == {"state": "ending"}
+    at.target.processes.stop(old)
+    assert at.target.processes.restart(old) == {"state": "ending"}
     at.until(at.moved_from(old))
     at.until(at.healthy)
     assert old in at.target.view().running
@@ -271,30 +271,34 @@ def test_a_broker_that_is_to_return_before_it_has_left_returns_when_it_has(stage
 def test_the_last_in_sync_replica_keeps_what_it_had_when_it_is_stopped(stage):
     at = stage(min_insync_replicas=1)
     old = at.leader
-    at.target.cut([Link(one, other) for follower in at.followers for one, other in ((old, follower), (follower, old))])
+    at.target.links.cut(
+        [Link(one, other) for follower in at.followers for one, other in ((old, follower), (follower, old))]
+    )
     at.until(lambda: at.target.view().partitions["t-0"].isr == (old,))
     assert at.write(at.producer(), "alone").type is OK
-    at.target.stop(old)
+    at.target.processes.stop(old)
     at.until(lambda: at.target.view().partitions["t-0"].leader is None)
     at.wait(4_000)
-    at.target.heal([Link(one, other) for one in at.target.brokers for other in at.target.brokers if one != other])
-    at.target.restart(old)
+    at.target.links.heal(
+        [Link(one, other) for one in at.world.cluster.brokers for other in at.world.cluster.brokers if one != other]
+    )
+    at.target.processes.restart(old)
     at.until(at.healthy)
     assert at.read_all() == ["alone"]
 
 
 def test_nothing_has_a_wall_clock_in_virtual_time(stage):
     target = stage().target
-    assert target.set_clock(0, 1_000) == {}
-    assert "wall clock" in target.view().unavailable["clockstep"]
-    assert target.slow_links([Link(0, 1)]) == {"slow": ["0>1"]}
-    assert target.restore_link_speed([Link(0, 1)]) == {"quick": ["0>1"]}
-    assert target.restore_link_speed([Link(0, 1)]) == {}
+    assert target.clocks is None
+    assert "wall clock" in target.lacks[Capability.CLOCKS]
+    assert target.link_speed.slow([Link(0, 1)]) == {"slow": ["0>1"]}
+    assert target.link_speed.restore([Link(0, 1)]) == {"quick": ["0>1"]}
+    assert target.link_speed.restore([Link(0, 1)]) == {}
 
 
 def test_more_than_a_frozen_process_can_keep_ends_the_run(stage, monkeypatch):
     monkeypatch.setattr("harness.worlds.simulated.nodes.INBOX_MAX", 5)
     at = stage()
-    at.target.pause(at.leader)
+    at.target.processes.pause(at.leader)
     with pytest.raises(HarnessError, match="more than 5 messages and timers wait for the frozen node"):
         at.wait(3_000)
