@@ -106,7 +106,7 @@ class SecuredCluster:
         self.client = self.authority.sign("client")
         self.world = _World(spec, directory, self._listeners)
         self.world.open()
-        addresses = [self.world.target._host.address(broker) for broker in range(brokers)]
+        addresses = [self.world.target.processes.host.address(broker) for broker in range(brokers)]
         added = (0, MUTUAL_TLS, SASL, FALSE_NAME)
         self.ways = Ways(*([f"{at.host}:{at.port + more}" for at in addresses] for more in added))
         with KafkaAdminClient(bootstrap_servers=self.ways.plain) as admin:

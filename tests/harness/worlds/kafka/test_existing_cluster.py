@@ -43,7 +43,7 @@ class Cluster:
         )
         self.world = KafkaWorld(spec, directory)
         self.world.open()
-        addresses = map(self.world.target._host.address, (0, 1))
+        addresses = map(self.world.target.processes.host.address, (0, 1))
         self.bootstrap = [f"{address.host}:{address.port}" for address in addresses]
 
     def topics(self) -> list[str]:

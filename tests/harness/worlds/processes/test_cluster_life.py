@@ -182,7 +182,7 @@ def test_a_cluster_in_namespaces_loses_its_leader_to_a_real_partition(tmp_path: 
     outcomes: list[SendOutcome] = []
     try:
         world.open()
-        assert len({world.target._host.address(node).host for node in (0, 1, 2, 100)}) == 4
+        assert len({world.target.processes.host.address(node).host for node in (0, 1, 2, 100)}) == 4
         leader = world.target.view().partitions["ackproof-0"].leader
         assert leader is not None
         links = [Link(leader, other) for other in (0, 1, 2, CONTROLLER, CLIENTS) if other != leader]
