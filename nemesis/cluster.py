@@ -238,7 +238,7 @@ class ClientProcesses(Protocol):
         """End a producer and its connections without closing it, and let a new instance take its place.
 
         ``pick``, modulo their number, says which one. What it had sent and not been answered stays without an outcome.
-        Evidence: ``process``, the ``instance`` that ended and the ``successor`` that took over.
+        Evidence: the ``instance`` that ended, its ``outstanding`` sends, and the ``successor`` that took over.
         """
         ...
 

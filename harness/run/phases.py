@@ -146,7 +146,8 @@ class _Conductor:
         self._workload = Workload(spec.workload, clients=world.clients, clock=world.clock, recorder=recorder)
         self._player = Player(
             schedule,
-            world.target,
+            # The clients are the workload's in every world.
+            msgspec.structs.replace(world.target, clients=self._workload),
             world.clock,
             dead_brokers_max=spec.faults.dead_brokers_max,
             witness=self._record_fault,

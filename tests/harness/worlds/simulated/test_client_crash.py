@@ -13,12 +13,12 @@ def held_back(stage, seed, end):
     producer.send("t-0", b"k", b"before", outcomes.append)
     world.until(lambda: bool(outcomes))
     links = [Link(CLIENTS, world.leader), Link(world.leader, CLIENTS)]
-    world.target.cut(links)
+    world.target.links.cut(links)
     producer.send("t-0", b"k", b"held", outcomes.append)
     world.wait(100)
     end(producer)
     world.wait(10)
-    world.target.heal(links)
+    world.target.links.heal(links)
     world.wait(1_000)
     return world.read_all(), outcomes
 

@@ -12,7 +12,7 @@ def busy(stage):
     at.send = at.producer()
     for number in range(5):
         at.write(at.send, f"before {number}")
-    at.target.kill(at.followers[0])
+    at.target.processes.kill(at.followers[0])
     at.cut_off(at.followers[1])
     at.send("under way")
     at.wait(3)
@@ -71,7 +71,7 @@ def test_other_choices_after_a_snapshot_are_another_future_and_leave_the_origina
     before = at.choices.recording(), at.target.view(), dict(at.sent), len(at.world.clock.heap)
     other, same = snapshot.restore(), snapshot.restore()
     other.choices.reseed(99)
-    other.target.kill(other.followers[1])
+    other.target.processes.kill(other.followers[1])
     other_events = events(other)
     assert before == (at.choices.recording(), at.target.view(), dict(at.sent), len(at.world.clock.heap))
     assert other_events != events(same) == events(at)
