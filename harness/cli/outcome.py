@@ -13,7 +13,7 @@ from harness.campaign.stages import CampaignRecord
 from harness.cli.terminal import State
 from harness.records.run_record import CAMPAIGN_FILE, files_of
 from harness.records.verdict_lines import read_matrix
-from harness.report import look_of
+from harness.report import look_of, style_of
 
 LEGEND: Final = (
     "n/k: n of k runs lost acknowledged writes. held: none lost, as promised; none: none lost, though the settings "
@@ -70,5 +70,4 @@ def tell_cells(state: State, cells: Sequence[Cell]) -> None:
 def _shown(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    look = look_of(cell)
-    return f"[{look.style}]{look.word} {cell.runs_lost}/{cell.runs}[/]"
+    return f"[{style_of(cell)}]{look_of(cell).word} {cell.runs_lost}/{cell.runs}[/]"

@@ -14,14 +14,14 @@ from harness.records.run_record import MATRIX_TEXT_FILE, REPORT_FILE, run_direct
 from harness.records.verdict_lines import read_matrix
 from harness.report.cell_charts import availability_chart, loss_rate_chart
 from harness.report.definitions import definitions
-from harness.report.loading import CampaignFiles
+from harness.report.loading import read_campaign
 from harness.report.markdown import as_markdown
-from harness.report.outcomes import look_of
+from harness.report.outcomes import look_of, style_of
 from harness.report.page import content_of, render
 from harness.report.setups import setups_of
-from harness.report.stories import cells_with_story, stories_of
+from harness.report.stories import stories_of, witnessed
 
-__all__ = ["look_of", "witnesses", "write"]
+__all__ = ["look_of", "style_of", "witnesses", "write"]
 
 
 def write(campaign_directory: Path) -> Path:
@@ -31,18 +31,17 @@ def write(campaign_directory: Path) -> Path:
         ResultsError: the campaign has no verdicts yet, or a file of it cannot be read or written.
         NamedWronglyError: no campaign is there, and no run.
     """
-    files = CampaignFiles(campaign_directory)
-    matrix = read_matrix(campaign_directory)
-    cells, summary = matrix.cells, matrix.verdict
+    files = read_campaign(campaign_directory)
+    cells, summary = files.matrix.cells, files.matrix.verdict
     write_file(campaign_directory / MATRIX_TEXT_FILE, as_markdown(summary, cells).encode())
     page = render(
         title=campaign_directory.resolve().name,
-        campaign=files.campaign(),
-        plan=files.plan(),
-        setups=setups_of(run_directories(campaign_directory), files.campaign().get("versions", {})),
+        campaign=files.campaign,
+        plan=files.plan,
+        setups=setups_of(run_directories(campaign_directory), files.campaign.get("versions", {})),
         definitions=_relevant(cells),
         charts={"losses": loss_rate_chart(cells), "gaps": availability_chart(cells)} if cells else {},
-        **content_of(summary, cells, stories_of(files, cells)),
+        **content_of(summary, cells, stories_of(files)),
     )
     path = campaign_directory / REPORT_FILE
     write_file(path, page.encode())
@@ -51,8 +50,7 @@ def write(campaign_directory: Path) -> Path:
 
 def witnesses(campaign_directory: Path) -> list[Path]:
     """Directories of the runs whose stories the report shows."""
-    cells = cells_with_story(read_matrix(campaign_directory).cells)
-    return [campaign_directory / cell.witness.run for cell in cells if cell.witness is not None]
+    return [campaign_directory / witness.run for _, witness in witnessed(read_matrix(campaign_directory).cells)]
 
 
 def _relevant(cells: list[Cell]) -> dict[str, str]:

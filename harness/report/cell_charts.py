@@ -12,9 +12,14 @@ from checkers.verdicts.matrix import settings_words
 from harness.report.loss_chart import specification
 
 PANEL_PX: Final = 380
-ROW_PX: Final = 34
-#: Distinguishable with any colour vision, and never red: red means a broken promise.
-FAMILIES: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#8c8c8c")
+#: A row of the axis has room for its words, and for a bar of each family.
+ROW_PX_MIN: Final = 34
+FAMILY_PX: Final = 8
+#: Distinguishable with any colour vision, and never red: red means a broken promise. Okabe and Ito's come first.
+FAMILIES: Final = (
+    *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#8c8c8c"),
+    *("#332288", "#DDCC77", "#7f4a1d", "#999933", "#1c2024"),
+)
 
 
 def loss_rate_chart(cells: Sequence[Cell]) -> dict[str, Any]:
@@ -61,7 +66,8 @@ def _base(rows: Sequence[dict[str, Any]], value: str) -> alt.Chart:
 
 
 def _faceted(chart: Any, rows: Sequence[dict[str, Any]], cells: Sequence[Cell]) -> dict[str, Any]:
-    labels = len({settings_words(cell.label) for cell in cells})
-    sized = chart.properties(width=PANEL_PX, height=ROW_PX * labels)
+    labels, families = {settings_words(cell.label) for cell in cells}, {cell.family for cell in cells}
+    row_px = max(ROW_PX_MIN, FAMILY_PX * len(families))
+    sized = chart.properties(width=PANEL_PX, height=row_px * len(labels))
     column = alt.Column("world:N", title=None, sort=None, header=alt.Header(labelFontWeight="bold", labelFontSize=12))
     return specification(sized.properties(data=alt.Data(values=list(rows))).facet(column=column, spacing=14))

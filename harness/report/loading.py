@@ -3,56 +3,51 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from checkers.verdicts.verdict import Verdict
+from checkers.verdicts.judgement import VerdictLine
+from checkers.verdicts.matrix import Matrix
 from harness.errors import ResultsError
 from harness.records.run_record import CAMPAIGN_FILE, PLAN_FILE, files_of
-from harness.records.verdict_lines import read_lines
-
-_T = TypeVar("_T")
+from harness.records.verdict_lines import read_lines, read_matrix
 
 #: How much of the plan the report quotes: a plan is a page, and a page is 4 KB.
 PLAN_CHARACTERS_MAX: Final = 20_000
 
 
-class CampaignFiles:
+class CampaignFiles(NamedTuple):
     """The files of one campaign directory.
 
-    Raises:
-        ResultsError: a file is missing or cannot be read; the text says which and what to do.
+    Attributes:
+        lines: those of ``verdicts.jsonl``, by the run's place in the directory.
+        campaign: what ``campaign.json`` says; empty where there is none (a run made alone).
+        plan: the plan as it was given, cut where it is longer than a report should quote; empty where there is none.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self._lines = read_lines(directory)
-
-    def verdict(self, run: str) -> Verdict | None:
-        """The verdict of a run, by its place in the campaign."""
-        return self._lines.get(run)
-
-    def campaign(self) -> dict[str, Any]:
-        """``campaign.json``, empty where there is none (a run made alone)."""
-        path = self.directory / CAMPAIGN_FILE
-        if not path.is_file():
-            return {}
-        with files_of(self.directory):
-            content = path.read_bytes()
-        return _decode(content, path, dict[str, Any], "restore it, or remove it: the report is made without it")
-
-    def plan(self) -> str:
-        """The plan as it was given, cut where it is longer than a report should quote."""
-        path = self.directory / PLAN_FILE
-        if not path.is_file():
-            return ""
-        with files_of(self.directory):
-            return path.read_text(encoding="utf-8", errors="replace")[:PLAN_CHARACTERS_MAX]
+    directory: Path
+    matrix: Matrix
+    lines: dict[str, VerdictLine]
+    campaign: dict[str, Any]
+    plan: str
 
 
-def _decode(content: bytes, path: Path, kind: type[_T], advice: str) -> _T:
+def read_campaign(directory: Path) -> CampaignFiles:
+    """Everything that the report quotes.
+
+    Raises:
+        NamedWronglyError: ``directory`` is no campaign.
+        ResultsError: a file is missing or cannot be read; the text says which and what to do.
+    """
+    lines = read_lines(directory)
+    campaign, plan = directory / CAMPAIGN_FILE, directory / PLAN_FILE
+    with files_of(directory):
+        about = campaign.read_bytes() if campaign.is_file() else b"{}"
+        quoted = plan.read_text(encoding="utf-8", errors="replace") if plan.is_file() else ""
     try:
-        return msgspec.json.decode(content, type=kind)
+        facts = msgspec.json.decode(about, type=dict[str, Any])
     except msgspec.DecodeError as error:
-        raise ResultsError(f"{path} cannot be read: {error}; {advice}") from error
+        advice = "restore it, or remove it: the report is made without it"
+        raise ResultsError(f"{campaign} cannot be read: {error}; {advice}") from error
+    return CampaignFiles(directory, read_matrix(directory), lines, facts, quoted[:PLAN_CHARACTERS_MAX])

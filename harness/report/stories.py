@@ -9,16 +9,19 @@ from typing import Any, Final
 
 import msgspec
 
-from checkers.verdicts.cells import Cell
+from checkers.verdicts.cells import Cell, Witness
 from checkers.verdicts.matrix import STRONGEST_FIRST, setting_value
+from checkers.verdicts.outcome import Outcome
 from checkers.verdicts.receipts import read_receipts
 from checkers.verdicts.verdict import Verdict
+from harness.plan import Simulated
 from harness.records.run_record import PLAN_FILE
 from harness.report.loading import CampaignFiles
 from harness.report.loss_chart import WITH_OFFSETS, chart_data
 from harness.report.names import fault_name, moment
 from harness.report.narrative import differing, narrate, remains
 from harness.report.timeline import Timeline, read_timeline
+from nemesis.receipts import Receipt
 from workloads.history import HistoryError
 
 #: Losing cells that have a story at all: twelve settings, three families and two worlds are 72 cells, and then some.
@@ -45,26 +48,26 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     run: str
 
 
-def cells_with_story(cells: Sequence[Cell]) -> list[Cell]:
+def witnessed(cells: Sequence[Cell]) -> list[tuple[Cell, Witness]]:
     """Cells that have a witness, at most STORIES_MAX: broken promises first, then those whose acks promise most.
 
     What acks=0 loses needs no story to be believed, and would hide the others.
     """
-    witnessed = [cell for cell in cells if cell.witness is not None]
-    return sorted(witnessed, key=_interest)[:STORIES_MAX]
+    found = [(cell, cell.witness) for cell in cells if cell.witness is not None]
+    return sorted(found, key=lambda pair: _interest(pair[0]))[:STORIES_MAX]
 
 
 def _interest(cell: Cell) -> tuple[bool, int]:
     """Small for what a reader wants to see first."""
-    return cell.outcome != "broken promise", STRONGEST_FIRST.index(setting_value(cell.settings["acks"]))
+    return cell.outcome is not Outcome.BROKEN_PROMISE, STRONGEST_FIRST.index(setting_value(cell.settings["acks"]))
 
 
-def stories_of(files: CampaignFiles, cells: Sequence[Cell]) -> list[Story]:
+def stories_of(files: CampaignFiles) -> list[Story]:
     """The stories of the losing cells, charts as long as there is room."""
     room = CHART_BYTES_MAX
     stories: list[Story] = []
-    for cell in cells_with_story(cells):
-        story = _story(files, cell)
+    for cell, witness in witnessed(files.matrix.cells):
+        story = _story(files, cell, witness)
         if story.chart is not None and len(story.chart) > room:
             sentence = "The report has no room for this chart; the replay command below shows the run."
             story = msgspec.structs.replace(story, chart=None, sentences=[*story.sentences, sentence])
@@ -73,74 +76,54 @@ def stories_of(files: CampaignFiles, cells: Sequence[Cell]) -> list[Story]:
     return stories
 
 
-def rerun_command(directory: Path, cell: Cell, run: str, seed: int) -> str:
+def rerun_command(directory: Path, cell: Cell, witness: Witness) -> str:
     """What to type to see it again: exact for the simulated world; elsewhere the seed repeats the plan, not the run."""
-    if cell.world == "simulated":
-        return shlex.join(["ackproof", "replay", str(directory / run)])
+    if cell.world == Simulated.name:
+        return shlex.join(["ackproof", "replay", str(directory / witness.run)])
     settings = ",".join(f"{name}={setting_value(value)}" for name, value in cell.label.items())
     chosen = ["--settings", settings] if settings else []
-    where = ["--family", cell.family, "--world", cell.world, "--seed", str(seed)]
+    where = ["--family", cell.family, "--world", cell.world, "--seed", str(witness.seed)]
     return shlex.join(["ackproof", "run", str(directory / PLAN_FILE), *chosen, *where])
 
 
-def _story(files: CampaignFiles, cell: Cell) -> Story:
-    witness = cell.witness
-    if witness is None:
-        raise ValueError(f"the cell {cell.cell} has no witness")
-    verdict = files.verdict(witness.run) or Verdict(history=witness.run, valid="unknown")
-    timeline, trouble = _timeline(files, witness.run, witness.finding, verdict)
+def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> Story:
+    line = files.lines.get(witness.run) or Verdict(history=witness.run, valid="unknown")
+    receipts = read_receipts(line.faults)
+    try:
+        timeline, trouble = _timeline(files.directory / witness.run, witness.finding, line, receipts)
+    except HistoryError as error:
+        timeline, trouble = None, [f"The history of this run cannot be read any more: {error}."]
     data = chart_data(timeline) if timeline else None
+    effective = [receipt for receipt in receipts if receipt.took_effect]
+    faults = [f"Fault: {fault_name(receipt)} at {moment(receipt.begun_us)}." for receipt in effective]
+    account = narrate(timeline) if timeline else [*trouble, *faults]
+    plain = {name: value for name, value in witness.finding.items() if isinstance(value, (bool, int, float, str))}
     return Story(
         cell=cell,
-        sentences=[
-            *differing(witness.finding),
-            *(narrate(timeline) if timeline else _without_timeline(verdict, trouble)),
-            *remains(witness.finding),
-        ],
+        sentences=[*differing(witness.finding), *account, *remains(witness.finding)],
         chart=msgspec.json.encode(data).decode() if data else None,
         has_offsets=data is not None and data.template == WITH_OFFSETS,
-        command=rerun_command(files.directory, cell, witness.run, witness.seed),
-        finding={
-            name: value
-            for name, value in witness.finding.items()
-            if value is not None and not isinstance(value, (dict, list))
-        },
+        command=rerun_command(files.directory, cell, witness),
+        finding=plain,
         anomaly=witness.anomaly,
         run=witness.run,
     )
 
 
-def _timeline(files: CampaignFiles, run: str, finding: dict[str, Any], verdict: Verdict) -> tuple[Timeline | None, str]:
-    partition, value = finding.get("key"), _value(finding)
-    if not isinstance(partition, str) or value is None:
-        return None, "" if "replicas" in finding else "The finding names no single write."
-    try:
-        receipts = read_receipts(verdict.faults)
-        timeline = read_timeline(files.directory / run, partition, value, receipts, _lost(verdict, partition))
-    except HistoryError as error:
-        return None, f"The history of this run cannot be read any more: {error}."
-    return timeline, "" if timeline else "The history holds no acknowledgement of this value."
-
-
-def _value(finding: dict[str, Any]) -> int | None:
-    return next(iter(_values(finding)), None)
+def _timeline(
+    run: Path, finding: dict[str, Any], line: Verdict, receipts: Sequence[Receipt]
+) -> tuple[Timeline | None, list[str]]:
+    """The timeline of the write that the finding names first, or why there is none."""
+    partition, values = finding.get("key"), _values(finding)
+    if not isinstance(partition, str) or not values:
+        return None, [] if "replicas" in finding else ["The finding names no single write."]
+    others = [*line.anomalies.get("lost-write", []), *line.anomalies.get("unseen", [])]
+    lost = frozenset(value for other in others if other.get("key") == partition for value in _values(other))
+    timeline = read_timeline(run, partition, values[0], receipts, lost)
+    return timeline, [] if timeline else ["The history holds no acknowledgement of this value."]
 
 
 def _values(finding: dict[str, Any]) -> list[int]:
     """The written values that a finding of any kind names."""
     several = [finding.get("value"), *(finding.get("values") or ()), *(finding.get("messages") or ())]
     return [value for value in several if isinstance(value, int)]
-
-
-def _lost(verdict: Verdict, partition: str) -> frozenset[int]:
-    found = [*verdict.anomalies.get("lost-write", []), *verdict.anomalies.get("unseen", [])]
-    return frozenset(value for finding in found if finding.get("key") == partition for value in _values(finding))
-
-
-def _without_timeline(verdict: Verdict, trouble: str) -> list[str]:
-    faults = [
-        f"Fault: {fault_name(receipt)} at {moment(receipt.begun_us)}."
-        for receipt in read_receipts(verdict.faults)
-        if receipt.took_effect
-    ]
-    return [*([trouble] if trouble else []), *faults]

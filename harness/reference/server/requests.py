@@ -1,33 +1,34 @@
 """Requests and responses of Kafka's protocol as plain data, free of versions and of the library that encodes them.
 
-They carry Kafka's names and are immutable. Where the core has a message for one partition (ListOffsets, ...), it is
-used here and ``correlation`` is set by whoever asks the core; Fetch is the core's own altogether. Times are
-milliseconds, sizes bytes.
+Where the core has a message for something (Fetch, ListOffsets, ...), that message is used and ``correlation`` is set by
+the server. Everything below is what the core does not know: several partitions in one request, groups, administration.
+Times are milliseconds, sizes bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
-from harness.reference.core import messages as core
+from harness.reference.core.messages import (
+    Fetch,
+    FetchResponse,
+    InitProducerIdResponse,
+    ListOffsets,
+    OffsetForLeaderEpoch,
+    OffsetForLeaderEpochResponse,
+    ProduceResponse,
+)
 from harness.reference.core.types import NONE, BrokerState, ErrorCode, NodeId, TopicPartition, TopicState
 
 
-class Part(msgspec.Struct, frozen=True, gc=False):
-    """Something inside a request or response."""
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """Anything in this module: immutable."""
 
 
-class Request(msgspec.Struct, frozen=True, gc=False):
-    """What a client asks for."""
-
-
-class Response(msgspec.Struct, frozen=True, gc=False):
-    """What a client is answered."""
-
-
-class Header(Part, frozen=True):
+class Header(Record, frozen=True):
     """What every request begins with. ``client_id`` is None where the client gave none."""
 
     api_key: int
@@ -39,7 +40,7 @@ class Header(Part, frozen=True):
 # --- data ----------------------------------------------------------------------------------------------------------
 
 
-class ProduceRequest(Request, frozen=True):
+class Produce(Record, frozen=True):
     """``parts`` holds the encoded records of each partition, None where the client sent none."""
 
     transactional: bool
@@ -48,19 +49,19 @@ class ProduceRequest(Request, frozen=True):
     parts: tuple[tuple[TopicPartition, bytes | None], ...]
 
 
-class ProduceResponse(Response, frozen=True):
-    """Every partition's answer, in the order of the request."""
+class Produced(Record, frozen=True):
+    """The answer to a Produce, partitions in its order."""
 
-    parts: tuple[core.ProduceResponse, ...]
-
-
-class ListOffsetsRequest(Request, frozen=True):
-    """A question for each partition."""
-
-    parts: tuple[core.ListOffsets, ...]
+    parts: tuple[ProduceResponse, ...]
 
 
-class FoundOffset(Part, frozen=True):
+class OffsetsWanted(Record, frozen=True):
+    """ListOffsets for several partitions."""
+
+    parts: tuple[ListOffsets, ...]
+
+
+class OffsetFound(Record, frozen=True):
     """One partition's answer to ListOffsets; ``timestamp`` only where the question was a timestamp."""
 
     partition: TopicPartition
@@ -70,26 +71,26 @@ class FoundOffset(Part, frozen=True):
     timestamp: int = NONE
 
 
-class ListOffsetsResponse(Response, frozen=True):
-    """Every partition's answer, in the order of the request."""
+class OffsetsFound(Record, frozen=True):
+    """The answer to ListOffsets."""
 
-    parts: tuple[FoundOffset, ...]
-
-
-class OffsetForLeaderEpochRequest(Request, frozen=True):
-    """A question for each partition (KIP-101)."""
-
-    parts: tuple[core.OffsetForLeaderEpoch, ...]
+    parts: tuple[OffsetFound, ...]
 
 
-class OffsetForLeaderEpochResponse(Response, frozen=True):
-    """Every partition's answer, in the order of the request."""
+class EpochsWanted(Record, frozen=True):
+    """OffsetForLeaderEpoch for several partitions."""
 
-    parts: tuple[core.OffsetForLeaderEpochResponse, ...]
+    parts: tuple[OffsetForLeaderEpoch, ...]
 
 
-class InitProducerIdRequest(Request, frozen=True):
-    """Asks for a producer id. Transactions are not offered, so ``transactional`` is refused."""
+class EpochsFound(Record, frozen=True):
+    """The answer to OffsetForLeaderEpoch."""
+
+    parts: tuple[OffsetForLeaderEpochResponse, ...]
+
+
+class InitProducer(Record, frozen=True):
+    """InitProducerId. Transactions are not offered, so ``transactional`` is refused."""
 
     transactional: bool
 
@@ -97,26 +98,26 @@ class InitProducerIdRequest(Request, frozen=True):
 # --- the cluster ---------------------------------------------------------------------------------------------------
 
 
-class ApiVersionsRequest(Request, frozen=True):
-    """Asks which requests are served. ``supported`` is False where the question's own version is too new."""
+class ApiVersions(Record, frozen=True):
+    """Which requests are understood? ``supported`` is False where the question's own version is too new."""
 
     supported: bool = True
 
 
-class ApiVersionsResponse(Response, frozen=True):
+class ApiVersionsAnswer(Record, frozen=True):
     """The table of served versions; with ``error`` 35 it is encoded as version 0 whatever was asked (KIP-511)."""
 
     error: ErrorCode
 
 
-class MetadataRequest(Request, frozen=True):
-    """Asks for brokers and ``topics``, None for all of them."""
+class MetadataWanted(Record, frozen=True):
+    """Metadata of ``topics``, None for all of them."""
 
     topics: tuple[str, ...] | None
     auto_create: bool
 
 
-class TopicMetadata(Part, frozen=True):
+class TopicMetadata(Record, frozen=True):
     """One topic's metadata, ``state`` None with an error."""
 
     name: str
@@ -124,8 +125,8 @@ class TopicMetadata(Part, frozen=True):
     state: TopicState | None = None
 
 
-class MetadataResponse(Response, frozen=True):
-    """Live brokers, one of them named as the controller, and topics."""
+class ClusterMetadata(Record, frozen=True):
+    """The answer to Metadata: live brokers, one of them named as the controller, and topics."""
 
     cluster_id: str
     controller: NodeId
@@ -133,44 +134,44 @@ class MetadataResponse(Response, frozen=True):
     topics: tuple[TopicMetadata, ...]
 
 
-class NewTopic(Part, frozen=True):
-    """A topic to create. ``configs`` is as the client wrote it; counts of NONE stand for the defaults (KIP-464)."""
+class NewTopic(Record, frozen=True):
+    """A topic to create. ``configs`` is as the client wrote it."""
 
     name: str
-    partitions: int = NONE
-    replication_factor: int = NONE
-    assignment: tuple[tuple[NodeId, ...], ...] = ()
-    configs: Mapping[str, str | None] = {}
+    partitions: int
+    replication_factor: int
+    assignment: tuple[tuple[NodeId, ...], ...]
+    configs: Mapping[str, str | None]
 
 
-class CreateTopicsRequest(Request, frozen=True):
-    """Creates topics, or only checks whether they could be."""
+class CreateTopics(Record, frozen=True):
+    """Create topics, or only check whether they could be."""
 
     topics: tuple[NewTopic, ...]
     validate_only: bool
 
 
-class DeleteTopicsRequest(Request, frozen=True):
-    """Deletes topics by name."""
+class DeleteTopics(Record, frozen=True):
+    """Delete topics by name."""
 
     names: tuple[str, ...]
 
 
-class TopicResult(Part, frozen=True):
-    """The outcome of creating or deleting one topic; ``reason`` in words."""
+class TopicResult(Record, frozen=True):
+    """How creating or deleting one topic went; ``reason`` in words."""
 
     name: str
     error: ErrorCode
     reason: str = ""
 
 
-class TopicsResponse(Response, frozen=True):
-    """The answer to CreateTopics and to DeleteTopics, topics in the order of the request."""
+class TopicsChanged(Record, frozen=True):
+    """The answer to CreateTopics and DeleteTopics."""
 
     results: tuple[TopicResult, ...]
 
 
-class ConfigResource(Part, frozen=True):
+class ConfigResource(Record, frozen=True):
     """A topic (kind 2) or broker (kind 4) whose settings are asked for; ``keys`` None means all."""
 
     kind: int
@@ -178,13 +179,13 @@ class ConfigResource(Part, frozen=True):
     keys: tuple[str, ...] | None
 
 
-class DescribeConfigsRequest(Request, frozen=True):
-    """Asks for settings."""
+class DescribeConfigs(Record, frozen=True):
+    """Ask for settings."""
 
     resources: tuple[ConfigResource, ...]
 
 
-class DescribedResource(Part, frozen=True):
+class ConfigResult(Record, frozen=True):
     """The settings of one resource under Kafka's names."""
 
     resource: ConfigResource
@@ -193,23 +194,23 @@ class DescribedResource(Part, frozen=True):
     configs: Mapping[str, str] = {}
 
 
-class DescribeConfigsResponse(Response, frozen=True):
-    """Every resource's settings, in the order of the request."""
+class ConfigsDescribed(Record, frozen=True):
+    """The answer to DescribeConfigs."""
 
-    results: tuple[DescribedResource, ...]
+    results: tuple[ConfigResult, ...]
 
 
 # --- groups --------------------------------------------------------------------------------------------------------
 
 
-class FindCoordinatorRequest(Request, frozen=True):
-    """Asks who coordinates these groups. ``kind`` 0 is a group; others are not offered."""
+class FindCoordinator(Record, frozen=True):
+    """Who coordinates these groups? ``kind`` 0 is a group; others are not offered."""
 
     kind: int
     keys: tuple[str, ...]
 
 
-class Coordinator(Part, frozen=True):
+class Coordinator(Record, frozen=True):
     """Where one group's coordinator is."""
 
     key: str
@@ -219,21 +220,16 @@ class Coordinator(Part, frozen=True):
     port: int = NONE
 
 
-class FindCoordinatorResponse(Response, frozen=True):
-    """Every group's coordinator, in the order of the request."""
+class Coordinators(Record, frozen=True):
+    """The answer to FindCoordinator."""
 
     found: tuple[Coordinator, ...]
 
 
-class GroupRequest(Request, frozen=True):
-    """Anything that members ask of the coordinator of ``group``."""
+class JoinGroup(Record, frozen=True):
+    """Join or rejoin. A client that knows MEMBER_ID_REQUIRED (KIP-394) is given its name before it may join."""
 
     group: str
-
-
-class JoinGroupRequest(GroupRequest, frozen=True):
-    """Joins or rejoins. A client that knows MEMBER_ID_REQUIRED (KIP-394) is given its name before it may join."""
-
     member: str
     session_timeout_ms: int
     rebalance_timeout_ms: int
@@ -243,8 +239,8 @@ class JoinGroupRequest(GroupRequest, frozen=True):
     client_id: str = ""
 
 
-class JoinGroupResponse(Response, frozen=True):
-    """The new generation; ``members`` with their metadata only for the group's leader."""
+class Joined(Record, frozen=True):
+    """The answer to JoinGroup; ``members`` with their metadata only for the group's leader."""
 
     error: ErrorCode
     generation: int = NONE
@@ -255,16 +251,17 @@ class JoinGroupResponse(Response, frozen=True):
     members: tuple[tuple[str, bytes], ...] = ()
 
 
-class SyncGroupRequest(GroupRequest, frozen=True):
-    """The leader brings the assignments, every member fetches its own."""
+class SyncGroup(Record, frozen=True):
+    """The leader brings the assignments, everyone fetches his own."""
 
+    group: str
     generation: int
     member: str
     assignments: tuple[tuple[str, bytes], ...]
 
 
-class SyncGroupResponse(Response, frozen=True):
-    """The member's assignment."""
+class Synced(Record, frozen=True):
+    """The answer to SyncGroup."""
 
     error: ErrorCode
     protocol_type: str | None = None
@@ -272,68 +269,71 @@ class SyncGroupResponse(Response, frozen=True):
     assignment: bytes = b""
 
 
-class HeartbeatRequest(GroupRequest, frozen=True):
-    """Says that a member is alive."""
+class GroupHeartbeat(Record, frozen=True):
+    """A member is alive."""
 
+    group: str
     generation: int
     member: str
 
 
-class HeartbeatResponse(Response, frozen=True):
+class GroupHeartbeatAnswer(Record, frozen=True):
     """REBALANCE_IN_PROGRESS asks the member to join again."""
 
     error: ErrorCode
 
 
-class LeaveGroupRequest(GroupRequest, frozen=True):
-    """Says that members leave."""
+class LeaveGroup(Record, frozen=True):
+    """Members leave."""
 
+    group: str
     members: tuple[str, ...]
 
 
-class LeaveGroupResponse(Response, frozen=True):
-    """An error for the whole request, and one for each member."""
+class Left(Record, frozen=True):
+    """The answer to LeaveGroup, member by member."""
 
     error: ErrorCode
     members: tuple[tuple[str, ErrorCode], ...] = ()
 
 
-class CommittedOffset(Part, frozen=True):
-    """A position that a group has committed."""
+class CommittedOffset(Record, frozen=True):
+    """A position a group has committed."""
 
     offset: int
     leader_epoch: int = NONE
     metadata: str | None = ""
 
 
-class OffsetCommitRequest(GroupRequest, frozen=True):
-    """Commits positions. A generation of NONE is a consumer that assigns partitions itself."""
+class CommitOffsets(Record, frozen=True):
+    """OffsetCommit. A generation of NONE is a consumer that assigns partitions itself."""
 
+    group: str
     generation: int
     member: str
     offsets: tuple[tuple[TopicPartition, CommittedOffset], ...]
 
 
-class OffsetCommitResponse(Response, frozen=True):
-    """Every partition's error, in the order of the request."""
+class OffsetsCommitted(Record, frozen=True):
+    """The answer to OffsetCommit, in its order."""
 
     parts: tuple[tuple[TopicPartition, ErrorCode], ...]
 
 
-class WantedOffsets(Part, frozen=True):
-    """What is wanted of one group; ``partitions`` None means all that it has committed."""
+class GroupOffsetsWanted(Record, frozen=True):
+    """OffsetFetch of one group; ``partitions`` None means all that it has committed."""
 
     group: str
     partitions: tuple[TopicPartition, ...] | None
 
 
-class OffsetFetchRequest(Request, frozen=True):
-    """Asks for the committed offsets of several groups (one, before version 8)."""
+class FetchOffsets(Record, frozen=True):
+    """OffsetFetch of several groups (one, before version 8)."""
 
-    groups: tuple[WantedOffsets, ...]
+    groups: tuple[GroupOffsetsWanted, ...]
 
 
-class FetchedOffsets(Part, frozen=True):
+class GroupOffsets(Record, frozen=True):
     """What one group has committed, None where nothing."""
 
     group: str
@@ -341,7 +341,50 @@ class FetchedOffsets(Part, frozen=True):
     offsets: tuple[tuple[TopicPartition, CommittedOffset | None], ...] = ()
 
 
-class OffsetFetchResponse(Response, frozen=True):
-    """Every group's offsets, in the order of the request."""
+class OffsetsFetched(Record, frozen=True):
+    """The answer to OffsetFetch."""
 
-    groups: tuple[FetchedOffsets, ...]
+    groups: tuple[GroupOffsets, ...]
+
+
+Request = (
+    Produce
+    | Fetch
+    | OffsetsWanted
+    | EpochsWanted
+    | InitProducer
+    | ApiVersions
+    | MetadataWanted
+    | CreateTopics
+    | DeleteTopics
+    | DescribeConfigs
+    | FindCoordinator
+    | JoinGroup
+    | SyncGroup
+    | GroupHeartbeat
+    | LeaveGroup
+    | CommitOffsets
+    | FetchOffsets
+)
+
+Response = (
+    Produced
+    | FetchResponse
+    | OffsetsFound
+    | EpochsFound
+    | InitProducerIdResponse
+    | ApiVersionsAnswer
+    | ClusterMetadata
+    | TopicsChanged
+    | ConfigsDescribed
+    | Coordinators
+    | Joined
+    | Synced
+    | GroupHeartbeatAnswer
+    | Left
+    | OffsetsCommitted
+    | OffsetsFetched
+)
+
+#: A request of any type, for tables of handlers.
+AnyRequest = Any

@@ -1,0 +1,45 @@
+"""Small files that must survive: written whole beside the old one, made durable, then renamed over it.
+
+A reader sees the old content or the new, never a mixture, also after a power loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.durable import write_durably
+
+
+class OffsetFile:
+    """One offset in a file of its own. ``value`` is what the file says, ``default`` where there is no file."""
+
+    def __init__(self, path: Path, default: int) -> None:
+        self._path = path
+        self.value = int(path.read_text()) if path.exists() else default
+
+    def write(self, value: int) -> None:
+        """Remember ``value`` durably; free if it is the value already there."""
+        if value != self.value or not self._path.exists():
+            write_durably(self._path, f"{value}\n".encode())
+            self.value = value
+
+
+class EpochFile:
+    """The leader epochs of a log with their start offsets, ascending in both (rule 19), one pair a line."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        lines = path.read_text().splitlines() if path.exists() else []
+        self.entries: list[tuple[int, int]] = [(int(e), int(o)) for e, o in (line.split() for line in lines)]
+
+    @property
+    def last(self) -> int:
+        """The newest epoch, -1 if there is none."""
+        return self.entries[-1][0] if self.entries else -1
+
+    def replace(self, entries: Sequence[tuple[int, int]]) -> None:
+        """Remember ``entries`` durably; free if they are the ones already there."""
+        if list(entries) != self.entries:
+            write_durably(self._path, "".join(f"{epoch} {offset}\n" for epoch, offset in entries).encode())
+            self.entries = list(entries)

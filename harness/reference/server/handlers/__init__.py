@@ -1,1 +1,0 @@
-"""What a broker does with each kind of request."""

@@ -1,0 +1,16 @@
+"""Every outcome that a cell can have looks like nothing else, with and without colour."""
+
+from __future__ import annotations
+
+from checkers.verdicts.outcome import OF_CELLS
+from harness.report.outcomes import LEGEND, LOOKS, UNPROMISED
+
+
+def test_every_outcome_of_a_cell_has_a_look() -> None:
+    assert set(LOOKS) == set(OF_CELLS)
+    assert set(LEGEND) == {*LOOKS.values(), UNPROMISED}
+
+
+def test_no_two_outcomes_share_sign_word_or_colour() -> None:
+    for unlike in ("sign", "word", "name", "meaning", "background"):
+        assert len({getattr(look, unlike) for look in LEGEND}) == len(LEGEND)
