@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from harness.worlds.contract import Observation
+from harness.observations import BecameFollower, BecameLeader, IsrChanged, Observation, ReplicaRecovered
 from nemesis.receipts import Receipt
 
 #: Reports of a broker after which it leads, or leads no more. One that started again has reported neither yet.
-ROLES: Final = frozenset({"leader", "follower", "recovered"})
+ROLES: Final = (BecameLeader, BecameFollower, ReplicaRecovered)
 
 #: Faults that end a broker's process when they begin, "died" included, which nobody ordered.
 ENDING: Final = frozenset({"kill", "powerloss", "wipedisk", "corruptrecord", "died"})
@@ -33,15 +33,16 @@ class LeaderState(NamedTuple):
 
 def leaderships(observations: Sequence[Observation], faults: Sequence[Receipt], end_us: int) -> list[Leadership]:
     """All of them, by broker and time; two may overlap, and then one of the two is deposed and does not know it."""
-    roles = [seen for seen in observations if seen.what in ROLES]
+    roles = [seen for seen in observations if isinstance(seen.fact, ROLES)]
     found: list[Leadership] = []
-    for node in sorted({seen.node for seen in roles if seen.what == "leader"}):
+    for node in sorted({seen.node for seen in roles if isinstance(seen.fact, BecameLeader)}):
         own = [seen for seen in roles if seen.node == node]
         deaths = [fault.begun_us for fault in faults if fault.fault in ENDING and node in fault.targets]
         for seen, next_us in zip(own, [*(later.time_us for later in own[1:]), end_us], strict=True):
-            if seen.what == "leader":
+            if isinstance(seen.fact, BecameLeader):
                 ended_us = min([next_us, *(death_us for death_us in deaths if death_us > seen.time_us)])
-                found.append(Leadership(node, seen.facts.get("leader_epoch", -1), seen.time_us, ended_us))
+                epoch = -1 if seen.fact.leader_epoch is None else seen.fact.leader_epoch
+                found.append(Leadership(node, epoch, seen.time_us, ended_us))
     return found
 
 
@@ -63,6 +64,8 @@ def leader_state(observations: Sequence[Observation], node: int | None, time_us:
     """What ``node`` last reported, at or before ``time_us``, of its leader epoch and its in-sync replicas."""
     state = LeaderState()
     for seen in observations:
-        if seen.node == node and seen.what in {"leader", "isr"} and seen.time_us <= time_us:
-            state = LeaderState(seen.facts.get("leader_epoch", state.epoch), seen.facts.get("isr", state.isr))
+        fact = seen.fact
+        if seen.node == node and isinstance(fact, BecameLeader | IsrChanged) and seen.time_us <= time_us:
+            epoch = state.epoch if fact.leader_epoch is None else fact.leader_epoch
+            state = LeaderState(epoch, state.isr if fact.isr is None else fact.isr)
     return state

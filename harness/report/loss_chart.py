@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 import altair as alt
 import msgspec
 
+from harness.observations import BecameLeader, HighWatermarkMoved, IsrChanged, Truncated
 from harness.report.names import fault_name, replica_set, write_name
 from harness.report.timeline import POINTS_MAX, Timeline
-from harness.worlds.contract import Observation
 
 WIDTH_PX: Final = 920
 TRACK_PX: Final = 22
@@ -176,16 +176,16 @@ def _leader_bars(timeline: Timeline) -> Iterator[Bar]:
 
 def _isr_bars(timeline: Timeline) -> Iterator[Bar]:
     """The committed in-sync replicas, as the leader of the newest epoch reported them."""
-    reports: list[Observation] = []
+    reports: list[tuple[int, int, str]] = []
     for seen in timeline.observations:
-        newest = reports[-1].facts.get("leader_epoch", -1) if reports else -1
-        if seen.what in {"leader", "isr"} and "isr" in seen.facts and seen.facts.get("leader_epoch", -1) >= newest:
-            reports.append(seen)
-    ends = [*(seen.time_us for seen in reports[1:]), timeline.end_us]
-    for seen, end_us in zip(reports, ends, strict=False):  # nothing reported, nothing to end
-        isr = replica_set(seen.facts["isr"])
-        tip = f"in-sync replicas {isr}, epoch {seen.facts.get('leader_epoch')}"
-        yield Bar("in-sync replicas", seen.time_us, end_us, isr, tip, ISR, "#24292f")
+        if isinstance(seen.fact, BecameLeader | IsrChanged) and seen.fact.isr is not None:
+            epoch = -1 if seen.fact.leader_epoch is None else seen.fact.leader_epoch
+            if not reports or epoch >= reports[-1][1]:
+                reports.append((seen.time_us, epoch, replica_set(seen.fact.isr)))
+    ends = [*(begin_us for begin_us, _, _ in reports[1:]), timeline.end_us]
+    for (begin_us, epoch, isr), end_us in zip(reports, ends, strict=False):  # nothing reported, nothing to end
+        tip = f"in-sync replicas {isr}, epoch {epoch}"
+        yield Bar("in-sync replicas", begin_us, end_us, isr, tip, ISR, "#24292f")
 
 
 def _write_bar(timeline: Timeline) -> Bar:
@@ -258,13 +258,15 @@ def _points(timeline: Timeline) -> list[Row]:
 def _high_watermarks(timeline: Timeline) -> list[Row]:
     """By broker, thinned to what the width can show, each carried on to the end of the axis."""
     rows: list[Row] = []
-    reports = [seen for seen in timeline.observations if seen.what == "high-watermark"]
-    for node in sorted({seen.node for seen in reports}):
-        own = [seen for seen in reports if seen.node == node]
-        before = [seen for seen in own if seen.time_us < timeline.begin_us][-1:]
-        inside = [seen for seen in own if seen.time_us >= timeline.begin_us]
+    reports: dict[int, list[tuple[int, int]]] = {}
+    for seen in timeline.observations:
+        if isinstance(seen.fact, HighWatermarkMoved):
+            reports.setdefault(seen.node, []).append((seen.time_us, seen.fact.offset))
+    for node, own in sorted(reports.items()):
+        before = [report for report in own if report[0] < timeline.begin_us][-1:]
+        inside = [report for report in own if report[0] >= timeline.begin_us]
         inside = inside[:: len(inside) // POINTS_MAX + 1] + inside[-1:]
-        steps = [(max(seen.time_us, timeline.begin_us), int(seen.facts["offset"])) for seen in before + inside]
+        steps = [(max(time_us, timeline.begin_us), offset) for time_us, offset in before + inside]
         steps += [(timeline.end_us, steps[-1][1])]
         rows += [_row(time_us, offset, "high watermark", node) for time_us, offset in steps]
     return rows
@@ -272,7 +274,7 @@ def _high_watermarks(timeline: Timeline) -> list[Row]:
 
 def _truncations(timeline: Timeline) -> list[Row]:
     return [
-        _row(seen.time_us, seen.facts["to_offset"], "truncated", seen.node, **{"from": seen.facts["from_offset"]})
+        _row(seen.time_us, seen.fact.to_offset, "truncated", seen.node, **{"from": seen.fact.from_offset})
         for seen in timeline.observations
-        if seen.what == "truncated" and seen.time_us >= timeline.begin_us
+        if isinstance(seen.fact, Truncated) and seen.time_us >= timeline.begin_us
     ]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
+from harness.observations import BecameLeader, JvmPaused, LeaderElected, ReplicaRecovered
 from harness.report.names import fault_name, link_names, moment, node_name, node_names, replica_set, write_name
 from harness.report.timeline import Timeline, lacks
 from harness.run.unexplained_elections import UNASKED
@@ -109,10 +110,11 @@ def _by_whom(timeline: Timeline) -> str:
 
 def _deposed(timeline: Timeline) -> str:
     """That somebody else led by then, in a newer epoch."""
-    newer = [seen for seen in timeline.later_leaders if seen.time_us <= timeline.write.acknowledged_us]
+    newer = [found for found in timeline.later_leaders if found[0].time_us <= timeline.write.acknowledged_us]
     if not newer:
         return ""
-    leads = f"broker {newer[-1].node} led in epoch {newer[-1].facts.get('leader_epoch')}"
+    seen, fact = newer[-1]
+    leads = f"broker {seen.node} led in epoch {fact.leader_epoch}"
     return f" By then {leads}: broker {timeline.write.node} was deposed and did not know it."
 
 
@@ -171,24 +173,23 @@ def _shown(value: object) -> str:
 def _elections(timeline: Timeline) -> Iterator[Moment]:
     """New leaders, up to the first that lacks the write: from then on it is gone, whoever leads later."""
     for seen in timeline.observations:
-        facts = seen.facts
-        if seen.what == "election" and facts.get("unclean") and seen.time_us > timeline.write.invoked_us:
-            yield _at(seen.time_us, f"the controller elected broker {facts.get('leader')}, which was out of sync")
-        if seen in timeline.later_leaders:
-            without = ", without the write" if lacks(seen, timeline.write) else ""
-            end = facts.get("end_offset")
-            log = "" if end is None else f"; its log ended at offset {end}{without}"
-            yield _at(seen.time_us, f"broker {seen.node} began to lead in epoch {facts.get('leader_epoch')}{log}")
+        fact = seen.fact
+        if isinstance(fact, LeaderElected) and fact.unclean and seen.time_us > timeline.write.invoked_us:
+            yield _at(seen.time_us, f"the controller elected broker {fact.leader}, which was out of sync")
+        if isinstance(fact, BecameLeader) and (seen, fact) in timeline.later_leaders:
+            without = ", without the write" if lacks(fact, timeline.write) else ""
+            log = "" if fact.end_offset is None else f"; its log ended at offset {fact.end_offset}{without}"
+            yield _at(seen.time_us, f"broker {seen.node} began to lead in epoch {fact.leader_epoch}{log}")
             if without:
                 return
 
 
 def _truncations(timeline: Timeline) -> Iterator[Moment]:
-    for seen in timeline.removals:
-        begin, end = seen.facts.get("from_offset"), seen.facts.get("to_offset")
+    for seen, fact in timeline.removals:
+        begin, end = fact.from_offset, fact.to_offset
         # Old brokers do not say how long their log was.
         lengths, doubt = (f"to {end}", ", if it had it") if begin is None else (f"from {begin} to {end}", "")
-        leader = f"following broker {seen.facts.get('leader')} in epoch {seen.facts.get('leader_epoch')}"
+        leader = f"following broker {fact.leader} in epoch {fact.leader_epoch}"
         removed = f"this removed the write{doubt}"
         yield _at(seen.time_us, f"broker {seen.node} truncated its log {lengths}, {leader}: {removed}")
 
@@ -198,8 +199,11 @@ def _returns(timeline: Timeline) -> Iterator[Moment]:
     answered_us = timeline.write.acknowledged_us
     hit = {node: RETURNS[fault.fault] for fault in timeline.faults if fault.fault in RETURNS for node in fault.targets}
     for seen in timeline.observations:
-        if seen.what == "recovered" and seen.node in hit and seen.time_us > answered_us and lacks(seen, timeline.write):
-            log = f"{hit[seen.node]} {seen.facts.get('end_offset')}, without the write"
+        fact = seen.fact
+        if not isinstance(fact, ReplicaRecovered) or seen.node not in hit or seen.time_us <= answered_us:
+            continue
+        if lacks(fact, timeline.write):
+            log = f"{hit[seen.node]} {fact.end_offset}, without the write"
             yield _at(seen.time_us, f"broker {seen.node} {log}")
     for fault in timeline.faults:  # Kafka makes a log anew without a word about its end: only the receipt tells
         if fault.fault == "wipedisk" and fault.ended_us and fault.took_effect and fault.begun_us > answered_us:
@@ -210,8 +214,8 @@ def _returns(timeline: Timeline) -> Iterator[Moment]:
 def _pauses(timeline: Timeline, gone_us: int) -> Iterator[Moment]:
     """When Java stood still, which nobody ordered and which looks like a slow network to everybody else."""
     for seen in timeline.observations:
-        if seen.what == "jvm-pause" and timeline.begin_us <= seen.time_us <= gone_us:
-            pause = f"for {seen.facts.get('pause_ms')} ms ({seen.facts.get('cause')})"
+        if isinstance(seen.fact, JvmPaused) and timeline.begin_us <= seen.time_us <= gone_us:
+            pause = f"for {seen.fact.pause_ms} ms ({seen.fact.cause})"
             yield _at(
                 seen.time_us, f"the Java of {node_name(seen.node)} stood still {pause}: no fault had asked for that"
             )

@@ -12,11 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
+from harness.observations import JVM_PAUSE_MIN_MS, JvmPaused
 from harness.plan import Kafka, RealTime
+from harness.records.cluster_file import read_observations
 from harness.records.run_record import RunRecord, read_record
-from harness.report.timeline import read_observations
-from harness.worlds.kafka.jvm_pauses import TOLD_FROM_MS
-from harness.worlds.kafka.jvm_pauses import WHAT as PAUSE
 
 Configuration = Mapping[str, Mapping[str, Any]]
 
@@ -73,15 +72,15 @@ def setups_of(runs: Iterable[Path], versions: Mapping[str, str]) -> list[Setup]:
 def pauses_note(runs: Iterable[Path]) -> str:
     """How often and how long the Java of nodes stood still in these runs, where it did for long; else nothing."""
     told = [
-        (seen.facts.get("pause_ms", 0), seen.node)
+        (seen.fact.pause_ms, seen.node)
         for run in runs
         for seen in read_observations(run)
-        if seen.what == PAUSE
+        if isinstance(seen.fact, JvmPaused)
     ]
     if not told:
         return ""
     longest_ms, node = max(told)
-    often = f"{len(told)} times for {TOLD_FROM_MS} ms or longer, once for {longest_ms} ms (node {node})"
+    often = f"{len(told)} times for {JVM_PAUSE_MIN_MS} ms or longer, once for {longest_ms} ms (node {node})"
     return (
         f"The Java of nodes stood still {often}. Others take that for a fault; each is in its run's cluster.jsonl, "
         "and in the story that it belongs to."

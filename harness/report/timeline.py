@@ -7,7 +7,7 @@ last may be missing: a simulated run has none until it is replayed. Then the sto
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,11 +15,12 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from harness.records.run_record import CLUSTER_FILE, HISTORY
+from harness.observations import BecameLeader, Observation, ReplicaRecovered, Truncated
+from harness.records.cluster_file import read_observations
+from harness.records.run_record import HISTORY
 from harness.report.brokers import Leadership, LeaderState, answering_broker, leader_state, leaderships
 from harness.report.client_side import Write, client_side
 from harness.run.unexplained_elections import UNASKED
-from harness.worlds.contract import Observation
 from nemesis.receipts import Receipt
 from workloads.history.reader import read_events
 
@@ -77,27 +78,30 @@ class Timeline:
         return leader_state(self.observations, self.write.node, self.write.acknowledged_us)
 
     @cached_property
-    def later_leaders(self) -> list[Observation]:
+    def later_leaders(self) -> list[tuple[Observation, BecameLeader]]:
         """Who began to lead after the write was acknowledged, or in a newer epoch than the one who answered."""
         epoch = self.leader_state.epoch
         return [
-            seen
+            (seen, fact)
             for seen in self.observations
-            if seen.what == "leader"
-            if seen.time_us > self.write.acknowledged_us
-            or (epoch is not None and seen.facts.get("leader_epoch", -1) > epoch)
+            if isinstance(fact := seen.fact, BecameLeader)
+            if seen.time_us > self.write.acknowledged_us or (epoch is not None and (fact.leader_epoch or 0) > epoch)
         ]
 
     @cached_property
-    def removals(self) -> list[Observation]:
+    def removals(self) -> list[tuple[Observation, Truncated]]:
         """Truncations that took the write's offset."""
-        return [seen for seen in self.observations if removes(seen, self.write)]
+        return [
+            (seen, fact)
+            for seen in self.observations
+            if isinstance(fact := seen.fact, Truncated) and removes(seen, self.write)
+        ]
 
     @cached_property
     def gone_us(self) -> int | None:
         """When the write could be read no more: a leader without it, a truncation of it; None if neither was seen."""
-        without = [seen for seen in self.later_leaders if lacks(seen, self.write)]
-        ends = [seen.time_us for seen in (*self.removals, *without)]
+        ends = [seen.time_us for seen, _ in self.removals]
+        ends += [seen.time_us for seen, fact in self.later_leaders if lacks(fact, self.write)]
         return max(min(ends), self.write.acknowledged_us) if ends else None
 
 
@@ -138,18 +142,6 @@ def read_timeline(
     )
 
 
-def read_observations(run: Path) -> Iterator[Observation]:
-    """The lines of ``cluster.jsonl``, if there is such a file; without a last line that a killed harness tore."""
-    path = run / CLUSTER_FILE
-    if not path.is_file():
-        return
-    decoder = msgspec.json.Decoder(Observation)
-    with path.open("rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                yield decoder.decode(line)
-
-
 def _name_brokers(
     acknowledged: dict[int, Write], lost: frozenset[int], observations: Sequence[Observation], led: Sequence[Leadership]
 ) -> None:
@@ -181,23 +173,22 @@ def _window(write: Write, faults: Sequence[Receipt], observations: Sequence[Obse
 
 def removes(seen: Observation, write: Write) -> bool:
     """True for a truncation that takes the write's offset after the write was sent."""
-    if seen.what != "truncated" or write.offset is None or seen.time_us < write.invoked_us:
+    fact = seen.fact
+    if not isinstance(fact, Truncated) or write.offset is None or seen.time_us < write.invoked_us:
         return False
-    to_offset, from_offset = seen.facts.get("to_offset"), seen.facts.get("from_offset")
-    return to_offset is not None and to_offset <= write.offset and (from_offset is None or from_offset > write.offset)
+    return fact.to_offset <= write.offset and (fact.from_offset is None or fact.from_offset > write.offset)
 
 
-def lacks(seen: Observation, write: Write) -> bool:
+def lacks(fact: BecameLeader | ReplicaRecovered, write: Write) -> bool:
     """True where the log that this reports of ends before the write's place."""
-    end = seen.facts.get("end_offset")
-    return write.offset is not None and end is not None and end <= write.offset
+    return write.offset is not None and fact.end_offset is not None and fact.end_offset <= write.offset
 
 
 def _leads_without(seen: Observation, write: Write) -> bool:
     """A new leader that lacks the write; one without an offset may be lacked by any."""
-    if seen.what != "leader" or seen.time_us <= write.acknowledged_us:
+    if not isinstance(seen.fact, BecameLeader) or seen.time_us <= write.acknowledged_us:
         return False
-    return lacks(seen, write) or write.offset is None
+    return lacks(seen.fact, write) or write.offset is None
 
 
 def _points(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import msgspec
 from harness.choices import Choices
 from harness.errors import AckproofError, ResultsError
 from harness.plan import Existing, Kafka, Processes, RunSpec, Simulated
+from harness.records.cluster_file import write_observations
 from harness.records.replica_dump import write_replicas
 from harness.records.run_record import (
     CHOICES_FILE,
@@ -26,7 +26,7 @@ from harness.records.run_record import (
 )
 from harness.run.crashes import own_failure
 from harness.run.phases import RunReport, execute
-from harness.worlds.contract import Observation, World
+from harness.worlds.contract import World
 from harness.worlds.kafka import ExistingWorld, KafkaWorld
 from harness.worlds.processes import ProcessesWorld
 from harness.worlds.processes.clock import FILE_NAME as CLOCK_FILE
@@ -103,11 +103,6 @@ def recorder_for(spec: RunSpec, history: Path) -> HistoryWriter:
     """A writer for what the run's clients see: in memory in virtual time, on disk within a second in real time."""
     kind = HistoryWriter if spec.world.virtual_time else LiveHistoryWriter
     return kind(history, str(spec.directory()))
-
-
-def write_observations(directory: Path, observations: Iterable[Observation]) -> None:
-    """Write ``cluster.jsonl``, for the story."""
-    write_file(directory / CLUSTER_FILE, b"".join(msgspec.json.encode(seen) + b"\n" for seen in observations))
 
 
 def write_choices(directory: Path, choices: Choices) -> None:

@@ -11,19 +11,10 @@ from typing import Any, Protocol
 
 import msgspec
 
+from harness.observations import Observation
 from harness.worlds.replica_logs import ReplicaLogs
 from nemesis.cluster import Target
 from workloads.client import Clients, Clock
-
-
-class Observation(msgspec.Struct, frozen=True):
-    """A fact about the cluster for the story, one line of ``cluster.jsonl``; ``what`` as in the core's ``Observed``."""
-
-    time_us: int
-    node: int
-    what: str
-    partition: str | None
-    facts: dict[str, Any]
 
 
 class NodeDeath(msgspec.Struct, frozen=True):

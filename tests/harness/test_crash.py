@@ -8,11 +8,12 @@ import pytest
 
 from checkers.local import judge as check
 from harness.campaign.judge import judge_all, write_verdicts
+from harness.observations import NodeCrashed
 from harness.plan import Processes, RunSpec
 from harness.progress import Quiet
+from harness.records.cluster_file import read_observations
 from harness.records.journal import FILE_NAME, standing
 from harness.records.run_record import HISTORY, read_record
-from harness.report.timeline import read_observations
 from harness.run.perform import perform
 from harness.worlds.processes import ProcessesWorld
 from nemesis.plan import FaultPlan
@@ -52,7 +53,7 @@ def test_a_run_whose_broker_crashed_is_a_failure_of_the_harness(tmp_path: Path, 
     (death,) = ended.report["deaths"]
     assert (death["node"], death["exit"]) == (1, "signal 6")
     assert death["returned_us"] > death["time_us"]
-    assert [seen.node for seen in read_observations(run) if seen.what == "died"] == [1]
+    assert [seen.node for seen in read_observations(run) if isinstance(seen.fact, NodeCrashed)] == [1]
     assert [fault["fault"] for fault in check(run / HISTORY).faults] == ["died", "died"]
     assert read_record(run).ended.status == "harness-failed"
     assert standing(run / FILE_NAME) == []

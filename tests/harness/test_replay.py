@@ -15,8 +15,8 @@ from harness.cli.replaying import FINDINGS_MAX, tell_findings
 from harness.cli.terminal import State
 from harness.errors import ResultsError
 from harness.plan import Processes, parse_plan
+from harness.records.cluster_file import read_observations
 from harness.records.run_record import Ended, write_record
-from harness.report.timeline import read_observations
 from harness.run.perform import lacks_observations, perform
 
 PLAN = """
@@ -51,7 +51,7 @@ def test_a_replay_leaves_the_story_of_the_cluster(losing_run: Path, tmp_path: Pa
     trace_missing(losing_run)
     lines = [json.loads(line) for line in (losing_run / "cluster.jsonl").read_text().splitlines()]
     assert lines
-    assert {"time_us", "node", "what", "partition", "facts"} <= set(lines[0])
+    assert {"time_us", "node", "fact"} == set(lines[0])
     assert [line["time_us"] for line in lines] == sorted(line["time_us"] for line in lines)
 
 
@@ -62,10 +62,10 @@ def test_a_real_run_whose_harness_was_killed_tells_of_its_cluster_from_the_nodes
     run = tmp_path / "run"
     (run / "logs").mkdir(parents=True)
     write_record(run, msgspec.structs.replace(SPEC, world=world), Ended(status="running"))
-    line = {"node": 1, "what": "elected", "partition": "t-0", "facts": {}}
+    line = {"node": 1, "fact": {"what": "registered", "broker": 1}}
     began_us = 1_795_255_289_000_000
-    trace = [json.dumps({"wall_us": began_us + after_us, **line}) for after_us in (700, 500)]
-    (run / "logs" / "trace-1.jsonl").write_text("\n".join([*trace, '{"wall_us": 18']))
+    trace = [json.dumps({"time_us": began_us + after_us, **line}) for after_us in (700, 500)]
+    (run / "logs" / "trace-1.jsonl").write_text("\n".join([*trace, '{"time_us": 18']))
     kafka = "2026-11-21T10:01:29.620 INFO kafka.cluster.Partition [Partition t-0 broker=1] ISR updated to 2,1 "
     (run / "logs" / "node-1.log").write_text(f"{kafka} and version updated to 3\n")
     assert not lacks_observations(run), "nobody knows when its clock began"

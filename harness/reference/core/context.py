@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from harness.observations import Fact
 from harness.reference.core.effects import Arm, Effect, Observed, Send, Timer
 from harness.reference.core.messages import Message
-from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId, TopicPartition
+from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId
 
 
 class Context:
@@ -40,10 +39,9 @@ class Context:
         """Remind at a time."""
         self.effects.append(Arm(at_us, timer))
 
-    def observe(self, what: str, partition: TopicPartition | None, **facts: Any) -> None:
-        """Tell the story; guard calls on busy paths with ``observing``."""
-        if self.observing:
-            self.effects.append(Observed(what, partition, facts))
+    def observe(self, fact: Fact) -> None:
+        """Tell the story. Look at ``observing`` first: making the fact is most of the cost."""
+        self.effects.append(Observed(fact))
 
     def take(self) -> list[Effect]:
         """The effects so far, in order; afterwards there are none."""

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from harness.observations import BrokerFenced, BrokerRegistered, LeaderElected
 from harness.reference.core.context import Context
 from harness.reference.core.effects import Effect, Timer
 from harness.reference.core.election import elect, settle, without
@@ -132,7 +133,8 @@ class Controller:
         epoch = self.image.version + 1
         # Without broker epochs a quick restart goes unnoticed: no fencing, the ISR as it was (KAFKA-7235).
         state = BrokerState(epoch, fenced=not alive, host=message.host, port=message.port)
-        self._context.observe("registered", None, broker=node, broker_epoch=epoch)
+        if self._context.observing:
+            self._context.observe(BrokerRegistered(broker=node, broker_epoch=epoch))
         self._context.send(sender, RegisterBrokerResponse(ErrorCode.NONE, message.incarnation, epoch))
         self._commit(brokers={**self.image.brokers, node: state})
 
@@ -172,7 +174,8 @@ class Controller:
         known = self.image.brokers.get(node)
         if known is None or known.fenced:
             return
-        self._context.observe("fenced", None, broker=node, broker_epoch=known.broker_epoch)
+        if self._context.observing:
+            self._context.observe(BrokerFenced(broker=node, broker_epoch=known.broker_epoch))
         brokers = {**self.image.brokers, node: replace(known, fenced=True)}
         self._context.image = replace(self.image, brokers=brokers)
         topics = self._changed(lambda state, config: elect(self._without(state, node), config, self._active))
@@ -249,15 +252,16 @@ class Controller:
 
     def _observe_elections(self, topic: str, before: Iterable[PartitionState], after: Iterable[PartitionState]) -> None:
         for number, (old, new) in enumerate(zip(before, after, strict=True)):
-            if old.leader_epoch != new.leader_epoch:
+            if self._context.observing and old.leader_epoch != new.leader_epoch:
                 self._context.observe(
-                    "election",
-                    TopicPartition(topic, number),
-                    leader=new.leader,
-                    leader_epoch=new.leader_epoch,
-                    isr=new.isr,
-                    elr=new.elr,
-                    unclean=new.leader != NONE and new.leader not in (*old.isr, *old.elr),
+                    LeaderElected(
+                        partition=str(TopicPartition(topic, number)),
+                        leader=new.leader,
+                        leader_epoch=new.leader_epoch,
+                        isr=new.isr,
+                        elr=new.elr,
+                        unclean=new.leader != NONE and new.leader not in (*old.isr, *old.elr),
+                    )
                 )
 
     def _re_elect(self, change: Change) -> None:

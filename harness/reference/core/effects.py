@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
+from harness.observations import Fact
 from harness.reference.core.messages import Message
-from harness.reference.core.types import NodeId, TopicPartition
+from harness.reference.core.types import NodeId
 
 
 class Timer(msgspec.Struct, frozen=True, gc=False):
@@ -35,22 +36,9 @@ class Arm(msgspec.Struct, frozen=True, gc=False):
 
 
 class Observed(msgspec.Struct, frozen=True, gc=False):
-    """A fact for the story: nothing depends on it. ``facts`` by ``what``:
+    """A fact for the story: nothing depends on it."""
 
-    * ``recovered``: a replica was made on a log that was there: end_offset, high_watermark
-    * ``leader``: this node began to lead: leader_epoch, end_offset, isr;  ``follower``: leader, leader_epoch
-    * ``isr``: the committed ISR as this leader sees it: isr, leader_epoch, partition_epoch
-    * ``append``, on leader and follower: base_offset, count, leader_epoch
-    * ``high-watermark``, on leader and follower: offset
-    * ``acknowledged``: a produce was answered: base_offset, next_offset, acks, leader_epoch, isr
-    * ``truncated``: the records of [to_offset, from_offset) are gone: from_offset, to_offset, leader_epoch, leader
-    * ``election`` (controller): leader, leader_epoch, isr, unclean
-    * ``registered``, ``fenced`` (controller, no partition): broker, broker_epoch
-    """
-
-    what: str
-    partition: TopicPartition | None
-    facts: dict[str, Any]
+    fact: Fact
 
 
 Effect = Send | Arm | Observed

@@ -40,6 +40,15 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from harness.observations import (
+    BecameFollower,
+    BecameLeader,
+    HighWatermarkMoved,
+    IsrChanged,
+    RecordsAppended,
+    ReplicaRecovered,
+    Truncated,
+)
 from harness.reference.core.context import Context
 from harness.reference.core.epochs import truncation_offset
 from harness.reference.core.followers import NEVER_US, Follower
@@ -122,7 +131,10 @@ class Replica:
         self.high_watermark = min(log.checkpointed_high_watermark(), log.end_offset)
         self.producers = Producers()
         self.producers.rebuild(log.producer_batches())
-        context.observe("recovered", at, end_offset=log.end_offset, high_watermark=self.high_watermark)
+        if context.observing:
+            context.observe(
+                ReplicaRecovered(partition=str(at), end_offset=log.end_offset, high_watermark=self.high_watermark)
+            )
 
     # --- the controller's word -------------------------------------------------------------------------------------
 
@@ -170,13 +182,19 @@ class Replica:
                 follower.restart_clock(now_us, end, in_sync)
             self.followers[node] = follower
         self.leading = True
-        self._context.observe("leader", self.at, leader_epoch=self.leader_epoch, end_offset=end, isr=self.isr)
+        if self._context.observing:
+            self._context.observe(
+                BecameLeader(partition=str(self.at), leader_epoch=self.leader_epoch, end_offset=end, isr=self.isr)
+            )
 
     def _follow(self) -> None:
         self.leading = False
         self.followers = {}
         self.epoch_start = NONE
-        self._context.observe("follower", self.at, leader=self.leader, leader_epoch=self.leader_epoch)
+        if self._context.observing:
+            self._context.observe(
+                BecameFollower(partition=str(self.at), leader=self.leader, leader_epoch=self.leader_epoch)
+            )
         if self._context.config.truncation == "high-watermark" and self.leader != NONE:
             self.truncate_to(self.high_watermark)
 
@@ -184,9 +202,10 @@ class Replica:
         changed = isr != self.isr
         self.isr = self.maximal_isr = isr
         self._proposal = None
-        if changed and self.leader == self._context.node:
+        if changed and self.leader == self._context.node and self._context.observing:
+            epoch = self.partition_epoch
             self._context.observe(
-                "isr", self.at, isr=isr, leader_epoch=leader_epoch, partition_epoch=self.partition_epoch
+                IsrChanged(partition=str(self.at), isr=isr, leader_epoch=leader_epoch, partition_epoch=epoch)
             )
 
     # --- leading: append, follower progress, high watermark --------------------------------------------------------
@@ -249,7 +268,7 @@ class Replica:
             return False
         self.high_watermark = offset
         if self._context.observing:
-            self._context.observe("high-watermark", self.at, offset=offset)
+            self._context.observe(HighWatermarkMoved(partition=str(self.at), offset=offset))
         return True
 
     def commits(self) -> ErrorCode:
@@ -370,9 +389,16 @@ class Replica:
             return
         self._bound_high_watermark(self.high_watermark)
         self.producers.rebuild(self.log.producer_batches())
-        self._context.observe(
-            "truncated", self.at, from_offset=before, to_offset=end, leader_epoch=self.leader_epoch, leader=self.leader
-        )
+        if self._context.observing:
+            self._context.observe(
+                Truncated(
+                    partition=str(self.at),
+                    from_offset=before,
+                    to_offset=end,
+                    leader=self.leader,
+                    leader_epoch=self.leader_epoch,
+                )
+            )
 
     def _bound_high_watermark(self, offset: int) -> None:
         bounded = min(offset, self.log.end_offset)
@@ -380,7 +406,7 @@ class Replica:
             return
         self.high_watermark = bounded
         if self._context.observing:
-            self._context.observe("high-watermark", self.at, offset=bounded)
+            self._context.observe(HighWatermarkMoved(partition=str(self.at), offset=bounded))
 
     # --- both ------------------------------------------------------------------------------------------------------
 
@@ -393,5 +419,10 @@ class Replica:
             log.flush()
         if self._context.observing:
             self._context.observe(
-                "append", self.at, base_offset=batch.base_offset, count=batch.count, leader_epoch=batch.leader_epoch
+                RecordsAppended(
+                    partition=str(self.at),
+                    base_offset=batch.base_offset,
+                    count=batch.count,
+                    leader_epoch=batch.leader_epoch,
+                )
             )

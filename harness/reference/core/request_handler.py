@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from harness.observations import Acknowledged
 from harness.reference.core.context import Context
 from harness.reference.core.messages import (
     Fetch,
@@ -82,13 +83,14 @@ class Serving:
         )
         if context.observing and not error:
             context.observe(
-                "acknowledged",
-                produce.partition,
-                base_offset=offset,
-                next_offset=produce.next_offset,
-                acks=produce.acks,
-                leader_epoch=replica.leader_epoch,
-                isr=replica.isr,
+                Acknowledged(
+                    partition=str(produce.partition),
+                    base_offset=offset,
+                    next_offset=produce.next_offset,
+                    acks=produce.acks,
+                    leader_epoch=replica.leader_epoch,
+                    isr=replica.isr,
+                )
             )
 
     def _refuse(self, client: NodeId, message: Produce, error: ErrorCode) -> None:

@@ -115,7 +115,7 @@ class Runtime:
             if isinstance(effect, Send):
                 self._send(effect.target, effect.message)
             elif isinstance(effect, Observed):
-                self._trace.write(effect)
+                self._trace.write(effect.fact)
             else:
                 self._timers.arm(effect.at_us, effect.timer)
 

@@ -11,13 +11,10 @@ import time
 from pathlib import Path
 from typing import Final
 
-import msgspec
+from harness.observations import Acknowledged, Fact, HighWatermarkMoved, Observation, RecordsAppended, to_line
+from harness.reference.core.types import NodeId
 
-from harness.reference.core.effects import Observed
-from harness.reference.core.types import NodeId, TopicPartition
-
-_PER_RECORD: Final = frozenset({"append", "acknowledged"})
-_THINNED: Final = "high-watermark"
+_PER_RECORD: Final = (RecordsAppended, Acknowledged)
 
 
 class Trace:
@@ -27,25 +24,18 @@ class Trace:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self._node = node
         self._interval_us = high_watermark_ms * 1000
-        self._last_us: dict[TopicPartition | None, int] = {}
+        self._last_us: dict[str, int] = {}
 
-    def write(self, fact: Observed) -> None:
-        """One line, unless this kind of fact is left out."""
-        if fact.what in _PER_RECORD:
+    def write(self, fact: Fact) -> None:
+        """One line, unless this kind of fact is left out; its time is the wall clock's."""
+        if isinstance(fact, _PER_RECORD):
             return
         wall_us = time.time_ns() // 1000
-        if fact.what == _THINNED:
+        if isinstance(fact, HighWatermarkMoved):
             if wall_us - self._last_us.get(fact.partition, 0) < self._interval_us:
                 return
             self._last_us[fact.partition] = wall_us
-        line = {
-            "wall_us": wall_us,
-            "node": self._node,
-            "what": fact.what,
-            "partition": None if fact.partition is None else str(fact.partition),
-            "facts": fact.facts,
-        }
-        os.write(self._fd, msgspec.json.encode(line) + b"\n")
+        os.write(self._fd, to_line(Observation(wall_us, self._node, fact)))
 
     def close(self) -> None:
         """Nothing may be written afterwards."""

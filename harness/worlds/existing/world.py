@@ -14,8 +14,9 @@ from kafka.errors import KafkaError
 
 from harness.clients.kafka_python import named
 from harness.errors import HostError, PlanError
+from harness.observations import Observation
 from harness.plan import Existing, RunSpec, require_kind
-from harness.worlds.contract import NodeDeath, Observation
+from harness.worlds.contract import NodeDeath
 from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration
 from harness.worlds.kafka.metadata_poller import Watch
 from harness.worlds.kafka.own_topic import OwnTopic, require_ids

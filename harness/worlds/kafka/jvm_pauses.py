@@ -12,11 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from harness.worlds.contract import Observation
+from harness.observations import JVM_PAUSE_MIN_MS, JvmPaused, Observation
 
-#: Shorter pauses explain nothing: the shortest time-outs that plans set are some hundred milliseconds.
-TOLD_FROM_MS: Final = 200
-WHAT: Final = "jvm-pause"
 #: Both forms that HotSpot has written since Java 17; reaching the safepoint is part of the pause.
 _SAFEPOINT: Final = re.compile(
     rb'^\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4})\].*\] Safepoint "(\w+)".* Total: +(\d+) ns'
@@ -27,16 +24,15 @@ _NODE: Final = re.compile(r"gc-(\d+)\.log(\.\d+)?")
 def pauses_in(logs: Path, wall_begin_us: int) -> list[Observation]:
     """The long pauses of all nodes in the directory ``logs``, in order of time; time 0 is ``wall_begin_us``.
 
-    ``facts`` are ``pause_ms`` and ``cause``; ``time_us`` is the begin of the pause. A node that was started again has
-    a file for each time.
+    ``time_us`` is the begin of a pause. A node that was started again has a file for each time.
     """
     found = [
-        Observation(end_us - pause_us - wall_begin_us, node, WHAT, None, {"pause_ms": pause_us // 1000, "cause": cause})
+        Observation(end_us - pause_us - wall_begin_us, node, JvmPaused(pause_ms=pause_us // 1000, cause=cause))
         for path in sorted(logs.glob("gc-*"))
         if (named := _NODE.fullmatch(path.name)) is not None
         for node in [int(named[1])]
         for end_us, pause_us, cause in _safepoints(path)
-        if pause_us >= TOLD_FROM_MS * 1000 and end_us >= wall_begin_us
+        if pause_us >= JVM_PAUSE_MIN_MS * 1000 and end_us >= wall_begin_us
     ]
     return sorted(found, key=lambda seen: seen.time_us)
 

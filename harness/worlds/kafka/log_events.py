@@ -1,107 +1,161 @@
-"""What the nodes' logs say of a whole run, as the facts that the reference broker tells of itself."""
+"""What the nodes' logs say of a whole run, as the facts that the reference broker's nodes observe of themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from harness.worlds.contract import Observation
-from harness.worlds.kafka.log_patterns import Line, LogEvent, read_line, understand
+from harness.observations import (
+    BecameFollower,
+    BecameLeader,
+    Brokers,
+    Fact,
+    HighWatermarkMoved,
+    IsrChanged,
+    LeaderElected,
+    Observation,
+    ReplicaRecovered,
+    Truncated,
+)
+from harness.worlds.kafka.log_patterns import (
+    Line,
+    LogEvent,
+    PartitionChanged,
+    PartitionDescribed,
+    ReplicasAssigned,
+    RoleTaken,
+    read_line,
+    understand,
+)
 from nemesis.cluster import CONTROLLER
-
-#: What a broker last said of a partition, and another fact may need to be whole.
-_KEPT: Final = ("leader", "leader_epoch", "end_offset", "isr")
-#: In which epoch it told its role.
-_TOLD_ROLE: Final = "role_epoch"
 
 
 def observations_in(logs: Mapping[int, Path], wall_begin_us: int) -> list[Observation]:
-    """What these logs, by node, say in order of time; time 0 is ``wall_begin_us``. Missing files say nothing."""
+    """What these logs, by node, say in order of time; time 0 is ``wall_begin_us``. Missing files say nothing.
+
+    With ZooKeeper it is brokers who log the elections that they hear of; the word is the controller's all the same.
+    """
     found = [
-        Observation(line.wall_us - wall_begin_us, node, said.what, said.partition, said.facts)
+        Observation(
+            line.wall_us - wall_begin_us, max(node, CONTROLLER) if isinstance(fact, LeaderElected) else node, fact
+        )
         for node, path in logs.items()
-        for line, said in completed(sayings(path))
+        for line, fact in completed(events_in(path))
     ]
     return list(_once(sorted(found, key=lambda seen: seen.time_us)))
 
 
 def _once(observations: Iterable[Observation]) -> Iterator[Observation]:
-    """Every change of the metadata as it was told first: other controllers tell it too, a restarted one again.
+    """Every decision of a controller as it was logged first: other nodes log it too, and a restarted one again.
 
-    With ZooKeeper it is brokers who tell what they hear from the controller, and only its elections: changes of the
-    in-sync replicas are told by the leader that made them.
+    Changes of the in-sync replicas that a broker logs are the leader's own, and logged by nobody else.
     """
-    told: set[tuple[str | None, str, int]] = set()
+    known: set[tuple[type, str, int | None]] = set()
+    decision: tuple[type, str, int | None]
     for seen in observations:
-        if seen.what == "metadata":
-            change = (seen.partition, "leader_epoch", seen.facts["leader_epoch"])
-            heard = msgspec.structs.replace(seen, node=CONTROLLER, what="election")
-        elif seen.node >= CONTROLLER and seen.what in {"election", "isr"}:
-            change, heard = (seen.partition, "partition_epoch", seen.facts.get("partition_epoch", 0)), seen
-        else:
+        match seen.fact:
+            case LeaderElected(partition=partition, leader_epoch=epoch):
+                decision = (LeaderElected, partition, epoch)
+            case IsrChanged(partition=partition, partition_epoch=epoch) if seen.node >= CONTROLLER:
+                decision = (IsrChanged, partition, epoch)
+            case _:
+                yield seen
+                continue
+        if decision not in known:
+            known.add(decision)
             yield seen
-            continue
-        if change not in told:
-            told.add(change)
-            yield heard
 
 
-def sayings(path: Path) -> Iterator[tuple[Line, LogEvent]]:
+def events_in(path: Path) -> Iterator[tuple[Line, LogEvent]]:
     """Every line of a log that matters, with what it says."""
     if not path.exists():
         return
     with path.open(encoding="utf-8", errors="replace") as file:
         for text in file:
             line = read_line(text)
-            if line is not None and (said := understand(line)) is not None:
-                yield line, said
+            if line is not None and (event := understand(line)) is not None:
+                yield line, event
 
 
-def completed(told: Iterable[tuple[Line, LogEvent]]) -> Iterator[tuple[Line, LogEvent]]:
-    """The sayings of one node, each with the facts that only an earlier one names.
+class _Known(msgspec.Struct):
+    """What a node last said of a partition, and a later line may leave out; ``role_epoch`` is that of its role."""
+
+    leader: int | None = None
+    leader_epoch: int | None = None
+    end_offset: int | None = None
+    isr: Brokers | None = None
+    role_epoch: int | None = None
+
+
+def completed(events: Iterable[tuple[Line, LogEvent]]) -> Iterator[tuple[Line, Fact]]:
+    """The facts of one node's log, each with what only an earlier line names.
 
     A truncation names only where the log ends now; where it ended was said when the broker began to follow. A change
     at the controller names only what changed. Of its role an old broker says no more than that it has it; a younger
     one has told the rest before, in this epoch. High watermarks become facts of their own.
     """
-    known: dict[str | None, dict[str, Any]] = {}
-    for line, said in told:
-        before = known.setdefault(said.partition, {})
-        told_before = said.what == "role" and before.get(_TOLD_ROLE) == before.get("leader_epoch")
-        if told_before or said.what == "assigned":
+    by_partition: dict[str | None, _Known] = {}
+    for line, event in events:
+        known = by_partition.setdefault(getattr(event, "partition", None), _Known())
+        if isinstance(event, ReplicasAssigned):
             continue
-        if said.what == "role":  # and from now on the log grows, and nobody tells how far
-            before.pop("end_offset", None)
-        whole = _whole(said, before)
-        if whole.what in {"leader", "follower", "recovered"}:
-            before[_TOLD_ROLE] = whole.facts.get("leader_epoch")
-        before.update({name: whole.facts[name] for name in _KEPT if name in whole.facts})
-        if whole.what == "truncated":
-            before["end_offset"] = whole.facts["to_offset"]
-        yield line, whole
-        if "high_watermark" in said.facts and said.partition is not None:
-            yield line, LogEvent("high-watermark", said.partition, {"offset": said.facts["high_watermark"]})
+        if isinstance(event, RoleTaken):
+            if known.role_epoch == known.leader_epoch:
+                continue
+            known.end_offset = None  # from now on the log grows, and no line says how far
+        fact = _whole(event, known)
+        _remember(fact, known)
+        yield line, fact
+        if isinstance(fact, BecameLeader | ReplicaRecovered) and fact.high_watermark is not None:
+            yield line, HighWatermarkMoved(partition=fact.partition, offset=fact.high_watermark)
 
 
-def _whole(said: LogEvent, before: Mapping[str, Any]) -> LogEvent:
-    if said.what == "truncated":
-        told = {"from_offset": before.get("end_offset"), **_named(before, "leader", "leader_epoch")}
-        return said._replace(facts=said.facts | told)
-    if said.what == "role":
-        what, facts = ("leader", ("isr",)) if said.facts["leads"] else ("follower", ("leader",))
-        return said._replace(what=what, facts=_named(before, "leader_epoch", *facts))
-    if said.what in {"leader", "follower"}:
-        return said._replace(facts=_named(before, "isr" if said.what == "leader" else "leader") | said.facts)
-    if said.what == "isr":
-        return said._replace(facts=_named(before, "leader_epoch") | said.facts)
-    if said.what == "change":
-        what = "election" if {"leader", "leader_epoch"} & said.facts.keys() else "isr"
-        return said._replace(what=what, facts=_named(before, "leader", "leader_epoch", "isr") | said.facts)
-    return said
+def _remember(fact: Fact, known: _Known) -> None:
+    if isinstance(fact, BecameLeader | BecameFollower | ReplicaRecovered):
+        known.role_epoch = getattr(fact, "leader_epoch", None)
+    for name in ("leader", "leader_epoch", "end_offset", "isr"):
+        if (value := getattr(fact, name, None)) is not None:
+            setattr(known, name, value)
+    if isinstance(fact, Truncated):
+        known.end_offset = fact.to_offset
 
 
-def _named(known: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: known[name] for name in names if name in known}
+#: What a fact of a broker's log may leave open, and an earlier line of the same log has named.
+_OPEN: Final[Mapping[type, tuple[str, ...]]] = {
+    BecameLeader: ("isr",),
+    BecameFollower: ("leader",),
+    IsrChanged: ("leader_epoch",),
+    Truncated: ("leader", "leader_epoch"),
+}
+
+
+def _whole(event: Fact | PartitionChanged | PartitionDescribed | RoleTaken, known: _Known) -> Fact:
+    if isinstance(event, PartitionChanged):
+        return _decision(event, known)
+    if isinstance(event, PartitionDescribed):
+        return LeaderElected(**event._asdict())
+    if isinstance(event, RoleTaken):
+        role = BecameLeader if event.leads else BecameFollower
+        event = _filled(role(partition=event.partition), known, "leader_epoch")
+    if isinstance(event, Truncated):
+        event = msgspec.structs.replace(event, from_offset=known.end_offset)
+    return _filled(event, known, *_OPEN.get(type(event), ()))
+
+
+def _decision(change: PartitionChanged, known: _Known) -> Fact:
+    """A controller's decision: an election where it begins an epoch, else a change of the in-sync replicas."""
+    elects = change.leader is not None or change.leader_epoch is not None
+    named = {name: value for name, value in change._asdict().items() if value is not None}
+    unclean = named.pop("unclean")
+    fact = LeaderElected(unclean=unclean, **named) if elects else IsrChanged(**named)
+    return _filled(fact, known, "leader", "leader_epoch", "isr")
+
+
+def _filled(fact: Fact, known: _Known, *names: str) -> Fact:
+    """The fact with what is known in those of the fields ``names`` that it leaves open."""
+    return msgspec.structs.replace(
+        fact, **{name: getattr(known, name) for name in names if getattr(fact, name) is None}
+    )

@@ -9,7 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
+
+from harness.observations import (
+    BecameFollower,
+    BecameLeader,
+    BrokerFenced,
+    BrokerRegistered,
+    Brokers,
+    ControllerActivated,
+    ControllerStarted,
+    Fact,
+    IsrChanged,
+    ReplicaRecovered,
+    Truncated,
+)
 
 _PREFIX: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}) [A-Z]+ (\S+) (.*)")
 
@@ -22,12 +36,47 @@ class Line(NamedTuple):
     words: str
 
 
-class LogEvent(NamedTuple):
-    """What a line says; ``what`` and ``facts`` as in :class:`harness.reference.core.effects.Observed`."""
+class PartitionChanged(NamedTuple):
+    """A change at a controller, which names only what changed: the rest stands, None here."""
 
-    what: str
-    partition: str | None
-    facts: dict[str, Any]
+    partition: str
+    leader: int | None = None
+    leader_epoch: int | None = None
+    partition_epoch: int | None = None
+    isr: Brokers | None = None
+    elr: Brokers | None = None
+    replicas: Brokers | None = None
+    unclean: bool = False
+
+
+class PartitionDescribed(NamedTuple):
+    """A partition's whole state, as KRaft's controllers log a new one and ZooKeeper's brokers what they are sent."""
+
+    partition: str
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: Brokers
+    replicas: Brokers
+    elr: Brokers = ()
+
+
+class RoleTaken(NamedTuple):
+    """A broker leads or follows from now on; which epoch, old brokers do not say with it."""
+
+    partition: str
+    leads: bool
+
+
+class ReplicasAssigned(NamedTuple):
+    """The replicas of a partition in the order of preference, which before 0.11 only the controller's log has."""
+
+    partition: str
+    replicas: Brokers
+
+
+#: What a line says: a fact, whose optional fields other lines may have, or part of one.
+LogEvent = Fact | PartitionChanged | PartitionDescribed | RoleTaken | ReplicasAssigned
 
 
 def read_line(text: str) -> Line | None:
@@ -41,104 +90,103 @@ def read_line(text: str) -> Line | None:
 
 def understand(line: Line) -> LogEvent | None:
     """What the line says, if it is one of those that matter."""
-    for pattern, say in _SENTENCES.get(line.speaker, ()):
+    for pattern, event_of in _PATTERNS.get(line.speaker, ()):
         if found := pattern.search(line.words):
-            return say(found)
+            return event_of(found)
     return None
 
 
-def numbers(listed: str) -> list[int]:
+def _numbers(listed: str) -> Brokers:
     """Broker numbers between commas."""
-    return [int(part) for part in re.findall(r"\d+", listed)]
+    return tuple(int(part) for part in re.findall(r"\d+", listed))
 
 
-def _parts(partition: str) -> tuple[str, str]:
-    """Topic and number of "foo-0", or of "[foo,0]" as older brokers write it."""
+def _name(partition: str) -> str:
+    """ "foo-0" of "foo-0", or of "[foo,0]" as older brokers write it."""
     topic, number = re.split(r"[-,](?=\d+\]?$)", partition)
-    return topic.removeprefix("["), number.removesuffix("]")
+    return f"{topic.removeprefix('[')}-{number.removesuffix(']')}"
 
 
 def _leader(found: re.Match[str]) -> LogEvent:
-    told = {"leader_epoch": int(found[2]), "end_offset": int(found[3]), "isr": numbers(found[5])}
-    return LogEvent("leader", found[1], told | {"high_watermark": int(found[4])})
+    return BecameLeader(
+        partition=found[1],
+        leader_epoch=int(found[2]),
+        end_offset=int(found[3]),
+        high_watermark=int(found[4]),
+        isr=_numbers(found[5]),
+    )
 
 
 def _old_leader(found: re.Match[str]) -> LogEvent:
     """Who is in sync was said before, as the controller's word."""
-    return LogEvent("leader", found[1], {"leader_epoch": int(found[2]), "end_offset": int(found[3])})
+    return BecameLeader(partition=found[1], leader_epoch=int(found[2]), end_offset=int(found[3]))
 
 
 def _follower(found: re.Match[str]) -> LogEvent:
-    leader = {"leader": int(found[4])} if found[4] else {}
-    return LogEvent("follower", found[1], leader | {"leader_epoch": int(found[2]), "end_offset": int(found[3])})
+    leader = int(found[4]) if found[4] else None
+    return BecameFollower(partition=found[1], leader=leader, leader_epoch=int(found[2]), end_offset=int(found[3]))
 
 
 def _loaded(found: re.Match[str]) -> LogEvent:
-    return LogEvent(
-        "recovered", f"{found[1]}-{found[2]}", {"high_watermark": int(found[3]), "end_offset": int(found[4])}
-    )
-
-
-def _old_loaded(found: re.Match[str]) -> LogEvent:
-    return LogEvent("recovered", found[1] or found[2], {"end_offset": int(found[3])})
+    name = f"{found[1]}-{found[2]}"
+    return ReplicaRecovered(partition=name, high_watermark=int(found[3]), end_offset=int(found[4]))
 
 
 def _old_isr(found: re.Match[str]) -> LogEvent:
     """Before 2.4 the leader names the replicas with all that it knows of them."""
     described = re.findall(r"[Rr]eplicaId(?:: |=)(\d+)", found[3])
-    isr = [int(node) for node in described] or numbers(found[3])
-    told = {"isr": isr, "partition_epoch": int(found[4])}
-    return LogEvent("isr", found[1] or "-".join(_parts(found[2])), told)
+    isr = tuple(int(node) for node in described) or _numbers(found[3])
+    return IsrChanged(partition=found[1] or _name(found[2]), isr=isr, partition_epoch=int(found[4]))
 
 
 def _heard(found: re.Match[str]) -> LogEvent:
     """The controller's word as ZooKeeper's brokers log it; the version of the record is the partition epoch."""
-    told = {
-        "leader": int(found["leader"]),
-        "leader_epoch": int(found["epoch"]),
-        "partition_epoch": int(found["version"]),
-    }
-    lists = {"isr": numbers(found["isr"]), "replicas": numbers(found["replicas"])}
-    topic, number = (found["topic"], found["number"]) if found["topic"] else _parts(found["partition"])
-    return LogEvent("metadata", f"{topic}-{number}", told | lists | {"unclean": False})
+    return PartitionDescribed(
+        partition=f"{found['topic']}-{found['number']}" if found["topic"] else _name(found["partition"]),
+        leader=int(found["leader"]),
+        leader_epoch=int(found["epoch"]),
+        partition_epoch=int(found["version"]),
+        isr=_numbers(found["isr"]),
+        replicas=_numbers(found["replicas"]),
+    )
 
 
 def _created(found: re.Match[str]) -> LogEvent:
-    return LogEvent("election", found[1], {"replicas": numbers(found[2]), **_state(found[3])})
-
-
-def _state(words: str) -> dict[str, Any]:
-    """Of a partition's registration as Java prints it."""
-    fields = dict(re.findall(r"(\w+)=(\[[^\]]*\]|-?\w+)", words))
-    return {
-        "leader": int(fields["leader"]),
-        "leader_epoch": int(fields["leaderEpoch"]),
-        "partition_epoch": int(fields["partitionEpoch"]),
-        "isr": numbers(fields["isr"]),
-        "elr": numbers(fields.get("elr", "")),
-        "unclean": False,
-    }
+    """A partition's registration as Java prints it."""
+    fields = dict(re.findall(r"(\w+)=(\[[^\]]*\]|-?\w+)", found[3]))
+    return PartitionDescribed(
+        partition=found[1],
+        leader=int(fields["leader"]),
+        leader_epoch=int(fields["leaderEpoch"]),
+        partition_epoch=int(fields["partitionEpoch"]),
+        isr=_numbers(fields["isr"]),
+        elr=_numbers(fields.get("elr", "")),
+        replicas=_numbers(found[2]),
+    )
 
 
 def _changed(found: re.Match[str]) -> LogEvent:
     """Only what changes is named, each with its old value and its new one."""
     new = dict(re.findall(r"(\w+): (?:\[[^\]]*\]|[\w-]+) -> (\[[^\]]*\]|[\w-]+)", found[3]))
-    told: dict[str, Any] = {
-        _CHANGES[name]: numbers(value) if value.startswith("[") else int(value)
-        for name, value in new.items()
-        if name in _CHANGES
-    }
-    return LogEvent("change", found[2], told | {"unclean": bool(found[1])})
+
+    def number(name: str) -> int | None:
+        return int(new[name]) if name in new else None
+
+    def brokers(name: str) -> Brokers | None:
+        return _numbers(new[name]) if name in new else None
+
+    return PartitionChanged(
+        found[2],
+        leader=number("leader"),
+        leader_epoch=number("leaderEpoch"),
+        partition_epoch=number("partitionEpoch"),
+        isr=brokers("isr"),
+        elr=brokers("elr"),
+        replicas=brokers("replicas"),
+        unclean=bool(found[1]),
+    )
 
 
-_CHANGES: Final[Mapping[str, str]] = {
-    "leader": "leader",
-    "leaderEpoch": "leader_epoch",
-    "partitionEpoch": "partition_epoch",
-    "isr": "isr",
-    "elr": "elr",
-    "replicas": "replicas",
-}
 _PARTITION: Final = r"([A-Za-z0-9._-]+-\d+)"
 #: As brokers before 1.0 write it, at times.
 _BRACKETED: Final = r"\[[A-Za-z0-9._-]+,\d+\]"
@@ -181,38 +229,42 @@ _HEARD: Final = re.compile(
     rf"zkVersion=(?P<version>\d+), replicas=(?P<replicas>\[[^\]]*\]|[\d,]*)(?(topic)|.* for partition "
     rf"(?P<partition>{_BRACKETED}|{_PARTITION}))"
 )
-Sentence = tuple[re.Pattern[str], Callable[[re.Match[str]], LogEvent]]
+Pattern = tuple[re.Pattern[str], Callable[[re.Match[str]], LogEvent]]
+
+
+def _old_loaded(found: re.Match[str]) -> LogEvent:
+    return ReplicaRecovered(partition=found[1] or found[2], end_offset=int(found[3]))
 
 
 def _truncated(found: re.Match[str]) -> LogEvent:
-    return LogEvent("truncated", found[1], {"to_offset": int(found[2])})
+    return Truncated(partition=found[1], to_offset=int(found[2]))
 
 
-_LOG: Final[tuple[Sentence, ...]] = ((_TRUNCATED, _truncated),)
+_LOG: Final[tuple[Pattern, ...]] = ((_TRUNCATED, _truncated),)
 #: By the class that speaks.
-_SENTENCES: Final[Mapping[str, tuple[Sentence, ...]]] = {
+_PATTERNS: Final[Mapping[str, tuple[Pattern, ...]]] = {
     "state.change.logger": (
         (_LEADS, _leader),
         (_FOLLOWS, _follower),
         (_HEARD, _heard),
-        (_BECAME, lambda found: LogEvent("role", "-".join(_parts(found[2])), {"leads": found[1] == "leader"})),
+        (_BECAME, lambda found: RoleTaken(_name(found[2]), found[1] == "leader")),
     ),
     "kafka.server.KafkaServer": (
         (
             re.compile(r"\[Kafka ?Server (?:id=)?(\d+)\],? started"),
-            lambda found: LogEvent("registered", None, {"broker": int(found[1])}),
+            lambda found: BrokerRegistered(broker=int(found[1])),
         ),
     ),
     "kafka.controller.KafkaController": (
         (
             re.compile(rf"Updated assigned replicas for partition ({_BRACKETED}) being reassigned to ([\d,]+)"),
-            lambda found: LogEvent("assigned", "-".join(_parts(found[1])), {"replicas": numbers(found[2])}),
+            lambda found: ReplicasAssigned(_name(found[1]), _numbers(found[2])),
         ),
     ),
     "kafka.cluster.Partition": (
         (
             re.compile(rf"\[Partition {_PARTITION} broker=\d+\] ISR updated to ([\d,]*) .*version updated to (\d+)"),
-            lambda found: LogEvent("isr", found[1], {"isr": numbers(found[2]), "partition_epoch": int(found[3])}),
+            lambda found: IsrChanged(partition=found[1], isr=_numbers(found[2]), partition_epoch=int(found[3])),
         ),
         (_OLD_ISR, _old_isr),
         (_OLD_LEADS, _old_leader),
@@ -227,22 +279,20 @@ _SENTENCES: Final[Mapping[str, tuple[Sentence, ...]]] = {
         (re.compile(rf"(UNCLEAN )?partition change for {_PARTITION} with topic ID \S+: (.*)"), _changed),
         (
             re.compile(r"Fencing broker (\d+) "),
-            lambda found: LogEvent("fenced", None, {"broker": int(found[1])}),
+            lambda found: BrokerFenced(broker=int(found[1])),
         ),
     ),
     f"{_CONTROLLER}.QuorumController": (
         (
             re.compile(r"Becoming the active controller at epoch (\d+)"),
-            lambda found: LogEvent("active-controller", None, {"epoch": int(found[1])}),
+            lambda found: ControllerActivated(epoch=int(found[1])),
         ),
     ),
-    "kafka.server.ControllerServer": (
-        (re.compile(r"\] Starting controller"), lambda _: LogEvent("controller-starts", None, {})),
-    ),
+    "kafka.server.ControllerServer": ((re.compile(r"\] Starting controller"), lambda _: ControllerStarted()),),
     f"{_CONTROLLER}.BrokerHeartbeatManager": (
         (
             re.compile(r"The request from broker (\d+) to unfence has been granted"),
-            lambda found: LogEvent("registered", None, {"broker": int(found[1])}),
+            lambda found: BrokerRegistered(broker=int(found[1])),
         ),
     ),
 }

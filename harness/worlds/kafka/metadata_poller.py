@@ -10,14 +10,14 @@ import logging
 import threading
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from kafka.errors import KafkaError
 
 from harness.errors import HostError
+from harness.observations import BrokerFenced, BrokerRegistered, Fact, IsrChanged, LeaderElected, Observation, to_line
 from harness.worlds.kafka.administration import Administration
-from harness.worlds.processes.traces import TraceLine
 from nemesis.cluster import CONTROLLER, ClusterView, PartitionView
 
 LOOK_EVERY_S: Final = 0.25
@@ -70,7 +70,7 @@ class Watch:
         partitions = before.partitions if image is None else image.partitions
         brokers = tuple(sorted({*before.brokers, *running}))
         self._view = msgspec.structs.replace(before, partitions=partitions, running=running, brokers=brokers)
-        self._tell(changes(before, self._view))
+        self._write(changes(before, self._view))
 
     def _run(self) -> None:
         while not self._ended.wait(LOOK_EVERY_S):
@@ -81,32 +81,31 @@ class Watch:
             except Exception:  # the library is asked while brokers vanish; a thread that ends would freeze the view
                 _LOG.exception("a look at the cluster failed; the last view stands")
 
-    def _tell(self, told: list[tuple[str, str | None, dict[str, Any]]]) -> None:
+    def _write(self, facts: list[Fact]) -> None:
         wall_us = time.time_ns() // 1_000
-        lines = [TraceLine(wall_us, CONTROLLER, what, partition, facts) for what, partition, facts in told]
         with self._trace.open("ab") as file:
-            file.write(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+            file.write(b"".join(to_line(Observation(wall_us, CONTROLLER, fact)) for fact in facts))
 
 
-def changes(before: ClusterView, after: ClusterView) -> list[tuple[str, str | None, dict[str, Any]]]:
-    """What the controller must have said between two looks: facts in the words of its log."""
-    told: list[tuple[str, str | None, dict[str, Any]]] = []
-    told += [("registered", None, {"broker": node}) for node in after.running if node not in before.running]
-    told += [("fenced", None, {"broker": node}) for node in before.running if node not in after.running]
+def changes(before: ClusterView, after: ClusterView) -> list[Fact]:
+    """What the controller must have decided between two looks."""
+    facts: list[Fact] = [BrokerRegistered(broker=node) for node in after.running if node not in before.running]
+    facts += [BrokerFenced(broker=node) for node in before.running if node not in after.running]
     for name, state in after.partitions.items():
         was = before.partitions.get(name)
         if was is None or (was.leader, was.leader_epoch) != (state.leader, state.leader_epoch):
-            told.append(("election", name, _facts(state)))
+            facts.append(_state(LeaderElected, name, state))
         elif was != state:
-            told.append(("isr", name, _facts(state)))
-    return told
+            facts.append(_state(IsrChanged, name, state))
+    return facts
 
 
-def _facts(state: PartitionView) -> dict[str, Any]:
-    return {
-        "leader": _NOBODY if state.leader is None else state.leader,
-        "leader_epoch": state.leader_epoch,
-        "isr": list(state.isr),
-        "replicas": list(state.replicas),
-        "elr": list(state.elr),
-    }
+def _state(kind: type[LeaderElected | IsrChanged], partition: str, state: PartitionView) -> LeaderElected | IsrChanged:
+    return kind(
+        partition=partition,
+        leader=_NOBODY if state.leader is None else state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=state.isr,
+        replicas=state.replicas,
+        elr=state.elr,
+    )

@@ -10,9 +10,9 @@ from typing import Final
 from harness.hosts.contract import Host
 from harness.hosts.ssh.host import Here, SshHost
 from harness.java import java_program
+from harness.observations import Observation
 from harness.plan import Kafka, Namespaces, require_kind
 from harness.records.journal import Journal
-from harness.worlds.contract import Observation
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.class_data_archive import make_archive
 from harness.worlds.kafka.installation import Installation, find

@@ -8,13 +8,14 @@ from typing import Final
 import msgspec
 
 from harness.hosts.contract import Host
+from harness.observations import BrokerRegistered, IsrChanged
 from harness.plan import RunSpec
 from harness.reference.core.types import BrokerState, PartitionState
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.log_configuration import TELLERS
-from harness.worlds.kafka.log_patterns import LogEvent, read_line, understand
+from harness.worlds.kafka.log_patterns import LogEvent, PartitionDescribed, ReplicasAssigned
 from harness.worlds.kafka.nodes import KafkaNodes
-from harness.worlds.kafka.view import Tail
+from harness.worlds.kafka.view import LogTail, state_of
 from harness.worlds.kafka.zookeeper_properties import MAIN, broker_properties, zookeeper_properties
 from harness.worlds.processes.nodes import Nodes
 from harness.worlds.processes.view import ClusterImage, Viewer
@@ -62,7 +63,7 @@ class ZooKeeperViewer(Viewer):
 
     def __init__(self, host: Host, nodes: Nodes, topic: str) -> None:
         super().__init__(host, nodes, topic)
-        self._tails: Final = [Tail(nodes.log(node)) for node in nodes.brokers]
+        self._tails: Final = [LogTail(nodes.log(node)) for node in nodes.brokers]
         self._brokers: dict[int, BrokerState] = {}
         self._partitions: dict[str, PartitionState] = {}
         self._orders: dict[str, tuple[int, ...]] = {}
@@ -70,36 +71,31 @@ class ZooKeeperViewer(Viewer):
     def image(self) -> ClusterImage:
         """The metadata, as far as a broker has logged it."""
         for tail in self._tails:
-            for text in tail.lines():
-                line = read_line(text)
-                if line is not None and (said := understand(line)) is not None:
-                    self._learn(said)
+            for event in tail.events():
+                self._learn(event)
         return ClusterImage(brokers=self._brokers, partitions=self._partitions)
 
-    def _learn(self, said: LogEvent) -> None:
-        if said.what == "registered":
-            self._brokers[said.facts["broker"]] = BrokerState(broker_epoch=0, fenced=False)
-        if said.partition is None:
-            return
-        known = self._partitions.get(said.partition)
-        if said.what == "assigned":
-            self._orders[said.partition] = tuple(said.facts["replicas"])
-            state = known
-        else:
-            state = _news(said, known)
-        if state is not None:
-            self._partitions[said.partition] = self._ordered(said.partition, state)
+    def _learn(self, event: LogEvent) -> None:
+        match event:
+            case BrokerRegistered(broker=broker):
+                self._brokers[broker] = BrokerState(broker_epoch=0, fenced=False)
+            case ReplicasAssigned(partition, replicas):
+                self._orders[partition] = replicas
+                if partition in self._partitions:
+                    self._set(partition, self._partitions[partition])
+            case PartitionDescribed(partition):
+                if self._is_news(partition, event.partition_epoch):
+                    self._set(partition, state_of(event))
+            case IsrChanged(partition=partition, isr=isr, partition_epoch=epoch) if partition in self._partitions:
+                if isr is not None and epoch is not None and self._is_news(partition, epoch):
+                    known = self._partitions[partition]
+                    self._set(partition, msgspec.structs.replace(known, isr=isr, partition_epoch=epoch))
 
-    def _ordered(self, partition: str, state: PartitionState) -> PartitionState:
+    def _is_news(self, partition: str, partition_epoch: int) -> bool:
+        known = self._partitions.get(partition)
+        return known is None or partition_epoch >= known.partition_epoch
+
+    def _set(self, partition: str, state: PartitionState) -> None:
         order = self._orders.get(partition, ())
-        return msgspec.structs.replace(state, replicas=order) if set(order) == set(state.replicas) else state
-
-
-def _news(said: LogEvent, known: PartitionState | None) -> PartitionState | None:
-    """The state of a partition after what was said; None if that is no news."""
-    if said.what not in {"metadata", "isr"} or (known and said.facts["partition_epoch"] < known.partition_epoch):
-        return None
-    if said.what == "metadata":
-        return msgspec.convert(said.facts, PartitionState)
-    changes = {"isr": tuple(said.facts["isr"]), "partition_epoch": said.facts["partition_epoch"]}
-    return None if known is None else msgspec.structs.replace(known, **changes)
+        ordered = set(order) == set(state.replicas)
+        self._partitions[partition] = msgspec.structs.replace(state, replicas=order) if ordered else state

@@ -12,7 +12,8 @@ from typing import Final
 import msgspec
 
 from harness.hosts.contract import NodeProcess
-from harness.worlds.contract import NodeDeath, Observation
+from harness.observations import NodeCrashed, Observation
+from harness.worlds.contract import NodeDeath
 
 #: Of the last words: they stand in the history, and lines of Java are long.
 WORDS_MAX: Final = 800
@@ -54,8 +55,5 @@ class Deaths:
 
 def with_deaths(told: Sequence[Observation], deaths: Sequence[NodeDeath]) -> list[Observation]:
     """What the nodes told of themselves, with the deaths that they could not tell of, in order of time."""
-    died = [
-        Observation(death.time_us, death.node, "died", None, {"exit": death.exit, "words": death.words})
-        for death in deaths
-    ]
+    died = [Observation(death.time_us, death.node, NodeCrashed(exit=death.exit, words=death.words)) for death in deaths]
     return sorted([*told, *died], key=lambda seen: seen.time_us)

@@ -15,7 +15,7 @@ from harness.hosts.contract import Host
 from harness.hosts.local import LocalHost
 from harness.hosts.namespaces import NamespaceHost
 from harness.hosts.shaping import Shaper
-from harness.worlds.contract import Observation
+from harness.observations import Observation
 from harness.worlds.processes.nodes import Nodes
 from nemesis.cluster import Evidence, Link
 

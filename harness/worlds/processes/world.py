@@ -12,9 +12,10 @@ from harness.hosts.contract import Host
 from harness.hosts.disks import Disks
 from harness.hosts.loopback import LoopbackHost
 from harness.hosts.namespaces import NamespaceHost
+from harness.observations import Observation
 from harness.plan import Namespaces, RunSpec, Started, require_kind
 from harness.records.journal import Journal
-from harness.worlds.contract import NodeDeath, Observation
+from harness.worlds.contract import NodeDeath
 from harness.worlds.processes.clock import kept_begin_us
 from harness.worlds.processes.crashes import Deaths, with_deaths
 from harness.worlds.processes.leadership import ConfirmedLeadership, ControlSocketOperator

@@ -12,8 +12,9 @@ from heapq import heappush
 from typing import Any, Final, Protocol
 
 from harness.errors import HarnessError
+from harness.observations import Fact
 from harness.reference.core.broker import Broker
-from harness.reference.core.effects import Arm, Effect, Observed, Send, Timer
+from harness.reference.core.effects import Arm, Effect, Send, Timer
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 
@@ -21,7 +22,7 @@ from harness.worlds.simulated.network import Network
 #: an error of the harness: a message that disappears here would look like a fault that nobody asked for.
 INBOX_MAX: Final = 50_000
 
-Observer = Callable[[int, Observed], None]
+Observer = Callable[[int, Fact], None]
 
 
 class Core(Protocol):
@@ -134,7 +135,7 @@ class Process:
                 time_us = max(effect.at_us, loop.time_us)  # type: ignore[union-attr]
                 heappush(loop.heap, (time_us, loop.next_sequence(), self._fire, effect.timer))  # type: ignore[union-attr]
             else:
-                self._observe(self.node, effect)  # type: ignore[arg-type]
+                self._observe(self.node, effect.fact)  # type: ignore[union-attr]
 
 
 def _drop(_source: int, _message: Any) -> None:

@@ -9,11 +9,11 @@ import msgspec
 
 from harness.choices import Choices
 from harness.errors import HarnessError
+from harness.observations import Fact, Observation
 from harness.plan import RunSpec
-from harness.reference.core.effects import Observed
 from harness.reference.core.messages import CreateTopic, TopicResponse
 from harness.reference.core.types import ErrorCode
-from harness.worlds.contract import NodeDeath, Observation
+from harness.worlds.contract import NodeDeath
 from harness.worlds.reference import broker_config, refuse_what_it_lacks, topic_config
 from harness.worlds.replica_logs import ReplicaLogs
 from harness.worlds.simulated.clients import SimulatedClients
@@ -156,6 +156,5 @@ class SimulatedWorld:
                 )
             )
 
-    def _witness(self, node: int, fact: Observed) -> None:
-        partition = None if fact.partition is None else str(fact.partition)
-        self._observations.append(Observation(self._loop.time_us, node, fact.what, partition, fact.facts))
+    def _witness(self, node: int, fact: Fact) -> None:
+        self._observations.append(Observation(self._loop.time_us, node, fact))

@@ -14,8 +14,8 @@ from harness.hosts import clocks, shaping, tc
 from harness.hosts.clocks import Clocks
 from harness.hosts.namespaces import NamespaceHost
 from harness.hosts.shaping import Shaper
+from harness.observations import IsrChanged, Observation
 from harness.records.journal import FILE_NAME, Journal
-from harness.worlds.contract import Observation
 from harness.worlds.processes.shaping import rightly_timed
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from tests.harness.needs import needs_root
@@ -244,7 +244,8 @@ def test_a_program_with_a_wrong_clock_reads_the_wrong_time_and_the_right_one_aga
 def test_what_a_node_with_a_wrong_clock_wrote_down_is_brought_back_to_its_time(tmp_path):
     (tmp_path / "1.steps").write_text("7200000\n0\n")
     told = [
-        Observation(us, node, "isr", "t-0", {}) for us, node in ((7_203_000_000, 1), (4_000_000, 1), (5_000_000, 0))
+        Observation(us, node, IsrChanged(partition="t-0"))
+        for us, node in ((7_203_000_000, 1), (4_000_000, 1), (5_000_000, 0))
     ]
     times = [(seen.node, seen.time_us) for seen in rightly_timed(told, tmp_path)]
     assert times == [(1, 3_000_000), (1, 4_000_000), (0, 5_000_000)]

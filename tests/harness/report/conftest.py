@@ -10,9 +10,19 @@ import msgspec
 import pytest
 
 from checkers.verdicts.verdict import Availability, Exercise, Verdict
+from harness.observations import (
+    BecameFollower,
+    BecameLeader,
+    Fact,
+    HighWatermarkMoved,
+    IsrChanged,
+    Observation,
+    ReplicaRecovered,
+    Truncated,
+)
 from harness.plan import AnyWorld, Kafka, Processes, RunSpec, Simulated
-from harness.records.run_record import CLUSTER_FILE, HISTORY, VERDICTS_FILE, Ended, write_record
-from harness.worlds.contract import Observation
+from harness.records.cluster_file import write_observations
+from harness.records.run_record import HISTORY, VERDICTS_FILE, Ended, write_record
 from nemesis.plan import FaultPlan
 from nemesis.receipts import Receipt
 from tests.nemesis.receipt_factory import a_receipt
@@ -76,18 +86,18 @@ def write_history(run: Path, *, offsets: bool) -> None:
 def write_cluster(run: Path) -> None:
     """The brokers' side of the same story."""
 
-    def seen(time_us: int, node: int, what: str, **facts: Any) -> Observation:
-        return Observation(time_us=time_us, node=node, what=what, partition=PARTITION, facts=facts)
+    def seen(time_us: int, node: int, kind: Callable[..., Fact], **facts: Any) -> Observation:
+        return Observation(time_us, node, kind(partition=PARTITION, **facts))
 
-    told = [seen(10_000, 0, "leader", leader_epoch=3, end_offset=0, isr=[0, 1, 2])]
-    told += [seen(100_000 * n + 60_000, 0, "high-watermark", offset=n) for n in range(1, 38)]
-    told += [seen(5_900_000, 1, "leader", leader_epoch=4, end_offset=38, isr=[1, 2])]
-    told += [seen(6_310_000 + 100_000 * n, 1, "high-watermark", offset=39 + n) for n in range(20)]
-    told += [seen(7_600_000, 0, "recovered", end_offset=42, high_watermark=37)]
-    told += [seen(7_900_000, 0, "follower", leader=1, leader_epoch=4)]
-    told += [seen(7_910_000, 0, "truncated", from_offset=42, to_offset=38, leader_epoch=4, leader=1)]
-    told += [seen(8_200_000, 1, "isr", isr=[0, 1, 2], leader_epoch=4, partition_epoch=9)]
-    (run / CLUSTER_FILE).write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in told))
+    told = [seen(10_000, 0, BecameLeader, leader_epoch=3, end_offset=0, isr=(0, 1, 2))]
+    told += [seen(100_000 * n + 60_000, 0, HighWatermarkMoved, offset=n) for n in range(1, 38)]
+    told += [seen(5_900_000, 1, BecameLeader, leader_epoch=4, end_offset=38, isr=(1, 2))]
+    told += [seen(6_310_000 + 100_000 * n, 1, HighWatermarkMoved, offset=39 + n) for n in range(20)]
+    told += [seen(7_600_000, 0, ReplicaRecovered, end_offset=42, high_watermark=37)]
+    told += [seen(7_900_000, 0, BecameFollower, leader=1, leader_epoch=4)]
+    told += [seen(7_910_000, 0, Truncated, from_offset=42, to_offset=38, leader_epoch=4, leader=1)]
+    told += [seen(8_200_000, 1, IsrChanged, isr=(0, 1, 2), leader_epoch=4, partition_epoch=9)]
+    write_observations(run, told)
 
 
 @pytest.fixture

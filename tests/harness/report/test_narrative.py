@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.observations import BecameLeader, JvmPaused, LeaderElected, Observation, Truncated
 from harness.report.client_side import Write
 from harness.report.narrative import differing, narrate, remains
 from harness.report.timeline import Timeline
-from harness.worlds.contract import Observation
 from nemesis.receipts import Receipt
 from tests.nemesis.receipt_factory import a_receipt
 from workloads.values import join
 
 WRITE = Write(value=join(2, 41), invoked_us=1_000_000, acknowledged_us=1_003_000, offset=41, node=0)
-LEADER_0 = Observation(100_000, 0, "leader", "t-0", {"leader_epoch": 3, "end_offset": 0, "isr": [0, 1]})
+LEADER_0 = Observation(100_000, 0, BecameLeader(partition="t-0", leader_epoch=3, end_offset=0, isr=(0, 1)))
 
 
 def receipt(begun_s: float, fault: str = "kill", **more: Any) -> Receipt:
@@ -25,8 +25,8 @@ def receipt(begun_s: float, fault: str = "kill", **more: Any) -> Receipt:
 
 
 def leads(at_s: float, node: int, epoch: int, end_offset: int) -> Observation:
-    facts = {"leader_epoch": epoch, "end_offset": end_offset, "isr": [node]}
-    return Observation(round(at_s * 1e6), node, "leader", "t-0", facts)
+    fact = BecameLeader(partition="t-0", leader_epoch=epoch, end_offset=end_offset, isr=(node,))
+    return Observation(round(at_s * 1e6), node, fact)
 
 
 def story(*cluster: Observation, faults: tuple[Receipt, ...] = (), write: Write = WRITE) -> list[str]:
@@ -49,7 +49,7 @@ def place(sentences: list[str], words: str) -> int:
 
 
 def test_what_happened_is_told_in_order_of_time() -> None:
-    cut = Observation(4_000_000, 0, "truncated", "t-0", {"from_offset": 50, "to_offset": 40, "leader": 1})
+    cut = Observation(4_000_000, 0, Truncated(partition="t-0", from_offset=50, to_offset=40, leader=1))
     told = story(leads(2.5, 1, 4, 40), cut, faults=(receipt(1.1), receipt(2.0, "pause")))
     order = [
         place(told, words) for words in ("acknowledged at", "kill", "pause", "began to lead", "truncated", "After")
@@ -86,15 +86,16 @@ def test_a_cut_before_a_kill_says_what_it_is_for_and_a_cut_by_itself_does_not() 
 
 
 def test_an_unclean_election_is_told() -> None:
-    unclean = Observation(2_000_000, 100, "election", "t-0", {"leader": 1, "leader_epoch": 4, "unclean": True})
-    clean = Observation(2_100_000, 100, "election", "t-0", {"leader": 1, "leader_epoch": 4, "unclean": False})
+    elected = LeaderElected(partition="t-0", leader=1, leader_epoch=4)
+    unclean = Observation(2_000_000, 100, msgspec.structs.replace(elected, unclean=True))
+    clean = Observation(2_100_000, 100, elected)
     told = [sentence for sentence in story(unclean, clean) if "controller elected" in sentence]
     assert told == ["At 2.000 s the controller elected broker 1, which was out of sync."]
 
 
 def test_pauses_of_java_are_told_until_the_write_was_gone() -> None:
-    facts = {"pause_ms": 412, "cause": "GenCollectForAllocation"}
-    pauses = [Observation(time_us, 100, "jvm-pause", None, facts) for time_us in (1_500_000, 7_000_000)]
+    fact = JvmPaused(pause_ms=412, cause="GenCollectForAllocation")
+    pauses = [Observation(time_us, 100, fact) for time_us in (1_500_000, 7_000_000)]
     told = [sentence for sentence in story(*pauses, leads(2.5, 1, 4, 40)) if "stood still" in sentence]
     assert len(told) == 1
     assert told[0].startswith("At 1.500 s the Java of the controller stood still for 412 ms")

@@ -2,10 +2,10 @@
 
 from msgspec.structs import replace
 
+from harness.observations import Observation, ReplicaRecovered
 from harness.report.client_side import Write
 from harness.report.narrative import narrate
 from harness.report.timeline import Timeline
-from harness.worlds.contract import Observation
 from tests.nemesis.receipt_factory import a_receipt
 from workloads.values import join
 
@@ -14,7 +14,7 @@ WRITE = Write(value=join(2, 41), invoked_us=1_000_000, acknowledged_us=1_003_000
 
 
 def returned(node: int, end_offset: int) -> Observation:
-    return Observation(3_500_000, node, "recovered", "t-0", {"end_offset": end_offset, "high_watermark": 0})
+    return Observation(3_500_000, node, ReplicaRecovered(partition="t-0", end_offset=end_offset, high_watermark=0))
 
 
 def story(*cluster: Observation, fault=POWER) -> list[str]:

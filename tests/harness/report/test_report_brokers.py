@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from harness.observations import BecameFollower, BecameLeader, Fact, IsrChanged, Observation
 from harness.report.brokers import Leadership, LeaderState, answering_broker, leader_state, leaderships
 from harness.report.grid import percent
 from harness.report.page import cell_id
-from harness.worlds.contract import Observation
 from nemesis.receipts import Receipt
 from tests.nemesis.receipt_factory import a_receipt
 
 
-def seen(time_us: int, node: int, what: str, **facts: Any) -> Observation:
-    return Observation(time_us=time_us, node=node, what=what, partition="t-0", facts=facts)
+def seen(time_us: int, node: int, kind: Callable[..., Fact], **facts: Any) -> Observation:
+    return Observation(time_us, node, kind(partition="t-0", **facts))
 
 
 def kill(node: int, begun_us: int) -> Receipt:
@@ -23,12 +24,18 @@ def kill(node: int, begun_us: int) -> Receipt:
 
 
 def test_a_leadership_ends_with_the_next_word_of_the_same_broker() -> None:
-    told = [seen(1, 0, "leader", leader_epoch=1), seen(5, 1, "leader", leader_epoch=2), seen(7, 0, "follower")]
+    told = [
+        seen(1, 0, BecameLeader, leader_epoch=1),
+        seen(5, 1, BecameLeader, leader_epoch=2),
+        seen(7, 0, BecameFollower),
+    ]
     assert leaderships(told, [], 9) == [Leadership(0, 1, 1, 7), Leadership(1, 2, 5, 9)]
 
 
 def test_the_dead_do_not_lead() -> None:
-    assert leaderships([seen(1, 0, "leader", leader_epoch=1)], [kill(0, 4), kill(1, 2)], 9) == [Leadership(0, 1, 1, 4)]
+    assert leaderships([seen(1, 0, BecameLeader, leader_epoch=1)], [kill(0, 4), kill(1, 2)], 9) == [
+        Leadership(0, 1, 1, 4)
+    ]
 
 
 ZOMBIE, NEW = Leadership(0, 1, 0, 10), Leadership(1, 2, 4, 10)
@@ -50,12 +57,12 @@ def test_who_answered(time_us: int, removers: list[int] | None, node: int | None
 
 def test_a_leaders_newest_words_count() -> None:
     told = [
-        seen(1, 0, "leader", leader_epoch=3, isr=[0, 1]),
-        seen(4, 0, "isr", leader_epoch=3, isr=[0]),
-        seen(5, 1, "isr"),
+        seen(1, 0, BecameLeader, leader_epoch=3, isr=(0, 1)),
+        seen(4, 0, IsrChanged, leader_epoch=3, isr=(0,)),
+        seen(5, 1, IsrChanged),
     ]
-    assert leader_state(told, 0, 4) == (3, [0])
-    assert leader_state(told, 0, 2).isr == [0, 1]
+    assert leader_state(told, 0, 4) == (3, (0,))
+    assert leader_state(told, 0, 2).isr == (0, 1)
     assert leader_state(told, 2, 9) == LeaderState()
 
 

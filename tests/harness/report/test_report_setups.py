@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
+from harness.observations import JvmPaused, Observation
 from harness.plan import RunSpec
 from harness.plan.reading import parse_plan
+from harness.records.cluster_file import write_observations
 from harness.records.run_record import Ended, RunRecord, write_record
 from harness.report.setups import IDEMPOTENCE, Setup, dropped, setups_of
-from harness.worlds.contract import Observation
 
 PLAN = 'families = ["kill"]\n[matrix]\nacks = {acks}\n[worlds.{world}]\nruns = 1\n'
 VERSIONS = {"kafka-python": "3.0.12", "ackproof": "0.1.0"}
@@ -77,9 +78,7 @@ def test_runs_without_a_configuration_have_no_setup(tmp_path: Path) -> None:
 
 def test_long_pauses_of_java_are_counted_with_the_longest(tmp_path: Path) -> None:
     run = leave(tmp_path, spec_of("kafka")[0])
-    told = [
-        Observation(1, node, "jvm-pause", None, {"pause_ms": ms, "cause": "x"}) for node, ms in ((0, 250), (2, 410))
-    ]
-    (run / "cluster.jsonl").write_bytes(b"".join(msgspec.json.encode(seen) + b"\n" for seen in told))
+    told = [Observation(1, node, JvmPaused(pause_ms=ms, cause="x")) for node, ms in ((0, 250), (2, 410))]
+    write_observations(run, told)
     (setup,) = setups_of([run], VERSIONS)
     assert "stood still 2 times for 200 ms or longer, once for 410 ms (node 2)." in setup.notes[-1]

@@ -8,15 +8,24 @@ import msgspec
 
 from checkers.local import judge as check
 from checkers.verdicts.judgement import Judgement, judge
+from harness.observations import (
+    BrokerFenced,
+    BrokerRegistered,
+    ControllerActivated,
+    IsrChanged,
+    LeaderElected,
+    NodeCrashed,
+    Truncated,
+)
 from harness.plan import RunSpec
+from harness.records.cluster_file import read_observations
 from harness.records.journal import FILE_NAME, standing
 from harness.records.run_record import HISTORY, read_record
-from harness.report.timeline import read_observations
 from harness.run.perform import perform
 
 #: Tries that a permitted loss has to show itself, or a run to be exercised.
 SEEDS = (11, 12, 13, 14, 15)
-TOLD = frozenset({"election", "isr", "fenced", "registered", "truncated", "active-controller", "died"})
+TOLD = (LeaderElected, IsrChanged, BrokerFenced, BrokerRegistered, Truncated, ControllerActivated, NodeCrashed)
 
 
 class Shown(NamedTuple):
@@ -69,8 +78,8 @@ def tale(directory: Path) -> str:
         for one in faults
     ]
     lines += [
-        (seen.time_us, f"node {seen.node}: {seen.what} {seen.partition or ''} {seen.facts}")
+        (seen.time_us, f"node {seen.node}: {seen.fact}")
         for seen in read_observations(directory)
-        if seen.what in TOLD
+        if isinstance(seen.fact, TOLD)
     ]
     return "\n".join(f"{time_us / 1e6:8.3f} s  {words}" for time_us, words in sorted(lines, key=lambda line: line[0]))

@@ -14,10 +14,11 @@ import pytest
 from checkers.local import judge as check
 from checkers.verdicts.judgement import judge
 from harness.heal import heal
+from harness.observations import BecameFollower, BecameLeader, BrokerFenced, BrokerRegistered, IsrChanged, LeaderElected
 from harness.plan import Kafka, RunSpec, Ssh
+from harness.records.cluster_file import read_observations
 from harness.records.journal import FILE_NAME, standing
 from harness.records.run_record import HISTORY
-from harness.report.timeline import read_observations
 from harness.run.perform import perform
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import MAIN
@@ -71,8 +72,8 @@ def test_kafka_on_machines_is_killed_frozen_and_cut_off_and_no_promise_is_broken
     assert judgement.broken == {}
     took_effect = {fault.kind for fault in judgement.faults}
     assert {"partition", "kill", "pause"} <= took_effect
-    told = {seen.what for seen in read_observations(run)}
-    assert {"leader", "follower", "election", "isr", "fenced", "registered"} <= told
+    told = {type(seen.fact) for seen in read_observations(run)}
+    assert {BecameLeader, BecameFollower, LeaderElected, IsrChanged, BrokerFenced, BrokerRegistered} <= told
     for node in (0, 1, 2):
         assert list((run / "data" / str(node)).glob("*-0/*.log")), "the replicas' segments were brought home"
     assert standing(run / FILE_NAME) == []

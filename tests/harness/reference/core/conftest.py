@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -35,6 +35,8 @@ from harness.reference.core.types import (
 CLIENT = 1000
 AT = TopicPartition("t", 0)
 MS = 1000
+
+FactT = TypeVar("FactT")
 
 
 class Lab:
@@ -229,9 +231,9 @@ class Lab:
         """A broker's log end offset."""
         return self._log(node, AT).end_offset
 
-    def seen(self, what: str) -> list[dict[str, Any]]:
+    def seen(self, kind: type[FactT]) -> list[FactT]:
         """The facts of one kind, in order."""
-        return [o.facts for _, _, o in self.observed if o.what == what]
+        return [o.fact for _, _, o in self.observed if isinstance(o.fact, kind)]
 
     # --- the event list ---
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.observations import LeaderElected, Truncated
 from harness.reference.core.messages import (
     EARLIEST,
     LATEST,
@@ -370,7 +371,7 @@ def test_an_unclean_election_takes_whoever_is_there_and_says_so(lab: Any) -> Non
     cluster.kill(0)
     cluster.fence(0)
     assert (cluster.state().leader, cluster.state().isr, cluster.state().recovering) == (1, (1,), True)
-    assert cluster.seen("election")[-1]["unclean"] is True
+    assert cluster.seen(LeaderElected)[-1].unclean
     cluster.heal()
     cluster.wait(lambda: cluster.state().isr == (1, 2))
     assert cluster.state().recovering is False
@@ -448,7 +449,7 @@ def test_a_deposed_leader_drops_what_nobody_else_has(lab: Any, truncation: Any) 
     cluster.heal()
     cluster.settle()
     assert cluster.records(0) == ["base", "y"]
-    assert cluster.seen("truncated")[-1]["to_offset"] == 1
+    assert cluster.seen(Truncated)[-1].to_offset == 1
 
 
 def test_an_epoch_without_records_is_remembered(lab: Any) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from harness.observations import Observation, from_lines
+
 CONTROLLER = 100
 LIMIT_S = 20.0
 T = TypeVar("T")
@@ -151,8 +153,8 @@ class Cluster:
     def log(self, node: int) -> str:
         return (self.node_directory(node) / "log").read_text()
 
-    def trace(self, node: int) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.node_directory(node) / "trace.jsonl").read_text().splitlines()]
+    def trace(self, node: int) -> list[Observation]:
+        return list(from_lines((self.node_directory(node) / "trace.jsonl").read_bytes().splitlines()))
 
     def close(self) -> None:
         for process in self.processes.values():

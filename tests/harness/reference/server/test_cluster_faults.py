@@ -17,6 +17,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
+from harness.observations import Truncated
 from harness.reference.server.codec import APIS
 from harness.reference.server.codec.wire import request_frame
 from harness.reference.server.offsets import partition_of
@@ -184,8 +185,8 @@ def test_a_leader_cut_from_everybody_but_its_client_acknowledges_nothing_with_ac
     with pytest.raises(KafkaError):
         unheard.get(30)
     assert everything(cluster, topic) == [b"to the new leader"]
-    seen = [line for line in cluster.trace(old) if line["partition"] == f"{topic}-0"]
-    assert [line["facts"]["to_offset"] for line in seen if line["what"] == "truncated"] == [0]
+    seen = [one for one in cluster.trace(old) if one.partition == f"{topic}-0"]
+    assert [one.fact.to_offset for one in seen if isinstance(one.fact, Truncated)] == [0]
     zombie.close()
     client.close()
 

@@ -8,6 +8,7 @@ import pytest
 from client_side import fields
 from wires import Wire, frame
 
+from harness.observations import Acknowledged, BecameLeader, HighWatermarkMoved, RecordsAppended
 from harness.reference.core import messages as core
 from harness.reference.core.effects import Arm, Observed, Send, Timer
 from harness.reference.core.types import (
@@ -116,7 +117,7 @@ def test_the_runtime_settles_before_it_sends_and_reports_a_failing_core(tmp_path
     async def run():
         trace = Trace(tmp_path / "trace", 3, 0)
         arm = Arm(now_us(), Timer("t", "reminded"))
-        scripted = ScriptedCore([Send(1, "hello"), Observed("leader", T0, {"leader_epoch": 2}), arm])
+        scripted = ScriptedCore([Send(1, "hello"), Observed(BecameLeader(partition="t-0", leader_epoch=2)), arm])
         runtime = Runtime(scripted, lambda to, what: done.append((to, what)), trace, lambda: done.append("settled"))
         runtime.start()
         await asyncio.sleep(0.02)
@@ -126,16 +127,18 @@ def test_the_runtime_settles_before_it_sends_and_reports_a_failing_core(tmp_path
     asyncio.run(run())
     assert done == ["settled", (1, "hello"), "settled", (9, "reminded")]
     [line] = map(json.loads, (tmp_path / "trace").read_text().splitlines())
-    assert (line["node"], line["what"], line["partition"], line["facts"]) == (3, "leader", "t-0", {"leader_epoch": 2})
+    assert (line["node"], line["fact"]) == (3, {"what": "leader", "partition": "t-0", "leader_epoch": 2})
 
 
 def test_the_trace_leaves_out_records_and_thins_the_high_watermark(tmp_path):
     trace = Trace(tmp_path / "trace", 0, 60_000)
     for number in range(100):
-        trace.write(Observed("append", T0, {}))
-        trace.write(Observed("acknowledged", T0, {}))
-        trace.write(Observed("high-watermark", T0, {"offset": number}))
-        trace.write(Observed("high-watermark", TopicPartition("t", 1), {"offset": number}))
+        trace.write(RecordsAppended(partition="t-0", base_offset=number, count=1, leader_epoch=0))
+        trace.write(
+            Acknowledged(partition="t-0", base_offset=number, next_offset=number + 1, acks=1, leader_epoch=0, isr=(0,))
+        )
+        trace.write(HighWatermarkMoved(partition="t-0", offset=number))
+        trace.write(HighWatermarkMoved(partition="t-1", offset=number))
     trace.close()
     assert len((tmp_path / "trace").read_text().splitlines()) == 2
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.observations import ControllerActivated, LeaderElected
 from harness.plan import Kafka, RunSpec
-from harness.report.timeline import read_observations
+from harness.records.cluster_file import read_observations
 from nemesis.cluster import CONTROLLER
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.trials import hit_by, lose_or_hold, tale
@@ -31,9 +32,9 @@ def test_nothing_is_lost_when_the_active_controller_dies(tmp_path: Path, control
     (victim,) = judgement.faults[0].nodes
     assert victim >= CONTROLLER
     observed = list(read_observations(run))
-    active = [seen.node for seen in observed if seen.what == "active-controller"]
+    active = [seen.node for seen in observed if isinstance(seen.fact, ControllerActivated)]
     after = active[active.index(victim) + 1 :]
     assert after, tale(run)
     assert (after[0] != victim) is (controllers > 1)
-    born = [(seen.partition, seen.facts["partition_epoch"]) for seen in observed if seen.what == "election"]
+    born = [(seen.partition, seen.fact.partition_epoch) for seen in observed if isinstance(seen.fact, LeaderElected)]
     assert len(born) == len(set(born))

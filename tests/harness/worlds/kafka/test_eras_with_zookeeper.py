@@ -11,9 +11,9 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaTimeoutError
 
+from harness.observations import BecameFollower, BecameLeader, IsrChanged, LeaderElected, Truncated
 from harness.plan import Kafka, Namespaces, RunSpec
-from harness.report.timeline import read_observations
-from harness.run.perform import write_observations
+from harness.records.cluster_file import read_observations, write_observations
 from harness.worlds.kafka import KafkaWorld
 from harness.worlds.kafka.installation import Installation
 from nemesis.cluster import Link, PartitionView
@@ -171,9 +171,10 @@ def test_truncating_to_the_high_watermark_loses_what_everybody_had_acknowledged(
             break
     else:
         pytest.fail(f"nothing was lost in {TRIES} tries")
-    truncated = [seen for seen in read_observations(directory) if seen.what == "truncated"]
+    truncated = [seen for seen in read_observations(directory) if isinstance(seen.fact, Truncated)]
     assert truncated
-    assert {"election", "leader", "follower", "isr"} <= {seen.what for seen in read_observations(directory)}
+    kinds = {type(seen.fact) for seen in read_observations(directory)}
+    assert {LeaderElected, BecameLeader, BecameFollower, IsrChanged} <= kinds
 
 
 def test_truncating_by_epochs_keeps_it(tmp_path: Path) -> None:

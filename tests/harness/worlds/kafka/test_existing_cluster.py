@@ -11,10 +11,11 @@ from kafka import KafkaAdminClient
 from checkers.local import judge as check
 from checkers.verdicts.judgement import judge
 from harness.heal import heal
+from harness.observations import LeaderElected
 from harness.plan import Kafka, RunSpec, parse_plan
+from harness.records.cluster_file import read_observations
 from harness.records.journal import FILE_NAME, standing
 from harness.records.run_record import HISTORY
-from harness.report.timeline import read_observations
 from harness.run.perform import perform
 from harness.worlds.kafka import KafkaWorld
 from harness.worlds.kafka.installation import Installation
@@ -89,7 +90,7 @@ def test_leaders_of_the_runs_own_topic_move_and_it_is_gone_afterwards(cluster, t
     assert judgement.judged
     assert judgement.broken == {}
     assert "moveleader" in {fault.kind for fault in judgement.faults}
-    elections = [seen for seen in read_observations(tmp_path / "run") if seen.what == "election"]
+    elections = [seen for seen in read_observations(tmp_path / "run") if isinstance(seen.fact, LeaderElected)]
     assert len(elections) > one.workload.partitions, "leaders are followed through the administration"
     assert ended.configuration is not None
     assert ended.configuration["topic"]["min.insync.replicas"] == "1"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.observations import BecameFollower, Fact
 from harness.plan import Kafka, RunSpec
 from harness.records.journal import FILE_NAME, standing
 from harness.worlds.kafka import KafkaWorld
@@ -50,9 +51,9 @@ def wait(cluster: Cluster, condition: Callable[[], bool]) -> None:
     assert cluster.until(condition, LIMIT_US)
 
 
-def told(cluster: Cluster, what: str, node: int) -> int:
+def told(cluster: Cluster, kind: type[Fact], node: int) -> int:
     """How often a node said so."""
-    return sum(seen.what == what and seen.node == node for seen in cluster.world.observations())
+    return sum(isinstance(seen.fact, kind) and seen.node == node for seen in cluster.world.observations())
 
 
 def alone_in_sync(cluster: Cluster) -> int:
@@ -77,10 +78,10 @@ def test_an_emptied_last_replica_leads_after_one_or_two_starts_and_then_everythi
     assert cluster.target.files.wipe(last)["wiped"]["log_bytes"] > 0
     for _ in range(2):
         if cluster.leader() is None:
-            bounced = told(cluster, "follower", last)
+            bounced = told(cluster, BecameFollower, last)
             cluster.target.processes.kill(last)
             cluster.target.processes.restart(last)
-            wait(cluster, lambda: told(cluster, "follower", last) > bounced)  # noqa: B023 - waited for at once
+            wait(cluster, lambda: told(cluster, BecameFollower, last) > bounced)  # noqa: B023 - waited for at once
             cluster.until(lambda: cluster.leader() is not None, 3_000_000)
     assert (cluster.directory / "data" / str(last) / META).read_text() != identity
     assert cluster.leader() == last

@@ -10,10 +10,11 @@ import msgspec
 import psutil
 import pytest
 
+from harness.observations import BecameFollower, BecameLeader, BrokerFenced, BrokerRegistered, IsrChanged, LeaderElected
 from harness.plan import AnyHost, Kafka, Loopback, Namespaces, RunSpec
+from harness.records.cluster_file import read_observations
 from harness.records.journal import FILE_NAME, standing
 from harness.records.run_record import read_record
-from harness.report.timeline import read_observations
 from harness.worlds.kafka import KafkaWorld
 from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
@@ -63,8 +64,8 @@ def spec(family: str, host: AnyHost = ON_NAMESPACES, **settings: object) -> RunS
 def test_kafka_loses_exactly_what_its_settings_permit(tmp_path: Path, family, settings, loses) -> None:
     broke = "kill" if family == "kill" else "powerloss"
     shown = lose_or_hold(spec(family, **settings), tmp_path, loses=loses, exercised=hit_by("partition", broke))
-    told = {seen.what for seen in read_observations(shown.directory)}
-    assert {"leader", "follower", "election", "isr", "fenced", "registered"} <= told
+    told = {type(seen.fact) for seen in read_observations(shown.directory)}
+    assert {BecameLeader, BecameFollower, LeaderElected, IsrChanged, BrokerFenced, BrokerRegistered} <= told
 
 
 @on_namespaces

@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from harness.errors import HostError
+from harness.observations import BrokerFenced, BrokerRegistered, IsrChanged, LeaderElected
 from harness.worlds.kafka.administration import TopicImage, UnansweredError
 from harness.worlds.kafka.metadata_poller import Watch, changes
 from harness.worlds.processes.traces import observations_in
@@ -22,19 +23,19 @@ def view(state, running=(0, 1)):
 
 
 @pytest.mark.parametrize(
-    ("after", "what", "leader"),
-    [(MOVED, "election", 1), (LOST, "election", -1), (SHRUNK, "isr", 0)],
+    ("after", "kind", "leader"),
+    [(MOVED, LeaderElected, 1), (LOST, LeaderElected, -1), (SHRUNK, IsrChanged, 0)],
     ids=["another leader", "no leader", "smaller ISR"],
 )
-def test_a_change_is_told_in_the_controllers_words(after, what, leader):
-    ((said, partition, facts),) = changes(view(LED), view(after))
-    assert (said, partition, facts["leader"], facts["isr"]) == (what, "t-0", leader, list(after.isr))
+def test_a_change_is_told_in_the_controllers_words(after, kind, leader):
+    (fact,) = changes(view(LED), view(after))
+    assert (type(fact), fact.partition, fact.leader, fact.isr) == (kind, "t-0", leader, after.isr)
 
 
 def test_brokers_that_come_and_go_are_told():
     assert changes(view(LED, (0,)), view(LED, (1,))) == [
-        ("registered", None, {"broker": 1}),
-        ("fenced", None, {"broker": 0}),
+        BrokerRegistered(broker=1),
+        BrokerFenced(broker=0),
     ]
     assert changes(view(LED), view(LED)) == []
 
@@ -62,13 +63,13 @@ def test_a_watch_writes_what_it_sees_where_a_later_reader_finds_it(tmp_path):
     cluster.state, cluster.brokers = MOVED, (1,)
     watch.look()
     assert (watch.view().partitions["t-0"], watch.view().running, watch.view().brokers) == (MOVED, (1,), (0, 1))
-    told = [(seen.what, seen.partition) for seen in observations_in([tmp_path / "trace-100.jsonl"], 0)]
+    told = [(type(seen.fact), seen.partition) for seen in observations_in([tmp_path / "trace-100.jsonl"], 0)]
     assert told == [
-        ("registered", None),
-        ("registered", None),
-        ("election", "t-0"),
-        ("fenced", None),
-        ("election", "t-0"),
+        (BrokerRegistered, None),
+        (BrokerRegistered, None),
+        (LeaderElected, "t-0"),
+        (BrokerFenced, None),
+        (LeaderElected, "t-0"),
     ]
     cluster.state = None
     with pytest.raises(HostError):

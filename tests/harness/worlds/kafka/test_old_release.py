@@ -5,8 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from harness.observations import (
+    BecameFollower,
+    BecameLeader,
+    BrokerRegistered,
+    IsrChanged,
+    LeaderElected,
+    ReplicaRecovered,
+    Truncated,
+)
 from harness.plan import Kafka, Namespaces, RunSpec
-from harness.report.timeline import read_observations
+from harness.records.cluster_file import read_observations
 from harness.worlds.kafka import KafkaWorld
 from harness.worlds.kafka.installation import Installation
 from nemesis.cluster import PartitionView
@@ -51,10 +60,9 @@ def test_a_run_is_told_and_judged_as_on_any_other_release(tmp_path: Path) -> Non
     """The tail of a killed leader (S01): its loss is in the logs of the time as a truncation."""
     shown = lose_or_hold(spec(acks=1), tmp_path, loses=True, exercised=hit_by("partition", "kill"))
     told = list(read_observations(shown.directory))
-    assert {"leader", "follower", "election", "isr", "registered", "recovered", "truncated"} <= {
-        seen.what for seen in told
-    }
-    assert len({seen.facts["leader_epoch"] for seen in told if seen.what == "leader"}) > 1
+    kinds = {BecameLeader, BecameFollower, LeaderElected, IsrChanged, BrokerRegistered, ReplicaRecovered, Truncated}
+    assert kinds <= {type(seen.fact) for seen in told}
+    assert len({seen.fact.leader_epoch for seen in told if isinstance(seen.fact, BecameLeader)}) > 1
 
 
 def test_leaders_are_moved_and_replicas_reassigned_through_zookeeper(tmp_path: Path) -> None:

@@ -1,14 +1,24 @@
 """What Kafka's own log lines become: observations, and the controller's view. The lines are of 3.3, 4.1 and 4.3."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from harness.hosts.contract import NodeState
+from harness.observations import (
+    BecameFollower,
+    BecameLeader,
+    BrokerFenced,
+    BrokerRegistered,
+    HighWatermarkMoved,
+    IsrChanged,
+    LeaderElected,
+    ReplicaRecovered,
+    Truncated,
+)
 from harness.worlds.kafka.log_events import observations_in
-from harness.worlds.kafka.log_patterns import LogEvent, read_line, understand
-from harness.worlds.kafka.view import KafkaViewer, Tail
+from harness.worlds.kafka.log_patterns import LogEvent, PartitionChanged, PartitionDescribed, read_line, understand
+from harness.worlds.kafka.view import KafkaViewer, LogTail
 from harness.worlds.kafka.zookeeper_cluster import ZooKeeperViewer
 from nemesis.cluster import CONTROLLER
 
@@ -61,39 +71,42 @@ def said(text: str) -> LogEvent:
     return told
 
 
-STATE = {"leader": 1, "leader_epoch": 0, "partition_epoch": 0, "isr": [1, 2, 0], "elr": [], "unclean": False}
+CREATION = PartitionDescribed(
+    "foo-0", leader=1, leader_epoch=0, partition_epoch=0, isr=(1, 2, 0), replicas=(1, 2, 0), elr=()
+)
 
 
 @pytest.mark.parametrize(
-    ("text", "what", "facts"),
+    ("text", "event"),
     [
-        (CREATED, "election", {"replicas": [1, 2, 0], **STATE}),
-        (CREATED_BY_3_3, "election", {"replicas": [1, 2, 0], **STATE}),
-        (LEADS, "leader", {"leader_epoch": 3, "end_offset": 162, "isr": [1, 2], "high_watermark": 160}),
-        (FOLLOWS, "follower", {"leader": 1, "leader_epoch": 3, "end_offset": 30}),
-        (TRUNCATES, "truncated", {"to_offset": 22}),
-        (LOADED, "recovered", {"high_watermark": 7, "end_offset": 30}),
-        (IN_SYNC, "isr", {"isr": [2, 1], "partition_epoch": 3}),
+        (CREATED, CREATION),
+        (CREATED_BY_3_3, CREATION),
+        (
+            LEADS,
+            BecameLeader(partition="foo-0", leader_epoch=3, end_offset=162, isr=(1, 2), high_watermark=160),
+        ),
+        (FOLLOWS, BecameFollower(partition="foo-0", leader=1, leader_epoch=3, end_offset=30)),
+        (TRUNCATES, Truncated(partition="foo-0", to_offset=22)),
+        (LOADED, ReplicaRecovered(partition="foo-0", high_watermark=7, end_offset=30)),
+        (IN_SYNC, IsrChanged(partition="foo-0", isr=(2, 1), partition_epoch=3)),
         (
             change("isr: [0, 1, 2] -> [1, 2], leader: 0 -> -1, leaderEpoch: 0 -> 1, partitionEpoch: 0 -> 1"),
-            "change",
-            {"isr": [1, 2], "leader": -1, "leader_epoch": 1, "partition_epoch": 1, "unclean": False},
+            PartitionChanged("foo-0", isr=(1, 2), leader=-1, leader_epoch=1, partition_epoch=1),
         ),
         (
             change("elr: [] -> [1, 2], isr: [1, 2] -> [], leader: 1 -> 0", "UNCLEAN "),
-            "change",
-            {"elr": [1, 2], "isr": [], "leader": 0, "unclean": True},
+            PartitionChanged("foo-0", elr=(1, 2), isr=(), leader=0, unclean=True),
         ),
     ],
 )
-def test_a_line_about_a_partition_is_understood(text: str, what: str, facts: dict[str, Any]) -> None:
-    assert said(text) == LogEvent(what, "foo-0", facts)
+def test_a_line_about_a_partition_is_understood(text: str, event: LogEvent) -> None:
+    assert said(text) == event
 
 
 def test_lines_about_brokers_are_understood() -> None:
     fenced = said(f"{TIME} INFO {CONTROLS} Fencing broker 0 at epoch 11 because its session has timed out.")
     back = said(f"{TIME} INFO {BEATS} The request from broker 0 to unfence has been granted because it has caught up.")
-    assert (fenced, back) == (LogEvent("fenced", None, {"broker": 0}), LogEvent("registered", None, {"broker": 0}))
+    assert (fenced, back) == (BrokerFenced(broker=0), BrokerRegistered(broker=0))
 
 
 @pytest.mark.parametrize(
@@ -115,28 +128,29 @@ def test_a_truncation_is_completed_with_what_the_broker_said_before(tmp_path: Pa
     log = tmp_path / "node-2.log"
     log.write_text(f"{LOADED}\n{FOLLOWS}\n{TRUNCATES}\n")
     seen = observations_in({2: log, 0: tmp_path / "missing.log"}, WALL_US - 5_000)
-    assert [(one.what, one.time_us, one.node) for one in seen] == [
-        ("recovered", 5_000, 2),
-        ("high-watermark", 5_000, 2),
-        ("follower", 5_000, 2),
-        ("truncated", 5_000, 2),
+    assert [(type(one.fact), one.time_us, one.node) for one in seen] == [
+        (ReplicaRecovered, 5_000, 2),
+        (HighWatermarkMoved, 5_000, 2),
+        (BecameFollower, 5_000, 2),
+        (Truncated, 5_000, 2),
     ]
-    assert seen[-1].facts == {"to_offset": 22, "from_offset": 30, "leader": 1, "leader_epoch": 3}
+    assert seen[-1].fact == Truncated(partition="foo-0", to_offset=22, from_offset=30, leader=1, leader_epoch=3)
 
 
 def test_a_change_of_leader_is_an_election_and_one_of_replicas_in_sync_is_not(tmp_path: Path) -> None:
     log = tmp_path / "node-100.log"
     elects = change("leader: 1 -> 2, leaderEpoch: 0 -> 1, partitionEpoch: 1 -> 2", "UNCLEAN ")
     log.write_text("\n".join([CREATED, change("isr: [1, 2, 0] -> [1, 2], partitionEpoch: 0 -> 1"), elects, ""]))
-    _, shrunk, elected = observations_in({CONTROLLER: log}, WALL_US)
-    assert (shrunk.what, shrunk.facts["isr"], shrunk.facts["leader"]) == ("isr", [1, 2], 1)
-    assert (elected.what, elected.facts["leader"], elected.facts["unclean"]) == ("election", 2, True)
-    assert elected.facts["isr"] == [1, 2]
+    _, shrunk, elected = (seen.fact for seen in observations_in({CONTROLLER: log}, WALL_US))
+    assert isinstance(shrunk, IsrChanged)
+    assert (shrunk.isr, shrunk.leader) == ((1, 2), 1)
+    assert isinstance(elected, LeaderElected)
+    assert (elected.leader, elected.unclean, elected.isr) == (2, True, (1, 2))
 
 
 def test_a_tail_gives_whole_lines_once(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    tail = Tail(path)
+    tail = LogTail(path)
     assert tail.lines() == []
     path.write_text("one\ntw")
     assert tail.lines() == ["one"]
@@ -230,7 +244,9 @@ def test_a_change_is_told_once_however_many_controllers_tell_it(tmp_path: Path) 
     logs = {node: tmp_path / f"node-{node}.log" for node in (100, 101)}
     for log in logs.values():
         log.write_text(told * 2)
-    assert [seen.facts["leader"] for seen in observations_in(logs, WALL_US)] == [1, 2, 0]
+    seen = [one.fact for one in observations_in(logs, WALL_US)]
+    assert [fact.leader for fact in seen if isinstance(fact, LeaderElected)] == [1, 2, 0]
+    assert len(seen) == 3
 
 
 def test_the_view_follows_the_controllers_log(tmp_path: Path) -> None:
@@ -284,7 +300,8 @@ def test_an_election_that_brokers_heard_of_is_told_once_as_the_controllers(tmp_p
     for log in logs.values():
         log.write_text("\n".join([heard(1, 3, 7), heard(1, 3, 8, isr="1"), heard(-1, 4, 9), ""]))
     seen = observations_in(logs, WALL_US)
-    assert [(one.what, one.node, one.facts["leader"]) for one in seen] == [
-        ("election", CONTROLLER, 1),
-        ("election", CONTROLLER, -1),
+    assert [(one.node, one.fact.leader) for one in seen if isinstance(one.fact, LeaderElected)] == [
+        (CONTROLLER, 1),
+        (CONTROLLER, -1),
     ]
+    assert len(seen) == 2

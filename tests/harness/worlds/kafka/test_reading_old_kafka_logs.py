@@ -5,8 +5,26 @@ from typing import Any
 
 import pytest
 
+from harness.observations import (
+    BecameFollower,
+    BecameLeader,
+    BrokerRegistered,
+    Fact,
+    HighWatermarkMoved,
+    IsrChanged,
+    LeaderElected,
+    ReplicaRecovered,
+    Truncated,
+)
 from harness.worlds.kafka.log_events import observations_in
-from harness.worlds.kafka.log_patterns import LogEvent, read_line, understand
+from harness.worlds.kafka.log_patterns import (
+    LogEvent,
+    PartitionDescribed,
+    ReplicasAssigned,
+    RoleTaken,
+    read_line,
+    understand,
+)
 from harness.worlds.kafka.zookeeper_cluster import ZooKeeperViewer
 
 TIME = "2026-11-21T15:28:53.714"
@@ -94,52 +112,52 @@ ASSIGNED = (
     f"{TIME} INFO kafka.controller.KafkaController [Controller 1]: Updated assigned replicas for partition [a-b,0] "
     "being reassigned to 2,0,1 "
 )
-STATE = {"leader": 2, "leader_epoch": 0, "partition_epoch": 0, "isr": [2, 0, 1], "replicas": [2, 0, 1]}
+STATE = PartitionDescribed("a-b-0", leader=2, leader_epoch=0, partition_epoch=0, isr=(2, 0, 1), replicas=(2, 0, 1))
+
+
+def isr(*nodes: int, partition_epoch: int) -> IsrChanged:
+    return IsrChanged(partition="a-b-0", isr=nodes, partition_epoch=partition_epoch)
+
+
+def leads(leader_epoch: int, end_offset: int, **more: Any) -> BecameLeader:
+    return BecameLeader(partition="a-b-0", leader_epoch=leader_epoch, end_offset=end_offset, **more)
 
 
 @pytest.mark.parametrize(
-    ("text", "what", "facts"),
+    ("text", "event"),
     [
-        (
-            HEARD_BY_0_10,
-            "metadata",
-            STATE | {"leader": 0, "isr": [0, 2, 1], "replicas": [0, 1, 2], "unclean": False},
-        ),
-        (HEARD_BY_0_11, "metadata", STATE | {"unclean": False}),
-        (HEARD_BY_2_0, "metadata", STATE | {"unclean": False}),
-        (HEARD_BY_2_4, "metadata", STATE | {"unclean": False}),
-        (
-            UPDATED_IN_2_0,
-            "metadata",
-            STATE | {"leader": -1, "leader_epoch": 1, "partition_epoch": 4, "isr": [2], "unclean": False},
-        ),
-        (IN_SYNC_IN_0_10, "isr", {"isr": [2, 0], "partition_epoch": 2}),
-        (IN_SYNC_IN_2_2, "isr", {"isr": [0, 2], "partition_epoch": 2}),
-        (IN_SYNC_IN_2_4, "isr", {"isr": [0, 1, 2], "partition_epoch": 2}),
-        (IN_SYNC_IN_2_8, "isr", {"isr": [1, 0, 2], "partition_epoch": 4}),
-        (LEADS_IN_0_11, "leader", {"leader_epoch": 1, "end_offset": 616}),
-        (LEADS_IN_2_4, "leader", {"leader_epoch": 2, "end_offset": 331}),
-        (LEADS_IN_2_8, "leader", {"leader_epoch": 1, "end_offset": 892, "isr": [1, 0], "high_watermark": 891}),
-        (FOLLOWS_IN_2_8, "follower", {"leader_epoch": 3, "end_offset": 5203}),
-        (BECAME_IN_0_10.format("leader"), "role", {"leads": True}),
-        (BECAME_IN_0_10.format("follower").replace("a-b-0", "[a-b,0]"), "role", {"leads": False}),  # 0.10.1
-        (BECAME_IN_2_8, "role", {"leads": False}),
-        (LOADED_BY_0_10, "recovered", {"end_offset": 694}),
-        (LOADED_BY_2_0, "recovered", {"end_offset": 562}),
-        (LOADED_BY_2_8, "recovered", {"end_offset": 422, "high_watermark": 5}),
-        (TRUNCATED_BY_0_10, "truncated", {"to_offset": 468}),
-        (TRUNCATED_BY_2_4, "truncated", {"to_offset": 453}),
-        (ASSIGNED, "assigned", {"replicas": [2, 0, 1]}),
+        (HEARD_BY_0_10, STATE._replace(leader=0, isr=(0, 2, 1), replicas=(0, 1, 2))),
+        (HEARD_BY_0_11, STATE),
+        (HEARD_BY_2_0, STATE),
+        (HEARD_BY_2_4, STATE),
+        (UPDATED_IN_2_0, STATE._replace(leader=-1, leader_epoch=1, partition_epoch=4, isr=(2,))),
+        (IN_SYNC_IN_0_10, isr(2, 0, partition_epoch=2)),
+        (IN_SYNC_IN_2_2, isr(0, 2, partition_epoch=2)),
+        (IN_SYNC_IN_2_4, isr(0, 1, 2, partition_epoch=2)),
+        (IN_SYNC_IN_2_8, isr(1, 0, 2, partition_epoch=4)),
+        (LEADS_IN_0_11, leads(1, 616)),
+        (LEADS_IN_2_4, leads(2, 331)),
+        (LEADS_IN_2_8, leads(1, 892, isr=(1, 0), high_watermark=891)),
+        (FOLLOWS_IN_2_8, BecameFollower(partition="a-b-0", leader_epoch=3, end_offset=5203)),
+        (BECAME_IN_0_10.format("leader"), RoleTaken("a-b-0", leads=True)),
+        (BECAME_IN_0_10.format("follower").replace("a-b-0", "[a-b,0]"), RoleTaken("a-b-0", leads=False)),  # 0.10.1
+        (BECAME_IN_2_8, RoleTaken("a-b-0", leads=False)),
+        (LOADED_BY_0_10, ReplicaRecovered(partition="a-b-0", end_offset=694)),
+        (LOADED_BY_2_0, ReplicaRecovered(partition="a-b-0", end_offset=562)),
+        (LOADED_BY_2_8, ReplicaRecovered(partition="a-b-0", end_offset=422, high_watermark=5)),
+        (TRUNCATED_BY_0_10, Truncated(partition="a-b-0", to_offset=468)),
+        (TRUNCATED_BY_2_4, Truncated(partition="a-b-0", to_offset=453)),
+        (ASSIGNED, ReplicasAssigned("a-b-0", (2, 0, 1))),
     ],
 )
-def test_a_line_of_an_old_broker_is_understood(text: str, what: str, facts: dict[str, Any]) -> None:
-    assert understood(text) == LogEvent(what, "a-b-0", facts)
+def test_a_line_of_an_old_broker_is_understood(text: str, event: LogEvent) -> None:
+    assert understood(text) == event
 
 
 @pytest.mark.parametrize("text", ["[Kafka Server 0], started", "[KafkaServer id=0] started"])
 def test_a_started_broker_is_known_by_either_of_its_words(text: str) -> None:
     line = f"{TIME} INFO kafka.server.KafkaServer {text}"
-    assert understood(line) == LogEvent("registered", None, {"broker": 0})
+    assert understood(line) == BrokerRegistered(broker=0)
 
 
 @pytest.mark.parametrize(
@@ -164,31 +182,31 @@ def understood(text: str) -> LogEvent:
     return said
 
 
-def told_by(log: Path, *lines: str) -> list[tuple[str, dict[str, Any]]]:
+def told_by(log: Path, *lines: str) -> list[Fact]:
     log.write_text("\n".join([*lines, ""]))
-    return [(seen.what, dict(seen.facts)) for seen in observations_in({0: log}, 0) if seen.what != "high-watermark"]
+    return [seen.fact for seen in observations_in({0: log}, 0) if not isinstance(seen.fact, HighWatermarkMoved)]
 
 
 def test_a_role_of_which_an_old_broker_says_no_more_is_completed_by_what_it_heard(tmp_path: Path) -> None:
     heard = HEARD_BY_0_11.replace("leader=2", "leader=0")
     told = told_by(tmp_path / "log", heard, BECAME_IN_0_10.format("leader"), HEARD_BY_2_4, BECAME_IN_2_8)
-    assert told[1:] == [("leader", {"leader_epoch": 0, "isr": [2, 0, 1]})]
+    assert told[1:] == [BecameLeader(partition="a-b-0", leader_epoch=0, isr=(2, 0, 1))]
     later = HEARD_BY_0_11.replace("leaderEpoch=0", "leaderEpoch=1")
     told = told_by(tmp_path / "log", heard, BECAME_IN_0_10.format("leader"), later, BECAME_IN_0_10.format("follower"))
-    assert told[-1] == ("follower", {"leader_epoch": 1, "leader": 2})
+    assert told[-1] == BecameFollower(partition="a-b-0", leader_epoch=1, leader=2)
 
 
 def test_a_role_is_told_once_where_the_broker_says_it_twice(tmp_path: Path) -> None:
     heard = HEARD_BY_2_4.replace("leaderEpoch=0", "leaderEpoch=3")
     told = told_by(tmp_path / "log", heard, FOLLOWS_IN_2_8, BECAME_IN_2_8)
-    assert [what for what, _ in told] == ["election", "follower"]
-    assert told[1][1] == {"leader": 2, "leader_epoch": 3, "end_offset": 5203}
+    assert [type(fact) for fact in told] == [LeaderElected, BecameFollower]
+    assert told[1] == BecameFollower(partition="a-b-0", leader=2, leader_epoch=3, end_offset=5203)
 
 
 def test_where_a_log_ended_is_known_after_a_start_and_not_once_it_has_grown(tmp_path: Path) -> None:
     became = BECAME_IN_0_10.format("follower")
     told = told_by(tmp_path / "log", LOADED_BY_0_10, HEARD_BY_0_11, TRUNCATED_BY_0_10, became, TRUNCATED_BY_0_10)
-    cuts = [facts["from_offset"] for what, facts in told if what == "truncated"]
+    cuts = [fact.from_offset for fact in told if isinstance(fact, Truncated)]
     assert cuts == [694, None]
 
 

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from kafka.errors import KafkaTimeoutError
 
+from harness.observations import BecameLeader
 from harness.records.journal import FILE_NAME, standing
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from workloads.operations import EventType
@@ -142,7 +143,7 @@ def test_what_happened_is_observed_on_the_runs_clock(cluster) -> None:
     seen = cluster.world.observations()
     assert [one.time_us for one in seen] == sorted(one.time_us for one in seen)
     assert seen[-1].time_us <= cluster.world.clock.now_us()
-    assert any(one.what == "leader" and one.partition == "ackproof-0" for one in seen)
+    assert any(isinstance(one.fact, BecameLeader) and one.partition == "ackproof-0" for one in seen)
 
 
 def test_no_fault_that_was_undone_stands_in_the_journal(cluster) -> None:

@@ -1,6 +1,7 @@
 """Which ended processes nobody ended."""
 
 from harness.hosts.contract import NodeState
+from harness.observations import NodeCrashed, Observation
 from harness.worlds.contract import NodeDeath
 from harness.worlds.processes.crashes import Deaths, with_deaths
 
@@ -59,4 +60,4 @@ def test_a_restart_is_when_the_node_returned() -> None:
 
 def test_a_death_stands_among_what_the_nodes_told() -> None:
     (told,) = with_deaths([], [NodeDeath(5, 1, "signal 11", "words")])
-    assert (told.time_us, told.node, told.what, told.facts) == (5, 1, "died", {"exit": "signal 11", "words": "words"})
+    assert told == Observation(5, 1, NodeCrashed(exit="signal 11", words="words"))

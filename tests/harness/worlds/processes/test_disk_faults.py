@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.hosts.slow_disk import ROOT, WRITES_PER_SECOND
+from harness.observations import ReplicaRecovered
 from harness.plan import RunSpec
 from harness.records.journal import FILE_NAME, standing
 from harness.worlds.processes import ProcessesWorld
@@ -110,8 +111,9 @@ def test_a_damaged_record_ends_a_followers_log_until_it_fetched_the_rest_again(c
     assert file.read_bytes()[told["position"]] == told["after"]
     cluster.target.processes.restart(follower)
     assert cluster.until(cluster.is_well)
-    recovered = [seen for seen in cluster.world.observations() if seen.what == "recovered" and seen.node == follower]
-    assert told["offset"] in [seen.facts["end_offset"] for seen in recovered if seen.partition == PARTITIONS[0]]
+    own = [seen.fact for seen in cluster.world.observations() if seen.node == follower]
+    recovered = [fact for fact in own if isinstance(fact, ReplicaRecovered) and fact.partition == PARTITIONS[0]]
+    assert told["offset"] in [fact.end_offset for fact in recovered]
     bounce_leader(cluster)
     assert len(cluster.read(end)) == end
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from harness.errors import HarnessError
+from harness.observations import BecameLeader
 from harness.plan import Processes, RunSpec
 from harness.reference.core.types import BrokerConfig, BrokerState, Image, PartitionState, TopicConfig, TopicState
 from harness.reference.server.control import describe_image
@@ -60,12 +61,12 @@ def test_a_controller_that_gives_no_answer_is_not_active_and_the_last_view_stand
 
 
 def test_traces_are_merged_in_order_of_time_and_torn_lines_passed_over(tmp_path: Path) -> None:
-    lines = b'{"wall_us": %d, "node": %d, "what": "leader", "partition": "ackproof-0", "facts": {"leader_epoch": 1}}\n'
-    (tmp_path / "0").write_bytes(lines % (1_050, 0) + b'{"wall_us": 99, "no')
+    lines = b'{"time_us": %d, "node": %d, "fact": {"what": "leader", "partition": "t-0", "leader_epoch": 1}}\n'
+    (tmp_path / "0").write_bytes(lines % (1_050, 0) + b'{"time_us": 99, "no')
     (tmp_path / "1").write_bytes(lines % (1_020, 1) + lines % (1_090, 1))
     seen = observations_in([tmp_path / "0", tmp_path / "1", tmp_path / "none"], wall_begin_us=1_000)
     assert [(one.time_us, one.node) for one in seen] == [(20, 1), (50, 0), (90, 1)]
-    assert seen[0].facts == {"leader_epoch": 1}
+    assert seen[0].fact == BecameLeader(partition="t-0", leader_epoch=1)
 
 
 def test_every_broker_setting_reaches_the_broker_under_its_name() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from harness.errors import HarnessError
+from harness.observations import Acknowledged, BecameLeader, LeaderElected, RecordsAppended
 from harness.reference.core.types import TopicPartition
 from nemesis.cluster import CLIENTS, CONTROLLER, Capability, Link
 from workloads.operations import EventType
@@ -235,7 +236,7 @@ def test_observing_tells_the_story_and_changes_nothing(stage):
     silent, telling = outcome(observe=False), outcome(observe=True)
     assert silent[:3] == telling[:3]
     assert silent[3] == []
-    assert {"leader", "append", "acknowledged", "election"} <= {seen.what for seen in telling[3]}
+    assert {BecameLeader, RecordsAppended, Acknowledged, LeaderElected} <= {type(seen.fact) for seen in telling[3]}
     times_us = [seen.time_us for seen in telling[3]]
     assert times_us == sorted(times_us)
 

@@ -1,0 +1,228 @@
+"""Facts about a cluster, for the story of a run: what its nodes and controllers did, each fact a type of its own.
+
+Pure data, so that everyone may speak of it: the core of the reference broker, Kafka's log reader, the report. A fact is
+written as JSON with its tag in ``what``. Offsets count records, epochs and brokers are Kafka's numbers, and -1 stands
+for "nobody", as in Kafka's own records. A field is None where whoever tells does not say it: logs of old Kafka
+brokers say little, and a poll over the network sees no log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+Brokers = tuple[int, ...]
+
+
+class _Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag_field="what"):
+    """Common form of all facts: without cycles, so the garbage collector may leave them out."""
+
+
+class _PartitionFact(_Fact, frozen=True, kw_only=True):
+    """A fact about one log partition, by its name "topic-number"."""
+
+    partition: str
+
+
+# --- said by the controller ------------------------------------------------------------------------------------------
+
+
+class LeaderElected(_PartitionFact, frozen=True, kw_only=True, tag="election"):
+    """The controller began a new leader epoch. ``unclean``: its leader was neither in sync nor eligible (KIP-966)."""
+
+    leader: int | None = None
+    leader_epoch: int | None = None
+    isr: Brokers | None = None
+    elr: Brokers = ()
+    unclean: bool = False
+    partition_epoch: int | None = None
+    replicas: Brokers | None = None
+
+
+class BrokerRegistered(_Fact, frozen=True, kw_only=True, tag="registered"):
+    """A broker counts among the living: it registered, or was let in again."""
+
+    broker: int
+    broker_epoch: int | None = None
+
+
+class BrokerFenced(_Fact, frozen=True, kw_only=True, tag="fenced"):
+    """A broker does not count among the living any more."""
+
+    broker: int
+    broker_epoch: int | None = None
+
+
+class ControllerActivated(_Fact, frozen=True, kw_only=True, tag="active-controller"):
+    """This controller became the active one of its quorum."""
+
+    epoch: int
+
+
+class ControllerStarted(_Fact, frozen=True, kw_only=True, tag="controller-starts"):
+    """This controller's process began to work."""
+
+
+# --- said by leaders and followers -----------------------------------------------------------------------------------
+
+
+class IsrChanged(_PartitionFact, frozen=True, kw_only=True, tag="isr"):
+    """The committed in-sync replicas changed, as the leader sees it or as the controller committed it."""
+
+    isr: Brokers | None = None
+    leader_epoch: int | None = None
+    partition_epoch: int | None = None
+    leader: int | None = None
+    elr: Brokers = ()
+    replicas: Brokers | None = None
+
+
+class BecameLeader(_PartitionFact, frozen=True, kw_only=True, tag="leader"):
+    """This node began to lead, with a log that ends at ``end_offset``."""
+
+    leader_epoch: int | None = None
+    end_offset: int | None = None
+    isr: Brokers | None = None
+    high_watermark: int | None = None
+
+
+class BecameFollower(_PartitionFact, frozen=True, kw_only=True, tag="follower"):
+    """This node began to follow ``leader``."""
+
+    leader: int | None = None
+    leader_epoch: int | None = None
+    end_offset: int | None = None
+
+
+class ReplicaRecovered(_PartitionFact, frozen=True, kw_only=True, tag="recovered"):
+    """A replica was made on a log that was there already."""
+
+    end_offset: int
+    high_watermark: int | None = None
+
+
+class RecordsAppended(_PartitionFact, frozen=True, kw_only=True, tag="append"):
+    """A leader or follower appended ``count`` records from ``base_offset`` on."""
+
+    base_offset: int
+    count: int
+    leader_epoch: int
+
+
+class HighWatermarkMoved(_PartitionFact, frozen=True, kw_only=True, tag="high-watermark"):
+    """The high watermark, of a leader or a follower, is at ``offset`` now."""
+
+    offset: int
+
+
+class Acknowledged(_PartitionFact, frozen=True, kw_only=True, tag="acknowledged"):
+    """A leader answered a produce request of the records [``base_offset``, ``next_offset``) without an error."""
+
+    base_offset: int
+    next_offset: int
+    acks: int
+    leader_epoch: int
+    isr: Brokers
+
+
+class Truncated(_PartitionFact, frozen=True, kw_only=True, tag="truncated"):
+    """The records of [``to_offset``, ``from_offset``) are gone from this node's log, as its leader made it do."""
+
+    to_offset: int
+    from_offset: int | None = None
+    leader: int | None = None
+    leader_epoch: int | None = None
+
+
+# --- seen from outside -----------------------------------------------------------------------------------------------
+
+
+class NodeCrashed(_Fact, frozen=True, kw_only=True, tag="died"):
+    """A node ended by itself: how ("status 1", "signal 11"), and the last words of its log."""
+
+    exit: str
+    words: str
+
+
+#: Shorter pauses explain nothing: the shortest time-outs that plans set are some hundred milliseconds.
+JVM_PAUSE_MIN_MS: Final = 200
+
+
+class JvmPaused(_Fact, frozen=True, kw_only=True, tag="jvm-pause"):
+    """A node's Java stood still from now on for ``pause_ms``; ``cause`` as the JVM names its safepoint."""
+
+    pause_ms: int
+    cause: str
+
+
+Fact = (
+    LeaderElected
+    | BrokerRegistered
+    | BrokerFenced
+    | ControllerActivated
+    | ControllerStarted
+    | IsrChanged
+    | BecameLeader
+    | BecameFollower
+    | ReplicaRecovered
+    | RecordsAppended
+    | HighWatermarkMoved
+    | Acknowledged
+    | Truncated
+    | NodeCrashed
+    | JvmPaused
+)
+
+
+class Observation(msgspec.Struct, frozen=True):
+    """A fact, who it is about or who said it, and when: microseconds of the run's clock.
+
+    In the trace that a node writes of itself, ``time_us`` is that of its own wall clock, since the epoch.
+    """
+
+    time_us: int
+    node: int
+    fact: Fact
+
+    @property
+    def partition(self) -> str | None:
+        """The log partition that the fact is about; None where it is about a node."""
+        return getattr(self.fact, "partition", None)
+
+
+_DECODER = msgspec.json.Decoder(Observation)
+
+
+class _Version1(msgspec.Struct):
+    """A line of 0.1.0, which had the tag and the partition outside and the rest in a mapping."""
+
+    time_us: int
+    node: int
+    what: str
+    facts: Mapping[str, Any]
+    partition: str | None = None
+
+    def upgraded(self) -> Observation:
+        fact = {**self.facts, "what": self.what, "partition": self.partition}
+        return Observation(self.time_us, self.node, msgspec.convert(fact, Fact))
+
+
+_DECODER_1 = msgspec.json.Decoder(_Version1)
+
+
+def to_line(observation: Observation) -> bytes:
+    """One line of ``cluster.jsonl`` or of a trace."""
+    return msgspec.json.encode(observation) + b"\n"
+
+
+def from_lines(lines: Iterable[bytes]) -> Iterator[Observation]:
+    """What these lines say, those of 0.1.0 included. Left out is what a kill tore, and what is no such line."""
+    for line in lines:
+        try:
+            yield _DECODER.decode(line)
+        except msgspec.DecodeError:
+            with contextlib.suppress(msgspec.DecodeError):
+                yield _DECODER_1.decode(line).upgraded()
