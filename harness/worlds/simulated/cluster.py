@@ -12,11 +12,10 @@ from harness.reference.core.log import Log, MemoryLog
 from harness.reference.core.types import NONE, BrokerConfig, Image, TopicPartition
 from harness.worlds.reference import LACKS
 from harness.worlds.simulated.controlled_shutdown import Leaving
-from harness.worlds.simulated.leadership import SimulatedLeadership
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Core, Observer, Process
-from harness.worlds.simulated.storage import NO_DISKS, SimulatedStorage
+from harness.worlds.simulated.parts import NO_DISKS, SimulatedLeadership, SimulatedMessages, SimulatedStorage
 from nemesis.cluster import (
     CONTROLLER,
     Capability,
@@ -55,6 +54,8 @@ class Cluster:
         self._starts = 0
         self._disks: dict[int, dict[TopicPartition, MemoryLog]] = {broker: {} for broker in brokers}
         self._processes: dict[int, Process] = {}
+        #: Brokers whose disks a fault has taken records from: what they promised to keep they do not.
+        self.damaged: set[int] = set()
         self._controller = Controller(config, observe=self._observing)
         self._leaving = Leaving(loop, self.kill, self.restart)
         self._seen: Image | None = None
@@ -66,7 +67,8 @@ class Cluster:
             power=self,
             links=self,
             link_speed=self,
-            files=SimulatedStorage(self._disks, self._is_dead),
+            messages=SimulatedMessages(network),
+            files=SimulatedStorage(self._disks, self._is_dead, self.damaged),
             leadership=SimulatedLeadership(self._controlling),
             lacks=_LACKS,
         )
@@ -152,6 +154,8 @@ class Cluster:
         if not evidence:
             return {}
         lost = {str(at): log.lose_unflushed() for at, log in self._disks[node].items()}
+        if any(lost.values()):
+            self.damaged.add(node)
         return {**evidence, "lost": lost}
 
     def stop(self, node: int) -> Evidence:

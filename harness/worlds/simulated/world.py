@@ -20,13 +20,12 @@ from harness.worlds.simulated.clients import SimulatedClients
 from harness.worlds.simulated.cluster import Cluster
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
+from harness.worlds.simulated.parts import ADMINISTRATOR
 from harness.worlds.simulated.replica_logs import logs_of
-from nemesis.cluster import CLIENTS, CONTROLLER, Target
+from nemesis.cluster import CONTROLLER, Target
 
 #: Virtual time to register, create the topic and fill the ISRs: three network round trips each, and slack for sessions.
 OPEN_LIMIT_US: Final = 30_000_000
-#: The node from which the harness asks for its topic; clients proper have larger numbers.
-ADMINISTRATOR: Final = CLIENTS
 
 
 class Administrator:

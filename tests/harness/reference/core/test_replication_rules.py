@@ -64,7 +64,7 @@ def test_a_leader_stamps_its_epoch_and_offsets(lab: Any) -> None:
     cluster.move_leader(1)
     cluster.settle()
     cluster.write_ok(1, "x")
-    last = list(cluster.logs[1, AT].producer_batches())[-1]
+    last = list(cluster.log(1).producer_batches())[-1]
     assert (last.base_offset, last.leader_epoch) == (1, 1)
 
 
@@ -169,7 +169,7 @@ def test_consumers_read_committed_records_only(lab: Any) -> None:
 
 def test_a_consumer_waits_until_there_is_something_to_read(lab: Any) -> None:
     cluster = lab()
-    correlation = cluster._next()
+    correlation = cluster.correlation()
     cluster.send(0, consumer_fetch(1, max_wait_ms=5_000)(correlation))
     cluster.run(100)
     assert cluster.answer(correlation) is None
@@ -193,7 +193,7 @@ def test_a_consumer_is_sent_away_by_followers_and_beyond_the_end(lab: Any) -> No
 
 def test_a_waiting_consumer_hears_of_a_new_leader(lab: Any) -> None:
     cluster = lab()
-    correlation = cluster._next()
+    correlation = cluster.correlation()
     cluster.send(0, consumer_fetch(1, max_wait_ms=60_000)(correlation))
     cluster.run(10)
     cluster.move_leader(1)
@@ -226,9 +226,9 @@ def test_a_diverging_fetch_is_told_where_and_does_not_count(lab: Any) -> None:
     follower = cluster.brokers[1].replicas[AT].followers[2]
     before = (follower.end_offset, follower.caught_up_us)
     wanted = FetchPartition(AT, 9, current_leader_epoch=1, last_fetched_epoch=0)
-    cluster.send(1, Fetch(cluster._next(), 2, 0, (wanted,), broker_epoch=cluster.brokers[2].broker_epoch))
+    cluster.send(1, Fetch(cluster.correlation(), 2, 0, (wanted,), broker_epoch=cluster.brokers[2].broker_epoch))
     cluster.run(5)
-    sent = [m for s, t, m in cluster.sent if (s, t) == (1, 1000)]
+    sent = [m for s, t, m in cluster.sent if (s, t) == (1, 1001)]
     assert sent[-1].partitions[0].diverging == EpochEnd(0, 1)
     assert (follower.end_offset, follower.caught_up_us) == before
 
@@ -379,7 +379,7 @@ def test_an_unclean_election_takes_whoever_is_there_and_says_so(lab: Any) -> Non
 
 def test_a_second_incarnation_waits_until_the_session_of_the_first_is_over(lab: Any) -> None:
     cluster = lab()
-    before = cluster.controller.image.brokers[1].broker_epoch
+    before = cluster.image.brokers[1].broker_epoch
     cluster.kill(1)
     cluster.start(1)
     cluster.run(1_000)
@@ -406,17 +406,17 @@ def test_a_fetch_of_a_dead_incarnation_readmits_nobody(lab: Any) -> None:
         cluster.fence(1)
         cluster.lose = lambda s, t, m: isinstance(m, Fetch) and s == 1 and m.correlation != 999
         cluster.start(1)
-        cluster.wait(lambda cluster=cluster: not cluster.controller.image.brokers[1].fenced)
+        cluster.wait(lambda cluster=cluster: not cluster.image.brokers[1].fenced)
         cluster.run(50)
         wanted = FetchPartition(AT, 2, current_leader_epoch=0, last_fetched_epoch=0)
-        cluster._deliver(1, 0, Fetch(999, 1, 0, (wanted,), broker_epoch=stale_epoch))
+        cluster.deliver(1, 0, Fetch(999, 1, 0, (wanted,), broker_epoch=stale_epoch))
         cluster.run(50)
         assert (1 in cluster.state().isr) is not checked
 
 
 def test_controlled_shutdown_moves_leadership_first(lab: Any) -> None:
     cluster = lab()
-    cluster._take(0, cluster.brokers[0].leave(cluster.now_us))
+    cluster.cluster.process(0).do(cluster.brokers[0].leave)
     cluster.wait(lambda: cluster.brokers[0].may_leave)
     assert (cluster.state().leader, cluster.state().isr) == (1, (1, 2))
     cluster.kill(0)
@@ -455,8 +455,8 @@ def test_a_deposed_leader_drops_what_nobody_else_has(lab: Any, truncation: Any) 
 def test_an_epoch_without_records_is_remembered(lab: Any) -> None:
     cluster = lab()
     cluster.move_leader(1)
-    cluster.settle()
-    assert list(cluster.logs[1, AT].epochs()) == [(0, 0), (1, 1)]
+    cluster.wait(lambda: cluster.leads(1))
+    assert list(cluster.log(1).epochs()) == [(0, 0), (1, 1)]
     answer = cluster.ask(1, lambda correlation: OffsetForLeaderEpoch(correlation, AT, 0))
     assert answer.end == EpochEnd(0, 1)
 
@@ -485,17 +485,17 @@ def test_flush_messages_flushes_on_leader_and_follower(lab: Any) -> None:
     cluster = lab(topic=TopicConfig(flush_messages=2))
     cluster.write_ok(0, "x")
     cluster.settle()
-    assert {cluster.logs[n, AT].flushed_offset for n in range(3)} == {1}
+    assert {cluster.log(n).flushed_offset for n in range(3)} == {1}
     cluster.write_ok(0, "y")
     cluster.settle()
-    assert {cluster.logs[n, AT].flushed_offset for n in range(3)} == {3}
+    assert {cluster.log(n).flushed_offset for n in range(3)} == {3}
 
 
 def test_flush_ms_flushes_in_time(lab: Any) -> None:
     cluster = lab(topic=TopicConfig(flush_ms=400))
     cluster.write_ok(0, "x")
     cluster.run(450)
-    assert {cluster.logs[n, AT].flushed_offset for n in range(3)} == {2}
+    assert {cluster.log(n).flushed_offset for n in range(3)} == {2}
 
 
 def test_a_deleted_topic_leaves_no_records_behind(lab: Any) -> None:
@@ -518,7 +518,7 @@ def test_a_topic_that_was_deleted_and_made_again_is_another_one(lab: Any) -> Non
     cluster.ask(1, lambda correlation: CreateTopic(correlation, "t", 1, 3, TopicConfig(), ((0, 1, 2),)))
     cluster.write_ok(0, "x", acks=1)
     cluster.heal()
-    cluster.wait(lambda: cluster.brokers[2].image.version == cluster.controller.image.version)
+    cluster.wait(lambda: cluster.brokers[2].image.version == cluster.image.version)
     cluster.settle()
     assert cluster.records(2) == ["x"]
 
@@ -563,7 +563,7 @@ def test_a_parked_produce_is_answered_as_timed_out_when_too_many_wait(
     cluster = lab()
     stop_fetching(cluster, 1)
     for _ in range(5):
-        correlation = cluster._next()
+        correlation = cluster.correlation()
         batch = RecordBatch(1, 100, "x")
         cluster.send(0, Produce(correlation, AT, ACKS_ALL, 5_000, batch))
     cluster.run(50)

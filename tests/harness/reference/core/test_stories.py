@@ -141,8 +141,7 @@ def s06(told: ControllerLog) -> None:
 
 
 def _alone(told: ControllerLog) -> None:
-    told.cluster.write_ok(0, "w")
-    told.offered["w"] = told.cluster._correlation
+    told.offered["w"] = told.cluster.write_ok(0, "w")
     told.cluster.settle()
     told.cluster.cut((0, 1), (0, 2))
     told.cluster.nudge()
@@ -223,8 +222,8 @@ def s15(told: ControllerLog) -> None:
     told.cluster.shrink(2)
     told.offer(0, "x")
     told.cluster.run(600)
-    told.cluster.logs[0, AT].flush()
-    told.cluster.logs[0, AT].checkpoint_high_watermark(told.cluster.log_end(0))
+    told.cluster.log(0).flush()
+    told.cluster.log(0).checkpoint_high_watermark(told.cluster.log_end(0))
     told.cluster.power(0, 1)
     told.cluster.fence(0, 1)
     assert told.cluster.state().isr == (1,)
@@ -288,10 +287,10 @@ def s19(told: ControllerLog) -> None:
     cluster.fence(1)
     cluster.lose = no_fetches(0, 1)
     cluster.start(1)
-    cluster.wait(lambda: not cluster.controller.image.brokers[1].fenced)
+    cluster.wait(lambda: not cluster.image.brokers[1].fenced)
     cluster.run(50)
     cluster.lose = lambda s, t, m: False
-    cluster._deliver(1, 0, late)
+    cluster.deliver(1, 0, late)
     cluster.lose = no_fetches(0, 1)
     cluster.run(50)
     cluster.shrink(2)

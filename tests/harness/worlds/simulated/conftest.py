@@ -10,7 +10,9 @@ import pytest
 
 from harness.choices import Choices
 from harness.plan import RunSpec, Simulated
+from harness.worlds.reference import broker_config
 from harness.worlds.simulated import SimulatedWorld
+from harness.worlds.simulated.invariants import Invariants
 from nemesis.cluster import Link
 from nemesis.plan import FaultPlan
 from workloads.client import EndOffsets, PollOutcome, Producer, SendOutcome
@@ -36,15 +38,22 @@ def _spec(
     )
 
 
+def invariants_of(world: SimulatedWorld, settings: Settings) -> Invariants:
+    """What must hold in ``world`` after every step."""
+    return Invariants(world.cluster, broker_config(settings), clean=not settings.unclean_leader_election_enable)
+
+
 class Stage:
     """An open world and short words for what tests do with it. Clients are process numbers."""
 
-    def __init__(self, world: SimulatedWorld, choices: Choices) -> None:
+    def __init__(self, world: SimulatedWorld, choices: Choices, settings: Settings) -> None:
         self.world = world
         self.choices = choices
+        self.settings = settings
         self.target = world.target
         self.sent: dict[str, SendOutcome] = {}
         self._processes = iter(range(1_000))
+        world.clock.on_step = invariants_of(world, settings).step
         world.open()
 
     @property
@@ -121,6 +130,7 @@ def stage() -> Callable[..., Stage]:
 
     def make(seed: int = 1, *, observe: bool = False, **settings: Any) -> Stage:
         choices = Choices(seed)
-        return Stage(SimulatedWorld(_spec(seed, **settings), choices, observe=observe), choices)
+        spec = _spec(seed, **settings)
+        return Stage(SimulatedWorld(spec, choices, observe=observe), choices, spec.chosen())
 
     return make

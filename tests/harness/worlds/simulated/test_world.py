@@ -303,3 +303,38 @@ def test_more_than_a_frozen_process_can_keep_ends_the_run(stage, monkeypatch):
     at.target.processes.pause(at.leader)
     with pytest.raises(HarnessError, match="more than 5 messages and timers wait for the frozen node"):
         at.wait(3_000)
+
+
+def test_proposals_that_are_held_change_the_isr_when_they_are_released(stage):
+    at = stage(min_insync_replicas=1)
+    old, follower = at.leader, at.followers[0]
+    proposals = [Link(old, CONTROLLER)]
+    assert at.target.messages.hold(proposals, "AlterPartition") == {"filtered": [f"{old}>{CONTROLLER}"]}
+    at.target.links.cut([Link(follower, old)])
+    send = at.producer()
+    send("x")
+    at.wait(4_000)
+    assert follower in at.target.view().partitions["t-0"].isr
+    assert "x" not in at.sent
+    assert at.target.messages.release(proposals)["held"] > 0
+    at.until(lambda: at.sent["x"].type is OK if "x" in at.sent else False, 2_000)
+    assert follower not in at.target.view().partitions["t-0"].isr
+
+
+def test_dropped_answers_of_one_api_leave_the_others_alone(stage):
+    at = stage(retries=0)
+    send = at.producer()
+    at.write(send, "before")
+    answers = [Link(at.leader, CLIENTS)]
+    at.target.messages.drop(answers, "Produce")
+    outcome = at.write(send, "x")
+    assert outcome.type is INFO
+    assert at.target.messages.release(answers) == {"held": 0, "dropped": 1}
+    assert at.target.messages.release(answers) == {}
+    at.wait(600)
+    assert at.read_all() == ["before", "x"]
+
+
+def test_an_api_that_nobody_speaks_is_refused(stage):
+    with pytest.raises(HarnessError, match='the API "Fetsch"; choose of Produce, Fetch'):
+        stage().target.messages.hold([Link(0, 1)], "Fetsch")

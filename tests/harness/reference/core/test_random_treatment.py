@@ -1,4 +1,7 @@
-"""Whatever happens, in whatever order: what replication promises holds at every moment and after everything healed."""
+"""Whatever happens, in whatever order: what replication promises holds at every moment and after everything healed.
+
+What must hold at every moment is looked at after every step (``harness.worlds.simulated.invariants``).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from hypothesis import strategies as st
 
 from harness.reference.core.messages import MoveLeader
 from harness.reference.core.types import ACKS_ALL, CONTROLLER, NONE, BrokerConfig, ErrorCode, TopicConfig
+from nemesis.cluster import Link
 
 NODES = (0, 1, 2)
 node = st.sampled_from(NODES)
@@ -23,20 +27,21 @@ action = st.one_of(
     st.tuples(st.just("power"), node),
     st.tuples(st.just("cut"), node, st.sampled_from((*NODES, CONTROLLER))),
     st.tuples(st.just("one-way"), st.sampled_from((*NODES, CONTROLLER)), st.sampled_from((*NODES, CONTROLLER))),
+    st.tuples(st.just("slow"), st.sampled_from((*NODES, CONTROLLER)), st.sampled_from((*NODES, CONTROLLER))),
     st.tuples(st.just("heal")),
     st.tuples(st.just("move"), node),
 )
 
 
-class Watched:
-    """A cluster under random treatment whose invariants are looked at after every step."""
+class Treated:
+    """A cluster under random treatment; links are slow or quick by chance, so that messages overtake each other."""
 
-    def __init__(self, cluster: Any, *, power: bool, acks: int = ACKS_ALL) -> None:
+    def __init__(self, cluster: Any, *, power: bool, seed: int) -> None:
         self.cluster = cluster
         self.power = power
-        self.acks = acks
         self.writes: dict[str, int] = {}
-        self.high_watermarks: dict[tuple[int, int, int], int] = {}
+        cluster.choices.reseed(seed)
+        cluster.choices.scattered = True
 
     def act(self, name: str, *subject: int) -> None:
         cluster = self.cluster
@@ -45,37 +50,23 @@ class Watched:
                 leaders = [at for at in cluster.brokers if cluster.leads(at)] or sorted(cluster.brokers)
                 if leaders:
                     payload = f"r{len(self.writes)}"
-                    self.writes[payload] = cluster.write(leaders[choice % len(leaders)], payload, self.acks)
+                    self.writes[payload] = cluster.write(leaders[choice % len(leaders)], payload, ACKS_ALL)
             case "run", (ms,):
                 cluster.run(ms)
-            case ("kill" | "power") as kind, (at,) if at in cluster.brokers:
+            case ("kill" | "power") as kind, (at,):
                 (cluster.power if kind == "power" and self.power else cluster.kill)(at)
-            case "start", (at,) if at not in cluster.brokers:
+            case "start", (at,):
                 cluster.start(at)
             case "cut", (a, b) if a != b:
                 cluster.cut((a, b))
-            case "one-way", (a, b):
-                cluster.cut_links.add((a, b))
+            case "one-way", (a, b) if a != b:
+                cluster.network.cut([Link(a, b)])
+            case "slow", (a, b) if a != b:
+                cluster.network.slow([Link(a, b)])
             case "heal", ():
                 cluster.heal()
             case "move", (at,):
                 cluster.send(CONTROLLER, MoveLeader(NONE, "t", 0, at))
-        self.look()
-
-    def look(self) -> None:
-        state = self.cluster.state()
-        assert set(state.isr) <= set(state.replicas)
-        assert state.isr
-        assert state.leader in (NONE, *state.isr)
-        for at, broker in self.cluster.brokers.items():
-            for partition, replica in broker.replicas.items():
-                assert replica.high_watermark <= replica.log.end_offset
-                if replica.leading:
-                    key = (at, self.cluster._life[at], replica.leader_epoch)
-                    assert replica.high_watermark >= self.high_watermarks.get(key, 0), "the high watermark went back"
-                    self.high_watermarks[key] = replica.high_watermark
-                    assert set(replica.isr) <= set(replica.maximal_isr)
-                assert partition.topic == "t"
 
     def look_at_logs(self) -> None:
         logs = {at: self.cluster.records(at) for at in self.cluster.brokers if self.cluster.brokers[at].replicas}
@@ -86,9 +77,9 @@ class Watched:
 
     def heal(self) -> None:
         self.cluster.heal()
-        for at in set(NODES) - set(self.cluster.brokers):
+        for at in NODES:
             self.cluster.start(at)
-        self.cluster.latency_us = lambda sequence: 1_000
+        self.cluster.choices.scattered = False
         self.cluster.run(1_000)  # Until the slowest message has arrived.
         self.cluster.wait(lambda: self.cluster.settled() and self.cluster.leads(self.cluster.state().leader), 60_000)
 
@@ -96,23 +87,11 @@ class Watched:
         return [p for p, correlation in self.writes.items() if self.cluster.outcome(correlation) == ErrorCode.NONE]
 
 
-def scattered(seed: int) -> Any:
-    """Latencies from 0.2 ms to 25 ms, now and then 900 ms, so that messages overtake each other."""
-
-    def latency_us(sequence: int) -> int:
-        mixed = (sequence * 2_654_435_761 + seed * 40_503) >> 7
-        return 900_000 if mixed % 211 == 0 else 200 + mixed % 25_000
-
-    return latency_us
-
-
-def treat(lab: Any, broker: BrokerConfig, topic: TopicConfig, actions: list[Any], seed: int) -> Watched:
-    cluster = lab(broker, topic)
-    cluster.latency_us = scattered(seed)
-    watched = Watched(cluster, power=topic.flush_messages == 1)
+def treat(lab: Any, broker: BrokerConfig, topic: TopicConfig, actions: list[Any], seed: int) -> Treated:
+    treated = Treated(lab(broker, topic), power=topic.flush_messages == 1, seed=seed)
     for name, *subject in actions:
-        watched.act(name, *subject)
-    return watched
+        treated.act(name, *subject)
+    return treated
 
 
 common = settings(
@@ -132,22 +111,22 @@ def test_acknowledged_by_all_is_never_lost(
     lab: Any, truncation: Any, minimum: int, actions: list[Any], seed: int
 ) -> None:
     topic = TopicConfig(min_insync_replicas=minimum)
-    watched = treat(lab, BrokerConfig(truncation=truncation), topic, actions, seed)
-    watched.look_at_logs()
-    watched.heal()
-    committed = watched.cluster.committed()
-    assert [p for p in watched.acked() if p not in committed] == []
-    assert len({tuple(watched.cluster.records(at)) for at in NODES}) == 1
+    treated = treat(lab, BrokerConfig(truncation=truncation), topic, actions, seed)
+    treated.look_at_logs()
+    treated.heal()
+    committed = treated.cluster.committed()
+    assert [p for p in treated.acked() if p not in committed] == []
+    assert len({tuple(treated.cluster.records(at)) for at in NODES}) == 1
 
 
 @common
 @given(actions=plans, seed=st.integers(0, 1_000))
 def test_power_loss_takes_nothing_that_every_append_flushed(lab: Any, actions: list[Any], seed: int) -> None:
-    watched = treat(lab, BrokerConfig(), TopicConfig(min_insync_replicas=2, flush_messages=1), actions, seed)
-    watched.look_at_logs()
-    watched.heal()
-    committed = watched.cluster.committed()
-    assert [p for p in watched.acked() if p not in committed] == []
+    treated = treat(lab, BrokerConfig(), TopicConfig(min_insync_replicas=2, flush_messages=1), actions, seed)
+    treated.look_at_logs()
+    treated.heal()
+    committed = treated.cluster.committed()
+    assert [p for p in treated.acked() if p not in committed] == []
 
 
 @pytest.mark.parametrize("truncation", ["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"])
@@ -164,8 +143,8 @@ def test_every_era_works_again_after_everything_healed(
         broker_epochs=False,
         immediate_high_watermark=False,
     )
-    watched = treat(lab, broker, TopicConfig(unclean_leader_election_enable=unclean), actions, seed)
-    watched.heal()
-    watched.cluster.write_ok(watched.cluster.state().leader, "afterwards")
-    watched.cluster.settle()
-    assert "afterwards" in watched.cluster.committed()
+    treated = treat(lab, broker, TopicConfig(unclean_leader_election_enable=unclean), actions, seed)
+    treated.heal()
+    treated.cluster.write_ok(treated.cluster.state().leader, "afterwards")
+    treated.cluster.settle()
+    assert "afterwards" in treated.cluster.committed()

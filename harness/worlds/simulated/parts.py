@@ -1,0 +1,141 @@
+"""What can be done to the simulated cluster beside processes, power and links: to disks, leaders and messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any, Final
+
+from harness.errors import HarnessError
+from harness.reference.core import messages
+from harness.reference.core.controller import Controller
+from harness.reference.core.log import MemoryLog
+from harness.reference.core.messages import MoveLeader
+from harness.reference.core.types import TopicPartition
+from harness.worlds.simulated.network import Network
+from harness.worlds.simulated.nodes import Process
+from nemesis.cluster import CLIENTS, LOG_PARTS, Evidence, Link
+
+#: Why these disks are never full or slow.
+NO_DISKS: Final = "logs in memory take no room and no time; use another world"
+#: The node from which the harness asks for things; clients proper have larger numbers.
+ADMINISTRATOR: Final = CLIENTS
+
+#: Messages by the Kafka API that they stand for, requests and responses. Between broker and controller the API of KRaft
+#: is meant, also where this controller pushes its metadata instead of being fetched from.
+APIS: Final[Mapping[str, tuple[type[messages.Message], ...]]] = {
+    "Produce": (messages.Produce, messages.ProduceResponse),
+    "Fetch": (messages.Fetch, messages.FetchResponse),
+    "ListOffsets": (messages.ListOffsets, messages.ListOffsetsResponse),
+    "OffsetForLeaderEpoch": (messages.OffsetForLeaderEpoch, messages.OffsetForLeaderEpochResponse),
+    "Metadata": (messages.Metadata, messages.MetadataResponse),
+    "InitProducerId": (messages.InitProducerId, messages.InitProducerIdResponse),
+    "CreateTopics": (messages.CreateTopic, messages.TopicResponse),
+    "DeleteTopics": (messages.DeleteTopic, messages.TopicResponse),
+    "ElectLeaders": (messages.MoveLeader, messages.TopicResponse),
+    "BrokerRegistration": (messages.RegisterBroker, messages.RegisterBrokerResponse),
+    "BrokerHeartbeat": (messages.Heartbeat, messages.HeartbeatResponse),
+    "UpdateMetadata": (messages.MetadataUpdate,),
+    "AlterPartition": (messages.AlterPartition, messages.AlterPartitionResponse),
+    "AllocateProducerIds": (messages.AllocateProducerIds, messages.AllocateProducerIdsResponse),
+}
+
+
+class SimulatedStorage:
+    """Implements :class:`nemesis.cluster.Files` in memory.
+
+    ``disks`` are the logs of every broker; ``dead`` says whether a broker's process has ended; ``damaged``
+    collects the brokers that lost something here.
+    """
+
+    def __init__(
+        self, disks: Mapping[int, dict[TopicPartition, MemoryLog]], dead: Callable[[int], bool], damaged: set[int]
+    ) -> None:
+        self._disks = disks
+        self._dead = dead
+        self._damaged = damaged
+
+    def wipe(self, node: int) -> Evidence:
+        """See :meth:`Files.wipe`. Evidence: ``wiped``, the records that are gone by log partition."""
+        if not self._dead(node):
+            return {}
+        disk = self._disks[node]
+        wiped = {str(at): log.end_offset - log.start_offset for at, log in disk.items()}
+        disk.clear()
+        self._damaged.add(node)
+        return {"wiped": wiped}
+
+    def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
+        """See :meth:`Files.corrupt`. Evidence: ``corrupted``: the batch's ``offset``, and ``lost`` records.
+
+        The next start would read all of the log and end it before this batch (rule 25), and until then nobody reads
+        it; so it ends there now.
+        """
+        log = next((log for at, log in self._disks[node].items() if str(at) == partition), None)
+        batches = [] if log is None or not self._dead(node) else list(log.producer_batches())
+        if log is None or not batches:
+            return {}
+        offset = batches[len(batches) * pick // LOG_PARTS].base_offset
+        lost = log.end_offset - offset
+        log.truncate_to(offset)
+        self._damaged.add(node)
+        return {"corrupted": {"partition": partition, "offset": offset, "lost": lost}}
+
+
+class SimulatedLeadership:
+    """Implements :class:`nemesis.cluster.Leadership`. ``controller`` gives the newest process and its core."""
+
+    def __init__(self, controller: Callable[[], tuple[Process, Controller]]) -> None:
+        self._controller = controller
+
+    def move_leader(self, partition: str, broker: int) -> Evidence:
+        """See :meth:`nemesis.cluster.Leadership.move_leader`."""
+        process, core = self._controller()
+        topic, _, number = partition.rpartition("-")
+        if not process.alive or process.frozen:
+            return {"refused": "the controller does not run"}
+        process.receive(ADMINISTRATOR, MoveLeader(0, topic, int(number), broker))
+        state = core.image.partition(TopicPartition(topic, int(number)))
+        if state is None:
+            return {"refused": f"there is no {partition}"}
+        stands: dict[str, object] = {"leader": state.leader, "leader_epoch": state.leader_epoch}
+        if state.leader != broker:
+            stands["refused"] = f"broker {broker} is no live member of the ISR {list(state.isr)}"
+        return stands
+
+
+class SimulatedMessages:
+    """Implements :class:`nemesis.cluster.Messages`: each message is looked at when it is sent."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+
+    def hold(self, links: Collection[Link], api: str = "") -> Evidence:
+        """See :meth:`Messages.hold`."""
+        return self._filter(links, api, keeps=True)
+
+    def drop(self, links: Collection[Link], api: str = "") -> Evidence:
+        """See :meth:`Messages.drop`."""
+        return self._filter(links, api, keeps=False)
+
+    def release(self, links: Collection[Link]) -> Evidence:
+        """See :meth:`Messages.release`; what is held at a link that is cut by now is lost or delayed with the rest."""
+        ended = self._network.release(links)
+        if not ended:
+            return {}
+        return {"held": sum(len(gone.held) for gone in ended), "dropped": sum(gone.dropped for gone in ended)}
+
+    def _filter(self, links: Collection[Link], api: str, *, keeps: bool) -> Evidence:
+        if api and api not in APIS:
+            raise HarnessError(f'no message of the reference broker is of the API "{api}"; choose of {", ".join(APIS)}')
+        wanted = partial(_is_one_of, APIS[api]) if api else _is_any
+        self._network.filter(links, wanted, keeps=keeps)
+        return {"filtered": [f"{source}>{target}" for source, target in sorted(links)]}
+
+
+def _is_one_of(kinds: tuple[type, ...], _source: int, _target: int, message: Any) -> bool:
+    return type(message) in kinds
+
+
+def _is_any(_source: int, _target: int, _message: Any) -> bool:
+    return True

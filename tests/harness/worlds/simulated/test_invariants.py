@@ -1,0 +1,134 @@
+"""Each invariant of the whole cluster, broken on purpose; that they hold otherwise every other test here shows."""
+
+import pytest
+from msgspec.structs import replace
+
+from harness.reference.core.messages import RecordBatch
+from harness.reference.core.types import TopicPartition
+from harness.worlds.simulated.invariants import InvariantBrokenError, Invariants
+from tests.harness.worlds.simulated.conftest import invariants_of
+
+AT = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def at(stage):
+    """A cluster with three committed records."""
+    at = stage(min_insync_replicas=2)
+    send = at.producer()
+    for value in ("x", "y", "z"):
+        at.write(send, value)
+    at.wait(600)
+    return at
+
+
+@pytest.fixture
+def broken(at):
+    """What an invariant says when everything is looked at."""
+
+    def look() -> InvariantBrokenError:
+        with pytest.raises(InvariantBrokenError) as caught:
+            invariants_at(at).look()
+        return caught.value
+
+    return look
+
+
+def invariants_at(at) -> Invariants:
+    return at.world.clock.on_step.__self__
+
+
+def replica(at, node):
+    return at.world.cluster.broker(node).replicas[AT]
+
+
+def put(at, **changes):
+    """Change the controller's word about the log partition behind its back."""
+    controller = at.world.cluster.process(100).core
+    image = controller.image
+    topic = image.topics["t"]
+    state = replace(topic.partitions[0], **changes)
+    changed = replace(topic, partitions=(state, *topic.partitions[1:]))
+    controller._context.image = replace(image, topics={**image.topics, "t": changed})
+
+
+def test_a_healthy_cluster_keeps_them_all(at):
+    invariants_at(at).look()
+
+
+@pytest.mark.parametrize("changes", [{"isr": (0, 1, 7)}, {"elr": (0,)}, {"leader": 9}])
+def test_an_isr_beyond_the_replicas_is_seen(at, broken, changes):
+    epoch = at.world.cluster.image().partition(AT).partition_epoch
+    put(at, partition_epoch=epoch + 1, leader_epoch=9, **changes)
+    assert broken().name == "isr-of-replicas"
+
+
+def test_a_change_without_a_larger_epoch_is_seen(at, broken):
+    put(at, isr=at.world.cluster.image().partition(AT).isr[:2])
+    assert broken().name == "epochs-grow"
+
+
+def test_another_leader_in_the_same_leader_epoch_is_seen(at, broken):
+    state = at.world.cluster.image().partition(AT)
+    put(at, leader=at.followers[0], partition_epoch=state.partition_epoch + 1)
+    assert broken().name == "epochs-grow"
+
+
+def test_two_leaders_in_one_epoch_are_seen(at, broken):
+    replica(at, at.followers[0]).leading = True
+    assert broken().name == "one-leader-an-epoch"
+
+
+def test_a_leader_that_forgets_a_member_of_the_isr_is_seen(at, broken):
+    replica(at, at.leader).maximal_isr = (at.leader,)
+    assert broken().name == "maximal-isr-is-larger"
+
+
+def test_a_committed_record_that_a_member_of_the_isr_lacks_is_seen(at, broken):
+    at.world.cluster.log(at.followers[0], AT).truncate_to(2)
+    assert broken().name == "candidates-are-complete"
+
+
+def test_a_dead_member_of_the_isr_is_looked_at_too(at, broken):
+    dead = at.followers[0]
+    at.world.cluster.kill(dead)
+    at.world.cluster.log(dead, AT).truncate_to(2)
+    put(at, partition_epoch=99)
+    assert broken().name == "candidates-are-complete"
+
+
+def test_another_record_at_a_committed_offset_is_seen(at, broken):
+    log = at.world.cluster.log(at.followers[0], AT)
+    log.truncate_to(2)
+    log.append(RecordBatch(1, 10, ((b"", b"other"),), 2, 5))
+    assert broken().name == "logs-match"
+
+
+def test_the_step_that_breaks_something_ends_the_run(at):
+    replica(at, at.leader).maximal_isr = (at.leader,)
+    with pytest.raises(InvariantBrokenError, match="maximal-isr-is-larger: t-0"):
+        at.wait(1_000)
+
+
+def test_a_disk_that_lost_records_takes_the_claims_about_committed_records_away(at):
+    dead = at.followers[0]
+    at.world.cluster.kill(dead)
+    at.target.files.wipe(dead)
+    invariants_at(at).look()
+    assert not invariants_at(at).keeps_committed
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"truncation": "high-watermark"},
+        {"truncation": "kip-101"},
+        {"isr_join_epoch_rule": False},
+        {"broker_epochs": False},
+        {"fetch_fencing": False},
+        {"unclean_leader_election_enable": True},
+    ],
+)
+def test_old_rules_and_unclean_elections_may_lose_what_was_committed(stage, settings):
+    at = stage(**settings)
+    assert not invariants_of(at.world, at.settings).keeps_committed
