@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -191,6 +191,22 @@ class Observation(msgspec.Struct, frozen=True):
     def partition(self) -> str | None:
         """The log partition that the fact is about; None where it is about a node."""
         return getattr(self.fact, "partition", None)
+
+
+_Kind = TypeVar("_Kind", bound=Fact)
+
+
+class Seen(NamedTuple, Generic[_Kind]):
+    """An observation of one kind of fact."""
+
+    time_us: int
+    node: int
+    fact: _Kind
+
+
+def of_kind(observations: Iterable[Observation], *kinds: type[_Kind]) -> list[Seen[_Kind]]:
+    """Those whose fact is of one of these ``kinds``, in the order in which they come."""
+    return [Seen(seen.time_us, seen.node, seen.fact) for seen in observations if isinstance(seen.fact, kinds)]
 
 
 _DECODER = msgspec.json.Decoder(Observation)

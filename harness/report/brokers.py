@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from harness.observations import BecameFollower, BecameLeader, IsrChanged, Observation, ReplicaRecovered
+from harness.observations import BecameFollower, BecameLeader, IsrChanged, Observation, ReplicaRecovered, Seen, of_kind
 from nemesis.receipts import Receipt
 
 #: Reports of a broker after which it leads, or leads no more. One that started again has reported neither yet.
-ROLES: Final = (BecameLeader, BecameFollower, ReplicaRecovered)
+Role = BecameLeader | BecameFollower | ReplicaRecovered
 
 #: Faults that end a broker's process when they begin, "died" included, which nobody ordered.
 ENDING: Final = frozenset({"kill", "powerloss", "wipedisk", "corruptrecord", "died"})
@@ -33,17 +33,22 @@ class LeaderState(NamedTuple):
 
 def leaderships(observations: Sequence[Observation], faults: Sequence[Receipt], end_us: int) -> list[Leadership]:
     """All of them, by broker and time; two may overlap, and then one of the two is deposed and does not know it."""
-    roles = [seen for seen in observations if isinstance(seen.fact, ROLES)]
+    roles: list[Seen[Role]] = of_kind(observations, BecameLeader, BecameFollower, ReplicaRecovered)
     found: list[Leadership] = []
-    for node in sorted({seen.node for seen in roles if isinstance(seen.fact, BecameLeader)}):
+    for node in sorted({seen.node for seen in roles}):
         own = [seen for seen in roles if seen.node == node]
         deaths = [fault.begun_us for fault in faults if fault.fault in ENDING and node in fault.targets]
-        for seen, next_us in zip(own, [*(later.time_us for later in own[1:]), end_us], strict=True):
-            if isinstance(seen.fact, BecameLeader):
-                ended_us = min([next_us, *(death_us for death_us in deaths if death_us > seen.time_us)])
-                epoch = -1 if seen.fact.leader_epoch is None else seen.fact.leader_epoch
-                found.append(Leadership(node, epoch, seen.time_us, ended_us))
+        ends = [*(seen.time_us for seen in own[1:]), end_us]
+        for (begin_us, _, fact), next_us in zip(own, ends, strict=True):
+            if isinstance(fact, BecameLeader):
+                ended_us = min([next_us, *(death_us for death_us in deaths if death_us > begin_us)])
+                found.append(Leadership(node, known(fact.leader_epoch), begin_us, ended_us))
     return found
+
+
+def known(epoch: int | None) -> int:
+    """A leader epoch to compare with others; one that was not reported is older than any."""
+    return -1 if epoch is None else epoch
 
 
 def answering_broker(led: Sequence[Leadership], time_us: int, removers: Sequence[int] | None) -> int | None:
@@ -62,10 +67,15 @@ def answering_broker(led: Sequence[Leadership], time_us: int, removers: Sequence
 
 def leader_state(observations: Sequence[Observation], node: int | None, time_us: int) -> LeaderState:
     """What ``node`` last reported, at or before ``time_us``, of its leader epoch and its in-sync replicas."""
-    state = LeaderState()
-    for seen in observations:
-        fact = seen.fact
-        if seen.node == node and isinstance(fact, BecameLeader | IsrChanged) and seen.time_us <= time_us:
-            epoch = state.epoch if fact.leader_epoch is None else fact.leader_epoch
-            state = LeaderState(epoch, state.isr if fact.isr is None else fact.isr)
-    return state
+    epoch, isr = None, None
+    for seen in isr_reports(observations):
+        if seen.node == node and seen.time_us <= time_us:
+            epoch = epoch if seen.fact.leader_epoch is None else seen.fact.leader_epoch
+            isr = isr if seen.fact.isr is None else seen.fact.isr
+    return LeaderState(epoch, isr)
+
+
+def isr_reports(observations: Sequence[Observation]) -> list[Seen[BecameLeader | IsrChanged]]:
+    """What anybody reported of leader epochs and in-sync replicas."""
+    reports: list[Seen[BecameLeader | IsrChanged]] = of_kind(observations, BecameLeader, IsrChanged)
+    return reports

@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 import altair as alt
 import msgspec
 
-from harness.observations import BecameLeader, HighWatermarkMoved, IsrChanged, Truncated
+from harness.observations import HighWatermarkMoved, Truncated, of_kind
+from harness.report.brokers import isr_reports, known
 from harness.report.names import fault_name, replica_set, write_name
 from harness.report.timeline import POINTS_MAX, Timeline
 
@@ -177,11 +178,10 @@ def _leader_bars(timeline: Timeline) -> Iterator[Bar]:
 def _isr_bars(timeline: Timeline) -> Iterator[Bar]:
     """The committed in-sync replicas, as the leader of the newest epoch reported them."""
     reports: list[tuple[int, int, str]] = []
-    for seen in timeline.observations:
-        if isinstance(seen.fact, BecameLeader | IsrChanged) and seen.fact.isr is not None:
-            epoch = -1 if seen.fact.leader_epoch is None else seen.fact.leader_epoch
-            if not reports or epoch >= reports[-1][1]:
-                reports.append((seen.time_us, epoch, replica_set(seen.fact.isr)))
+    for begin_us, _, fact in isr_reports(timeline.observations):
+        epoch = known(fact.leader_epoch)
+        if fact.isr is not None and (not reports or epoch >= reports[-1][1]):
+            reports.append((begin_us, epoch, replica_set(fact.isr)))
     ends = [*(begin_us for begin_us, _, _ in reports[1:]), timeline.end_us]
     for (begin_us, epoch, isr), end_us in zip(reports, ends, strict=False):  # nothing reported, nothing to end
         tip = f"in-sync replicas {isr}, epoch {epoch}"
@@ -258,23 +258,20 @@ def _points(timeline: Timeline) -> list[Row]:
 def _high_watermarks(timeline: Timeline) -> list[Row]:
     """By broker, thinned to what the width can show, each carried on to the end of the axis."""
     rows: list[Row] = []
-    reports: dict[int, list[tuple[int, int]]] = {}
-    for seen in timeline.observations:
-        if isinstance(seen.fact, HighWatermarkMoved):
-            reports.setdefault(seen.node, []).append((seen.time_us, seen.fact.offset))
-    for node, own in sorted(reports.items()):
-        before = [report for report in own if report[0] < timeline.begin_us][-1:]
-        inside = [report for report in own if report[0] >= timeline.begin_us]
-        inside = inside[:: len(inside) // POINTS_MAX + 1] + inside[-1:]
-        steps = [(max(time_us, timeline.begin_us), offset) for time_us, offset in before + inside]
-        steps += [(timeline.end_us, steps[-1][1])]
-        rows += [_row(time_us, offset, "high watermark", node) for time_us, offset in steps]
+    reports = of_kind(timeline.observations, HighWatermarkMoved)
+    for node in sorted({seen.node for seen in reports}):
+        own = [(seen.time_us, seen.fact.offset) for seen in reports if seen.node == node]
+        before = [(timeline.begin_us, offset) for time_us, offset in own if time_us < timeline.begin_us][-1:]
+        inside = [step for step in own if step[0] >= timeline.begin_us]
+        thinned = inside[:: len(inside) // POINTS_MAX + 1] + inside[-1:]
+        last = (timeline.end_us, own[-1][1])
+        rows += [_row(time_us, offset, "high watermark", node) for time_us, offset in (*before, *thinned, last)]
     return rows
 
 
 def _truncations(timeline: Timeline) -> list[Row]:
     return [
-        _row(seen.time_us, seen.fact.to_offset, "truncated", seen.node, **{"from": seen.fact.from_offset})
-        for seen in timeline.observations
-        if isinstance(seen.fact, Truncated) and seen.time_us >= timeline.begin_us
+        _row(time_us, fact.to_offset, "truncated", node, **{"from": fact.from_offset})
+        for time_us, node, fact in of_kind(timeline.observations, Truncated)
+        if time_us >= timeline.begin_us
     ]

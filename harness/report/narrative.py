@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from harness.observations import BecameLeader, JvmPaused, LeaderElected, ReplicaRecovered
+from harness.observations import BecameLeader, JvmPaused, LeaderElected, ReplicaRecovered, Seen, of_kind
+from harness.report.client_side import Write
 from harness.report.names import fault_name, link_names, moment, node_name, node_names, replica_set, write_name
 from harness.report.timeline import Timeline, lacks
 from harness.run.unexplained_elections import UNASKED
@@ -110,11 +111,10 @@ def _by_whom(timeline: Timeline) -> str:
 
 def _deposed(timeline: Timeline) -> str:
     """That somebody else led by then, in a newer epoch."""
-    newer = [found for found in timeline.later_leaders if found[0].time_us <= timeline.write.acknowledged_us]
+    newer = [seen for seen in timeline.later_leaders if seen.time_us <= timeline.write.acknowledged_us]
     if not newer:
         return ""
-    seen, fact = newer[-1]
-    leads = f"broker {seen.node} led in epoch {fact.leader_epoch}"
+    leads = f"broker {newer[-1].node} led in epoch {newer[-1].fact.leader_epoch}"
     return f" By then {leads}: broker {timeline.write.node} was deposed and did not know it."
 
 
@@ -170,41 +170,42 @@ def _shown(value: object) -> str:
 # --- brokers ---------------------------------------------------------------------------------------------------------
 
 
-def _elections(timeline: Timeline) -> Iterator[Moment]:
+def _elections(timeline: Timeline) -> list[Moment]:
     """New leaders, up to the first that lacks the write: from then on it is gone, whoever leads later."""
-    for seen in timeline.observations:
-        fact = seen.fact
-        if isinstance(fact, LeaderElected) and fact.unclean and seen.time_us > timeline.write.invoked_us:
-            yield _at(seen.time_us, f"the controller elected broker {fact.leader}, which was out of sync")
-        if isinstance(fact, BecameLeader) and (seen, fact) in timeline.later_leaders:
-            without = ", without the write" if lacks(fact, timeline.write) else ""
-            log = "" if fact.end_offset is None else f"; its log ended at offset {fact.end_offset}{without}"
-            yield _at(seen.time_us, f"broker {seen.node} began to lead in epoch {fact.leader_epoch}{log}")
-            if without:
-                return
+    write = timeline.write
+    without = [seen.time_us for seen in timeline.later_leaders if lacks(seen.fact, write)]
+    end_us = without[0] if without else timeline.end_us
+    unclean = [
+        _at(time_us, f"the controller elected broker {fact.leader}, which was out of sync")
+        for time_us, _, fact in of_kind(timeline.observations, LeaderElected)
+        if fact.unclean and write.invoked_us < time_us <= end_us
+    ]
+    led = [seen for seen in timeline.later_leaders if seen.time_us <= end_us]
+    return sorted([*unclean, *(_began(seen, write) for seen in led)])
+
+
+def _began(seen: Seen[BecameLeader], write: Write) -> Moment:
+    end, without = seen.fact.end_offset, ", without the write" if lacks(seen.fact, write) else ""
+    log = "" if end is None else f"; its log ended at offset {end}{without}"
+    return _at(seen.time_us, f"broker {seen.node} began to lead in epoch {seen.fact.leader_epoch}{log}")
 
 
 def _truncations(timeline: Timeline) -> Iterator[Moment]:
-    for seen, fact in timeline.removals:
+    for time_us, node, fact in timeline.removals:
         begin, end = fact.from_offset, fact.to_offset
         # Old brokers do not say how long their log was.
         lengths, doubt = (f"to {end}", ", if it had it") if begin is None else (f"from {begin} to {end}", "")
         leader = f"following broker {fact.leader} in epoch {fact.leader_epoch}"
-        removed = f"this removed the write{doubt}"
-        yield _at(seen.time_us, f"broker {seen.node} truncated its log {lengths}, {leader}: {removed}")
+        yield _at(time_us, f"broker {node} truncated its log {lengths}, {leader}: this removed the write{doubt}")
 
 
 def _returns(timeline: Timeline) -> Iterator[Moment]:
     """Brokers that came back without what they once had: a disk that lost it leaves no truncation behind."""
     answered_us = timeline.write.acknowledged_us
     hit = {node: RETURNS[fault.fault] for fault in timeline.faults if fault.fault in RETURNS for node in fault.targets}
-    for seen in timeline.observations:
-        fact = seen.fact
-        if not isinstance(fact, ReplicaRecovered) or seen.node not in hit or seen.time_us <= answered_us:
-            continue
-        if lacks(fact, timeline.write):
-            log = f"{hit[seen.node]} {fact.end_offset}, without the write"
-            yield _at(seen.time_us, f"broker {seen.node} {log}")
+    for time_us, node, fact in of_kind(timeline.observations, ReplicaRecovered):
+        if node in hit and time_us > answered_us and lacks(fact, timeline.write):
+            yield _at(time_us, f"broker {node} {hit[node]} {fact.end_offset}, without the write")
     for fault in timeline.faults:  # Kafka makes a log anew without a word about its end: only the receipt tells
         if fault.fault == "wipedisk" and fault.ended_us and fault.took_effect and fault.begun_us > answered_us:
             for node in fault.targets:
@@ -213,9 +214,7 @@ def _returns(timeline: Timeline) -> Iterator[Moment]:
 
 def _pauses(timeline: Timeline, gone_us: int) -> Iterator[Moment]:
     """When Java stood still, which nobody ordered and which looks like a slow network to everybody else."""
-    for seen in timeline.observations:
-        if isinstance(seen.fact, JvmPaused) and timeline.begin_us <= seen.time_us <= gone_us:
-            pause = f"for {seen.fact.pause_ms} ms ({seen.fact.cause})"
-            yield _at(
-                seen.time_us, f"the Java of {node_name(seen.node)} stood still {pause}: no fault had asked for that"
-            )
+    for time_us, node, fact in of_kind(timeline.observations, JvmPaused):
+        if timeline.begin_us <= time_us <= gone_us:
+            java = f"the Java of {node_name(node)} stood still for {fact.pause_ms} ms ({fact.cause})"
+            yield _at(time_us, f"{java}: no fault had asked for that")

@@ -6,13 +6,15 @@ not the first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from harness.observations import JVM_PAUSE_MIN_MS, JvmPaused
+from harness.observations import JVM_PAUSE_MIN_MS, JvmPaused, of_kind
 from harness.plan import Kafka, RealTime
 from harness.records.cluster_file import read_observations
 from harness.records.run_record import RunRecord, read_record
@@ -51,55 +53,46 @@ def setups_of(runs: Iterable[Path], versions: Mapping[str, str]) -> list[Setup]:
 
     Looks at one run for each choice of settings and each family: their configuration is the same.
     """
-    chosen: dict[Path, RunRecord] = {}
-    every = list(runs)
-    for run in every:
-        cell = run.parent
-        if cell not in chosen and (record := read_record(run)).ended.configuration:
-            chosen[cell] = record
-    worlds: dict[str, list[RunRecord]] = {}
-    for record in chosen.values():
-        worlds.setdefault(record.world.name, []).append(record)
-    setups = [_setup(records, versions) for records in worlds.values()]
-    kafka = [run for run in every if run.parent in chosen and chosen[run.parent].world.name == "kafka"]
-    noted = pauses_note(kafka)
+    records: dict[str, list[RunRecord]] = {}
+    directories: dict[str, list[Path]] = {}
+    for _, cell in groupby(runs, key=lambda run: run.parent):
+        of_cell = list(cell)
+        record = next((found for run in of_cell if (found := read_record(run)).ended.configuration), None)
+        if record is not None:
+            records.setdefault(record.world.name, []).append(record)
+            directories.setdefault(record.world.name, []).extend(of_cell)
     return [
-        msgspec.structs.replace(setup, notes=[*setup.notes, noted]) if noted and setup.world == "kafka" else setup
-        for setup in setups
+        _setup(of_world, versions, pauses_note(directories[world]) if not of_world[0].world.reference else [])
+        for world, of_world in records.items()
     ]
 
 
-def pauses_note(runs: Iterable[Path]) -> str:
+def pauses_note(runs: Iterable[Path]) -> list[str]:
     """How often and how long the Java of nodes stood still in these runs, where it did for long; else nothing."""
-    told = [
-        (seen.fact.pause_ms, seen.node)
-        for run in runs
-        for seen in read_observations(run)
-        if isinstance(seen.fact, JvmPaused)
-    ]
-    if not told:
-        return ""
-    longest_ms, node = max(told)
-    often = f"{len(told)} times for {JVM_PAUSE_MIN_MS} ms or longer, once for {longest_ms} ms (node {node})"
-    return (
-        f"The Java of nodes stood still {often}. Others take that for a fault; each is in its run's cluster.jsonl, "
-        "and in the story that it belongs to."
-    )
+    seen = [(pause.fact.pause_ms, pause.node) for run in runs for pause in of_kind(read_observations(run), JvmPaused)]
+    if not seen:
+        return []
+    longest_ms, node = max(seen)
+    often = f"{len(seen)} times for {JVM_PAUSE_MIN_MS} ms or longer, once for {longest_ms} ms (node {node})"
+    where = "each is in its run's cluster.jsonl, and in the story that it belongs to"
+    return [f"The Java of nodes stood still {often}. Others take that for a fault; {where}."]
 
 
-def _setup(records: list[RunRecord], versions: Mapping[str, str]) -> Setup:
+def _setup(records: Sequence[RunRecord], versions: Mapping[str, str], pauses: list[str]) -> Setup:
     first = records[0]
-    told = [record.ended.configuration or {} for record in records]
-    notes = list(dict.fromkeys(note for record in records for note in dropped(record)))
+    configurations = [record.ended.configuration or {} for record in records]
     client = _client(first)
+    notes = dict.fromkeys(note for record in records for note in dropped(record))
     return Setup(
         world=first.world.name,
         client=_named(client, versions) if client else "models in virtual time, after kafka-python",
-        broker=_broker(first, told[0], versions),
+        broker=_broker(first, configurations[0], versions),
         nodes=_nodes(first),
-        configuration={role: {name: str(value) for name, value in told[0][role].items()} for role in told[0]},
-        varied=_varied(told),
-        notes=notes + ([IDEMPOTENCE] if client == "kafka-python" else []),
+        configuration={
+            role: {name: str(value) for name, value in options.items()} for role, options in configurations[0].items()
+        },
+        varied=_varied(configurations),
+        notes=[*notes, *([IDEMPOTENCE] if client == "kafka-python" else []), *pauses],
     )
 
 
@@ -128,15 +121,15 @@ def _nodes(record: RunRecord) -> str:
     return f"{record.brokers} brokers, {many}{'' if world.reference else f', {mode}'}{where}"
 
 
-def _varied(told: Iterable[Configuration]) -> dict[str, dict[str, str]]:
-    values: dict[str, dict[str, dict[str, None]]] = {}
-    for configuration in told:
+def _varied(configurations: Iterable[Configuration]) -> dict[str, dict[str, str]]:
+    """All values of what is not the same in all configurations, by role and name."""
+    values: dict[str, dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
+    for configuration in configurations:
         for role, options in configuration.items():
             for name, value in options.items():
-                if name not in _ADDRESSES:
-                    values.setdefault(role, {}).setdefault(name, {})[str(value)] = None
+                values[role][name][str(value)] = None
     varied = {
-        role: {name: ", ".join(found) for name, found in options.items() if len(found) > 1}
+        role: {name: ", ".join(found) for name, found in options.items() if len(found) > 1 and name not in _ADDRESSES}
         for role, options in values.items()
     }
     return {role: options for role, options in varied.items() if options}
@@ -144,22 +137,15 @@ def _varied(told: Iterable[Configuration]) -> dict[str, dict[str, str]]:
 
 def dropped(record: RunRecord) -> list[str]:
     """Where the producer worked with another value than the plan asked for, in sentences."""
-    effective = {_kafka_name(name): value for name, value in _producer(record).items()}
+    producer = (record.ended.configuration or {}).get("producer", {})
+    dotted = {name.replace("_", "."): _shown(value) for name, value in producer.items()}
+    effective = {_ALSO.get(name, name): value for name, value in dotted.items()}
     client = _client(record) or "the client"
     return [
-        f"{name}={_shown(asked)} was asked for, and {client} worked with {_shown(effective[name])}."
+        f"{name}={_shown(asked)} was asked for, and {client} worked with {effective[name]}."
         for name, asked in record.settings.items()
-        if name in effective and _shown(effective[name]) != _shown(asked)
+        if effective.get(name, _shown(asked)) != _shown(asked)
     ]
-
-
-def _producer(record: RunRecord) -> Mapping[str, Any]:
-    return (record.ended.configuration or {}).get("producer", {})
-
-
-def _kafka_name(name: str) -> str:
-    name = name.replace("_", ".")
-    return _ALSO.get(name, name)
 
 
 def _shown(value: Any) -> str:

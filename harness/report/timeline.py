@@ -15,10 +15,10 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from harness.observations import BecameLeader, Observation, ReplicaRecovered, Truncated
+from harness.observations import BecameLeader, Observation, ReplicaRecovered, Seen, Truncated, of_kind
 from harness.records.cluster_file import read_observations
 from harness.records.run_record import HISTORY
-from harness.report.brokers import Leadership, LeaderState, answering_broker, leader_state, leaderships
+from harness.report.brokers import Leadership, LeaderState, answering_broker, known, leader_state, leaderships
 from harness.report.client_side import Write, client_side
 from harness.run.unexplained_elections import UNASKED
 from nemesis.receipts import Receipt
@@ -78,30 +78,25 @@ class Timeline:
         return leader_state(self.observations, self.write.node, self.write.acknowledged_us)
 
     @cached_property
-    def later_leaders(self) -> list[tuple[Observation, BecameLeader]]:
+    def later_leaders(self) -> list[Seen[BecameLeader]]:
         """Who began to lead after the write was acknowledged, or in a newer epoch than the one who answered."""
-        epoch = self.leader_state.epoch
+        answered_us, epoch = self.write.acknowledged_us, self.leader_state.epoch
         return [
-            (seen, fact)
-            for seen in self.observations
-            if isinstance(fact := seen.fact, BecameLeader)
-            if seen.time_us > self.write.acknowledged_us or (epoch is not None and (fact.leader_epoch or 0) > epoch)
+            seen
+            for seen in of_kind(self.observations, BecameLeader)
+            if seen.time_us > answered_us or (epoch is not None and known(seen.fact.leader_epoch) > epoch)
         ]
 
     @cached_property
-    def removals(self) -> list[tuple[Observation, Truncated]]:
+    def removals(self) -> list[Seen[Truncated]]:
         """Truncations that took the write's offset."""
-        return [
-            (seen, fact)
-            for seen in self.observations
-            if isinstance(fact := seen.fact, Truncated) and removes(seen, self.write)
-        ]
+        return removals(self.observations, self.write)
 
     @cached_property
     def gone_us(self) -> int | None:
         """When the write could be read no more: a leader without it, a truncation of it; None if neither was seen."""
-        ends = [seen.time_us for seen, _ in self.removals]
-        ends += [seen.time_us for seen, fact in self.later_leaders if lacks(fact, self.write)]
+        ends = [seen.time_us for seen in self.removals]
+        ends += [seen.time_us for seen in self.later_leaders if lacks(seen.fact, self.write)]
         return max(min(ends), self.write.acknowledged_us) if ends else None
 
 
@@ -148,7 +143,7 @@ def _name_brokers(
     """Where clients do not know who answered, take it from what the brokers reported."""
     for value, write in acknowledged.items():
         if write.node is None and led:
-            removers = [seen.node for seen in observations if removes(seen, write)] if value in lost else None
+            removers = [seen.node for seen in removals(observations, write)] if value in lost else None
             node = answering_broker(led, write.acknowledged_us, removers)
             acknowledged[value] = msgspec.structs.replace(write, node=node, node_certain=False)
 
@@ -163,32 +158,31 @@ def _window(write: Write, faults: Sequence[Receipt], observations: Sequence[Obse
     timed = [f for f in faults if f.fault != UNASKED]  # spans the run: when in it is not known
     near = [f for f in timed if f.begun_us <= last_us and _end_us(f, last_us) >= write.invoked_us - MARGIN_US]
     ends = [_end_us(fault, last_us) for fault in near]
-    ends += [seen.time_us for seen in observations if removes(seen, write)][:1]
-    ends += [seen.time_us for seen in observations if _leads_without(seen, write)][:1]
+    ends += [seen.time_us for seen in removals(observations, write)][:1]
+    # A write without an offset may be lacked by any new leader.
+    led = [seen for seen in of_kind(observations, BecameLeader) if seen.time_us > write.acknowledged_us]
+    ends += [seen.time_us for seen in led if write.offset is None or lacks(seen.fact, write)][:1]
     begin_us = min([write.invoked_us, *(fault.begun_us for fault in near)]) - MARGIN_US
     begin_us = max(0, begin_us, write.acknowledged_us - WINDOW_MAX_US // 2)
     end_us = max([write.acknowledged_us, *ends]) + MARGIN_US
     return begin_us, min(end_us, begin_us + WINDOW_MAX_US)
 
 
-def removes(seen: Observation, write: Write) -> bool:
-    """True for a truncation that takes the write's offset after the write was sent."""
-    fact = seen.fact
-    if not isinstance(fact, Truncated) or write.offset is None or seen.time_us < write.invoked_us:
-        return False
-    return fact.to_offset <= write.offset and (fact.from_offset is None or fact.from_offset > write.offset)
+def removals(observations: Iterable[Observation], write: Write) -> list[Seen[Truncated]]:
+    """Truncations that took the write's offset after the write was sent."""
+    if write.offset is None:
+        return []
+    return [
+        seen
+        for seen in of_kind(observations, Truncated)
+        if seen.time_us >= write.invoked_us and seen.fact.to_offset <= write.offset
+        if seen.fact.from_offset is None or seen.fact.from_offset > write.offset
+    ]
 
 
 def lacks(fact: BecameLeader | ReplicaRecovered, write: Write) -> bool:
     """True where the log that this reports of ends before the write's place."""
     return write.offset is not None and fact.end_offset is not None and fact.end_offset <= write.offset
-
-
-def _leads_without(seen: Observation, write: Write) -> bool:
-    """A new leader that lacks the write; one without an offset may be lacked by any."""
-    if not isinstance(seen.fact, BecameLeader) or seen.time_us <= write.acknowledged_us:
-        return False
-    return lacks(seen.fact, write) or write.offset is None
 
 
 def _points(
