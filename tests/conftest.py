@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from nemesis.cluster import CONTROLLER, Capability, ClusterView, Link, PartitionView, Target
-from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
+from workloads.client import Fetched, Offsets, PollOutcome, SendOutcome
 from workloads.operations import Event, EventType
 
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -134,7 +134,7 @@ class PerfectConsumer:
 
     def end_offsets(self, partitions, done):
         known = [name for name in partitions if name not in self.log.unknown_ends]
-        self.log.later(partial(done, EndOffsets({name: len(self.log.records.get(name, [])) for name in known})))
+        self.log.later(partial(done, Offsets({name: len(self.log.records.get(name, [])) for name in known})))
 
     def close(self):
         self.closed = True

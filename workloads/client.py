@@ -7,13 +7,18 @@ A workload is written once, against callbacks, and runs in virtual time as on re
 * Every call ends: an adapter answers ``info`` after its own time limit, or when it is closed.
 * Nothing is raised for what the log answered; outcomes are data (:class:`SendOutcome`, :class:`PollOutcome`).
 
-Intentionally not part of the contract: batching, retries, metadata refresh. Those are the client's own, and under test.
+What not every client can do is a *capability*: an attribute that is None where it is lacking, with the reason in
+:attr:`Clients.lacks`. Nothing is a stub.
+
+Intentionally not part of the contract: how records are batched unasked, retries, metadata refresh. Those are the
+client's own, and under test.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -46,11 +51,28 @@ class PollOutcome(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
-class EndOffsets(msgspec.Struct, frozen=True):
-    """Log end offsets by log partition, or an error. Only partitions whose leader answered are named."""
+class Offsets(msgspec.Struct, frozen=True):
+    """Offsets by log partition, of those about which there was an answer; ``error`` is why some are missing."""
 
     offsets: dict[str, int]
     error: str | None = None
+
+
+class Unsent(NamedTuple):
+    """One record of a batch that is to be sent."""
+
+    key: bytes
+    payload: bytes
+
+
+class ClientCapability(StrEnum):
+    """What a client may lack, by the name of the attribute that is None then."""
+
+    BATCHES = "batches"
+    TRANSACTIONS = "transactions"
+    SUBSCRIPTION = "subscription"
+    COMMITS = "commits"
+    POSITIONS = "positions"
 
 
 class Clock(Protocol):
@@ -65,8 +87,42 @@ class Clock(Protocol):
         ...
 
 
+class Batches(Protocol):
+    """Several records handed to the client at once."""
+
+    def send_batch(self, partition: str, records: Sequence[Unsent], done: Callable[[int, SendOutcome], None]) -> None:
+        """Append ``records`` to ``partition`` in their order; ``done`` is called once for each, with its place."""
+        ...
+
+
+class Transactions(Protocol):
+    """Sends that count together or not at all. One transaction at a time."""
+
+    def begin(self, done: Callable[[SendOutcome], None]) -> None:
+        """What is sent from now on belongs to a transaction."""
+        ...
+
+    def commit(self, done: Callable[[SendOutcome], None]) -> None:
+        """Let all of it count. INFO where it is not known whether it does."""
+        ...
+
+    def abort(self, done: Callable[[SendOutcome], None]) -> None:
+        """Let none of it count."""
+        ...
+
+
 class Producer(Protocol):
     """One producer instance; its overlapping sends are several processes of the history."""
+
+    @property
+    def batches(self) -> Batches | None:
+        """Whole batches, where the library takes them."""
+        ...
+
+    @property
+    def transactions(self) -> Transactions | None:
+        """Transactions, where the producer was made for them."""
+        ...
 
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
         """Append one record to ``partition`` ("topic-number")."""
@@ -84,8 +140,51 @@ class Producer(Protocol):
         ...
 
 
+class Subscription(Protocol):
+    """Reading as a member of a group, which deals the log partitions out."""
+
+    def subscribe(self, topics: Sequence[str], changed: Callable[[tuple[str, ...]], None]) -> None:
+        """Read these topics instead of assigned partitions.
+
+        ``changed`` is called, by the clock, with the instance's log partitions whenever the group dealt them out anew,
+        and with none when they were taken away.
+        """
+        ...
+
+
+class Commits(Protocol):
+    """What a group remembers of how far its members have read."""
+
+    def commit(self, done: Callable[[Offsets], None]) -> None:
+        """Let the group remember this instance's positions. The answer: those that it took."""
+        ...
+
+
+class Positions(Protocol):
+    """Where a consumer stands by its own account."""
+
+    def ask_positions(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
+        """The offset of the next record that a poll would bring, of those partitions where one is known."""
+        ...
+
+
 class Consumer(Protocol):
-    """One consumer instance, one process of the history, reading by assignment."""
+    """One consumer instance, one process of the history. It reads by assignment, or as a member of a group."""
+
+    @property
+    def subscription(self) -> Subscription | None:
+        """Membership, of an instance that was made for a group."""
+        ...
+
+    @property
+    def commits(self) -> Commits | None:
+        """Commits, of an instance that was made for a group."""
+        ...
+
+    @property
+    def positions(self) -> Positions | None:
+        """Positions, where the library tells them."""
+        ...
 
     def assign(self, partitions: Sequence[str], *, from_start: bool) -> None:
         """Read these log partitions from now on: from their start, or from where this instance stood."""
@@ -95,7 +194,7 @@ class Consumer(Protocol):
         """Records since the last poll, in log order per partition. One poll at a time."""
         ...
 
-    def end_offsets(self, partitions: Sequence[str], done: Callable[[EndOffsets], None]) -> None:
+    def end_offsets(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
         """Ask the current leaders for the end of the readable log (the high watermark), fresh from the broker."""
         ...
 
@@ -107,10 +206,19 @@ class Consumer(Protocol):
 class Clients(Protocol):
     """Makes clients. ``process``, the first of the instance, names it in the history and to the world."""
 
+    @property
+    def lacks(self) -> Mapping[ClientCapability, str]:
+        """What these clients cannot do, and why."""
+        ...
+
     def producer(self, process: int) -> Producer:
         """A new producer with the run's settings."""
         ...
 
-    def consumer(self, process: int) -> Consumer:
-        """A new consumer with the run's settings."""
+    def consumer(self, process: int, group: str | None = None) -> Consumer:
+        """A new consumer with the run's settings; one with a ``group`` can subscribe and commit.
+
+        Raises:
+            ValueError: ``group`` is given and SUBSCRIPTION is lacking.
+        """
         ...

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from workloads.client import EndOffsets
+from workloads.client import Offsets
 from workloads.consumers import Reader, Readers, shares
 from workloads.operations import Event, EventType, Function, Poll
 
@@ -83,7 +83,7 @@ class Drain:
         missing = [partition for partition in reader.partitions if partition not in self._ends]
         reader.consumer.end_offsets(missing, partial(self._told, place, asks_left - 1))
 
-    def _told(self, place: int, asks_left: int, answer: EndOffsets) -> None:
+    def _told(self, place: int, asks_left: int, answer: Offsets) -> None:
         if self._over:
             return
         reader = self._readers[place]

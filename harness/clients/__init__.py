@@ -1,1 +1,16 @@
-"""Adapters of real clients to the contract of workloads: one file a client library, and one line in the table."""
+"""Real clients behind the contract of ``workloads.client``, each library in a module of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from harness.clients.adapter import ClientLibrary
+from harness.clients.confluent import CONFLUENT
+from harness.clients.contract import RealClients, ThreadedClock
+from harness.clients.kafka_python import KAFKA_PYTHON
+
+#: The libraries that a plan can name, by the name of their distribution.
+CLIENTS: Final[Mapping[str, ClientLibrary]] = {"kafka-python": KAFKA_PYTHON, "confluent-kafka": CONFLUENT}
+
+__all__ = ["CLIENTS", "CONFLUENT", "KAFKA_PYTHON", "ClientLibrary", "RealClients", "ThreadedClock"]

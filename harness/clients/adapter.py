@@ -8,15 +8,28 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic
 
 from harness.clients.client_thread import OUTSTANDING_MAX, Library, Owner, Pending
 from harness.clients.contract import ThreadedClock
-from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
+from harness.security import OPEN, Security
+from workloads.client import (
+    Batches,
+    ClientCapability,
+    Commits,
+    Fetched,
+    Offsets,
+    PollOutcome,
+    Positions,
+    SendOutcome,
+    Subscription,
+)
 from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, NEVER_SENT, TIME_LIMIT, classify
 from workloads.operations import EventType
+from workloads.settings import Settings
 
 #: What a call may take beyond the client's own limit before the adapter answers in its place.
 GRACE_MS: Final = 1_000
@@ -32,16 +45,13 @@ class AdaptedProducer(ABC, Generic[Library]):
         self._pending: Pending[SendOutcome] = Pending(clock)
         self._closed = False
         self.owner = owner
+        self.batches: Batches | None = None
+        self.transactions: None = None
 
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
         """See :meth:`workloads.client.Producer.send`."""
-        ticket = self._pending.begin(done, self._limit_ms, SendOutcome(EventType.INFO, error=TIME_LIMIT))
-        if self._closed:
-            self._refuse(ticket, "the client is closed")
-        elif len(self._pending) > OUTSTANDING_MAX:
-            self._refuse(ticket, f"{OUTSTANDING_MAX} sends are outstanding")
-        else:
-            self.owner.submit(partial(self._send_standing, ticket, partition, key, payload))
+        ticket = self._begin(done)
+        self._submit([ticket], partial(self._send, ticket, partition, key, payload))
 
     def close(self) -> None:
         """See :meth:`workloads.client.Producer.close`."""
@@ -66,29 +76,55 @@ class AdaptedProducer(ABC, Generic[Library]):
     def _send(self, ticket: int, partition: str, key: bytes, payload: bytes, library: Library) -> None:
         """Give the record to the library, and answer the ticket when it has answered."""
 
-    def _send_standing(self, ticket: int, partition: str, key: bytes, payload: bytes, library: Library) -> None:
-        if self._pending.stands(ticket):
-            self._send(ticket, partition, key, payload, library)
+    def _begin(self, done: Callable[[SendOutcome], None]) -> int:
+        return self._pending.begin(done, self._limit_ms, SendOutcome(EventType.INFO, error=TIME_LIMIT))
+
+    def _submit(self, tickets: Sequence[int], job: Callable[[Library], None]) -> None:
+        """Let the library's thread do the job of these sends, unless they have ended before it comes to that."""
+        if self._closed:
+            self._refuse_all(tickets, "the client is closed")
+        elif len(self._pending) > OUTSTANDING_MAX:
+            self._refuse_all(tickets, f"{OUTSTANDING_MAX} sends are outstanding")
+        else:
+            self.owner.submit(lambda library: job(library) if any(map(self._pending.stands, tickets)) else None)
+
+    def _refuse_all(self, tickets: Sequence[int], why: str) -> None:
+        for ticket in tickets:
+            self._refuse(ticket, why)
 
     def _refuse(self, ticket: int, why: str) -> None:
         self._pending.answer(ticket, SendOutcome(classify(NEVER_SENT), error=f"{NEVER_SENT}: {why}"))
 
 
 class AdaptedConsumer(ABC, Generic[Library]):
-    """A consumer by assignment behind :class:`workloads.client.Consumer`; one request has ``request_ms``."""
+    """A consumer behind :class:`workloads.client.Consumer`; one request has ``request_ms``.
 
-    def __init__(self, clock: ThreadedClock, owner: Owner[Library], request_ms: int) -> None:
+    ``group`` is the group that it may join, if any.
+    """
+
+    def __init__(self, clock: ThreadedClock, owner: Owner[Library], request_ms: int, group: str | None) -> None:
         self._clock = clock
         self._request_ms = request_ms
         self._polls: Pending[PollOutcome] = Pending(clock)
-        self._ends: Pending[EndOffsets] = Pending(clock)
+        self._questions: Pending[Offsets] = Pending(clock)
         self._late: tuple[Fetched, ...] = ()
         self._closed = False
         self.owner = owner
+        self.subscription: Subscription | None = self if group else None
+        self.commits: Commits | None = self if group else None
+        self.positions: Positions | None = self
 
     def assign(self, partitions: Sequence[str], *, from_start: bool) -> None:
         """See :meth:`workloads.client.Consumer.assign`."""
         self.owner.submit(partial(self._assign, tuple(partitions), from_start))
+
+    def subscribe(self, topics: Sequence[str], changed: Callable[[tuple[str, ...]], None]) -> None:
+        """See :meth:`workloads.client.Subscription.subscribe`."""
+
+        def dealt(partitions: tuple[str, ...]) -> None:
+            self._clock.post(partial(changed, partitions))
+
+        self.owner.submit(partial(self._subscribe, tuple(topics), dealt))
 
     def poll(self, max_wait_ms: int, done: Callable[[PollOutcome], None]) -> None:
         """See :meth:`workloads.client.Consumer.poll`."""
@@ -99,14 +135,17 @@ class AdaptedConsumer(ABC, Generic[Library]):
         else:
             self.owner.submit(partial(self._poll_standing, ticket, max_wait_ms))
 
-    def end_offsets(self, partitions: Sequence[str], done: Callable[[EndOffsets], None]) -> None:
+    def end_offsets(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
         """See :meth:`workloads.client.Consumer.end_offsets`."""
-        limit_ms = (1 + len(partitions)) * self._request_ms + GRACE_MS
-        ticket = self._ends.begin(done, limit_ms, EndOffsets({}, TIME_LIMIT))
-        if self._closed:
-            self._ends.answer(ticket, EndOffsets({}, CLIENT_CLOSED))
-        else:
-            self.owner.submit(partial(self._ask_standing, ticket, tuple(partitions)))
+        self._ask(1 + len(partitions), partial(self._ends, tuple(partitions)), done)
+
+    def ask_positions(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
+        """See :meth:`workloads.client.Positions.ask_positions`."""
+        self._ask(1 + len(partitions), partial(self._positions_of, tuple(partitions)), done)
+
+    def commit(self, done: Callable[[Offsets], None]) -> None:
+        """See :meth:`workloads.client.Commits.commit`."""
+        self._ask(2, self._commit, done)
 
     def close(self) -> None:
         """See :meth:`workloads.client.Consumer.close`."""
@@ -114,19 +153,31 @@ class AdaptedConsumer(ABC, Generic[Library]):
             self._closed = True
             self.owner.stop()
             self._polls.answer_all(PollOutcome(EventType.INFO, error=CLIENT_CLOSED))
-            self._ends.answer_all(EndOffsets({}, CLIENT_CLOSED))
+            self._questions.answer_all(Offsets({}, CLIENT_CLOSED))
 
     @abstractmethod
     def _assign(self, partitions: tuple[str, ...], from_start: bool, library: Library) -> None:
         """Read these partitions from now on, each from its start or from where reading it had come to."""
 
     @abstractmethod
+    def _subscribe(self, topics: tuple[str, ...], dealt: Callable[[tuple[str, ...]], None], library: Library) -> None:
+        """Read these topics from now on; ``dealt`` may be called on any thread."""
+
+    @abstractmethod
     def _read(self, max_wait_ms: int, library: Library) -> PollOutcome:
         """One poll; errors are in the answer."""
 
     @abstractmethod
-    def _ask(self, partitions: tuple[str, ...], library: Library) -> EndOffsets:
+    def _ends(self, partitions: tuple[str, ...], library: Library) -> Offsets:
         """The ends of these partitions; errors are in the answer."""
+
+    @abstractmethod
+    def _positions_of(self, partitions: tuple[str, ...], library: Library) -> Offsets:
+        """The positions in these partitions; errors are in the answer."""
+
+    @abstractmethod
+    def _commit(self, library: Library) -> Offsets:
+        """Commit all positions; errors are in the answer."""
 
     def _poll_standing(self, ticket: int, max_wait_ms: int, library: Library) -> None:
         if self._polls.stands(ticket):
@@ -134,7 +185,7 @@ class AdaptedConsumer(ABC, Generic[Library]):
             self._clock.post(partial(self._polled, ticket, outcome))
 
     def _polled(self, ticket: int, outcome: PollOutcome) -> None:
-        """What came after its poll's time limit is told by the next poll: the position has moved past it already."""
+        """What came after its poll's time limit is handed over by the next poll: the position has moved past it."""
         if outcome.type is not EventType.OK:
             self._polls.end(ticket, outcome)
             return
@@ -142,16 +193,108 @@ class AdaptedConsumer(ABC, Generic[Library]):
         self._late = () if self._polls.stands(ticket) else fetched
         self._polls.end(ticket, PollOutcome(EventType.OK, fetched))
 
-    def _ask_standing(self, ticket: int, partitions: tuple[str, ...], library: Library) -> None:
-        if self._ends.stands(ticket):
-            self._ends.answer(ticket, self._ask(partitions, library))
+    def _ask(self, requests: int, question: Callable[[Library], Offsets], done: Callable[[Offsets], None]) -> None:
+        """Put a question that takes at most so many requests to the library."""
+        ticket = self._questions.begin(done, requests * self._request_ms + GRACE_MS, Offsets({}, TIME_LIMIT))
+        if self._closed:
+            self._questions.answer(ticket, Offsets({}, CLIENT_CLOSED))
+        else:
+            self.owner.submit(partial(self._answer_standing, ticket, question))
+
+    def _answer_standing(self, ticket: int, question: Callable[[Library], Offsets], library: Library) -> None:
+        if self._questions.stands(ticket):
+            self._questions.answer(ticket, question(library))
+
+
+Configuration = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientLibrary:
+    """One client library: how its clients are configured and made, and what they cannot do.
+
+    Attributes:
+        producer_configuration: from the settings, the "host:port" of brokers, and the instance's first process.
+        consumer_configuration: the same, and the group if there is one.
+        way_in: what every client needs to be let in, and may be written down: all but the password.
+        password: the property that the password is given under.
+        producer: makes one on a clock.
+        consumer: makes one on a clock, for a group or none.
+        defaults: what the library works with by role where it was not asked for anything, as far as it tells.
+        lacks: the capabilities that its clients do not have, and why.
+    """
+
+    producer_configuration: Callable[[Settings, Sequence[str], int], Configuration]
+    consumer_configuration: Callable[[Settings, Sequence[str], int, str | None], Configuration]
+    way_in: Callable[[Security], Configuration]
+    password: str
+    producer: Callable[[ThreadedClock, Configuration], AdaptedProducer[Any]]
+    consumer: Callable[[ThreadedClock, Configuration, str | None], AdaptedConsumer[Any]]
+    defaults: Mapping[str, Mapping[str, Any]]
+    lacks: Mapping[ClientCapability, str]
+
+    def login(self, security: Security) -> Configuration:
+        """What every client needs to be let in, for the library alone: it has the password.
+
+        Raises:
+            HostError: the password is not where the plan says.
+        """
+        secret = {self.password: security.password()} if security.authenticates else {}
+        return self.way_in(security) | secret
+
+    def clients(
+        self, clock: ThreadedClock, settings: Settings, bootstrap: Sequence[str], security: Security = OPEN
+    ) -> AdaptedClients:
+        """The clients of one run. ``bootstrap`` are "host:port" of all brokers.
+
+        Raises:
+            HostError: the password is not where the plan says.
+        """
+        return AdaptedClients(self, clock, settings, tuple(bootstrap), security)
 
 
 class AdaptedClients:
-    """Remembers what was made for a run, so that all of it is closed, and its threads end within one limit."""
+    """Makes the clients of a run, and remembers them, so that all are closed and their threads end within one limit."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        library: ClientLibrary,
+        clock: ThreadedClock,
+        settings: Settings,
+        bootstrap: tuple[str, ...],
+        security: Security,
+    ) -> None:
+        self._library = library
+        self._clock = clock
+        self._settings = settings
+        self._bootstrap = bootstrap
+        self._way_in = library.way_in(security)
+        self._login = library.login(security)
         self._made: list[AdaptedProducer[Any] | AdaptedConsumer[Any]] = []
+        self.lacks = library.lacks
+
+    def producer(self, process: int) -> AdaptedProducer[Any]:
+        """See :meth:`workloads.client.Clients.producer`."""
+        configuration = self._library.producer_configuration(self._settings, self._bootstrap, process)
+        producer = self._library.producer(self._clock, configuration | self._login)
+        self._made.append(producer)
+        return producer
+
+    def consumer(self, process: int, group: str | None = None) -> AdaptedConsumer[Any]:
+        """See :meth:`workloads.client.Clients.consumer`."""
+        configuration = self._library.consumer_configuration(self._settings, self._bootstrap, process, group)
+        consumer = self._library.consumer(self._clock, configuration | self._login, group)
+        self._made.append(consumer)
+        return consumer
+
+    def effective_configuration(self) -> dict[str, Configuration]:
+        """See :meth:`harness.clients.contract.RealClients.effective_configuration`, as of process 0, in no group."""
+        library, settings, bootstrap = self._library, self._settings, self._bootstrap
+        chosen = {
+            "producer": library.producer_configuration(settings, bootstrap, 0),
+            "consumer": library.consumer_configuration(settings, bootstrap, 0, None),
+        }
+        return {role: _writable({**library.defaults[role], **own, **self._way_in}) for role, own in chosen.items()}
 
     def close(self, limit_s: float) -> list[str]:
         """See :meth:`harness.clients.contract.RealClients.close`."""
@@ -160,3 +303,12 @@ class AdaptedClients:
         deadline = time.monotonic() + limit_s
         left = [client.owner.join(max(deadline - time.monotonic(), 0)) for client in self._made]
         return [name for name in left if name is not None]
+
+
+def _writable(configuration: Configuration) -> Configuration:
+    """What of a configuration is a plain value, with infinity by name as JSON has none."""
+    return {
+        name: "infinite" if value == float("inf") else value
+        for name, value in configuration.items()
+        if isinstance(value, (str, int, float)) and not name.startswith("sasl_kerberos")
+    }

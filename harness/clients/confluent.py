@@ -1,35 +1,48 @@
 """confluent-kafka (librdkafka) behind the contract of workloads.
 
-librdkafka has threads of its own and calls back from ``poll``, so each producer has one more thread that polls. What an
-error proves about a write stands in :data:`PROOFS`; the library's own word for "never left" (message status) is not
-handed on by its Python binding, so all else is unknown.
+librdkafka has threads of its own and calls back from ``poll``, so each producer has one more thread that polls. Its
+word for "never left" (message status) is not handed on by its Python binding, so only :data:`NAMES` prove anything.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 import confluent_kafka
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedClients, AdaptedConsumer, AdaptedProducer
+from harness.clients.adapter import (
+    CLOSE_LIMIT_S,
+    GRACE_MS,
+    AdaptedConsumer,
+    AdaptedProducer,
+    ClientLibrary,
+    Configuration,
+)
 from harness.clients.client_thread import Owner
 from harness.clients.contract import ThreadedClock
-from harness.security import OPEN, Security
-from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
+from harness.security import Security
+from workloads.client import ClientCapability, Fetched, Offsets, PollOutcome, SendOutcome, Unsent
+from workloads.errors import NEVER_SENT, classify
 from workloads.operations import EventType
 from workloads.settings import Settings
 
 log = logging.getLogger(__name__)
 
-#: The errors, by librdkafka's names, that prove that a write did not happen: every attempt must have met them (see
-#: workloads.errors). A retried record may have been appended at an earlier attempt, so all others are INFO.
-PROOFS: Final = frozenset({"MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "TOPIC_EXCEPTION", "INVALID_REQUIRED_ACKS",
-                           "INVALID_RECORD", "_INVALID_ARG", "_UNKNOWN_PARTITION"})  # fmt: skip
+#: librdkafka's names of errors that the table of outcomes knows under another; one that is missing proves nothing.
+NAMES: Final = {
+    "MSG_SIZE_TOO_LARGE": "MessageSizeTooLargeError",
+    "RECORD_LIST_TOO_LARGE": "RecordListTooLargeError",
+    "TOPIC_EXCEPTION": "InvalidTopicError",
+    "INVALID_REQUIRED_ACKS": "InvalidRequiredAcksError",
+    "INVALID_RECORD": "InvalidRecordError",
+    "_INVALID_ARG": NEVER_SENT,
+    "_UNKNOWN_PARTITION": NEVER_SENT,
+}
 #: As for kafka-python: librdkafka's own defaults are 10 s and 5 minutes, and runs last seconds.
 RECONNECT_BACKOFF_MAX_MS: Final = 1_000
 METADATA_MAX_AGE_MS: Final = 5_000
@@ -39,47 +52,7 @@ SOCKET_TIMEOUT_MIN_MS: Final = 10
 _POLL_S: Final = 0.05
 
 
-class ConfluentClients(AdaptedClients):
-    """Makes producers and consumers for one run. ``bootstrap`` are "host:port" of all brokers."""
-
-    def __init__(
-        self, clock: ThreadedClock, settings: Settings, bootstrap: Sequence[str], security: Security = OPEN
-    ) -> None:
-        super().__init__()
-        self._clock = clock
-        self._settings = settings
-        self._bootstrap = tuple(bootstrap)
-        self._security = security
-        self._login = login(security)
-
-    def producer(self, process: int) -> ConfluentProducer:
-        """See :meth:`workloads.client.Clients.producer`."""
-        configuration = producer_configuration(self._settings, self._bootstrap, process) | self._login
-        producer = ConfluentProducer(self._clock, configuration)
-        self._made.append(producer)
-        return producer
-
-    def consumer(self, process: int) -> ConfluentConsumer:
-        """See :meth:`workloads.client.Clients.consumer`."""
-        configuration = consumer_configuration(self._settings, self._bootstrap, process) | self._login
-        consumer = ConfluentConsumer(self._clock, configuration)
-        self._made.append(consumer)
-        return consumer
-
-    def effective_configuration(self) -> dict[str, dict[str, Any]]:
-        """See :meth:`RealClients.effective_configuration`; ``client.id`` is that of process 0.
-
-        librdkafka does not tell its defaults; what is not here is as its release, named under ``library``, documents.
-        """
-        library = f"confluent-kafka {confluent_kafka.version()}, librdkafka {confluent_kafka.libversion()[0]}"
-        common = {"library": library} | security_properties(self._security)
-        return {
-            "producer": common | producer_configuration(self._settings, self._bootstrap, 0),
-            "consumer": common | consumer_configuration(self._settings, self._bootstrap, 0),
-        }
-
-
-def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
+def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> Configuration:
     """The producer's properties. Left alone, the library chooses acks=all and an endless delivery."""
     return _common_configuration(settings, bootstrap, process) | {
         "acks": settings.acks,
@@ -92,10 +65,12 @@ def producer_configuration(settings: Settings, bootstrap: Sequence[str], process
     }
 
 
-def consumer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
+def consumer_configuration(
+    settings: Settings, bootstrap: Sequence[str], process: int, group: str | None = None
+) -> Configuration:
     """The consumer's properties. The library wants a group's name also where nobody joins one."""
     return _common_configuration(settings, bootstrap, process) | {
-        "group.id": f"ackproof-no-group-{process}",
+        "group.id": group or f"ackproof-no-group-{process}",
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
         "isolation.level": "read_uncommitted",
@@ -104,7 +79,7 @@ def consumer_configuration(settings: Settings, bootstrap: Sequence[str], process
     }
 
 
-def security_properties(security: Security) -> dict[str, Any]:
+def security_properties(security: Security) -> Configuration:
     """What every client of this library needs to be let in, and may be written down: all but the password."""
     properties: dict[str, Any] = {"security.protocol": security.protocol}
     if security.encrypts:
@@ -119,17 +94,7 @@ def security_properties(security: Security) -> dict[str, Any]:
     return properties
 
 
-def login(security: Security) -> dict[str, Any]:
-    """The same with the password, for the library alone.
-
-    Raises:
-        HostError: it is not where the plan says.
-    """
-    secret = {"sasl.password": security.password()} if security.authenticates else {}
-    return security_properties(security) | secret
-
-
-def _common_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
+def _common_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> Configuration:
     return {
         "bootstrap.servers": ",".join(bootstrap),
         "client.id": f"ackproof-client-{process}",
@@ -175,6 +140,25 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
             f"{configuration['client.id']}-producer", lambda: PolledProducer(configuration), PolledProducer.close
         )
         super().__init__(clock, owner, configuration["message.timeout.ms"] + GRACE_MS)
+        self.batches = self
+
+    def send_batch(self, partition: str, records: Sequence[Unsent], done: Callable[[int, SendOutcome], None]) -> None:
+        """See :meth:`workloads.client.Batches.send_batch`."""
+        tickets = [self._begin(partial(done, place)) for place in range(len(records))]
+        self._submit(tickets, partial(self._send_records, tickets, partition, tuple(records)))
+
+    def _send_records(
+        self, tickets: list[int], partition: str, records: tuple[Unsent, ...], library: PolledProducer
+    ) -> None:
+        topic, _, number = partition.rpartition("-")
+        batch: list[dict[str, Any]] = [
+            {"key": key, "value": payload, "callback": partial(self._delivered, ticket)}
+            for ticket, (key, payload) in zip(tickets, records, strict=True)
+        ]
+        library.producer.produce_batch(topic, batch, int(number))
+        for ticket, message in zip(tickets, batch, strict=True):
+            if "_error" in message:  # the binding's way to say that it did not take this one
+                self._refuse(ticket, str(message["_error"]))
 
     def _send(self, ticket: int, partition: str, key: bytes, payload: bytes, library: PolledProducer) -> None:
         topic, _, number = partition.rpartition("-")
@@ -185,7 +169,7 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
 
     def _delivered(self, ticket: int, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            kind = EventType.FAIL if error.name() in PROOFS else EventType.INFO
+            kind = classify(NAMES.get(error.name(), error.name()))
             self._pending.answer(ticket, SendOutcome(kind, error=named(error)))
             return
         offset = message.offset()
@@ -194,14 +178,14 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
 
 
 class ConfluentConsumer(AdaptedConsumer[Consumer]):
-    """One librdkafka consumer that reads by assignment. See :class:`workloads.client.Consumer`."""
+    """One librdkafka consumer. See :class:`workloads.client.Consumer`."""
 
-    def __init__(self, clock: ThreadedClock, configuration: Mapping[str, Any]) -> None:
+    def __init__(self, clock: ThreadedClock, configuration: Mapping[str, Any], group: str | None = None) -> None:
         self._positions: dict[str, int] = {}
         owner: Owner[Consumer] = Owner(
             f"{configuration['client.id']}-consumer", lambda: Consumer(dict(configuration), logger=log), Consumer.close
         )
-        super().__init__(clock, owner, configuration["socket.timeout.ms"])
+        super().__init__(clock, owner, configuration["socket.timeout.ms"], group)
 
     def _assign(self, partitions: tuple[str, ...], from_start: bool, library: Consumer) -> None:
         if from_start:
@@ -219,7 +203,28 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
             return PollOutcome(EventType.INFO, error=named(errors[0]))
         return PollOutcome(EventType.OK, records)
 
-    def _ask(self, partitions: tuple[str, ...], library: Consumer) -> EndOffsets:
+    def _subscribe(self, topics: tuple[str, ...], dealt: Callable[[tuple[str, ...]], None], library: Consumer) -> None:
+        library.subscribe(
+            list(topics),
+            on_assign=lambda _, assigned: dealt(tuple(sorted(map(_name, assigned)))),
+            on_revoke=lambda *_: dealt(()),
+        )
+
+    def _positions_of(self, partitions: tuple[str, ...], library: Consumer) -> Offsets:
+        try:
+            found = library.position([_at(name) for name in partitions])
+        except KafkaException as failure:
+            return Offsets({}, named(failure.args[0]))
+        return _known(found)
+
+    def _commit(self, library: Consumer) -> Offsets:
+        reached = [at for at in library.position(library.assignment()) if at.offset >= 0]
+        try:
+            return _known(library.commit(offsets=reached, asynchronous=False) if reached else [])
+        except KafkaException as failure:
+            return Offsets({}, named(failure.args[0]))
+
+    def _ends(self, partitions: tuple[str, ...], library: Consumer) -> Offsets:
         ends: dict[str, int] = {}
         error: str | None = None
         for name in partitions:
@@ -227,7 +232,7 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
                 _, ends[name] = library.get_watermark_offsets(_at(name), timeout=self._request_ms / 1_000)
             except KafkaException as failure:
                 error = named(failure.args[0])
-        return EndOffsets(ends, error)
+        return Offsets(ends, error)
 
 
 def named(error: KafkaError) -> str:
@@ -240,6 +245,36 @@ def _at(name: str, offset: int = OFFSET_BEGINNING) -> TopicPartition:
     return TopicPartition(topic, int(number), offset)
 
 
+def _name(at: TopicPartition) -> str:
+    return f"{at.topic}-{at.partition}"
+
+
+def _known(found: Sequence[TopicPartition]) -> Offsets:
+    """The offsets that the library knows, and the first error that it has instead of one."""
+    errors = [named(at.error) for at in found if at.error is not None]
+    known = {_name(at): at.offset for at in found if at.error is None and at.offset >= 0}
+    return Offsets(known, errors[0] if errors else None)
+
+
 def _fetched(message: Message) -> Fetched:
     partition = f"{message.topic()}-{message.partition()}"
     return Fetched(partition, message.offset(), message.key() or b"", message.value() or b"")
+
+
+#: The library does not tell its defaults; what is not spelled out is as its release documents.
+_RELEASE: Final = {
+    "library": f"confluent-kafka {confluent_kafka.version()}, librdkafka {confluent_kafka.libversion()[0]}"
+}
+
+CONFLUENT: Final = ClientLibrary(
+    producer_configuration=producer_configuration,
+    consumer_configuration=consumer_configuration,
+    way_in=security_properties,
+    password="sasl.password",  # noqa: S106 - the name of a property
+    producer=ConfluentProducer,
+    consumer=ConfluentConsumer,
+    defaults={"producer": _RELEASE, "consumer": _RELEASE},
+    lacks={
+        ClientCapability.TRANSACTIONS: "producers are made without a transactional id; no workload asks for transactions",
+    },
+)

@@ -10,19 +10,6 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from workloads.client import Clients, Clock
-from workloads.settings import Settings
-
-
-def producer_options(settings: Settings) -> dict[str, Any]:
-    """The settings of a producer under the names of kafka-python's arguments."""
-    return {
-        "acks": settings.acks,
-        "enable_idempotence": settings.enable_idempotence,
-        "retries": settings.retries,
-        "delivery_timeout_ms": settings.delivery_timeout_ms,
-        "max_in_flight_requests_per_connection": settings.max_in_flight,
-        "linger_ms": settings.linger_ms,
-    }
 
 
 class ThreadedClock(Clock, Protocol):

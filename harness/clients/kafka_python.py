@@ -7,18 +7,26 @@ stands, and an expired one is INFO, so the second contradicts nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
+from kafka.structs import OffsetAndMetadata
 
-from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedClients, AdaptedConsumer, AdaptedProducer
+from harness.clients.adapter import (
+    CLOSE_LIMIT_S,
+    GRACE_MS,
+    AdaptedConsumer,
+    AdaptedProducer,
+    ClientLibrary,
+    Configuration,
+)
 from harness.clients.client_thread import Owner
-from harness.clients.contract import ThreadedClock, producer_options
-from harness.security import OPEN, Security
-from workloads.client import EndOffsets, Fetched, PollOutcome, SendOutcome
+from harness.clients.contract import ThreadedClock
+from harness.security import Security
+from workloads.client import ClientCapability, Fetched, Offsets, PollOutcome, SendOutcome
 from workloads.errors import classify
 from workloads.operations import EventType
 from workloads.settings import Settings
@@ -33,55 +41,34 @@ METADATA_MAX_AGE_MS: Final = 5_000
 WORDS_MAX: Final = 200
 
 
-class KafkaPythonClients(AdaptedClients):
-    """Makes producers and consumers for one run. ``bootstrap`` are "host:port" of all brokers."""
-
-    def __init__(
-        self, clock: ThreadedClock, settings: Settings, bootstrap: Sequence[str], security: Security = OPEN
-    ) -> None:
-        super().__init__()
-        self._clock = clock
-        self._settings = settings
-        self._bootstrap = tuple(bootstrap)
-        self._security = security
-        self._login = login(security)
-
-    def producer(self, process: int) -> KafkaPythonProducer:
-        """See :meth:`workloads.client.Clients.producer`."""
-        configuration = producer_configuration(self._settings, self._bootstrap, process) | self._login
-        producer = KafkaPythonProducer(self._clock, configuration)
-        self._made.append(producer)
-        return producer
-
-    def consumer(self, process: int) -> KafkaPythonConsumer:
-        """See :meth:`workloads.client.Clients.consumer`."""
-        configuration = consumer_configuration(self._settings, self._bootstrap, process) | self._login
-        consumer = KafkaPythonConsumer(self._clock, configuration)
-        self._made.append(consumer)
-        return consumer
-
-    def effective_configuration(self) -> dict[str, dict[str, Any]]:
-        """See :meth:`RealClients.effective_configuration`; ``client_id`` is that of process 0."""
-        producer = KafkaProducer.DEFAULT_CONFIG | producer_configuration(self._settings, self._bootstrap, 0)
-        consumer = KafkaConsumer.DEFAULT_CONFIG | consumer_configuration(self._settings, self._bootstrap, 0)
-        way_in = security_arguments(self._security)
-        return {"producer": _writable(producer | way_in), "consumer": _writable(consumer | way_in)}
-
-
-def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
+def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> Configuration:
     """Arguments of ``KafkaProducer``. Left alone, the library chooses acks=all with idempotence (KIP-679)."""
     more = producer_options(settings) | {"max_block_ms": settings.request_timeout_ms}
     return _common_configuration(settings, bootstrap, process) | more
 
 
-def consumer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
-    """Arguments of ``KafkaConsumer``, without a group.
+def producer_options(settings: Settings) -> Configuration:
+    """The settings of a producer, under the names of ``KafkaProducer``'s arguments."""
+    return {
+        "acks": settings.acks,
+        "enable_idempotence": settings.enable_idempotence,
+        "retries": settings.retries,
+        "delivery_timeout_ms": settings.delivery_timeout_ms,
+        "max_in_flight_requests_per_connection": settings.max_in_flight,
+        "linger_ms": settings.linger_ms,
+    }
+
+
+def consumer_configuration(
+    settings: Settings, bootstrap: Sequence[str], process: int, group: str | None = None
+) -> Configuration:
+    """Arguments of ``KafkaConsumer``.
 
     A position that the log has lost is taken up again where the logs part (KIP-320), or at the start where that is not
     known: ``earliest`` reads again, ``latest`` would skip.
     """
     return _common_configuration(settings, bootstrap, process) | {
-        "group_id": None,
+        "group_id": group,
         "enable_auto_commit": False,
         "auto_offset_reset": "earliest",
         "isolation_level": "read_uncommitted",
@@ -92,7 +79,7 @@ def consumer_configuration(settings: Settings, bootstrap: Sequence[str], process
     }
 
 
-def security_arguments(security: Security) -> dict[str, Any]:
+def security_arguments(security: Security) -> Configuration:
     """What every client of this library needs to be let in, and may be written down: all but the password."""
     arguments: dict[str, Any] = {"security_protocol": security.protocol}
     if security.encrypts:
@@ -107,17 +94,7 @@ def security_arguments(security: Security) -> dict[str, Any]:
     return arguments
 
 
-def login(security: Security) -> dict[str, Any]:
-    """The same with the password, for the library alone.
-
-    Raises:
-        HostError: it is not where the plan says.
-    """
-    secret = {"sasl_plain_password": security.password()} if security.authenticates else {}
-    return security_arguments(security) | secret
-
-
-def _common_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
+def _common_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> Configuration:
     return {
         "bootstrap_servers": list(bootstrap),
         "bootstrap_timeout_ms": settings.request_timeout_ms,
@@ -129,16 +106,6 @@ def _common_configuration(settings: Settings, bootstrap: Sequence[str], process:
         "metadata_max_age_ms": METADATA_MAX_AGE_MS,
         "allow_auto_create_topics": False,
         "metrics_enabled": False,
-    }
-
-
-def _writable(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a configuration is a plain value, with infinity by name as JSON has none."""
-    plain = {name: value for name, value in configuration.items() if isinstance(value, (str, int, float))}
-    return {
-        name: "infinite" if value == float("inf") else value
-        for name, value in plain.items()
-        if not name.startswith("sasl_kerberos")
     }
 
 
@@ -171,14 +138,14 @@ class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
 
 
 class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):
-    """One ``KafkaConsumer`` that reads by assignment. See :class:`workloads.client.Consumer`."""
+    """One ``KafkaConsumer``. See :class:`workloads.client.Consumer`."""
 
-    def __init__(self, clock: ThreadedClock, configuration: Mapping[str, Any]) -> None:
+    def __init__(self, clock: ThreadedClock, configuration: Mapping[str, Any], group: str | None = None) -> None:
         self._positions: dict[TopicPartition, int] = {}
         owner: Owner[KafkaConsumer] = Owner(
             f"{configuration['client_id']}-consumer", lambda: make(KafkaConsumer, configuration), _close_consumer
         )
-        super().__init__(clock, owner, configuration["request_timeout_ms"])
+        super().__init__(clock, owner, configuration["request_timeout_ms"], group)
 
     def _assign(self, partitions: tuple[str, ...], from_start: bool, library: KafkaConsumer) -> None:
         assigned = [_topic_partition(name) for name in partitions]
@@ -199,13 +166,39 @@ class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):
         self._positions.update({at: records[-1].offset + 1 for at, records in read.items()})
         return PollOutcome(EventType.OK, tuple(_fetched(record) for records in read.values() for record in records))
 
-    def _ask(self, partitions: tuple[str, ...], library: KafkaConsumer) -> EndOffsets:
+    def _subscribe(
+        self, topics: tuple[str, ...], dealt: Callable[[tuple[str, ...]], None], library: KafkaConsumer
+    ) -> None:
+        library.subscribe(topics, listener=_Rebalances(library, dealt))
+
+    def _positions_of(self, partitions: tuple[str, ...], library: KafkaConsumer) -> Offsets:
+        found: dict[str, int] = {}
+        error: str | None = None
+        for name in partitions:
+            try:
+                position = library.position(_topic_partition(name), timeout_ms=self._request_ms)
+            except KafkaError as failure:
+                error = named(failure)
+            else:
+                found |= {} if position is None else {name: position}
+        return Offsets(found, error)
+
+    def _commit(self, library: KafkaConsumer) -> Offsets:
+        reached = self._positions_of(tuple(map(_name, library.assignment())), library)
+        taken = {_topic_partition(name): OffsetAndMetadata(at, "", -1) for name, at in reached.offsets.items()}
+        try:
+            library.commit(taken, timeout_ms=self._request_ms)
+        except KafkaError as error:
+            return Offsets({}, named(error))
+        return reached
+
+    def _ends(self, partitions: tuple[str, ...], library: KafkaConsumer) -> Offsets:
         asked = [_topic_partition(name) for name in partitions]
         try:
             ends, error = library.end_offsets(asked, timeout_ms=self._request_ms), None
         except KafkaError as failure:
             ends, error = self._ask_singly(asked, library), named(failure)
-        return EndOffsets({_name(at): offset for at, offset in ends.items()}, error)
+        return Offsets({_name(at): offset for at, offset in ends.items()}, error)
 
     def _ask_singly(self, asked: list[TopicPartition], library: KafkaConsumer) -> dict[TopicPartition, int]:
         """The library answers for all or for none; one leaderless partition must not hide the others."""
@@ -216,6 +209,22 @@ class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):
             except KafkaError:
                 continue
         return ends
+
+
+class _Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Says how a group has dealt its partitions out."""
+
+    def __init__(self, library: KafkaConsumer, dealt: Callable[[tuple[str, ...]], None]) -> None:
+        self._library = library
+        self._dealt = dealt
+
+    def on_partitions_assigned(self, _assigned: object) -> None:
+        """The library has them all by now."""
+        self._dealt(tuple(sorted(map(_name, self._library.assignment()))))
+
+    def on_partitions_revoked(self, _revoked: object) -> None:
+        """All are taken away before they are dealt out anew."""
+        self._dealt(())
 
 
 def named(error: BaseException) -> str:
@@ -278,3 +287,18 @@ def _close_producer(producer: KafkaProducer) -> None:
 
 def _close_consumer(consumer: KafkaConsumer) -> None:
     consumer.close(autocommit=False, timeout_ms=int(CLOSE_LIMIT_S * 1_000))
+
+
+KAFKA_PYTHON: Final = ClientLibrary(
+    producer_configuration=producer_configuration,
+    consumer_configuration=consumer_configuration,
+    way_in=security_arguments,
+    password="sasl_plain_password",  # noqa: S106 - the name of an argument
+    producer=KafkaPythonProducer,
+    consumer=KafkaPythonConsumer,
+    defaults={"producer": KafkaProducer.DEFAULT_CONFIG, "consumer": KafkaConsumer.DEFAULT_CONFIG},
+    lacks={
+        ClientCapability.BATCHES: "kafka-python takes single records and makes up its batches by itself",
+        ClientCapability.TRANSACTIONS: "producers are made without a transactional id; no workload asks for transactions",
+    },
+)

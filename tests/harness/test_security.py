@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
 
-from harness.clients import confluent, kafka_python
-from harness.clients.choice import CLIENTS
+from harness.clients import CLIENTS, CONFLUENT, KAFKA_PYTHON, kafka_python
 from harness.errors import HostError
 from harness.heal import heal
 from harness.plan import Existing, RunSpec
@@ -117,10 +116,10 @@ def test_files_that_do_not_serve_are_named(authority, tmp_path, wrong, sentence)
         Security(protocol="SSL", **files).check()
 
 
-@pytest.mark.parametrize("library", [kafka_python, confluent])
+@pytest.mark.parametrize("library", CLIENTS)
 def test_only_what_goes_to_the_library_has_the_password(library):
-    known = {kafka_python: kafka_python.security_arguments, confluent: confluent.security_properties}[library](SCRAM)
-    given = library.login(SCRAM)
+    known = CLIENTS[library].way_in(SCRAM)
+    given = CLIENTS[library].login(SCRAM)
     assert SECRET not in str(known)
     (secret,) = given.keys() - known.keys()
     assert given == known | {secret: SECRET}
@@ -130,27 +129,29 @@ def test_kafka_python_knows_every_argument_and_looks_at_host_names(authority):
     client = str(authority.sign("client"))
     mutual = Security(protocol="SSL", ca="/ca", certificate=client, key="/key")
     for security in (SCRAM, mutual, Security()):
-        arguments = kafka_python.login(security)
+        arguments = KAFKA_PYTHON.login(security)
         assert arguments.keys() <= KafkaProducer.DEFAULT_CONFIG.keys() & KafkaConsumer.DEFAULT_CONFIG.keys()
         assert arguments["security_protocol"] == security.protocol
         assert arguments.get("ssl_check_hostname", True) is True
-    assert kafka_python.login(mutual) == {
+    assert KAFKA_PYTHON.login(mutual) == {
         "security_protocol": "SSL",
         "ssl_check_hostname": True,
         "ssl_cafile": "/ca",
         "ssl_certfile": client,
         "ssl_keyfile": "/key",
     }
-    assert kafka_python.login(Security()) == {"security_protocol": "PLAINTEXT"}
+    assert KAFKA_PYTHON.login(Security()) == {"security_protocol": "PLAINTEXT"}
 
 
 def test_librdkafka_takes_every_property_and_looks_at_host_names(authority):
     client = str(authority.sign("client"))
     mutual = Security(protocol="SSL", ca=str(authority.file), certificate=client)
     for security in (SCRAM, mutual, Security()):
-        configuration = confluent.consumer_configuration(Settings(), ("127.1.2.3:1",), 0) | confluent.login(security)
+        configuration = CONFLUENT.consumer_configuration(Settings(), ("127.1.2.3:1",), 0, None) | CONFLUENT.login(
+            security
+        )
         Consumer(configuration).close()
-    assert confluent.login(mutual) == {
+    assert CONFLUENT.login(mutual) == {
         "security.protocol": "SSL",
         "enable.ssl.certificate.verification": True,
         "ssl.endpoint.identification.algorithm": "https",
@@ -158,12 +159,12 @@ def test_librdkafka_takes_every_property_and_looks_at_host_names(authority):
         "ssl.certificate.location": client,
         "ssl.key.location": client,
     }
-    assert confluent.login(SCRAM)["sasl.mechanism"] == "SCRAM-SHA-512"
+    assert CONFLUENT.login(SCRAM)["sasl.mechanism"] == "SCRAM-SHA-512"
 
 
 @pytest.mark.parametrize("library", sorted(CLIENTS))
 def test_the_effective_configuration_tells_the_user_and_not_the_password(library):
-    effective = CLIENTS[library](RealClock(), Settings(), ("127.1.2.3:1",), SCRAM).effective_configuration()
+    effective = CLIENTS[library].clients(RealClock(), Settings(), ("127.1.2.3:1",), SCRAM).effective_configuration()
     for role in ("producer", "consumer"):
         assert {"SASL_SSL", "SCRAM-SHA-512", "alice"} <= {str(value) for value in effective[role].values()}
     assert SECRET not in str(effective)

@@ -31,7 +31,8 @@ from kafka.errors import (
     for_code,
 )
 
-from harness.clients.kafka_python import login, make, named
+from harness.clients import KAFKA_PYTHON
+from harness.clients.kafka_python import make, named
 from harness.errors import HostError
 from harness.security import OPEN, Security
 from harness.worlds.kafka.refusals import RefusedError, refusal
@@ -258,7 +259,7 @@ class Administration:
                 bootstrap_timeout_ms=REQUEST_LIMIT_MS,
                 request_timeout_ms=REQUEST_LIMIT_MS,
                 reconnect_backoff_max_ms=200,
-                **login(self._security or OPEN),
+                **KAFKA_PYTHON.login(self._security or OPEN),
             )
             self._let_in = True
         return self._client

@@ -12,7 +12,7 @@ from typing import Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from harness.clients.confluent import login
+from harness.clients import CONFLUENT
 from harness.errors import HostError
 from harness.security import Security
 
@@ -53,7 +53,7 @@ def refusal(brokers: Sequence[str], security: Security, limit_s: float) -> str:
     told, log = _Told(), logging.Logger("refusal")
     log.addHandler(told)
     try:
-        admin = AdminClient({"bootstrap.servers": ",".join(brokers), **login(security)}, logger=log)
+        admin = AdminClient({"bootstrap.servers": ",".join(brokers), **CONFLUENT.login(security)}, logger=log)
     except KafkaException as error:
         raise HostError(f"{error.args[0].str()} (worlds.kafka.security)") from error
     deadline = time.monotonic() + limit_s

@@ -7,8 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from harness.clients.choice import CLIENTS
-from harness.clients.contract import RealClients
+from harness.clients import CLIENTS, RealClients
 from harness.errors import HarnessError
 from harness.plan import RealTime, RunSpec, require_kind
 from harness.records.journal import FILE_NAME, Journal
@@ -94,8 +93,7 @@ class RealWorld:
         return journal
 
     def _make_clients(self, bootstrap: Sequence[str], security: Security = OPEN) -> RealClients:
-        clients = CLIENTS[require_kind(self._spec.world, RealTime).client](
-            self._clock, self._settings, bootstrap, security
-        )
+        library = CLIENTS[require_kind(self._spec.world, RealTime).client]
+        clients = library.clients(self._clock, self._settings, bootstrap, security)
         self._resources.callback(clients.close, CLIENTS_LIMIT_S)
         return clients

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from heapq import heappush
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from harness.clients.contract import producer_options
+from harness.clients.kafka_python import producer_options
 from harness.reference.core.effects import Arm, Send, Timer
 from harness.reference.core.messages import Message
 from harness.reference.core.types import TopicPartition
@@ -25,7 +25,7 @@ from harness.worlds.simulated.network_client import (
 )
 from harness.worlds.simulated.producer import ProducerModel
 from nemesis.cluster import CLIENTS
-from workloads.client import EndOffsets, PollOutcome, SendOutcome
+from workloads.client import ClientCapability, Offsets, PollOutcome, SendOutcome
 from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED
 from workloads.operations import EventType
 from workloads.settings import Settings
@@ -119,6 +119,9 @@ def _ignore(_source: int, _message: Any) -> None:
 class SimulatedProducer:
     """``workloads.client.Producer``."""
 
+    batches = None
+    transactions = None
+
     def __init__(self, node: int, model: ProducerModel, loop: Loop, network: Network) -> None:
         self._loop = loop
         self._model = model
@@ -145,6 +148,10 @@ class SimulatedProducer:
 class SimulatedConsumer:
     """``workloads.client.Consumer``."""
 
+    subscription = None
+    commits = None
+    positions = None
+
     def __init__(self, node: int, model: ConsumerModel, loop: Loop, network: Network) -> None:
         self._loop = loop
         self._model = model
@@ -161,10 +168,10 @@ class SimulatedConsumer:
             return
         self._host.apply(self._model.poll(self._loop.time_us, max_wait_ms, done))
 
-    def end_offsets(self, partitions: Sequence[str], done: Callable[[EndOffsets], None]) -> None:
+    def end_offsets(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
         """High watermarks, from the current leaders."""
         if self._host.closed:
-            self._loop.push(self._loop.time_us, done, EndOffsets({}, CLIENT_CLOSED))
+            self._loop.push(self._loop.time_us, done, Offsets({}, CLIENT_CLOSED))
             return
         asked = [parsed(partition) for partition in partitions]
         self._host.apply(self._model.end_offsets(self._loop.time_us, asked, done))
@@ -178,6 +185,10 @@ class SimulatedConsumer:
 class SimulatedClients:
     """``workloads.client.Clients``: process p is node CLIENTS + 1 + p."""
 
+    lacks: Final = dict.fromkeys(
+        ClientCapability, "the models of clients send single records and read assigned partitions"
+    )
+
     def __init__(self, brokers: Sequence[int], topic: str, settings: Settings, loop: Loop, network: Network) -> None:
         self._brokers = brokers
         self._topic = topic
@@ -190,8 +201,14 @@ class SimulatedClients:
         model = ProducerModel(self._brokers, process, self._topic, self._settings)
         return SimulatedProducer(CLIENTS + 1 + process, model, self._loop, self._network)
 
-    def consumer(self, process: int) -> SimulatedConsumer:
-        """A new consumer."""
+    def consumer(self, process: int, group: str | None = None) -> SimulatedConsumer:
+        """A new consumer.
+
+        Raises:
+            ValueError: it is to be the member of a group.
+        """
+        if group is not None:
+            raise ValueError(self.lacks[ClientCapability.SUBSCRIPTION])
         model = ConsumerModel(self._brokers, process, self._topic, self._settings)
         return SimulatedConsumer(CLIENTS + 1 + process, model, self._loop, self._network)
 

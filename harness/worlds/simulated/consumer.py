@@ -34,7 +34,7 @@ from harness.worlds.simulated.network_client import (
     NetworkClient,
     Request,
 )
-from workloads.client import EndOffsets, Fetched, PollOutcome
+from workloads.client import Fetched, Offsets, PollOutcome
 from workloads.errors import CLIENT_CLOSED
 from workloads.operations import EventType
 from workloads.settings import Settings
@@ -111,7 +111,7 @@ class ConsumerModel:
         return self._advance(now_us)
 
     def end_offsets(self, now_us: int, partitions: Sequence[TopicPartition], done: Any) -> list[ClientEffect]:
-        """``Completed(done, EndOffsets)`` follows once every leader answered, or after the limit."""
+        """``Completed(done, Offsets)`` follows once every leader answered, or after the limit."""
         self._queries.append(EndQuery(partitions, now_us + END_OFFSETS_LIMIT_US, done))
         self._net.want_metadata()
         self._net.wake_at(now_us + END_OFFSETS_LIMIT_US)
@@ -122,7 +122,7 @@ class ConsumerModel:
         effects: list[ClientEffect] = []
         if self._poll is not None:
             effects.append(Completed(self._poll[0], PollOutcome(EventType.INFO, (), CLIENT_CLOSED)))
-        effects += [Completed(query.done, EndOffsets(query.offsets, CLIENT_CLOSED)) for query in self._queries]
+        effects += [Completed(query.done, Offsets(query.offsets, CLIENT_CLOSED)) for query in self._queries]
         self._poll = None
         self._queries.clear()
         self._assigned.clear()
@@ -286,7 +286,7 @@ class ConsumerModel:
                 self._pursue(now_us, query)
             else:
                 error = NO_ANSWER if query.missing else None
-                self._net.effects.append(Completed(query.done, EndOffsets(query.offsets, error)))
+                self._net.effects.append(Completed(query.done, Offsets(query.offsets, error)))
         self._queries = [query for query in self._queries if query.missing and now_us < query.deadline_us]
 
     def _pursue(self, now_us: int, query: EndQuery) -> None:

@@ -4,15 +4,17 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaError, Producer
 
-from harness.clients.confluent import ConfluentClients, consumer_configuration, producer_configuration
+from harness.clients import CONFLUENT
+from harness.clients.confluent import NAMES, consumer_configuration, producer_configuration
 from harness.plan import Processes, RunSpec
 from harness.worlds.processes import ProcessesWorld
 from harness.worlds.processes.clock import RealClock
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads import values
+from workloads.errors import ERRORS, classify
 from workloads.operations import EventType
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
@@ -30,7 +32,7 @@ def test_the_library_takes_every_property_and_no_setting_is_left_to_it(settings:
 
 
 def test_the_effective_configuration_names_the_library_and_can_be_written_and_read() -> None:
-    effective = ConfluentClients(RealClock(), Settings(), NOBODY).effective_configuration()
+    effective = CONFLUENT.clients(RealClock(), Settings(), NOBODY).effective_configuration()
     assert msgspec.json.decode(msgspec.json.encode(effective)) == effective
     assert effective["producer"]["library"].startswith("confluent-kafka 2.")
 
@@ -50,7 +52,7 @@ def test_records_are_written_read_and_lost_sight_of_through_a_real_cluster(tmp_p
         assert [(one.type, one.offset) for one in outcomes] == [(EventType.OK, offset) for offset in range(20)]
         assert cluster.end_offset() == 20
         assert cluster.read(20) == [
-            values.decode(values.encode(PARTITIONS[0], b"key", 0, number), PARTITIONS[0], b"key")[0]
+            values.decode(values.encode(PARTITIONS[0], b"key", number), PARTITIONS[0], b"key")[0]
             for number in range(20)
         ]
         for broker in (0, 1, 2):
@@ -58,3 +60,9 @@ def test_records_are_written_read_and_lost_sight_of_through_a_real_cluster(tmp_p
         assert [one.type for one in cluster.write(2, process=9)] == [EventType.INFO] * 2
     finally:
         world.close()
+
+
+def test_what_librdkafkas_names_prove_stands_in_the_table_of_outcomes() -> None:
+    assert {classify(name) for name in NAMES.values()} == {EventType.FAIL}
+    assert set(NAMES.values()) <= ERRORS.keys()
+    assert all(hasattr(KafkaError, name) for name in NAMES)

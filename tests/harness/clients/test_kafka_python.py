@@ -5,7 +5,8 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaTimeoutError, NotEnoughReplicasAfterAppendError
 
-from harness.clients.kafka_python import KafkaPythonClients, consumer_configuration, named, producer_configuration
+from harness.clients import KAFKA_PYTHON
+from harness.clients.kafka_python import consumer_configuration, named, producer_configuration
 from harness.worlds.processes.clock import RealClock
 from workloads.client import PollOutcome, SendOutcome
 from workloads.errors import CLIENT_CLOSED
@@ -51,7 +52,7 @@ def test_a_consumers_wait_is_always_shorter_than_its_request(request_timeout_ms:
 
 
 def test_the_effective_configuration_can_be_written_and_read() -> None:
-    effective = KafkaPythonClients(RealClock(), Settings(), BROKERS).effective_configuration()
+    effective = KAFKA_PYTHON.clients(RealClock(), Settings(), BROKERS).effective_configuration()
     assert msgspec.json.decode(msgspec.json.encode(effective)) == effective
     assert effective["producer"]["retries"] == 2**31 - 1
     assert effective["consumer"]["consumer_timeout_ms"] == "infinite"
@@ -64,7 +65,7 @@ def test_errors_are_named_by_class_with_the_brokers_words() -> None:
 
 def test_calls_to_a_closed_client_end_too() -> None:
     clock = RealClock()
-    clients = KafkaPythonClients(clock, Settings(request_timeout_ms=50, delivery_timeout_ms=100), NOBODY)
+    clients = KAFKA_PYTHON.clients(clock, Settings(request_timeout_ms=50, delivery_timeout_ms=100), NOBODY)
     producer, consumer = clients.producer(0), clients.consumer(1)
     sent: list[SendOutcome] = []
     polled: list[PollOutcome] = []

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from harness.clients.choice import CLIENTS
-from harness.clients.contract import RealClients
+from harness.clients import CLIENTS
 from harness.worlds.processes.clock import RealClock
-from workloads.client import EndOffsets, PollOutcome, SendOutcome
+from workloads.client import Offsets, PollOutcome, SendOutcome
 from workloads.errors import CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT
 from workloads.operations import EventType
 from workloads.settings import Settings
@@ -28,7 +27,7 @@ class ControllerLog:
 
     sent: list[SendOutcome] = field(default_factory=list)
     polled: list[PollOutcome] = field(default_factory=list)
-    ends: list[EndOffsets] = field(default_factory=list)
+    ends: list[Offsets] = field(default_factory=list)
 
     def counts(self) -> tuple[int, int, int]:
         return len(self.sent), len(self.polled), len(self.ends)
@@ -39,7 +38,7 @@ class ControllerLog:
 def test_without_any_broker_every_call_ends_and_no_thread_is_left(library: str) -> None:
     threads = set(threading.enumerate())
     clock, told = RealClock(), ControllerLog()
-    clients: RealClients = CLIENTS[library](clock, Settings(request_timeout_ms=100, delivery_timeout_ms=200), NOBODY)
+    clients = CLIENTS[library].clients(clock, Settings(request_timeout_ms=100, delivery_timeout_ms=200), NOBODY)
     producer, consumer = clients.producer(0), clients.consumer(1)
     producer.send("t-0", b"key", b"payload", told.sent.append)
     consumer.assign(["t-0"], from_start=True)

@@ -10,7 +10,7 @@ from harness.plan import Processes, RunSpec
 from harness.worlds.processes import ProcessesWorld
 from nemesis.plan import FaultPlan
 from workloads import values
-from workloads.client import EndOffsets, PollOutcome, Producer, SendOutcome
+from workloads.client import Offsets, PollOutcome, Producer, SendOutcome
 from workloads.operations import EventType
 from workloads.plan import WorkloadPlan
 
@@ -60,7 +60,7 @@ class Cluster:
         outcomes: list[SendOutcome] = []
         writer = producer or self.world.clients.producer(process)
         for number in range(count):
-            payload = values.encode(PARTITIONS[0], b"key", process, number)
+            payload = values.encode(PARTITIONS[0], b"key", values.join(process, number))
             writer.send(PARTITIONS[0], b"key", payload, outcomes.append)
         assert self.until(lambda: len(outcomes) == count)
         if producer is None:
@@ -74,10 +74,10 @@ class Cluster:
         return producer
 
     def end_offset(self, partition: str = PARTITIONS[0]) -> int:
-        ends: list[EndOffsets] = []
+        ends: list[Offsets] = []
         consumer = self.world.clients.consumer(self.next_process())
 
-        def done(answer: EndOffsets) -> None:
+        def done(answer: Offsets) -> None:
             ends.append(answer)
             if partition not in answer.offsets:  # a broker that was just started does not listen yet
                 consumer.end_offsets([partition], done)

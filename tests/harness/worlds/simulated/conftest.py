@@ -15,7 +15,7 @@ from harness.worlds.simulated import SimulatedWorld
 from harness.worlds.simulated.invariants import Invariants
 from nemesis.cluster import Link
 from nemesis.plan import FaultPlan
-from workloads.client import EndOffsets, PollOutcome, Producer, SendOutcome
+from workloads.client import Offsets, PollOutcome, Producer, SendOutcome
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
@@ -96,7 +96,7 @@ class Stage:
     def read_all(self) -> list[str]:
         """Every value that a fresh consumer finds between the start and the end of the log."""
         consumer = self.world.clients.consumer(next(self._processes))
-        ends: list[EndOffsets] = []
+        ends: list[Offsets] = []
         consumer.end_offsets([PARTITION], ends.append)
         self.until(lambda: bool(ends))
         consumer.assign([PARTITION], from_start=True)

@@ -24,7 +24,7 @@ from harness.reference.core.types import (
 )
 from harness.worlds.simulated.consumer import ConsumerModel
 from harness.worlds.simulated.network_client import ClientEffect, Completed, Connect
-from workloads.client import EndOffsets, PollOutcome
+from workloads.client import Offsets, PollOutcome
 from workloads.operations import EventType
 from workloads.settings import Settings
 
@@ -47,7 +47,7 @@ class Session:
         self.fetches: list[tuple[int, Fetch]] = []
         self.end_queries: list[tuple[int, ListOffsets]] = []
         self.polls: list[list[tuple[int, str]]] = []
-        self.ends: list[EndOffsets] = []
+        self.ends: list[Offsets] = []
         self._timers: list[int] = []
         self.model.assign(partitions or (AT,), from_start=True)
 
@@ -186,7 +186,7 @@ def test_end_offsets_ask_every_leader_and_insist() -> None:
     assert session.ends == []
     session.wait(200)
     session.answer_end(6)
-    assert session.ends == [EndOffsets({"t-0": 5, "t-1": 6})]
+    assert session.ends == [Offsets({"t-0": 5, "t-1": 6})]
 
 
 def test_end_offsets_that_nobody_tells_end_with_an_error() -> None:
@@ -194,7 +194,7 @@ def test_end_offsets_that_nobody_tells_end_with_an_error() -> None:
     session.ask_ends(AT, OTHER)
     session.answer_end(5)
     session.wait(10_000)
-    assert session.ends == [EndOffsets({"t-0": 5}, "KafkaTimeoutError")]
+    assert session.ends == [Offsets({"t-0": 5}, "KafkaTimeoutError")]
 
 
 def test_closing_ends_a_poll_and_a_question() -> None:
@@ -203,4 +203,4 @@ def test_closing_ends_a_poll_and_a_question() -> None:
     session.ask_ends(AT)
     session.close()
     assert session.polls == [[]]
-    assert session.ends == [EndOffsets({}, "ClientClosed")]
+    assert session.ends == [Offsets({}, "ClientClosed")]

@@ -1,0 +1,134 @@
+"""What each client library offers beyond single records and assigned partitions, against the reference broker."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.clients import CLIENTS
+from harness.plan import Processes, RunSpec
+from harness.worlds.processes import ProcessesWorld
+from harness.worlds.processes.clock import RealClock
+from harness.worlds.simulated.clients import SimulatedClients, SimulatedConsumer, SimulatedProducer
+from nemesis.plan import FaultPlan
+from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
+from workloads.client import ClientCapability, Offsets, Unsent
+from workloads.operations import EventType
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings
+
+LIMIT_S = 10
+
+
+@pytest.fixture(params=sorted(CLIENTS))
+def library(request):
+    return request.param
+
+
+@pytest.fixture
+def cluster(library, tmp_path: Path):
+    quick = {"acks": "all", "min.insync.replicas": 2}
+    plans = {"settings": quick, "workload": WorkloadPlan(), "faults": FaultPlan(), "seed": 1}
+    world = ProcessesWorld(RunSpec(world=Processes(client=library), cell="c", family="kill", **plans), tmp_path)
+    try:
+        world.open()
+        yield Cluster(world, tmp_path)
+    finally:
+        world.close()
+
+
+def answered(cluster, ask, *arguments) -> Offsets:
+    answers: list[Offsets] = []
+    ask(*arguments, answers.append)
+    assert cluster.until(lambda: bool(answers))
+    return answers[0]
+
+
+def offsets_read(cluster, consumer, count) -> list[tuple[str, int]]:
+    found = []
+
+    def done(outcome):
+        found.extend((record.partition, record.offset) for record in outcome.records)
+        if len(found) < count:
+            consumer.poll(100, done)
+
+    consumer.poll(100, done)
+    assert cluster.until(lambda: len(found) >= count)
+    return found
+
+
+def test_whoever_lacks_a_capability_says_why_and_has_none(library):
+    clients = CLIENTS[library].clients(RealClock(), Settings(), ("127.1.2.3:1",))
+    producer, consumer = clients.producer(0), clients.consumer(1, "group")
+    owners = dict.fromkeys(("batches", "transactions"), producer)
+    try:
+        for capability in ClientCapability:
+            offered = getattr(owners.get(capability, consumer), capability)
+            assert (offered is None) == bool(clients.lacks.get(capability)), capability
+        assert clients.consumer(2).subscription is None
+        assert clients.consumer(3).commits is None
+    finally:
+        clients.close(LIMIT_S)
+
+
+def test_simulated_clients_lack_all_of_them():
+    assert set(SimulatedClients.lacks) == set(ClientCapability)
+    owners = dict.fromkeys(("batches", "transactions"), SimulatedProducer)
+    assert all(getattr(owners.get(one, SimulatedConsumer), one) is None for one in ClientCapability)
+
+
+@pytest.mark.system
+def test_a_group_goes_on_where_its_last_member_committed(cluster):
+    cluster.write(20, process=0)
+    first = cluster.world.clients.consumer(1, "readers")
+    dealt: list[tuple[str, ...]] = []
+    first.subscription.subscribe(["ackproof"], dealt.append)
+    assert offsets_read(cluster, first, 20) == [(PARTITIONS[0], offset) for offset in range(20)]
+    assert set(PARTITIONS) == set(dealt[-1])
+    assert answered(cluster, first.positions.ask_positions, PARTITIONS[:1]) == Offsets({PARTITIONS[0]: 20})
+    taken = answered(cluster, first.commits.commit)
+    assert (taken.offsets[PARTITIONS[0]], taken.error) == (20, None)
+    first.close()
+    cluster.write(5, process=2)
+    second = cluster.world.clients.consumer(3, "readers")
+    second.subscription.subscribe(["ackproof"], dealt.append)
+    assert offsets_read(cluster, second, 5) == [(PARTITIONS[0], offset) for offset in range(20, 25)]
+    second.close()
+
+
+@pytest.mark.system
+def test_a_position_is_where_the_next_poll_goes_on(cluster):
+    cluster.write(7, process=0)
+    consumer = cluster.world.clients.consumer(1)
+    consumer.assign([PARTITIONS[0]], from_start=True)
+    offsets_read(cluster, consumer, 7)
+    assert answered(cluster, consumer.positions.ask_positions, PARTITIONS[:1]) == Offsets({PARTITIONS[0]: 7})
+    consumer.close()
+
+
+@pytest.mark.system
+def test_a_batch_is_appended_in_its_order_and_each_record_is_answered(cluster, library):
+    producer = cluster.world.clients.producer(0)
+    if producer.batches is None:
+        assert CLIENTS[library].lacks[ClientCapability.BATCHES]
+        return
+    outcomes = {}
+    records = [Unsent(b"key", b"payload-%d" % number) for number in range(30)]
+    producer.batches.send_batch(PARTITIONS[0], records, outcomes.__setitem__)
+    assert cluster.until(lambda: len(outcomes) == 30)
+    assert [outcomes[place].offset for place in range(30)] == list(range(30))
+    producer.close()
+
+
+@pytest.mark.system
+def test_a_crashed_producers_sends_end_unknown_and_its_thread_ends(cluster):
+    for broker in (0, 1, 2):
+        cluster.target.pause(broker)
+    producer, outcomes = cluster.world.clients.producer(5), []
+    for number in range(3):
+        producer.send(PARTITIONS[0], b"key", b"payload-%d" % number, outcomes.append)
+    producer.crash()
+    assert cluster.until(lambda: len(outcomes) == 3)
+    assert {(outcome.type, outcome.error) for outcome in outcomes} == {(EventType.INFO, "ClientCrashed")}
+    for broker in (0, 1, 2):
+        cluster.target.resume(broker)
+    assert producer.owner.join(LIMIT_S) is None
