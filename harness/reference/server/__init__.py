@@ -3,12 +3,17 @@
 ``python -m harness.reference.server CONFIG.json`` runs one node. From the outside in:
 
     links       connections, frames, who is at the other end, cuts
-    codec       Kafka's protocol to plain requests (requests) and back
+    codec       the wire protocols to plain requests (requests) and back
     sessions    one client: requests in order, answers in order
-    *_requests  what a broker does with each kind of request; gateway leads into the core
-    groups      consumer groups, sans-IO; offsets: what they committed
+    handlers    what a broker does with each kind of request; gateway leads into the core, membership is consumer groups
     peers       connections to the controller and to leaders
-    segments    the log in files
-    runtime     does what the core asks for; server and controller_server put everything together
-    control     how the harness steers a node
+    storage     the log of a replica in files
+    runtime     does what the core asks for; broker and controller put everything together
+    control     steers a node from the harness; trace tells the harness what the core observed
 """
+
+from harness.reference.server.config import NodeConfig
+from harness.reference.server.control import describe_image
+from harness.reference.server.storage.log import SegmentLog
+
+__all__ = ["NodeConfig", "SegmentLog", "describe_image"]

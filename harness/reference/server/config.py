@@ -8,7 +8,7 @@ from typing import Final, Literal
 import msgspec
 
 from harness.reference.core.types import BrokerConfig, NodeId
-from harness.reference.server.segments import SEGMENT_BYTES
+from harness.reference.server.storage.log import SEGMENT_BYTES
 
 #: The longest path a Unix-domain socket can be bound to.
 SOCKET_PATH_BYTES: Final = 107

@@ -13,9 +13,8 @@ from typing import Final
 
 from harness.reference.core.messages import Message
 from harness.reference.core.types import NodeId
-from harness.reference.server.codec.follower import FollowerRequest, decode_answer, encode_request
-from harness.reference.server.codec.wire import TopicIds
-from harness.reference.server.controller_wire import Hello, decode, encode
+from harness.reference.server.codec import FollowerRequest, TopicIds, decode_response, encode_request
+from harness.reference.server.codec.controller import Hello, decode, encode
 from harness.reference.server.links import BadFrameError, Connection, Links
 
 log = logging.getLogger(__name__)
@@ -153,7 +152,7 @@ class LeaderLink:
         request = self._under_way.pop(int.from_bytes(frame[:4], "big"), None)
         if request is None:
             raise BadFrameError("an answer to nothing that was asked")
-        self._deliver(self._peer, decode_answer(request, frame[4:], self._ids))
+        self._deliver(self._peer, decode_response(request, frame[4:], self._ids))
 
     def _on_lost(self) -> None:
         self._under_way.clear()

@@ -1,34 +1,33 @@
 """Requests and responses of Kafka's protocol as plain data, free of versions and of the library that encodes them.
 
-Where the core has a message for something (Fetch, ListOffsets, ...), that message is used and ``correlation`` is set by
-the server. Everything below is what the core does not know: several partitions in one request, groups, administration.
-Times are milliseconds, sizes bytes.
+They carry Kafka's names and are immutable. Where the core has a message for one partition (ListOffsets, ...), it is
+used here and ``correlation`` is set by whoever asks the core; Fetch is the core's own altogether. Times are
+milliseconds, sizes bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
-from harness.reference.core.messages import (
-    Fetch,
-    FetchResponse,
-    InitProducerIdResponse,
-    ListOffsets,
-    OffsetForLeaderEpoch,
-    OffsetForLeaderEpochResponse,
-    ProduceResponse,
-)
+from harness.reference.core import messages as core
 from harness.reference.core.types import NONE, BrokerState, ErrorCode, NodeId, TopicPartition, TopicState
 
 
-class Record(msgspec.Struct, frozen=True, gc=False):
-    """Anything in this module: immutable."""
+class Part(msgspec.Struct, frozen=True, gc=False):
+    """Something inside a request or response."""
 
 
-class Header(Record, frozen=True):
+class Request(msgspec.Struct, frozen=True, gc=False):
+    """What a client asks for."""
+
+
+class Response(msgspec.Struct, frozen=True, gc=False):
+    """What a client is answered."""
+
+
+class Header(Part, frozen=True):
     """What every request begins with. ``client_id`` is None where the client gave none."""
 
     api_key: int
@@ -40,7 +39,7 @@ class Header(Record, frozen=True):
 # --- data ----------------------------------------------------------------------------------------------------------
 
 
-class Produce(Record, frozen=True):
+class ProduceRequest(Request, frozen=True):
     """``parts`` holds the encoded records of each partition, None where the client sent none."""
 
     transactional: bool
@@ -49,19 +48,19 @@ class Produce(Record, frozen=True):
     parts: tuple[tuple[TopicPartition, bytes | None], ...]
 
 
-class Produced(Record, frozen=True):
-    """The answer to a Produce, partitions in its order."""
+class ProduceResponse(Response, frozen=True):
+    """Every partition's answer, in the order of the request."""
 
-    parts: tuple[ProduceResponse, ...]
-
-
-class OffsetsWanted(Record, frozen=True):
-    """ListOffsets for several partitions."""
-
-    parts: tuple[ListOffsets, ...]
+    parts: tuple[core.ProduceResponse, ...]
 
 
-class OffsetFound(Record, frozen=True):
+class ListOffsetsRequest(Request, frozen=True):
+    """A question for each partition."""
+
+    parts: tuple[core.ListOffsets, ...]
+
+
+class FoundOffset(Part, frozen=True):
     """One partition's answer to ListOffsets; ``timestamp`` only where the question was a timestamp."""
 
     partition: TopicPartition
@@ -71,26 +70,26 @@ class OffsetFound(Record, frozen=True):
     timestamp: int = NONE
 
 
-class OffsetsFound(Record, frozen=True):
-    """The answer to ListOffsets."""
+class ListOffsetsResponse(Response, frozen=True):
+    """Every partition's answer, in the order of the request."""
 
-    parts: tuple[OffsetFound, ...]
-
-
-class EpochsWanted(Record, frozen=True):
-    """OffsetForLeaderEpoch for several partitions."""
-
-    parts: tuple[OffsetForLeaderEpoch, ...]
+    parts: tuple[FoundOffset, ...]
 
 
-class EpochsFound(Record, frozen=True):
-    """The answer to OffsetForLeaderEpoch."""
+class OffsetForLeaderEpochRequest(Request, frozen=True):
+    """A question for each partition (KIP-101)."""
 
-    parts: tuple[OffsetForLeaderEpochResponse, ...]
+    parts: tuple[core.OffsetForLeaderEpoch, ...]
 
 
-class InitProducer(Record, frozen=True):
-    """InitProducerId. Transactions are not offered, so ``transactional`` is refused."""
+class OffsetForLeaderEpochResponse(Response, frozen=True):
+    """Every partition's answer, in the order of the request."""
+
+    parts: tuple[core.OffsetForLeaderEpochResponse, ...]
+
+
+class InitProducerIdRequest(Request, frozen=True):
+    """Asks for a producer id. Transactions are not offered, so ``transactional`` is refused."""
 
     transactional: bool
 
@@ -98,26 +97,26 @@ class InitProducer(Record, frozen=True):
 # --- the cluster ---------------------------------------------------------------------------------------------------
 
 
-class ApiVersions(Record, frozen=True):
-    """Which requests are understood? ``supported`` is False where the question's own version is too new."""
+class ApiVersionsRequest(Request, frozen=True):
+    """Asks which requests are served. ``supported`` is False where the question's own version is too new."""
 
     supported: bool = True
 
 
-class ApiVersionsAnswer(Record, frozen=True):
+class ApiVersionsResponse(Response, frozen=True):
     """The table of served versions; with ``error`` 35 it is encoded as version 0 whatever was asked (KIP-511)."""
 
     error: ErrorCode
 
 
-class MetadataWanted(Record, frozen=True):
-    """Metadata of ``topics``, None for all of them."""
+class MetadataRequest(Request, frozen=True):
+    """Asks for brokers and ``topics``, None for all of them."""
 
     topics: tuple[str, ...] | None
     auto_create: bool
 
 
-class TopicMetadata(Record, frozen=True):
+class TopicMetadata(Part, frozen=True):
     """One topic's metadata, ``state`` None with an error."""
 
     name: str
@@ -125,8 +124,8 @@ class TopicMetadata(Record, frozen=True):
     state: TopicState | None = None
 
 
-class ClusterMetadata(Record, frozen=True):
-    """The answer to Metadata: live brokers, one of them named as the controller, and topics."""
+class MetadataResponse(Response, frozen=True):
+    """Live brokers, one of them named as the controller, and topics."""
 
     cluster_id: str
     controller: NodeId
@@ -134,44 +133,44 @@ class ClusterMetadata(Record, frozen=True):
     topics: tuple[TopicMetadata, ...]
 
 
-class NewTopic(Record, frozen=True):
-    """A topic to create. ``configs`` is as the client wrote it."""
+class NewTopic(Part, frozen=True):
+    """A topic to create. ``configs`` is as the client wrote it; counts of NONE stand for the defaults (KIP-464)."""
 
     name: str
-    partitions: int
-    replication_factor: int
-    assignment: tuple[tuple[NodeId, ...], ...]
-    configs: Mapping[str, str | None]
+    partitions: int = NONE
+    replication_factor: int = NONE
+    assignment: tuple[tuple[NodeId, ...], ...] = ()
+    configs: Mapping[str, str | None] = {}
 
 
-class CreateTopics(Record, frozen=True):
-    """Create topics, or only check whether they could be."""
+class CreateTopicsRequest(Request, frozen=True):
+    """Creates topics, or only checks whether they could be."""
 
     topics: tuple[NewTopic, ...]
     validate_only: bool
 
 
-class DeleteTopics(Record, frozen=True):
-    """Delete topics by name."""
+class DeleteTopicsRequest(Request, frozen=True):
+    """Deletes topics by name."""
 
     names: tuple[str, ...]
 
 
-class TopicResult(Record, frozen=True):
-    """How creating or deleting one topic went; ``reason`` in words."""
+class TopicResult(Part, frozen=True):
+    """The outcome of creating or deleting one topic; ``reason`` in words."""
 
     name: str
     error: ErrorCode
     reason: str = ""
 
 
-class TopicsChanged(Record, frozen=True):
-    """The answer to CreateTopics and DeleteTopics."""
+class TopicsResponse(Response, frozen=True):
+    """The answer to CreateTopics and to DeleteTopics, topics in the order of the request."""
 
     results: tuple[TopicResult, ...]
 
 
-class ConfigResource(Record, frozen=True):
+class ConfigResource(Part, frozen=True):
     """A topic (kind 2) or broker (kind 4) whose settings are asked for; ``keys`` None means all."""
 
     kind: int
@@ -179,13 +178,13 @@ class ConfigResource(Record, frozen=True):
     keys: tuple[str, ...] | None
 
 
-class DescribeConfigs(Record, frozen=True):
-    """Ask for settings."""
+class DescribeConfigsRequest(Request, frozen=True):
+    """Asks for settings."""
 
     resources: tuple[ConfigResource, ...]
 
 
-class ConfigResult(Record, frozen=True):
+class DescribedResource(Part, frozen=True):
     """The settings of one resource under Kafka's names."""
 
     resource: ConfigResource
@@ -194,23 +193,23 @@ class ConfigResult(Record, frozen=True):
     configs: Mapping[str, str] = {}
 
 
-class ConfigsDescribed(Record, frozen=True):
-    """The answer to DescribeConfigs."""
+class DescribeConfigsResponse(Response, frozen=True):
+    """Every resource's settings, in the order of the request."""
 
-    results: tuple[ConfigResult, ...]
+    results: tuple[DescribedResource, ...]
 
 
 # --- groups --------------------------------------------------------------------------------------------------------
 
 
-class FindCoordinator(Record, frozen=True):
-    """Who coordinates these groups? ``kind`` 0 is a group; others are not offered."""
+class FindCoordinatorRequest(Request, frozen=True):
+    """Asks who coordinates these groups. ``kind`` 0 is a group; others are not offered."""
 
     kind: int
     keys: tuple[str, ...]
 
 
-class Coordinator(Record, frozen=True):
+class Coordinator(Part, frozen=True):
     """Where one group's coordinator is."""
 
     key: str
@@ -220,16 +219,21 @@ class Coordinator(Record, frozen=True):
     port: int = NONE
 
 
-class Coordinators(Record, frozen=True):
-    """The answer to FindCoordinator."""
+class FindCoordinatorResponse(Response, frozen=True):
+    """Every group's coordinator, in the order of the request."""
 
     found: tuple[Coordinator, ...]
 
 
-class JoinGroup(Record, frozen=True):
-    """Join or rejoin. A client that knows MEMBER_ID_REQUIRED (KIP-394) is given its name before it may join."""
+class GroupRequest(Request, frozen=True):
+    """Anything that members ask of the coordinator of ``group``."""
 
     group: str
+
+
+class JoinGroupRequest(GroupRequest, frozen=True):
+    """Joins or rejoins. A client that knows MEMBER_ID_REQUIRED (KIP-394) is given its name before it may join."""
+
     member: str
     session_timeout_ms: int
     rebalance_timeout_ms: int
@@ -239,8 +243,8 @@ class JoinGroup(Record, frozen=True):
     client_id: str = ""
 
 
-class Joined(Record, frozen=True):
-    """The answer to JoinGroup; ``members`` with their metadata only for the group's leader."""
+class JoinGroupResponse(Response, frozen=True):
+    """The new generation; ``members`` with their metadata only for the group's leader."""
 
     error: ErrorCode
     generation: int = NONE
@@ -251,17 +255,16 @@ class Joined(Record, frozen=True):
     members: tuple[tuple[str, bytes], ...] = ()
 
 
-class SyncGroup(Record, frozen=True):
-    """The leader brings the assignments, everyone fetches his own."""
+class SyncGroupRequest(GroupRequest, frozen=True):
+    """The leader brings the assignments, every member fetches its own."""
 
-    group: str
     generation: int
     member: str
     assignments: tuple[tuple[str, bytes], ...]
 
 
-class Synced(Record, frozen=True):
-    """The answer to SyncGroup."""
+class SyncGroupResponse(Response, frozen=True):
+    """The member's assignment."""
 
     error: ErrorCode
     protocol_type: str | None = None
@@ -269,71 +272,68 @@ class Synced(Record, frozen=True):
     assignment: bytes = b""
 
 
-class GroupHeartbeat(Record, frozen=True):
-    """A member is alive."""
+class HeartbeatRequest(GroupRequest, frozen=True):
+    """Says that a member is alive."""
 
-    group: str
     generation: int
     member: str
 
 
-class GroupHeartbeatAnswer(Record, frozen=True):
+class HeartbeatResponse(Response, frozen=True):
     """REBALANCE_IN_PROGRESS asks the member to join again."""
 
     error: ErrorCode
 
 
-class LeaveGroup(Record, frozen=True):
-    """Members leave."""
+class LeaveGroupRequest(GroupRequest, frozen=True):
+    """Says that members leave."""
 
-    group: str
     members: tuple[str, ...]
 
 
-class Left(Record, frozen=True):
-    """The answer to LeaveGroup, member by member."""
+class LeaveGroupResponse(Response, frozen=True):
+    """An error for the whole request, and one for each member."""
 
     error: ErrorCode
     members: tuple[tuple[str, ErrorCode], ...] = ()
 
 
-class CommittedOffset(Record, frozen=True):
-    """A position a group has committed."""
+class CommittedOffset(Part, frozen=True):
+    """A position that a group has committed."""
 
     offset: int
     leader_epoch: int = NONE
     metadata: str | None = ""
 
 
-class CommitOffsets(Record, frozen=True):
-    """OffsetCommit. A generation of NONE is a consumer that assigns partitions itself."""
+class OffsetCommitRequest(GroupRequest, frozen=True):
+    """Commits positions. A generation of NONE is a consumer that assigns partitions itself."""
 
-    group: str
     generation: int
     member: str
     offsets: tuple[tuple[TopicPartition, CommittedOffset], ...]
 
 
-class OffsetsCommitted(Record, frozen=True):
-    """The answer to OffsetCommit, in its order."""
+class OffsetCommitResponse(Response, frozen=True):
+    """Every partition's error, in the order of the request."""
 
     parts: tuple[tuple[TopicPartition, ErrorCode], ...]
 
 
-class GroupOffsetsWanted(Record, frozen=True):
-    """OffsetFetch of one group; ``partitions`` None means all that it has committed."""
+class WantedOffsets(Part, frozen=True):
+    """What is wanted of one group; ``partitions`` None means all that it has committed."""
 
     group: str
     partitions: tuple[TopicPartition, ...] | None
 
 
-class FetchOffsets(Record, frozen=True):
-    """OffsetFetch of several groups (one, before version 8)."""
+class OffsetFetchRequest(Request, frozen=True):
+    """Asks for the committed offsets of several groups (one, before version 8)."""
 
-    groups: tuple[GroupOffsetsWanted, ...]
+    groups: tuple[WantedOffsets, ...]
 
 
-class GroupOffsets(Record, frozen=True):
+class FetchedOffsets(Part, frozen=True):
     """What one group has committed, None where nothing."""
 
     group: str
@@ -341,50 +341,7 @@ class GroupOffsets(Record, frozen=True):
     offsets: tuple[tuple[TopicPartition, CommittedOffset | None], ...] = ()
 
 
-class OffsetsFetched(Record, frozen=True):
-    """The answer to OffsetFetch."""
+class OffsetFetchResponse(Response, frozen=True):
+    """Every group's offsets, in the order of the request."""
 
-    groups: tuple[GroupOffsets, ...]
-
-
-Request = (
-    Produce
-    | Fetch
-    | OffsetsWanted
-    | EpochsWanted
-    | InitProducer
-    | ApiVersions
-    | MetadataWanted
-    | CreateTopics
-    | DeleteTopics
-    | DescribeConfigs
-    | FindCoordinator
-    | JoinGroup
-    | SyncGroup
-    | GroupHeartbeat
-    | LeaveGroup
-    | CommitOffsets
-    | FetchOffsets
-)
-
-Response = (
-    Produced
-    | FetchResponse
-    | OffsetsFound
-    | EpochsFound
-    | InitProducerIdResponse
-    | ApiVersionsAnswer
-    | ClusterMetadata
-    | TopicsChanged
-    | ConfigsDescribed
-    | Coordinators
-    | Joined
-    | Synced
-    | GroupHeartbeatAnswer
-    | Left
-    | OffsetsCommitted
-    | OffsetsFetched
-)
-
-#: A request of any type, for tables of handlers.
-AnyRequest = Any
+    groups: tuple[FetchedOffsets, ...]

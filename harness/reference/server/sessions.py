@@ -10,10 +10,11 @@ from typing import Any, Final
 from harness.reference.core.messages import Fetch
 from harness.reference.core.types import NodeId
 from harness.reference.server import codec
-from harness.reference.server.codec.wire import TopicIds
-from harness.reference.server.data_requests import FETCH_BYTES
+from harness.reference.server.codec import TopicIds
+from harness.reference.server.handlers.data import FETCH_BYTES
+from harness.reference.server.handlers.gateway import Reply
 from harness.reference.server.links import CLIENTS, BadFrameError, Connection, Links
-from harness.reference.server.requests import Header, Produce, Produced, Request
+from harness.reference.server.requests import Header, ProduceRequest, ProduceResponse, Request
 from harness.reference.server.runtime import NodeFailure
 
 log = logging.getLogger(__name__)
@@ -24,8 +25,6 @@ UNDER_WAY: Final = 64
 PROMISED_BYTES: Final = 2 * FETCH_BYTES
 _BROKER: Final = "ackproof-broker-"
 _CLIENT: Final = "ackproof-client-"
-
-Reply = Callable[[Any], None]
 
 
 def peer_of(client_id: str | None, links: Links) -> NodeId:
@@ -49,7 +48,7 @@ class _Slot:
 class Session:
     """Requests of one connection. ``handle`` gets each with the function that answers it, now or later, once."""
 
-    def __init__(self, links: Links, ids: TopicIds, handle: Callable[[NodeId, str, Request, Reply], None]) -> None:
+    def __init__(self, links: Links, ids: TopicIds, handle: Callable[[NodeId, Request | Fetch, Reply], None]) -> None:
         self._ids = ids
         self._handle = handle
         self._slots: deque[_Slot] = deque()
@@ -63,9 +62,8 @@ class Session:
         peer = connection.peer
         if peer is None:
             raise BadFrameError("a request of nobody")
-        client_id = header.client_id or ""
-        if isinstance(request, Produce) and request.acks == 0:
-            self._call(peer, client_id, request, self._close_if_refused)
+        if isinstance(request, ProduceRequest) and request.acks == 0:
+            self._call(peer, request, self._close_if_refused)
             return
         slot = _Slot(_answer_bytes(request))
         self._slots.append(slot)
@@ -75,11 +73,11 @@ class Session:
             slot.frame = self._encoded(header, response)
             self._flush()
 
-        self._call(peer, client_id, request, reply)
+        self._call(peer, request, reply)
         if self._has_enough():
             connection.set_busy(True)
 
-    def _close_if_refused(self, produced: Produced) -> None:
+    def _close_if_refused(self, produced: ProduceResponse) -> None:
         """With acks=0 nobody waits for an answer; a broken connection tells the client to look for the leader."""
         errors = sorted({part.error.name for part in produced.parts if part.error})
         if errors:
@@ -88,9 +86,9 @@ class Session:
     def _has_enough(self) -> bool:
         return len(self._slots) >= UNDER_WAY or self._promised_bytes >= PROMISED_BYTES
 
-    def _call(self, peer: NodeId, client_id: str, request: Request, reply: Reply) -> None:
+    def _call(self, peer: NodeId, request: Request | Fetch, reply: Reply) -> None:
         try:
-            self._handle(peer, client_id, request, reply)
+            self._handle(peer, request, reply)
         except NodeFailure:
             raise
         except Exception as error:  # Whatever a strange request provokes concerns its connection only.
@@ -114,6 +112,6 @@ class Session:
             connection.set_busy(False)
 
 
-def _answer_bytes(request: Request) -> int:
+def _answer_bytes(request: Request | Fetch) -> int:
     """What the answer may take of memory while it waits for its turn; only that of a fetch is worth counting."""
     return min(request.max_bytes, FETCH_BYTES) if isinstance(request, Fetch) else 0

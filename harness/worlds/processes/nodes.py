@@ -13,7 +13,7 @@ import msgspec
 import harness
 from harness.errors import PortError, StartError
 from harness.hosts.contract import Host, Launch, NodeProcess, NodeState
-from harness.reference.server.config import NodeConfig
+from harness.reference.server import NodeConfig
 from harness.worlds.processes.crashes import Deaths
 from harness.worlds.reference import broker_config
 from nemesis.cluster import CONTROLLER, Link

@@ -4,131 +4,98 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kafka.protocol.admin.configs import DescribeConfigsRequest, DescribeConfigsResponse
-from kafka.protocol.admin.topics import (
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-)
-from kafka.protocol.metadata.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
-
-from harness.reference.core.types import NONE, ErrorCode, PartitionState
+from harness.reference.core.types import NONE, PartitionState
 from harness.reference.server import requests as plain
-from harness.reference.server.codec.wire import TopicIds, text
+from harness.reference.server.codec.wire import Context, Fields, text
 
 #: From these versions on, topics may be named by id, and several coordinators are asked for at once.
-METADATA_BY_ID: Final = 10
 DELETE_BY_ID: Final = 6
 FIND_SEVERAL: Final = 4
+#: "Ask again" for clients: LEADER_NOT_AVAILABLE, which nothing but a partition in Metadata ever has.
+_LEADER_NOT_AVAILABLE: Final = 5
 #: Where a setting of a resource comes from, as DescribeConfigs says it: set on the topic, or in the broker's file.
+TOPIC_RESOURCE: Final = 2
 TOPIC_SOURCE: Final = 1
 BROKER_SOURCE: Final = 4
 
 
-def decode_api_versions(request: Any, version: int, ids: TopicIds) -> plain.ApiVersions:
+def decode_api_versions(_request: Any, _: Context) -> plain.ApiVersionsRequest:
     """Who the client is does not matter."""
-    del request, version, ids
-    return plain.ApiVersions()
+    return plain.ApiVersionsRequest()
 
 
-def encode_api_versions(served: dict[int, tuple[int, int]], error: ErrorCode, version: int) -> Any:
-    """The table of served versions, in version 0 if there is an error (KIP-511)."""
-    version = 0 if error else version
-    row = ApiVersionsResponse.ApiVersion
-    keys = [row(version=version, api_key=key, min_version=low, max_version=high) for key, (low, high) in served.items()]
-    return ApiVersionsResponse(version=version, error_code=int(error), api_keys=keys)
-
-
-def decode_metadata(request: Any, version: int, ids: TopicIds) -> plain.MetadataWanted:
+def decode_metadata(request: Any, context: Context) -> plain.MetadataRequest:
     """In version 0 no topics means all, later None does."""
-    topics = request.topics
+    topics, version = request.topics, context.version
     if topics is None or (version == 0 and not topics):
-        return plain.MetadataWanted(None, auto_create=False)
-    names = tuple(topic.name if topic.name is not None else ids.name(topic.topic_id) for topic in topics)
-    return plain.MetadataWanted(names, auto_create=version < 4 or bool(request.allow_auto_topic_creation))
+        return plain.MetadataRequest(None, auto_create=False)
+    return plain.MetadataRequest(
+        _names(topics, context), auto_create=version < 4 or bool(request.allow_auto_topic_creation)
+    )
 
 
-def encode_metadata(answer: plain.ClusterMetadata, version: int, ids: TopicIds) -> Any:
-    """Leaderless partitions carry LEADER_NOT_AVAILABLE (5), which clients take as "ask again"."""
-    broker_class = MetadataResponse.MetadataResponseBroker
-    return MetadataResponse(
-        version=version,
-        brokers=[
-            broker_class(version=version, node_id=node, host=broker.host, port=broker.port, rack=None)
+def _names(topics: Any, context: Context) -> tuple[str, ...]:
+    return tuple(topic.name if topic.name is not None else context.ids.name(topic.topic_id) for topic in topics)
+
+
+def encode_metadata(answer: plain.MetadataResponse, context: Context) -> Fields:
+    """Brokers in the order of their numbers, topics in the order of the request."""
+    return {
+        "brokers": [
+            {"node_id": node, "host": broker.host, "port": broker.port, "rack": None}
             for node, broker in sorted(answer.brokers.items())
         ],
-        cluster_id=answer.cluster_id,
-        controller_id=answer.controller,
-        topics=[_topic(topic, set(answer.brokers), version, ids) for topic in answer.topics],
-    )
+        "cluster_id": answer.cluster_id,
+        "controller_id": answer.controller,
+        "topics": [_topic(topic, set(answer.brokers), context) for topic in answer.topics],
+    }
 
 
-def _topic(topic: plain.TopicMetadata, live: set[int], version: int, ids: TopicIds) -> Any:
-    topic_class = MetadataResponse.MetadataResponseTopic
+def _topic(topic: plain.TopicMetadata, live: set[int], context: Context) -> Fields:
     partitions = topic.state.partitions if topic.state is not None else ()
-    return topic_class(
-        version=version,
-        error_code=int(topic.error),
-        name=topic.name,
-        topic_id=ids.identity(topic.name),
-        is_internal=topic.name.startswith("__"),
-        partitions=[_partition(index, state, live, version) for index, state in enumerate(partitions)],
-    )
+    return {
+        "error_code": topic.error,
+        "name": topic.name,
+        "topic_id": context.ids.identity(topic.name),
+        "is_internal": topic.name.startswith("__"),
+        "partitions": [_partition(index, state, live) for index, state in enumerate(partitions)],
+    }
 
 
-def _partition(index: int, state: PartitionState, live: set[int], version: int) -> Any:
-    return MetadataResponse.MetadataResponseTopic.MetadataResponsePartition(
-        version=version,
-        error_code=5 if state.leader == NONE else 0,
-        partition_index=index,
-        leader_id=state.leader,
-        leader_epoch=state.leader_epoch,
-        replica_nodes=list(state.replicas),
-        isr_nodes=list(state.isr),
-        offline_replicas=[replica for replica in state.replicas if replica not in live],
-    )
+def _partition(index: int, state: PartitionState, live: set[int]) -> Fields:
+    return {
+        "error_code": _LEADER_NOT_AVAILABLE if state.leader == NONE else 0,
+        "partition_index": index,
+        "leader_id": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "replica_nodes": list(state.replicas),
+        "isr_nodes": list(state.isr),
+        "offline_replicas": [replica for replica in state.replicas if replica not in live],
+    }
 
 
-def decode_find_coordinator(request: Any, version: int, ids: TopicIds) -> plain.FindCoordinator:
+def decode_find_coordinator(request: Any, context: Context) -> plain.FindCoordinatorRequest:
     """Version 0 knows groups only."""
-    del ids
-    keys = request.coordinator_keys if version >= FIND_SEVERAL else (request.key,)
-    return plain.FindCoordinator(request.key_type if version >= 1 else 0, tuple(text(key) for key in keys))
-
-
-def encode_coordinators(answer: plain.Coordinators, version: int, ids: TopicIds) -> Any:
-    """One coordinator before version 4."""
-    del ids
-    if version >= FIND_SEVERAL:
-        row = FindCoordinatorResponse.Coordinator
-        return FindCoordinatorResponse(
-            version=version,
-            coordinators=[
-                row(
-                    version=version,
-                    key=found.key,
-                    node_id=found.node,
-                    host=found.host,
-                    port=found.port,
-                    error_code=int(found.error),
-                    error_message=None,
-                )
-                for found in answer.found
-            ],
-        )
-    found = answer.found[0]
-    return FindCoordinatorResponse(
-        version=version, error_code=int(found.error), node_id=found.node, host=found.host, port=found.port
+    keys = request.coordinator_keys if context.version >= FIND_SEVERAL else (request.key,)
+    return plain.FindCoordinatorRequest(
+        request.key_type if context.version >= 1 else 0, tuple(text(key) for key in keys)
     )
 
 
-def decode_create_topics(request: Any, version: int, ids: TopicIds) -> plain.CreateTopics:
+def encode_find_coordinator(answer: plain.FindCoordinatorResponse, context: Context) -> Fields:
+    """One coordinator before version 4."""
+    found = [
+        {"node_id": one.node, "host": one.host, "port": one.port, "error_code": one.error, "error_message": None}
+        for one in answer.found
+    ]
+    if context.version < FIND_SEVERAL:
+        return found[0]
+    return {"coordinators": [{"key": one.key, **each} for one, each in zip(answer.found, found, strict=True)]}
+
+
+def decode_create_topics(request: Any, _: Context) -> plain.CreateTopicsRequest:
     """A manual assignment lists partitions in any order; it is put in theirs."""
-    del version, ids
-    return plain.CreateTopics(
+    return plain.CreateTopicsRequest(
         tuple(
             plain.NewTopic(
                 text(topic.name),
@@ -146,56 +113,38 @@ def decode_create_topics(request: Any, version: int, ids: TopicIds) -> plain.Cre
     )
 
 
-def encode_topics_created(answer: plain.TopicsChanged, version: int, ids: TopicIds) -> Any:
+def encode_create_topics(answer: plain.TopicsResponse, context: Context) -> Fields:
     """The configuration is not repeated."""
-    row = CreateTopicsResponse.CreatableTopicResult
-    return CreateTopicsResponse(
-        version=version,
-        topics=[
-            row(
-                version=version,
-                name=result.name,
-                topic_id=ids.identity(result.name),
-                error_code=int(result.error),
-                error_message=result.reason or None,
-                configs=None,
-            )
-            for result in answer.results
-        ],
-    )
+    return {"topics": [{**result, "configs": None} for result in _results(answer, context)]}
 
 
-def decode_delete_topics(request: Any, version: int, ids: TopicIds) -> plain.DeleteTopics:
+def decode_delete_topics(request: Any, context: Context) -> plain.DeleteTopicsRequest:
     """By name, or by id from version 6 on."""
-    if version < DELETE_BY_ID:
-        return plain.DeleteTopics(tuple(text(name) for name in request.topic_names))
-    return plain.DeleteTopics(
-        tuple(topic.name if topic.name is not None else ids.name(topic.topic_id) for topic in request.topics)
-    )
+    if context.version < DELETE_BY_ID:
+        return plain.DeleteTopicsRequest(tuple(text(name) for name in request.topic_names))
+    return plain.DeleteTopicsRequest(_names(request.topics, context))
 
 
-def encode_topics_deleted(answer: plain.TopicsChanged, version: int, ids: TopicIds) -> Any:
+def encode_delete_topics(answer: plain.TopicsResponse, context: Context) -> Fields:
     """Name and outcome."""
-    row = DeleteTopicsResponse.DeletableTopicResult
-    return DeleteTopicsResponse(
-        version=version,
-        responses=[
-            row(
-                version=version,
-                name=result.name,
-                topic_id=ids.identity(result.name),
-                error_code=int(result.error),
-                error_message=result.reason or None,
-            )
-            for result in answer.results
-        ],
-    )
+    return {"responses": _results(answer, context)}
 
 
-def decode_describe_configs(request: Any, version: int, ids: TopicIds) -> plain.DescribeConfigs:
+def _results(answer: plain.TopicsResponse, context: Context) -> list[Fields]:
+    return [
+        {
+            "name": result.name,
+            "topic_id": context.ids.identity(result.name),
+            "error_code": result.error,
+            "error_message": result.reason or None,
+        }
+        for result in answer.results
+    ]
+
+
+def decode_describe_configs(request: Any, _: Context) -> plain.DescribeConfigsRequest:
     """Synonyms and documentation are not given."""
-    del version, ids
-    return plain.DescribeConfigs(
+    return plain.DescribeConfigsRequest(
         tuple(
             plain.ConfigResource(
                 resource.resource_type,
@@ -207,45 +156,27 @@ def decode_describe_configs(request: Any, version: int, ids: TopicIds) -> plain.
     )
 
 
-def encode_configs(answer: plain.ConfigsDescribed, version: int, ids: TopicIds) -> Any:
+def encode_describe_configs(answer: plain.DescribeConfigsResponse, _: Context) -> Fields:
     """Every setting is read-only: settings are fixed when a topic is made or a node is started."""
-    del ids
-    row_class = DescribeConfigsResponse.DescribeConfigsResult
-    config_class = row_class.DescribeConfigsResourceResult
-    return DescribeConfigsResponse(
-        version=version,
-        results=[
-            row_class(
-                version=version,
-                error_code=int(result.error),
-                error_message=result.reason or None,
-                resource_type=result.resource.kind,
-                resource_name=result.resource.name,
-                configs=[
-                    config_class(
-                        version=version,
-                        name=name,
-                        value=value,
-                        read_only=True,
-                        config_source=TOPIC_SOURCE if result.resource.kind == 2 else BROKER_SOURCE,
-                        is_sensitive=False,
-                        synonyms=[],
-                        config_type=0,
-                        documentation=None,
-                    )
+    return {
+        "results": [
+            {
+                "error_code": result.error,
+                "error_message": result.reason or None,
+                "resource_type": result.resource.kind,
+                "resource_name": result.resource.name,
+                "configs": [
+                    {
+                        "name": name,
+                        "value": value,
+                        "read_only": True,
+                        "config_source": TOPIC_SOURCE if result.resource.kind == TOPIC_RESOURCE else BROKER_SOURCE,
+                        "synonyms": [],
+                        "documentation": None,
+                    }
                     for name, value in result.configs.items()
                 ],
-            )
+            }
             for result in answer.results
-        ],
-    )
-
-
-REQUESTS: Final = (
-    ApiVersionsRequest,
-    MetadataRequest,
-    FindCoordinatorRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    DescribeConfigsRequest,
-)
+        ]
+    }

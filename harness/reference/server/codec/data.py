@@ -2,79 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import groupby
 from typing import Any, Final
 
-from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
-from kafka.protocol.consumer.offsets import (
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-)
-from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse
-from kafka.protocol.producer.transaction import InitProducerIdRequest, InitProducerIdResponse
-
 from harness.reference.core import messages as core
-from harness.reference.core.types import NONE, EpochEnd, ErrorCode, TopicPartition
+from harness.reference.core.types import NONE, TopicPartition
 from harness.reference.server import requests as plain
-from harness.reference.server.batches import whole
-from harness.reference.server.codec.wire import TopicIds, text
+from harness.reference.server.codec.wire import Context, Fields, by_partition, by_topic, text
+from harness.reference.server.storage.batches import whole
 
 #: From this version on, Fetch names topics by id only (KIP-516).
 FETCH_BY_ID: Final = 13
 #: From this version on, the follower's number and broker epoch are in ReplicaState (KIP-903).
 FETCH_REPLICA_STATE: Final = 15
+#: From this version on, OffsetForLeaderEpoch says which replica asks.
+EPOCH_REPLICA: Final = 3
 
 
-def by_topic(parts: Iterable[Any], partition: Callable[[Any], TopicPartition]) -> list[tuple[str, list[Any]]]:
-    """Neighbouring partitions of one topic together, order kept."""
-    return [(topic, list(group)) for topic, group in groupby(parts, key=lambda part: partition(part).topic)]
-
-
-def decode_produce(request: Any, version: int, ids: TopicIds) -> plain.Produce:
+def decode_produce(request: Any, _: Context) -> plain.ProduceRequest:
     """Versions before 3 carry formats 0 and 1 and are refused by the table of versions."""
-    del version, ids
-    return plain.Produce(
+    parts = by_partition(request.topic_data, partitions="partition_data", index="index")
+    return plain.ProduceRequest(
         request.transactional_id is not None,
         request.acks,
         request.timeout_ms,
-        tuple(
-            (TopicPartition(text(topic.name), part.index), part.records)
-            for topic in request.topic_data
-            for part in topic.partition_data
-        ),
+        tuple((at, part.records) for at, part in parts),
     )
 
 
-def encode_produced(answer: plain.Produced, version: int, ids: TopicIds) -> Any:
+def encode_produce(answer: plain.ProduceResponse, _: Context) -> Fields:
     """Leader hints (KIP-951) are not given; clients ask for metadata."""
-    del ids
-    topic_class = ProduceResponse.TopicProduceResponse
-    part_class = topic_class.PartitionProduceResponse
-    topics = [
-        topic_class(
-            version=version,
-            name=topic,
-            partition_responses=[
-                part_class(
-                    version=version,
-                    index=part.partition.partition,
-                    error_code=int(part.error),
-                    base_offset=part.base_offset,
-                    log_start_offset=part.log_start_offset,
-                )
-                for part in parts
-            ],
+    parts = (
+        (
+            part.partition,
+            {
+                "index": part.partition.partition,
+                "error_code": part.error,
+                "base_offset": part.base_offset,
+                "log_start_offset": part.log_start_offset,
+            },
         )
-        for topic, parts in by_topic(answer.parts, lambda part: part.partition)
-    ]
-    return ProduceResponse(version=version, responses=topics)
+        for part in answer.parts
+    )
+    return {"responses": by_topic(parts, partitions="partition_responses")}
 
 
-def decode_fetch(request: Any, version: int, ids: TopicIds) -> core.Fetch:
+def decode_fetch(request: Any, context: Context) -> core.Fetch:
     """A consumer's or a follower's fetch; fetch sessions (KIP-227) are declined by answering session 0."""
+    version, ids = context.version, context.ids
     replica = request.replica_state if version >= FETCH_REPLICA_STATE else request
     return core.Fetch(
         0,
@@ -99,157 +73,91 @@ def decode_fetch(request: Any, version: int, ids: TopicIds) -> core.Fetch:
     )
 
 
-def encode_fetched(answer: core.FetchResponse, version: int, ids: TopicIds) -> Any:
+def encode_fetch(answer: core.FetchResponse, context: Context) -> Fields:
     """Batches follow each other with the offsets and epochs the leader gave them."""
-    topic_class = FetchResponse.FetchableTopicResponse
-    topics = [
-        topic_class(
-            version=version,
-            **({"topic_id": ids.identity(topic)} if version >= FETCH_BY_ID else {"topic": topic}),
-            partitions=[_fetched_part(part, version) for part in parts],
-        )
-        for topic, parts in by_topic(answer.partitions, lambda part: part.partition)
-    ]
-    return FetchResponse(version=version, responses=topics)
+    topics = by_topic(((part.partition, _fetched(part)) for part in answer.partitions), name="topic")
+    for topic in topics:
+        topic["topic_id"] = context.ids.identity(topic["topic"])
+    return {"responses": topics}
 
 
-def _fetched_part(part: core.FetchedPartition, version: int) -> Any:
-    part_class = FetchResponse.FetchableTopicResponse.PartitionData
-    diverging = {}
+def _fetched(part: core.FetchedPartition) -> Fields:
+    fields: Fields = {
+        "partition_index": part.partition.partition,
+        "error_code": part.error,
+        "high_watermark": part.high_watermark,
+        "last_stable_offset": part.high_watermark,
+        "log_start_offset": part.log_start_offset,
+        "aborted_transactions": None,
+        "records": b"".join([whole(batch) for batch in part.batches]),
+    }
     if part.diverging is not None:
-        end = part.diverging
-        diverging["diverging_epoch"] = part_class.EpochEndOffset(
-            version=version, epoch=end.leader_epoch, end_offset=end.end_offset
-        )
-    return part_class(
-        version=version,
-        partition_index=part.partition.partition,
-        error_code=int(part.error),
-        high_watermark=part.high_watermark,
-        last_stable_offset=part.high_watermark,
-        log_start_offset=part.log_start_offset,
-        aborted_transactions=None,
-        records=b"".join([whole(batch) for batch in part.batches]),
-        **diverging,
-    )
+        fields["diverging_epoch"] = {"epoch": part.diverging.leader_epoch, "end_offset": part.diverging.end_offset}
+    return fields
 
 
-def decode_list_offsets(request: Any, version: int, ids: TopicIds) -> plain.OffsetsWanted:
-    """One question for each partition."""
-    del version, ids
-    return plain.OffsetsWanted(
+def decode_list_offsets(request: Any, _: Context) -> plain.ListOffsetsRequest:
+    """A question for each partition; its correlation is set by whoever asks the core."""
+    replica = request.replica_id
+    return plain.ListOffsetsRequest(
         tuple(
-            core.ListOffsets(
-                0,
-                TopicPartition(text(topic.name), part.partition_index),
-                part.timestamp,
-                request.replica_id,
-                part.current_leader_epoch,
-            )
-            for topic in request.topics
-            for part in topic.partitions
+            core.ListOffsets(0, at, part.timestamp, replica, part.current_leader_epoch)
+            for at, part in by_partition(request.topics)
         )
     )
 
 
-def encode_offsets_found(answer: plain.OffsetsFound, version: int, ids: TopicIds) -> Any:
-    """One answer for each partition."""
-    del ids
-    topic_class = ListOffsetsResponse.ListOffsetsTopicResponse
-    part_class = topic_class.ListOffsetsPartitionResponse
-    topics = [
-        topic_class(
-            version=version,
-            name=topic,
-            partitions=[
-                part_class(
-                    version=version,
-                    partition_index=part.partition.partition,
-                    error_code=int(part.error),
-                    timestamp=part.timestamp,
-                    offset=part.offset,
-                    leader_epoch=part.leader_epoch,
-                )
-                for part in parts
-            ],
+def encode_list_offsets(answer: plain.ListOffsetsResponse, _: Context) -> Fields:
+    """An answer for each partition."""
+    parts = (
+        (
+            part.partition,
+            {
+                "partition_index": part.partition.partition,
+                "error_code": part.error,
+                "timestamp": part.timestamp,
+                "offset": part.offset,
+                "leader_epoch": part.leader_epoch,
+            },
         )
-        for topic, parts in by_topic(answer.parts, lambda part: part.partition)
-    ]
-    return ListOffsetsResponse(version=version, topics=topics)
+        for part in answer.parts
+    )
+    return {"topics": by_topic(parts)}
 
 
-def decode_epochs_wanted(request: Any, version: int, ids: TopicIds) -> plain.EpochsWanted:
-    """One question for each partition. The replica id is there from version 3 on."""
-    del ids
-    replica = request.replica_id if version >= 3 else NONE
-    return plain.EpochsWanted(
+def decode_offset_for_leader_epoch(request: Any, context: Context) -> plain.OffsetForLeaderEpochRequest:
+    """A question for each partition. A debugging consumer's replica id (-2) counts as none."""
+    replica = max(request.replica_id, NONE) if context.version >= EPOCH_REPLICA else NONE
+    return plain.OffsetForLeaderEpochRequest(
         tuple(
-            core.OffsetForLeaderEpoch(
-                0,
-                TopicPartition(text(topic.topic), part.partition),
-                part.leader_epoch,
-                part.current_leader_epoch,
-                replica if replica >= 0 else NONE,
-            )
-            for topic in request.topics
-            for part in topic.partitions
+            core.OffsetForLeaderEpoch(0, at, part.leader_epoch, part.current_leader_epoch, replica)
+            for at, part in by_partition(request.topics, name="topic", index="partition")
         )
     )
 
 
-def encode_epochs_found(answer: plain.EpochsFound, version: int, ids: TopicIds) -> Any:
-    """One answer for each partition."""
-    del ids
-    topic_class = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
-    part_class = topic_class.EpochEndOffset
-    topics = [
-        topic_class(
-            version=version,
-            topic=topic,
-            partitions=[
-                part_class(
-                    version=version,
-                    error_code=int(part.error),
-                    partition=part.partition.partition,
-                    leader_epoch=part.end.leader_epoch,
-                    end_offset=part.end.end_offset,
-                )
-                for part in parts
-            ],
+def encode_offset_for_leader_epoch(answer: plain.OffsetForLeaderEpochResponse, _: Context) -> Fields:
+    """An answer for each partition."""
+    parts = (
+        (
+            part.partition,
+            {
+                "partition": part.partition.partition,
+                "error_code": part.error,
+                "leader_epoch": part.end.leader_epoch,
+                "end_offset": part.end.end_offset,
+            },
         )
-        for topic, parts in by_topic(answer.parts, lambda part: part.partition)
-    ]
-    return OffsetForLeaderEpochResponse(version=version, topics=topics)
+        for part in answer.parts
+    )
+    return {"topics": by_topic(parts, name="topic")}
 
 
-def decode_init_producer(request: Any, version: int, ids: TopicIds) -> plain.InitProducer:
+def decode_init_producer_id(request: Any, _: Context) -> plain.InitProducerIdRequest:
     """A producer that had an id simply gets a new one."""
-    del version, ids
-    return plain.InitProducer(request.transactional_id is not None)
+    return plain.InitProducerIdRequest(request.transactional_id is not None)
 
 
-def encode_producer_id(answer: core.InitProducerIdResponse, version: int, ids: TopicIds) -> Any:
+def encode_init_producer_id(answer: core.InitProducerIdResponse, _: Context) -> Fields:
     """The id and its epoch."""
-    del ids
-    return InitProducerIdResponse(
-        version=version,
-        error_code=int(answer.error),
-        producer_id=answer.producer_id,
-        producer_epoch=answer.producer_epoch,
-    )
-
-
-def end_of(epoch: Any) -> EpochEnd | None:
-    """The diverging epoch of a fetch response, None where there is none."""
-    return EpochEnd(epoch.epoch, epoch.end_offset) if epoch is not None and epoch.end_offset >= 0 else None
-
-
-def error_of(code: int) -> ErrorCode:
-    """A code that this broker does not use counts as an unknown error."""
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
-
-
-REQUESTS: Final = (ProduceRequest, FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest, InitProducerIdRequest)
+    return {"error_code": answer.error, "producer_id": answer.producer_id, "producer_epoch": answer.producer_epoch}

@@ -13,11 +13,10 @@ from kafka.protocol.consumer.offsets import (
 )
 
 from harness.reference.core import messages as core
-from harness.reference.core.types import EpochEnd, TopicPartition
-from harness.reference.server.batches import BatchError, split
-from harness.reference.server.codec.data import by_topic, end_of, error_of
-from harness.reference.server.codec.wire import TopicIds, decode, request_frame
+from harness.reference.core.types import EpochEnd, ErrorCode, TopicPartition
+from harness.reference.server.codec.wire import Fields, TopicIds, by_topic, decode, request_frame
 from harness.reference.server.links import BadFrameError
+from harness.reference.server.storage.batches import BatchError, split
 
 #: The version with topic ids and broker epochs (KIP-903) and nothing newer.
 FETCH_VERSION: Final = 15
@@ -30,12 +29,46 @@ FollowerRequest = core.Fetch | core.OffsetForLeaderEpoch | core.ListOffsets
 def encode_request(request: FollowerRequest, correlation: int, client_id: str, ids: TopicIds) -> bytes:
     """A whole frame."""
     if isinstance(request, core.Fetch):
-        return request_frame(_fetch(request, ids), correlation, client_id)
-    message = _epoch(request) if isinstance(request, core.OffsetForLeaderEpoch) else _offsets(request)
-    return request_frame(message, correlation, client_id)
+        return request_frame(FetchRequest, _fetch(request, ids), FETCH_VERSION, correlation, client_id)
+    part = {"current_leader_epoch": request.current_leader_epoch}
+    if isinstance(request, core.OffsetForLeaderEpoch):
+        part |= {"partition": request.partition.partition, "leader_epoch": request.leader_epoch}
+        epochs = {"replica_id": request.replica_id, "topics": by_topic([(request.partition, part)], name="topic")}
+        return request_frame(OffsetForLeaderEpochRequest, epochs, EPOCH_VERSION, correlation, client_id)
+    part |= {"partition_index": request.partition.partition, "timestamp": request.timestamp}
+    offsets = {"replica_id": request.replica_id, "isolation_level": 0, "topics": by_topic([(request.partition, part)])}
+    return request_frame(ListOffsetsRequest, offsets, OFFSETS_VERSION, correlation, client_id)
 
 
-def decode_answer(request: FollowerRequest, body: memoryview, ids: TopicIds) -> core.Message:
+def _fetch(request: core.Fetch, ids: TopicIds) -> Fields:
+    topics = by_topic(
+        (
+            (
+                part.partition,
+                {
+                    "partition": part.partition.partition,
+                    "current_leader_epoch": part.current_leader_epoch,
+                    "fetch_offset": part.fetch_offset,
+                    "last_fetched_epoch": part.last_fetched_epoch,
+                    "partition_max_bytes": part.max_bytes,
+                },
+            )
+            for part in request.partitions
+        ),
+        name="topic",
+    )
+    for topic in topics:
+        topic["topic_id"] = ids.identity(topic["topic"])
+    return {
+        "replica_state": {"replica_id": request.replica_id, "replica_epoch": request.broker_epoch},
+        "max_wait_ms": request.max_wait_ms,
+        "min_bytes": request.min_bytes,
+        "max_bytes": request.max_bytes,
+        "topics": topics,
+    }
+
+
+def decode_response(request: FollowerRequest, body: memoryview, ids: TopicIds) -> core.Message:
     """The core's response to ``request`` from what follows the correlation id of the response.
 
     Raises:
@@ -45,45 +78,18 @@ def decode_answer(request: FollowerRequest, body: memoryview, ids: TopicIds) -> 
         raise BadFrameError("a response header with tags nobody asked for")
     if isinstance(request, core.Fetch):
         return _fetched(request, decode(FetchResponse, body[1:], FETCH_VERSION), ids)
+    by_epoch = isinstance(request, core.OffsetForLeaderEpoch)
+    schema, version = (
+        (OffsetForLeaderEpochResponse, EPOCH_VERSION) if by_epoch else (ListOffsetsResponse, OFFSETS_VERSION)
+    )
     try:
-        if isinstance(request, core.OffsetForLeaderEpoch):
-            return _epoch_found(request, decode(OffsetForLeaderEpochResponse, body[1:], EPOCH_VERSION))
-        return _offset_found(request, decode(ListOffsetsResponse, body[1:], OFFSETS_VERSION))
+        part = decode(schema, body[1:], version).topics[0].partitions[0]
     except IndexError as error:
         raise BadFrameError("an answer without the partition that was asked for") from error
-
-
-def _fetch(request: core.Fetch, ids: TopicIds) -> Any:
-    topic_class = FetchRequest.FetchTopic
-    topics = [
-        topic_class(
-            version=FETCH_VERSION,
-            topic_id=ids.identity(topic),
-            partitions=[
-                topic_class.FetchPartition(
-                    version=FETCH_VERSION,
-                    partition=part.partition.partition,
-                    current_leader_epoch=part.current_leader_epoch,
-                    fetch_offset=part.fetch_offset,
-                    last_fetched_epoch=part.last_fetched_epoch,
-                    partition_max_bytes=part.max_bytes,
-                )
-                for part in parts
-            ],
-        )
-        for topic, parts in by_topic(request.partitions, lambda part: part.partition)
-    ]
-    state = FetchRequest.ReplicaState(
-        version=FETCH_VERSION, replica_id=request.replica_id, replica_epoch=request.broker_epoch
-    )
-    return FetchRequest(
-        version=FETCH_VERSION,
-        replica_state=state,
-        max_wait_ms=request.max_wait_ms,
-        min_bytes=request.min_bytes,
-        max_bytes=request.max_bytes,
-        topics=topics,
-    )
+    asked, error_code = (request.correlation, request.partition), _error(part.error_code)
+    if by_epoch:
+        return core.OffsetForLeaderEpochResponse(*asked, error_code, EpochEnd(part.leader_epoch, part.end_offset))
+    return core.ListOffsetsResponse(*asked, error_code, part.offset, part.leader_epoch)
 
 
 def _fetched(request: core.Fetch, response: Any, ids: TopicIds) -> core.FetchResponse:
@@ -91,10 +97,10 @@ def _fetched(request: core.Fetch, response: Any, ids: TopicIds) -> core.FetchRes
         parts = tuple(
             core.FetchedPartition(
                 TopicPartition(ids.name(topic.topic_id), part.partition_index),
-                error_of(part.error_code),
+                _error(part.error_code),
                 part.high_watermark,
                 part.log_start_offset,
-                end_of(part.diverging_epoch),
+                _diverging(part.diverging_epoch),
                 tuple(split(part.records or b"", verify=True)),
             )
             for topic in response.responses
@@ -105,38 +111,14 @@ def _fetched(request: core.Fetch, response: Any, ids: TopicIds) -> core.FetchRes
     return core.FetchResponse(request.correlation, parts)
 
 
-def _epoch(request: core.OffsetForLeaderEpoch) -> Any:
-    topic_class = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
-    part = topic_class.OffsetForLeaderPartition(
-        version=EPOCH_VERSION,
-        partition=request.partition.partition,
-        current_leader_epoch=request.current_leader_epoch,
-        leader_epoch=request.leader_epoch,
-    )
-    topic = topic_class(version=EPOCH_VERSION, topic=request.partition.topic, partitions=[part])
-    return OffsetForLeaderEpochRequest(version=EPOCH_VERSION, replica_id=request.replica_id, topics=[topic])
+def _diverging(epoch: Any) -> EpochEnd | None:
+    """The diverging epoch of a fetch response (KIP-595), None where there is none."""
+    return EpochEnd(epoch.epoch, epoch.end_offset) if epoch is not None and epoch.end_offset >= 0 else None
 
 
-def _epoch_found(request: core.OffsetForLeaderEpoch, response: Any) -> core.OffsetForLeaderEpochResponse:
-    part = response.topics[0].partitions[0]
-    end = EpochEnd(part.leader_epoch, part.end_offset)
-    return core.OffsetForLeaderEpochResponse(request.correlation, request.partition, error_of(part.error_code), end)
-
-
-def _offsets(request: core.ListOffsets) -> Any:
-    topic_class = ListOffsetsRequest.ListOffsetsTopic
-    part = topic_class.ListOffsetsPartition(
-        version=OFFSETS_VERSION,
-        partition_index=request.partition.partition,
-        current_leader_epoch=request.current_leader_epoch,
-        timestamp=request.timestamp,
-    )
-    topic = topic_class(version=OFFSETS_VERSION, name=request.partition.topic, partitions=[part])
-    return ListOffsetsRequest(version=OFFSETS_VERSION, replica_id=request.replica_id, isolation_level=0, topics=[topic])
-
-
-def _offset_found(request: core.ListOffsets, response: Any) -> core.ListOffsetsResponse:
-    part = response.topics[0].partitions[0]
-    return core.ListOffsetsResponse(
-        request.correlation, request.partition, error_of(part.error_code), part.offset, part.leader_epoch
-    )
+def _error(code: int) -> ErrorCode:
+    """A code that this broker does not use counts as an unknown error."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR

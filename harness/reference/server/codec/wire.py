@@ -1,17 +1,20 @@
-"""Frames, headers and the one door to the classes that kafka-python generates from Kafka's message schemas.
+"""Frames, headers, and the way into and out of the classes that kafka-python generates from Kafka's message schemas.
 
 kafka.protocol is internal API of a pinned release: only this package imports it. Its decoder slices past the end of
-what it was given without complaint, so a body counts as understood only if it was used up exactly.
+what it was given without complaint, so a body counts as understood only if it was used up exactly. Its objects are made
+from nested dictionaries of fields under the schemas' names; the encoder leaves out what a version does not have.
 """
 
 from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from itertools import groupby
+from typing import Any, Final, NamedTuple
 
-from harness.reference.core.types import TopicState
+from harness.reference.core.types import TopicPartition, TopicState
 from harness.reference.server.links import BadFrameError
 from harness.reference.server.requests import Header
 
@@ -20,6 +23,9 @@ _NAMESPACE: Final = uuid.UUID("5c2f3f4e-2f5e-4d0e-9d0e-0d6b5f6b8f11")
 _NO_TOPIC: Final = uuid.UUID(int=0)
 #: Begins what stands for the name of a topic known only by an id. A colon is impossible in real names.
 _UNNAMED: Final = "id:"
+
+#: The fields of a schema's struct; a nested struct is such a dictionary again, an array of structs a list of them.
+Fields = dict[str, Any]
 
 
 class TopicIds:
@@ -43,6 +49,14 @@ class TopicIds:
         if name.startswith(_UNNAMED):
             return uuid.UUID(name.removeprefix(_UNNAMED))
         return self._ids.get(name, _NO_TOPIC)
+
+
+class Context(NamedTuple):
+    """What a translation depends on besides the message: the client's version and name, and the topics' ids."""
+
+    version: int
+    ids: TopicIds
+    client_id: str = ""
 
 
 def parse_header(frame: memoryview, flexible_from: dict[int, int]) -> tuple[Header, memoryview]:
@@ -116,17 +130,62 @@ def text(value: str | None) -> str:
     return value
 
 
-def request_frame(message: Any, correlation: int, client_id: str) -> bytes:
-    """A whole request frame; ``message`` knows its version."""
+def by_partition(
+    topics: Iterable[Any], *, name: str = "name", partitions: str = "partitions", index: str = "partition_index"
+) -> Iterator[tuple[TopicPartition, Any]]:
+    """Every partition's part of a decoded message that has topics with partitions in them, in its order.
+
+    Raises:
+        BadFrameError: a topic has no name.
+    """
+    for topic in topics:
+        at = text(getattr(topic, name))
+        for part in getattr(topic, partitions):
+            yield TopicPartition(at, getattr(part, index)), part
+
+
+def by_topic(
+    parts: Iterable[tuple[TopicPartition, Fields]], *, name: str = "name", partitions: str = "partitions"
+) -> list[Fields]:
+    """The opposite of :func:`by_partition`: neighbouring partitions of one topic together, order kept."""
+    return [
+        {name: topic, partitions: [fields for _, fields in group]}
+        for topic, group in groupby(parts, key=lambda part: part[0].topic)
+    ]
+
+
+@cache
+def _structs(schema: Any) -> dict[str, Any]:
+    """The classes of those fields that are structs or arrays of them."""
+    return {
+        name: field.data_class for name, field in schema.fields.items() if field.is_struct() or field.is_struct_array()
+    }
+
+
+def made(schema: Any, version: int, fields: Fields) -> Any:
+    """``fields`` as the kafka-python class ``schema``, nested structs included. What is not given has its default."""
+    values = fields.copy()
+    for name, inner in _structs(schema).items():
+        if value := fields.get(name):
+            nested = isinstance(value, dict)
+            values[name] = made(inner, version, value) if nested else [made(inner, version, each) for each in value]
+    return schema(version=version, **values)
+
+
+def request_frame(schema: Any, fields: Fields, version: int, correlation: int, client_id: str) -> bytes:
+    """A whole request frame."""
     name = client_id.encode()
-    tags = b"\0" if message.flexible_version_q(message.version) else b""
-    body = message.encode(version=message.version)
-    header = _FIXED.pack(message.API_KEY, message.version, correlation, len(name)) + name + tags
-    return b"".join(((len(header) + len(body)).to_bytes(4, "big"), header, body))
+    header = _FIXED.pack(schema.API_KEY, version, correlation, len(name)) + name
+    return _frame(header, schema, fields, version, tagged_header=schema.flexible_version_q(version))
 
 
-def response_frame(message: Any, correlation: int, *, tagged_header: bool) -> bytes:
+def response_frame(schema: Any, fields: Fields, version: int, correlation: int, *, tagged_header: bool) -> bytes:
     """A whole response frame. The header has tags in flexible versions, but never for ApiVersions (KIP-511)."""
-    body = message.encode(version=message.version)
-    header = correlation.to_bytes(4, "big", signed=True) + (b"\0" if tagged_header else b"")
-    return b"".join(((len(header) + len(body)).to_bytes(4, "big"), header, body))
+    header = correlation.to_bytes(4, "big", signed=True)
+    return _frame(header, schema, fields, version, tagged_header=tagged_header)
+
+
+def _frame(header: bytes, schema: Any, fields: Fields, version: int, *, tagged_header: bool) -> bytes:
+    body = made(schema, version, fields).encode(version=version)
+    tags = b"\0" if tagged_header else b""
+    return b"".join(((len(header) + len(tags) + len(body)).to_bytes(4, "big"), header, tags, body))

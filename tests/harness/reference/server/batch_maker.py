@@ -7,7 +7,7 @@ from typing import Any
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from harness.reference.core.messages import RecordBatch
-from harness.reference.server.batches import parse_incoming
+from harness.reference.server.storage.batches import parse_incoming
 
 Producer = tuple[int, int, int]
 PLAIN: Producer = (-1, -1, -1)

@@ -11,7 +11,6 @@ from contextlib import suppress
 import psutil
 import pytest
 from batch_maker import records
-from client_side import fields
 from cluster import CONTROLLER, Cluster, wait_for
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
@@ -20,7 +19,7 @@ from kafka.errors import KafkaError
 from harness.observations import Truncated
 from harness.reference.server.codec import APIS
 from harness.reference.server.codec.wire import request_frame
-from harness.reference.server.offsets import partition_of
+from harness.reference.server.handlers.committed import partition_of
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(150)]
 LIMIT_S = 20
@@ -116,10 +115,10 @@ def test_a_refused_write_without_acknowledgement_breaks_the_connection(cluster, 
     """With acks=0 there is no other way to tell a client that it writes to somebody who does not lead."""
     leads = leader(cluster, topic)
     data = [{"name": topic, "partition_data": [{"index": 0, "records": records()}]}]
-    write = fields(APIS[0].request, 3, transactional_id=None, acks=0, timeout_ms=100, topic_data=data)
+    write = {"transactional_id": None, "acks": 0, "timeout_ms": 100, "topic_data": data}
     for node in cluster.brokers:
         with connect(cluster, node) as client:
-            client.sendall(request_frame(write, 1, "c"))
+            client.sendall(request_frame(APIS[0].request, write, 3, 1, "c"))
             if node == leads:
                 client.sendall(framed(METADATA_REQUEST))
                 assert client.recv(4096)[4:8] == b"\0\0\0"

@@ -5,7 +5,6 @@ import json
 from itertools import count
 
 import pytest
-from client_side import fields
 from wires import Wire, frame
 
 from harness.observations import Acknowledged, BecameLeader, HighWatermarkMoved, RecordsAppended
@@ -21,16 +20,16 @@ from harness.reference.core.types import (
     TopicState,
 )
 from harness.reference.server import sessions as sessions_module
-from harness.reference.server.batches import parse_incoming
+from harness.reference.server.codec.controller import Hello, decode, encode
 from harness.reference.server.codec.wire import TopicIds, request_frame
 from harness.reference.server.config import ConfigError, read_config
 from harness.reference.server.control import ControlSocket
-from harness.reference.server.controller_wire import Hello, decode, encode
+from harness.reference.server.handlers.committed import OffsetStore, decode_commits, encode_commits, partition_of
 from harness.reference.server.links import BadFrameError, Links
-from harness.reference.server.offsets import OffsetStore, decode_commits, encode_commits, partition_of
-from harness.reference.server.requests import CommittedOffset, GroupHeartbeatAnswer, Produced
+from harness.reference.server.requests import CommittedOffset, HeartbeatResponse, ProduceResponse
 from harness.reference.server.runtime import NodeFailure, Runtime, Timers, now_us
 from harness.reference.server.sessions import FETCH_BYTES, PROMISED_BYTES, UNDER_WAY, Session, peer_of
+from harness.reference.server.storage.batches import parse_incoming
 from harness.reference.server.trace import Trace
 
 T0 = TopicPartition("t", 0)
@@ -162,6 +161,9 @@ def test_everybody_else_is_anonymous_and_another_one_each_time(client_id):
     assert [peer_of(client_id, links), peer_of(client_id, links)] == [1_000_001, 1_000_002]
 
 
+HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m"}
+
+
 class Desk:
     """A session whose requests wait until they are answered by hand."""
 
@@ -173,13 +175,13 @@ class Desk:
         self.numbers = count()
 
     def ask(self, times=1, key=12, version=3, **values):
-        values = values or {"group_id": "g", "generation_id": 1, "member_id": "m"}
+        values = values or HEARTBEAT
         for _ in range(times):
-            message = fields(sessions_module.codec.APIS[key].request, version, **values)
-            self.session.connection.data_received(request_frame(message, next(self.numbers), "c"))
+            schema = sessions_module.codec.APIS[key].request
+            self.session.connection.data_received(request_frame(schema, values, version, next(self.numbers), "c"))
 
     def answer(self, place):
-        self.waiting[place][3](GroupHeartbeatAnswer(ErrorCode.NONE))
+        self.waiting[place][2](HeartbeatResponse(ErrorCode.NONE))
 
     def answered(self):
         """Correlations of the answers that went out, in order."""
@@ -228,7 +230,9 @@ def test_a_produce_without_acknowledgement_takes_no_place_in_the_order():
 def test_a_refused_produce_without_acknowledgement_closes_the_connection(error, closed):
     desk = Desk()
     desk.ask(key=0, acks=0, timeout_ms=1, topic_data=[], transactional_id=None)
-    desk.waiting[0][3](Produced((core.ProduceResponse(1, T0, ErrorCode.NONE), core.ProduceResponse(2, T0, error))))
+    desk.waiting[0][2](
+        ProduceResponse((core.ProduceResponse(1, T0, ErrorCode.NONE), core.ProduceResponse(2, T0, error)))
+    )
     assert desk.wire.closed is closed
     assert desk.answered() == []
 
@@ -239,7 +243,7 @@ def test_a_client_with_too_many_bytes_of_fetches_under_way_is_not_read():
     desk.ask(5, key=1, **greedy, version=4)
     assert len(desk.waiting) * FETCH_BYTES == PROMISED_BYTES
     assert not desk.wire.reading
-    desk.waiting[0][3](core.FetchResponse(0, ()))
+    desk.waiting[0][2](core.FetchResponse(0, ()))
     assert len(desk.waiting) * FETCH_BYTES == PROMISED_BYTES + FETCH_BYTES
 
 
@@ -250,8 +254,7 @@ def test_a_request_that_breaks_its_handler_closes_the_connection_only():
     session = Session(Links(0), TopicIds(), broken)
     wire = Wire()
     session.connection.connection_made(wire)
-    heartbeat = fields(sessions_module.codec.APIS[12].request, 3, group_id="g", generation_id=1, member_id="m")
-    session.connection.data_received(request_frame(heartbeat, 1, "c"))
+    session.connection.data_received(request_frame(sessions_module.codec.APIS[12].request, HEARTBEAT, 3, 1, "c"))
     assert wire.closed
 
 
@@ -261,9 +264,8 @@ def test_a_failing_core_is_not_taken_for_a_bad_request():
 
     session = Session(Links(0), TopicIds(), failing)
     session.connection.connection_made(Wire())
-    heartbeat = fields(sessions_module.codec.APIS[12].request, 3, group_id="g", generation_id=1, member_id="m")
     with pytest.raises(NodeFailure):
-        session.connection.data_received(request_frame(heartbeat, 1, "c"))
+        session.connection.data_received(request_frame(sessions_module.codec.APIS[12].request, HEARTBEAT, 3, 1, "c"))
 
 
 # --- configuration, controller wire, offsets -------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.reference.server.segments import SegmentLog
+from harness.reference.server import SegmentLog
 from harness.segments import Place
 from harness.worlds.processes.log_files import Batch, batches_in, flip, log_directory, read_again, recovery_point
 from tests.harness.reference.server.batch_maker import batch

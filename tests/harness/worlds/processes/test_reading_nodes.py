@@ -11,7 +11,7 @@ from harness.errors import HarnessError
 from harness.observations import BecameLeader
 from harness.plan import Processes, RunSpec
 from harness.reference.core.types import BrokerConfig, BrokerState, Image, PartitionState, TopicConfig, TopicState
-from harness.reference.server.control import describe_image
+from harness.reference.server import describe_image
 from harness.worlds.processes import ProcessesWorld
 from harness.worlds.processes import view as view_module
 from harness.worlds.processes.nodes import _module_path

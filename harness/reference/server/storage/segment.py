@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.reference.core.messages import RecordBatch
-from harness.reference.server.batches import BatchError, CorruptBatchError, batch_size, max_timestamp_ms, parse
+from harness.reference.server.storage.batches import BatchError, CorruptBatchError, batch_size, max_timestamp_ms, parse
 
 #: Bytes between two index entries, as index.interval.bytes of Kafka: a look-up reads at most this much too much.
 INDEX_INTERVAL_BYTES: Final = 4096

@@ -1,7 +1,7 @@
 import pytest
 from batch_maker import batch, records
 
-from harness.reference.server.batches import (
+from harness.reference.server.storage.batches import (
     CorruptBatchError,
     OldFormatError,
     encoded,

@@ -1,4 +1,4 @@
-"""Groups at a broker: finds coordinators, drives :mod:`harness.reference.server.groups`, stores offsets.
+"""Groups at a broker: finds coordinators, drives the state machine of :mod:`membership`, stores offsets.
 
 A broker coordinates the groups whose partition of ``__consumer_offsets`` it leads, once it has read that partition.
 """
@@ -8,20 +8,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from itertools import count
-from typing import Any, Final
-
-from msgspec.structs import replace
+from typing import Final
 
 from harness.reference.core import messages as core
 from harness.reference.core.partition import Replica
 from harness.reference.core.types import ACKS_ALL, NONE, ErrorCode, Image, NodeId, TopicConfig, TopicPartition
 from harness.reference.server import requests as plain
-from harness.reference.server.batches import parse_incoming
-from harness.reference.server.gateway import Gateway
-from harness.reference.server.groups import Answers, Groups
-from harness.reference.server.offsets import (
+from harness.reference.server.handlers.committed import (
     OFFSETS_PARTITIONS,
     OFFSETS_REPLICATION,
     OFFSETS_TOPIC,
@@ -31,7 +25,10 @@ from harness.reference.server.offsets import (
     encode_commits,
     partition_of,
 )
+from harness.reference.server.handlers.gateway import Gateway, Reply
+from harness.reference.server.handlers.membership import Answers, Groups, MemberRequest, refused
 from harness.reference.server.runtime import now_us
+from harness.reference.server.storage.batches import parse_incoming
 
 #: How long an append of offsets may take, as offsets.commit.timeout.ms of Kafka.
 COMMIT_TIMEOUT_MS: Final = 5_000
@@ -47,7 +44,6 @@ _STORAGE_ERRORS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
 
-Reply = Callable[[Any], None]
 CreateTopic = Callable[[plain.NewTopic, TopicConfig, Reply], None]
 
 
@@ -79,50 +75,19 @@ class GroupRequests:
 
     # --- requests --------------------------------------------------------------------------------------------------
 
-    def find(self, sender: NodeId, request: plain.FindCoordinator, reply: Reply) -> None:
+    def find_coordinator(self, _sender: NodeId, request: plain.FindCoordinatorRequest, reply: Reply) -> None:
         """The leader of the group's partition. The internal topic is made the first time anybody asks."""
-        del sender
-        reply(plain.Coordinators(tuple(self._find(request.kind, key) for key in request.keys)))
+        reply(plain.FindCoordinatorResponse(tuple(self._find(request.kind, key) for key in request.keys)))
 
-    def join(self, sender: NodeId, request: plain.JoinGroup, reply: Reply) -> None:
-        """JoinGroup."""
-        del sender
-        error = self._refusal(request.group)
-        if error:
-            reply(plain.Joined(error, member=request.member))
+    def member(self, _sender: NodeId, request: MemberRequest, reply: Reply) -> None:
+        """JoinGroup, SyncGroup, Heartbeat and LeaveGroup, which only the group's coordinator answers."""
+        if error := self._refusal(request.group):
+            reply(refused(request, error))
         else:
-            self._answer(self._groups.join(now_us(), request, self._ticket(reply)))
+            self._answer(self._groups.handle(now_us(), request, self._ticket(reply)))
 
-    def sync(self, sender: NodeId, request: plain.SyncGroup, reply: Reply) -> None:
-        """SyncGroup."""
-        del sender
-        error = self._refusal(request.group)
-        if error:
-            reply(plain.Synced(error))
-        else:
-            self._answer(self._groups.sync(now_us(), request, self._ticket(reply)))
-
-    def heartbeat(self, sender: NodeId, request: plain.GroupHeartbeat, reply: Reply) -> None:
-        """Heartbeat."""
-        del sender
-        error = self._refusal(request.group)
-        if error:
-            reply(plain.GroupHeartbeatAnswer(error))
-        else:
-            self._answer(self._groups.heartbeat(now_us(), request, self._ticket(reply)))
-
-    def leave(self, sender: NodeId, request: plain.LeaveGroup, reply: Reply) -> None:
-        """LeaveGroup."""
-        del sender
-        error = self._refusal(request.group)
-        if error:
-            reply(plain.Left(error))
-        else:
-            self._answer(self._groups.leave(now_us(), request, self._ticket(reply)))
-
-    def commit(self, sender: NodeId, request: plain.CommitOffsets, reply: Reply) -> None:
+    def offset_commit(self, _sender: NodeId, request: plain.OffsetCommitRequest, reply: Reply) -> None:
         """OffsetCommit: acknowledged when the record that says it is on every in-sync replica."""
-        del sender
         error = self._refusal(request.group) or self._groups.commit_error(
             now_us(), request.group, request.member, request.generation
         )
@@ -132,14 +97,13 @@ class GroupRequests:
         known = [(request.group, at, offset) for at, offset in request.offsets if image.partition(at) is not None]
         if error or not known:
             error = error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            reply(plain.OffsetsCommitted(tuple((at, error) for at, _ in request.offsets)))
+            reply(plain.OffsetCommitResponse(tuple((at, error) for at, _ in request.offsets)))
         else:
             self._append(request, known, reply)
 
-    def fetch_offsets(self, sender: NodeId, request: plain.FetchOffsets, reply: Reply) -> None:
-        """OffsetFetch."""
-        del sender
-        reply(plain.OffsetsFetched(tuple(self._offsets_of(wanted) for wanted in request.groups)))
+    def offset_fetch(self, _sender: NodeId, request: plain.OffsetFetchRequest, reply: Reply) -> None:
+        """OffsetFetch: what was committed, from memory."""
+        reply(plain.OffsetFetchResponse(tuple(self._offsets_of(wanted) for wanted in request.groups)))
 
     # --- being coordinator -----------------------------------------------------------------------------------------
 
@@ -197,7 +161,7 @@ class GroupRequests:
             return
         self._creating = True
         replication = min(OFFSETS_REPLICATION, len(image.brokers))
-        topic = plain.NewTopic(OFFSETS_TOPIC, OFFSETS_PARTITIONS, replication, (), {})
+        topic = plain.NewTopic(OFFSETS_TOPIC, OFFSETS_PARTITIONS, replication)
         self._create_topic(topic, TopicConfig(), lambda _: setattr(self, "_creating", False))
 
     # --- answers and time ------------------------------------------------------------------------------------------
@@ -219,7 +183,7 @@ class GroupRequests:
 
     # --- offsets ---------------------------------------------------------------------------------------------------
 
-    def _append(self, request: plain.CommitOffsets, known: list[Commit], reply: Reply) -> None:
+    def _append(self, request: plain.OffsetCommitRequest, known: list[Commit], reply: Reply) -> None:
         batch = parse_incoming(encode_commits(known, time.time_ns() // 1_000_000))
         at = partition_of(request.group)
         produce = core.Produce(0, at, ACKS_ALL, COMMIT_TIMEOUT_MS, batch)
@@ -231,16 +195,14 @@ class GroupRequests:
                     self._store.put(*commit)
             kept = {at for _, at, _ in known}
             missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            reply(plain.OffsetsCommitted(tuple((at, error if at in kept else missing) for at, _ in request.offsets)))
+            reply(
+                plain.OffsetCommitResponse(tuple((at, error if at in kept else missing) for at, _ in request.offsets))
+            )
 
-        self._gateway.ask(self._node, partial(_numbered, produce), appended)
+        self._gateway.ask_numbered(self._node, produce, appended)
 
-    def _offsets_of(self, wanted: plain.GroupOffsetsWanted) -> plain.GroupOffsets:
+    def _offsets_of(self, wanted: plain.WantedOffsets) -> plain.FetchedOffsets:
         error = self._refusal(wanted.group)
         committed = self._store.get(wanted.group) if not error else {}
         partitions = tuple(committed) if wanted.partitions is None else wanted.partitions
-        return plain.GroupOffsets(wanted.group, error, tuple((at, committed.get(at)) for at in partitions))
-
-
-def _numbered(produce: core.Produce, correlation: int) -> core.Message:
-    return replace(produce, correlation=correlation)
+        return plain.FetchedOffsets(wanted.group, error, tuple((at, committed.get(at)) for at in partitions))

@@ -10,25 +10,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from harness.reference.core import messages as core
 from harness.reference.core.broker import Broker
 from harness.reference.core.types import CONTROLLER, NodeId, TopicPartition
 from harness.reference.server import requests as plain
-from harness.reference.server.cluster_requests import ClusterRequests
-from harness.reference.server.codec.follower import FollowerRequest
-from harness.reference.server.codec.wire import TopicIds
+from harness.reference.server.codec import FollowerRequest, TopicIds
 from harness.reference.server.config import NodeConfig
 from harness.reference.server.control import describe_image
-from harness.reference.server.data_requests import DataRequests
-from harness.reference.server.gateway import Gateway
-from harness.reference.server.group_requests import GroupRequests
+from harness.reference.server.handlers.cluster import ClusterRequests
+from harness.reference.server.handlers.data import DataRequests
+from harness.reference.server.handlers.gateway import Gateway, Reply
+from harness.reference.server.handlers.groups import GroupRequests
 from harness.reference.server.links import Links
 from harness.reference.server.peers import ControllerLink, LeaderLink
 from harness.reference.server.runtime import Runtime, now_us
-from harness.reference.server.segments import SegmentLog
-from harness.reference.server.sessions import Reply, Session
+from harness.reference.server.sessions import Session
+from harness.reference.server.storage.log import SegmentLog
 from harness.reference.server.trace import Trace
 
 log = logging.getLogger(__name__)
@@ -101,23 +98,23 @@ class BrokerServer:
             create_topic=cluster.create_internal,
         )
         self._handlers: dict[type, Callable[[NodeId, Any, Reply], None]] = {
-            plain.Produce: data.produce,
+            plain.ProduceRequest: data.produce,
             core.Fetch: data.fetch,
-            plain.OffsetsWanted: data.list_offsets,
-            plain.EpochsWanted: data.epochs,
-            plain.InitProducer: data.init_producer,
-            plain.ApiVersions: cluster.api_versions,
-            plain.MetadataWanted: cluster.metadata,
-            plain.CreateTopics: cluster.create_topics,
-            plain.DeleteTopics: cluster.delete_topics,
-            plain.DescribeConfigs: cluster.describe_configs,
-            plain.FindCoordinator: groups.find,
-            plain.JoinGroup: groups.join,
-            plain.SyncGroup: groups.sync,
-            plain.GroupHeartbeat: groups.heartbeat,
-            plain.LeaveGroup: groups.leave,
-            plain.CommitOffsets: groups.commit,
-            plain.FetchOffsets: groups.fetch_offsets,
+            plain.ListOffsetsRequest: data.list_offsets,
+            plain.OffsetForLeaderEpochRequest: data.offset_for_leader_epoch,
+            plain.InitProducerIdRequest: data.init_producer_id,
+            plain.ApiVersionsRequest: cluster.api_versions,
+            plain.MetadataRequest: cluster.metadata,
+            plain.CreateTopicsRequest: cluster.create_topics,
+            plain.DeleteTopicsRequest: cluster.delete_topics,
+            plain.DescribeConfigsRequest: cluster.describe_configs,
+            plain.FindCoordinatorRequest: groups.find_coordinator,
+            plain.JoinGroupRequest: groups.member,
+            plain.SyncGroupRequest: groups.member,
+            plain.HeartbeatRequest: groups.member,
+            plain.LeaveGroupRequest: groups.member,
+            plain.OffsetCommitRequest: groups.offset_commit,
+            plain.OffsetFetchRequest: groups.offset_fetch,
         }
 
     def start(self) -> None:
@@ -158,9 +155,7 @@ class BrokerServer:
 
     # --- inside ----------------------------------------------------------------------------------------------------
 
-    def _handle(self, sender: NodeId, client_id: str, request: plain.Request, reply: Reply) -> None:
-        if isinstance(request, plain.JoinGroup):
-            request = replace(request, client_id=client_id)
+    def _handle(self, sender: NodeId, request: plain.Request | core.Fetch, reply: Reply) -> None:
         self._handlers[type(request)](sender, request, reply)
 
     def _send(self, target: NodeId, message: core.Message) -> None:

@@ -16,8 +16,8 @@ from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchB
 
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.types import TopicPartition
-from harness.reference.server.batches import whole
 from harness.reference.server.requests import CommittedOffset
+from harness.reference.server.storage.batches import whole
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 OFFSETS_PARTITIONS: Final = 4

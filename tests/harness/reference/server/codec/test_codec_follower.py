@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 from batch_maker import batch
-from client_side import T0, T1, U0, fields, topic_ids
+from client_side import T0, T1, U0, topic_ids
 
 from harness.reference.core import messages as core
 from harness.reference.core.types import EpochEnd, ErrorCode
 from harness.reference.server import codec
 from harness.reference.server import requests as plain
 from harness.reference.server.codec import APIS, decode_request, encode_response
-from harness.reference.server.codec.follower import decode_answer, encode_request
+from harness.reference.server.codec.follower import decode_response, encode_request
 from harness.reference.server.codec.wire import request_frame
 from harness.reference.server.links import BadFrameError
 
@@ -31,7 +31,7 @@ def over_the_wire(request, respond, ids):
     frame = encode_request(request, 9, "ackproof-broker-1", ids)
     header, understood = decode_request(memoryview(frame)[4:], ids)
     answer = encode_response(header, respond, ids)
-    return understood, decode_answer(request, memoryview(answer)[8:], ids)
+    return understood, decode_response(request, memoryview(answer)[8:], ids)
 
 
 def test_a_followers_fetch_crosses_the_wire_whole(ids):
@@ -60,11 +60,11 @@ def test_a_followers_fetch_error_crosses_the_wire(ids, error):
 def test_a_followers_questions_cross_the_wire(ids):
     epoch = core.OffsetForLeaderEpoch(5, T1, 4, 6, 1)
     found = core.OffsetForLeaderEpochResponse(5, T1, ErrorCode.NONE, EpochEnd(3, 12))
-    understood, answer = over_the_wire(epoch, plain.EpochsFound((found,)), ids)
+    understood, answer = over_the_wire(epoch, plain.OffsetForLeaderEpochResponse((found,)), ids)
     assert understood.parts[0].replica_id == 1
     assert answer == found
     offset = core.ListOffsets(6, T1, -2, 1, 8)
-    _, answer = over_the_wire(offset, plain.OffsetsFound((plain.OffsetFound(T1, ErrorCode.NONE, 3, 8),)), ids)
+    _, answer = over_the_wire(offset, plain.ListOffsetsResponse((plain.FoundOffset(T1, ErrorCode.NONE, 3, 8),)), ids)
     assert answer == core.ListOffsetsResponse(6, T1, ErrorCode.NONE, 3, 8)
 
 
@@ -76,7 +76,7 @@ def test_a_damaged_batch_from_the_leader_is_refused(ids):
     damaged = bytearray(encode_response(header, answer, ids))
     damaged[-6] ^= 1
     with pytest.raises(BadFrameError, match="damaged"):
-        decode_answer(request, memoryview(bytes(damaged))[8:], ids)
+        decode_response(request, memoryview(bytes(damaged))[8:], ids)
 
 
 # --- what is refused -----------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def test_a_request_that_is_cut_short_anywhere_is_refused(key, ids):
         3: {"topics": [{"name": "t"}]},
         11: {"group_id": "g", "session_timeout_ms": 1, "member_id": "m", "protocol_type": "c", "protocols": []},
     }
-    frame = request_frame(fields(APIS[key].request, version, **samples.get(key, {})), 1, "c")[4:]
+    frame = request_frame(APIS[key].request, samples.get(key, {}), version, 1, "c")[4:]
     decode_request(memoryview(frame), ids)
     for size in range(len(frame)):
         with pytest.raises(BadFrameError):

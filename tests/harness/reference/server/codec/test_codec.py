@@ -7,8 +7,8 @@ from client_side import STATE, T0, T1, U0, answered, asked, topic_ids
 from harness.reference.core import messages as core
 from harness.reference.core.types import BrokerState, EpochEnd, ErrorCode, TopicConfig, TopicState
 from harness.reference.server import requests as plain
-from harness.reference.server.batches import split
 from harness.reference.server.codec import ADVERTISED, APIS, decode_request, encode_response
+from harness.reference.server.storage.batches import split
 
 
 @pytest.fixture
@@ -25,8 +25,8 @@ def versions(key):
 def test_produce_round_trips_in_every_version(key, version, ids):
     data = [{"name": "t", "partition_data": [{"index": 0, "records": records(2)}, {"index": 1, "records": records(1)}]}]
     request = asked(key, version, ids, transactional_id=None, acks=-1, timeout_ms=700, topic_data=data)
-    assert request == plain.Produce(False, -1, 700, ((T0, records(2)), (T1, records(1))))
-    answer = plain.Produced(
+    assert request == plain.ProduceRequest(False, -1, 700, ((T0, records(2)), (T1, records(1))))
+    answer = plain.ProduceResponse(
         (
             core.ProduceResponse(1, T0, ErrorCode.NONE, 55, 3),
             core.ProduceResponse(2, U0, ErrorCode.NOT_ENOUGH_REPLICAS),
@@ -98,7 +98,7 @@ def test_list_offsets_round_trips_in_every_version(key, version, ids):
     part = {"partition_index": 1, "timestamp": -1}
     request = asked(key, version, ids, replica_id=-1, topics=[{"name": "t", "partitions": [part]}])
     assert request.parts == (core.ListOffsets(0, T1, -1, -1, -1),)
-    found = plain.OffsetsFound((plain.OffsetFound(T1, ErrorCode.NONE, 8, 2, 77),))
+    found = plain.ListOffsetsResponse((plain.FoundOffset(T1, ErrorCode.NONE, 8, 2, 77),))
     read = answered(key, version, ids, found).topics[0].partitions[0]
     assert (read.partition_index, read.error_code, read.offset, read.timestamp) == (1, 0, 8, 77)
 
@@ -108,7 +108,9 @@ def test_offset_for_leader_epoch_round_trips_in_every_version(key, version, ids)
     part = {"partition": 1, "current_leader_epoch": 6, "leader_epoch": 4}
     request = asked(key, version, ids, topics=[{"topic": "t", "partitions": [part]}])
     assert request.parts == (core.OffsetForLeaderEpoch(0, T1, 4, 6, -1),)
-    found = plain.EpochsFound((core.OffsetForLeaderEpochResponse(1, T1, ErrorCode.NONE, EpochEnd(3, 12)),))
+    found = plain.OffsetForLeaderEpochResponse(
+        (core.OffsetForLeaderEpochResponse(1, T1, ErrorCode.NONE, EpochEnd(3, 12)),)
+    )
     read = answered(key, version, ids, found).topics[0].partitions[0]
     assert (read.error_code, read.leader_epoch, read.end_offset) == (0, 3, 12)
 
@@ -121,7 +123,7 @@ def test_metadata_round_trips_in_every_version(key, version, ids):
     assert everything.topics is None
     brokers = {0: BrokerState(1, False, "h0", 1), 1: BrokerState(2, False, "h1", 2)}
     missing = plain.TopicMetadata("gone", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    answer = plain.ClusterMetadata("c", 0, brokers, (plain.TopicMetadata("t", ErrorCode.NONE, STATE), missing))
+    answer = plain.MetadataResponse("c", 0, brokers, (plain.TopicMetadata("t", ErrorCode.NONE, STATE), missing))
     read = answered(key, version, ids, answer)
     assert [(b.node_id, b.host, b.port) for b in read.brokers] == [(0, "h0", 1), (1, "h1", 2)]
     topic, gone = read.topics
@@ -135,16 +137,16 @@ def test_metadata_round_trips_in_every_version(key, version, ids):
 
 @pytest.mark.parametrize(("key", "version"), versions(18))
 def test_api_versions_lists_what_is_served(key, version, ids):
-    assert asked(key, version, ids) == plain.ApiVersions()
-    read = answered(key, version, ids, plain.ApiVersionsAnswer(ErrorCode.NONE))
+    assert asked(key, version, ids) == plain.ApiVersionsRequest()
+    read = answered(key, version, ids, plain.ApiVersionsResponse(ErrorCode.NONE))
     assert {k.api_key: (k.min_version, k.max_version) for k in read.api_keys} == ADVERTISED
     assert ADVERTISED[0][0] == 0  # KAFKA-18659
 
 
 def test_an_api_versions_from_the_future_is_answered_in_version_0_with_error_35(ids):
     header, request = decode_request(memoryview(b"\0\x12\0\x63\0\0\0\x2a\0\x01x\0whatever"), ids)
-    assert request == plain.ApiVersions(supported=False)
-    frame = encode_response(header, plain.ApiVersionsAnswer(ErrorCode.UNSUPPORTED_VERSION), ids)
+    assert request == plain.ApiVersionsRequest(supported=False)
+    frame = encode_response(header, plain.ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION), ids)
     assert frame[4:10] == b"\0\0\0\x2a\0\x23"
     assert len(frame) == 4 + 4 + 2 + 4 + 6 * len(ADVERTISED)
 
@@ -154,8 +156,8 @@ def test_find_coordinator_round_trips_in_every_version(key, version, ids):
     values = {"coordinator_keys": ["g", "h"]} if version >= 4 else {"key": "g"}
     kind = {"key_type": 0} if version >= 1 else {}
     request = asked(key, version, ids, **values, **kind)
-    assert request == plain.FindCoordinator(0, ("g", "h") if version >= 4 else ("g",))
-    answer = plain.Coordinators((plain.Coordinator("g", ErrorCode.NONE, 2, "host", 9),))
+    assert request == plain.FindCoordinatorRequest(0, ("g", "h") if version >= 4 else ("g",))
+    answer = plain.FindCoordinatorResponse((plain.Coordinator("g", ErrorCode.NONE, 2, "host", 9),))
     read = answered(key, version, ids, answer)
     found = read.coordinators[0] if version >= 4 else read
     assert (found.error_code, found.node_id, found.host, found.port) == (0, 2, "host", 9)
@@ -175,13 +177,15 @@ def test_join_group_round_trips_in_every_version(key, version, ids):
         protocols=[{"name": "range", "metadata": b"m"}],
         **rebalance,
     )
-    expected = plain.JoinGroup("g", "", 500, 900 if version else 500, "consumer", (("range", b"m"),), version >= 4)
+    expected = plain.JoinGroupRequest(
+        "g", "", 500, 900 if version else 500, "consumer", (("range", b"m"),), version >= 4, "someone"
+    )
     assert request == expected
-    answer = plain.Joined(ErrorCode.NONE, 3, "consumer", "range", "a", "a", (("a", b"x"), ("b", b"y")))
+    answer = plain.JoinGroupResponse(ErrorCode.NONE, 3, "consumer", "range", "a", "a", (("a", b"x"), ("b", b"y")))
     read = answered(key, version, ids, answer)
     assert (read.error_code, read.generation_id, read.protocol_name, read.leader) == (0, 3, "range", "a")
     assert [(m.member_id, m.metadata) for m in read.members] == [("a", b"x"), ("b", b"y")]
-    refused = answered(key, version, ids, plain.Joined(ErrorCode.MEMBER_ID_REQUIRED, member="n"))
+    refused = answered(key, version, ids, plain.JoinGroupResponse(ErrorCode.MEMBER_ID_REQUIRED, member="n"))
     assert (refused.error_code, refused.member_id) == (79, "n")
 
 
@@ -189,16 +193,16 @@ def test_join_group_round_trips_in_every_version(key, version, ids):
 def test_sync_group_round_trips_in_every_version(key, version, ids):
     assignments = [{"member_id": "a", "assignment": b"1"}]
     request = asked(key, version, ids, group_id="g", generation_id=2, member_id="a", assignments=assignments)
-    assert request == plain.SyncGroup("g", 2, "a", (("a", b"1"),))
-    read = answered(key, version, ids, plain.Synced(ErrorCode.NONE, "consumer", "range", b"1"))
+    assert request == plain.SyncGroupRequest("g", 2, "a", (("a", b"1"),))
+    read = answered(key, version, ids, plain.SyncGroupResponse(ErrorCode.NONE, "consumer", "range", b"1"))
     assert (read.error_code, read.assignment) == (0, b"1")
 
 
 @pytest.mark.parametrize(("key", "version"), versions(12))
 def test_group_heartbeat_round_trips_in_every_version(key, version, ids):
     request = asked(key, version, ids, group_id="g", generation_id=2, member_id="a")
-    assert request == plain.GroupHeartbeat("g", 2, "a")
-    read = answered(key, version, ids, plain.GroupHeartbeatAnswer(ErrorCode.REBALANCE_IN_PROGRESS))
+    assert request == plain.HeartbeatRequest("g", 2, "a")
+    read = answered(key, version, ids, plain.HeartbeatResponse(ErrorCode.REBALANCE_IN_PROGRESS))
     assert read.error_code == 27
 
 
@@ -206,8 +210,8 @@ def test_group_heartbeat_round_trips_in_every_version(key, version, ids):
 def test_leave_group_round_trips_in_every_version(key, version, ids):
     members = {"members": [{"member_id": "a"}, {"member_id": "b"}]} if version >= 3 else {"member_id": "a"}
     request = asked(key, version, ids, group_id="g", **members)
-    assert request == plain.LeaveGroup("g", ("a", "b") if version >= 3 else ("a",))
-    left = plain.Left(ErrorCode.NONE, (("a", ErrorCode.UNKNOWN_MEMBER_ID),))
+    assert request == plain.LeaveGroupRequest("g", ("a", "b") if version >= 3 else ("a",))
+    left = plain.LeaveGroupResponse(ErrorCode.NONE, (("a", ErrorCode.UNKNOWN_MEMBER_ID),))
     read = answered(key, version, ids, left)
     assert (read.members[0].error_code if version >= 3 else read.error_code) == 25
 
@@ -227,8 +231,8 @@ def test_offset_commit_round_trips_in_every_version(key, version, ids):
         topics=[{"name": "t", "partitions": [part]}],
     )
     committed = plain.CommittedOffset(5, 3 if version >= 6 else -1, "note")
-    assert request == plain.CommitOffsets("g", 2, "a", ((T1, committed),))
-    answer = plain.OffsetsCommitted(((T1, ErrorCode.NONE), (U0, ErrorCode.NOT_COORDINATOR)))
+    assert request == plain.OffsetCommitRequest("g", 2, "a", ((T1, committed),))
+    answer = plain.OffsetCommitResponse(((T1, ErrorCode.NONE), (U0, ErrorCode.NOT_COORDINATOR)))
     read = answered(key, version, ids, answer)
     assert [(t.name, t.partitions[0].error_code) for t in read.topics] == [("t", 0), ("u", 16)]
 
@@ -237,12 +241,12 @@ def test_offset_commit_round_trips_in_every_version(key, version, ids):
 def test_offset_fetch_round_trips_in_every_version(key, version, ids):
     topics = [{"name": "t", "partition_indexes": [0, 1]}]
     values = {"groups": [{"group_id": "g", "topics": topics}]} if version >= 8 else {"group_id": "g", "topics": topics}
-    assert asked(key, version, ids, **values).groups == (plain.GroupOffsetsWanted("g", (T0, T1)),)
+    assert asked(key, version, ids, **values).groups == (plain.WantedOffsets("g", (T0, T1)),)
     if version >= 2:
         values = {"groups": [{"group_id": "g", "topics": None}]} if version >= 8 else {"group_id": "g", "topics": None}
-        assert asked(key, version, ids, **values).groups == (plain.GroupOffsetsWanted("g", None),)
+        assert asked(key, version, ids, **values).groups == (plain.WantedOffsets("g", None),)
     offsets = ((T0, plain.CommittedOffset(9, 1, "m")), (T1, None))
-    read = answered(key, version, ids, plain.OffsetsFetched((plain.GroupOffsets("g", ErrorCode.NONE, offsets),)))
+    read = answered(key, version, ids, plain.OffsetFetchResponse((plain.FetchedOffsets("g", ErrorCode.NONE, offsets),)))
     rows = (read.groups[0] if version >= 8 else read).topics[0].partitions
     assert [(r.partition_index, r.committed_offset, r.metadata) for r in rows] == [(0, 9, "m"), (1, -1, "")]
 
@@ -258,8 +262,8 @@ def test_create_topics_round_trips_in_every_version(key, version, ids):
     }
     request = asked(key, version, ids, topics=[new], timeout_ms=1, validate_only=True)
     expected = plain.NewTopic("n", -1, -1, ((0, 1), (2,)), {"min.insync.replicas": "2"})
-    assert request == plain.CreateTopics((expected,), validate_only=True)
-    result = plain.TopicsChanged((plain.TopicResult("n", ErrorCode.TOPIC_ALREADY_EXISTS, "there is one"),))
+    assert request == plain.CreateTopicsRequest((expected,), validate_only=True)
+    result = plain.TopicsResponse((plain.TopicResult("n", ErrorCode.TOPIC_ALREADY_EXISTS, "there is one"),))
     read = answered(key, version, ids, result).topics[0]
     assert (read.name, read.error_code, read.error_message) == ("n", 36, "there is one")
 
@@ -268,15 +272,17 @@ def test_create_topics_round_trips_in_every_version(key, version, ids):
 def test_delete_topics_round_trips_in_every_version(key, version, ids):
     by_id = {"topics": [{"name": None, "topic_id": ids.identity("t")}, {"name": "u", "topic_id": None}]}
     request = asked(key, version, ids, timeout_ms=1, **(by_id if version >= 6 else {"topic_names": ["t", "u"]}))
-    assert request == plain.DeleteTopics(("t", "u"))
-    result = plain.TopicsChanged((plain.TopicResult("t", ErrorCode.NONE),))
+    assert request == plain.DeleteTopicsRequest(("t", "u"))
+    result = plain.TopicsResponse((plain.TopicResult("t", ErrorCode.NONE),))
     assert answered(key, version, ids, result).responses[0].name == "t"
 
 
 @pytest.mark.parametrize(("key", "version"), versions(22))
 def test_init_producer_id_round_trips_in_every_version(key, version, ids):
-    assert asked(key, version, ids, transactional_id=None, transaction_timeout_ms=1) == plain.InitProducer(False)
-    assert asked(key, version, ids, transactional_id="x", transaction_timeout_ms=1) == plain.InitProducer(True)
+    assert asked(key, version, ids, transactional_id=None, transaction_timeout_ms=1) == plain.InitProducerIdRequest(
+        False
+    )
+    assert asked(key, version, ids, transactional_id="x", transaction_timeout_ms=1) == plain.InitProducerIdRequest(True)
     read = answered(key, version, ids, core.InitProducerIdResponse(1, ErrorCode.NONE, 4000, 0))
     assert (read.error_code, read.producer_id, read.producer_epoch) == (0, 4000, 0)
 
@@ -286,7 +292,7 @@ def test_describe_configs_round_trips_in_every_version(key, version, ids):
     wanted = [{"resource_type": 2, "resource_name": "t", "configuration_keys": None}]
     request = asked(key, version, ids, resources=wanted)
     resource = plain.ConfigResource(2, "t", None)
-    assert request == plain.DescribeConfigs((resource,))
-    result = plain.ConfigResult(resource, ErrorCode.NONE, configs={"flush.ms": "5"})
-    read = answered(key, version, ids, plain.ConfigsDescribed((result,))).results[0]
+    assert request == plain.DescribeConfigsRequest((resource,))
+    result = plain.DescribedResource(resource, ErrorCode.NONE, configs={"flush.ms": "5"})
+    read = answered(key, version, ids, plain.DescribeConfigsResponse((result,))).results[0]
     assert [(c.name, c.value) for c in read.configs] == [("flush.ms", "5")]

@@ -16,14 +16,13 @@ from harness.reference.core.types import (
     TopicPartition,
     TopicState,
 )
-from harness.reference.server import cluster_requests
 from harness.reference.server import requests as plain
-from harness.reference.server.cluster_requests import ClusterRequests
 from harness.reference.server.config import NodeConfig
-from harness.reference.server.data_requests import FETCH_BYTES, DataRequests
-from harness.reference.server.gateway import Gateway
-from harness.reference.server.segments import SegmentLog
-from harness.reference.server.topic_settings import SettingError, parse_topic_config, written
+from harness.reference.server.handlers import cluster as cluster_requests
+from harness.reference.server.handlers.cluster import ClusterRequests, SettingError, parse_topic_config, written
+from harness.reference.server.handlers.data import FETCH_BYTES, DataRequests
+from harness.reference.server.handlers.gateway import Gateway
+from harness.reference.server.storage.log import SegmentLog
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -56,7 +55,7 @@ def data(canned):
 
 
 def produce(*parts, acks=-1, transactional=False):
-    return plain.Produce(transactional, acks, 1000, parts)
+    return plain.ProduceRequest(transactional, acks, 1000, parts)
 
 
 def test_a_produce_is_answered_when_every_partition_is_and_in_their_order(canned, data):
@@ -131,11 +130,11 @@ def test_an_offset_by_time_is_looked_for_below_the_high_watermark(canned, tmp_pa
     data = DataRequests(canned.gateway, {T0: log})
     answers = []
     for timestamp in (1002, 1003, -1):
-        data.list_offsets(1001, plain.OffsetsWanted((core.ListOffsets(0, T0, timestamp),)), answers.append)
+        data.list_offsets(1001, plain.ListOffsetsRequest((core.ListOffsets(0, T0, timestamp),)), answers.append)
         assert canned.asked[-1][1].timestamp == core.LATEST
         canned.answer(len(canned.asked) - 1, error=ErrorCode.NONE, offset=6, leader_epoch=2)
     assert [answer.parts[0].offset for answer in answers] == [0, -1, 6]
-    data.list_offsets(1001, plain.OffsetsWanted((core.ListOffsets(0, T0, 5),)), answers.append)
+    data.list_offsets(1001, plain.ListOffsetsRequest((core.ListOffsets(0, T0, 5),)), answers.append)
     canned.answer(3, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert answers[-1].parts[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
@@ -156,8 +155,8 @@ def cluster(canned, **changes):
 
 def test_metadata_names_live_brokers_and_one_of_them_as_controller(canned):
     answers = []
-    cluster(canned).metadata(1001, plain.MetadataWanted(None, auto_create=True), answers.append)
-    cluster(canned).metadata(1001, plain.MetadataWanted(("t", "no"), auto_create=True), answers.append)
+    cluster(canned).metadata(1001, plain.MetadataRequest(None, auto_create=True), answers.append)
+    cluster(canned).metadata(1001, plain.MetadataRequest(("t", "no"), auto_create=True), answers.append)
     assert (set(answers[0].brokers), answers[0].controller) == ({1, 2}, 1)
     assert [topic.name for topic in answers[0].topics] == ["t"]
     assert [topic.error for topic in answers[1].topics] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
@@ -167,8 +166,8 @@ def test_metadata_names_live_brokers_and_one_of_them_as_controller(canned):
 def test_topics_are_made_on_demand_only_where_that_is_switched_on_and_wanted(canned):
     async def ask():
         on = cluster(canned, auto_create_topics=True, default_partitions=3, default_replication_factor=2)
-        on.metadata(1001, plain.MetadataWanted(("no", "t"), auto_create=False), lambda _: None)
-        on.metadata(1001, plain.MetadataWanted(("no", "t"), auto_create=True), lambda _: None)
+        on.metadata(1001, plain.MetadataRequest(("no", "t"), auto_create=False), lambda _: None)
+        on.metadata(1001, plain.MetadataRequest(("no", "t"), auto_create=True), lambda _: None)
 
     asyncio.run(ask())
     [(sender, made)] = canned.asked
@@ -180,7 +179,7 @@ def test_a_silent_controller_is_not_waited_for_for_ever(canned, monkeypatch):
     answers = []
 
     async def ask():
-        cluster(canned).delete_topics(1001, plain.DeleteTopics(("t",)), answers.append)
+        cluster(canned).delete_topics(1001, plain.DeleteTopicsRequest(("t",)), answers.append)
         await asyncio.sleep(0.05)
 
     asyncio.run(ask())
@@ -193,7 +192,7 @@ def test_a_silent_controller_is_not_waited_for_for_ever(canned, monkeypatch):
 def test_an_illegal_topic_name_is_refused(canned, name):
     answers = []
     new = plain.NewTopic(name, 1, 1, (), {})
-    cluster(canned).create_topics(1001, plain.CreateTopics((new,), validate_only=False), answers.append)
+    cluster(canned).create_topics(1001, plain.CreateTopicsRequest((new,), validate_only=False), answers.append)
     assert answers[0].results[0].error == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
@@ -205,7 +204,7 @@ def test_settings_are_described_under_kafkas_names(canned):
         plain.ConfigResource(4, "2", None),
         plain.ConfigResource(2, "no", None),
     )
-    cluster(canned).describe_configs(1001, plain.DescribeConfigs(wanted), answers.append)
+    cluster(canned).describe_configs(1001, plain.DescribeConfigsRequest(wanted), answers.append)
     results = answers[0].results
     assert [result.configs for result in results] == [{"flush.ms": "7"}, {"replica.lag.time.max.ms": "1500"}, {}, {}]
     assert [result.error for result in results[2:]] == [

@@ -12,10 +12,10 @@ from harness.durable import write_durably
 from harness.reference.core.controller import Controller
 from harness.reference.core.messages import Message, MoveLeader, TopicResponse
 from harness.reference.core.types import CONTROLLER, Image, NodeId
+from harness.reference.server.codec.controller import Hello, decode, encode
 from harness.reference.server.config import NodeConfig
 from harness.reference.server.control import describe_image
-from harness.reference.server.controller_wire import Hello, decode, encode
-from harness.reference.server.gateway import Gateway
+from harness.reference.server.handlers.gateway import Gateway
 from harness.reference.server.links import BadFrameError, Connection, Links
 from harness.reference.server.runtime import Runtime
 from harness.reference.server.trace import Trace

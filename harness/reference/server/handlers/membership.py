@@ -15,18 +15,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 from harness.reference.core.types import NONE, ErrorCode
 from harness.reference.server.requests import (
-    GroupHeartbeat,
-    GroupHeartbeatAnswer,
-    Joined,
-    JoinGroup,
-    LeaveGroup,
-    Left,
-    Synced,
-    SyncGroup,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    Response,
+    SyncGroupRequest,
+    SyncGroupResponse,
 )
 
 #: Groups with members at one coordinator, and members of a group.
@@ -37,7 +38,21 @@ SESSION_MS_MIN: Final = 100
 SESSION_MS_MAX: Final = 1_800_000
 
 Ticket = int
-Answers = list[tuple[Ticket, Any]]
+Answers = list[tuple[Ticket, Response]]
+MemberRequest = JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
+
+
+def refused(request: MemberRequest, error: ErrorCode) -> Response:
+    """The response to ``request`` that says only ``error``."""
+    match request:
+        case JoinGroupRequest():
+            return JoinGroupResponse(error, member=request.member)
+        case SyncGroupRequest():
+            return SyncGroupResponse(error)
+        case HeartbeatRequest():
+            return HeartbeatResponse(error)
+        case LeaveGroupRequest():
+            return LeaveGroupResponse(error)
 
 
 class State(Enum):
@@ -82,6 +97,19 @@ class Group:
         self.deadline_us = 0
         self._answers: Answers = []
 
+    def handle(self, now_us: int, request: MemberRequest, ticket: Ticket, new_name: Callable[[str], str]) -> None:
+        """Take one request of a member; it is answered at once, or by a later call."""
+        match request:
+            case JoinGroupRequest():
+                self._join(now_us, request, ticket, new_name)
+            case SyncGroupRequest():
+                self._sync(now_us, request, ticket)
+            case HeartbeatRequest():
+                self._answers.append((ticket, HeartbeatResponse(self._heartbeat(now_us, request))))
+            case LeaveGroupRequest():
+                left = tuple((name, self._leave(now_us, name)) for name in request.members)
+                self._answers.append((ticket, LeaveGroupResponse(ErrorCode.NONE, left)))
+
     def take(self) -> Answers:
         """The answers that fell due."""
         answers, self._answers = self._answers, []
@@ -89,30 +117,30 @@ class Group:
 
     # --- what members ask ------------------------------------------------------------------------------------------
 
-    def join(self, now_us: int, request: JoinGroup, ticket: Ticket, new_name: Callable[[], str]) -> None:
+    def _join(self, now_us: int, request: JoinGroupRequest, ticket: Ticket, new_name: Callable[[str], str]) -> None:
         """Join, rejoin, or be given a name first."""
         error = self._join_error(request)
         if error:
-            self._answers.append((ticket, Joined(error, member=request.member)))
+            self._answers.append((ticket, JoinGroupResponse(error, member=request.member)))
         elif not request.member and request.knows_member_id_required:
-            name = new_name()
+            name = new_name(request.client_id)
             self.named[name] = now_us + request.session_timeout_ms * 1000
-            self._answers.append((ticket, Joined(ErrorCode.MEMBER_ID_REQUIRED, member=name)))
+            self._answers.append((ticket, JoinGroupResponse(ErrorCode.MEMBER_ID_REQUIRED, member=name)))
         else:
-            self._admit(now_us, request, ticket, request.member or new_name())
+            self._admit(now_us, request, ticket, request.member or new_name(request.client_id))
 
-    def sync(self, now_us: int, request: SyncGroup, ticket: Ticket) -> None:
+    def _sync(self, now_us: int, request: SyncGroupRequest, ticket: Ticket) -> None:
         """Bring (leader) and fetch assignments."""
         error = self.membership_error(request.member, request.generation)
         if not error and self.state == State.JOINING:
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error:
-            self._answers.append((ticket, Synced(error)))
+            self._answers.append((ticket, SyncGroupResponse(error)))
             return
         member = self.members[request.member]
         member.heard(now_us)
         if member.sync is not None:
-            self._answers.append((member.sync, Synced(ErrorCode.REBALANCE_IN_PROGRESS)))
+            self._answers.append((member.sync, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS)))
         member.sync = ticket
         if self.state == State.SYNCING and request.member == self.leader:
             assignments = dict(request.assignments)
@@ -122,7 +150,7 @@ class Group:
         if self.state == State.STABLE:
             self._hand_out(now_us)
 
-    def heartbeat(self, now_us: int, request: GroupHeartbeat) -> ErrorCode:
+    def _heartbeat(self, now_us: int, request: HeartbeatRequest) -> ErrorCode:
         """A member is alive; it is told if it has to join again."""
         error = self.membership_error(request.member, request.generation)
         if error:
@@ -130,7 +158,7 @@ class Group:
         self.members[request.member].heard(now_us)
         return ErrorCode.REBALANCE_IN_PROGRESS if self.state == State.JOINING else ErrorCode.NONE
 
-    def leave(self, now_us: int, name: str) -> ErrorCode:
+    def _leave(self, now_us: int, name: str) -> ErrorCode:
         """A member leaves by itself."""
         if self.named.pop(name, None) is not None:
             return ErrorCode.NONE
@@ -167,7 +195,7 @@ class Group:
 
     # --- transitions -----------------------------------------------------------------------------------------------
 
-    def _join_error(self, request: JoinGroup) -> ErrorCode:
+    def _join_error(self, request: JoinGroupRequest) -> ErrorCode:
         if not SESSION_MS_MIN <= request.session_timeout_ms <= SESSION_MS_MAX:
             return ErrorCode.INVALID_SESSION_TIMEOUT
         if request.member and request.member not in self.members and request.member not in self.named:
@@ -180,14 +208,14 @@ class Group:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         return ErrorCode.NONE
 
-    def _admit(self, now_us: int, request: JoinGroup, ticket: Ticket, name: str) -> None:
+    def _admit(self, now_us: int, request: JoinGroupRequest, ticket: Ticket, name: str) -> None:
         self.named.pop(name, None)
         member = self.members.get(name)
         unchanged = member is not None and member.protocols == request.protocols
         if member is None:
             member = self.members[name] = _Member(name)
         if member.join is not None:
-            self._answers.append((member.join, Joined(ErrorCode.REBALANCE_IN_PROGRESS, member=name)))
+            self._answers.append((member.join, JoinGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS, member=name)))
         member.join = ticket
         member.session_us = request.session_timeout_ms * 1000
         member.rebalance_us = max(request.rebalance_timeout_ms, request.session_timeout_ms) * 1000
@@ -207,7 +235,7 @@ class Group:
             self.deadline_us = now_us + max(member.rebalance_us for member in self.members.values())
             for member in self.members.values():
                 if member.sync is not None:
-                    self._answers.append((member.sync, Synced(ErrorCode.REBALANCE_IN_PROGRESS)))
+                    self._answers.append((member.sync, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS)))
                     member.sync = None
         self._complete_if_all_joined(now_us)
 
@@ -240,7 +268,7 @@ class Group:
             return
         leads = member.name == self.leader
         members = tuple((each.name, each.metadata(self.protocol)) for each in self.members.values()) if leads else ()
-        answer = Joined(
+        answer = JoinGroupResponse(
             ErrorCode.NONE, self.generation, self.protocol_type, self.protocol, self.leader, member.name, members
         )
         self._answers.append((member.join, answer))
@@ -250,7 +278,7 @@ class Group:
     def _hand_out(self, now_us: int) -> None:
         for member in self.members.values():
             if member.sync is not None:
-                answer = Synced(ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment)
+                answer = SyncGroupResponse(ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment)
                 self._answers.append((member.sync, answer))
                 member.sync = None
                 member.heard(now_us)
@@ -264,9 +292,9 @@ class Group:
 
     def _release(self, member: _Member, error: ErrorCode) -> None:
         if member.join is not None:
-            self._answers.append((member.join, Joined(error, member=member.name)))
+            self._answers.append((member.join, JoinGroupResponse(error, member=member.name)))
         if member.sync is not None:
-            self._answers.append((member.sync, Synced(error)))
+            self._answers.append((member.sync, SyncGroupResponse(error)))
         member.join = member.sync = None
 
 
@@ -278,38 +306,20 @@ class Groups:
         self._groups: dict[str, Group] = {}
         self._members = 0
 
-    def join(self, now_us: int, request: JoinGroup, ticket: Ticket) -> Answers:
-        """JoinGroup."""
+    def handle(self, now_us: int, request: MemberRequest, ticket: Ticket) -> Answers:
+        """Take one request of a member. A join makes the group where there is room for one more."""
         group = self._groups.get(request.group)
-        if group is None:
+        if group is None and isinstance(request, JoinGroupRequest):
             if not self._room():
-                return [(ticket, Joined(ErrorCode.COORDINATOR_NOT_AVAILABLE, member=request.member))]
+                return [(ticket, refused(request, ErrorCode.COORDINATOR_NOT_AVAILABLE))]
             group = self._groups[request.group] = Group(request.group)
-        group.join(now_us, request, ticket, lambda: self._new_name(request.client_id))
-        return group.take()
-
-    def sync(self, now_us: int, request: SyncGroup, ticket: Ticket) -> Answers:
-        """SyncGroup."""
-        group = self._groups.get(request.group)
-        if group is None:
-            return [(ticket, Synced(ErrorCode.UNKNOWN_MEMBER_ID))]
-        group.sync(now_us, request, ticket)
-        return group.take()
-
-    def heartbeat(self, now_us: int, request: GroupHeartbeat, ticket: Ticket) -> Answers:
-        """Heartbeat."""
-        group = self._groups.get(request.group)
-        error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else group.heartbeat(now_us, request)
-        return [(ticket, GroupHeartbeatAnswer(error))]
-
-    def leave(self, now_us: int, request: LeaveGroup, ticket: Ticket) -> Answers:
-        """LeaveGroup."""
-        group = self._groups.get(request.group)
-        if group is None:
-            members = tuple((name, ErrorCode.UNKNOWN_MEMBER_ID) for name in request.members)
-            return [(ticket, Left(ErrorCode.NONE, members))]
-        members = tuple((name, group.leave(now_us, name)) for name in request.members)
-        return [*group.take(), (ticket, Left(ErrorCode.NONE, members))]
+        if group is not None:
+            group.handle(now_us, request, ticket, self._new_name)
+            return group.take()
+        if isinstance(request, LeaveGroupRequest):
+            left = tuple((name, ErrorCode.UNKNOWN_MEMBER_ID) for name in request.members)
+            return [(ticket, LeaveGroupResponse(ErrorCode.NONE, left))]
+        return [(ticket, refused(request, ErrorCode.UNKNOWN_MEMBER_ID))]
 
     def commit_error(self, now_us: int, group_name: str, member: str, generation: int) -> ErrorCode:
         """Why offsets may not be committed; a consumer outside any generation may where the group has no members."""

@@ -21,10 +21,9 @@ from typing import Final
 
 from harness.durable import remove_durably, sync_directory, write_durably
 from harness.reference.core.messages import RecordBatch
-from harness.reference.server.batches import BatchError, encoded, max_timestamp_ms
-from harness.reference.server.checkpoints import EpochFile, OffsetFile
-from harness.reference.server.producer_tails import ProducerTail
-from harness.reference.server.segment_files import Segment, SparseIndex
+from harness.reference.server.storage.batches import BatchError, encoded, max_timestamp_ms
+from harness.reference.server.storage.checkpoints import EpochFile, OffsetFile, ProducerTail
+from harness.reference.server.storage.segment import Segment, SparseIndex
 
 SEGMENT_BYTES: Final = 16 * 1024 * 1024
 LOADED_INDEXES: Final = 4

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from harness.reference.core.log import Log, MemoryLog
 from harness.reference.core.producers import Producers
-from harness.reference.server.batches import whole
-from harness.reference.server.segment_files import INDEX_INTERVAL_BYTES
-from harness.reference.server.segments import CURSORS, LOADED_INDEXES, SegmentLog
+from harness.reference.server.storage.batches import whole
+from harness.reference.server.storage.log import CURSORS, LOADED_INDEXES, SegmentLog
+from harness.reference.server.storage.segment import INDEX_INTERVAL_BYTES
 
 SMALL = 1_000  # bytes of a segment: a handful of batches
 

@@ -1,9 +1,9 @@
 import pytest
 
 from harness.reference.core.types import ErrorCode
-from harness.reference.server import groups as groups_module
-from harness.reference.server.groups import Groups
-from harness.reference.server.requests import GroupHeartbeat, JoinGroup, LeaveGroup, SyncGroup
+from harness.reference.server.handlers import membership
+from harness.reference.server.handlers.membership import Groups
+from harness.reference.server.requests import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
 SESSION_MS = 1_000
 REBALANCE_MS = 5_000
@@ -24,23 +24,23 @@ class Table:
             self.answers[ticket] = answer
 
     def join(self, ticket, member="", *, protocols=(("range", b"r"),), kind="consumer", named=False, group="g"):
-        request = JoinGroup(group, member, SESSION_MS, REBALANCE_MS, kind, tuple(protocols), named, "client")
-        self.take(self.groups.join(self.now_us, request, ticket))
+        request = JoinGroupRequest(group, member, SESSION_MS, REBALANCE_MS, kind, tuple(protocols), named, "client")
+        self.take(self.groups.handle(self.now_us, request, ticket))
         return self.answers.get(ticket)
 
     def sync(self, ticket, member, generation, assignments=()):
-        request = SyncGroup("g", generation, member, tuple(assignments))
-        self.take(self.groups.sync(self.now_us, request, ticket))
+        request = SyncGroupRequest("g", generation, member, tuple(assignments))
+        self.take(self.groups.handle(self.now_us, request, ticket))
         return self.answers.get(ticket)
 
     def beat(self, member, generation=1):
         ticket = object()
-        self.take(self.groups.heartbeat(self.now_us, GroupHeartbeat("g", generation, member), ticket))
+        self.take(self.groups.handle(self.now_us, HeartbeatRequest("g", generation, member), ticket))
         return self.answers[ticket].error
 
     def leave(self, *members):
         ticket = object()
-        self.take(self.groups.leave(self.now_us, LeaveGroup("g", members), ticket))
+        self.take(self.groups.handle(self.now_us, LeaveGroupRequest("g", members), ticket))
         return [error for _, error in self.answers[ticket].members]
 
     def pass_ms(self, time_ms):
@@ -208,7 +208,7 @@ def test_a_group_given_up_answers_everybody_who_waits(pair):
 
 
 def test_there_are_only_so_many_groups_and_empty_ones_make_room(table, monkeypatch):
-    monkeypatch.setattr(groups_module, "GROUPS_MAX", 3)
+    monkeypatch.setattr(membership, "GROUPS_MAX", 3)
     member = table.join(0, group="g").member
     assert [table.join(n, group=f"g{n}").error for n in (1, 2)] == [ErrorCode.NONE] * 2
     assert table.join(3, group="g3").error == ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -218,6 +218,6 @@ def test_there_are_only_so_many_groups_and_empty_ones_make_room(table, monkeypat
 
 @pytest.mark.parametrize("session_ms", [0, 99, 2_000_000_000])
 def test_an_impossible_session_timeout_is_refused(table, session_ms):
-    request = JoinGroup("g", "", session_ms, 1, "consumer", (("range", b""),), False)
-    [(_, answer)] = table.groups.join(0, request, 1)
+    request = JoinGroupRequest("g", "", session_ms, 1, "consumer", (("range", b""),), False)
+    [(_, answer)] = table.groups.handle(0, request, 1)
     assert answer.error == ErrorCode.INVALID_SESSION_TIMEOUT
