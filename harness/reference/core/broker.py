@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from harness.reference.core.context import Context
-from harness.reference.core.effects import Effect, Timer
+from harness.reference.core.effects import Context, Effect, Timer
 from harness.reference.core.fetcher import Fetcher
-from harness.reference.core.forwarding import ProducerIds, Relay, TopicRequest
 from harness.reference.core.log import Log
 from harness.reference.core.messages import (
     AllocateProducerIdsResponse,
@@ -36,10 +34,8 @@ from harness.reference.core.messages import (
     TopicResponse,
 )
 from harness.reference.core.partition import Replica
-from harness.reference.core.purgatory import DEADLINES
-from harness.reference.core.queries import epoch_end, list_offsets
-from harness.reference.core.request_handler import Serving
-from harness.reference.core.session import HEARTBEAT, Session
+from harness.reference.core.request_handler import DEADLINES, RequestHandler, epoch_end, list_offsets
+from harness.reference.core.session import HEARTBEAT, Forwarding, ProducerIds, Session, TopicRequest
 from harness.reference.core.types import (
     NONE,
     BrokerConfig,
@@ -87,12 +83,12 @@ class Broker:
         self._fetchers: dict[NodeId, Fetcher] = {}
         self._flush_ms: dict[TopicPartition, int] = {}
         self._session = Session(context, incarnation, host, port)
-        self._relay = Relay(context)
+        self._forwarding = Forwarding(context)
         self._producer_ids = ProducerIds(context)
-        self._serving = Serving(context, self._replicas)
-        self._handlers: dict[type[Message], Callable[[int, NodeId, Any], None]] = {
-            Produce: self._serving.produce,
-            Fetch: self._serving.fetch,
+        self._requests = RequestHandler(context, self._replicas)
+        self._handlers: dict[type[Message], Callable[[Any], None]] = {
+            Produce: self._requests.produce,
+            Fetch: self._requests.fetch,
             FetchResponse: self._on_fetched,
             HeartbeatResponse: self._on_heartbeat,
             MetadataUpdate: self._on_metadata_update,
@@ -110,7 +106,7 @@ class Broker:
             RegisterBrokerResponse: self._on_registered,
             AllocateProducerIdsResponse: self._on_producer_ids,
         }
-        self._timers: dict[str, Callable[[int, Timer], None]] = {
+        self._timers: dict[str, Callable[[Any], None]] = {
             HEARTBEAT.name: self._on_heartbeat_timer,
             DEADLINES.name: self._on_deadlines,
             "fetch": self._on_fetch_timer,
@@ -124,35 +120,39 @@ class Broker:
     def start(self, now_us: int) -> list[Effect]:
         """Register with the controller and wind up the timers. Replicas appear with the first image."""
         config = self._context.config
-        self._session.tick(now_us)
-        self._context.arm(now_us + config.replica_lag_time_max_ms * 500, ISR_CHECK)
-        self._context.arm(now_us + config.replica_high_watermark_checkpoint_interval_ms * 1000, CHECKPOINT)
+        self._context.begin(now_us)
+        self._session.tick()
+        self._context.remind(config.replica_lag_time_max_ms / 2, ISR_CHECK)
+        self._context.remind(config.replica_high_watermark_checkpoint_interval_ms, CHECKPOINT)
         return self._context.take()
 
     def on_message(self, now_us: int, sender: NodeId, message: Message) -> list[Effect]:
         """Take one message. A kind that no broker takes is ignored."""
+        self._context.begin(now_us, sender)
         handler = self._handlers.get(type(message))
         if handler is not None:
-            handler(now_us, sender, message)
+            handler(message)
         return self._context.take()
 
     def on_timer(self, now_us: int, timer: Timer) -> list[Effect]:
         """Take one reminder."""
+        self._context.begin(now_us)
         handler = self._timers.get(timer.name)
         if handler is not None:
-            handler(now_us, timer)
+            handler(timer)
         return self._context.take()
 
     def on_disconnect(self, now_us: int, peer: NodeId) -> list[Effect]:
         """The connection to ``peer`` broke: its answers will not come. Optional; timers notice too, later."""
+        self._context.begin(now_us, peer)
         fetcher = self._fetchers.get(peer)
         if fetcher is not None:
-            fetcher.on_disconnect(now_us)
+            fetcher.on_disconnect()
         return self._context.take()
 
     def leave(self, now_us: int) -> list[Effect]:
         """Begin controlled shutdown: ask for leadership to be moved away until ``may_leave`` is true."""
-        del now_us
+        self._context.begin(now_us)
         self._session.leaving = True
         if self._context.broker_epoch != NONE:
             self._session.beat()
@@ -187,17 +187,15 @@ class Broker:
 
     # --- the controller's word -------------------------------------------------------------------------------------
 
-    def _on_metadata_update(self, now_us: int, sender: NodeId, message: MetadataUpdate) -> None:
-        del sender
-        self._apply(now_us, message.image)
+    def _on_metadata_update(self, message: MetadataUpdate) -> None:
+        self._apply(message.image)
 
-    def _on_heartbeat(self, now_us: int, sender: NodeId, message: HeartbeatResponse) -> None:
-        del sender
+    def _on_heartbeat(self, message: HeartbeatResponse) -> None:
         image = self._session.on_heartbeat(message)
         if image is not None:
-            self._apply(now_us, image)
+            self._apply(image)
 
-    def _apply(self, now_us: int, image: Image) -> None:
+    def _apply(self, image: Image) -> None:
         """Obey an image if it is newer and knows of this incarnation (an older one speaks of the one that died)."""
         context = self._context
         if image.version <= context.image.version or context.broker_epoch == NONE:
@@ -211,13 +209,13 @@ class Broker:
                 self._drop(name, old)
         for name, topic in image.topics.items():
             if topic is not before.topics.get(name):
-                self._apply_topic(now_us, name, topic)
+                self._apply_topic(name, topic)
         for fetcher in self._fetchers.values():
-            fetcher.pump(now_us)
+            fetcher.pump()
         if image.brokers[context.node].fenced:
             self._session.beat()  # Up to date now: no need to stay fenced for another heartbeat interval.
 
-    def _apply_topic(self, now_us: int, name: str, topic: TopicState) -> None:
+    def _apply_topic(self, name: str, topic: TopicState) -> None:
         for number, state in enumerate(topic.partitions):
             if self._context.node not in state.replicas:
                 continue
@@ -225,22 +223,22 @@ class Broker:
             replica = self._replicas.get(at)
             if replica is None:
                 replica = self._replicas[at] = Replica(at, self._make_log(at), self._context)
-                self._flush_regularly(now_us, at, topic.config)
+                self._flush_regularly(at, topic.config)
             if state.partition_epoch > replica.partition_epoch:
-                self._apply_partition(now_us, replica, state, topic.config)
+                self._apply_partition(replica, state, topic.config)
 
-    def _apply_partition(self, now_us: int, replica: Replica, state: PartitionState, config: TopicConfig) -> None:
+    def _apply_partition(self, replica: Replica, state: PartitionState, config: TopicConfig) -> None:
         led, followed, epoch = replica.leading, replica.leader, replica.leader_epoch
-        replica.apply(now_us, state, config)
+        replica.apply(state, config)
         if replica.leader_epoch != epoch:
             if led:
-                self._serving.abandon(replica)
+                self._requests.abandon(replica)
             if not led and followed in self._fetchers:
                 self._fetchers[followed].unfollow(replica.at)
             if not replica.leading and replica.leader != NONE:
                 self._fetcher(replica.leader).follow(replica)
         if replica.leading:
-            self._serving.wake(replica)
+            self._requests.wake(replica)
 
     def _drop(self, name: str, topic: TopicState) -> None:
         """The topic was deleted, or deleted and made again: its logs are gone."""
@@ -252,7 +250,7 @@ class Broker:
             for fetcher in self._fetchers.values():
                 fetcher.unfollow(at)
             replica.resign()
-            self._serving.abandon(replica)
+            self._requests.abandon(replica)
             replica.log.reset_to(0)
             del self._replicas[at]
             self._flush_ms.pop(at, None)
@@ -263,105 +261,94 @@ class Broker:
             fetcher = self._fetchers[leader] = Fetcher(leader, self._context)
         return fetcher
 
-    def _on_registered(self, now_us: int, sender: NodeId, message: RegisterBrokerResponse) -> None:
-        del now_us, sender
+    def _on_registered(self, message: RegisterBrokerResponse) -> None:
         self._session.on_registered(message)
         self._producer_ids.refill()
 
-    def _on_proposal_answered(self, now_us: int, sender: NodeId, message: AlterPartitionResponse) -> None:
-        del sender
+    def _on_proposal_answered(self, message: AlterPartitionResponse) -> None:
         replica = self._replicas.get(message.partition)
         if replica is not None:
-            replica.on_proposal_answered(now_us, message)
-            self._serving.wake(replica)
+            replica.on_proposal_answered(message)
+            self._requests.wake(replica)
 
     # --- following -------------------------------------------------------------------------------------------------
 
-    def _on_fetched(self, now_us: int, sender: NodeId, message: FetchResponse) -> None:
-        fetcher = self._fetchers.get(sender)
+    def _on_fetched(self, message: FetchResponse) -> None:
+        fetcher = self._fetchers.get(self._context.sender)
         if fetcher is not None:
-            fetcher.on_fetched(now_us, message)
+            fetcher.on_fetched(message)
 
-    def _on_epoch_end(self, now_us: int, sender: NodeId, message: OffsetForLeaderEpochResponse) -> None:
-        fetcher = self._fetchers.get(sender)
+    def _on_epoch_end(self, message: OffsetForLeaderEpochResponse) -> None:
+        fetcher = self._fetchers.get(self._context.sender)
         if fetcher is not None:
-            fetcher.on_epoch_end(now_us, message)
+            fetcher.on_epoch_end(message)
 
-    def _on_offset(self, now_us: int, sender: NodeId, message: ListOffsetsResponse) -> None:
-        fetcher = self._fetchers.get(sender)
+    def _on_offset(self, message: ListOffsetsResponse) -> None:
+        fetcher = self._fetchers.get(self._context.sender)
         if fetcher is not None:
-            fetcher.on_offset(now_us, message)
+            fetcher.on_offset(message)
 
     # --- questions of clients --------------------------------------------------------------------------------------
 
-    def _on_list_offsets(self, now_us: int, sender: NodeId, message: ListOffsets) -> None:
-        del now_us
-        self._context.send(sender, list_offsets(self._context, self._replicas.get(message.partition), message))
+    def _on_list_offsets(self, message: ListOffsets) -> None:
+        self._context.answer(list_offsets(self._context, self._replicas.get(message.partition), message))
 
-    def _on_epoch_question(self, now_us: int, sender: NodeId, message: OffsetForLeaderEpoch) -> None:
-        del now_us
-        self._context.send(sender, epoch_end(self._context, self._replicas.get(message.partition), message))
+    def _on_epoch_question(self, message: OffsetForLeaderEpoch) -> None:
+        self._context.answer(epoch_end(self._context, self._replicas.get(message.partition), message))
 
-    def _on_metadata(self, now_us: int, sender: NodeId, message: Metadata) -> None:
+    def _on_metadata(self, message: Metadata) -> None:
         """From the own image, however old: a broker that is cut off from the controller does not know better."""
-        del now_us
-        self._context.send(sender, MetadataResponse(message.correlation, self._context.image))
+        self._context.answer(MetadataResponse(message.correlation, self._context.image))
 
-    def _on_init_producer_id(self, now_us: int, sender: NodeId, message: InitProducerId) -> None:
-        del now_us
-        self._producer_ids.serve(sender, message)
+    def _on_init_producer_id(self, message: InitProducerId) -> None:
+        self._producer_ids.serve(message)
 
-    def _on_producer_ids(self, now_us: int, sender: NodeId, message: AllocateProducerIdsResponse) -> None:
-        del now_us, sender
+    def _on_producer_ids(self, message: AllocateProducerIdsResponse) -> None:
         self._producer_ids.on_block(message)
 
-    def _on_topic_request(self, now_us: int, sender: NodeId, message: TopicRequest) -> None:
-        del now_us
-        self._relay.forward(sender, message)
+    def _on_topic_request(self, message: TopicRequest) -> None:
+        self._forwarding.forward(message)
 
-    def _on_topic_answer(self, now_us: int, sender: NodeId, message: TopicResponse) -> None:
-        del now_us, sender
-        self._relay.on_answer(message)
+    def _on_topic_answer(self, message: TopicResponse) -> None:
+        self._forwarding.on_answer(message)
 
     # --- timers ----------------------------------------------------------------------------------------------------
 
-    def _on_heartbeat_timer(self, now_us: int, timer: Timer) -> None:
-        del timer
-        self._session.tick(now_us)
+    def _on_heartbeat_timer(self, _timer: Timer) -> None:
+        self._session.tick()
         self._producer_ids.refill()
         for replica in self._replicas.values():
             replica.repeat_proposal()
 
-    def _on_deadlines(self, now_us: int, timer: Timer) -> None:
-        del timer
-        self._serving.expire(now_us)
+    def _on_deadlines(self, _timer: Timer) -> None:
+        self._requests.expire()
 
-    def _on_fetch_timer(self, now_us: int, timer: Timer) -> None:
+    def _on_fetch_timer(self, timer: Timer) -> None:
         fetcher = self._fetchers.get(timer.subject)
         if fetcher is not None:
-            fetcher.on_timer(now_us)
+            fetcher.on_timer()
 
-    def _on_isr_timer(self, now_us: int, timer: Timer) -> None:
+    def _on_isr_timer(self, timer: Timer) -> None:
         """Rule 10: twice per replica.lag.time.max.ms, so a follower that stops is out after 1 to 1.5 times as long."""
-        self._context.arm(now_us + self._context.config.replica_lag_time_max_ms * 500, timer)
+        self._context.remind(self._context.config.replica_lag_time_max_ms / 2, timer)
         for replica in self._replicas.values():
             if replica.leading:
-                replica.check_isr(now_us)
-                self._serving.wake(replica)
+                replica.check_isr()
+                self._requests.wake(replica)
 
-    def _on_checkpoint_timer(self, now_us: int, timer: Timer) -> None:
+    def _on_checkpoint_timer(self, timer: Timer) -> None:
         """Rule 25."""
-        self._context.arm(now_us + self._context.config.replica_high_watermark_checkpoint_interval_ms * 1000, timer)
+        self._context.remind(self._context.config.replica_high_watermark_checkpoint_interval_ms, timer)
         for replica in self._replicas.values():
             replica.log.checkpoint_high_watermark(replica.high_watermark)
 
-    def _flush_regularly(self, now_us: int, at: TopicPartition, config: TopicConfig) -> None:
+    def _flush_regularly(self, at: TopicPartition, config: TopicConfig) -> None:
         if config.flush_ms > _NEVER_MS:
             return
         self._flush_ms[at] = config.flush_ms
-        self._context.arm(now_us + config.flush_ms * 1000, Timer(FLUSH.name, at))
+        self._context.remind(config.flush_ms, Timer(FLUSH.name, at))
 
-    def _on_flush_timer(self, now_us: int, timer: Timer) -> None:
+    def _on_flush_timer(self, timer: Timer) -> None:
         """Rule 24: what flush.ms promises for one partition."""
         flush_ms = self._flush_ms.get(timer.subject)
         replica = self._replicas.get(timer.subject)
@@ -369,4 +356,4 @@ class Broker:
             return
         if replica.log.flushed_offset < replica.log.end_offset:
             replica.log.flush()
-        self._context.arm(now_us + flush_ms * 1000, timer)
+        self._context.remind(flush_ms, timer)

@@ -1,21 +1,30 @@
-"""The controller: sessions of brokers, elections, ISR changes, topics (rules 10, 13, 14, 20).
+"""The controller: sessions of brokers, elections, ISR changes, topics (rules 10, 13, 14, 15, 20).
 
 It is one node and assumed perfect: its surroundings persist its image after each call and before they deliver the
 effects of that call. Every change makes a new image with a larger version, which is pushed to all registered brokers.
+
+What happens to one partition is a function from its state to the next one, in this order: who leaves the lists
+(``without``, or ``leave`` and ``strike``), who leads then (``elect``), who is eligible besides (``listed``), and which
+epochs rise (``settle``).
+
+*Eligible leader replicas* (rule 15, KIP-966). With strict min ISR (rule 7) nothing is acknowledged to acks=all, and
+nothing becomes readable, while the ISR is smaller than min.insync.replicas. So whoever leaves the ISR while it is that
+small, or makes it so, still has everything that ever was, and is put on a second list, the ELR. Both lists together
+have at least min.insync.replicas members, and the ISR may become empty. Only an unclean stop strikes a broker off: its
+disk may have lost what it had. This broker keeps no word of how it stopped, so each of its starts counts as one after
+an unclean stop. Kafka's do, and stay on the list after a clean one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from harness.observations import BrokerFenced, BrokerRegistered, LeaderElected
-from harness.reference.core.context import Context
-from harness.reference.core.effects import Effect, Timer
-from harness.reference.core.election import elect, settle, without
-from harness.reference.core.eligible import leave, listed, strike
+from harness.reference.core.effects import Context, Effect, Timer
 from harness.reference.core.messages import (
     AllocateProducerIds,
     AllocateProducerIdsResponse,
@@ -34,7 +43,6 @@ from harness.reference.core.messages import (
     RegisterBrokerResponse,
     TopicResponse,
 )
-from harness.reference.core.placement import new_partition, objection, round_robin
 from harness.reference.core.types import (
     CONTROLLER,
     NONE,
@@ -53,6 +61,15 @@ SESSIONS: Final = Timer("sessions")
 #: Producer ids handed out at a time (KIP-730).
 PRODUCER_IDS: Final = 1_000
 
+#: Kafka's own limits for a topic name.
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+#: More partitions than this in one topic are a mistake in a test cluster of a few brokers.
+PARTITIONS_MAX: Final = 10_000
+
+#: Replicas by partition, the preferred leader first.
+Assignment = tuple[tuple[NodeId, ...], ...]
+#: May this broker lead now? It may if it is registered, not fenced and not leaving.
+Active = Callable[[NodeId], bool]
 Change = Callable[[PartitionState, TopicConfig], PartitionState]
 
 
@@ -70,7 +87,7 @@ class Controller:
         self._leaving: set[NodeId] = set()
         self._lists_eligible = config.eligible_leader_replicas
         self._session_us = config.broker_session_timeout_ms * 1000
-        self._handlers: dict[type[Message], Callable[[int, NodeId, Any], None]] = {
+        self._handlers: dict[type[Message], Callable[[Any], None]] = {
             Heartbeat: self._on_heartbeat,
             AlterPartition: self._on_alter_partition,
             RegisterBroker: self._on_register,
@@ -94,13 +111,15 @@ class Controller:
 
     def on_message(self, now_us: int, sender: NodeId, message: Message) -> list[Effect]:
         """Take one message. A kind that no controller takes is ignored."""
+        self._context.begin(now_us, sender)
         handler = self._handlers.get(type(message))
         if handler is not None:
-            handler(now_us, sender, message)
+            handler(message)
         return self._context.take()
 
     def on_timer(self, now_us: int, timer: Timer) -> list[Effect]:
         """Fence every broker that was silent for broker.session.timeout.ms, in the order in which they fell silent."""
+        self._context.begin(now_us)
         silent_us = now_us - self._session_us
         for node, heard_us in sorted(self._heard_us.items(), key=lambda item: item[1]):
             if heard_us <= silent_us:
@@ -110,19 +129,16 @@ class Controller:
 
     # --- sessions --------------------------------------------------------------------------------------------------
 
-    def _on_register(self, now_us: int, sender: NodeId, message: RegisterBroker) -> None:
+    def _on_register(self, message: RegisterBroker) -> None:
         """Rule 20: while another incarnation's session is valid, a new one is refused."""
-        del now_us
         node = message.broker
         known = self.image.brokers.get(node)
         if known is not None and self._incarnations.get(node) == message.incarnation:
-            self._context.send(sender, RegisterBrokerResponse(ErrorCode.NONE, message.incarnation, known.broker_epoch))
+            self._context.answer(RegisterBrokerResponse(ErrorCode.NONE, message.incarnation, known.broker_epoch))
             return
         alive = node in self._heard_us and node not in self._leaving
         if alive and self._context.config.broker_epochs:
-            self._context.send(
-                sender, RegisterBrokerResponse(ErrorCode.DUPLICATE_BROKER_REGISTRATION, message.incarnation)
-            )
+            self._context.answer(RegisterBrokerResponse(ErrorCode.DUPLICATE_BROKER_REGISTRATION, message.incarnation))
             return
         if not alive:
             self._fence(node)
@@ -135,25 +151,24 @@ class Controller:
         state = BrokerState(epoch, fenced=not alive, host=message.host, port=message.port)
         if self._context.observing:
             self._context.observe(BrokerRegistered(broker=node, broker_epoch=epoch))
-        self._context.send(sender, RegisterBrokerResponse(ErrorCode.NONE, message.incarnation, epoch))
+        self._context.answer(RegisterBrokerResponse(ErrorCode.NONE, message.incarnation, epoch))
         self._commit(brokers={**self.image.brokers, node: state})
 
-    def _on_heartbeat(self, now_us: int, sender: NodeId, message: Heartbeat) -> None:
+    def _on_heartbeat(self, message: Heartbeat) -> None:
         node = message.broker
         known = self.image.brokers.get(node)
         if known is None or known.broker_epoch != message.broker_epoch:
-            self._context.send(sender, HeartbeatResponse(ErrorCode.STALE_BROKER_EPOCH, message.broker_epoch))
+            self._context.answer(HeartbeatResponse(ErrorCode.STALE_BROKER_EPOCH, message.broker_epoch))
             return
         if not known.fenced or message.metadata_version >= self.image.version:
-            self._heard_us[node] = now_us
+            self._heard_us[node] = self._context.now_us
         if known.fenced and not message.leaving and message.metadata_version >= self.image.version:
             self._unfence(node, known)
         if message.leaving and node not in self._leaving:
             self._leaving.add(node)
             self._re_elect(lambda state, config: elect(self._without(state, node), config, self._active))
         image = self.image
-        self._context.send(
-            sender,
+        self._context.answer(
             HeartbeatResponse(
                 ErrorCode.NONE,
                 message.broker_epoch,
@@ -190,20 +205,19 @@ class Controller:
 
     # --- partitions ------------------------------------------------------------------------------------------------
 
-    def _on_alter_partition(self, now_us: int, sender: NodeId, message: AlterPartition) -> None:
+    def _on_alter_partition(self, message: AlterPartition) -> None:
         """Rule 10: accept a leader's proposal unless its word is old or a member may not be in the ISR."""
-        del now_us
         at = message.partition
         state = self.image.partition(at)
         error = self._proposal_error(message, state)
         if error or state is None:
-            self._context.send(sender, AlterPartitionResponse(message.correlation, at, error))
+            self._context.answer(AlterPartitionResponse(message.correlation, at, error))
             return
         isr = tuple(member.broker for member in message.isr)
         topic = self.image.topics[at.topic]
         accepted = self._settled(state, replace(state, isr=isr, recovering=False), topic.config)
         partitions = (*topic.partitions[: at.partition], accepted, *topic.partitions[at.partition + 1 :])
-        self._context.send(sender, AlterPartitionResponse(message.correlation, at, ErrorCode.NONE, accepted))
+        self._context.answer(AlterPartitionResponse(message.correlation, at, ErrorCode.NONE, accepted))
         self._commit(topics={**self.image.topics, at.topic: replace(topic, partitions=partitions)})
 
     def _proposal_error(self, message: AlterPartition, state: PartitionState | None) -> ErrorCode:
@@ -284,57 +298,173 @@ class Controller:
 
     # --- requests for the cluster ----------------------------------------------------------------------------------
 
-    def _on_create_topic(self, now_us: int, sender: NodeId, message: CreateTopic) -> None:
-        del now_us
+    def _on_create_topic(self, message: CreateTopic) -> None:
         if message.topic in self.image.topics:
-            self._answer(sender, message, ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {message.topic} exists")
+            self._answer(message, ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {message.topic} exists")
             return
         refused = objection(message, self.image.brokers)
         if refused is not None:
-            self._answer(sender, message, *refused)
+            self._answer(message, *refused)
             return
         ready = sorted(node for node in self.image.brokers if self._active(node))
         assignment = message.assignment or round_robin(ready, message.partitions, message.replication_factor)
         partitions = tuple(new_partition(replicas, self._active) for replicas in assignment)
         topic = TopicState(message.config, partitions, self.image.version + 1)
-        self._answer(sender, message, ErrorCode.NONE)
+        self._answer(message, ErrorCode.NONE)
         self._commit(topics={**self.image.topics, message.topic: topic})
 
-    def _on_delete_topic(self, now_us: int, sender: NodeId, message: DeleteTopic) -> None:
-        del now_us
+    def _on_delete_topic(self, message: DeleteTopic) -> None:
         if message.topic not in self.image.topics:
-            self._answer(sender, message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {message.topic}")
+            self._answer(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {message.topic}")
             return
-        self._answer(sender, message, ErrorCode.NONE)
+        self._answer(message, ErrorCode.NONE)
         self._commit(topics={name: topic for name, topic in self.image.topics.items() if name != message.topic})
 
-    def _on_move_leader(self, now_us: int, sender: NodeId, message: MoveLeader) -> None:
+    def _on_move_leader(self, message: MoveLeader) -> None:
         """A planned move (S03): any active ISR member may be named."""
-        del now_us
         state = self.image.partition(TopicPartition(message.topic, message.partition))
         if state is None:
-            self._answer(sender, message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition")
+            self._answer(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition")
         elif message.leader not in state.isr or not self._active(message.leader):
             reason = f"broker {message.leader} is no live member of the ISR {list(state.isr)}"
-            self._answer(sender, message, ErrorCode.INELIGIBLE_REPLICA, reason)
+            self._answer(message, ErrorCode.INELIGIBLE_REPLICA, reason)
         else:
-            self._answer(sender, message, ErrorCode.NONE)
+            self._answer(message, ErrorCode.NONE)
             self._re_elect(lambda s, _: replace(s, leader=message.leader) if s is state else s)
 
-    def _answer(
-        self, sender: NodeId, message: CreateTopic | DeleteTopic | MoveLeader, error: ErrorCode, reason: str = ""
-    ) -> None:
-        self._context.send(sender, TopicResponse(message.correlation, message.topic, error, reason))
+    def _answer(self, message: CreateTopic | DeleteTopic | MoveLeader, error: ErrorCode, reason: str = "") -> None:
+        self._context.answer(TopicResponse(message.correlation, message.topic, error, reason))
 
-    def _on_allocate_producer_ids(self, now_us: int, sender: NodeId, message: AllocateProducerIds) -> None:
-        del now_us
+    def _on_allocate_producer_ids(self, message: AllocateProducerIds) -> None:
         known = self.image.brokers.get(message.broker)
         if known is None or known.broker_epoch != message.broker_epoch:
-            self._context.send(sender, AllocateProducerIdsResponse(ErrorCode.STALE_BROKER_EPOCH))
+            self._context.answer(AllocateProducerIdsResponse(ErrorCode.STALE_BROKER_EPOCH))
             return
         first, self.next_producer_id = self.next_producer_id, self.next_producer_id + PRODUCER_IDS
-        self._context.send(sender, AllocateProducerIdsResponse(ErrorCode.NONE, first, PRODUCER_IDS))
+        self._context.answer(AllocateProducerIdsResponse(ErrorCode.NONE, first, PRODUCER_IDS))
 
-    def _on_metadata(self, now_us: int, sender: NodeId, message: Metadata) -> None:
-        del now_us
-        self._context.send(sender, MetadataResponse(message.correlation, self.image))
+    def _on_metadata(self, message: Metadata) -> None:
+        self._context.answer(MetadataResponse(message.correlation, self.image))
+
+
+# --- one partition: who leads, who is listed, which epochs rise ------------------------------------------------------
+
+
+def elect(state: PartitionState, config: TopicConfig, active: Active) -> PartitionState:
+    """``state`` with its next leader, NONE if nobody may lead (rules 13 to 15). :func:`settle` raises the epochs.
+
+    In this order: the present leader; the first in the order of assignment that is in the ISR; where the ISR is empty,
+    the first of the ELR; where that is empty too, who led last, though it may have lost something; and where elections
+    may be unclean, the first that is active at all: what only others have is lost then.
+    """
+    if state.leader in state.isr and active(state.leader):
+        return state
+    alive = [node for node in state.replicas if active(node)]
+    in_sync = next((node for node in alive if node in state.isr), NONE)
+    if in_sync != NONE:
+        return replace(state, leader=in_sync)
+    eligible = next((node for node in alive if node in state.elr), NONE)
+    if not state.isr and eligible != NONE:
+        return replace(state, leader=eligible, isr=(eligible,))
+    if not state.isr and not state.elr and active(state.last_known_leader):
+        return _begun_anew(state, state.last_known_leader)
+    if config.unclean_leader_election_enable and alive:
+        return _begun_anew(state, alive[0])
+    return replace(state, leader=NONE)
+
+
+def _begun_anew(state: PartitionState, leader: NodeId) -> PartitionState:
+    return replace(state, leader=leader, isr=(leader,), recovering=True)
+
+
+def without(state: PartitionState, node: NodeId) -> PartitionState:
+    """``state`` without ``node`` in the ISR; the last member stays, since nobody else has everything (rule 13)."""
+    isr = tuple(member for member in state.isr if member != node)
+    return replace(state, isr=isr) if isr and len(isr) < len(state.isr) else state
+
+
+def settle(before: PartitionState, after: PartitionState) -> PartitionState:
+    """``after`` with its partition epoch raised for any change, its leader epoch for another leader (KAFKA-15021)."""
+    if after == before:
+        return before
+    moved = after.leader != before.leader
+    return replace(after, leader_epoch=before.leader_epoch + moved, partition_epoch=before.partition_epoch + 1)
+
+
+def leave(state: PartitionState, node: NodeId) -> PartitionState:
+    """``state`` without ``node`` in the ISR, be it the last member."""
+    return replace(state, isr=tuple(member for member in state.isr if member != node))
+
+
+def strike(state: PartitionState, node: NodeId) -> PartitionState:
+    """``state`` without ``node`` on either list: it was started again."""
+    return replace(leave(state, node), elr=tuple(member for member in state.elr if member != node))
+
+
+def listed(before: PartitionState, after: PartitionState, config: TopicConfig) -> PartitionState:
+    """``after``, which follows ``before``, with its ELR and its last known leader.
+
+    An unclean election begins anew: who left with more than the new leader has is eligible no more.
+    """
+    elr: set[NodeId] = set()
+    begins_anew = after.recovering and after.leader != before.leader
+    if len(after.isr) < min(config.min_insync_replicas, len(after.replicas)) and not begins_anew:
+        elr = {*after.elr, *before.isr} - set(after.isr)
+    last_known = before.last_known_leader if before.leader == NONE else before.leader
+    return replace(
+        after,
+        elr=tuple(node for node in after.replicas if node in elr),
+        last_known_leader=last_known if after.leader == NONE else NONE,
+    )
+
+
+# --- where a new topic's replicas go, and why a topic cannot be made -------------------------------------------------
+
+
+def objection(message: CreateTopic, brokers: Mapping[NodeId, BrokerState]) -> tuple[ErrorCode, str] | None:
+    """Why the topic cannot be made, with a sentence; None if it can."""
+    if not _NAME.fullmatch(message.topic) or message.topic in {".", ".."}:
+        return (
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f'"{message.topic}" is no topic name: use 1 to 249 letters, digits, dots, dashes and underscores',
+        )
+    if message.assignment:
+        return _assignment_objection(message.assignment, brokers)
+    if not 1 <= message.partitions <= PARTITIONS_MAX:
+        return ErrorCode.INVALID_PARTITIONS, f"a topic has 1 to {PARTITIONS_MAX} partitions, not {message.partitions}"
+    ready = sum(not broker.fenced for broker in brokers.values())
+    if not 1 <= message.replication_factor <= ready:
+        return (
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"replication factor {message.replication_factor} needs as many unfenced brokers; there are {ready}",
+        )
+    return None
+
+
+def _assignment_objection(
+    assignment: Assignment, brokers: Mapping[NodeId, BrokerState]
+) -> tuple[ErrorCode, str] | None:
+    for number, replicas in enumerate(assignment):
+        if not replicas or len(set(replicas)) < len(replicas) or len(replicas) != len(assignment[0]):
+            reason = "needs as many different replicas as partition 0, at least one"
+        elif any(node not in brokers for node in replicas):
+            reason = "names a broker that is not registered"
+        elif all(brokers[node].fenced for node in replicas):
+            reason = "has only fenced brokers"
+        else:
+            continue
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"partition {number} {reason}"
+    return None
+
+
+def round_robin(brokers: Sequence[NodeId], partitions: int, replication_factor: int) -> Assignment:
+    """Partition p starts at broker p and goes on in order, so that leaders and followers are spread evenly."""
+    return tuple(
+        tuple(brokers[(number + at) % len(brokers)] for at in range(replication_factor)) for number in range(partitions)
+    )
+
+
+def new_partition(replicas: tuple[NodeId, ...], active: Callable[[NodeId], bool]) -> PartitionState:
+    """A partition's first state: every active replica is in sync, the first of them leads."""
+    isr = tuple(node for node in replicas if active(node))
+    return PartitionState(replicas=replicas, isr=isr, leader=isr[0], leader_epoch=0, partition_epoch=0)

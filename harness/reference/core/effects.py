@@ -1,17 +1,19 @@
-"""What the core asks its surroundings to do, in the order in which it asks.
+"""The seam of the core: what its surroundings call, and what it asks them to do, in the order in which it asks.
 
-The simulator and the server interpret these three and nothing else.
+A node of the core takes one *step* at a time: a message, or a reminder, and the time at which it came. In a step it
+changes its state and collects effects, which its surroundings carry out when it is over. The simulator and the server
+interpret the three kinds of effect below and nothing else.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from harness.observations import Fact
 from harness.reference.core.messages import Message
-from harness.reference.core.types import NodeId
+from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId
 
 
 class Timer(msgspec.Struct, frozen=True, gc=False):
@@ -42,3 +44,77 @@ class Observed(msgspec.Struct, frozen=True, gc=False):
 
 
 Effect = Send | Arm | Observed
+
+
+class Core(Protocol):
+    """A broker or the controller. Every call is one step at ``now_us``, on a clock that never goes back."""
+
+    def start(self, now_us: int) -> list[Effect]:
+        """Called once, first."""
+        ...
+
+    def on_message(self, now_us: int, sender: NodeId, message: Any) -> list[Effect]:
+        """A message came."""
+        ...
+
+    def on_timer(self, now_us: int, timer: Timer) -> list[Effect]:
+        """A reminder is due."""
+        ...
+
+
+class Context:
+    """What all parts of one node share: its identity, settings, metadata, the present step and its effects.
+
+    ``now_us`` and ``sender`` are those of the step; ``sender`` is NONE in a reminder. ``observing`` is looked at before
+    facts are gathered, so that bulk simulation does not pay for stories.
+    """
+
+    __slots__ = ("_correlation", "broker_epoch", "config", "effects", "image", "node", "now_us", "observing", "sender")
+
+    def __init__(self, node: NodeId, config: BrokerConfig, *, observing: bool, incarnation: int = 0) -> None:
+        self.node = node
+        self.config = config
+        self.observing = observing
+        self.image = Image()
+        self.broker_epoch = NONE
+        self.now_us = 0
+        self.sender = NONE
+        self.effects: list[Effect] = []
+        # An answer to a dead process may reach the next one, so incarnations count apart (within the wire's 31 bits).
+        self._correlation = incarnation % 1_000 * 1_000_000
+
+    def begin(self, now_us: int, sender: NodeId = NONE) -> None:
+        """A step begins."""
+        self.now_us = now_us
+        self.sender = sender
+
+    def correlation(self) -> int:
+        """A number that no earlier request of this node carried."""
+        self._correlation = self._correlation % (2**31 - 1) + 1
+        return self._correlation
+
+    def send(self, target: NodeId, message: Message) -> None:
+        """Deliver, maybe never."""
+        self.effects.append(Send(target, message))
+
+    def answer(self, message: Message) -> None:
+        """Deliver to whoever sent the message of this step."""
+        self.effects.append(Send(self.sender, message))
+
+    def remind(self, after_ms: float, timer: Timer) -> None:
+        """Remind ``after_ms`` from now."""
+        self.effects.append(Arm(self.now_us + int(after_ms * 1000), timer))
+
+    def arm(self, at_us: int, timer: Timer) -> None:
+        """Remind at a time."""
+        self.effects.append(Arm(at_us, timer))
+
+    def observe(self, fact: Fact) -> None:
+        """Tell the story. Look at ``observing`` first: making the fact is most of the cost."""
+        self.effects.append(Observed(fact))
+
+    def take(self) -> list[Effect]:
+        """The effects so far, in order; afterwards there are none."""
+        effects = self.effects
+        self.effects = []
+        return effects

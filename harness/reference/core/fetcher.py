@@ -14,8 +14,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
-from harness.reference.core.context import Context
-from harness.reference.core.effects import Timer
+from harness.reference.core.effects import Context, Timer
 from harness.reference.core.messages import (
     EARLIEST,
     LATEST,
@@ -93,7 +92,7 @@ class Fetcher:
 
     # --- answers ---------------------------------------------------------------------------------------------------
 
-    def on_fetched(self, now_us: int, message: FetchResponse) -> None:
+    def on_fetched(self, message: FetchResponse) -> None:
         """Take the answer to the fetch in flight; any other is stale."""
         if message.correlation != self._in_flight:
             return
@@ -101,12 +100,12 @@ class Fetcher:
         for answer in message.partitions:
             followed = self._followed.get(answer.partition)
             if followed is not None and followed.request is not None:
-                self._take(now_us, followed, answer)
-        self.pump(now_us)
+                self._take(followed, answer)
+        self.pump()
 
-    def _take(self, now_us: int, followed: Followed, answer: FetchedPartition) -> None:
+    def _take(self, followed: Followed, answer: FetchedPartition) -> None:
         if answer.error:
-            self._on_error(now_us, followed, answer.error)
+            self._on_error(followed, answer.error)
         elif answer.diverging is not None:
             followed.request = None
             followed.replica.truncate_to_epoch_end(answer.diverging)
@@ -115,8 +114,8 @@ class Fetcher:
                 followed.request = None
             followed.replica.replicate(answer.batches, answer.high_watermark)
 
-    def _on_error(self, now_us: int, followed: Followed, error: ErrorCode) -> None:
-        backoff_us = now_us + self._context.config.replica_fetch_backoff_ms * 1000
+    def _on_error(self, followed: Followed, error: ErrorCode) -> None:
+        backoff_us = self._backoff_us()
         if error == ErrorCode.OFFSET_OUT_OF_RANGE:
             followed.go(Step.FIND_END)
         elif error == ErrorCode.FENCED_LEADER_EPOCH:
@@ -124,36 +123,36 @@ class Fetcher:
         else:
             followed.go(followed.step, backoff_us)
 
-    def on_epoch_end(self, now_us: int, message: OffsetForLeaderEpochResponse) -> None:
+    def on_epoch_end(self, message: OffsetForLeaderEpochResponse) -> None:
         """Rule 17, eras KIP-101 to KIP-320."""
         followed = self._asked(message.partition, message.correlation)
         if followed is None:
             return
         if message.error:
-            self._on_error(now_us, followed, message.error)
+            self._on_error(followed, message.error)
         else:
             agreed = followed.replica.truncate_to_epoch_end(message.end)
             followed.go(Step.FETCH if agreed or followed.replica.last_epoch() == NONE else Step.AGREE)
-        self.pump(now_us)
+        self.pump()
 
-    def on_offset(self, now_us: int, message: ListOffsetsResponse) -> None:
+    def on_offset(self, message: ListOffsetsResponse) -> None:
         """Rule 18: shorten the log to the leader's end, or drop it where the leader's starts beyond it."""
         followed = self._asked(message.partition, message.correlation)
         if followed is None:
             return
         end = followed.replica.log.end_offset
         if message.error:
-            self._on_error(now_us, followed, message.error)
+            self._on_error(followed, message.error)
         elif followed.step == Step.FIND_START:
             if message.offset > end:
                 followed.replica.restart_at(message.offset)
-            followed.go(Step.FETCH, now_us + self._context.config.replica_fetch_backoff_ms * 1000)
+            followed.go(Step.FETCH, self._backoff_us())
         elif message.offset < end:
             followed.replica.truncate_to(message.offset)
             followed.go(Step.FETCH)
         else:
             followed.go(Step.FIND_START)
-        self.pump(now_us)
+        self.pump()
 
     def _asked(self, at: TopicPartition, correlation: int) -> Followed | None:
         followed = self._followed.get(at)
@@ -161,8 +160,9 @@ class Fetcher:
 
     # --- requests --------------------------------------------------------------------------------------------------
 
-    def pump(self, now_us: int) -> None:
+    def pump(self) -> None:
         """Send what is due: one fetch for all that fetch, one question for each partition that asks."""
+        now_us = self._context.now_us
         wanted = []
         timeout_us = self._context.config.replica_socket_timeout_ms * 1000
         wake_us = now_us + timeout_us if self._in_flight == NONE else self._sent_us + timeout_us
@@ -176,33 +176,36 @@ class Fetcher:
                     wanted.append(followed.request)
             elif followed.step != Step.HALT:
                 if followed.correlation == NONE:
-                    self._ask(now_us, at, followed)
+                    self._ask(at, followed)
                 wake_us = min(wake_us, followed.asked_us + timeout_us)
         if wanted and self._in_flight == NONE:
-            self._fetch(now_us, tuple(wanted))
+            self._fetch(tuple(wanted))
         if wake_us < self._armed_us and self._followed:
             self._armed_us = wake_us
             self._context.arm(wake_us, self._timer)
 
-    def on_timer(self, now_us: int) -> None:
+    def on_timer(self) -> None:
         """Send again what nobody answered within replica.socket.timeout.ms, and what had to wait."""
         self._armed_us = 2**63
-        late_us = now_us - self._context.config.replica_socket_timeout_ms * 1000
+        late_us = self._context.now_us - self._context.config.replica_socket_timeout_ms * 1000
         if self._sent_us <= late_us:
             self._in_flight = NONE
         for followed in self._followed.values():
             if followed.asked_us <= late_us:
                 followed.correlation = NONE
-        self.pump(now_us)
+        self.pump()
 
-    def on_disconnect(self, now_us: int) -> None:
+    def on_disconnect(self) -> None:
         """The connection to the leader broke: nothing under way will be answered; try again after the backoff."""
-        backoff_us = now_us + self._context.config.replica_fetch_backoff_ms * 1000
+        backoff_us = self._backoff_us()
         self._in_flight = NONE
         for followed in self._followed.values():
             if followed.step != Step.HALT:
                 followed.go(followed.step, backoff_us)
-        self.pump(now_us)
+        self.pump()
+
+    def _backoff_us(self) -> int:
+        return self._context.now_us + self._context.config.replica_fetch_backoff_ms * 1000
 
     def _request(self, replica: Replica) -> FetchPartition:
         config = self._context.config
@@ -214,10 +217,10 @@ class Fetcher:
             config.replica_fetch_max_bytes,
         )
 
-    def _fetch(self, now_us: int, wanted: tuple[FetchPartition, ...]) -> None:
+    def _fetch(self, wanted: tuple[FetchPartition, ...]) -> None:
         context = self._context
         self._in_flight = context.correlation()
-        self._sent_us = now_us
+        self._sent_us = context.now_us
         context.send(
             self._leader,
             Fetch(
@@ -229,10 +232,10 @@ class Fetcher:
             ),
         )
 
-    def _ask(self, now_us: int, at: TopicPartition, followed: Followed) -> None:
+    def _ask(self, at: TopicPartition, followed: Followed) -> None:
         context, replica = self._context, followed.replica
         followed.correlation = context.correlation()
-        followed.asked_us = now_us
+        followed.asked_us = context.now_us
         epoch = replica.leader_epoch if context.config.truncation in _SENDS_EPOCHS else NONE
         message: OffsetForLeaderEpoch | ListOffsets
         if followed.step == Step.AGREE:

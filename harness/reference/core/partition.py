@@ -36,7 +36,9 @@ stops, and its proposals are refused by epoch.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -49,12 +51,9 @@ from harness.observations import (
     ReplicaRecovered,
     Truncated,
 )
-from harness.reference.core.context import Context
-from harness.reference.core.epochs import truncation_offset
-from harness.reference.core.followers import NEVER_US, Follower
+from harness.reference.core.effects import Context
 from harness.reference.core.log import Log
-from harness.reference.core.membership import eligible, members, replaced
-from harness.reference.core.messages import AlterPartition, AlterPartitionResponse, RecordBatch
+from harness.reference.core.messages import AlterPartition, AlterPartitionResponse, IsrMember, RecordBatch
 from harness.reference.core.producers import Producers
 from harness.reference.core.types import (
     ACKS_ALL,
@@ -79,12 +78,67 @@ _OUTDATED = frozenset(
 )
 
 
+#: Caught up so long ago that no lag time covers it, also at the start of a clock that begins at 0.
+NEVER_US: Final = -(2**62)
+#: What is said of an epoch that the log knows nothing about.
+UNDEFINED: Final = EpochEnd(NONE, NONE)
+
+
 class Appended(NamedTuple):
     """The outcome of a leader's append. Offsets are NONE with an error; those of a duplicate are the old ones."""
 
     error: ErrorCode
     base_offset: int = NONE
     next_offset: int = NONE
+
+
+class Follower:
+    """A leader's view of one follower. Unknown offsets are NONE, which holds the high watermark back.
+
+    ``sent_high_watermark`` is the one that went out with the last fetch response.
+    """
+
+    __slots__ = (
+        "broker_epoch",
+        "caught_up_us",
+        "end_offset",
+        "fetched_us",
+        "leader_end_at_fetch",
+        "node",
+        "sent_high_watermark",
+    )
+
+    def __init__(self, node: NodeId, caught_up_us: int) -> None:
+        self.node = node
+        self.end_offset = NONE
+        self.caught_up_us = caught_up_us
+        self.fetched_us = 0
+        self.leader_end_at_fetch = NONE
+        self.broker_epoch = NONE
+        self.sent_high_watermark = NONE
+
+    def fetched(self, now_us: int, offset: int, leader_end: int, broker_epoch: int) -> None:
+        """Take a fetch at ``offset`` into account: everything below it is on the follower (rule 6).
+
+        A fetch that reaches the leader's end of the *previous* fetch proves that the follower was caught up then.
+        """
+        if offset >= leader_end:
+            self.caught_up_us = now_us
+        elif offset >= self.leader_end_at_fetch != NONE:
+            self.caught_up_us = max(self.caught_up_us, self.fetched_us)
+        self.end_offset = offset
+        self.fetched_us = now_us
+        self.leader_end_at_fetch = leader_end
+        self.broker_epoch = broker_epoch
+
+    def restart_clock(self, now_us: int, leader_end: int, in_sync: bool) -> None:
+        """The leader stays in a new epoch: ISR members get a full lag time again, the others none."""
+        self.caught_up_us = self.fetched_us = now_us if in_sync else NEVER_US
+        self.leader_end_at_fetch = leader_end
+
+    def caught_up(self, now_us: int, leader_end: int, lag_us: int) -> bool:
+        """Rule 9."""
+        return self.end_offset == leader_end or now_us - self.caught_up_us <= lag_us
 
 
 class Replica:
@@ -138,7 +192,7 @@ class Replica:
 
     # --- the controller's word -------------------------------------------------------------------------------------
 
-    def apply(self, now_us: int, state: PartitionState, config: TopicConfig) -> bool:
+    def apply(self, state: PartitionState, config: TopicConfig) -> bool:
         """Obey a committed state if it is newer; the answer says whether it was."""
         if state.partition_epoch <= self.partition_epoch:
             return False
@@ -151,11 +205,11 @@ class Replica:
         new_epoch = state.leader_epoch > self.leader_epoch
         self.leader_epoch = state.leader_epoch
         if new_epoch and state.leader == self._context.node:
-            self._lead(now_us)
+            self._lead()
         elif new_epoch:
             self._follow()
         if self.leading:
-            self.advance_high_watermark(now_us)
+            self.advance_high_watermark()
         return True
 
     def resign(self) -> None:
@@ -165,8 +219,8 @@ class Replica:
         self.followers = {}
         self._proposal = None
 
-    def _lead(self, now_us: int) -> None:
-        end = self.log.end_offset
+    def _lead(self) -> None:
+        now_us, end = self._context.now_us, self.log.end_offset
         self.log.start_epoch(self.leader_epoch, end)
         self.epoch_start = end
         previous = self.followers if self.leading else {}
@@ -210,7 +264,7 @@ class Replica:
 
     # --- leading: append, follower progress, high watermark --------------------------------------------------------
 
-    def append(self, now_us: int, batch: RecordBatch, acks: int) -> Appended:
+    def append(self, batch: RecordBatch, acks: int) -> Appended:
         """Append as leader (rules 1, 3, 21). A duplicate is not appended and succeeds with its old offsets."""
         if not self.leading:
             return Appended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -236,33 +290,33 @@ class Replica:
             )
         )
         if len(self.maximal_isr) == 1:  # With other members the high watermark waits for their fetches.
-            self.advance_high_watermark(now_us)
+            self.advance_high_watermark()
         return Appended(ErrorCode.NONE, base_offset, base_offset + batch.count)
 
-    def record_fetch(self, now_us: int, node: NodeId, offset: int, broker_epoch: int) -> ErrorCode:
+    def record_fetch(self, node: NodeId, offset: int, broker_epoch: int) -> ErrorCode:
         """A follower's fetch that does not diverge (rule 6): it may move the high watermark and the ISR.
 
         A fetch of a replaced incarnation, or by a stranger, is refused as Kafka refuses it (KIP-903, KAFKA-15221).
         """
         follower = self.followers.get(node)
-        if follower is None or replaced(self._context, node, broker_epoch):
+        if follower is None or self._is_replaced(node, broker_epoch):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         previous = follower.end_offset
-        follower.fetched(now_us, offset, self.log.end_offset, broker_epoch)
+        follower.fetched(self._context.now_us, offset, self.log.end_offset, broker_epoch)
         if node not in self.isr:
             self._consider_joining(follower)
         if previous != offset:
-            self.advance_high_watermark(now_us)
+            self.advance_high_watermark()
         return ErrorCode.NONE
 
-    def advance_high_watermark(self, now_us: int) -> bool:
+    def advance_high_watermark(self) -> bool:
         """Rule 7; the answer says whether it moved."""
         if len(self.isr) < self._effective_min_isr and self._context.config.strict_min_isr:
             return False
         end = offset = self.log.end_offset
         for follower in self.followers.values():
             reached = follower.end_offset
-            if reached < offset and (follower.node in self.maximal_isr or self._about_to_join(now_us, follower, end)):
+            if reached < offset and (follower.node in self.maximal_isr or self._about_to_join(follower, end)):
                 offset = reached
         if offset <= self.high_watermark:
             return False
@@ -278,25 +332,25 @@ class Replica:
 
     # --- leading: ISR ----------------------------------------------------------------------------------------------
 
-    def check_isr(self, now_us: int) -> None:
+    def check_isr(self) -> None:
         """Propose the removal of followers that are not caught up (rule 10)."""
         if not self.leading:
             return
-        end = self.log.end_offset
+        now_us, end = self._context.now_us, self.log.end_offset
         if self._proposal is None:
             kept = tuple(
                 n for n in self.isr if n not in self.followers or self.followers[n].caught_up(now_us, end, self._lag_us)
             )
             if kept != self.isr:
                 self._propose(kept)
-        self.advance_high_watermark(now_us)  # A replica outside the ISR may just have ceased to hold it back.
+        self.advance_high_watermark()  # A replica outside the ISR may just have ceased to hold it back.
 
     def repeat_proposal(self) -> None:
         """Send a proposal again that nobody answered."""
         if self._proposal is not None and self._proposal.correlation != NONE:
             self._propose(tuple(member.broker for member in self._proposal.isr), self._proposal.correlation)
 
-    def on_proposal_answered(self, now_us: int, answer: AlterPartitionResponse) -> None:
+    def on_proposal_answered(self, answer: AlterPartitionResponse) -> None:
         """Rule 10; a late answer to an earlier proposal changes nothing."""
         if self._proposal is None or self._proposal.correlation != answer.correlation:
             return
@@ -304,7 +358,7 @@ class Replica:
         if state is not None and state.partition_epoch > self.partition_epoch:
             self.partition_epoch = state.partition_epoch
             self._commit_isr(state.isr, state.leader_epoch)
-            self.advance_high_watermark(now_us)
+            self.advance_high_watermark()
         elif answer.error == ErrorCode.INELIGIBLE_REPLICA:
             self._proposal = None
             self.maximal_isr = self.isr
@@ -316,7 +370,7 @@ class Replica:
             return
         if self._context.config.isr_join_epoch_rule and follower.end_offset < self.epoch_start:
             return
-        if eligible(self._context, follower):
+        if self._may_join(follower):
             self._propose(tuple(n for n in self.replicas if n in self.isr or n == follower.node))
 
     def _propose(self, isr: tuple[NodeId, ...], correlation: int = NONE) -> None:
@@ -328,13 +382,32 @@ class Replica:
             self.at,
             self.leader_epoch,
             self.partition_epoch,
-            members(context, isr, self.followers),
+            tuple(self._member(node) for node in isr),
         )
         self.maximal_isr = self.isr + tuple(n for n in isr if n not in self.isr)
         context.send(CONTROLLER, self._proposal)
 
-    def _about_to_join(self, now_us: int, follower: Follower, end: int) -> bool:
-        return follower.caught_up(now_us, end, self._lag_us) and eligible(self._context, follower)
+    def _member(self, node: NodeId) -> IsrMember:
+        """A member of a proposal, with the broker epoch under which it fetched last."""
+        follower = self.followers.get(node)
+        return IsrMember(node, self._context.broker_epoch if follower is None else follower.broker_epoch)
+
+    def _may_join(self, follower: Follower) -> bool:
+        """The follower's broker is not fenced (KIP-841), and the incarnation that fetched is the newest (KIP-903)."""
+        broker = self._context.image.brokers.get(follower.node)
+        if broker is None or broker.fenced:
+            return False
+        return not self._context.config.broker_epochs or follower.broker_epoch in (NONE, broker.broker_epoch)
+
+    def _is_replaced(self, node: NodeId, broker_epoch: int) -> bool:
+        """A fetch under ``broker_epoch`` comes from an incarnation that has a successor (KAFKA-15221)."""
+        if broker_epoch == NONE or not self._context.config.broker_epochs:
+            return False
+        broker = self._context.image.brokers.get(node)
+        return broker is not None and broker.broker_epoch > broker_epoch
+
+    def _about_to_join(self, follower: Follower, end: int) -> bool:
+        return follower.caught_up(self._context.now_us, end, self._lag_us) and self._may_join(follower)
 
     # --- following -------------------------------------------------------------------------------------------------
 
@@ -426,3 +499,33 @@ class Replica:
                     leader_epoch=batch.leader_epoch,
                 )
             )
+
+
+# --- leader epochs: both sides keep (leader epoch, start offset) pairs, ascending in both (rule 17) -------------------
+
+
+def end_of_epoch(epochs: Sequence[tuple[int, int]], epoch: int, end_offset: int) -> EpochEnd:
+    """The largest known epoch not above ``epoch`` and its end; UNDEFINED above the last known or without any.
+
+    An epoch below the first known one ends where the first starts.
+    """
+    if epoch == NONE or not epochs or epoch > epochs[-1][0]:
+        return UNDEFINED
+    if epoch == epochs[-1][0]:
+        return EpochEnd(epoch, end_offset)
+    above = bisect_right(epochs, epoch, key=lambda pair: pair[0])
+    found = epochs[above - 1][0] if above else epoch
+    return EpochEnd(found, epochs[above][1])
+
+
+def truncation_offset(epochs: Sequence[tuple[int, int]], end_offset: int, leader: EpochEnd) -> tuple[int, bool]:
+    """Where a follower truncates, told the ``leader``'s epoch end (KIP-279), and whether the logs then agree.
+
+    They may not agree yet where the follower does not know the leader's epoch: it drops what is above and asks again.
+    """
+    own = end_of_epoch(epochs, leader.leader_epoch, end_offset)
+    if own.leader_epoch == NONE:
+        return min(leader.end_offset, end_offset), True
+    if own.leader_epoch != leader.leader_epoch:
+        return min(own.end_offset, end_offset), False
+    return min(own.end_offset, leader.end_offset, end_offset), True

@@ -1,37 +1,189 @@
-"""How a leader answers produces and the fetches of followers and consumers.
+"""The leader's side of produces, fetches and questions about offsets, and the requests that wait for an answer.
 
-A request that must wait is parked (delayed.py). ``wake`` ends the waiting when something happened to a replica,
-``abandon`` when its leader epoch ended; each parked request is answered exactly once.
+A request that must wait is *parked*: a produce with acks=all for the high watermark (rules 2 and 5), a fetch for data.
+``wake`` ends the waiting when something happened to a replica, ``abandon`` when its leader epoch ended, ``expire`` when
+the time is over; each parked request is answered exactly once. All deadlines of a broker share one heap and one armed
+timer: nearly every request is answered long before its own. The questions at the end change nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import heapq
+from collections.abc import Iterator, Mapping
 
 from harness.observations import Acknowledged
-from harness.reference.core.context import Context
+from harness.reference.core.effects import Context, Timer
 from harness.reference.core.messages import (
+    EARLIEST,
+    LATEST,
     Fetch,
     FetchedPartition,
     FetchPartition,
     FetchResponse,
+    ListOffsets,
+    ListOffsetsResponse,
+    OffsetForLeaderEpoch,
+    OffsetForLeaderEpochResponse,
     Produce,
     ProduceResponse,
 )
-from harness.reference.core.partition import Replica
-from harness.reference.core.purgatory import (
-    PARKED_MAX,
-    Deadlines,
-    ParkedFetch,
-    ParkedFetches,
-    ParkedProduce,
-    ParkedProduces,
-)
-from harness.reference.core.queries import divergence, refusal, unhosted
-from harness.reference.core.types import ACKS_ALL, NONE, ErrorCode, NodeId, TopicPartition
+from harness.reference.core.partition import Replica, end_of_epoch
+from harness.reference.core.types import ACKS_ALL, NONE, EpochEnd, ErrorCode, NodeId, TopicPartition
+
+#: Requests parked at one broker at a time. More would mean clients that wait for thousands of answers each: beyond it
+#: a produce is answered as timed out and a fetch as it stands.
+PARKED_MAX = 10_000
+
+DEADLINES = Timer("deadlines")
 
 
-class Serving:
+class ParkedProduce:
+    """An acks=all produce, appended up to ``next_offset``. Its records are in the log, so they are not kept here."""
+
+    __slots__ = ("acks", "base_offset", "client", "correlation", "done", "next_offset", "partition")
+
+    def __init__(self, client: NodeId, message: Produce, base_offset: int, next_offset: int) -> None:
+        self.client = client
+        self.correlation = message.correlation
+        self.partition = message.partition
+        self.acks = message.acks
+        self.base_offset = base_offset
+        self.next_offset = next_offset
+        self.done = False
+
+
+class ParkedFetch:
+    """A fetch that found too little. ``wanted`` holds its partitions."""
+
+    __slots__ = ("client", "done", "message", "wanted")
+
+    def __init__(self, client: NodeId, message: Fetch) -> None:
+        self.client = client
+        self.message = message
+        self.wanted: dict[TopicPartition, FetchPartition] = {w.partition: w for w in message.partitions}
+        self.done = False
+
+
+Parked = ParkedProduce | ParkedFetch
+
+
+class Deadlines:
+    """When parked requests end, whether anything happened or not."""
+
+    __slots__ = ("_armed_us", "_context", "_heap", "_sequence", "live")
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._heap: list[tuple[int, int, Parked]] = []
+        self._sequence = 0
+        self._armed_us = 2**63
+        self.live = 0
+
+    def add(self, after_ms: int, parked: Parked) -> None:
+        """Expire ``parked`` in ``after_ms`` unless it is finished by then."""
+        at_us = self._context.now_us + after_ms * 1000
+        self._sequence += 1
+        self.live += 1
+        heapq.heappush(self._heap, (at_us, self._sequence, parked))
+        if len(self._heap) > 2 * self.live + 64:
+            self._heap = [entry for entry in self._heap if not entry[2].done]
+            heapq.heapify(self._heap)
+        self._arm(at_us)
+
+    def finish(self, parked: Parked) -> None:
+        """The request was answered."""
+        parked.done = True
+        self.live -= 1
+
+    def expired(self) -> Iterator[Parked]:
+        """Every request whose time is over; the taker finishes it. Arms the next timer at the end."""
+        self._armed_us = 2**63
+        heap, now_us = self._heap, self._context.now_us
+        while heap and (heap[0][0] <= now_us or heap[0][2].done):
+            parked = heapq.heappop(heap)[2]
+            if not parked.done:
+                yield parked
+        if heap:
+            self._arm(heap[0][0])
+
+    def _arm(self, at_us: int) -> None:
+        if at_us < self._armed_us:
+            self._armed_us = at_us
+            self._context.arm(at_us, DEADLINES)
+
+
+class ParkedProduces:
+    """Parked produces by partition, in the order of the offsets they wait for."""
+
+    __slots__ = ("_by_partition", "_sequence", "_swept")
+
+    def __init__(self) -> None:
+        self._sequence = 0
+        self._by_partition: dict[TopicPartition, list[tuple[int, int, ParkedProduce]]] = {}
+        self._swept: dict[TopicPartition, int] = {}
+
+    def add(self, parked: ParkedProduce) -> None:
+        """Wait for ``parked.next_offset``; now and then sweep out what has timed out at a stuck partition."""
+        at = parked.partition
+        heap = self._by_partition.setdefault(at, [])
+        self._sequence += 1
+        heapq.heappush(heap, (parked.next_offset, self._sequence, parked))
+        if len(heap) > 2 * self._swept.get(at, 32):
+            heap[:] = [entry for entry in heap if not entry[2].done]
+            heapq.heapify(heap)
+            self._swept[at] = max(len(heap), 32)
+
+    def reached(self, at: TopicPartition, high_watermark: int) -> list[ParkedProduce]:
+        """Those that the high watermark has covered; they are waiting no more."""
+        heap = self._by_partition.get(at)
+        found: list[ParkedProduce] = []
+        while heap and (heap[0][0] <= high_watermark or heap[0][2].done):
+            parked = heapq.heappop(heap)[2]
+            if not parked.done:
+                found.append(parked)
+        return found
+
+    def all_of(self, at: TopicPartition) -> list[ParkedProduce]:
+        """Every produce that waits at a partition; they are waiting no more."""
+        return [parked for _, _, parked in self._by_partition.pop(at, ()) if not parked.done]
+
+
+class ParkedFetches:
+    """Parked fetches: one per follower, any number per partition for consumers."""
+
+    __slots__ = ("_consumers", "_followers")
+
+    def __init__(self) -> None:
+        self._followers: dict[NodeId, ParkedFetch] = {}
+        self._consumers: dict[TopicPartition, list[ParkedFetch]] = {}
+
+    def add(self, parked: ParkedFetch) -> None:
+        """Wait for something to happen at one of its partitions."""
+        if parked.message.replica_id >= 0:
+            self._followers[parked.message.replica_id] = parked
+            return
+        for at in parked.wanted:
+            waiting = self._consumers.setdefault(at, [])
+            waiting[:] = [other for other in waiting if not other.done]
+            waiting.append(parked)
+
+    def of_follower(self, node: NodeId) -> ParkedFetch | None:
+        """The fetch of a follower that waits here."""
+        parked = self._followers.get(node)
+        return None if parked is None or parked.done else parked
+
+    def of_consumers(self, at: TopicPartition) -> list[ParkedFetch]:
+        """The fetches of consumers that wait at a partition."""
+        waiting = self._consumers.get(at)
+        return [parked for parked in waiting if not parked.done] if waiting else []
+
+    def all_of(self, at: TopicPartition) -> list[ParkedFetch]:
+        """Every fetch that waits at a partition, among others."""
+        followers = [parked for parked in self._followers.values() if not parked.done and at in parked.wanted]
+        return followers + self.of_consumers(at)
+
+
+class RequestHandler:
     """The leader's side of all replicas of one broker."""
 
     __slots__ = ("_context", "_deadlines", "_fetches", "_produces", "_replicas")
@@ -45,25 +197,25 @@ class Serving:
 
     # --- produce ---------------------------------------------------------------------------------------------------
 
-    def produce(self, now_us: int, client: NodeId, message: Produce) -> None:
+    def produce(self, message: Produce) -> None:
         """Rules 1-5. With acks=0 only a refusal is answered: the edge closes the connection instead (``Produce``)."""
         if message.acks not in (0, 1, ACKS_ALL):
-            self._refuse(client, message, ErrorCode.INVALID_REQUIRED_ACKS)
+            self._refuse(message, ErrorCode.INVALID_REQUIRED_ACKS)
             return
         replica = self._replicas.get(message.partition)
         if replica is None:
-            self._refuse(client, message, unhosted(self._context, message.partition))
+            self._refuse(message, unhosted(self._context, message.partition))
             return
-        error, base_offset, next_offset = replica.append(now_us, message.batch, message.acks)
+        error, base_offset, next_offset = replica.append(message.batch, message.acks)
         if error:
-            self._refuse(client, message, error)
+            self._refuse(message, error)
             return
         if message.acks != 0:
-            parked = ParkedProduce(client, message, base_offset, next_offset)
-            self._answer_or_park(now_us + message.timeout_ms * 1000, parked, replica)
+            produce = ParkedProduce(self._context.sender, message, base_offset, next_offset)
+            self._answer_or_park(produce, replica, message.timeout_ms)
         self.wake(replica)
 
-    def _answer_or_park(self, deadline_us: int, produce: ParkedProduce, replica: Replica) -> None:
+    def _answer_or_park(self, produce: ParkedProduce, replica: Replica, timeout_ms: int) -> None:
         if produce.acks == 1:
             self._acknowledge(produce, replica, ErrorCode.NONE)
         elif replica.high_watermark >= produce.next_offset:
@@ -72,7 +224,7 @@ class Serving:
             self._acknowledge(produce, replica, ErrorCode.REQUEST_TIMED_OUT)
         else:
             self._produces.add(produce)
-            self._deadlines.add(deadline_us, produce)
+            self._deadlines.add(timeout_ms, produce)
 
     def _acknowledge(self, produce: ParkedProduce, replica: Replica, error: ErrorCode) -> None:
         offset = NONE if error else produce.base_offset
@@ -93,29 +245,29 @@ class Serving:
                 )
             )
 
-    def _refuse(self, client: NodeId, message: Produce, error: ErrorCode) -> None:
-        self._context.send(client, ProduceResponse(message.correlation, message.partition, error))
+    def _refuse(self, message: Produce, error: ErrorCode) -> None:
+        self._context.answer(ProduceResponse(message.correlation, message.partition, error))
 
     # --- fetch -----------------------------------------------------------------------------------------------------
 
-    def fetch(self, now_us: int, client: NodeId, message: Fetch) -> None:
+    def fetch(self, message: Fetch) -> None:
         """Answer now if there is something to say, else park. A follower's new fetch ends the one it has parked."""
         from_follower = message.replica_id >= 0
         if from_follower:
             earlier = self._fetches.of_follower(message.replica_id)
             if earlier is not None:
                 self._end(earlier)
-        answers, urgent = self._first_look(now_us, message)
+        answers, urgent = self._first_look(message)
         if not urgent and message.max_wait_ms > 0 and self._deadlines.live < PARKED_MAX:
             if not (from_follower and self._tells_follower(message)):
-                parked = ParkedFetch(client, message)
+                parked = ParkedFetch(self._context.sender, message)
                 self._fetches.add(parked)
-                self._deadlines.add(now_us + message.max_wait_ms * 1000, parked)
+                self._deadlines.add(message.max_wait_ms, parked)
                 return
             answers = self._looks(message)
-        self._respond(client, message, answers)
+        self._respond(self._context.sender, message, answers)
 
-    def _first_look(self, now_us: int, message: Fetch) -> tuple[list[FetchedPartition], bool]:
+    def _first_look(self, message: Fetch) -> tuple[list[FetchedPartition], bool]:
         """The answers as they stand before the fetch counts (rule 6), and whether they should go out at once."""
         answers = []
         urgent = not message.partitions
@@ -124,7 +276,7 @@ class Serving:
             replica = self._replicas.get(wanted.partition)
             answer = self._look(wanted, message.replica_id, replica)
             if replica is not None and message.replica_id >= 0 and not answer.error and answer.diverging is None:
-                answer = self._count(now_us, message, wanted, replica, answer)
+                answer = self._count(message, wanted, replica, answer)
             answers.append(answer)
             if answer.error or answer.diverging is not None:
                 urgent = True
@@ -133,11 +285,11 @@ class Serving:
         return answers, urgent or size >= message.min_bytes
 
     def _count(
-        self, now_us: int, message: Fetch, wanted: FetchPartition, replica: Replica, answer: FetchedPartition
+        self, message: Fetch, wanted: FetchPartition, replica: Replica, answer: FetchedPartition
     ) -> FetchedPartition:
         """Let a follower's fetch count; the answer stays as it was read before, unless the fetch is refused."""
         high_watermark = replica.high_watermark
-        error = replica.record_fetch(now_us, message.replica_id, wanted.fetch_offset, message.broker_epoch)
+        error = replica.record_fetch(message.replica_id, wanted.fetch_offset, message.broker_epoch)
         if error:
             return FetchedPartition(wanted.partition, error)
         if replica.high_watermark != high_watermark:
@@ -230,11 +382,78 @@ class Serving:
             self._deadlines.finish(produce)
             self._acknowledge(produce, replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    def expire(self, now_us: int) -> None:
+    def expire(self) -> None:
         """Answer every parked request whose time is over: a fetch as it stands, a produce as timed out (rule 5)."""
-        for parked in self._deadlines.expired(now_us):
+        for parked in self._deadlines.expired():
             if isinstance(parked, ParkedFetch):
                 self._end(parked)
             else:
                 self._deadlines.finish(parked)
                 self._acknowledge(parked, self._replicas[parked.partition], ErrorCode.REQUEST_TIMED_OUT)
+
+
+# --- questions: refusals, divergence, offsets, ends of epochs ---------------------------------------------------------
+
+
+def unhosted(context: Context, at: TopicPartition) -> ErrorCode:
+    """Why a broker without this replica does not answer."""
+    if context.image.partition(at) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def refusal(context: Context, replica: Replica, current_leader_epoch: int) -> ErrorCode:
+    """Why a request under ``current_leader_epoch`` is not answered; NONE if it is (rules 6 and 17)."""
+    if not replica.leading:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if current_leader_epoch in (NONE, replica.leader_epoch) or not context.config.fetch_fencing:
+        return ErrorCode.NONE
+    if current_leader_epoch < replica.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    return ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def divergence(replica: Replica, wanted: FetchPartition) -> EpochEnd | ErrorCode | None:
+    """Where the asker's log departs from the leader's (KIP-595), None if it does not, an error out of range."""
+    offset, epoch = wanted.fetch_offset, wanted.last_fetched_epoch
+    end = replica.log.end_offset
+    if epoch == replica.leader_epoch != NONE:
+        if offset > end:
+            return EpochEnd(epoch, end)
+    elif epoch != NONE:
+        found = end_of_epoch(replica.log.epochs(), epoch, end)
+        if found.leader_epoch == NONE or offset < replica.log.start_offset:
+            return ErrorCode.OFFSET_OUT_OF_RANGE
+        if found.leader_epoch < epoch or found.end_offset < offset:
+            return found
+    return None if replica.log.start_offset <= offset <= end else ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def list_offsets(context: Context, replica: Replica | None, message: ListOffsets) -> ListOffsetsResponse:
+    """LATEST is the high watermark for a consumer, the log end offset for a follower; EARLIEST is the log start.
+
+    A new leader's high watermark may lag behind what consumers saw, so LATEST waits for the epoch's start (KIP-207).
+    """
+    at, correlation = message.partition, message.correlation
+    error = unhosted(context, at) if replica is None else refusal(context, replica, message.current_leader_epoch)
+    if replica is None or error:
+        return ListOffsetsResponse(correlation, at, error)
+    if message.timestamp == EARLIEST:
+        return ListOffsetsResponse(correlation, at, error, replica.log.start_offset, replica.leader_epoch)
+    if message.timestamp != LATEST:  # Batches are opaque here: their times are not known.
+        return ListOffsetsResponse(correlation, at, ErrorCode.INVALID_REQUEST)
+    if message.replica_id >= 0:
+        return ListOffsetsResponse(correlation, at, error, replica.log.end_offset, replica.leader_epoch)
+    if replica.high_watermark < replica.epoch_start:
+        return ListOffsetsResponse(correlation, at, ErrorCode.OFFSET_NOT_AVAILABLE)
+    return ListOffsetsResponse(correlation, at, error, replica.high_watermark, replica.leader_epoch)
+
+
+def epoch_end(context: Context, replica: Replica | None, message: OffsetForLeaderEpoch) -> OffsetForLeaderEpochResponse:
+    """Where an epoch ends in the leader's log (rule 17)."""
+    at, correlation = message.partition, message.correlation
+    error = unhosted(context, at) if replica is None else refusal(context, replica, message.current_leader_epoch)
+    if replica is None or error:
+        return OffsetForLeaderEpochResponse(correlation, at, error)
+    end = end_of_epoch(replica.log.epochs(), message.leader_epoch, replica.log.end_offset)
+    return OffsetForLeaderEpochResponse(correlation, at, error, end)

@@ -122,7 +122,7 @@ class PartitionState(msgspec.Struct, frozen=True):
 
     ``recovering`` is set by an unclean election and cleared by the new leader's first ISR change (KIP-704). ``elr`` are
     the eligible leader replicas, in the order of assignment, and ``last_known_leader`` led when the ISR became empty
-    (rule 15, see eligible.py); both are empty while the cluster keeps no such lists.
+    (rule 15, see controller.py); both are empty while the cluster keeps no such lists.
     """
 
     replicas: tuple[NodeId, ...]

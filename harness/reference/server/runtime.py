@@ -7,9 +7,8 @@ import heapq
 import time
 from collections.abc import Callable
 from itertools import count
-from typing import Protocol
 
-from harness.reference.core.effects import Effect, Observed, Send, Timer
+from harness.reference.core.effects import Core, Effect, Observed, Send, Timer
 from harness.reference.core.messages import Message
 from harness.reference.core.types import NodeId
 from harness.reference.server.trace import Trace
@@ -17,22 +16,6 @@ from harness.reference.server.trace import Trace
 
 class NodeFailure(Exception):  # noqa: N818 - not an error of the caller
     """The core or its disk failed. Nothing it says can be trusted any more: the node has to end."""
-
-
-class Core(Protocol):
-    """The broker or the controller."""
-
-    def start(self, now_us: int) -> list[Effect]:
-        """Called once, first."""
-        ...
-
-    def on_message(self, now_us: int, sender: NodeId, message: Message) -> list[Effect]:
-        """A message came."""
-        ...
-
-    def on_timer(self, now_us: int, timer: Timer) -> list[Effect]:
-        """A reminder is due."""
-        ...
 
 
 def now_us() -> int:

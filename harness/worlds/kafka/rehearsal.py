@@ -18,7 +18,7 @@ from harness.hosts.ssh.rehearsal import STAND_INS, RehearsedShell, Say
 from harness.java import java_program
 from harness.plan import RunSpec
 from harness.records.journal import FILE_NAME, Journal
-from harness.reference.core.placement import round_robin
+from harness.reference.core.controller import round_robin
 from harness.worlds.kafka.installation import find
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 from harness.worlds.kafka.world import KafkaWorld

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from heapq import heappush
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from harness.errors import HarnessError
 from harness.observations import Fact
 from harness.reference.core.broker import Broker
-from harness.reference.core.effects import Arm, Effect, Send, Timer
+from harness.reference.core.effects import Arm, Core, Effect, Send, Timer
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 
@@ -23,22 +23,6 @@ from harness.worlds.simulated.network import Network
 INBOX_MAX: Final = 50_000
 
 Observer = Callable[[int, Fact], None]
-
-
-class Core(Protocol):
-    """The sans-IO core of a broker or of the controller."""
-
-    def start(self, now_us: int) -> Sequence[Effect]:
-        """The process begins."""
-        ...
-
-    def on_message(self, now_us: int, sender: int, message: Any) -> Sequence[Effect]:
-        """A message arrived."""
-        ...
-
-    def on_timer(self, now_us: int, timer: Timer) -> Sequence[Effect]:
-        """A reminder is due."""
-        ...
 
 
 class Process:

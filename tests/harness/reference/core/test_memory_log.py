@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.reference.core.epochs import UNDEFINED, end_of_epoch, truncation_offset
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.messages import RecordBatch
+from harness.reference.core.partition import UNDEFINED, end_of_epoch, truncation_offset
 from harness.reference.core.types import EpochEnd
 
 

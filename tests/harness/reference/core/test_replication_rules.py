@@ -576,7 +576,7 @@ def test_writes_that_timed_out_at_a_stuck_partition_are_not_kept(lab: Any) -> No
     for _ in range(300):
         cluster.write(0, "x", timeout_ms=20)
         cluster.run(10)
-    waiting = cluster.brokers[0]._serving._produces._by_partition[AT]
+    waiting = cluster.brokers[0]._requests._produces._by_partition[AT]
     assert len(waiting) <= 64
 
 
@@ -586,7 +586,7 @@ def test_a_parked_write_keeps_no_records(lab: Any) -> None:
     stop_fetching(cluster, 1)
     cluster.write(0, "x")
     cluster.run(10)
-    [(_, _, parked)] = cluster.brokers[0]._serving._produces._by_partition[AT]
+    [(_, _, parked)] = cluster.brokers[0]._requests._produces._by_partition[AT]
     kept = [getattr(parked, name) for name in parked.__slots__]
     assert not any(isinstance(value, (Produce, RecordBatch)) for value in kept)
 
