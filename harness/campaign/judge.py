@@ -20,9 +20,9 @@ from checkers.verdicts.judgement import VerdictLine
 from checkers.verdicts.outcome import Outcome, exit_code_of
 from checkers.verdicts.partial_verdict import SHOWN
 from checkers.verdicts.verdict import Verdict
+from harness.campaign.progress import Progress
 from harness.errors import HarnessError, JavaError, NamedWronglyError, ResultsError
 from harness.java import usable_java
-from harness.progress import Progress
 from harness.records.run_record import (
     HISTORY,
     RUN_FILE,

@@ -18,12 +18,12 @@ from typing import Final, NamedTuple
 import msgspec
 
 from harness.campaign.pool import Job, Perform, run_jobs
+from harness.campaign.progress import Progress
 from harness.errors import HarnessError
-from harness.heal import heal, is_left_behind
 from harness.machine import Machine, cores, this_machine, versions
 from harness.plan import AnyWorld, Kafka, Plan, RealTime, RunSpec, WorldPlan
-from harness.progress import Progress
 from harness.records.run_record import CAMPAIGN_FILE, PLAN_FILE, Ended, write_file
+from harness.run.heal import heal, is_left_behind
 from harness.run.phases import LATE_MS_MAX, WARM_UP_MS_MAX
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 

@@ -12,7 +12,8 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from keyword import iskeyword
 from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
@@ -25,24 +26,24 @@ from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_PLAN, AckproofError
 #: What a shell says of a program that Ctrl-C ended.
 EXIT_INTERRUPTED: Final = 130
 
-#: Where each command stands; a command's module is loaded only when it is used, so that `doctor` needs no PySpark.
-COMMANDS: Final[Mapping[str, str]] = {
-    "run": "harness.cli.running:run",
-    "campaign": "harness.cli.running:campaign",
-    "check": "harness.cli.judging:check",
-    "report": "harness.cli.judging:report",
-    "replay": "harness.cli.replaying:replay",
-    "heal": "harness.cli.caring:heal",
-    "doctor": "harness.cli.caring:doctor",
-    "export": "harness.cli.exchange:export",
-    "import": "harness.cli.exchange:import_",
-    "bench": "harness.cli.benching:bench",
-    "kafka": "harness.cli.kafka:kafka",
-}
+#: Each stands in the module of its name.
+COMMANDS: Final = (
+    "run",
+    "campaign",
+    "check",
+    "report",
+    "replay",
+    "heal",
+    "doctor",
+    "export",
+    "import",
+    "bench",
+    "kafka",
+)
 
 
 class _Commands(click.Group):
-    """Commands by name, loaded when asked for."""
+    """Commands by name. A module is loaded only when its command is used, so that `doctor` needs no PySpark."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -50,8 +51,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        command = getattr(importlib.import_module(module), name)
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command = getattr(importlib.import_module(f"harness.cli.{name}"), name)
         return command if isinstance(command, click.Command) else None
 
 

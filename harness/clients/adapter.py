@@ -15,7 +15,8 @@ from typing import Any, Final, Generic
 
 from harness.clients.client_thread import OUTSTANDING_MAX, Library, Owner, Pending
 from harness.clients.contract import ThreadedClock
-from harness.security import OPEN, Security
+from harness.clients.credentials import password_of
+from harness.plan import OPEN, Security
 from workloads.client import (
     Batches,
     ClientCapability,
@@ -239,7 +240,7 @@ class ClientLibrary:
         Raises:
             HostError: the password is not where the plan says.
         """
-        secret = {self.password: security.password()} if security.authenticates else {}
+        secret = {self.password: password_of(security)} if security.authenticates else {}
         return self.way_in(security) | secret
 
     def clients(

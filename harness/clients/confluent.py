@@ -25,7 +25,7 @@ from harness.clients.adapter import (
 )
 from harness.clients.client_thread import Owner
 from harness.clients.contract import ThreadedClock
-from harness.security import Security
+from harness.plan import Security
 from workloads.client import ClientCapability, Fetched, Offsets, PollOutcome, SendOutcome, Unsent
 from workloads.errors import NEVER_SENT, classify
 from workloads.operations import EventType
@@ -275,6 +275,6 @@ CONFLUENT: Final = ClientLibrary(
     consumer=ConfluentConsumer,
     defaults={"producer": _RELEASE, "consumer": _RELEASE},
     lacks={
-        ClientCapability.TRANSACTIONS: "producers are made without a transactional id; no workload asks for transactions",
+        ClientCapability.TRANSACTIONS: "producers have no transactional id; no workload asks for transactions",
     },
 )

@@ -25,7 +25,7 @@ from harness.clients.adapter import (
 )
 from harness.clients.client_thread import Owner
 from harness.clients.contract import ThreadedClock
-from harness.security import Security
+from harness.plan import Security
 from workloads.client import ClientCapability, Fetched, Offsets, PollOutcome, SendOutcome
 from workloads.errors import classify
 from workloads.operations import EventType
@@ -299,6 +299,6 @@ KAFKA_PYTHON: Final = ClientLibrary(
     defaults={"producer": KafkaProducer.DEFAULT_CONFIG, "consumer": KafkaConsumer.DEFAULT_CONFIG},
     lacks={
         ClientCapability.BATCHES: "kafka-python takes single records and makes up its batches by itself",
-        ClientCapability.TRANSACTIONS: "producers are made without a transactional id; no workload asks for transactions",
+        ClientCapability.TRANSACTIONS: "producers have no transactional id; no workload asks for transactions",
     },
 )

@@ -8,6 +8,7 @@ nearest valid one. See ``plans/default.toml`` for a complete one.
 from harness.plan.machines import Machine
 from harness.plan.model import Choice, Plan, WorldPlan
 from harness.plan.reading import LATEST, parse_plan, read_plan
+from harness.plan.security import OPEN, Security
 from harness.plan.spec import RunSpec, settings_label
 from harness.plan.stories import with_stories
 from harness.plan.values import SEED_MAX
@@ -29,6 +30,7 @@ from harness.plan.worlds import (
 
 __all__ = [
     "LATEST",
+    "OPEN",
     "SEED_MAX",
     "AnyHost",
     "AnyWorld",
@@ -43,6 +45,7 @@ __all__ = [
     "Processes",
     "RealTime",
     "RunSpec",
+    "Security",
     "Simulated",
     "Ssh",
     "Started",

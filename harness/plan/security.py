@@ -1,13 +1,60 @@
-"""What a plan says of the way into a cluster that exists already: ``[worlds.kafka.security]``."""
+"""What a cluster that exists already demands of those who speak to it, and its table ``[worlds.kafka.security]``.
+
+The password itself is nowhere but in an environment variable or a file of the user's: whatever is written down, the
+journal of undo deeds included, has the name of it. It is read when clients are made (harness.clients.credentials).
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+import msgspec
 
 from harness.plan.values import Place, Table, known_keys, shown, table_at, value_at
-from harness.security import FILES, Mechanism, Protocol, Security
+
+Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+
+class Security(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How to be let in. Each library's own module turns it into that library's properties.
+
+    Attributes:
+        protocol: of the listener, under Kafka's name.
+        ca: the file of certificates, in PEM, that vouch for the brokers'; empty: those that the system trusts.
+        certificate: the client's own, in PEM, for brokers that want one; its chain may follow.
+        key: its private key, in PEM and without a passphrase; empty: it stands in the certificate's file.
+        mechanism, username: for SASL.
+        password_env: the name of the environment variable that has the password,
+        password_file: or the file whose text it is, but for the end of the line.
+    """
+
+    protocol: Protocol = "PLAINTEXT"
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""
+    mechanism: Mechanism | Literal[""] = ""
+    username: str = ""
+    password_env: str = ""
+    password_file: str = ""
+
+    @property
+    def encrypts(self) -> bool:
+        """Whether the listener speaks TLS."""
+        return self.protocol in {"SSL", "SASL_SSL"}
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether the listener wants a user and a password."""
+        return self.protocol in {"SASL_PLAINTEXT", "SASL_SSL"}
+
+
+#: What is asked of nobody: the clusters that the harness makes itself.
+OPEN: Final = Security()
+#: The keys that name files.
+FILES: Final = ("ca", "certificate", "key", "password_file")
 
 _TLS: Final = ("ca", "certificate", "key")
 #: Nothing that stands under these is ever quoted: it may be the password by mistake.

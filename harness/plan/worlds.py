@@ -13,9 +13,9 @@ from typing import ClassVar, Final, Literal, TypeVar
 import msgspec
 
 from harness.plan.machines import Machine
-from harness.security import OPEN, Security
+from harness.plan.security import OPEN, Security
 
-#: Libraries whose producers and consumers a real world can use; adapters stand in harness.clients.choice.
+#: Libraries whose producers and consumers a real world can use; adapters stand in harness.clients.
 ClientName = Literal["kafka-python", "confluent-kafka"]
 #: Where Kafka keeps its metadata.
 ModeName = Literal["kraft", "zookeeper"]

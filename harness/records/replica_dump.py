@@ -1,22 +1,52 @@
-"""Writes ``replicas.parquet``: what the replicas of a run's topic held when the run was over."""
+"""What the replicas of a run's topic held when it was over: as a world reads it, and as ``replicas.parquet``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from checkers.columns.replica_file import META, NAME, SCHEMA, Ends, PartitionEnd
 from harness.records.run_record import files_of
-from harness.worlds.replica_logs import Numbers, ReplicaLogs, Stretch
 
 #: Records that are held in memory before they are written: 28 bytes each, and what Python adds.
 ROWS_MAX: Final = 131_072
+
+
+Numbers = npt.NDArray[np.integer[Any]]
+
+
+class Stretch(NamedTuple):
+    """Records of one replica that follow each other, as many of each; values as in ``replicas.parquet``."""
+
+    offsets: Numbers
+    leader_epochs: Numbers
+    values: Numbers
+
+
+class ReplicaLog(NamedTuple):
+    """One replica of one log partition. ``damage`` is complete once ``stretches`` were read: what was unreadable."""
+
+    partition: str
+    node: int
+    stretches: Iterable[Stretch]
+    damage: list[str]
+
+
+class ReplicaLogs(NamedTuple):
+    """What the brokers' disks hold of the run's topic; ``unreadable`` are brokers whose disk is out of reach, and why.
+
+    A log that is not there at all is not among ``logs``.
+    """
+
+    logs: Sequence[ReplicaLog]
+    unreadable: Mapping[int, str]
 
 
 def write_replicas(directory: Path, ends: Mapping[str, PartitionEnd], found: ReplicaLogs | None) -> None:

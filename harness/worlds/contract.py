@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from harness.observations import Observation
-from harness.worlds.replica_logs import ReplicaLogs
+from harness.records.replica_dump import ReplicaLogs
 from nemesis.cluster import Target
 from workloads.client import Clients, Clock
 

@@ -1,4 +1,4 @@
-"""What the replicas' disks hold when a run is over: types for every world, and the reading of segment files.
+"""What the replicas' disks hold when a run is over, read from segment files.
 
 The reference broker and Kafka keep the same files: a directory for each log partition, in it ``<base offset>.log`` with
 record batches of format 2 (KIP-98), one behind the other, or messages of format 0 or 1 before 0.11. kafka-python reads
@@ -9,48 +9,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from crc32c import crc32c
 from kafka.record import MemoryRecords
 
+from harness.records.replica_dump import ReplicaLog, ReplicaLogs, Stretch
 from harness.segments import MAGIC_AT, MAGIC_V2, MESSAGES, batches_of
 from workloads.operations import Defect
 from workloads.values import decode
 
-Numbers = npt.NDArray[np.integer[Any]]
 _NO_EPOCH: Final = -1
-
-
-class Stretch(NamedTuple):
-    """Records of one replica that follow each other, as many of each; values as in ``replicas.parquet``."""
-
-    offsets: Numbers
-    leader_epochs: Numbers
-    values: Numbers
-
-
-class ReplicaLog(NamedTuple):
-    """One replica of one log partition. ``damage`` is complete once ``stretches`` were read: what was unreadable."""
-
-    partition: str
-    node: int
-    stretches: Iterable[Stretch]
-    damage: list[str]
-
-
-class ReplicaLogs(NamedTuple):
-    """What the brokers' disks hold of the run's topic; ``unreadable`` are brokers whose disk is out of reach, and why.
-
-    A log that is not there at all is not among ``logs``.
-    """
-
-    logs: Sequence[ReplicaLog]
-    unreadable: Mapping[int, str]
 
 
 def content_of(payload: bytes | None, partition: str, key: bytes | None) -> int:

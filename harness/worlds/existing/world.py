@@ -12,10 +12,12 @@ from typing import Final
 
 from kafka.errors import KafkaError
 
+from harness.clients.credentials import at_home, require_credentials
 from harness.clients.kafka_python import named
 from harness.errors import HostError, PlanError
 from harness.observations import Observation
 from harness.plan import Existing, RunSpec, require_kind
+from harness.records.replica_dump import ReplicaLogs
 from harness.worlds.contract import NodeDeath
 from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration
 from harness.worlds.kafka.metadata_poller import Watch
@@ -27,7 +29,6 @@ from harness.worlds.processes.nodes import trace_files
 from harness.worlds.processes.real import Opened, RealWorld
 from harness.worlds.processes.topic import topic_configs
 from harness.worlds.processes.traces import observations_in
-from harness.worlds.replica_logs import ReplicaLogs
 from nemesis.cluster import CONTROLLER, Capability, Target
 
 #: What the cluster's administration does, and what the workload does to itself.
@@ -47,7 +48,7 @@ class ExistingWorld(RealWorld):
     def __init__(self, spec: RunSpec, directory: Path) -> None:
         super().__init__(spec, directory)
         self._bootstrap = require_kind(spec.world, Existing).bootstrap
-        self._security = require_kind(spec.world, Existing).security.at_home()
+        self._security = at_home(require_kind(spec.world, Existing).security)
 
     def open(self) -> None:
         """See :meth:`World.open`.
@@ -83,7 +84,7 @@ class ExistingWorld(RealWorld):
 
     def _open(self) -> None:
         """Reach everything."""
-        self._security.check()
+        require_credentials(self._security)
         journal = self._make_journal()
         administration = self._administration()
         brokers = self._large_enough(administration)

@@ -34,7 +34,7 @@ from kafka.errors import (
 from harness.clients import KAFKA_PYTHON
 from harness.clients.kafka_python import make, named
 from harness.errors import HostError
-from harness.security import OPEN, Security
+from harness.plan import OPEN, Security
 from harness.worlds.kafka.refusals import RefusedError, refusal
 from harness.worlds.kafka.releases import Version
 from nemesis.cluster import PartitionView

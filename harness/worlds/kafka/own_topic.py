@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
+from harness.clients.credentials import require_credentials
 from harness.errors import HostError, PlanError
 from harness.hosts.undo import undo_kinds
+from harness.plan import OPEN, Security
 from harness.records.journal import Journal, Undo
-from harness.security import OPEN, Security, security_in
 from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration, TopicImage, UnansweredError
 from harness.worlds.kafka.releases import Version
 
@@ -132,8 +133,8 @@ def undo_topics(journal: Journal) -> list[str]:
 def _undo(deed: Undo) -> list[str]:
     name, brokers = str(deed.facts["name"]), [str(broker) for broker in deed.facts["bootstrap"]]
     topic_id = UUID(str(deed.facts.get("topic_id", _NO_ID)))
-    security = security_in(deed.facts)
-    security.check()
+    security = _security_in(deed.facts)
+    require_credentials(security)
     cluster = Administration(lambda: brokers, limit_s=FAR_ASK_LIMIT_S, security=security)
     try:
         return [name] if _delete(cluster, name, topic_id) else []
@@ -166,3 +167,15 @@ def _doubtful(name: str) -> HostError:
 def _is_whole(image: TopicImage) -> bool:
     states = image.partitions.values()
     return all(state.leader is not None and set(state.isr) == set(state.replicas) for state in states)
+
+
+def _security_in(facts: Mapping[str, Any]) -> Security:
+    """What a deed of the journal says, under ``security``.
+
+    Raises:
+        ValueError: it is nothing that a harness writes.
+    """
+    try:
+        return msgspec.convert(facts.get("security", {}), Security)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from error

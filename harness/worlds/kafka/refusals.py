@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from harness.clients import CONFLUENT
 from harness.errors import HostError
-from harness.security import Security
+from harness.plan import Security
 
 _TRY_S: Final = 0.5
 #: "FAIL [client] [thrd:...]: sasl_ssl://kafka-1.example:9093/bootstrap: what happened (after 3ms in state CONNECT)".

@@ -9,9 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from harness.clients import CLIENTS, RealClients
 from harness.errors import HarnessError
-from harness.plan import RealTime, RunSpec, require_kind
+from harness.plan import OPEN, RealTime, RunSpec, Security, require_kind
 from harness.records.journal import FILE_NAME, Journal
-from harness.security import OPEN, Security
 from harness.worlds.processes.client_logs import logs_diverted
 from harness.worlds.processes.clock import RealClock, keep_begin
 from nemesis.cluster import Target

@@ -15,6 +15,7 @@ from harness.hosts.namespaces import NamespaceHost
 from harness.observations import Observation
 from harness.plan import Namespaces, RunSpec, Started, require_kind
 from harness.records.journal import Journal
+from harness.records.replica_dump import ReplicaLogs
 from harness.worlds.contract import NodeDeath
 from harness.worlds.processes.clock import kept_begin_us
 from harness.worlds.processes.crashes import Deaths, with_deaths
@@ -27,7 +28,7 @@ from harness.worlds.processes.topic import create_topic
 from harness.worlds.processes.traces import observations_in
 from harness.worlds.processes.view import ClusterImage, Viewer, partitions_of
 from harness.worlds.reference import LACKS, refuse_what_it_lacks
-from harness.worlds.replica_logs import ReplicaLogs, logs_on_disks
+from harness.worlds.replica_logs import logs_on_disks
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 
 #: The reference broker takes about a second, Kafka about four; machines that are busy with other things get this long.

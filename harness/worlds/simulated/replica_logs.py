@@ -12,10 +12,11 @@ from typing import Final
 
 import numpy as np
 
+from harness.records.replica_dump import ReplicaLog, ReplicaLogs, Stretch
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.types import TopicPartition
-from harness.worlds.replica_logs import ReplicaLog, ReplicaLogs, Stretch, content_of
+from harness.worlds.replica_logs import content_of
 from harness.worlds.simulated.cluster import Cluster
 
 #: All that a log in memory holds.

@@ -11,11 +11,11 @@ from harness.choices import Choices
 from harness.errors import HarnessError
 from harness.observations import Fact, Observation
 from harness.plan import RunSpec
+from harness.records.replica_dump import ReplicaLogs
 from harness.reference.core.messages import CreateTopic, TopicResponse
 from harness.reference.core.types import ErrorCode
 from harness.worlds.contract import NodeDeath
 from harness.worlds.reference import broker_config, refuse_what_it_lacks, topic_config
-from harness.worlds.replica_logs import ReplicaLogs
 from harness.worlds.simulated.clients import SimulatedClients
 from harness.worlds.simulated.cluster import Cluster
 from harness.worlds.simulated.loop import Loop

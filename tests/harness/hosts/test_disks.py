@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HostError
-from harness.heal import heal
 from harness.hosts.disks import Disks, log_bytes, loop_devices
 from harness.records.journal import Journal, standing
+from harness.run.heal import heal
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("mkfs.ext4") is None, reason="needs root and the command mkfs.ext4"

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HostError
-from harness.heal import heal
 from harness.hosts.disks import Disks
 from harness.hosts.slow_disk import ROOT, WRITES_PER_SECOND, Brake, DeviceBrake, GroupBrake, choose_brake
 from harness.records.journal import FILE_NAME, Journal, standing
+from harness.run.heal import heal
 
 V1 = ROOT / "blkio" / "blkio.throttle.write_iops_device"
 needs_limits = pytest.mark.skipif(

@@ -7,9 +7,20 @@ import msgspec
 import pytest
 
 from harness.errors import ResultsError
-from harness.plan import AnyWorld, Existing, Kafka, Loopback, Machine, Namespaces, Processes, RunSpec, Simulated, Ssh
+from harness.plan import (
+    AnyWorld,
+    Existing,
+    Kafka,
+    Loopback,
+    Machine,
+    Namespaces,
+    Processes,
+    RunSpec,
+    Security,
+    Simulated,
+    Ssh,
+)
 from harness.records.run_record import RUN_FILE, Ended, read_record, recorded_world, write_record
-from harness.security import Security
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from checkers.verdicts.verdict import Verdict
 from harness.campaign.stages import CampaignRecord, Runs
-from harness.cli.outcome import tell, tell_cells
+from harness.cli.matrix_table import tell, tell_cells
 from harness.cli.terminal import State
 from harness.machine import Machine
 from harness.records.run_record import CAMPAIGN_FILE

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from kafka.record import MemoryRecordsBuilder
 
-from harness.worlds.replica_logs import ReplicaLog, content_of, logs_on_disks
+from harness.records.replica_dump import ReplicaLog
+from harness.worlds.replica_logs import content_of, logs_on_disks
 from workloads.values import encode
 
 KEY = b"k"

@@ -13,12 +13,12 @@ import pytest
 
 from checkers.local import judge as check
 from checkers.verdicts.judgement import judge
-from harness.heal import heal
 from harness.observations import BecameFollower, BecameLeader, BrokerFenced, BrokerRegistered, IsrChanged, LeaderElected
 from harness.plan import Kafka, RunSpec, Ssh
 from harness.records.cluster_file import read_observations
 from harness.records.journal import FILE_NAME, standing
 from harness.records.run_record import HISTORY
+from harness.run.heal import heal
 from harness.run.perform import perform
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import MAIN

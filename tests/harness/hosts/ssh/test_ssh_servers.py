@@ -13,7 +13,6 @@ import msgspec
 import pytest
 
 from harness.errors import HostError
-from harness.heal import heal
 from harness.hosts.contract import Launch, NodeState
 from harness.hosts.processes import identify
 from harness.hosts.ssh.connection import Connection
@@ -21,6 +20,7 @@ from harness.hosts.ssh.host import Here, SshHost
 from harness.hosts.ssh.session import Session
 from harness.plan import Machine
 from harness.records.journal import FILE_NAME, Journal, standing
+from harness.run.heal import heal
 from nemesis.cluster import CLIENTS, Link
 
 pytestmark = [pytest.mark.system, pytest.mark.root, pytest.mark.xdist_group("ssh")]

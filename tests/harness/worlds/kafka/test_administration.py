@@ -16,7 +16,7 @@ from kafka.errors import (
     UnknownTopicIdError,
 )
 
-from harness.security import OPEN
+from harness.plan import OPEN
 from harness.worlds.kafka.administration import Administration, UnansweredError
 from harness.worlds.kafka.refusals import RefusedError
 from nemesis.cluster import PartitionView

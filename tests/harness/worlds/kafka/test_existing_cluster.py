@@ -10,12 +10,12 @@ from kafka import KafkaAdminClient
 
 from checkers.local import judge as check
 from checkers.verdicts.judgement import judge
-from harness.heal import heal
 from harness.observations import LeaderElected
 from harness.plan import Kafka, RunSpec, parse_plan
 from harness.records.cluster_file import read_observations
 from harness.records.journal import FILE_NAME, standing
 from harness.records.run_record import HISTORY
+from harness.run.heal import heal
 from harness.run.perform import perform
 from harness.worlds.kafka import KafkaWorld
 from harness.worlds.kafka.installation import Installation

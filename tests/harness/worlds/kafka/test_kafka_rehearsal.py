@@ -7,7 +7,7 @@ import paramiko
 import pytest
 
 from harness.choices import Choices
-from harness.cli import running
+from harness.cli import campaign
 from harness.cli.app import exit_code_of
 from harness.errors import EXIT_HELD, EXIT_PLAN
 from harness.plan import parse_plan
@@ -126,7 +126,7 @@ def test_what_a_release_cannot_do_is_refused_before_anything_is_said_or_done(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(running, "usable_java", lambda: None)
+    monkeypatch.setattr(campaign, "usable_java", lambda: None)
     plan = tmp_path / "p.toml"
     plan.write_text(PLAN.replace("[worlds.kafka]\n", "[matrix]\nstrict.min.isr = [true, false]\n[worlds.kafka]\n"))
     for asked in (["--dry-run"], []):

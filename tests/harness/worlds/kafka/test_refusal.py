@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaException
 
 from harness.errors import HostError
-from harness.security import OPEN, Security
+from harness.plan import OPEN, Security
 from harness.worlds.kafka import refusals as module
 from harness.worlds.kafka.refusals import refusal
 

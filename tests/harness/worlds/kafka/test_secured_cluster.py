@@ -10,12 +10,11 @@ import pytest
 
 from checkers.local import judge as check
 from harness.errors import HostError
-from harness.heal import heal
-from harness.plan import RunSpec, parse_plan
+from harness.plan import RunSpec, Security, parse_plan
 from harness.records.journal import FILE_NAME, standing
 from harness.records.run_record import HISTORY, read_record
+from harness.run.heal import heal
 from harness.run.perform import perform
-from harness.security import Security
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.own_topic import KIND

@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from harness.errors import PortError, StartError
-from harness.heal import heal
 from harness.hosts.processes import Identity
 from harness.plan import Namespaces, Processes, RunSpec
 from harness.records.journal import FILE_NAME, Undo, standing
+from harness.run.heal import heal
 from harness.worlds.processes import ProcessesWorld
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from tests.harness.needs import needs_root

@@ -15,10 +15,10 @@ import msgspec
 import pytest
 
 from harness.campaign.pool import Perform
+from harness.campaign.progress import Progress, Quiet
 from harness.campaign.stages import CampaignRecord, Stages, _limit_s, conduct
 from harness.errors import HarnessError, ResultsError
 from harness.plan import Plan, RunSpec, parse_plan
-from harness.progress import Progress, Quiet
 from harness.records.run_record import (
     Ended,
     RunRecord,

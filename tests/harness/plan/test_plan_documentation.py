@@ -12,7 +12,7 @@ from nemesis.families import FAMILIES
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 
-TEXT = (Path(__file__).parents[2] / "docs" / "plans.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[3] / "docs" / "plans.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("key", [*KEYS, *WORLD_KEYS, *FAMILIES])

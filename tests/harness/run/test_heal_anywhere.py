@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from harness.heal import heal
 from harness.hosts.processes import marked_with
 from harness.records.journal import FILE_NAME
+from harness.run.heal import heal
 
 pytestmark = pytest.mark.system
 

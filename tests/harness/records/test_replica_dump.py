@@ -16,9 +16,8 @@ from harness.campaign.replay import replay
 from harness.plan import RunSpec
 from harness.plan.reading import parse_plan
 from harness.records import replica_dump
-from harness.records.replica_dump import write_replicas
+from harness.records.replica_dump import ReplicaLog, ReplicaLogs, Stretch, write_replicas
 from harness.run.perform import perform
-from harness.worlds.replica_logs import ReplicaLog, ReplicaLogs, Stretch
 
 PLAN = """
 families = ["{family}"]

@@ -8,9 +8,9 @@ import pytest
 
 from checkers.local import judge as check
 from harness.campaign.judge import judge_all, write_verdicts
+from harness.campaign.progress import Quiet
 from harness.observations import NodeCrashed
 from harness.plan import Processes, RunSpec
-from harness.progress import Quiet
 from harness.records.cluster_file import read_observations
 from harness.records.journal import FILE_NAME, standing
 from harness.records.run_record import HISTORY, read_record

@@ -39,7 +39,7 @@ workload = { writes_per_second = 50.0, duration_ms = 60_000 }
 
 def ackproof(*arguments: str, directory: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", "from harness.cli import main; main()", *arguments]
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     return subprocess.Popen(
         command,
         cwd=directory,

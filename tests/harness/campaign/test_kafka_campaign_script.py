@@ -9,7 +9,7 @@ import pytest
 
 from harness.errors import EXIT_HARNESS, EXIT_NOT_REACHABLE, EXIT_PLAN
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "kafka-campaign.sh"
+SCRIPT = Path(__file__).parents[3] / "scripts" / "kafka-campaign.sh"
 #: Every other command than the installation ends like a campaign with a broken promise.
 ACKPROOF = '#!/bin/sh\n[ "$1" = kafka ] && exit {code}\nexit 1\n'
 

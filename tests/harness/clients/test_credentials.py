@@ -14,12 +14,12 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
 
 from harness.clients import CLIENTS, CONFLUENT, KAFKA_PYTHON, kafka_python
+from harness.clients.credentials import at_home, password_of, require_credentials
 from harness.errors import HostError
-from harness.heal import heal
-from harness.plan import Existing, RunSpec
+from harness.plan import Existing, RunSpec, Security
 from harness.records.journal import FILE_NAME, Journal
 from harness.records.run_record import Ended, write_record
-from harness.security import Security
+from harness.run.heal import heal
 from harness.worlds.processes.client_logs import logs_diverted
 from harness.worlds.processes.clock import RealClock
 from nemesis.plan import FaultPlan
@@ -46,16 +46,16 @@ def test_a_password_is_read_from_the_variable_or_the_file_as_it_is_now(tmp_path,
     file = tmp_path / "password"
     file.write_text(f"{SECRET} \n")
     from_file = msgspec.structs.replace(SCRAM, password_env="", password_file=str(file))
-    assert (SCRAM.password(), from_file.password()) == (SECRET, f"{SECRET} ")
+    assert (password_of(SCRAM), password_of(from_file)) == (SECRET, f"{SECRET} ")
     file.write_text("\n")
     with pytest.raises(HostError, match="password is empty"):
-        from_file.check()
+        require_credentials(from_file)
     file.unlink()
     with pytest.raises(HostError, match="cannot be read"):
-        from_file.check()
+        require_credentials(from_file)
     monkeypatch.delenv("AK_TEST_PASSWORD")
     with pytest.raises(HostError, match="the environment variable AK_TEST_PASSWORD is not set"):
-        SCRAM.check()
+        require_credentials(SCRAM)
 
 
 @pytest.mark.parametrize("strange", [b"a\0b", b"a\xff"])
@@ -63,15 +63,15 @@ def test_what_no_user_can_type_is_no_password_and_not_repeated(tmp_path, monkeyp
     file = tmp_path / "password"
     file.write_bytes(strange)
     with pytest.raises(HostError, match="no text in UTF-8"):
-        msgspec.structs.replace(SCRAM, password_env="", password_file=str(file)).check()
+        require_credentials(msgspec.structs.replace(SCRAM, password_env="", password_file=str(file)))
     monkeypatch.setenv("AK_TEST_PASSWORD", "a\udcffb")
     with pytest.raises(HostError, match="AK_TEST_PASSWORD is no text in UTF-8"):
-        SCRAM.check()
+        require_credentials(SCRAM)
 
 
 def test_home_is_the_users(monkeypatch):
     monkeypatch.setenv("HOME", "/home/alice")
-    security = Security(protocol="SSL", ca="~/ca.pem", certificate="/k/me.pem").at_home()
+    security = at_home(Security(protocol="SSL", ca="~/ca.pem", certificate="/k/me.pem"))
     assert (security.ca, security.certificate, security.key) == ("/home/alice/ca.pem", "/k/me.pem", "")
 
 
@@ -79,14 +79,14 @@ def test_a_user_without_a_home_is_told_so(monkeypatch):
     monkeypatch.delenv("HOME")
     monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
     with pytest.raises(HostError, match="nobody knows this user's home"):
-        Security(protocol="SSL", ca="~/ca.pem").check()
+        require_credentials(Security(protocol="SSL", ca="~/ca.pem"))
 
 
 def test_certificates_that_fit_are_taken(authority):
     client = str(authority.sign("client"))
-    Security(protocol="SSL").check()
-    Security(protocol="SSL", ca=str(authority.file), certificate=client).check()
-    Security(protocol="SSL", certificate=client, key=client).check()
+    require_credentials(Security(protocol="SSL"))
+    require_credentials(Security(protocol="SSL", ca=str(authority.file), certificate=client))
+    require_credentials(Security(protocol="SSL", certificate=client, key=client))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_files_that_do_not_serve_are_named(authority, tmp_path, wrong, sentence)
     (tmp_path / "locked").write_bytes(private(ec.generate_private_key(ec.SECP256R1()), SECRET))
     files = {key: str(tmp_path / name) for key, name in wrong.items()}
     with pytest.raises(HostError, match=sentence):
-        Security(protocol="SSL", **files).check()
+        require_credentials(Security(protocol="SSL", **files))
 
 
 @pytest.mark.parametrize("library", CLIENTS)

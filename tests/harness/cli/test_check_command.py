@@ -174,7 +174,7 @@ def test_histories_in_a_store_and_here_are_judged_in_one_job(tmp_path: Path, sto
     (tmp_path / "bad.jsonl").write_text('{"type": "ok"}\n')
     named = ["s3a://histories/campaign", "s3://histories/foreign", (tmp_path / "good.jsonl").as_uri(), "bad.jsonl"]
     command = [sys.executable, "-c", "from harness.cli import main; main()", "check", *named, "--out", "v.jsonl"]
-    root = str(Path(__file__).parents[2])
+    root = str(Path(__file__).parents[3])
     environment = {**os.environ, "PYTHONPATH": root}
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=180, check=False

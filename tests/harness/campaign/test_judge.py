@@ -15,9 +15,9 @@ from checkers.verdicts.verdict import Exercise, Verdict
 from harness.bench.simulated import measure_simulated
 from harness.campaign import judge
 from harness.campaign.judge import Judged, exit_code, is_unreadable, judge_all, spoken, write_verdicts
+from harness.campaign.progress import Quiet
 from harness.errors import HarnessError, JavaError, ResultsError
 from harness.plan import parse_plan
-from harness.progress import Quiet
 from harness.records.run_record import Ended, write_record
 from tests.nemesis.receipt_factory import a_receipt
 from workloads.history import HistoryError

@@ -3,8 +3,7 @@
 import pytest
 
 from harness.errors import PlanError
-from harness.plan import parse_plan
-from harness.security import OPEN, Security
+from harness.plan import OPEN, Security, parse_plan
 
 SASL = 'mechanism = "PLAIN"\nusername = "alice"'
 SCRAM = f'protocol = "SASL_SSL"\nca = "~/ca.pem"\n{SASL.replace("PLAIN", "SCRAM-SHA-512")}'

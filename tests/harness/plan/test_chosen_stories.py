@@ -13,7 +13,7 @@ from harness.errors import PlanError
 from harness.plan import parse_plan, read_plan, with_stories
 from harness.run.phases import planned
 
-STORIES = sorted((Path(__file__).parents[2] / "plans" / "stories").glob("*.toml"))
+STORIES = sorted((Path(__file__).parents[3] / "plans" / "stories").glob("*.toml"))
 KILL = 'families = ["kill"]\n'
 
 

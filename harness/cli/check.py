@@ -1,4 +1,4 @@
-"""`ackproof check` and `ackproof report`."""
+"""`ackproof check`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ from harness.campaign.judge import (
     write_verdicts,
     write_verdicts_to,
 )
+from harness.campaign.progress import Quiet
 from harness.campaign.replay import trace_missing
-from harness.cli.findings import tell_judged
-from harness.cli.outcome import tell
+from harness.cli.check_table import tell_judged
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_PLAN, AckproofError, NamedWronglyError
-from harness.progress import Quiet
 from harness.records.run_record import VERDICTS_FILE
-from harness.records.verdict_lines import Written, write_matrix
+from harness.records.verdict_lines import Written
 from harness.run.perform import lacks_observations
 
 #: Where verdicts go that have no directory of their own.
@@ -74,7 +73,7 @@ def check(
     asked = Asked(master=master, ww_deps=ww_deps, shown=None if all_ else SHOWN, scratch=scratch)
     judged = judge_all(places, Quiet() if json_ else state.progress(), asked)
     local = [one.path for one in judged if one.is_run and isinstance(one.path, Path)]
-    _trace(state, filter(lacks_observations, local))  # their harness was killed
+    trace_or_say(state, filter(lacks_observations, local))  # their harness was killed
     written = [write_verdicts_to(out, judged)] if out is not None else _write_beside(places, judged)
     code = EXIT_PLAN if all(is_unreadable(one) for one in judged) else exit_code(judged)
     if json_:
@@ -109,24 +108,10 @@ def _below(path: Path, judged: Sequence[Judged]) -> list[Judged]:
     return [one for one in judged if one.path.is_relative_to(path)]
 
 
-def _trace(state: State, runs: Iterable[Path]) -> None:
+def trace_or_say(state: State, runs: Iterable[Path]) -> None:
     """Give runs the ``cluster.jsonl`` that they lack. A story without the brokers' side is better than none."""
     for run in runs:
         try:
             trace_missing(run)
         except AckproofError as error:
             state.err.print(f"{run}: what its brokers did cannot be told: {error}", markup=False)
-
-
-@click.command()
-@click.argument("campaign_dir", type=directory_argument)
-@as_json
-@click.pass_obj
-def report(state: State, campaign_dir: Path, *, json_: bool) -> int:
-    """Make matrix.json and report.html again from the files of CAMPAIGN_DIR; the report's path is the last line."""
-    # Charts take half a second to load, and `check` draws none.
-    from harness.report import witnesses, write  # noqa: PLC0415
-
-    write_matrix(campaign_dir)
-    _trace(state, witnesses(campaign_dir))
-    return tell(state, campaign_dir, write(campaign_dir), json_=json_)

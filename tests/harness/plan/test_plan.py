@@ -18,7 +18,7 @@ from harness.plan import Kafka, Namespaces, RunSpec, parse_plan, read_plan
 from harness.run.phases import planned
 from nemesis.families import FAMILIES
 
-PLANS = Path(__file__).parents[2] / "plans"
+PLANS = Path(__file__).parents[3] / "plans"
 WORLD = "\n[worlds.simulated]\n"
 
 

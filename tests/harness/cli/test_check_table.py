@@ -11,7 +11,7 @@ from checkers.verdicts.judgement import Judgement, VerdictLine
 from checkers.verdicts.outcome import Outcome
 from checkers.verdicts.verdict import Exercise
 from harness.campaign.judge import Judged
-from harness.cli.findings import tell_judged
+from harness.cli.check_table import tell_judged
 from harness.cli.terminal import State
 
 

@@ -11,7 +11,7 @@ import pytest
 from checkers.verdicts.verdict import Verdict
 from harness.campaign.replay import differences, replay, trace_missing
 from harness.cli.app import exit_code_of
-from harness.cli.replaying import FINDINGS_MAX, tell_findings
+from harness.cli.replay import FINDINGS_MAX, tell_findings
 from harness.cli.terminal import State
 from harness.errors import ResultsError
 from harness.plan import Processes, parse_plan

@@ -8,7 +8,7 @@ from harness.reference.core.types import TopicPartition
 from harness.worlds.simulated.world import SimulatedWorld
 from nemesis.cluster import LOG_PARTS, Capability
 from nemesis.plan import FaultPlan
-from tests.harness.test_run_in_virtual_time import lost_writes, perform
+from tests.harness.run.test_run_in_virtual_time import lost_writes, perform
 from workloads.plan import WorkloadPlan
 from workloads.settings import ACKS_ALL, Settings
 

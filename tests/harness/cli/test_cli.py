@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 import pytest
 
-from harness import doctor, java
+from harness import java
 from harness.cli import app
 from harness.cli.app import COMMANDS, exit_code_of
 from harness.errors import JavaError, PlanError, StartError
+from harness.run import doctor
 
 
 def command_raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -173,7 +174,7 @@ def test_doctor_says_how_to_get_what_is_missing(
         ),
         doctor.Check(name="kcat", good=True, found="/usr/bin/kcat", purpose="tests", how=""),
     ]
-    monkeypatch.setattr("harness.cli.caring.examine", lambda _: checks)
+    monkeypatch.setattr("harness.cli.doctor.examine", lambda _: checks)
     assert exit_code_of(["doctor"]) == 70
     out = capsys.readouterr().out
     assert "install it" in out

@@ -1,4 +1,4 @@
-"""`ackproof heal` and `ackproof doctor`."""
+"""`ackproof doctor`."""
 
 from __future__ import annotations
 
@@ -7,26 +7,9 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from harness import heal as healing
 from harness.cli.terminal import State, as_json, directory_argument
-from harness.doctor import examine
 from harness.errors import EXIT_HARNESS, EXIT_HELD
-
-
-@click.command()
-@click.argument("path", type=directory_argument)
-@as_json
-@click.pass_obj
-def heal(state: State, path: Path, *, json_: bool) -> int:
-    """End every process and remove every rule that a dead harness left behind in PATH (a run or a campaign)."""
-    undone = healing.heal(path)
-    if json_:
-        state.json({"healed": undone})
-        return EXIT_HELD
-    for sentence in undone:
-        state.say(f"healed: {sentence}")
-    state.say(f"{len(undone)} things were left behind and are undone" if undone else "nothing was left behind")
-    return EXIT_HELD
+from harness.run.doctor import examine
 
 
 @click.command()

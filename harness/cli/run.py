@@ -1,0 +1,71 @@
+"""`ackproof run`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import msgspec
+
+from harness.cli.campaign import conduct_and_show, dry_option, out_option, plan_argument, rehearse_all, seed_range
+from harness.cli.terminal import State, as_json
+from harness.errors import PlanError
+from harness.plan import read_plan, with_stories
+from harness.plan.stories import families_in
+from harness.plan.values import Place
+
+
+@click.command()
+@plan_argument
+@click.option("--settings", multiple=True, metavar="NAME=VALUE", help="Fix a setting; may be repeated.")
+@click.option("--family", help="The fault family, if the plan has several.")
+@click.option("--world", help="The world, if the plan has several.")
+@click.option("--story", "stories", multiple=True, metavar="S09", help="Tell this story; may be repeated.")
+@click.option("--seed", type=seed_range, help="The run's own seed, instead of one derived from the plan's.")
+@out_option
+@dry_option
+@as_json
+@click.pass_obj
+def run(
+    state: State,
+    plan_path: Path,
+    *,
+    settings: Sequence[str],
+    family: str | None,
+    world: str | None,
+    stories: Sequence[str],
+    seed: int | None,
+    out: Path | None,
+    dry_run: bool,
+    json_: bool,
+) -> int:
+    """Do one run of PLAN: one choice of settings, one fault family, one world, one seed."""
+    plan = read_plan(plan_path, _overrides(settings))
+    if family is not None:
+        families_in(family, Place("--family"))
+    if family is not None and stories:
+        plan = msgspec.structs.replace(plan, families=(family,))
+    if stories:
+        plan = with_stories(plan, stories)
+    one = plan.single(family, world, seed)
+    return rehearse_all(state, [one]) if dry_run else conduct_and_show(state, plan, [one], out, json_=json_)
+
+
+def _overrides(settings: Sequence[str]) -> dict[str, object]:
+    """``NAME=VALUE`` as in a plan; several may stand in one, with commas between."""
+    values: dict[str, object] = {}
+    for assignment in (part for text in settings for part in text.split(",")):
+        name, separator, value = assignment.partition("=")
+        if not separator:
+            raise PlanError(f'--settings {assignment}: write NAME=VALUE, for example "acks=1"')
+        values[name.strip()] = _value(value.strip())
+    return values
+
+
+def _value(text: str) -> object:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -1,0 +1,110 @@
+"""The way into a secured cluster as this machine has it: the files and the password that a plan only names."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import stat
+from pathlib import Path
+
+import msgspec
+
+from harness.errors import HostError
+from harness.plan import Security
+from harness.plan.security import FILES
+
+
+def at_home(security: Security) -> Security:
+    """``security`` with every ``~`` replaced by this user's home.
+
+    Raises:
+        HostError: nobody knows where that is.
+    """
+    files = {name: getattr(security, name) for name in FILES}
+    try:
+        there = {name: str(Path(file).expanduser()) for name, file in files.items() if file}
+    except RuntimeError as error:
+        raise HostError("nobody knows this user's home (~); set HOME, or write whole paths") from error
+    return msgspec.structs.replace(security, **there)
+
+
+def password_of(security: Security) -> str:
+    """The password, as it is now.
+
+    Raises:
+        HostError: the variable is not set, the file cannot be read, it is empty, or no text.
+    """
+    user = security.username
+    if security.password_env:
+        found, where = os.environ.get(security.password_env), f"the environment variable {security.password_env}"
+        if found is None:
+            raise HostError(f"{where} is not set; it must have the password of {user}")
+    else:
+        found, where = _text(security.password_file, "password_file").rstrip("\r\n"), security.password_file
+    if not found:
+        raise HostError(f"{where} is empty; it must have the password of {user}")
+    if not _can_be_sent(found):
+        raise HostError(f"{where} is no text in UTF-8 without NUL; no password is anything else")
+    return found
+
+
+def require_credentials(security: Security) -> None:
+    """Refuse what is not there or does not fit together; no network is used.
+
+    Raises:
+        HostError: with what to correct.
+    """
+    here = at_home(security)
+    if here.authenticates:
+        password_of(here)
+    if here.encrypts:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        _trust(context, here.ca)
+        _present(context, here.certificate, here.key)
+
+
+def _trust(context: ssl.SSLContext, ca: str) -> None:
+    if not ca:
+        return
+    _text(ca, "ca")
+    try:
+        context.load_verify_locations(ca)
+    except ssl.SSLError as error:
+        raise HostError(f"ca = {ca} has no certificate in PEM ({error.reason or error}); name one that has") from error
+
+
+def _present(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    if not certificate:
+        return
+    _text(certificate, "certificate")
+    if key:
+        _text(key, "key")
+    try:
+        context.load_cert_chain(certificate, key or None, _no_passphrase)
+    except ssl.SSLError as error:
+        raise HostError(
+            f"certificate = {certificate} and key = {key or certificate} are no certificate in PEM with its private "
+            f"key ({error.reason or error}); name files that are"
+        ) from error
+
+
+def _no_passphrase() -> str:
+    """Asked for by OpenSSL; without this function it would ask at the terminal."""
+    raise HostError("the client's private key has a passphrase; name a key without one")
+
+
+def _can_be_sent(password: str) -> bool:
+    """Bytes of the environment that are no UTF-8 are surrogates here; NUL ends a string in SASL PLAIN and in C."""
+    return "\0" not in password and not any("\ud800" <= character <= "\udfff" for character in password)
+
+
+def _text(file: str, key: str) -> str:
+    """A pipe would be waited for without limit, and is empty the second time."""
+    try:
+        if not stat.S_ISREG(Path(file).stat().st_mode):
+            raise HostError(f"{key} = {file} is no regular file; name one")
+        return Path(file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise HostError(f"{key} = {file} cannot be read ({error.strerror}); name a file that can") from error
+    except UnicodeDecodeError as error:
+        raise HostError(f"{key} = {file} is no text in UTF-8; name one that is") from error
