@@ -155,4 +155,4 @@ def read_choices(data: bytes) -> Recording:
 
 def _no_fraction() -> float:
     """A recorded stream has values instead."""
-    raise AssertionError
+    raise AssertionError("a recorded stream has values")

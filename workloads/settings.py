@@ -9,10 +9,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Scope = Literal["topic", "broker", "client", "reference"]
 Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"]
+PlantedBug = Literal["none", "acknowledge-after-append", "shrink-before-acceptance", "commit-largest-log-end"]
 
 ACKS_ALL = -1
 #: Kafka's "never": Long.MAX_VALUE, the default of flush.messages and flush.ms.
@@ -61,6 +62,8 @@ class Settings:
     broker_epochs: bool = _setting("broker.epochs", "reference", True)
     #: KIP-966; Apache Kafka from 4.0 on only.
     eligible_leader_replicas: bool = _setting("eligible.leader.replicas", "reference", False)
+    #: A rule in a wrong form, to find out whether the checkers notice (harness.reference.core.planted).
+    planted_bug: PlantedBug = _setting("planted.bug", "reference", "none", get_args(PlantedBug))  # noqa: RUF009
 
     def __post_init__(self) -> None:
         if self.min_insync_replicas > self.replication_factor:

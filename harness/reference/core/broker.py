@@ -34,6 +34,7 @@ from harness.reference.core.messages import (
     TopicResponse,
 )
 from harness.reference.core.partition import Replica
+from harness.reference.core.planted import with_bug
 from harness.reference.core.request_handler import DEADLINES, RequestHandler, epoch_end, list_offsets
 from harness.reference.core.session import HEARTBEAT, Forwarding, ProducerIds, Session, TopicRequest
 from harness.reference.core.types import (
@@ -79,13 +80,14 @@ class Broker:
     ) -> None:
         self._context = context = Context(node, config, observing=observe, incarnation=incarnation)
         self._make_log = make_log
+        self._make_replica = with_bug(Replica, config.planted_bug)
         self._replicas: dict[TopicPartition, Replica] = {}
         self._fetchers: dict[NodeId, Fetcher] = {}
         self._flush_ms: dict[TopicPartition, int] = {}
         self._session = Session(context, incarnation, host, port)
         self._forwarding = Forwarding(context)
         self._producer_ids = ProducerIds(context)
-        self._requests = RequestHandler(context, self._replicas)
+        self._requests = with_bug(RequestHandler, config.planted_bug)(context, self._replicas)
         self._handlers: dict[type[Message], Callable[[Any], None]] = {
             Produce: self._requests.produce,
             Fetch: self._requests.fetch,
@@ -222,7 +224,7 @@ class Broker:
             at = TopicPartition(name, number)
             replica = self._replicas.get(at)
             if replica is None:
-                replica = self._replicas[at] = Replica(at, self._make_log(at), self._context)
+                replica = self._replicas[at] = self._make_replica(at, self._make_log(at), self._context)
                 self._flush_regularly(at, topic.config)
             if state.partition_epoch > replica.partition_epoch:
                 self._apply_partition(replica, state, topic.config)

@@ -387,6 +387,9 @@ def settle(before: PartitionState, after: PartitionState) -> PartitionState:
     """``after`` with its partition epoch raised for any change, its leader epoch for another leader (KAFKA-15021)."""
     if after == before:
         return before
+    assert after.leader in (NONE, *after.isr), "a leader is in the ISR"
+    assert {*after.isr, *after.elr} <= set(after.replicas), "the ISR and the ELR are of the replicas"
+    assert not set(after.isr) & set(after.elr), "whoever is in sync is not on the second list"
     moved = after.leader != before.leader
     return replace(after, leader_epoch=before.leader_epoch + moved, partition_epoch=before.partition_epoch + 1)
 

@@ -196,6 +196,7 @@ class Replica:
         """Obey a committed state if it is newer; the answer says whether it was."""
         if state.partition_epoch <= self.partition_epoch:
             return False
+        assert state.leader_epoch >= self.leader_epoch, "a newer word of the controller names an older leader epoch"
         self._effective_min_isr = min(config.min_insync_replicas, len(state.replicas))
         self._flush_messages = config.flush_messages
         self.partition_epoch = state.partition_epoch
@@ -220,6 +221,7 @@ class Replica:
         self._proposal = None
 
     def _lead(self) -> None:
+        assert self._context.node in self.isr, "elected without being in the ISR: every election puts its leader there"
         now_us, end = self._context.now_us, self.log.end_offset
         self.log.start_epoch(self.leader_epoch, end)
         self.epoch_start = end
@@ -320,6 +322,7 @@ class Replica:
                 offset = reached
         if offset <= self.high_watermark:
             return False
+        assert self.leading, "only a leader commits; whoever follows takes the leader's word (rule 8)"
         self.high_watermark = offset
         if self._context.observing:
             self._context.observe(HighWatermarkMoved(partition=str(self.at), offset=offset))
@@ -356,6 +359,9 @@ class Replica:
             return
         state = answer.state
         if state is not None and state.partition_epoch > self.partition_epoch:
+            assert state.leader_epoch == self.leader_epoch, (
+                "a proposal was accepted in another leader epoch than its own"
+            )
             self.partition_epoch = state.partition_epoch
             self._commit_isr(state.isr, state.leader_epoch)
             self.advance_high_watermark()
@@ -375,6 +381,9 @@ class Replica:
 
     def _propose(self, isr: tuple[NodeId, ...], correlation: int = NONE) -> None:
         context = self._context
+        assert self.leading, "only a leader proposes"
+        assert context.node in isr, "a leader stays in its own ISR"
+        assert set(isr) <= set(self.replicas), "the ISR is of the replicas"
         self._proposal = AlterPartition(
             context.correlation() if correlation == NONE else correlation,
             context.node,
@@ -418,6 +427,7 @@ class Replica:
 
     def replicate(self, batches: tuple[RecordBatch, ...], leader_high_watermark: int) -> None:
         """Append what the leader sent; take over its high watermark as far as the own log reaches (rules 6 and 8)."""
+        assert not self.leading, "a leader takes records from producers only (rule 1)"
         for batch in batches:
             if batch.next_offset <= self.log.end_offset:
                 continue
@@ -445,12 +455,14 @@ class Replica:
 
     def truncate_to(self, offset: int) -> None:
         """Drop everything from ``offset`` on; the high watermark, epochs and producer state follow."""
+        assert not self.leading, "a leader's log only grows (rule 1)"
         before = self.log.end_offset
         self.log.truncate_to(offset)
         self._after_truncation(before)
 
     def restart_at(self, offset: int) -> None:
         """Drop everything: the leader's log starts at ``offset``, beyond this one's end (rule 18)."""
+        assert not self.leading, "a leader's log only grows (rule 1)"
         before = self.log.end_offset
         self.log.reset_to(offset)
         self._after_truncation(before)

@@ -92,6 +92,7 @@ class Deadlines:
 
     def finish(self, parked: Parked) -> None:
         """The request was answered."""
+        assert not parked.done, "a parked request is answered once"
         parked.done = True
         self.live -= 1
 

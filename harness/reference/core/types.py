@@ -17,6 +17,8 @@ NONE: Final = -1
 ACKS_ALL: Final = -1
 
 Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"]
+#: Rules that can be switched to a wrong form, see planted.py.
+PlantedBug = Literal["none", "acknowledge-after-append", "shrink-before-acceptance", "commit-largest-log-end"]
 
 
 class TopicPartition(NamedTuple):
@@ -108,6 +110,7 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     broker_epochs: bool = True
     eligible_leader_replicas: bool = False
     immediate_high_watermark: bool = False
+    planted_bug: PlantedBug = "none"
 
 
 class EpochEnd(msgspec.Struct, frozen=True):

@@ -54,6 +54,7 @@ class Invariants:
         self._leaders: dict[tuple[TopicPartition, int], int] = {}
         self._committed: dict[TopicPartition, Committed] = {}
         self._remade: set[str] = set()
+        self._high_watermarks: dict[Replica, tuple[int, int]] = {}
         #: Whether nothing that is committed may be lost: the rules are those since 2.1 (KIP-101, 279, 320, KAFKA-7128),
         #: a quick restart is noticed (rule 20), elections are clean and no disk has lost anything so far.
         self.keeps_committed = clean and config.truncation in ("kip-320", "on-fetch") and config.isr_join_epoch_rule
@@ -128,12 +129,29 @@ class Invariants:
             state = self._image.partition(at)
             if state is None or replica.leader_epoch == NONE:
                 continue
+            self._high_watermark_on_log(at, replica)
             if replica.leading:
                 self._one_leader_an_epoch(node, at, replica)
                 self._maximal_isr_is_larger(at, replica, state)
-                self._commit(at, replica)
+                self._commit(at, replica, state)
             if node in state.isr or node in state.elr:
                 self._has_committed(node, at)
+
+    def _high_watermark_on_log(self, at: TopicPartition, replica: Replica) -> None:
+        """TypeOK: what is committed is on the log; and a leader's high watermark never moves back. Holds always.
+
+        Under a new leader a follower's may move back (rule 8), and so may that of a process that was started again.
+        """
+        high_watermark = replica.high_watermark
+        if not 0 <= high_watermark <= replica.log.end_offset:
+            text = f"{at}: a high watermark of {high_watermark} over a log that ends at {replica.log.end_offset}"
+            raise InvariantBrokenError("high-watermark-on-log", text)
+        if replica.leading:
+            epoch, earlier = self._high_watermarks.get(replica, (NONE, 0))
+            if epoch == replica.leader_epoch and high_watermark < earlier:
+                text = f"{at}: the leader's high watermark moved from {earlier} back to {high_watermark}"
+                raise InvariantBrokenError("high-watermark-monotonic", text)
+            self._high_watermarks[replica] = (replica.leader_epoch, high_watermark)
 
     def _one_leader_an_epoch(self, node: int, at: TopicPartition, replica: Replica) -> None:
         """OneLeaderPerEpoch: in a leader epoch one broker leads. Holds always: the controller counts them (rule 13)."""
@@ -155,7 +173,7 @@ class Invariants:
             )
             raise InvariantBrokenError("maximal-isr-is-larger", text)
 
-    def _commit(self, at: TopicPartition, replica: Replica) -> None:
+    def _commit(self, at: TopicPartition, replica: Replica, state: PartitionState) -> None:
         """LeaderCompleteness: the records below a leader's high watermark are those below every earlier one.
 
         Holds while ``keeps_committed``, for the leader of the newest epoch.
@@ -165,6 +183,7 @@ class Invariants:
             return
         self._has_committed(self._leaders[at, replica.leader_epoch], at)
         self._committed[at] = Committed(end, _epoch_at(replica.log, end - 1))
+        self._candidates_are_complete(at, state)
 
     def _has_committed(self, node: int, at: TopicPartition) -> None:
         """LogMatching: the log of ``node`` has all that is committed, with the same epoch at its last record.

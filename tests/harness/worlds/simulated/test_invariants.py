@@ -85,6 +85,7 @@ def test_a_leader_that_forgets_a_member_of_the_isr_is_seen(at, broken):
 
 
 def test_a_committed_record_that_a_member_of_the_isr_lacks_is_seen(at, broken):
+    replica(at, at.followers[0]).high_watermark = 2
     at.world.cluster.log(at.followers[0], AT).truncate_to(2)
     assert broken().name == "candidates-are-complete"
 
@@ -132,3 +133,14 @@ def test_a_disk_that_lost_records_takes_the_claims_about_committed_records_away(
 def test_old_rules_and_unclean_elections_may_lose_what_was_committed(stage, settings):
     at = stage(**settings)
     assert not invariants_of(at.world, at.settings).keeps_committed
+
+
+def test_a_high_watermark_above_the_log_is_seen(at, broken):
+    replica(at, at.leader).high_watermark = 9
+    assert broken().name == "high-watermark-on-log"
+
+
+def test_a_leaders_high_watermark_that_moves_back_is_seen(at, broken):
+    invariants_at(at).look()
+    replica(at, at.leader).high_watermark = 1
+    assert broken().name == "high-watermark-monotonic"

@@ -1,0 +1,105 @@
+"""Planted bugs: each is noticed, by an invariant or by a checker, and none can be switched on by accident."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+import workloads.settings
+from checkers.local import judge as check
+from harness.errors import PlanError
+from harness.plan import RunSpec, Simulated
+from harness.reference.core.partition import Replica
+from harness.reference.core.planted import _WRONG, with_bug
+from harness.reference.core.request_handler import RequestHandler
+from harness.reference.core.types import BrokerConfig, ErrorCode, PlantedBug, TopicConfig
+from harness.run.perform import perform
+from harness.worlds.kafka.properties import possible
+from harness.worlds.kafka.releases import Version
+from harness.worlds.reference import broker_config
+from harness.worlds.simulated.invariants import InvariantBrokenError
+from nemesis.plan import FaultPlan
+from workloads.plan import WorkloadPlan
+from workloads.settings import ACKS_ALL, Settings
+
+BUGS = [bug for bug in get_args(PlantedBug) if bug != "none"]
+
+
+def test_no_bug_is_planted_where_nobody_asks_for_one() -> None:
+    assert broker_config(Settings()).planted_bug == "none"
+    for part in (Replica, RequestHandler):
+        assert with_bug(part, "none") is part
+
+
+def test_settings_and_core_know_the_same_bugs() -> None:
+    assert get_args(workloads.settings.PlantedBug) == get_args(PlantedBug)
+    assert {bug for bug, _ in _WRONG} == set(BUGS)
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_no_world_of_apache_kafka_takes_one(bug: Any) -> None:
+    for version in (Version(0, 11, 0), Version(3, 4, 0), Version(4, 3, 1)):
+        with pytest.raises(PlanError, match=f"planted.bug={bug} is not how Apache Kafka {version} works"):
+            possible(Settings(planted_bug=bug), version, free=OTHERS)
+
+
+#: Every other setting, so that a release of another era refuses the bug and nothing else.
+OTHERS = [name for name in Settings().to_mapping() if name != "planted.bug"]
+
+
+def lost(tmp_path: Path, bug: str, family: str, **settings: Any) -> int:
+    """Lost writes of four runs with the safest settings."""
+    found = 0
+    for seed in range(4):
+        spec = RunSpec(
+            world=Simulated(),
+            cell="planted",
+            family=family,
+            settings=Settings(acks=ACKS_ALL, planted_bug=bug, **settings).to_mapping(),  # type: ignore[arg-type]
+            workload=WorkloadPlan(writes_per_second=30.0, duration_ms=10_000),
+            faults=FaultPlan(families=(family,), count=4),
+            seed=seed,
+        )
+        assert perform(spec, tmp_path / f"{bug}-{seed}").status == "completed"
+        found += len(check(tmp_path / f"{bug}-{seed}" / "history").anomalies.get("lost-write", ()))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("bug", "family", "settings"),
+    [
+        ("acknowledge-after-append", "kill", {"min_insync_replicas": 2}),
+        ("commit-largest-log-end", "kill", {"min_insync_replicas": 2}),
+        # The lag time is over before the session is, so the zombie of S04 still has clients when it shrinks.
+        ("shrink-before-acceptance", "partition", {"replica_lag_time_max_ms": 600}),
+    ],
+)
+def test_the_checkers_find_what_a_planted_bug_loses(
+    tmp_path: Path, bug: str, family: str, settings: dict[str, int]
+) -> None:
+    assert lost(tmp_path, "none", family, **settings) == 0
+    assert lost(tmp_path, bug, family, **settings) > 0
+
+
+def test_a_leader_that_shrinks_too_early_is_seen_before_anything_is_lost(lab: Any) -> None:
+    cluster = lab(BrokerConfig(planted_bug="shrink-before-acceptance"))
+    cluster.isolate(0)
+    cluster.write(0, "x", timeout_ms=20_000)
+    with pytest.raises(InvariantBrokenError, match="candidates-are-complete"):
+        cluster.run(8_000)
+
+
+def test_a_high_watermark_ahead_of_the_isr_is_seen_before_anything_is_lost(lab: Any) -> None:
+    with pytest.raises(InvariantBrokenError, match="candidates-are-complete"):
+        lab(BrokerConfig(planted_bug="commit-largest-log-end"))
+
+
+def test_an_early_acknowledgement_is_one_that_no_follower_knows_of(lab: Any) -> None:
+    cluster = lab(BrokerConfig(planted_bug="acknowledge-after-append"), TopicConfig(min_insync_replicas=2))
+    cluster.cut((0, 1), (0, 2))
+    early = cluster.write(0, "x")
+    cluster.run(50)
+    assert cluster.outcome(early) == ErrorCode.NONE
+    assert cluster.high_watermark(0) == 1
