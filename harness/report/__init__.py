@@ -12,7 +12,7 @@ from pathlib import Path
 from checkers.verdicts.cells import Cell
 from harness.records.run_record import MATRIX_TEXT_FILE, REPORT_FILE, run_directories, write_file
 from harness.records.verdict_lines import read_matrix
-from harness.report.cell_charts import availability_chart, loss_rate_chart
+from harness.report.charts import availability_chart, loss_rate_chart
 from harness.report.definitions import definitions
 from harness.report.loading import read_campaign
 from harness.report.markdown import as_markdown

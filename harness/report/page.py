@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import msgspec
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -14,8 +14,8 @@ from markupsafe import Markup
 from checkers.verdicts.cells import Cell
 from checkers.verdicts.comparison import compare
 from checkers.verdicts.matrix import Summary, setting_value, settings_words
+from harness.report.charts import Chart, chart_templates
 from harness.report.grid import columns_of, grid_of, percent
-from harness.report.loss_chart import chart_templates
 from harness.report.outcomes import LEGEND, LOOKS, look_of
 from harness.report.stories import Story
 
@@ -46,7 +46,7 @@ def content_of(summary: Summary, cells: Sequence[Cell], stories: Sequence[Story]
         "comparison": compare(cells),
         "promises": _promises(cells),
         "linked": {cell_id(story.cell) for story in stories},
-        "templates": chart_templates() if stories else {},
+        "templates": chart_templates() if cells else {},
     }
 
 
@@ -73,9 +73,9 @@ def cell_id(cell: Cell) -> str:
     return "story-" + "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name)
 
 
-def as_script(specification: dict[str, Any] | str) -> Markup:
+def as_script(content: Chart | dict[str, Any] | str) -> Markup:
     """JSON that may stand inside a script element: no tag can begin in it."""
-    text = specification if isinstance(specification, str) else json.dumps(specification, separators=(",", ":"))
+    text = content if isinstance(content, str) else msgspec.json.encode(content).decode()
     safe = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return Markup(safe)  # noqa: S704 - no character is left that HTML reads
 

@@ -16,8 +16,9 @@ from checkers.verdicts.receipts import read_receipts
 from checkers.verdicts.verdict import Verdict
 from harness.plan import Simulated
 from harness.records.run_record import PLAN_FILE
+from harness.report.charts import LOSS
 from harness.report.loading import CampaignFiles
-from harness.report.loss_chart import WITH_OFFSETS, chart_data
+from harness.report.loss_chart import loss_chart
 from harness.report.names import fault_name, moment
 from harness.report.narrative import differing, narrate, remains
 from harness.report.timeline import Timeline, read_timeline
@@ -34,7 +35,7 @@ CHART_BYTES_MAX: Final = 800_000
 class Story(msgspec.Struct, frozen=True, kw_only=True):
     """One losing cell's story as the page shows it.
 
-    ``chart`` is a ``ChartData`` as JSON, None where there is nothing to draw or no room, and ``has_offsets`` tells
+    ``chart`` is a ``Chart`` as JSON, None where there is nothing to draw or no room, and ``has_offsets`` tells
     whether it has its lower panel; ``command`` reruns the run; ``finding`` are the plain ones of the checker's fields.
     """
 
@@ -93,7 +94,7 @@ def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> Story:
         timeline, trouble = _timeline(files.directory / witness.run, witness.finding, line, receipts)
     except HistoryError as error:
         timeline, trouble = None, [f"The history of this run cannot be read any more: {error}."]
-    data = chart_data(timeline) if timeline else None
+    chart = loss_chart(timeline) if timeline else None
     effective = [receipt for receipt in receipts if receipt.took_effect]
     faults = [f"Fault: {fault_name(receipt)} at {moment(receipt.begun_us)}." for receipt in effective]
     account = narrate(timeline) if timeline else [*trouble, *faults]
@@ -101,8 +102,8 @@ def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> Story:
     return Story(
         cell=cell,
         sentences=[*differing(witness.finding), *account, *remains(witness.finding)],
-        chart=msgspec.json.encode(data).decode() if data else None,
-        has_offsets=data is not None and data.template == WITH_OFFSETS,
+        chart=msgspec.json.encode(chart).decode() if chart else None,
+        has_offsets=chart is not None and chart.template == LOSS,
         command=rerun_command(files.directory, cell, witness),
         finding=plain,
         anomaly=witness.anomaly,

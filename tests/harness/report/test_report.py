@@ -233,8 +233,7 @@ def test_the_charts_are_drawn(campaign: Campaign) -> None:
 
 
 def _complete(own: dict[str, Any], templates: dict[str, Any]) -> dict[str, Any]:
-    shared = templates.get(own.get("template", ""))
-    return {**shared, "params": own["params"], "datasets": own["datasets"]} if shared else own
+    return {**templates[own["template"]], "params": own["params"], "datasets": own["datasets"]}
 
 
 def test_definitions_are_quoted_from_the_checkers(campaign: Campaign) -> None:
