@@ -110,7 +110,7 @@ class Choices:
         return stream
 
     def draw(self, label: str, bound: int) -> int:
-        """One number from 0 to ``bound`` - 1 for the subject that ``label`` names (``nemesis.story.Draw``).
+        """One number from 0 to ``bound`` - 1 for the subject that ``label`` names (``nemesis.scenarios.Draw``).
 
         Raises:
             ChoicesError: the choices were recorded, and do not answer this question.

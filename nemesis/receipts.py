@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeGuard
 import msgspec
 
 from nemesis.cluster import ClusterView, Evidence, Link
-from nemesis.faults import Aim, listed
+from nemesis.faults import Aim, Fault, listed
 
 Mark = Literal["begin", "end", "skipped"]
 
@@ -26,8 +26,8 @@ class Receipt(msgspec.Struct, kw_only=True):
         begin_evidence, end_evidence: what was observed of it, by node where nodes are hit.
         out_of_sync: by log partition, the replicas that were not in its ISR when it began; whole ones are left out, and
             receipts of older harnesses have none.
-        less: the fault that it came to, where nothing was seen of what makes it more: a kill, for a record that was not
-            damaged; "" where it came to what it is, or to nothing.
+        degraded_to: the kind of fault that it came to, where nothing was seen of what makes it more: a kill, for a
+            record that was not damaged; "" where it came to what it is, or to nothing. Older receipts call it ``less``.
         moved: by log partition, those of leader, leader epoch, ISR and replicas that the controller changed, each as
             [before, after].
         took_effect, reason: whether the evidence shows that it happened, and why so.
@@ -48,7 +48,7 @@ class Receipt(msgspec.Struct, kw_only=True):
     begin_evidence: dict[str, Any] = {}
     end_evidence: dict[str, Any] = {}
     out_of_sync: dict[str, tuple[int, ...]] = {}
-    less: str = ""
+    degraded_to: str = ""
     moved: dict[str, dict[str, Any]] = {}
     took_effect: bool = False
     reason: str = ""
@@ -57,6 +57,16 @@ class Receipt(msgspec.Struct, kw_only=True):
 def to_json(receipt: Receipt) -> str:
     """The receipt as one JSON object; evidence that JSON cannot hold is written as its text."""
     return msgspec.json.encode(receipt, enc_hook=str).decode()
+
+
+def read_receipt(detail: Mapping[str, Any]) -> Receipt:
+    """A receipt from the ``detail`` of a FAULT event, of this version or an older one.
+
+    Raises:
+        msgspec.ValidationError: it is none.
+    """
+    renamed = {"degraded_to": detail["less"]} if "less" in detail else {}
+    return msgspec.convert({**detail, **renamed}, Receipt, strict=False)
 
 
 def judge(aim: Aim, evidence: Evidence, shows: str = "") -> tuple[bool, str]:
@@ -82,13 +92,13 @@ def judge(aim: Aim, evidence: Evidence, shows: str = "") -> tuple[bool, str]:
     return True, "observed when it began"
 
 
-def less(evidence: Evidence, shows: str) -> str:
-    """What a fault came to that is more than the death it begins with, if evidence shows ``shows`` of no node: a kill.
+def degraded_to(evidence: Evidence, fault: Fault) -> str:
+    """The kind of fault that ``fault`` came to, if the evidence shows of no node what makes it more.
 
     "" where it is shown of one at least, or nothing was observed at all.
     """
-    came_to_it = not shows or any(_holds(seen, shows) for seen in evidence.values())
-    return "" if came_to_it or not evidence else "kill"
+    came_to_it = not fault.shows or any(_holds(seen, fault.shows) for seen in evidence.values())
+    return "" if came_to_it or not evidence else fault.degraded_to
 
 
 def out_of_sync(view: ClusterView) -> dict[str, tuple[int, ...]]:
@@ -100,7 +110,7 @@ def out_of_sync(view: ClusterView) -> dict[str, tuple[int, ...]]:
 
 
 def is_refusal(observed: object) -> TypeGuard[Mapping[str, object]]:
-    """Whether this evidence of a node says that the cluster would not."""
+    """This evidence of a node says that the cluster would not."""
     return _holds(observed, "refused")
 
 

@@ -8,14 +8,14 @@ from typing import Final
 
 import msgspec
 
-from nemesis.cluster import ClusterView, PartitionView
+from nemesis.cluster import CLIENTS, ClusterView, PartitionView
 
 #: Picks are drawn below this and taken modulo the number of candidates: 60 divides evenly by 1 to 6.
 PICKS: Final = 60
 
 
 class RoleKind(StrEnum):
-    """What a broker is at the moment. The first five are roles in one log partition."""
+    """What a node is at the moment. The first five are roles in one log partition."""
 
     LEADER = "leader"
     FOLLOWER = "follower"
@@ -26,6 +26,7 @@ class RoleKind(StrEnum):
     MINORITY = "minority"
     NAMED = "named"
     CONTROLLER = "controller"
+    PRODUCER = "producer"
 
 
 class Role(msgspec.Struct, frozen=True):
@@ -118,18 +119,21 @@ _WORDS: Final = {
     RoleKind.BROKER: "a random broker",
     RoleKind.MINORITY: "a random minority",
     RoleKind.CONTROLLER: "the active controller",
+    RoleKind.PRODUCER: "a producer",
 }
 _ANYWHERE: Final[dict[RoleKind, Callable[[Role, ClusterView], tuple[int, ...]]]] = {
     RoleKind.BROKER: _broker,
     RoleKind.MINORITY: _minority,
     RoleKind.NAMED: _named,
     RoleKind.CONTROLLER: lambda _, view: view.controllers[:1],
+    # Which one, the workload knows.
+    RoleKind.PRODUCER: lambda _role, _view: (CLIENTS,),
 }
 
 
 def most_holders(role: Role, brokers: int) -> int:
-    """How many brokers can hold ``role`` at once, at most, in a cluster of ``brokers``; a controller is none."""
-    if role.kind is RoleKind.CONTROLLER:
+    """How many brokers can hold ``role`` at once, at most, in a cluster of ``brokers``; others are none."""
+    if role.kind in {RoleKind.CONTROLLER, RoleKind.PRODUCER}:
         return 0
     if role.kind is RoleKind.FOLLOWERS:
         return brokers - 1

@@ -13,10 +13,10 @@ from typing import Final
 
 import msgspec
 
-from nemesis.families import FAMILIES, AnyFault, told_by
+from nemesis.faults import AnyFault
 from nemesis.plan import FaultPlan
 from nemesis.roles import most_holders
-from nemesis.story import Draw, Part, Scene, Story, Timings
+from nemesis.scenarios import FAMILIES, Draw, Part, Scene, Story, Timings, stories_named
 
 #: A schedule never has more faults than this, whatever the plan's numbers say: a receipt each must fit a report.
 FAULTS_MAX: Final = 10_000
@@ -112,15 +112,15 @@ def most_stopped(parts: Iterable[Part | Step], brokers: int) -> int:
 def _order(plan: FaultPlan, draw: Draw) -> tuple[list[tuple[str, Story]], int]:
     """The stories in the order of their telling, and how many of them have to be told whatever the count is."""
     if plan.stories:
-        chosen = [told for word in plan.stories for told in told_by(word, plan.families)]
+        chosen = [found for word in plan.stories for found in stories_named(word, plan.families)]
         return chosen, len(chosen)
     return _drawn_order(plan.families, draw), 0
 
 
 def _drawn_order(families: Sequence[str], draw: Draw) -> list[tuple[str, Story]]:
     """Signatures first, then the others in a drawn order (Fisher and Yates)."""
-    signatures = [(family, FAMILIES[family][0]) for family in families]
-    others = [(family, story) for family in families for story in FAMILIES[family][1:]]
+    signatures = [(family, FAMILIES[family].stories[0]) for family in families]
+    others = [(family, story) for family in families for story in FAMILIES[family].stories[1:]]
     for last in range(len(others) - 1, 0, -1):
         chosen = draw("order of stories", last + 1)
         others[last], others[chosen] = others[chosen], others[last]
@@ -135,12 +135,12 @@ def _placed(parts: Iterable[Part], at_ms: int, group: int, family: str, story: S
             group=group,
             family=family,
             story=story.name,
-            fault=part.fault,  # type: ignore[arg-type]  # families lists every fault
+            fault=part.fault,
         )
         for part in sorted(parts, key=lambda part: part.begin_ms)
     ]
 
 
 def _of(fault: AnyFault) -> str:
-    kind, shape = type(fault).__name__.lower(), getattr(fault, "shape", None)
-    return f"{kind} {fault.role}" if shape is None else f"{kind} {shape} around {fault.role}"
+    shape = getattr(fault, "shape", None)
+    return f"{fault.kind} {fault.role}" if shape is None else f"{fault.kind} {shape} around {fault.role}"

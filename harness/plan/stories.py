@@ -11,10 +11,9 @@ import msgspec
 
 from harness.plan.model import Plan, WorldPlan
 from harness.plan.values import Place, Table, list_at, shown
-from nemesis.families import FAMILIES, names_of, stories_of, told_by
 from nemesis.plan import FaultPlan
+from nemesis.scenarios import FAMILIES, Part, Scene, Story, Timings, stories_named
 from nemesis.schedule import most_stopped
-from nemesis.story import Part, Scene, Story, Timings
 from workloads.settings import unknown_name
 
 
@@ -38,14 +37,14 @@ def chosen_stories(table: Table, base: tuple[str, ...], place: Place) -> tuple[s
         return base
     words = list_at(table, "stories", [], place)
     for word in words:
-        if not told_by(str(word), FAMILIES):
+        if not stories_named(str(word), FAMILIES):
             raise (place / "stories").wrong(_unknown_story(str(word)))
     return tuple(map(str, words))
 
 
 def _unknown_story(word: str) -> str:
     """With the stories of the family that ``word`` begins with, else with all that have a number."""
-    known = dict.fromkeys(name for family in FAMILIES for s in stories_of(family) for name in names_of(family, s))
+    known = dict.fromkeys(name for one in FAMILIES.values() for story in one.every_story for name in one.names(story))
     family = word.partition("/")[0]
     if family in FAMILIES:
         listed = f"the family {family} tells {', '.join(name for name in known if name.startswith(f'{family}/'))}"
@@ -64,11 +63,11 @@ def check_stories(plan: Plan, place: Place) -> None:
         cells = [tuple(family.split("+")) for family in plan.families]
         here = place / f"worlds.{world.world.name}" / "faults.stories"
         for word in world.faults.stories:
-            if not any(told_by(word, families) for families in cells):
-                having = [family for family in FAMILIES if told_by(word, [family])]
+            if not any(stories_named(word, families) for families in cells):
+                having = [family for family in FAMILIES if stories_named(word, [family])]
                 raise here.wrong(f"{shown(word)} is told by the family {' or '.join(having)}; add one to families")
         for families in cells if world.faults.stories else ():
-            told = [story for word in world.faults.stories for story in told_by(word, families)]
+            told = [story for word in world.faults.stories for story in stories_named(word, families)]
             if not told:
                 raise here.wrong(f"the family {'+'.join(families)} tells none of these stories; leave it out")
             _check_budget(plan, world, told, here)

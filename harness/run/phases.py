@@ -23,8 +23,8 @@ from harness.worlds.contract import NodeDeath, World
 from nemesis.cluster import ClusterView
 from nemesis.player import Player
 from nemesis.receipts import Receipt, to_json
+from nemesis.scenarios import Draw, Timings
 from nemesis.schedule import Schedule, draw_schedule
-from nemesis.story import Draw, Timings
 from workloads.driver import Workload
 from workloads.operations import NEMESIS, Event, EventType, Function, Recorder
 from workloads.producers import SendCounts

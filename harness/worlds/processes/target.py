@@ -30,7 +30,7 @@ from nemesis.cluster import (
     Target,
     present,
 )
-from nemesis.families import FAMILIES, needs_of
+from nemesis.scenarios import FAMILIES, needs_of
 from workloads.client import Clock
 
 Made = TypeVar("Made")

@@ -1,4 +1,4 @@
-"""What stories are drawn from: the scene, and the parts that they are made of.
+"""What stories are drawn from, what they are made of, and the families that have them.
 
 A story is a short script of overlapping faults with a purpose; numbers like S01 name those whose outcome per setting is
 known (docs/kafka-stories.md lists them). Its times come from the settings under test, because "longer than the
@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from nemesis.cluster import Capability
 from nemesis.faults import Fault
 from nemesis.roles import PICKS, Role, RoleKind
 
@@ -101,3 +102,34 @@ class Story(msgspec.Struct, frozen=True):
     name: str
     parts: Callable[[Scene], list[Part]]
     number: str = ""
+
+
+class Family(msgspec.Struct, frozen=True):
+    """Stories with one purpose. The first is its signature, with which every schedule of the family begins.
+
+    ``scripted`` ones are never drawn by chance: a plan asks for them by name or number.
+    """
+
+    name: str
+    stories: tuple[Story, ...]
+    scripted: tuple[Story, ...] = ()
+
+    @property
+    def every_story(self) -> tuple[Story, ...]:
+        """All of them, those included that are never drawn."""
+        return self.stories + self.scripted
+
+    def names(self, story: Story) -> tuple[str, ...]:
+        """What a plan may call one of its stories: its number, and ``family/name``."""
+        return tuple(filter(None, (story.number, f"{self.name}/{story.name}")))
+
+    def needs(self) -> frozenset[Capability]:
+        """The parts of a target that its faults use."""
+        parts = (part for story in self.every_story for part in story.parts(_ANY_SCENE))
+        return frozenset(need for part in parts for need in part.fault.needs)
+
+
+#: Any scene will do to see which faults a story has: chance decides whom they hit and when.
+_ANY_SCENE: Final = Scene(
+    draw=lambda _label, _bound: 0, timings=Timings(), fault_ms_min=0, fault_ms_max=0, brokers=3, partitions=1
+)

@@ -1,4 +1,4 @@
-"""Stories about the controller: it elects leaders, keeps the in-sync replicas, and stores no client's record.
+"""The controller: it elects leaders, keeps the in-sync replicas, and stores no client's record.
 
 While no controller is active nothing moves: leaders go on leading, and a leader that dies has no successor until there
 is a controller again. Nothing that was acknowledged is lost by that. The faults are Kill and Pause; the role differs.
@@ -6,24 +6,22 @@ is a controller again. Nothing that was acknowledged is lost by that. The faults
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-from nemesis.cut import SUCCESSOR_MS
-from nemesis.faults import Fault
-from nemesis.kill import Kill
-from nemesis.pause import Pause
+from nemesis.faults import Kill, Pause
 from nemesis.roles import Role, RoleKind
-from nemesis.story import Part, Scene, Story
+from nemesis.scenarios.scene import Family, Part, Scene, Story
+from nemesis.scenarios.shapes import SUCCESSOR_MS, Strike
 
 ACTIVE: Final = Role(RoleKind.CONTROLLER)
 #: After which silence the others of a quorum have surely elected another: Kafka's fetch and election time-outs there.
 QUORUM_MS: Final = 4_000
 
 
-def _gone(scene: Scene, stop: Callable[[Role], Fault]) -> list[Part]:
+def _gone(scene: Scene, strike: Strike) -> list[Part]:
     """The active controller stops, long enough for another one to be elected where there is one."""
-    return [Part(0, scene.lasting_ms(max(QUORUM_MS, scene.timings.fence_ms + SUCCESSOR_MS)), stop(ACTIVE))]
+    return [Part(0, scene.lasting_ms(max(QUORUM_MS, scene.timings.fence_ms + SUCCESSOR_MS)), strike(ACTIVE))]
 
 
 def _with_the_leader(scene: Scene) -> list[Part]:
@@ -48,9 +46,12 @@ def _after_the_leader(scene: Scene) -> list[Part]:
     ]
 
 
-STORIES: Final = (
-    Story("gone", lambda scene: _gone(scene, Kill)),
-    Story("frozen", lambda scene: _gone(scene, Pause)),
-    Story("with-the-leader", _with_the_leader),
-    Story("after-the-leader", _after_the_leader),
+CONTROLLERS: Final = Family(
+    "controller",
+    (
+        Story("gone", partial(_gone, strike=Kill)),
+        Story("frozen", partial(_gone, strike=Pause)),
+        Story("with-the-leader", _with_the_leader),
+        Story("after-the-leader", _after_the_leader),
+    ),
 )

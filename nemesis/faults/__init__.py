@@ -1,0 +1,52 @@
+"""Every kind of fault, planned or not. A new one is a file in this folder, and one line here.
+
+The names that this door re-exports are the registry: :func:`fault_kind` finds the facts about a kind by its name in
+receipts, and what can be scheduled is :data:`AnyFault`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from nemesis.faults.clock_step import ClockStep as ClockStep
+from nemesis.faults.corrupt_record import CorruptRecord as CorruptRecord
+from nemesis.faults.fault import Aim as Aim
+from nemesis.faults.fault import Fault as Fault
+from nemesis.faults.fault import FaultKind as FaultKind
+from nemesis.faults.fault import listed as listed
+from nemesis.faults.full_disk import FullDisk as FullDisk
+from nemesis.faults.hold_messages import DropMessages as DropMessages
+from nemesis.faults.hold_messages import HoldMessages as HoldMessages
+from nemesis.faults.kill import Kill as Kill
+from nemesis.faults.move_leader import MoveLeader as MoveLeader
+from nemesis.faults.partition import Partition as Partition
+from nemesis.faults.pause import Pause as Pause
+from nemesis.faults.power_loss import PowerLoss as PowerLoss
+from nemesis.faults.reassign import Reassign as Reassign
+from nemesis.faults.slow_disk import SlowDisk as SlowDisk
+from nemesis.faults.slow_link import SlowLink as SlowLink
+from nemesis.faults.stop import Stop as Stop
+from nemesis.faults.unplanned import Crash as Crash
+from nemesis.faults.unplanned import UnexplainedElection as UnexplainedElection
+from nemesis.faults.wipe_disk import WipeDisk as WipeDisk
+
+#: Every kind of fault by its name in receipts.
+KINDS: Final[Mapping[str, type[FaultKind]]] = {
+    one.kind: one for one in [*globals().values()] if isinstance(one, type) and issubclass(one, FaultKind) and one.kind
+}
+#: Those that can stand in a schedule.
+FAULTS: Final[tuple[type[Fault], ...]] = tuple(kind for kind in KINDS.values() if issubclass(kind, Fault))
+
+if TYPE_CHECKING:
+    AnyFault: TypeAlias = Fault
+else:
+    #: What a schedule holds, so that one can be read again.
+    AnyFault = reduce(or_, FAULTS)
+
+
+def fault_kind(kind: str) -> type[FaultKind]:
+    """The facts about a kind of fault; one that this version does not know has the defaults."""
+    return KINDS.get(kind, FaultKind)

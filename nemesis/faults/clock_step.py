@@ -1,0 +1,26 @@
+"""Wall clocks that are wrong: a node's time jumps for a while. Nothing that is replicated depends on it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from nemesis.cluster import Capability, Evidence, Target, present
+from nemesis.faults.fault import Aim, NodeFault
+
+
+class ClockStep(NodeFault, frozen=True):
+    """Let the wall clocks of the holders of ``role`` be off by ``offset_ms``; set them right at the end."""
+
+    kind: ClassVar[str] = "clockstep"
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.CLOCKS,)
+    may_end_process: ClassVar[bool] = True
+
+    offset_ms: int
+
+    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:  # noqa: ARG002
+        """Step."""
+        return present(target.clocks).set(node, self.offset_ms)
+
+    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:  # noqa: ARG002
+        """Set right."""
+        return present(target.clocks).set(node, 0)

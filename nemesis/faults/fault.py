@@ -1,0 +1,144 @@
+"""What a fault is: data that knows whom it hits, how it begins and how it ends, and the facts about its kind.
+
+Everybody who has to know something about a kind of fault (checkers, worlds, runner, report) asks for it here; there is
+no other list of faults by their properties. A fault is one file, and one line in :mod:`nemesis.faults`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar
+
+import msgspec
+
+from nemesis.cluster import CLIENTS, Capability, ClusterView, Evidence, Link, Target, node_name, present
+from nemesis.roles import Role, RoleKind, resolve
+from nemesis.topology import Shape, links_of
+
+
+class FaultKind:
+    """The facts about a kind of fault, planned or not. The defaults are those of a kind that nobody knows."""
+
+    __slots__ = ()
+
+    kind: ClassVar[str] = ""
+    """The name in receipts. It never changes: histories keep it."""
+    ends_process: ClassVar[bool] = False
+    """The processes of the nodes that it hit end when it begins."""
+    may_end_process: ClassVar[bool] = False
+    """A process that it hit may rightly end by itself afterwards, or must."""
+    spares_process: ClassVar[bool] = False
+    """It ends no process, so no broker returns from an unclean stop because of it (rule 15)."""
+    destroys_copy: ClassVar[bool] = False
+    """It takes bytes from a replica which that replica had already counted as its own. SIGKILL does not: what the
+    operating system holds survives the process."""
+    spares_flushed: ClassVar[bool] = False
+    """Of the bytes that it takes, none had been forced to the disk (flush.messages=1)."""
+    empties_disk: ClassVar[bool] = False
+    """A node that it hit returns with nothing on its disk."""
+    replaces_replica: ClassVar[bool] = False
+    """Another broker may replicate a log partition because of it."""
+    returns: ClassVar[str] = ""
+    """How a broker that it hit comes back with a shorter log, in words before the offset where the log ends."""
+
+
+class Aim(msgspec.Struct, frozen=True):
+    """What a fault hits: nodes, or links. Both are empty where it is impossible now, and ``impossible`` says why.
+
+    ``partition`` names the log partition of a fault that concerns one; ``replicas`` are its brokers as the fault wants
+    them, ``replicas_before`` as they were.
+    """
+
+    nodes: tuple[int, ...] = ()
+    links: tuple[Link, ...] = ()
+    impossible: str = ""
+    partition: str = ""
+    replicas: tuple[int, ...] = ()
+    replicas_before: tuple[int, ...] = ()
+
+
+class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lower):
+    """Base of the faults that can be scheduled. ``role`` says around whom."""
+
+    needs: ClassVar[tuple[Capability, ...]] = ()
+    """The parts of a target that it uses; where one is lacking it is skipped."""
+    stops_brokers: ClassVar[bool] = False
+    """Its nodes count against the budget of dead and frozen brokers."""
+    shows: ClassVar[str] = ""
+    """What the evidence of every node holds if the fault was more than ``degraded_to``; empty if it is never less."""
+    degraded_to: ClassVar[str] = ""
+    """The kind of fault that it came to where nothing ``shows``."""
+    family: ClassVar[str] = ""
+    """The family whose stories are this fault alone, for a fault that needs no script in :mod:`nemesis.scenarios`."""
+    hits: ClassVar[tuple[RoleKind, ...]] = ()
+    """Whom the stories of ``family`` hit, one role a story."""
+
+    role: Role
+
+    def aim(self, view: ClusterView) -> Aim:
+        """Whom it hits, the cluster being as ``view`` says."""
+        raise NotImplementedError
+
+    def begin(self, target: Target, aim: Aim) -> Evidence:
+        """Do it. Evidence is by node where nodes are hit."""
+        raise NotImplementedError
+
+    def end(self, target: Target, aim: Aim) -> Evidence:
+        """Undo it as far as ``aim`` says: what another fault still holds is not in it."""
+        raise NotImplementedError
+
+
+class NodeFault(Fault, frozen=True):
+    """Hits nodes, each by itself: those holders of ``role`` that run. Afterwards they are started again."""
+
+    def aim(self, view: ClusterView) -> Aim:
+        """The holders of ``role`` whose process can still be hit."""
+        holders = resolve(self.role, view)
+        if not holders:
+            return Aim(impossible=f"nobody is {self.role} now")
+        running = {*view.running, *view.running_controllers, CLIENTS}
+        nodes = tuple(node for node in holders if node in running)
+        return Aim(nodes=nodes) if nodes else Aim(impossible=f"{self.role} ({listed(holders)}) does not run now")
+
+    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+        """Hit one node."""
+        raise NotImplementedError
+
+    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:  # noqa: ARG002
+        """Let one node be as before."""
+        return present(target.processes).restart(node)
+
+    def begin(self, target: Target, aim: Aim) -> Evidence:
+        """See :meth:`Fault.begin`."""
+        return _by_node(lambda node: self.hit(target, aim, node), aim.nodes)
+
+    def end(self, target: Target, aim: Aim) -> Evidence:
+        """See :meth:`Fault.end`."""
+        return _by_node(lambda node: self.undo(target, aim, node), aim.nodes)
+
+
+class LinkFault(Fault, frozen=True):
+    """Hits the links that a partition of ``shape`` would cut around the holders of ``role``."""
+
+    spares_process: ClassVar[bool] = True
+
+    shape: Shape
+
+    def aim(self, view: ClusterView) -> Aim:
+        """The links."""
+        anchor = resolve(self.role, view)
+        if not anchor:
+            return Aim(impossible=f"nobody is {self.role} now")
+        links = tuple(sorted(links_of(self.shape, view.brokers, anchor)))
+        return Aim(links=links) if links else Aim(impossible=f"{self.shape} cuts nothing in a cluster this small")
+
+
+def _by_node(act: Callable[[int], Evidence], nodes: Sequence[int]) -> Evidence:
+    """Do ``act`` to every node, and collect what was observed of each; a node of which nothing was is left out."""
+    observed = {str(node): act(node) for node in nodes}
+    return {node: evidence for node, evidence in observed.items() if evidence}
+
+
+def listed(nodes: Iterable[int]) -> str:
+    """``broker 1, broker 2``."""
+    return ", ".join(node_name(node) for node in nodes)

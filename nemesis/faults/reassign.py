@@ -1,0 +1,55 @@
+"""Changes of who replicates a log partition."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from nemesis.cluster import Capability, ClusterView, Evidence, PartitionView, Target, present
+from nemesis.faults.fault import Aim, NodeFault, listed
+from nemesis.roles import partition_of, resolve
+
+
+class Reassign(NodeFault, frozen=True):
+    """Take a log partition from the holder of ``role`` and give it to a broker that has none of it.
+
+    Where every broker has a replica there is one replica less. At the end the replicas are as before, and whoever had
+    to leave comes back with an empty log.
+    """
+
+    kind: ClassVar[str] = "reassign"
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.REASSIGNMENT,)
+    replaces_replica: ClassVar[bool] = True
+
+    def aim(self, view: ClusterView) -> Aim:
+        """The broker that is to leave."""
+        holders, partition = resolve(self.role, view), partition_of(self.role, view)
+        if not holders or not partition:
+            return Aim(impossible=f"nobody is {self.role} now")
+        state = view.partitions[partition]
+        able = [node for node in holders if node in state.replicas and _in_sync_without(node, state, view)]
+        if not able:
+            return Aim(impossible=f"without {listed(holders)} no in-sync replica of {partition} would run")
+        return Aim(
+            nodes=(able[0],),
+            partition=partition,
+            replicas=_without(able[0], state, view),
+            replicas_before=state.replicas,
+        )
+
+    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:  # noqa: ARG002
+        """Reassign."""
+        return present(target.reassignment).reassign(aim.partition, aim.replicas)
+
+    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:  # noqa: ARG002
+        """Reassign back, which also calls off what has not come to its end."""
+        return present(target.reassignment).reassign(aim.partition, aim.replicas_before)
+
+
+def _in_sync_without(node: int, state: PartitionView, view: ClusterView) -> bool:
+    return bool(set(state.isr) & set(view.running) - {node})
+
+
+def _without(node: int, state: PartitionView, view: ClusterView) -> tuple[int, ...]:
+    """The replicas with a running broker that is none of them in ``node``'s place, or with the place gone."""
+    spare = sorted(set(view.running) - set(state.replicas))
+    return tuple(other for replica in state.replicas for other in ([replica] if replica != node else spare[:1]))

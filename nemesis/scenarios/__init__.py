@@ -1,0 +1,58 @@
+"""The families of stories from which schedules are drawn. A new one is a file in this folder, and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache, partial
+from typing import Final
+
+from nemesis.cluster import Capability
+from nemesis.faults import FAULTS, Fault
+from nemesis.scenarios.administration import MOVE, REASSIGN
+from nemesis.scenarios.clock import CLOCK
+from nemesis.scenarios.controller import CONTROLLERS
+from nemesis.scenarios.disks import FULL_DISK, SLOW_DISK
+from nemesis.scenarios.kill import KILL, RESTART
+from nemesis.scenarios.lost_data import CORRUPT, WIPE
+from nemesis.scenarios.partition import PARTITION
+from nemesis.scenarios.pause import PAUSE
+from nemesis.scenarios.power import POWER
+from nemesis.scenarios.rolling import ROLLING
+from nemesis.scenarios.scene import Draw, Family, Part, Scene, Story, Timings
+from nemesis.scenarios.shapes import hit_one
+from nemesis.scenarios.slow_link import SLOW_LINK
+
+__all__ = ["FAMILIES", "Draw", "Family", "Part", "Scene", "Story", "Timings", "needs_of", "stories_named"]
+
+_SCRIPTS: Final = (
+    KILL, PAUSE, PARTITION, RESTART, POWER, ROLLING, CLOCK, SLOW_LINK, MOVE, REASSIGN, WIPE, CORRUPT, FULL_DISK,
+    SLOW_DISK, CONTROLLERS,
+)  # fmt: skip
+
+
+def _alone(fault: type[Fault]) -> Family:
+    """The family of a fault that needs no script: for a while it hits somebody."""
+    stories = (Story(kind.value, partial(hit_one, strike=fault, kind=kind)) for kind in fault.hits)
+    return Family(fault.family, tuple(stories))
+
+
+#: Every family by its name, in the order in which people are shown them.
+FAMILIES: Final[Mapping[str, Family]] = {
+    family.name: family for family in (*_SCRIPTS, *(_alone(fault) for fault in FAULTS if fault.family))
+}
+
+
+@cache
+def needs_of(family: str) -> frozenset[Capability]:
+    """The parts of a target that a family's faults use."""
+    return FAMILIES[family].needs()
+
+
+def stories_named(word: str, families: Iterable[str]) -> list[tuple[str, Story]]:
+    """The stories of ``families``, each with its family, that ``word`` means: a number, or ``family/name``."""
+    return [
+        (name, story)
+        for name in families
+        for story in FAMILIES[name].every_story
+        if word in FAMILIES[name].names(story)
+    ]

@@ -1,0 +1,94 @@
+"""Network partitions, and messages that are held while everything else arrives."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from nemesis.faults import HoldMessages, Partition
+from nemesis.roles import Role, RoleKind
+from nemesis.scenarios.scene import Family, Part, Scene, Story
+from nemesis.scenarios.shapes import SUCCESSOR_MS, alone_ms, hit_all, hit_one
+from nemesis.topology import Shape
+
+
+def _zombie_leader(scene: Scene) -> list[Part]:
+    """S04: the leader reaches clients only, another is elected, both take writes."""
+    isolate = partial(Partition, shape=Shape.ISOLATE)
+    return hit_all(scene, isolate, RoleKind.LEADER, scene.timings.fence_ms + SUCCESSOR_MS)
+
+
+def _last_in_sync_fenced(scene: Scene) -> list[Part]:
+    """S06 without a death: the ISR shrinks to the leader, which then loses the controller; followers are well."""
+    leader = Role(RoleKind.LEADER, scene.partition())
+    fenced_at_ms = scene.timings.shrink_ms + alone_ms(scene)
+    end_ms = fenced_at_ms + scene.timings.fence_ms + SUCCESSOR_MS
+    shape = (Shape.FROM_CONTROLLER, Shape.ISOLATE_ALSO_FROM_CLIENTS)[scene.draw("also-clients", 2)]
+    return [
+        Part(0, end_ms, Partition(leader, Shape.FROM_BROKERS)),
+        Part(fenced_at_ms, end_ms, Partition(leader, shape)),
+    ]
+
+
+def _fenced_while_lagging(scene: Scene) -> list[Part]:
+    """Two overlapping cuts in one direction each: followers cannot fetch, then the leader cannot be heard."""
+    leader = Role(RoleKind.LEADER, scene.partition())
+    muted_at_ms = scene.behind_ms()
+    end_ms = muted_at_ms + scene.timings.fence_ms + SUCCESSOR_MS
+    return [
+        Part(0, end_ms, Partition(leader, Shape.NO_FETCH)),
+        Part(muted_at_ms, end_ms, Partition(leader, Shape.NO_HEARTBEAT)),
+    ]
+
+
+def _write_parked(scene: Scene) -> list[Part]:
+    """S21: writes with acks=all wait for followers in vain, their clients send them again, the followers come back."""
+    leader = Role(RoleKind.LEADER, scene.partition())
+    end_ms = max(scene.timings.shrink_ms, scene.timings.unanswered_ms) + alone_ms(scene)
+    return [Part(0, end_ms, Partition(leader, Shape.FROM_BROKERS))]
+
+
+def _reply_lost(scene: Scene) -> list[Part]:
+    """S22: the leader takes writes whose answers never arrive, and their clients send them again."""
+    end_ms = scene.timings.unanswered_ms + scene.between_ms(200, 700)
+    return [Part(0, end_ms, Partition(Role(RoleKind.LEADER, scene.partition()), Shape.MUTE_TO_CLIENTS))]
+
+
+def _isr_change_late(scene: Scene) -> list[Part]:
+    """The leader's request to shrink the ISR is held, and arrives when the followers have long caught up."""
+    leader = Role(RoleKind.LEADER, scene.partition())
+    back_at_ms = scene.timings.shrink_ms + scene.between_ms(200, 500)
+    held = HoldMessages(leader, Shape.NO_HEARTBEAT, "AlterPartition")
+    return [
+        Part(0, back_at_ms, Partition(leader, Shape.FROM_BROKERS)),
+        Part(0, back_at_ms + scene.between_ms(500, 1_000), held),
+    ]
+
+
+def _around(name: str, shape: Shape, kind: RoleKind) -> Story:
+    return Story(name, partial(hit_one, strike=partial(Partition, shape=shape), kind=kind))
+
+
+#: The first makes acks=1 lose whenever it fits.
+PARTITION: Final = Family(
+    "partition",
+    (
+        Story("zombie-leader", _zombie_leader, number="S04"),
+        Story("last-in-sync-fenced", _last_in_sync_fenced),
+        Story("fenced-while-lagging", _fenced_while_lagging),
+        _around("follower-isolated", Shape.ISOLATE, RoleKind.FOLLOWER),
+        _around("follower-without-leader", Shape.FROM_BROKERS, RoleKind.FOLLOWER),
+        _around("leader-without-controller", Shape.FROM_CONTROLLER, RoleKind.LEADER),
+        _around("leader-without-clients", Shape.FROM_CLIENTS, RoleKind.LEADER),
+        _around("leader-deaf", Shape.DEAF, RoleKind.LEADER),
+        _around("leader-mute", Shape.MUTE, RoleKind.LEADER),
+        _around("halves", Shape.HALVES, RoleKind.BROKER),
+        _around("bridge", Shape.BRIDGE, RoleKind.BROKER),
+        _around("ring", Shape.RING, RoleKind.BROKER),
+    ),
+    scripted=(
+        Story("write-parked", _write_parked, number="S21"),
+        Story("reply-lost", _reply_lost, number="S22"),
+        Story("isr-change-late", _isr_change_late),
+    ),
+)
