@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeGuard
 import msgspec
 
 from nemesis.cluster import ClusterView, Evidence, Link
-from nemesis.faults import Aim, Fault, listed
+from nemesis.faults import Aim, Fault, FaultKind, fault_kind, listed
 
 Mark = Literal["begin", "end", "skipped"]
 
@@ -52,6 +52,11 @@ class Receipt(msgspec.Struct, kw_only=True):
     moved: dict[str, dict[str, Any]] = {}
     took_effect: bool = False
     reason: str = ""
+
+    @property
+    def facts(self) -> type[FaultKind]:
+        """What is known of faults of this kind."""
+        return fault_kind(self.fault)
 
 
 def to_json(receipt: Receipt) -> str:

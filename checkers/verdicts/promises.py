@@ -71,7 +71,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from checkers.verdicts.receipts import DESTROYING, SPARING, FaultSeen
+from checkers.verdicts.receipts import FaultSeen
 from workloads.settings import ACKS_ALL, Settings
 
 LOSS = ("lost-write", "unseen")
@@ -228,14 +228,14 @@ def _reached_cluster(faults: Sequence[FaultSeen]) -> bool:
 
 def _on_every_replica(settings: Settings, faults: Sequence[FaultSeen]) -> bool:
     """Whether whoever can ever lead was a replica, in sync, when a write was acknowledged to acks=all."""
-    replaced = any(fault.kind == "reassign" for fault in faults)
+    replaced = any(fault.facts.replaces_replica for fault in faults)
     return settings.min_insync_replicas >= settings.replication_factor and not replaced
 
 
 def _destroying(settings: Settings, faults: Sequence[FaultSeen]) -> list[FaultSeen]:
     """The faults that took bytes which a replica had answered for."""
-    flushed = {"powerloss"} if settings.flush_messages == 1 else set()
-    return [fault for fault in faults if fault.kind in DESTROYING - flushed]
+    destroying = [fault for fault in faults if fault.facts.destroys_copy]
+    return [fault for fault in destroying if not (fault.facts.spares_flushed and settings.flush_messages == 1)]
 
 
 def _others_have_it(settings: Settings, faults: Sequence[FaultSeen]) -> bool:
@@ -248,7 +248,7 @@ def _others_have_it(settings: Settings, faults: Sequence[FaultSeen]) -> bool:
 
 def _one_stays_eligible(settings: Settings, faults: Sequence[FaultSeen]) -> bool:
     """Rule 15, as far as it reaches: see the module's text. A fault that names no broker could have hit any."""
-    ending = [fault for fault in faults if fault.kind not in SPARING]
+    ending = [fault for fault in faults if not fault.facts.spares_process]
     stopped = {node for fault in ending for node in fault.nodes}
     guarded = settings.eligible_leader_replicas and settings.strict_min_isr and settings.broker_epochs
     clean = settings.acks == ACKS_ALL and not settings.unclean_leader_election_enable
@@ -292,7 +292,7 @@ def _safe_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reas
         return (_NO_CLUSTER_FAULT,)
     if _destroying(settings, faults):
         return (_ONE_COPY if _others_have_it(settings, faults) else _ELIGIBLE,)
-    if any(fault.kind == "powerloss" for fault in faults):
+    if any(fault.facts.spares_flushed for fault in faults):
         return (_FLUSHED, _CLEAN)
     return (_EVERYWHERE if settings.unclean_leader_election_enable else _CLEAN,)
 

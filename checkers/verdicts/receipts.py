@@ -14,14 +14,8 @@ from typing import Any
 import msgspec
 
 from nemesis.cluster import CLIENTS
-from nemesis.receipts import Receipt, is_refusal
-
-#: Kinds of fault, as receipts name them, that take bytes from a replica which it had already counted as its own.
-#: SIGKILL is not one: what the operating system holds survives the process. A later kind is one word more here. What
-#: a loss of power takes depends on settings; see checkers.verdicts.promises.
-DESTROYING = frozenset({"powerloss", "wipedisk", "corruptrecord"})
-#: Kinds of fault that end no process; after any other a broker may return from an unclean stop (rule 15).
-SPARING = frozenset({"partition", "pause", "slowlink", "slowdisk", "moveleader"})
+from nemesis.faults import FaultKind, fault_kind
+from nemesis.receipts import Receipt, is_refusal, read_receipt
 
 
 class FaultSeen(msgspec.Struct, frozen=True):
@@ -29,7 +23,7 @@ class FaultSeen(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: the fault's name ("kill", "pause", "partition", ...).
-        clients_only: True where only links between clients and brokers were cut and no leader changed meanwhile.
+        clients_only: True where only clients and their links were hit and no leader changed meanwhile.
         nodes: the nodes whose process, disk or replica it hit, controllers among them.
         all_in_sync: whether every replica was in sync when it began, as far as the receipt tells.
     """
@@ -38,6 +32,11 @@ class FaultSeen(msgspec.Struct, frozen=True):
     clients_only: bool = False
     nodes: tuple[int, ...] = ()
     all_in_sync: bool = True
+
+    @property
+    def facts(self) -> type[FaultKind]:
+        """What is known of faults of this kind."""
+        return fault_kind(self.kind)
 
 
 def read_receipts(details: Iterable[Mapping[str, Any]]) -> list[Receipt]:
@@ -48,7 +47,7 @@ def read_receipts(details: Iterable[Mapping[str, Any]]) -> list[Receipt]:
     """
     latest: dict[int, Receipt] = {}
     for detail in details:
-        receipt = msgspec.convert(detail, Receipt, strict=False)
+        receipt = read_receipt(detail)
         latest[receipt.sequence] = receipt
     return sorted(latest.values(), key=lambda receipt: (receipt.begun_us, receipt.sequence))
 
@@ -64,7 +63,7 @@ def faults_possible(receipts: Iterable[Receipt]) -> tuple[FaultSeen, ...]:
 
 
 def _seen(receipt: Receipt) -> FaultSeen:
-    kind = receipt.less or receipt.fault
+    kind = receipt.degraded_to or receipt.fault
     return FaultSeen(kind, _clients_only(receipt), receipt.targets, not receipt.out_of_sync)
 
 
@@ -73,6 +72,6 @@ def _may_have_happened(receipt: Receipt) -> bool:
 
 
 def _clients_only(receipt: Receipt) -> bool:
-    cut_from_clients = bool(receipt.links) and all(max(link) >= CLIENTS for link in receipt.links)
+    ends = [*map(max, receipt.links), *receipt.targets]
     led_on = not any({"leader", "leader_epoch"} & changes.keys() for changes in receipt.moved.values())
-    return cut_from_clients and not receipt.targets and led_on
+    return bool(ends) and min(ends) >= CLIENTS and led_on

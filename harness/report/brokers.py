@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from harness.observations import BecameFollower, BecameLeader, IsrChanged, Observation, ReplicaRecovered, Seen, of_kind
 from nemesis.receipts import Receipt
 
 #: Reports of a broker after which it leads, or leads no more. One that started again has reported neither yet.
 Role = BecameLeader | BecameFollower | ReplicaRecovered
-
-#: Faults that end a broker's process when they begin, "died" included, which nobody ordered.
-ENDING: Final = frozenset({"kill", "powerloss", "wipedisk", "corruptrecord", "died"})
 
 
 class Leadership(NamedTuple):
@@ -37,7 +34,7 @@ def leaderships(observations: Sequence[Observation], faults: Sequence[Receipt], 
     found: list[Leadership] = []
     for node in sorted({seen.node for seen in roles}):
         own = [seen for seen in roles if seen.node == node]
-        deaths = [fault.begun_us for fault in faults if fault.fault in ENDING and node in fault.targets]
+        deaths = [fault.begun_us for fault in faults if fault.facts.ends_process and node in fault.targets]
         ends = [*(seen.time_us for seen in own[1:]), end_us]
         for (begin_us, _, fact), next_us in zip(own, ends, strict=True):
             if isinstance(fact, BecameLeader):

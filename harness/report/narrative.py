@@ -10,24 +10,17 @@ from harness.observations import BecameLeader, JvmPaused, LeaderElected, Replica
 from harness.report.client_side import Write
 from harness.report.names import fault_name, link_names, moment, node_name, node_names, replica_set, write_name
 from harness.report.timeline import Timeline, lacks
-from harness.run.unexplained_elections import UNASKED
+from nemesis.faults import Crash, Partition, UnexplainedElection
 from nemesis.receipts import Receipt
 
 #: Sentences of one kind (faults, elections, truncations, ...); the chart shows all of them.
 SENTENCES_MAX: Final = 6
 #: When (microseconds of the run's clock), and what happened.
 Moment = tuple[int, str]
-#: A node that ended by itself, as receipts name it.
-DIED: Final = "died"
 #: Why a story of another family begins with a cut, by the story's name.
 PREPARATIONS: Final = {
     "leader-ahead": "this lets followers fall a little behind, still in sync, before the leader is hit",
     "last-in-sync": "this drives followers out of sync, so that the leader alone has the writes when it is hit",
-}
-#: How a broker came back without what it once had, by the fault that hit its disk; truncations are apart.
-RETURNS: Final = {
-    "powerloss": "had its power again; its disk held the log up to offset",
-    "corruptrecord": "read its log again and ended it before the damaged record, at offset",
 }
 WITHOUT_BROKERS: Final = (
     "What the brokers did was not recorded for this run, so leaders and high watermarks are missing here: the replay "
@@ -136,16 +129,16 @@ def _afterwards(timeline: Timeline) -> str:
 def _fault(receipt: Receipt, partition: str) -> str:
     begun = moment(receipt.begun_us)
     moves = _moves(receipt, partition)
-    if receipt.fault == UNASKED:
+    if receipt.fault == UnexplainedElection.kind:
         leader = f"changed ({moves})" if partition in receipt.moved else "stayed, others' changed"
         when = f"between {begun} and {moment(receipt.ended_us or receipt.begun_us)}"
         reason = "no fault of this run that reached the cluster explains it"
         return f"Nobody's order: {when} the leader {leader}, and {reason}."
     until = "it lasted to the end" if receipt.ended_us is None else f"until {moment(receipt.ended_us)}"
-    details = [f"cut {link_names(receipt)}"] if receipt.links else []
+    details = [f"{receipt.facts.done_to_links} {link_names(receipt)}"] if receipt.links else []
     details += [PREPARATIONS[receipt.story]] if _prepares(receipt) else []
     details += [f"meanwhile {moves}"] if moves else []
-    if receipt.fault == DIED:
+    if receipt.fault == Crash.kind:
         ends = [str(seen.get("exit")) for seen in receipt.begin_evidence.values() if isinstance(seen, dict)]
         head = f"{node_names(receipt.targets)} ended by itself ({', '.join(ends)}) at {begun}, down {until}"
         return f"Nobody's order: {'; '.join([head, *details])}."
@@ -153,7 +146,7 @@ def _fault(receipt: Receipt, partition: str) -> str:
 
 
 def _prepares(receipt: Receipt) -> bool:
-    return receipt.fault == "partition" != receipt.family and receipt.story in PREPARATIONS
+    return receipt.fault == Partition.kind != receipt.family and receipt.story in PREPARATIONS
 
 
 def _moves(receipt: Receipt, partition: str) -> str:
@@ -202,12 +195,12 @@ def _truncations(timeline: Timeline) -> Iterator[Moment]:
 def _returns(timeline: Timeline) -> Iterator[Moment]:
     """Brokers that came back without what they once had: a disk that lost it leaves no truncation behind."""
     answered_us = timeline.write.acknowledged_us
-    hit = {node: RETURNS[fault.fault] for fault in timeline.faults if fault.fault in RETURNS for node in fault.targets}
+    hit = {node: fault.facts.returns for fault in timeline.faults if fault.facts.returns for node in fault.targets}
     for time_us, node, fact in of_kind(timeline.observations, ReplicaRecovered):
         if node in hit and time_us > answered_us and lacks(fact, timeline.write):
             yield _at(time_us, f"broker {node} {hit[node]} {fact.end_offset}, without the write")
     for fault in timeline.faults:  # Kafka makes a log anew without a word about its end: only the receipt tells
-        if fault.fault == "wipedisk" and fault.ended_us and fault.took_effect and fault.begun_us > answered_us:
+        if fault.facts.empties_disk and fault.ended_us and fault.took_effect and fault.begun_us > answered_us:
             for node in fault.targets:
                 yield _at(fault.ended_us, f"broker {node} was started again, its disk emptied")
 

@@ -20,7 +20,7 @@ from harness.records.cluster_file import read_observations
 from harness.records.run_record import HISTORY
 from harness.report.brokers import Leadership, LeaderState, answering_broker, known, leader_state, leaderships
 from harness.report.client_side import Write, client_side
-from harness.run.unexplained_elections import UNASKED
+from nemesis.faults import UnexplainedElection
 from nemesis.receipts import Receipt
 from workloads.history.reader import read_events
 
@@ -155,7 +155,7 @@ def _end_us(receipt: Receipt, otherwise_us: int) -> int:
 def _window(write: Write, faults: Sequence[Receipt], observations: Sequence[Observation]) -> tuple[int, int]:
     """From the faults around the write to the moment when the log went on without it."""
     last_us = write.acknowledged_us + AFTERMATH_US
-    timed = [f for f in faults if f.fault != UNASKED]  # spans the run: when in it is not known
+    timed = [f for f in faults if f.fault != UnexplainedElection.kind]  # spans the run: when in it is not known
     near = [f for f in timed if f.begun_us <= last_us and _end_us(f, last_us) >= write.invoked_us - MARGIN_US]
     ends = [_end_us(fault, last_us) for fault in near]
     ends += [seen.time_us for seen in removals(observations, write)][:1]

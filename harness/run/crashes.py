@@ -16,15 +16,12 @@ from typing import Final
 
 from harness.plan import RunSpec
 from harness.worlds.contract import NodeDeath
+from nemesis.faults import Crash
 from nemesis.receipts import Receipt
 from nemesis.schedule import FAULTS_MAX
 
-#: The fault and its family, as receipts name them.
-DIED: Final = "died"
 #: How often is looked. A few system calls; a fault lasts longer than this.
 LOOK_EVERY_MS: Final = 500
-#: Faults under which a node may rightly end by itself, or must, from the moment they hit it.
-ENDING: Final = frozenset({"fulldisk", "slowdisk", "corruptrecord", "wipedisk", "powerloss", "clockstep"})
 
 
 class CrashRecorder:
@@ -54,9 +51,9 @@ def _receipt(death: NodeDeath, number: int, now_us: int) -> Receipt:
         # Beyond every number that a schedule can give.
         sequence=FAULTS_MAX + number,
         group=FAULTS_MAX + number,
-        family=DIED,
-        story=DIED,
-        fault=DIED,
+        family=Crash.kind,
+        story=Crash.kind,
+        fault=Crash.kind,
         role=f"node {death.node}",
         targets=(death.node,),
         begun_us=now_us,
@@ -72,7 +69,7 @@ def own_failure(spec: RunSpec, deaths: Iterable[NodeDeath], faults: Iterable[Rec
     """
     if not spec.world.reference:
         return None
-    hit = [(node, fault.begun_us) for fault in faults if fault.fault in ENDING for node in fault.targets]
+    hit = [(node, fault.begun_us) for fault in faults if fault.facts.may_end_process for node in fault.targets]
     for death in deaths:
         if not any(node == death.node and begun_us <= death.time_us for node, begun_us in hit):
             return (

@@ -12,11 +12,10 @@ from typing import Any, Final
 
 from checkers.verdicts.receipts import faults_possible
 from nemesis.cluster import ClusterView
+from nemesis.faults import UnexplainedElection
 from nemesis.receipts import Receipt, moved
 from nemesis.schedule import FAULTS_MAX
 
-#: The fault and its family, as receipts name them.
-UNASKED: Final = "unasked"
 #: Beyond every number that a schedule or a death can have.
 _SEQUENCE: Final = 2 * FAULTS_MAX
 
@@ -36,9 +35,9 @@ def unasked(
         mark="end",
         sequence=_SEQUENCE,
         group=_SEQUENCE,
-        family=UNASKED,
-        story=UNASKED,
-        fault=UNASKED,
+        family=UnexplainedElection.kind,
+        story=UnexplainedElection.kind,
+        fault=UnexplainedElection.kind,
         role=f"the leader of {', '.join(sorted(changes))}",
         begun_us=span_us[0],
         ended_us=span_us[1],

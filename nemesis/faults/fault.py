@@ -38,6 +38,8 @@ class FaultKind:
     """A node that it hit returns with nothing on its disk."""
     replaces_replica: ClassVar[bool] = False
     """Another broker may replicate a log partition because of it."""
+    done_to_links: ClassVar[str] = "cut"
+    """What it does to the links that it hits, in a word before their names."""
     returns: ClassVar[str] = ""
     """How a broker that it hit comes back with a shorter log, in words before the offset where the log ends."""
 

@@ -24,6 +24,7 @@ class HoldMessages(_MessageFault, frozen=True):
     """Hold what is sent over those links that the ``shape`` of a partition would cut; deliver it at the end."""
 
     kind: ClassVar[str] = "holdmessages"
+    done_to_links: ClassVar[str] = "held messages of"
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Hold."""
@@ -34,6 +35,7 @@ class DropMessages(_MessageFault, frozen=True):
     """Throw away what is sent over those links that the ``shape`` of a partition would cut, until the end."""
 
     kind: ClassVar[str] = "dropmessages"
+    done_to_links: ClassVar[str] = "dropped messages of"
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Drop."""

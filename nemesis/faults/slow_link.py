@@ -12,6 +12,7 @@ class SlowLink(LinkFault, frozen=True):
     """Make those links slow that the ``shape`` of a partition would cut; let them be as before at the end."""
 
     kind: ClassVar[str] = "slowlink"
+    done_to_links: ClassVar[str] = "slowed down"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.LINK_SPEED,)
 
     def begin(self, target: Target, aim: Aim) -> Evidence:

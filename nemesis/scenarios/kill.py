@@ -21,12 +21,14 @@ from nemesis.scenarios.shapes import (
 
 def _bounce_in_turn(scene: Scene) -> list[Part]:
     """S31: every broker dies and returns at once, in turn, without waiting for the ISR."""
-    return in_turn(scene, Kill, down_ms=scene.between_ms(100, 300), gap_ms=scene.between_ms(200, 500))
+    first = scene.draw("first", scene.brokers)
+    return in_turn(scene, Kill, first=first, down_ms=scene.between_ms(100, 300), gap_ms=scene.between_ms(200, 500))
 
 
 def _bounce(scene: Scene, kind: RoleKind) -> list[Part]:
     """One broker dies and returns before its session ends."""
-    return [Part(0, scene.between_ms(100, 300), Kill(scene.role(kind, scene.partition())))]
+    who = scene.role(kind, scene.partition())
+    return [Part(0, scene.between_ms(100, 300), Kill(who))]
 
 
 BOUNCE_IN_TURN: Final = Story("bounce-in-turn", _bounce_in_turn, number="S31")

@@ -24,12 +24,17 @@ def _last_in_sync(scene: Scene) -> list[Part]:
 
 def _one_after_the_other(scene: Scene) -> list[Part]:
     """A rolling restart as it should be: every broker has time to return to the ISR before the next one stops."""
-    return in_turn(scene, Stop, down_ms=scene.between_ms(800, 1_500), gap_ms=2 * scene.timings.lag_ms + 2_000)
+    return _in_turn(scene, down_ms=scene.between_ms(800, 1_500), gap_ms=2 * scene.timings.lag_ms + 2_000)
 
 
 def _in_haste(scene: Scene) -> list[Part]:
     """A rolling restart that waits for nobody: the next broker stops while the last one starts (S31, cleanly)."""
-    return in_turn(scene, Stop, down_ms=scene.between_ms(800, 1_500), gap_ms=scene.between_ms(100, 500))
+    return _in_turn(scene, down_ms=scene.between_ms(800, 1_500), gap_ms=scene.between_ms(100, 500))
+
+
+def _in_turn(scene: Scene, down_ms: int, gap_ms: int) -> list[Part]:
+    first = scene.draw("first", scene.brokers)
+    return in_turn(scene, Stop, first=first, down_ms=down_ms, gap_ms=gap_ms)
 
 
 #: The first makes acks=1 lose whenever it fits.

@@ -81,9 +81,9 @@ def two_overlapping(scene: Scene, strike: Strike) -> list[Part]:
     ]
 
 
-def in_turn(scene: Scene, strike: Strike, down_ms: int, gap_ms: int) -> list[Part]:
-    """Every broker stops for ``down_ms``, one after the other, ``gap_ms`` after the one before it is back."""
-    first, pace_ms = scene.draw("first", scene.brokers), down_ms + gap_ms
+def in_turn(scene: Scene, strike: Strike, *, first: int, down_ms: int, gap_ms: int) -> list[Part]:
+    """Every broker stops for ``down_ms``, from ``first`` on, ``gap_ms`` after the one before it is back."""
+    pace_ms = down_ms + gap_ms
     turns = [
         (turn * pace_ms, Role(RoleKind.NAMED, pick=(first + turn) % scene.brokers)) for turn in range(scene.brokers)
     ]

@@ -6,20 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nemesis.cluster import Capability, Link
-from nemesis.cut import Partition
-from nemesis.families import FAMILIES
-from nemesis.faults import Aim
-from nemesis.kill import Kill
-from nemesis.pause import Pause
+from nemesis.faults import Aim, Kill, Partition, Pause, PowerLoss, WipeDisk
 from nemesis.plan import FaultPlan
 from nemesis.player import Player
-from nemesis.power import PowerLoss
 from nemesis.receipts import judge, moved, to_json
 from nemesis.roles import Role, RoleKind
+from nemesis.scenarios import FAMILIES, Timings
 from nemesis.schedule import Schedule, Step, draw_schedule
-from nemesis.story import Timings
 from nemesis.topology import Shape
-from nemesis.wipe import WipeDisk
 from tests.nemesis.receipt_factory import a_receipt
 
 LEADER = Role(RoleKind.LEADER, 0)
@@ -274,4 +268,4 @@ def test_an_emptied_disk_that_nobody_saw_emptied_was_a_kill(play):
     world, player, _ = play(step(100, 200, WipeDisk(LEADER)))
     at(world, 300)
     (receipt,) = player.receipts
-    assert (receipt.took_effect, receipt.less) == (False, "kill")
+    assert (receipt.took_effect, receipt.degraded_to) == (False, "kill")

@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.choices import Choices
-from nemesis.families import FAMILIES
 from nemesis.plan import FaultPlan
+from nemesis.scenarios import FAMILIES, Timings
 from nemesis.schedule import Schedule, draw_schedule, most_stopped
-from nemesis.story import Timings
 
 seeds = st.integers(0, 2**32)
 families = st.lists(st.sampled_from(sorted(FAMILIES)), min_size=1, max_size=3, unique=True).map(tuple)
@@ -58,7 +57,7 @@ def test_the_same_chance_gives_the_same_schedule(seed, names):
 @given(seeds, st.sampled_from(sorted(FAMILIES)))
 def test_every_schedule_tells_its_familys_signature_first(seed, family):
     schedule = drawn(seed, families=(family,), count=1, duration_ms=10_000)
-    assert schedule.steps[0].story == FAMILIES[family][0].name
+    assert schedule.steps[0].story == FAMILIES[family].stories[0].name
 
 
 @given(seeds, families)
@@ -71,7 +70,7 @@ def test_enough_faults_are_drawn_where_time_allows(seed, names):
 def test_all_stories_are_told_before_one_is_repeated(seed):
     schedule = drawn(seed, families=("partition",), count=60, duration_ms=600_000)
     told = list(dict.fromkeys(step.story for step in schedule.steps))
-    assert sorted(told) == sorted(story.name for story in FAMILIES["partition"])
+    assert sorted(told) == sorted(story.name for story in FAMILIES["partition"].stories)
 
 
 @given(seeds)

@@ -16,7 +16,7 @@ from harness.choices import Choices
 from harness.errors import PlanError
 from harness.plan import Kafka, Namespaces, RunSpec, parse_plan, read_plan
 from harness.run.phases import planned
-from nemesis.families import FAMILIES
+from nemesis.scenarios import FAMILIES
 
 PLANS = Path(__file__).parents[3] / "plans"
 WORLD = "\n[worlds.simulated]\n"

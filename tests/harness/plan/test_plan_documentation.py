@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.plan.reading import KEYS, WORLD_KEYS
-from nemesis.families import FAMILIES
 from nemesis.plan import FaultPlan
+from nemesis.scenarios import FAMILIES
 from workloads.plan import WorkloadPlan
 
 TEXT = (Path(__file__).parents[3] / "docs" / "plans.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import pytest
 from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import faults_seen, read_receipts
 from harness.plan import AnyWorld, Kafka, Processes, RunSpec, Simulated
-from harness.run.crashes import DIED, own_failure
+from harness.run.crashes import own_failure
 from harness.run.phases import execute
 from harness.worlds.contract import NodeDeath
 from nemesis.plan import FaultPlan
@@ -53,7 +53,7 @@ def run_with_a_crash(world, events, returned_us: int | None):
 def test_a_death_stands_in_the_history_as_a_fault_that_took_effect_and_nobody_drew(make_world, events):
     report = run_with_a_crash(make_world(), events, returned_us=None)
     (told,) = receipts(events)
-    assert (told["fault"], told["family"], told["targets"], told["took_effect"]) == (DIED, DIED, [1], True)
+    assert (told["fault"], told["family"], told["targets"], told["took_effect"]) == ("died", "died", [1], True)
     assert told["begin_evidence"] == {"1": {"exit": "status 1", "words": "AssertionError"}}
     assert 2_000_000 <= told["begun_us"] <= 2_500_000
     assert (report.faults, report.deaths) == ([], (CRASH,))

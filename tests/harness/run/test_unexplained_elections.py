@@ -5,12 +5,13 @@ import pytest
 
 from checkers.columns.phases import Mark, Marks
 from checkers.verdicts.promises import promise
-from checkers.verdicts.receipts import SPARING, faults_seen, read_receipts
+from checkers.verdicts.receipts import faults_seen, read_receipts
 from harness.plan import RunSpec, Simulated
 from harness.run.phases import execute
-from harness.run.unexplained_elections import UNASKED, unasked
+from harness.run.unexplained_elections import unasked
 from harness.worlds.contract import NodeDeath
 from nemesis.cluster import CLIENTS, ClusterView, Link, PartitionView
+from nemesis.faults import fault_kind
 from nemesis.plan import FaultPlan
 from tests.nemesis.receipt_factory import a_receipt
 from workloads.history.schema import FUNCTION_CODE
@@ -39,7 +40,7 @@ def view(leader: int | None = 0, epoch: int = 3, isr: tuple[int, ...] = (0, 1, 2
 def test_a_leader_that_changed_without_a_fault_has_a_receipt(after, changes):
     told = unasked(view(), after, [], SPAN_US)
     assert told is not None
-    assert (told.fault, told.family, told.mark, told.took_effect) == (UNASKED, UNASKED, "end", True)
+    assert (told.fault, told.family, told.mark, told.took_effect) == ("unasked", "unasked", "end", True)
     assert (told.moved, told.targets, told.links) == ({"t-0": changes}, (), ())
 
 
@@ -92,7 +93,7 @@ def test_a_run_whose_leader_moved_by_itself_promises_no_more_than_under_a_fault(
     world.clock.call_at(2_000_000, lambda: setattr(world.cluster, "elected", 1))
     told = faults_of(world, events)
     seen = faults_seen(read_receipts(told))
-    assert [fault.kind for fault in seen] == [UNASKED]
+    assert [fault.kind for fault in seen] == ["unasked"]
     assert promise(Settings(acks=acks), seen).permits_loss is (acks == 1)
     mark = Mark(9_000_000, FUNCTION_CODE[Function.FAULT], told[0])
     assert Marks((mark,)).fault_windows().size == 0, "no write counts as acknowledged in it"
@@ -110,4 +111,4 @@ def test_a_death_explains_what_its_node_led(make_world, events):
 
 
 def test_it_may_hide_an_unclean_stop():
-    assert UNASKED not in SPARING
+    assert not fault_kind("unasked").spares_process

@@ -1,10 +1,8 @@
 import pytest
 
 from nemesis.cluster import ClusterView, PartitionView
-from nemesis.faults import Aim
-from nemesis.move import MoveLeader
+from nemesis.faults import Aim, MoveLeader, Reassign
 from nemesis.player import Player
-from nemesis.reassign import Reassign
 from nemesis.receipts import judge
 from nemesis.roles import Role, RoleKind
 from nemesis.schedule import Schedule, Step

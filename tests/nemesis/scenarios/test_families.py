@@ -1,4 +1,4 @@
-"""Stories chosen by name, and the faults whose stories are told here: clean stops, slow links, wrong clocks."""
+"""Stories chosen by name, and what the stories of several families are for."""
 
 import hashlib
 import itertools
@@ -7,21 +7,11 @@ import random
 import msgspec
 import pytest
 
-from nemesis.clock import HOURS_MS, ClockStep
-from nemesis.cluster import Link
-from nemesis.cut import Partition
-from nemesis.families import FAMILIES, SCRIPTED, names_of, stories_of, told_by
-from nemesis.kill import Kill
+from nemesis.faults import Partition, Stop
 from nemesis.plan import FaultPlan
-from nemesis.player import Player
-from nemesis.roles import Role, RoleKind
-from nemesis.schedule import Schedule, Step, draw_schedule
-from nemesis.slow_link import SlowLink
-from nemesis.stop import Stop
-from nemesis.story import Timings
+from nemesis.scenarios import FAMILIES, Timings, stories_named
+from nemesis.schedule import draw_schedule
 from nemesis.topology import Shape
-
-LEADER = Role(RoleKind.LEADER, 0)
 
 
 def drawn(seed, *, duration_ms=120_000, **plan):
@@ -72,7 +62,7 @@ def test_chosen_stories_are_told_again_until_there_are_enough_faults():
 
 
 def test_a_number_is_told_by_every_family_that_has_it():
-    assert {family for family, _ in told_by("S03", FAMILIES)} == {"move", "reassign", "rolling"}
+    assert {family for family, _ in stories_named("S03", FAMILIES)} == {"move", "reassign", "rolling"}
     schedule = drawn(1, families=("kill", "restart"), stories=("S31",), count=1)
     assert told(schedule) == ["kill/bounce-in-turn", "restart/bounce-in-turn"]
 
@@ -82,10 +72,9 @@ def test_a_chosen_story_above_the_budget_is_not_told():
 
 
 def test_no_two_stories_of_a_family_have_the_same_name():
-    for family in FAMILIES:
-        names = [name for story in stories_of(family) for name in names_of(family, story)]
+    for family in FAMILIES.values():
+        names = [name for story in family.every_story for name in family.names(story)]
         assert len(names) == len(set(names))
-    assert set(SCRIPTED) <= set(FAMILIES)
 
 
 def test_a_leader_that_is_stopped_is_cut_off_until_its_successor_leads():
@@ -108,51 +97,3 @@ def test_a_reply_is_lost_for_longer_than_its_client_waits():
     (cut,) = drawn(4, families=("partition",), stories=("S22",), count=1).steps
     assert cut.fault.shape is Shape.MUTE_TO_CLIENTS
     assert cut.end_ms - cut.begin_ms > Timings().request_ms
-
-
-@pytest.fixture
-def play(make_world):
-    def start(*faults, until_ms):
-        world = make_world()
-        steps = tuple(
-            Step(begin_ms=begin_ms, end_ms=end_ms, group=0, family="any", story="any", fault=fault)
-            for begin_ms, end_ms, fault in faults
-        )
-        schedule = Schedule(steps=steps, healed_ms=10_000)
-        player = Player(schedule, world.target, world.clock, dead_brokers_max=2, witness=lambda receipt: None)
-        player.start()
-        world.drive(lambda: False, until_ms * 1000)
-        return world.cluster.calls, player.receipts
-
-    return start
-
-
-def test_a_stopped_broker_is_started_again_at_the_end(play):
-    calls, (receipt,) = play((100, 200, Stop(LEADER)), until_ms=300)
-    assert calls == [("stop", (0,)), ("restart", 0)]
-    assert receipt.fault == "stop"
-
-
-def test_a_clock_is_set_right_at_the_end(play):
-    calls, (receipt,) = play((100, 200, ClockStep(LEADER, HOURS_MS)), until_ms=300)
-    assert calls == [("set", (0, HOURS_MS)), ("set", (0, 0))]
-    assert (receipt.fault, receipt.targets) == ("clockstep", (0,))
-
-
-def test_links_are_slow_where_a_partition_of_the_shape_would_cut(play):
-    calls, (receipt,) = play((100, 200, SlowLink(LEADER, Shape.NO_FETCH)), until_ms=300)
-    links = (Link(1, 0), Link(2, 0))
-    assert calls == [("slow", (links,)), ("restore", (links,))]
-    assert (receipt.fault, receipt.shape, receipt.links) == ("slowlink", Shape.NO_FETCH, links)
-
-
-def test_a_cut_that_lasts_does_not_keep_a_link_slow(play):
-    slow, cut = SlowLink(LEADER, Shape.NO_FETCH), Partition(LEADER, Shape.NO_FETCH)
-    calls, _ = play((100, 200, slow), (150, 900, cut), until_ms=300)
-    assert ("restore", ((Link(1, 0), Link(2, 0)),)) in calls
-    assert not [call for call in calls if call[0] == "heal"]
-
-
-def test_stops_count_against_the_budget_and_slow_links_do_not():
-    assert (Stop.stops_brokers, Kill.stops_brokers) == (True, True)
-    assert (SlowLink.stops_brokers, ClockStep.stops_brokers) == (False, False)

@@ -1,16 +1,10 @@
-"""Faults on disks: what they do to their brokers, in which order, and what their evidence says."""
+"""Faults of disks: what is done in which order, and what counts as having happened."""
 
 import pytest
 
-from nemesis.cluster import LOG_PARTS
-from nemesis.corrupt import CorruptRecord
-from nemesis.families import FAMILIES, SCRIPTED
-from nemesis.full_disk import FullDisk
-from nemesis.receipts import judge, less
+from nemesis.faults import CorruptRecord, FullDisk, SlowDisk, WipeDisk
+from nemesis.receipts import degraded_to, judge
 from nemesis.roles import Role, RoleKind
-from nemesis.slow_disk import SlowDisk
-from nemesis.story import Scene, Timings
-from nemesis.wipe import START_MS, WipeDisk
 from tests.conftest import ObedientCluster
 
 LEADER = Role(RoleKind.LEADER, 1)
@@ -59,50 +53,6 @@ def test_a_leader_that_does_not_run_has_no_disk_to_hit(fault):
     assert ObedientCluster(blind=True).target().files.wipe(1) == {}
 
 
-@pytest.fixture
-def scene():
-    return Scene(
-        draw=lambda label, bound: bound - 1,
-        timings=Timings(),
-        fault_ms_min=500,
-        fault_ms_max=3_000,
-        brokers=3,
-        partitions=3,
-    )
-
-
-def parts(family, name, scene):
-    return next(story for story in (*FAMILIES[family], *SCRIPTED.get(family, ())) if story.name == name).parts(scene)
-
-
-def test_everybody_who_is_in_sync_is_emptied_at_once(scene):
-    away, *emptied = parts("wipe", "all-in-sync", scene)
-    assert away.end_ms >= max(part.end_ms for part in emptied)
-    assert all(part.begin_ms > scene.timings.shrink_ms for part in emptied)
-    assert [part.fault.role.pick for part in emptied] == [0, 1]
-    assert {part.fault.role.kind for part in emptied} == {RoleKind.ISR_MEMBER}
-
-
-def test_the_emptied_broker_is_started_once_more_when_it_is_surely_back(scene):
-    *first, again = parts("wipe", "last-in-sync-restarted", scene)
-    assert again.begin_ms == max(part.end_ms for part in first) + START_MS
-    assert again.fault.role.kind is RoleKind.ISR_MEMBER
-
-
-@pytest.mark.parametrize("name", ["follower-then-leader"])
-@pytest.mark.parametrize("family", ["wipe", "corrupt"])
-def test_the_leader_dies_only_after_the_follower_could_come_back(family, name, scene):
-    hit, dies = parts(family, name, scene)
-    assert dies.begin_ms >= hit.end_ms + scene.timings.fence_ms
-
-
-@pytest.mark.parametrize("story", FAMILIES["corrupt"], ids=lambda story: story.name)
-def test_every_story_chooses_its_record_by_chance(story, scene):
-    picks = [part.fault.pick for part in story.parts(scene) if isinstance(part.fault, CorruptRecord)]
-    assert picks
-    assert set(picks) == {LOG_PARTS - 1}
-
-
 @pytest.mark.parametrize(
     ("seen", "took_effect", "came_to"),
     [
@@ -114,9 +64,9 @@ def test_every_story_chooses_its_record_by_chance(story, scene):
 @pytest.mark.parametrize("fault", [WipeDisk(LEADER), CorruptRecord(LEADER)])
 def test_what_left_the_disk_as_it_was_came_to_a_kill(cluster, fault, seen, took_effect, came_to):
     aim = fault.aim(cluster.view())
-    assert (judge(aim, seen, fault.shows)[0], less(seen, fault.shows)) == (took_effect, came_to)
+    assert (judge(aim, seen, fault.shows)[0], degraded_to(seen, fault)) == (took_effect, came_to)
 
 
 def test_of_two_disks_one_that_was_damaged_makes_it_no_kill():
-    assert less({"1": {"exit": "9"}, "2": {"exit": "9", "corrupted": {}}}, CorruptRecord.shows) == ""
-    assert less({"1": {"exit": "9"}}, FullDisk.shows) == "", "a fault without a deed of its own is what it is"
+    assert degraded_to({"1": {"exit": "9"}, "2": {"exit": "9", "corrupted": {}}}, CorruptRecord(LEADER)) == ""
+    assert degraded_to({"1": {"exit": "9"}}, FullDisk(LEADER)) == "", "a fault without a deed of its own is what it is"

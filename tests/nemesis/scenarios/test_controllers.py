@@ -5,14 +5,13 @@ import random
 import pytest
 
 from nemesis.cluster import CONTROLLER, ClusterView
-from nemesis.controller import ACTIVE
-from nemesis.faults import Aim
-from nemesis.kill import Kill
+from nemesis.faults import Aim, Kill
 from nemesis.plan import FaultPlan
 from nemesis.player import Player
 from nemesis.receipts import judge
+from nemesis.scenarios import Timings
+from nemesis.scenarios.controller import ACTIVE
 from nemesis.schedule import Schedule, Step, draw_schedule
-from nemesis.story import Timings
 
 
 def play(world, *faults, dead_brokers_max=0):

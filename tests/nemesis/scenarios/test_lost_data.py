@@ -1,0 +1,53 @@
+"""Stories about disks that lose what was on them."""
+
+import pytest
+
+from nemesis.cluster import LOG_PARTS
+from nemesis.faults import CorruptRecord
+from nemesis.roles import RoleKind
+from nemesis.scenarios import FAMILIES, Scene, Timings
+from nemesis.scenarios.lost_data import START_MS
+
+
+@pytest.fixture
+def scene():
+    return Scene(
+        draw=lambda label, bound: bound - 1,
+        timings=Timings(),
+        fault_ms_min=500,
+        fault_ms_max=3_000,
+        brokers=3,
+        partitions=3,
+    )
+
+
+def parts(family, name, scene):
+    return next(story for story in FAMILIES[family].every_story if story.name == name).parts(scene)
+
+
+def test_everybody_who_is_in_sync_is_emptied_at_once(scene):
+    away, *emptied = parts("wipe", "all-in-sync", scene)
+    assert away.end_ms >= max(part.end_ms for part in emptied)
+    assert all(part.begin_ms > scene.timings.shrink_ms for part in emptied)
+    assert [part.fault.role.pick for part in emptied] == [0, 1]
+    assert {part.fault.role.kind for part in emptied} == {RoleKind.ISR_MEMBER}
+
+
+def test_the_emptied_broker_is_started_once_more_when_it_is_surely_back(scene):
+    *first, again = parts("wipe", "last-in-sync-restarted", scene)
+    assert again.begin_ms == max(part.end_ms for part in first) + START_MS
+    assert again.fault.role.kind is RoleKind.ISR_MEMBER
+
+
+@pytest.mark.parametrize("name", ["follower-then-leader"])
+@pytest.mark.parametrize("family", ["wipe", "corrupt"])
+def test_the_leader_dies_only_after_the_follower_could_come_back(family, name, scene):
+    hit, dies = parts(family, name, scene)
+    assert dies.begin_ms >= hit.end_ms + scene.timings.fence_ms
+
+
+@pytest.mark.parametrize("story", FAMILIES["corrupt"].stories, ids=lambda story: story.name)
+def test_every_story_chooses_its_record_by_chance(story, scene):
+    picks = [part.fault.pick for part in story.parts(scene) if isinstance(part.fault, CorruptRecord)]
+    assert picks
+    assert set(picks) == {LOG_PARTS - 1}
