@@ -34,8 +34,8 @@ _PROBE_OFFSET_MS: Final = 3_600_000
 _COARSE_MS: Final = 1_000
 
 
-def installed() -> str | None:
-    """Where the library stands, None if it is nowhere that distributions put it."""
+def faketime_library() -> str | None:
+    """The path of the library, None if it is nowhere that distributions put it."""
     return next((place for place in PLACES if Path(place).is_file()), None)
 
 
@@ -52,7 +52,7 @@ class Clocks:
         Raises:
             HostError: it is not there, or has no effect.
         """
-        found = installed()
+        found = faketime_library()
         if found is None:
             raise HostError("wrong clocks need libfaketime; install the package faketime")
         self._library = found

@@ -35,6 +35,13 @@ class NodeState(StrEnum):
     PAUSED = "paused"
     DEAD = "dead"
 
+    @classmethod
+    def of(cls, letter: str | None) -> NodeState:
+        """The state that a letter of ``/proc/PID/stat`` stands for, None where there is no such process."""
+        if letter is None:
+            return cls.DEAD
+        return cls.PAUSED if letter in "Tt" else cls.RUNNING
+
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """How to start a node: ``environment`` is added to the host's own; output is appended to ``log``.
@@ -104,7 +111,7 @@ class Host(Protocol):
         ...
 
     def place(self, node: int, path: Path) -> str:
-        """How a file of the run, or of what is installed, is called where ``node`` lives; its own name on this machine.
+        """The name of a file of the run, or of what is installed, where ``node`` lives; its own name on this machine.
 
         Raises:
             HostError: the file has no place there.
@@ -143,9 +150,9 @@ class Host(Protocol):
         ...
 
     def update(self, node: int) -> Callable[[], bool]:
-        """Tell a node that was not listening (frozen, restarted) how its links are now.
+        """Inform a node that was not listening (frozen, restarted) of its links as they are now.
 
-        It was told before this returns; the function returned waits for its answer, and is False if none came.
+        The request was sent before this returns; the function returned waits for its answer, and is False if none came.
         """
         ...
 

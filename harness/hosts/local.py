@@ -1,21 +1,36 @@
-"""What hosts on this machine share: child processes, control sockets, and the end of both."""
+"""The hosts on this machine: what they share, and the loopback host, for which no rights are needed.
+
+On the loopback host every node is a process, and a run has an address of its own in 127.0.0.0/8, made from the
+harness's process id, so that runs side by side never take each other's ports, also while a node is dead. The ports lie
+below the kernel's ephemeral range: a client that knocks at a dead node must not be given that very port as its own and
+end up connected to itself.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
+import socket
 import tempfile
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from harness.errors import PortError
 from harness.hosts import control
 from harness.hosts.contract import Address, Launch, NodeProcess
-from harness.hosts.links import ControlledLinks
+from harness.hosts.links import HeldLinks
 from harness.hosts.processes import LocalProcess, spawn
-from harness.hosts.undo import undo_all
+from harness.hosts.undo import undo_here
 from harness.records.journal import Journal
-from nemesis.cluster import Capability
+from nemesis.cluster import Capability, Evidence, Link
+
+#: The first port that is tried; any range below 32768 (ip_local_port_range) and above the well-known ports would do.
+FIRST_PORT: Final = 19_092
+#: How many ports are tried for all nodes of a run together.
+PORTS_TRIED_MAX: Final = 2_000
+_runs = itertools.count()
 
 
 def run_token() -> str:
@@ -24,7 +39,10 @@ def run_token() -> str:
 
 
 class LocalHost:
-    """Base of the hosts on this machine; they add addresses and cuts. ``journal`` takes what has to be undone."""
+    """Base of the hosts on this machine, which add addresses; links are cut by the nodes themselves.
+
+    ``journal`` takes what has to be undone.
+    """
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -32,7 +50,7 @@ class LocalHost:
         self._addresses: dict[int, Address] = {}
         self._paths: dict[int, str] = {}
         self._processes: list[LocalProcess] = []
-        self._controlled = ControlledLinks(self._paths)
+        self._held = HeldLinks(self._paths)
 
     def address(self, node: int) -> Address:
         """See :meth:`Host.address`."""
@@ -60,11 +78,27 @@ class LocalHost:
         """See :meth:`Host.ask`."""
         return control.ask({node: self._paths[node] for node in nodes}, request, limit_s)
 
+    def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
+        """See :meth:`Host.cut`."""
+        return self._held.cut(links, alive)
+
+    def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
+        """See :meth:`Host.heal`."""
+        return self._held.heal(links, alive)
+
+    def cuts_at(self, node: int) -> list[Link]:
+        """See :meth:`Host.cuts_at`."""
+        return self._held.at(node)
+
+    def update(self, node: int) -> Callable[[], bool]:
+        """See :meth:`Host.update`."""
+        return self._held.update(node)
+
     def close(self) -> None:
         """See :meth:`Host.close`."""
         for process in self._processes:
             process.kill()
-        undo_all(self._journal)
+        undo_here(self._journal)
 
     def _prefix(self, node: int) -> tuple[str, ...]:  # noqa: ARG002 - a namespace needs to know whose
         """Words before a node's command, where the host has to put it somewhere."""
@@ -76,3 +110,54 @@ class LocalHost:
         self._journal.intend("directory", {"path": str(directory)})
         directory.mkdir(mode=0o700)
         self._paths.update({node: str(directory / f"{node}.sock") for node in nodes})
+
+
+def loopback_address(pid: int, run: int) -> str:
+    """The address of the ``run``-th run of the harness with this process id: 22 bits of id, 2 bits of run."""
+    bits = ((pid & 0x3FFFFF) << 2) | (run & 0x3)
+    # 127.0.0.0 and 127.255.255.255 are not ordinary addresses; both ends of the range are moved off by one.
+    bits = min(max(bits, 2), 0xFFFFFE)
+    return f"127.{bits >> 16 & 0xFF}.{bits >> 8 & 0xFF}.{bits & 0xFF}"
+
+
+def is_free(address: Address) -> bool:
+    """Whether a node could listen there now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(address)
+        except OSError:
+            return False
+    return True
+
+
+def free_addresses(host: str, nodes: Collection[int]) -> dict[int, Address]:
+    """An address with a free port for every node.
+
+    Raises:
+        PortError: none is left among the ports that may be tried.
+    """
+    candidates = (Address(host, FIRST_PORT + number) for number in range(PORTS_TRIED_MAX))
+    free = (address for address in candidates if is_free(address))
+    chosen = dict(zip(sorted(nodes), free, strict=False))
+    if len(chosen) < len(nodes):
+        raise PortError(f"no {len(nodes)} free ports at {host} from {FIRST_PORT} on; stop what holds them")
+    return chosen
+
+
+class LoopbackHost(LocalHost):
+    """Nodes as processes on a loopback address. ``ports`` fixes the ports of some or all nodes."""
+
+    def __init__(self, journal: Journal, ports: Mapping[int, int] | None = None) -> None:
+        super().__init__(journal)
+        self._ports = dict(ports or {})
+
+    def open(self, nodes: Collection[int]) -> None:
+        """See :meth:`Host.open`."""
+        self._make_control(nodes)
+        host = loopback_address(os.getpid(), next(_runs))
+        given = {node: Address(host, port) for node, port in self._ports.items()}
+        for node, address in given.items():
+            if not is_free(address):
+                raise PortError(f"node {node} cannot have {host}:{address.port}: it is in use; stop its owner")
+        self._addresses.update(free_addresses(host, set(nodes) - set(given)) | given)

@@ -17,19 +17,16 @@ import itertools
 import json
 import os
 import shutil
-import subprocess
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any, Final
 
 from harness.errors import HostError
-from harness.hosts import nft
 from harness.hosts.contract import Address
+from harness.hosts.links import DroppedLinks, Interface, ruleset
+from harness.hosts.links.dropped import TABLE
 from harness.hosts.local import LocalHost
-from harness.hosts.processes import boot_id
-from harness.hosts.shaping import Interface
-from harness.hosts.undo import NAME_PREFIX
-from harness.hosts.wire import WireLinks
+from harness.hosts.processes import NAME_PREFIX, attempt, boot_id, run
 from harness.records.journal import Journal
 from nemesis.cluster import CLIENTS, Evidence, Link
 
@@ -38,7 +35,6 @@ PORT: Final = 9_092
 #: The harness's and all clients' own end of a run's network; a node's is its number + 1.
 CLIENT_HOST: Final = 254
 NETWORKS: Final = 256
-_COMMAND_LIMIT_S: Final = 10.0
 _NAME_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _calls = itertools.count()
 
@@ -57,9 +53,9 @@ def probe() -> None:
     name = f"{NAME_PREFIX}{_unique()}t"
     try:
         _run(["ip", "netns", "add", name])
-        _nft(name, nft.ruleset(0, [Link(1, 0)], {1: "10.77.0.2"}))
+        _nft(name, "-f", "-", text=ruleset(0, [Link(1, 0)], {1: "10.77.0.2"}))
     finally:
-        subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True, timeout=_COMMAND_LIMIT_S)  # noqa: S603, S607
+        attempt(["ip", "netns", "delete", name])
 
 
 class NamespaceHost(LocalHost):
@@ -69,7 +65,7 @@ class NamespaceHost(LocalHost):
         super().__init__(journal)
         self._suffix = _unique()
         self._ips: dict[int, str] = {}
-        self._wire = WireLinks(self._ips, self._addresses, self._enforce, self._count)
+        self._dropped = DroppedLinks(self._addresses, lambda _: self._ips, self._replace_rules, self._list_rules)
 
     def open(self, nodes: Collection[int]) -> None:
         """See :meth:`Host.open`."""
@@ -87,20 +83,12 @@ class NamespaceHost(LocalHost):
     def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
         """See :meth:`Host.cut`. Links of single clients, which share an address, are cut by the nodes themselves."""
         held = self._held_by_nodes(links)
-        return {**self._wire.cut(links), **(self._controlled.cut(held, alive) if held else {})}
+        return {**self._dropped.cut(links), **(super().cut(held, alive) if held else {})}
 
     def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
         """See :meth:`Host.heal`. Evidence: ``dropped`` packets by link since it was cut."""
         held = self._held_by_nodes(links)
-        return {**self._wire.heal(links), **(self._controlled.heal(held, alive) if held else {})}
-
-    def cuts_at(self, node: int) -> list[Link]:
-        """See :meth:`Host.cuts_at`. Rules outlive the processes in their namespace."""
-        return self._controlled.at(node)
-
-    def update(self, node: int) -> Callable[[], bool]:
-        """See :meth:`Host.update`."""
-        return self._controlled.update(node)
+        return {**self._dropped.heal(links), **(super().heal(held, alive) if held else {})}
 
     def interfaces(self) -> dict[int, Interface]:
         """Where every node's packets leave for the others, those of the harness's clients too."""
@@ -151,20 +139,13 @@ class NamespaceHost(LocalHost):
         _batch(name, [f"address add {self._ips[node]}/24 dev eth0", "link set eth0 up"])
 
     def _held_by_nodes(self, links: Collection[Link]) -> list[Link]:
-        return sorted(set(links) - self._wire.on_the_wire(links))
+        return sorted(set(links) - self._dropped.addressed(links))
 
-    def _enforce(self, node: int, links: Collection[Link]) -> None:
-        _nft(self._namespace(str(node)), nft.ruleset(node, links, self._ips))
+    def _replace_rules(self, node: int, text: str) -> None:
+        _nft(self._namespace(str(node)), "-f", "-", text=text)
 
-    def _count(self, node: int) -> dict[Link, int]:
-        listing = subprocess.run(  # noqa: S603
-            ["ip", "netns", "exec", self._namespace(str(node)), "nft", "--json", "list", "table", "ip", nft.TABLE],  # noqa: S607
-            check=False,
-            capture_output=True,
-            timeout=_COMMAND_LIMIT_S,
-        )
-        # There is no table before the first cut.
-        return nft.dropped_packets(listing.stdout) if listing.returncode == 0 else {}
+    def _list_rules(self, node: int) -> str:
+        return _nft(self._namespace(str(node)), "--json", "list", "table", "ip", TABLE)
 
 
 def _unique() -> str:
@@ -188,18 +169,9 @@ def _batch(namespace: str, lines: list[str]) -> None:
     _run(["ip", "-n", namespace, "-batch", "-"], "\n".join(lines) + "\n")
 
 
-def _nft(namespace: str, text: str) -> None:
-    _run(["ip", "netns", "exec", namespace, "nft", "-f", "-"], text)
+def _nft(namespace: str, *words: str, text: str | None = None) -> str:
+    return _run(["ip", "netns", "exec", namespace, "nft", *words], text)
 
 
 def _run(command: list[str], text: str | None = None) -> str:
-    try:
-        done = subprocess.run(  # noqa: S603 - fixed words and names of this harness's own making
-            command, input=text, check=True, capture_output=True, text=True, timeout=_COMMAND_LIMIT_S
-        )
-    except subprocess.CalledProcessError as error:
-        words, told = " ".join(command), str(error.stderr).strip()
-        raise HostError(f'"{words}" failed on this machine ({told}); use host = "loopback"') from error
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostError(f'"{" ".join(command)}" did not work: {error}; use host = "loopback"') from error
-    return done.stdout
+    return run(command, text, failure='host "namespaces" cannot be had here, use host = "loopback"')

@@ -1,4 +1,4 @@
-"""Local processes: their identity, their state, their end.
+"""Processes on this machine: nodes with their identity, state and end; commands that run to their end.
 
 A process is known by its id *and* its start time, both from ``/proc``, so that an id which the kernel has given to
 somebody else is never signalled. Start times are counted in clock ticks since boot, so the boot's id belongs to them.
@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +26,39 @@ TOKEN_VARIABLE: Final = "ACKPROOF_RUN_TOKEN"  # noqa: S105 - a name, not a secre
 #: How long a signal may take to show. Milliseconds are usual; a process in a disk wait ends when the disk answers.
 SIGNAL_LIMIT_S: Final = 5.0
 _POLL_S: Final = 0.001
+#: Every name that the harness gives to a namespace, a network link, a disk image, a control group or a directory begins
+#: so; nothing of another name is ever removed.
+NAME_PREFIX: Final = "ackp"
+#: For a command that sets something up: `mkfs` takes a second or two, `ip` and `nft` milliseconds, on a quiet machine.
+COMMAND_LIMIT_S: Final = 20.0
+
+
+def attempt(command: Sequence[str], text: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command of fixed words and the harness's own names, with ``text`` on its standard input, to its end.
+
+    Raises:
+        OSError: there is no such command.
+        subprocess.TimeoutExpired: it did not end within COMMAND_LIMIT_S.
+    """
+    return subprocess.run(  # noqa: S603 - see above
+        command, input=text, check=False, capture_output=True, text=True, timeout=COMMAND_LIMIT_S
+    )
+
+
+def run(command: Sequence[str], text: str | None = None, *, failure: str) -> str:
+    """What a command writes that has to succeed; otherwise as :func:`attempt`.
+
+    Raises:
+        HostError: it did not; the text is ``failure``, the command and its complaint.
+    """
+    words = f'{failure}: "{" ".join(command)}"'
+    try:
+        done = attempt(command, text)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HostError(f"{words} did not work ({error})") from error
+    if done.returncode != 0:
+        raise HostError(f"{words} failed ({done.stderr.strip()})")
+    return done.stdout
 
 
 class ProcessStat(msgspec.Struct, frozen=True):
@@ -113,10 +146,7 @@ class LocalProcess:
 
     def state(self) -> NodeState:
         """See :meth:`NodeProcess.state`."""
-        letter = self._letter()
-        if letter is None:
-            return NodeState.DEAD
-        return NodeState.PAUSED if letter in "Tt" else NodeState.RUNNING
+        return NodeState.of(self._letter())
 
     def exit(self) -> str | None:
         """See :meth:`NodeProcess.exit`."""

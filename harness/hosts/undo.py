@@ -30,44 +30,24 @@ from pathlib import Path
 from typing import Final
 
 from harness.errors import HostError
-from harness.hosts.mounts import keep_files
-from harness.hosts.processes import Identity, boot_id, end, marked_with
-from harness.hosts.slow_disk import disband, lift
-from harness.hosts.ssh import undo as machines
-from harness.hosts.ssh.shell import over_ssh
+from harness.hosts.disks import disband, keep_files, lift
+from harness.hosts.processes import NAME_PREFIX, Identity, attempt, boot_id, end, marked_with
 from harness.records.journal import Journal, Undo, standing
 
-#: Every name that the harness gives to a namespace, a network link or a directory begins so; no other is ever removed.
-NAME_PREFIX: Final = "ackp"
-_IP_LIMIT_S: Final = 10.0
 
-
-def undo_all(journal: Journal) -> list[str]:
-    """Undo what stands in this journal, newest first; the answer names what really was still there.
-
-    A kind that is not known here stays in the journal.
-
-    Raises:
-        HostError: something is still there, and stays in the journal; everything else was undone.
-    """
-    with machines.Undoing(journal.path.parent, over_ssh) as elsewhere:
-        return _undo_all(journal, elsewhere)
-
-
-def _undo_all(journal: Journal, elsewhere: machines.Undoing) -> list[str]:
-    def undo(deed: Undo) -> list[str]:
-        return elsewhere.undo(deed) if deed.kind in machines.UNDO else _UNDO[deed.kind](deed)
-
-    return undo_kinds(journal, {*_UNDO, *machines.UNDO}, undo)
+def undo_here(journal: Journal) -> list[str]:
+    """Undo what stands on this machine; otherwise as :func:`undo_kinds`."""
+    return undo_kinds(journal, _UNDO, lambda deed: _UNDO[deed.kind](deed))
 
 
 def undo_kinds(journal: Journal, kinds: Collection[str], undo: Callable[[Undo], list[str]]) -> list[str]:
     """Undo what stands in this journal of these kinds, newest first, one deed after the other by ``undo``.
 
-    ``undo`` tells what really was still there, and so does the answer.
+    ``undo`` answers what really was still there, and so does this. Other kinds stay in the journal.
 
     Raises:
-        HostError: as of :func:`undo_all`; what a deed says that no harness writes is told so.
+        HostError: something is still there, or says what no harness writes, and stays in the journal; everything else
+            was undone.
     """
     undone: list[str] = []
     left: list[str] = []
@@ -126,13 +106,7 @@ def _delete_with_ip(deed: Undo, words: list[str], where: Path) -> list[str]:
     # Nothing of this kind outlives a boot, and after it the name may be somebody else's.
     if not name.startswith(NAME_PREFIX) or deed.facts["boot_id"] != boot_id() or not (where / name).exists():
         return []
-    done = subprocess.run(  # noqa: S603 - the name is this harness's own, as just checked
-        ["ip", *words, name],  # noqa: S607 - ip stands in /sbin or /usr/sbin, by distribution
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=_IP_LIMIT_S,
-    )
+    done = attempt(["ip", *words, name])
     if (where / name).exists():
         raise HostError(done.stderr.strip() or f"ip {' '.join(words)} did nothing")
     return [name]
@@ -163,14 +137,10 @@ def _disband_group(deed: Undo) -> list[str]:
     return [str(group)] if here and disband(group) else []
 
 
-def _ends_with_its_nodes(_: Undo) -> list[str]:
-    return []
-
-
 _UNDO: Final[dict[str, Callable[[Undo], list[str]]]] = {
     "process": _end_process,
     "frozen": _thaw,
-    "cut": _ends_with_its_nodes,
+    "cut": lambda _: [],  # it ended with its nodes
     "namespace": _delete_namespace,
     "link": _delete_link,
     "directory": _remove_directory,

@@ -14,8 +14,7 @@ import msgspec
 import psutil
 
 from harness.errors import HarnessError
-from harness.hosts import clocks, shaping, tc
-from harness.hosts.slow_disk import find_limit
+from harness.hosts import FIFO, LATE, faketime_library, find_limit, probe_slow_links
 from harness.java import HOW, usable_java
 from harness.machine import cores
 from harness.worlds.kafka.installation import installed
@@ -25,10 +24,10 @@ DISK_MIN_BYTES: Final = 2 * 2**30
 #: Three clusters of four Python processes beside a Spark of 1 GiB.
 MEMORY_MIN_BYTES: Final = 3 * 2**30
 PROGRAM_LIMIT_S: Final = 10.0
-#: What :func:`harness.hosts.shaping.probe` found, in words.
+#: What :func:`harness.hosts.probe_slow_links` found, in words.
 _KINDS_OF_SLOW: Final = {
-    tc.LATE: "a low rate and a delay (tc with htb, u32 and netem)",
-    tc.FIFO: "a low rate without a delay (tc with htb and u32; the kernel lacks netem)",
+    LATE: "a low rate and a delay (tc with htb, u32 and netem)",
+    FIFO: "a low rate without a delay (tc with htb and u32; the kernel lacks netem)",
 }
 
 
@@ -160,7 +159,7 @@ def _slow_disks() -> Check:
 
 
 def _slow_links() -> Check:
-    good, found = _tried(lambda: _KINDS_OF_SLOW[shaping.probe()])
+    good, found = _tried(lambda: _KINDS_OF_SLOW[probe_slow_links()])
     return Check(
         name="slow links",
         good=good,
@@ -171,7 +170,7 @@ def _slow_links() -> Check:
 
 
 def _wrong_clocks() -> Check:
-    library = clocks.installed()
+    library = faketime_library()
     return Check(
         name="wrong clocks",
         good=library is not None,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from harness.errors import HostError, NamedWronglyError, ResultsError
-from harness.hosts.undo import NAME_PREFIX, undo_all
+from harness.hosts import NAME_PREFIX, undo_here, undo_machines
 from harness.records.journal import FILE_NAME, Journal, standing, unreadable
 from harness.worlds.kafka.own_topic import undo_topics
 
@@ -90,7 +90,7 @@ def _heal_journal(path: Path, undone: list[str], failures: list[str]) -> None:
             f"{path} cannot be written ({error}); heal with the rights of the user who ran it"
         ) from error
     try:
-        for undo in (undo_all, undo_topics):  # neither waits for the other to succeed
+        for undo in (undo_here, undo_machines, undo_topics):  # none waits for another to succeed
             try:
                 undone += undo(journal)
             except HostError as error:

@@ -1,1 +1,13 @@
-"""The host "ssh": nodes on machines of an inventory, reached with paramiko."""
+"""The host "ssh": nodes on machines of an inventory, reached with paramiko.
+
+host         the host itself; undo: what it leaves on machines, and how that goes
+shell        what is asked of a machine; commands: every command that is ever given to one
+connection   a shell over SSH, on a session for commands and one for files; dry_run: a shell that only shows
+process      a node's process there
+"""
+
+from harness.hosts.ssh.dry_run import PLACEHOLDERS, DryShell, Show
+from harness.hosts.ssh.host import Here, SshHost
+from harness.hosts.ssh.undo import undo_machines
+
+__all__ = ["PLACEHOLDERS", "DryShell", "Here", "Show", "SshHost", "undo_machines"]

@@ -22,9 +22,9 @@ END_LIMIT_S: Final = 5
 #: Environments are lists that end in NUL. Those of other users' processes cannot be read, and ended ones have none.
 #: On a full machine one look through all of them may take seconds, so what is limited is the time (since the boot).
 _END: Final = (
-    'now() { read -r up _ </proc/uptime; up=${up%.*}; }; now; limit=$((up + $2)) told=""; '
+    'now() { read -r up _ </proc/uptime; up=${up%.*}; }; now; limit=$((up + $2)) printed=""; '
     'while pids=$(grep -lszxF -e "$1" /proc/[0-9]*/environ | tr -dc "0-9\\n"); [ -n "$pids" ]; do '
-    '[ -n "$told" ] || echo "$pids"; told=1; now; [ "$up" -le "$limit" ] || exit 1; '
+    '[ -n "$printed" ] || echo "$pids"; printed=1; now; [ "$up" -le "$limit" ] || exit 1; '
     "kill -s KILL $pids 2>/dev/null; sleep 0.02; done"
 )
 
@@ -74,9 +74,14 @@ def pack(directory: str, names: Sequence[str]) -> Words:
     return ("tar", "-C", directory, "-czf", "-", "--", *names)
 
 
-def start(script: str, places: tuple[str, str, str], environment: Mapping[str, str], command: Sequence[str]) -> Words:
-    """Starts a node detached; prints its id and start. ``places``: working directory, log, record of how it ended."""
-    assignments = [f"{name}={value}" for name, value in environment.items()]
+def start(
+    script: str, places: tuple[str, str, str], token: str, environment: Mapping[str, str], command: Sequence[str]
+) -> Words:
+    """Starts a node detached; prints its id and start. ``places``: working directory, log, record of how it ended.
+
+    ``token`` marks its processes, for :func:`end_all`.
+    """
+    assignments = [f"{name}={value}" for name, value in {**environment, TOKEN_VARIABLE: token}.items()]
     return ("env", *assignments, "sh", script, "start", *places, *command)
 
 
@@ -108,8 +113,3 @@ def show_table(machine: Machine, table: str) -> Words:
 def delete_table(machine: Machine, table: str) -> Words:
     """Removes one table; fails where it is not there."""
     return as_root(machine, ("nft", "delete", "table", "ip", table))
-
-
-def token_environment(token: str) -> dict[str, str]:
-    """What marks a node's processes."""
-    return {TOKEN_VARIABLE: token}

@@ -15,7 +15,6 @@ from paramiko.ssh_exception import AuthenticationException, BadHostKeyException,
 
 from harness.errors import HostError
 from harness.hosts.ssh import commands, files
-from harness.hosts.ssh.follower import Follower
 from harness.hosts.ssh.session import ANSWER_BYTES_MAX, SILENCE_LIMIT_S, Session
 from harness.hosts.ssh.shell import Answer, shown
 from harness.plan import Machine
@@ -29,7 +28,7 @@ _TURNS: Final = 2
 _PACKED_MAX: Final = 1
 _LOST: Final = (SSHException, EOFError, OSError)
 
-# What paramiko tells of a lost connection is told by our own errors; without a handler it would go to standard error.
+# Our own errors say what paramiko logs of a lost connection; without a handler that would go to standard error.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
@@ -46,7 +45,7 @@ class Connection:
         self._client: paramiko.SSHClient | None = None
         self._session: Session | None = None
         self._sftp: paramiko.SFTPClient | None = None
-        self._followers: list[Follower] = []
+        self._followers: list[files.Follower] = []
 
     @property
     def machine(self) -> Machine:
@@ -100,7 +99,7 @@ class Connection:
 
     def follow(self, source: str, target: Path) -> None:
         """See :meth:`Shell.follow`."""
-        self._followers.append(Follower(self._new_files, source, target))
+        self._followers.append(files.Follower(self._new_files, source, target))
 
     def unfollow(self) -> None:
         """See :meth:`Shell.unfollow`."""

@@ -1,14 +1,24 @@
-"""Files to and from a machine: pushed by SFTP, fetched as one archive."""
+"""Files to and from a machine: pushed by SFTP, fetched as one archive, or followed while they grow."""
 
 from __future__ import annotations
 
 import shutil
 import tarfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, Final
 
-from paramiko import SFTPClient
+from paramiko import SFTPClient, SSHException
+
+from harness.errors import HostError
+
+#: The view of the cluster is this much old; a look at a file that gained nothing is one message each way.
+LOOK_EVERY_S: Final = 0.05
+#: After a lost connection; the main thread tells of it if it stays away.
+RETRY_EVERY_S: Final = 1.0
+_READ_BYTES: Final = 1 << 18
+_END_LIMIT_S: Final = 5.0
 
 
 def push(sftp: SFTPClient, source: Path, target: str) -> None:
@@ -56,3 +66,44 @@ def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> N
         place.parent.mkdir(parents=True, exist_ok=True)
         with content, place.open("wb") as file:
             shutil.copyfileobj(content, file)
+
+
+class Follower:
+    """A thread that appends to ``target`` what ``source`` there has beyond its size, until :meth:`close`."""
+
+    def __init__(self, files: Callable[[], SFTPClient], source: str, target: Path) -> None:
+        self._files = files
+        self._source = source
+        self._target = target
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name=f"follow {target.name}", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop, also in the midst of a silence of the machine. Idempotent."""
+        self._ended.set()
+        self._thread.join(_END_LIMIT_S)
+
+    def _follow(self) -> None:
+        while not self._ended.is_set():
+            try:
+                self._copy_growth()
+            except (HostError, SSHException, EOFError, OSError):
+                self._ended.wait(RETRY_EVERY_S)
+
+    def _copy_growth(self) -> None:
+        sftp = self._files()
+        try:
+            with sftp.open(self._source, "r") as source, self._target.open("ab") as target:
+                source.seek(target.tell())
+                while not self._ended.is_set():
+                    gained = source.read(_READ_BYTES)
+                    if self._ended.is_set():  # what came too late is fetched with the rest, over the same file
+                        return
+                    if gained:
+                        target.write(gained)
+                        target.flush()
+                    else:
+                        self._ended.wait(LOOK_EVERY_S)
+        finally:
+            sftp.close()

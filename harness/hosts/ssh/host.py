@@ -17,21 +17,19 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from harness.errors import HostError
-from harness.hosts import nft
 from harness.hosts.contract import Address, Launch, NodeProcess
+from harness.hosts.links import DroppedLinks
 from harness.hosts.local import run_token
 from harness.hosts.ssh import commands, undo
 from harness.hosts.ssh.process import Identity, RemoteProcess
 from harness.hosts.ssh.shell import Connect, Shell, must, over_ssh
-from harness.hosts.undo import undo_all
-from harness.hosts.wire import WireLinks
 from harness.plan import Machine
 from harness.records.journal import Journal
 from nemesis.cluster import CLIENTS, Capability, Evidence, Link
@@ -75,13 +73,18 @@ class SshHost:
         self._ips: dict[int, str] = {}
         self._harness: dict[int, str] = {}
         self._boots: dict[int, str] = {}
-        self._ports = {machine.node: machine.broker_port for machine in machines}
         self._no_rules: dict[int, str] = {}
         self._entries: dict[int, int] = {}
         self._followed: set[int] = set()
-        self._deeds: dict[int, tuple[int, str, dict[str, Any]]] = {}
         self._filtered: set[int] = set()
-        self._wire = WireLinks((*self._machines, CLIENTS), self._machines, self._enforce, self._count)
+        self._dropped = DroppedLinks(
+            self._machines,
+            lambda node: {**self._ips, CLIENTS: self._harness[node]},
+            self._replace_rules,
+            self._list_rules,
+            ports={machine.node: machine.broker_port for machine in machines},
+            table=self._table,
+        )
 
     def open(self, nodes: Collection[int]) -> None:
         """See :meth:`Host.open`. The first run of a release copies it to every machine, about 60 MB each.
@@ -128,12 +131,10 @@ class SshHost:
             shell.push(file, target)
         token, record = f"{self._name}/{node}", f"{self._directory(node)}/{node}"
         before = self._entries.get(node)
-        self._entries[node] = entry = self._will(node, "ssh-process", {"token": token})
+        self._entries[node] = entry = self._intend(node, "ssh-process", {"token": token})
         if before is not None:  # it is dead, and whatever might be left of it has the same token
             self._journal.done(before)
-            del self._deeds[before]
-        environment = {**launch.environment, **commands.token_environment(token)}
-        words = commands.start(self._script(node), (directory, log, record), environment, launch.command)
+        words = commands.start(self._script(node), (directory, log, record), token, launch.environment, launch.command)
         pid, ticks = must(shell, words).split()
         identity = Identity(pid, ticks, self._boots[node])
         self._journal.amend(entry, identity._asdict())
@@ -148,11 +149,11 @@ class SshHost:
 
     def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:  # noqa: ARG002 - rules need no node
         """See :meth:`Host.cut`. Evidence: ``dropped`` packets by link."""
-        return self._wire.cut(links)
+        return self._dropped.cut(links)
 
     def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:  # noqa: ARG002 - as above
         """See :meth:`Host.heal`. Evidence: ``dropped`` packets by link since it was cut."""
-        return self._wire.heal(links)
+        return self._dropped.heal(links)
 
     def cuts_at(self, node: int) -> list[Link]:  # noqa: ARG002 - rules outlive processes
         """See :meth:`Host.cuts_at`."""
@@ -167,13 +168,10 @@ class SshHost:
         for shell in self._shells.values():
             shell.unfollow()
         with contextlib.suppress(HostError):  # what is left is tried once more below, over new connections
-            for entry, (node, kind, facts) in sorted(self._deeds.items(), reverse=True):
-                undo.UNDO[kind](self._shells[node], facts, self._here.run)
-                self._journal.done(entry)
-                del self._deeds[entry]
+            undo.undo_machines(self._journal, lambda machine: self._shells[machine.node])
         for shell in self._shells.values():
             shell.close()
-        undo_all(self._journal)
+        undo.undo_machines(self._journal)
 
     def _learn(self, node: int) -> None:
         """Who the machine is, and whether it can carry a node. Changes nothing there."""
@@ -185,9 +183,8 @@ class SshHost:
         _check_java(shell)
         rules = shell.run(commands.list_tables(shell.machine))
         if rules.status != 0:
-            told = " ".join(rules.err.split())[-200:]
             self._no_rules[node] = (
-                f"{shell.machine.name} lets nobody cut links ({told}); it needs nft, as root or by sudo"
+                f"{shell.machine.name} lets nobody cut links ({rules.complaint}); it needs nft, as root or by sudo"
             )
 
     def _prepare(self, node: int) -> None:
@@ -198,7 +195,7 @@ class SshHost:
         if shell.run(commands.is_own(whole)).status != 0:  # whoever made it may put there what the nodes execute
             raise HostError(f"{whole} on {shell.machine.name} is somebody else's; name another directory in the plan")
         directory, libs = self._directory(node), f"{self._installed(node)}/libs"
-        self._will(node, "ssh-directory", {"path": directory})
+        self._intend(node, "ssh-directory", {"path": directory})
         must(shell, commands.make_directories(*(f"{directory}/{name}" for name in undo.KEPT), libs))
         # Two runs may have looked before either made its directory; now at least one of them sees the other.
         self._require_alone(shell)
@@ -213,28 +210,17 @@ class SshHost:
                 "for its end, or end it with `ackproof heal` of its results"
             )
 
-    def _enforce(self, node: int, links: Sequence[Link]) -> None:
+    def _replace_rules(self, node: int, text: str) -> None:
         if node not in self._filtered:
-            if not links:
-                return
-            self._will(node, "ssh-rules", {"table": self._table})
+            self._intend(node, "ssh-rules", {"table": self._table})
             self._filtered.add(node)
-        addresses = {**self._ips, CLIENTS: self._harness[node]}
-        text = nft.ruleset(node, links, addresses, ports=self._ports, table=self._table)
         must(self._shells[node], commands.replace_table(self._machine(node)), text)
 
-    def _count(self, node: int) -> Mapping[Link, int]:
-        if node not in self._filtered:
-            return {}
-        listing = must(self._shells[node], commands.show_table(self._machine(node), self._table))
-        return nft.dropped_packets(listing.encode())
+    def _list_rules(self, node: int) -> str:
+        return must(self._shells[node], commands.show_table(self._machine(node), self._table))
 
-    def _will(self, node: int, kind: str, facts: dict[str, Any]) -> int:
-        machine = self._machine(node)
-        whole = {"machine": msgspec.to_builtins(machine), "node": node, **facts}
-        entry = self._journal.intend(kind, whole)
-        self._deeds[entry] = (node, kind, whole)
-        return entry
+    def _intend(self, node: int, kind: str, facts: dict[str, Any]) -> int:
+        return self._journal.intend(kind, {"machine": msgspec.to_builtins(self._machine(node)), "node": node, **facts})
 
     def _machine(self, node: int) -> Machine:
         if node not in self._machines:
@@ -255,10 +241,9 @@ def _check_java(shell: Shell) -> None:
     answer, machine = shell.run(commands.java_version(shell.machine)), shell.machine
     found = re.search(r'version "(\d+)', answer.out + answer.err)
     if answer.status != 0 or found is None:
-        told = " ".join((answer.err or answer.out).split())[-200:]
         raise HostError(
-            f'{machine.name} has no Java at "{machine.java}" ({told}); install openjdk-17-jre-headless there, or name '
-            "its Java in the plan (java = ...)"
+            f'{machine.name} has no Java at "{machine.java}" ({answer.complaint}); install openjdk-17-jre-headless '
+            "there, or name its Java in the plan (java = ...)"
         )
     if int(found[1]) < JAVA_MIN:
         raise HostError(

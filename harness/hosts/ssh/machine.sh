@@ -17,10 +17,10 @@ start() {
     log=$2 record=$3
     shift 3
     rm -f -- "$record.pid" "$record.ended"
-    # The outer shell stays to tell how the node ended; the inner one becomes the node.
+    # The outer shell stays to record how the node ended; the inner one becomes the node.
     setsid sh -c 'record=$1; shift
         sh -c '\''echo $$ >"$1.pid.new"; mv -- "$1.pid.new" "$1.pid"; shift; exec "$@"'\'' node "$record" "$@"
-        echo $? >"$record.ended"' keeper "$record" "$@" </dev/null >>"$log" 2>&1 &
+        echo $? >"$record.ended"' recorder "$record" "$@" </dev/null >>"$log" 2>&1 &
     looks=0
     until [ -e "$record.pid" ]; do
         looks=$((looks + 1))

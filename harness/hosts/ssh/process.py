@@ -10,7 +10,7 @@ from harness.hosts.ssh import commands
 from harness.hosts.ssh.shell import Shell, must
 from nemesis.cluster import Evidence
 
-#: After the death of a node, for its keeper to write down how it ended.
+#: After the death of a node, for the shell around it to write down how it ended.
 RECORD_LIMIT_S: Final = 3.0
 _LOOK_EVERY_S: Final = 0.02
 #: What a shell says of a program that signal N ended: 128 + N. Java answers SIGTERM by ending with this very status.
@@ -30,7 +30,7 @@ class Identity(NamedTuple):
 class RemoteProcess:
     """A node's process, which lives on when the connection ends. Implements :class:`NodeProcess`.
 
-    ``script`` is where :data:`commands.SCRIPT` stands there, ``record`` where its keeper writes how it ended.
+    ``script`` is where :data:`commands.SCRIPT` stands there, ``record`` where the shell around it writes how it ended.
     """
 
     def __init__(self, shell: Shell, script: str, record: str, identity: Identity) -> None:
@@ -48,13 +48,10 @@ class RemoteProcess:
 
     def state(self) -> NodeState:
         """See :meth:`NodeProcess.state`."""
-        letter = self._letter()
-        if letter is None:
-            return NodeState.DEAD
-        return NodeState.PAUSED if letter in "Tt" else NodeState.RUNNING
+        return NodeState.of(self._letter())
 
     def exit(self) -> str | None:
-        """See :meth:`NodeProcess.exit`. A keeper that was ended too leaves "unseen"."""
+        """See :meth:`NodeProcess.exit`. A shell around it that was ended too leaves "unseen"."""
         if self._exit is None and self._letter() is None:
             self._exit = self._recorded()
         return self._exit

@@ -1,4 +1,4 @@
-"""What the host needs of a machine. One implementation speaks over SSH, one only says what it would do."""
+"""What the host needs of a machine. One implementation speaks over SSH, one only shows what it would do."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ class Answer(NamedTuple):
     status: int
     out: str
     err: str
+
+    @property
+    def complaint(self) -> str:
+        """The end of what it wrote about a failure, on one line."""
+        return " ".join((self.err or self.out).split())[-300:]
 
 
 class Shell(Protocol):
@@ -78,9 +83,9 @@ def must(shell: Shell, words: Sequence[str], text: str = "") -> str:
     """
     answer = shell.run(words, text)
     if answer.status != 0:
-        told = " ".join((answer.err or answer.out).split())[-300:] or "no word of why"
         raise HostError(
-            f'{shell.machine.name}: "{shown(words)}" ended with status {answer.status} ({told}); see to it there'
+            f'{shell.machine.name}: "{shown(words)}" ended with status {answer.status} '
+            f"({answer.complaint or 'no word of why'}); see to it there"
         )
     return answer.out
 

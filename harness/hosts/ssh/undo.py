@@ -16,7 +16,6 @@ removed.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -25,17 +24,16 @@ import msgspec
 
 from harness.errors import HostError, ResultsError
 from harness.hosts.ssh import commands
-from harness.hosts.ssh.shell import Connect, Shell, must
+from harness.hosts.ssh.shell import Connect, Shell, must, over_ssh
+from harness.hosts.undo import undo_kinds
 from harness.plan import Machine
-from harness.records.journal import Undo
+from harness.records.journal import Journal, Undo
 from harness.records.run_record import RUN_FILE, recorded_world
 
 #: Every directory and table of a run on a machine begins so.
 PREFIX: Final = "ackproof"
 #: What of a run's directory is brought home.
 KEPT: Final = ("data", "logs")
-#: How deeds say what they undid.
-ControllerLog = list[str]
 
 
 def allowed_machine(run: Path, machine: Machine) -> Machine:
@@ -53,35 +51,35 @@ def allowed_machine(run: Path, machine: Machine) -> Machine:
     return machine
 
 
-class Undoing(contextlib.ExitStack):
-    """Undoes deeds of the run in directory ``run``, over one connection a machine, which end with the block."""
+def undo_machines(journal: Journal, connect: Connect | None = None) -> list[str]:
+    """Undo what stands on machines, over one connection each; otherwise as :func:`harness.hosts.undo.undo_kinds`.
 
-    def __init__(self, run: Path, connect: Connect) -> None:
-        super().__init__()
-        self._run = run
-        self._connect = connect
-        self._shells: dict[Machine, Shell] = {}
+    ``connect`` gives the connection of a machine that a deed names; without it one is made over SSH, if the machine is
+    in the run's inventory.
+    """
+    run = journal.path.parent
+    shells: dict[Machine, Shell] = {}
 
-    def undo(self, deed: Undo) -> ControllerLog:
-        """Undo one deed of the journal; the answer names what was still there.
+    def undo(deed: Undo) -> list[str]:
+        machine = _machine_in(deed)
+        if machine not in shells:
+            shells[machine] = connect(machine) if connect is not None else over_ssh(allowed_machine(run, machine))
+        return UNDO[deed.kind](shells[machine], deed.facts, run)
 
-        Raises:
-            HostError: the machine cannot be reached, or is not in the run's inventory.
-        """
-        machine = allowed_machine(self._run, _machine_in(deed))
-        if machine not in self._shells:
-            self._shells[machine] = self._connect(machine)
-            self.callback(self._shells[machine].close)
-        return UNDO[deed.kind](self._shells[machine], deed.facts, self._run)
+    try:
+        return undo_kinds(journal, UNDO, undo)
+    finally:
+        for shell in shells.values():
+            shell.close()
 
 
-def end_processes(shell: Shell, facts: Mapping[str, Any], _run: Path) -> ControllerLog:
+def end_processes(shell: Shell, facts: Mapping[str, Any], _run: Path) -> list[str]:
     """End every process of one node of a run, whoever their parents are now."""
     ended = must(shell, commands.end_all(str(facts["token"]))).split()
     return [f"{pid} (node {facts['node']}, {shell.machine.name})" for pid in ended]
 
 
-def remove_rules(shell: Shell, facts: Mapping[str, Any], _run: Path) -> ControllerLog:
+def remove_rules(shell: Shell, facts: Mapping[str, Any], _run: Path) -> list[str]:
     """Remove a run's table, if it is there."""
     table = str(facts["table"])
     if not table.startswith(PREFIX) or table not in must(shell, commands.list_tables(shell.machine)).split():
@@ -90,7 +88,7 @@ def remove_rules(shell: Shell, facts: Mapping[str, Any], _run: Path) -> Controll
     return [f"{table} (node {facts['node']}, {shell.machine.name})"]
 
 
-def remove_directory(shell: Shell, facts: Mapping[str, Any], run: Path) -> ControllerLog:
+def remove_directory(shell: Shell, facts: Mapping[str, Any], run: Path) -> list[str]:
     """Bring home what a run's directory holds, and remove it, if it is there."""
     path = PurePosixPath(str(facts["path"]))
     if not path.name.startswith(PREFIX) or str(path.parent) != runs_directory(shell.machine):
@@ -123,7 +121,7 @@ def _machine_in(deed: Undo) -> Machine:
         raise HostError(f"the journal does not name the machine ({error})") from error
 
 
-UNDO: Final[Mapping[str, Callable[[Shell, Mapping[str, Any], Path], ControllerLog]]] = {
+UNDO: Final[Mapping[str, Callable[[Shell, Mapping[str, Any], Path], list[str]]]] = {
     "ssh-process": end_processes,
     "ssh-rules": remove_rules,
     "ssh-directory": remove_directory,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.errors import HarnessError, HostError
-from harness.hosts.loopback import free_addresses
+from harness.hosts import free_addresses
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import archive_command, archive_path
 from harness.worlds.kafka.log_configuration import LogFiles

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness.hosts.contract import Host, Launch
+from harness.hosts import Host, Launch
 from harness.plan import Kafka, RunSpec, require_kind
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import MAIN, node_command

@@ -18,7 +18,7 @@ from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from harness.clients.credentials import require_credentials
 from harness.errors import HostError, PlanError
-from harness.hosts.undo import undo_kinds
+from harness.hosts import undo_kinds
 from harness.plan import OPEN, Security
 from harness.records.journal import Journal, Undo
 from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration, TopicImage, UnansweredError

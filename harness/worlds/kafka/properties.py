@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from harness.errors import PlanError
-from harness.hosts.contract import Address
+from harness.hosts import Address
 from harness.worlds.kafka.releases import ELR_SINCE, KRAFT_SINCE, Version
 from nemesis.cluster import CONTROLLER
 from workloads.settings import NEVER, Settings

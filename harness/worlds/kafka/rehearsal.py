@@ -12,9 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from harness.errors import PlanError
-from harness.hosts.contract import Host, NodeState
-from harness.hosts.ssh.host import Here, SshHost
-from harness.hosts.ssh.rehearsal import STAND_INS, RehearsedShell, Say
+from harness.hosts import PLACEHOLDERS, DryShell, Here, Host, NodeState, Show, SshHost
 from harness.java import java_program
 from harness.plan import RunSpec
 from harness.records.journal import FILE_NAME, Journal
@@ -35,7 +33,7 @@ from nemesis.schedule import Schedule
 
 PREFACE: Final = (
     "Nothing of this is done now, and no connection is opened.",
-    STAND_INS,
+    PLACEHOLDERS,
     (
         "Whom a fault hits is decided when it fires. Here every partition is imagined to be led by the first of its "
         "replicas that runs; in a run the cluster decides."
@@ -59,7 +57,7 @@ def require_machines(specs: Iterable[RunSpec]) -> None:
             )
 
 
-def rehearse(spec: RunSpec, schedule: Schedule, say: Say) -> None:
+def rehearse(spec: RunSpec, schedule: Schedule, say: Show) -> None:
     """Say what the run ``spec``, on machines over SSH, with this schedule would do.
 
     Raises:
@@ -73,7 +71,7 @@ def rehearse(spec: RunSpec, schedule: Schedule, say: Say) -> None:
 class _Rehearsal(KafkaWorld):
     """The world of Kafka with shells that do nothing, in virtual time."""
 
-    def __init__(self, spec: RunSpec, directory: Path, say: Say) -> None:
+    def __init__(self, spec: RunSpec, directory: Path, say: Show) -> None:
         super().__init__(spec, directory)
         self._say = say
         self._loop = Loop()
@@ -103,7 +101,7 @@ class _Rehearsal(KafkaWorld):
     def _make_host(self, journal: Journal) -> Host:
         release = find(self._kafka.version or DEFAULT_VERSION).home
         here = Here(self._directory, release, Path(java_program()))
-        return SshHost(self._kafka.machines, journal, here, lambda machine: RehearsedShell(machine, self._say))
+        return SshHost(self._kafka.machines, journal, here, lambda machine: DryShell(machine, self._say))
 
     def _tell_topic(self, host: Host, nodes: Nodes) -> None:
         workload, settings = self._spec.workload, self._spec.chosen()
@@ -148,7 +146,7 @@ class _Control(NodeControl):
 class _ImaginedCluster(Viewer):
     """A cluster in which all that runs is in sync; also its operator, who says what is asked of it."""
 
-    def __init__(self, host: Host, nodes: Nodes, spec: RunSpec, say: Say) -> None:
+    def __init__(self, host: Host, nodes: Nodes, spec: RunSpec, say: Show) -> None:
         super().__init__(host, nodes, spec.workload.topic)
         self._say = say
         places = round_robin(nodes.brokers, spec.workload.partitions, spec.chosen().replication_factor)

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from harness.hosts.contract import Host, NodeState
+from harness.hosts import Host, NodeState
 from harness.observations import BrokerFenced, BrokerRegistered, ControllerActivated, ControllerStarted
 from harness.reference.core.types import BrokerState, PartitionState
 from harness.worlds.kafka.log_patterns import LogEvent, PartitionChanged, PartitionDescribed, read_line, understand

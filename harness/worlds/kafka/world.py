@@ -7,8 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from harness.hosts.contract import Host
-from harness.hosts.ssh.host import Here, SshHost
+from harness.hosts import Here, Host, SshHost
 from harness.java import java_program
 from harness.observations import Observation
 from harness.plan import Kafka, Namespaces, require_kind

@@ -17,7 +17,7 @@ from kazoo.exceptions import KazooException, NodeExistsError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from harness.errors import HostError
-from harness.hosts.contract import Address
+from harness.hosts import Address
 
 #: Since when brokers take requests to move leaders and replicas (KIP-183, KIP-455).
 ASKED_SINCE: Final = (2, 4, 0)

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from harness.hosts.contract import Host
+from harness.hosts import Host
 from harness.observations import BrokerRegistered, IsrChanged
 from harness.plan import RunSpec
 from harness.reference.core.types import BrokerState, PartitionState

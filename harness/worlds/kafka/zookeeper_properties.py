@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from harness.errors import PlanError
-from harness.hosts.contract import Address
+from harness.hosts import Address
 from harness.worlds.kafka.properties import NodePlace, node_properties, possible
 from harness.worlds.kafka.releases import STARTED_SINCE, ZOOKEEPER_GONE_SINCE, Version
 from nemesis.cluster import CONTROLLER

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from harness.hosts.contract import NodeProcess, NodeState
+from harness.hosts import NodeProcess, NodeState
 from nemesis.cluster import Evidence
 from workloads.client import Clock
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from harness.hosts.contract import NodeProcess
+from harness.hosts import NodeProcess
 from harness.observations import NodeCrashed, Observation
 from harness.worlds.contract import NodeDeath
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from harness.errors import HostError
-from harness.hosts.contract import Host
+from harness.hosts import Host
 from nemesis.cluster import CONTROLLER, Evidence, PartitionView
 
 #: A controller decides in milliseconds; whoever looks at it looks a few times a second at least.

@@ -12,7 +12,7 @@ import msgspec
 
 import harness
 from harness.errors import PortError, StartError
-from harness.hosts.contract import Host, Launch, NodeProcess, NodeState
+from harness.hosts import Host, Launch, NodeProcess, NodeState
 from harness.reference.server import NodeConfig
 from harness.worlds.processes.crashes import Deaths
 from harness.worlds.reference import broker_config

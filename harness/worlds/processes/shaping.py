@@ -9,12 +9,7 @@ from typing import Final
 import msgspec
 
 from harness.errors import HostError
-from harness.hosts import shaping
-from harness.hosts.clocks import Clocks, steps_in
-from harness.hosts.contract import Host
-from harness.hosts.local import LocalHost
-from harness.hosts.namespaces import NamespaceHost
-from harness.hosts.shaping import Shaper
+from harness.hosts import Clocks, Host, LocalHost, NamespaceHost, Shaper, probe_slow_links, steps_in
 from harness.observations import Observation
 from harness.worlds.processes.nodes import Nodes
 from nemesis.cluster import Evidence, Link
@@ -71,7 +66,7 @@ def slow_links(host: Host, nodes: Nodes) -> SlowLinks:
     """
     if not isinstance(host, NamespaceHost):
         raise HostError(_NO_INTERFACES)
-    leaf = shaping.probe()
+    leaf = probe_slow_links()
     return SlowLinks(Shaper(host.interfaces(), host.addresses(), leaf), nodes)
 
 

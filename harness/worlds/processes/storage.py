@@ -13,10 +13,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.hosts.contract import NodeProcess, NodeState
-from harness.hosts.disks import Disks, log_bytes
-from harness.hosts.processes import LocalProcess
-from harness.hosts.slow_disk import Brake
+from harness.hosts import Brake, Disks, LocalProcess, NodeProcess, NodeState, log_bytes
 from harness.worlds.processes.log_files import batches_in, flip, log_directory, read_again, recovery_point
 from nemesis.cluster import LOG_PARTS, Evidence
 
@@ -89,7 +86,7 @@ class OwnDisks:
         self._disks = disks
 
     def fill(self, node: int) -> Evidence:
-        """See :meth:`DiskSpace.fill`. Evidence: as of :func:`harness.hosts.full_disk.fill`."""
+        """See :meth:`DiskSpace.fill`. Evidence: as of :func:`harness.hosts.disks.full.fill`."""
         return self._disks.of(node).fill()
 
     def free(self, node: int) -> Evidence:

@@ -9,10 +9,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from harness.errors import HostError
-from harness.hosts.clocks import Clocks
-from harness.hosts.contract import Address, Host, NodeState
-from harness.hosts.disks import Disks, log_bytes
-from harness.hosts.slow_disk import choose_brake
+from harness.hosts import Address, Clocks, Disks, Host, NodeState, choose_brake, log_bytes
 from harness.records.journal import Journal
 from harness.worlds.processes.controlled_shutdown import Leaving
 from harness.worlds.processes.nodes import Nodes

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.hosts.contract import Host, NodeState
+from harness.hosts import Host, NodeState
 from harness.reference.core.types import NONE, BrokerState, PartitionState
 from harness.worlds.processes.nodes import Nodes
 from nemesis.cluster import CONTROLLER, ClusterView, PartitionView

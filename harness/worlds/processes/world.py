@@ -8,10 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.errors import HostError, PortError, StartError
-from harness.hosts.contract import Host
-from harness.hosts.disks import Disks
-from harness.hosts.loopback import LoopbackHost
-from harness.hosts.namespaces import NamespaceHost
+from harness.hosts import Disks, Host, LoopbackHost, NamespaceHost
 from harness.observations import Observation
 from harness.plan import Namespaces, RunSpec, Started, require_kind
 from harness.records.journal import Journal

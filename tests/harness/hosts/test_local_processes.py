@@ -11,7 +11,7 @@ import pytest
 
 from harness.errors import HostError, PortError
 from harness.hosts.contract import Address, Launch, NodeState
-from harness.hosts.loopback import FIRST_PORT, LoopbackHost, is_free, loopback_address
+from harness.hosts.local import FIRST_PORT, LoopbackHost, is_free, loopback_address
 from harness.hosts.processes import Identity, boot_id, end, identify, marked_with, read_stat
 from harness.records.journal import Journal, standing
 
@@ -138,7 +138,7 @@ def test_nodes_have_addresses_of_their_own_below_the_ephemeral_ports(host: Loopb
 def test_taken_ports_are_passed_over_and_refused_where_they_are_given(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.hosts.loopback.loopback_address", lambda *_: "127.1.1.1")
+    monkeypatch.setattr("harness.hosts.local.loopback_address", lambda *_: "127.1.1.1")
     with socket.create_server(("127.1.1.1", FIRST_PORT)):
         assert not is_free(Address("127.1.1.1", FIRST_PORT))
         chosen, fixed = LoopbackHost(journal), LoopbackHost(journal, {0: FIRST_PORT})

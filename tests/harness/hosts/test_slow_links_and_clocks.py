@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HostError
-from harness.hosts import clocks, shaping, tc
+from harness.hosts import clocks
 from harness.hosts.clocks import Clocks
+from harness.hosts.links import Shaper, slow
 from harness.hosts.namespaces import NamespaceHost
-from harness.hosts.shaping import Shaper
 from harness.observations import IsrChanged, Observation
 from harness.records.journal import FILE_NAME, Journal
 from harness.worlds.processes.shaping import rightly_timed
@@ -45,31 +45,33 @@ qdisc netem 8001: dev eth1 root refcnt 2 limit 1000 delay 120ms
 
 
 def test_every_slow_target_has_a_class_of_its_own_and_the_rest_is_fast():
-    lines = tc.rules("eth0", [0, CONTROLLER], {0: "10.77.1.1", CONTROLLER: "10.77.1.101"}, tc.FIFO).splitlines()
+    lines = slow.rules("eth0", [0, CONTROLLER], {0: "10.77.1.1", CONTROLLER: "10.77.1.101"}, slow.FIFO).splitlines()
     assert [line for line in lines if "default" in line] == ["qdisc add dev eth0 root handle 1: htb default fff"]
     assert [line.split()[-3:] for line in lines if "10.77.1.1/32" in line] == [["10.77.1.1/32", "flowid", "1:10"]]
     assert [line.split()[-1] for line in lines if "10.77.1.101/32" in line] == ["1:74"]
-    assert sum(f"rate {tc.RATE_KBIT}kbit" in line for line in lines) == 2
+    assert sum(f"rate {slow.RATE_KBIT}kbit" in line for line in lines) == 2
 
 
-@pytest.mark.parametrize("leaf", [tc.LATE, tc.FIFO])
+@pytest.mark.parametrize("leaf", [slow.LATE, slow.FIFO])
 def test_every_slow_class_waits_in_a_leaf_of_its_own(leaf):
-    lines = tc.rules("eth0", [0, CONTROLLER], {0: "10.77.1.1", CONTROLLER: "10.77.1.101"}, leaf).splitlines()
+    lines = slow.rules("eth0", [0, CONTROLLER], {0: "10.77.1.1", CONTROLLER: "10.77.1.101"}, leaf).splitlines()
     assert [line for line in lines if line.endswith(leaf)] == [
         f"qdisc add dev eth0 parent 1:{own} handle {own}: {leaf}" for own in ("10", "74")
     ]
 
 
 def test_counters_are_read_by_target():
-    assert tc.seen(LISTING) == {0: {"bytes": 2500, "waits": 7}}
-    assert tc.seen(LISTING.replace(" root ", " root leaf 10: ")) == {0: {"bytes": 2500, "waits": 7}}
-    assert tc.seen("") == {}
+    assert slow.counted(LISTING) == {0: {"bytes": 2500, "waits": 7}}
+    assert slow.counted(LISTING.replace(" root ", " root leaf 10: ")) == {0: {"bytes": 2500, "waits": 7}}
+    assert slow.counted("") == {}
 
 
 def test_delays_are_read_by_target_and_only_where_the_kernel_has_them():
-    assert tc.delays_ms(QDISCS) == {0: 200, CONTROLLER: 200}
-    assert tc.delays_ms(QDISCS.replace("netem", "pfifo")) == {}
-    assert tc.delays_ms("qdisc netem 10: parent 1:10 limit 1000 delay 200.0ms  50.0ms\n") == {0: 200}, "older iproute2"
+    assert slow.delays_ms(QDISCS) == {0: 200, CONTROLLER: 200}
+    assert slow.delays_ms(QDISCS.replace("netem", "pfifo")) == {}
+    assert slow.delays_ms("qdisc netem 10: parent 1:10 limit 1000 delay 200.0ms  50.0ms\n") == {0: 200}, (
+        "older iproute2"
+    )
 
 
 class Kernel:
@@ -81,8 +83,8 @@ class Kernel:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, qdiscs: str = "") -> None:
         self.classes: dict[str, int] = {}
         self.qdiscs = qdiscs
-        monkeypatch.setattr(shaping, "_run", self._run)
-        monkeypatch.setattr(shaping.subprocess, "run", lambda *_, **__: self.classes.clear())
+        monkeypatch.setattr(slow, "_run", self._run)
+        monkeypatch.setattr(slow, "attempt", lambda _: self.classes.clear())
 
     def _run(self, command, text=None):
         if text is not None:
@@ -97,7 +99,7 @@ class Kernel:
 
 def test_what_passed_is_counted_over_slow_links_that_overlap(monkeypatch):
     kernel = Kernel(monkeypatch)
-    shaper = Shaper({0: shaping.Interface("", "eth0")}, {1: "10.77.1.2", 2: "10.77.1.3"}, tc.FIFO)
+    shaper = Shaper({0: slow.Interface("", "eth0")}, {1: "10.77.1.2", 2: "10.77.1.3"}, slow.FIFO)
     shaper.slow([Link(0, 1)])
     kernel.classes["1:11"] = 500
     assert set(shaper.slow([Link(0, 2)])["kbit"]) == {"0>2"}
@@ -110,27 +112,27 @@ def test_what_passed_is_counted_over_slow_links_that_overlap(monkeypatch):
 
 
 def test_a_receipt_tells_of_a_delay_only_where_the_kernel_lists_it(monkeypatch):
-    slow = [Link(1, 0), Link(1, CONTROLLER)]
+    links = [Link(1, 0), Link(1, CONTROLLER)]
     addresses = {0: "10.77.1.1", CONTROLLER: "10.77.1.101"}
     rates = {"1>0": 16, f"1>{CONTROLLER}": 16}
     for listed, delays in ((QDISCS, {"1>0": 200, f"1>{CONTROLLER}": 200}), ("", None)):
         Kernel(monkeypatch, listed)
-        evidence = Shaper({1: shaping.Interface("", "eth0")}, addresses, tc.LATE).slow(slow)
+        evidence = Shaper({1: slow.Interface("", "eth0")}, addresses, slow.LATE).slow(links)
         assert evidence == {"kbit": rates} | ({"delay_ms": delays} if delays else {})
 
 
-@pytest.mark.parametrize(("lacking", "leaf"), [((), tc.LATE), (("netem",), tc.FIFO)])
+@pytest.mark.parametrize(("lacking", "leaf"), [((), slow.LATE), (("netem",), slow.FIFO)])
 def test_links_are_late_where_the_kernel_can_and_only_slow_where_not(monkeypatch, lacking, leaf):
-    monkeypatch.setattr(shaping.shutil, "which", lambda tool: f"/sbin/{tool}")
-    monkeypatch.setattr(shaping, "_run", lambda _, text: refuse(text, lacking))
-    assert shaping.probe() == leaf
+    monkeypatch.setattr(slow.shutil, "which", lambda tool: f"/sbin/{tool}")
+    monkeypatch.setattr(slow, "_run", lambda _, text: refuse(text, lacking))
+    assert slow.probe_slow_links() == leaf
 
 
 def test_without_rates_there_are_no_slow_links(monkeypatch):
-    monkeypatch.setattr(shaping.shutil, "which", lambda tool: f"/sbin/{tool}")
-    monkeypatch.setattr(shaping, "_run", lambda _, text: refuse(text, ("htb",)))
+    monkeypatch.setattr(slow.shutil, "which", lambda tool: f"/sbin/{tool}")
+    monkeypatch.setattr(slow, "_run", lambda _, text: refuse(text, ("htb",)))
     with pytest.raises(HostError, match="htb"):
-        shaping.probe()
+        slow.probe_slow_links()
 
 
 def refuse(text: str, lacking: tuple[str, ...]) -> None:
@@ -155,14 +157,14 @@ connection.close()
 @pytest.mark.root
 @on_namespaces
 def test_a_slow_link_lets_little_through_and_is_fast_again(tmp_path):
-    leaf = shaping.probe()
+    leaf = slow.probe_slow_links()
     journal = Journal(tmp_path / FILE_NAME)
     host = NamespaceHost(journal)
     try:
         host.open([0, 1])
         shaper = Shaper(host.interfaces(), host.addresses(), leaf)
         names = (f"0>{CLIENTS}", "1>0")
-        late = {"delay_ms": dict.fromkeys(names, 200)} if leaf == tc.LATE else {}
+        late = {"delay_ms": dict.fromkeys(names, 200)} if leaf == slow.LATE else {}
         assert shaper.slow([Link(0, CLIENTS), Link(1, 0)]) == {"kbit": dict.fromkeys(names, 16)} | late
         slow_s = fetched_in_s(host)
         assert shaper.restore([Link(1, 0)])["passed"]["1>0"]["bytes"] == 0
@@ -179,9 +181,9 @@ def test_a_slow_link_lets_little_through_and_is_fast_again(tmp_path):
 @pytest.mark.root
 @on_namespaces
 def test_the_delay_is_refused_by_kernels_without_netem_only():
-    asked = ["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", *tc.LATE.split()]
+    asked = ["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", *slow.LATE.split()]
     done = subprocess.run(asked, check=False, capture_output=True, text=True, timeout=10)
-    assert (done.returncode == 0) == (shaping.probe() == tc.LATE)
+    assert (done.returncode == 0) == (slow.probe_slow_links() == slow.LATE)
     assert done.returncode == 0 or "kind is unknown" in done.stderr, "its words were wrong, not the kernel lacking"
 
 

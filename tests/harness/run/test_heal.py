@@ -21,8 +21,8 @@ from harness.run.heal import heal
 HARNESS = """
 import sys, time
 from pathlib import Path
-from harness.hosts.contract import Launch
-from harness.hosts.loopback import LoopbackHost
+from harness.hosts import Launch
+from harness.hosts import LoopbackHost
 from harness.records.journal import FILE_NAME, Journal
 directory = Path(sys.argv[1])
 host = LoopbackHost(Journal(directory / FILE_NAME))

@@ -22,9 +22,9 @@ pytestmark = pytest.mark.system
 HARNESS = """
 import os, sys
 from pathlib import Path
-from harness.hosts.contract import Launch
-from harness.hosts.loopback import LoopbackHost
-from harness.hosts.namespaces import NamespaceHost
+from harness.hosts import Launch
+from harness.hosts import LoopbackHost
+from harness.hosts import NamespaceHost
 from harness.records.journal import FILE_NAME, Journal
 directory, host_class, dies_at, moment = Path(sys.argv[1]), globals()[sys.argv[2]], int(sys.argv[3]), sys.argv[4]
 written, write = 0, Journal._write

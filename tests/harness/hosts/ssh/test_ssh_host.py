@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from harness.errors import HostError
-from harness.hosts import nft
 from harness.hosts.contract import Launch, NodeState
+from harness.hosts.links import dropped_packets
 from harness.hosts.ssh import commands, undo
+from harness.hosts.ssh.dry_run import DryShell
 from harness.hosts.ssh.host import Here, SshHost
 from harness.hosts.ssh.process import ended_with
-from harness.hosts.ssh.rehearsal import RehearsedShell
 from harness.hosts.ssh.shell import Answer, must
 from harness.hosts.ssh.undo import allowed_machine
 from harness.plan import Kafka, Machine, Ssh
@@ -25,11 +25,11 @@ NASTY = ["a b", "$(reboot)", "`id`", "it's", '"', "*", "", "\\", "x\ny", "; rm -
 MACHINES = tuple(Machine(node=node, address=f"10.0.0.{node + 1}", user="kafka", sudo=node == 1) for node in (0, 1, 2))
 
 
-class FakeShell(RehearsedShell):
+class FakeShell(DryShell):
     """A willing machine; ``answers`` replaces what it says to commands that begin so."""
 
-    def __init__(self, machine, say):
-        super().__init__(machine, say)
+    def __init__(self, machine, show):
+        super().__init__(machine, show)
         self.answers: dict[str, Answer] = {}
 
     def run(self, words, text=""):
@@ -185,7 +185,7 @@ def test_links_that_were_never_cut_are_healed_without_a_word(make, said: list[st
 
 def test_drops_of_both_ports_count_for_one_link() -> None:
     rules = [{"rule": {"comment": "1>0", "expr": [{"counter": {"packets": n}}]}} for n in (2, 3)]
-    assert nft.dropped_packets(msgspec.json.encode({"nftables": rules})) == {Link(1, 0): 5}
+    assert dropped_packets(msgspec.json.encode({"nftables": rules}).decode()) == {Link(1, 0): 5}
 
 
 def test_a_machine_that_cannot_cut_links_says_why_and_the_rest_works(make) -> None:

@@ -24,7 +24,7 @@ from kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from harness.hosts.contract import Host
+from harness.hosts import Host
 from harness.plan import Kafka, RunSpec
 from harness.worlds.kafka import KafkaWorld
 from harness.worlds.kafka.installation import find

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from harness.errors import PlanError
-from harness.hosts.contract import Address
+from harness.hosts import Address
 from harness.worlds.kafka import storage
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import archive_command, archive_path, node_command

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.hosts.contract import NodeState
+from harness.hosts import NodeState
 from harness.observations import (
     BecameFollower,
     BecameLeader,

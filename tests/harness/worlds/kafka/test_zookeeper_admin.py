@@ -11,7 +11,7 @@ from kazoo.exceptions import ConnectionLoss, NodeExistsError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from harness.errors import HostError
-from harness.hosts.contract import Address
+from harness.hosts import Address
 from harness.worlds.kafka import zookeeper_admin
 from harness.worlds.kafka.zookeeper_admin import ELECT, REASSIGN, KeeperOperator
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import PlanError
-from harness.hosts.contract import Address
+from harness.hosts import Address
 from harness.worlds.kafka.properties import NodePlace
 from harness.worlds.kafka.releases import Version
 from harness.worlds.kafka.zookeeper_properties import broker_properties, possible_with_zookeeper, zookeeper_properties

@@ -31,7 +31,7 @@ PORT = 19_192
 
 @pytest.fixture
 def same_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.hosts.loopback.loopback_address", lambda *_: ADDRESS)
+    monkeypatch.setattr("harness.hosts.local.loopback_address", lambda *_: ADDRESS)
 
 
 def nodes_of(deeds: list[Undo]) -> list[Identity]:
@@ -112,7 +112,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path, make_spec: MakeSpec, same
 def test_a_port_taken_between_choice_and_start_is_a_port_error(
     tmp_path: Path, make_spec: MakeSpec, same_address: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.hosts.loopback.is_free", lambda _: True)
+    monkeypatch.setattr("harness.hosts.local.is_free", lambda _: True)
     with socket.create_server((ADDRESS, PORT)), pytest.raises(PortError, match="found"):
         ProcessesWorld(make_spec(), tmp_path, ports={1: PORT}).open()
     assert standing(tmp_path / FILE_NAME) == []

@@ -1,6 +1,6 @@
 """Which ended processes nobody ended."""
 
-from harness.hosts.contract import NodeState
+from harness.hosts import NodeState
 from harness.observations import NodeCrashed, Observation
 from harness.worlds.contract import NodeDeath
 from harness.worlds.processes.crashes import Deaths, with_deaths

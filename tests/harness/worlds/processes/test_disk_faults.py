@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.hosts.slow_disk import ROOT, WRITES_PER_SECOND
+from harness.hosts.disks.slow import ROOT, WRITES_PER_SECOND
 from harness.observations import ReplicaRecovered
 from harness.plan import RunSpec
 from harness.records.journal import FILE_NAME, standing

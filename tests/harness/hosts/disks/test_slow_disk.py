@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import HostError
 from harness.hosts.disks import Disks
-from harness.hosts.slow_disk import ROOT, WRITES_PER_SECOND, Brake, DeviceBrake, GroupBrake, choose_brake
+from harness.hosts.disks.slow import ROOT, WRITES_PER_SECOND, Brake, DeviceBrake, GroupBrake, choose_brake
 from harness.records.journal import FILE_NAME, Journal, standing
 from harness.run.heal import heal
 

@@ -26,8 +26,13 @@ def links_at(links: Collection[Link], node: int) -> list[Link]:
     return sorted(link for link in links if node in link)
 
 
-class ControlledLinks:
-    """Which links are cut, and the telling of it to the nodes. ``paths``: control sockets by node."""
+def link_name(link: Link) -> str:
+    """A link as evidence and comments of rules name it."""
+    return f"{link.source}>{link.target}"
+
+
+class HeldLinks:
+    """The links that nodes hold back, and the requests that make them do so. ``paths``: control sockets by node."""
 
     def __init__(self, paths: Mapping[int, str]) -> None:
         self._paths = paths
@@ -35,30 +40,26 @@ class ControlledLinks:
         self._touched: set[Link] = set()
 
     def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
-        """Cut, told to the living ends. Evidence: ``held`` by node, as the node answered; ``silent`` nodes.
+        """Have the living ends hold them back. Evidence: ``held`` by node, as the node answered; ``silent`` nodes.
 
         Nothing if nobody answered: then nobody is known to hold anything back.
         """
         self._cut.update(links)
         self._touched.update(links)
-        evidence = self._tell("cut", links, alive)
+        evidence = self._request("cut", links, alive)
         return evidence if evidence["held"] else {}
 
     def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
-        """Heal, told to the living ends; ``held`` counts what the cut had kept back."""
+        """Have the living ends deliver again; ``held`` counts what the cut had kept back."""
         self._cut.difference_update(links)
-        return self._tell("heal", links, alive)
+        return self._request("heal", links, alive)
 
     def at(self, node: int) -> list[Link]:
         """The cut links that this node has to enforce."""
         return links_at(self._cut, node)
 
     def update(self, node: int) -> Callable[[], bool]:
-        """Tell a node that was not listening (frozen, restarted) how all its links are now.
-
-        The requests are sent before this returns, so that a frozen node finds them when it wakes, before anything else;
-        the function returned waits for the node's word, and is False if it has not come.
-        """
+        """See :meth:`harness.hosts.contract.Host.update`. A frozen node finds the requests first when it wakes."""
         healed = links_at(self._touched - self._cut, node)
         calls: list[control.Call] = []
         for op, links in (("heal", healed), ("cut", self.at(node))):
@@ -70,11 +71,11 @@ class ControlledLinks:
                 return lambda: False
         return lambda: all(_answered(call) for call in calls)
 
-    def _tell(self, op: str, links: Collection[Link], alive: Collection[int]) -> dict[str, Any]:
-        told = {node: self._paths[node] for node in ends(links, self._paths) if node in alive}
-        answers = control.ask(told, {"op": op, "links": sorted(links)}, CONTROL_LIMIT_S)
+    def _request(self, op: str, links: Collection[Link], alive: Collection[int]) -> dict[str, Any]:
+        asked = {node: self._paths[node] for node in ends(links, self._paths) if node in alive}
+        answers = control.ask(asked, {"op": op, "links": sorted(links)}, CONTROL_LIMIT_S)
         evidence: dict[str, Any] = {"held": {str(node): answer.get("links") for node, answer in answers.items()}}
-        if silent := sorted(set(told) - set(answers)):
+        if silent := sorted(set(asked) - set(answers)):
             evidence["silent"] = silent
         return evidence
 

@@ -3,7 +3,7 @@
 Loss of power: the file system is told to stop (``ioctl(FS_IOC_SHUTDOWN)`` without a flush of its log), which drops
 every dirty page at once; then it is mounted again and replays its journal. What was fsynced is there, what was only in
 the page cache is not. This is the kernel's own behaviour, so it holds for every program. Needs root, loop devices and
-mkfs.ext4. How a disk becomes full or slow stands in :mod:`harness.hosts.full_disk` and :mod:`harness.hosts.slow_disk`.
+mkfs.ext4. How a disk becomes full or slow stands beside this.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import fcntl
 import os
 import shutil
 import struct
-import subprocess
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -20,9 +19,8 @@ from typing import Final
 
 from harness.durable import sync_directory
 from harness.errors import HostError
-from harness.hosts.full_disk import fill, free
-from harness.hosts.mounts import keep_files, unmount
-from harness.hosts.undo import NAME_PREFIX
+from harness.hosts.disks.full import FILL_NAME, fill, free
+from harness.hosts.processes import NAME_PREFIX, attempt, run
 from harness.records.journal import Journal
 from nemesis.cluster import Evidence
 
@@ -31,7 +29,7 @@ SIZE_MB: Final = 512
 #: _IOR('X', 125, __u32) and EXT4_GOING_FLAGS_NOLOGFLUSH, from the kernel's headers.
 FS_IOC_SHUTDOWN: Final = 0x8004587D
 NO_LOG_FLUSH: Final = 2
-_COMMAND_LIMIT_S: Final = 20.0
+_UNMOUNT_LIMIT_S: Final = 3.0
 #: A command in another network namespace that just runs (`ip netns exec`) holds a copy of every mount for its life.
 _RELEASE_LIMIT_S: Final = 10.0
 _PAUSE_S: Final = 0.005
@@ -81,11 +79,11 @@ class Disk:
         return {"log_bytes_after": log_bytes(self.place)}
 
     def fill(self) -> Evidence:
-        """See :func:`harness.hosts.full_disk.fill`."""
+        """See :func:`harness.hosts.disks.full.fill`."""
         return fill(self.place)
 
     def free(self) -> Evidence:
-        """See :func:`harness.hosts.full_disk.free`."""
+        """See :func:`harness.hosts.disks.full.free`."""
         return free(self.place)
 
     @property
@@ -150,6 +148,41 @@ class Disks:
             disk.close()
 
 
+def unmount(place: Path) -> None:
+    """Unmount what is mounted there, if anything is.
+
+    Files of a process that has just been killed are closed a moment after its end, hence several attempts; one that
+    nobody closes is detached from the tree, and ends with its last user.
+    """
+    limit = time.monotonic() + _UNMOUNT_LIMIT_S
+    while place.is_mount():
+        lazily = ["-l"] if time.monotonic() > limit else []
+        attempt(["umount", *lazily, str(place)])
+        if place.is_mount():
+            time.sleep(_PAUSE_S)
+
+
+def keep_files(place: Path, image: Path) -> bool:
+    """Turn the file system of ``image``, mounted at ``place``, into a directory with the same files.
+
+    Whether there was one. The image is removed; files that cannot be read are left out, and what only took room.
+    """
+    if not image.is_file():
+        return False
+    kept = place.with_name(f"{place.name}.kept")
+    shutil.rmtree(kept, ignore_errors=True)
+    if place.is_mount():
+        try:
+            shutil.copytree(place, kept, symlinks=True, ignore=shutil.ignore_patterns(FILL_NAME))
+        except (OSError, shutil.Error):  # without power there is nothing to read
+            kept.mkdir(exist_ok=True)
+        unmount(place)
+        place.rmdir()
+        kept.rename(place)
+    image.unlink()
+    return True
+
+
 def loop_devices(image: Path) -> list[str]:
     """The loop devices that stand on this file now."""
     found = []
@@ -178,12 +211,4 @@ def _shut_down(place: Path) -> None:
 
 
 def _run(command: list[str]) -> None:
-    try:
-        subprocess.run(command, check=True, capture_output=True, text=True, timeout=_COMMAND_LIMIT_S)  # noqa: S603
-    except subprocess.CalledProcessError as error:
-        words = str(error.stderr).strip()
-        raise HostError(f'a disk of its own cannot be had here: "{" ".join(command)}" failed ({words})') from error
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostError(
-            f'a disk of its own cannot be had here: "{" ".join(command)}" did not work ({error})'
-        ) from error
+    run(command, failure="a disk of its own cannot be had here")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.hosts.links import ControlledLinks, ends, links_at
-from harness.hosts.nft import dropped_packets, place, ruleset
+from harness.hosts.links import DroppedLinks, HeldLinks, dropped_packets, ruleset
+from harness.hosts.links.held import ends, links_at
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 
 NODES = (0, 1, 2, CONTROLLER)
@@ -27,13 +27,13 @@ def test_a_node_is_told_its_own_links_in_a_fixed_order() -> None:
 
 
 def test_a_cut_that_nobody_confirms_has_no_evidence_but_stands(tmp_path: Path) -> None:
-    links = ControlledLinks({0: str(tmp_path / "0"), 1: str(tmp_path / "1")})
+    links = HeldLinks({0: str(tmp_path / "0"), 1: str(tmp_path / "1")})
     assert links.cut([Link(0, 1)], alive=[0]) == {}
     assert links.at(1) == [Link(0, 1)]
 
 
 def test_silent_nodes_are_named_in_the_evidence(tmp_path: Path) -> None:
-    links = ControlledLinks({0: str(tmp_path / "0"), 1: str(tmp_path / "1")})
+    links = HeldLinks({0: str(tmp_path / "0"), 1: str(tmp_path / "1")})
     with answering(tmp_path / "1", b'{"ok": true, "links": {"0>1": {"frames": 0}}}\n'):
         evidence = links.cut([Link(0, 1)], alive=[0, 1])
     assert evidence == {"held": {"1": {"0>1": {"frames": 0}}}, "silent": [0]}
@@ -60,26 +60,28 @@ def _answer_once(listener: socket.socket, answer: bytes) -> None:
 
 
 def test_a_healed_link_is_no_longer_enforced_at_a_restart(tmp_path: Path) -> None:
-    links = ControlledLinks({0: str(tmp_path / "0"), 1: str(tmp_path / "1")})
+    links = HeldLinks({0: str(tmp_path / "0"), 1: str(tmp_path / "1")})
     links.cut([Link(0, 1), Link(1, 0)], alive=[])
     links.heal([Link(0, 1)], alive=[])
     assert links.at(0) == [Link(1, 0)]
 
 
 def test_a_node_with_nothing_cut_or_healed_needs_no_word(tmp_path: Path) -> None:
-    assert ControlledLinks({0: str(tmp_path / "0")}).update(0)()
+    assert HeldLinks({0: str(tmp_path / "0")}).update(0)()
 
 
 def test_a_node_that_does_not_listen_has_not_been_told(tmp_path: Path) -> None:
-    links = ControlledLinks({0: str(tmp_path / "0")})
+    links = HeldLinks({0: str(tmp_path / "0")})
     links.cut([Link(0, 1)], alive=[])
     assert not links.update(0)()
 
 
 def test_a_link_is_cut_where_it_enters_a_node_and_else_where_it_leaves_one() -> None:
-    assert place(Link(0, 1), NODES) == 1
-    assert place(Link(CLIENTS, 1), NODES) == 1
-    assert place(Link(1, CLIENTS), NODES) == 1
+    for link in (Link(0, 1), Link(CLIENTS, 1), Link(1, CLIENTS)):
+        ruled: list[int] = []
+        links = DroppedLinks(NODES, lambda _: ADDRESSES, lambda node, _, to=ruled: to.append(node), lambda _: "")
+        assert links.cut([link]) == {"dropped": {f"{link.source}>{link.target}": 0}}
+        assert ruled == [1]
 
 
 def test_the_rules_of_a_node_replace_the_ones_before_in_one_step() -> None:
@@ -105,6 +107,6 @@ def test_a_node_without_cuts_drops_nothing() -> None:
 
 
 def test_counters_are_read_by_link() -> None:
-    listing = b"""{"nftables": [{"metainfo": {}}, {"table": {"name": "ackproof"}}, {"rule": {"comment": "0>1", "expr": [
+    listing = """{"nftables": [{"metainfo": {}}, {"table": {"name": "ackproof"}}, {"rule": {"comment": "0>1", "expr": [
         {"match": {}}, {"counter": {"packets": 7, "bytes": 420}}, {"drop": null}]}}]}"""
     assert dropped_packets(listing) == {Link(0, 1): 7}

@@ -23,7 +23,7 @@ WRITES_PER_SECOND: Final = 20
 ROOT: Final = Path("/sys/fs/cgroup")
 _V2_FILE: Final = "io.max"
 _MEMBERS: Final = "cgroup.procs"
-#: Begins as every name does that the harness gives (:data:`harness.hosts.undo.NAME_PREFIX`).
+#: Begins as every name that the harness gives (:data:`harness.hosts.processes.NAME_PREFIX`).
 GROUP_PREFIX: Final = "ackproof-slow"
 _V1_FILE: Final = "blkio.throttle.write_iops_device"
 _LIFTED: Final = 0
@@ -132,7 +132,7 @@ def choose_brake(journal: Journal, root: Path = ROOT) -> Brake:
 
 
 def lift(file: Path, device: str) -> bool:
-    """Take a limit away; whether there was one."""
+    """Take a limit away; True if there was one."""
     limited = _limit_of(file, device) is not None
     if limited:
         file.write_text(f"{device} {_LIFTED}\n")
@@ -140,7 +140,7 @@ def lift(file: Path, device: str) -> bool:
 
 
 def disband(group: Path) -> bool:
-    """End a group of version 2, its processes go on above it; whether there was one.
+    """End a group of version 2, its processes go on above it; True if there was one.
 
     Raises:
         OSError: the kernel keeps it.

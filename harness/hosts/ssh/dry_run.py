@@ -1,4 +1,4 @@
-"""A shell that opens no connection: it says what would be done to a machine, and answers as a willing one would."""
+"""A shell that opens no connection: it shows what would be done to a machine, and answers as a willing one would."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from harness.hosts.ssh import commands
 from harness.hosts.ssh.shell import Answer
 from harness.plan import Machine
 
-Say = Callable[[str], None]
+#: Takes one line of what a dry run shows.
+Show = Callable[[str], None]
 #: What stands in commands for answers that only the machine can give.
-STAND_INS: Final = (
+PLACEHOLDERS: Final = (
     "HARNESS is this machine's address as seen from there; PID, TICKS and BOOT are what a node's machine says of its "
     "process. A run's name (ackproof-...) and its directory here will be others. What machine.sh does stands in "
     f"{commands.SCRIPT}. Besides, processes' states (/proc/PID/stat, *.ended) and logs are read by SFTP all the time."
@@ -21,12 +22,12 @@ STAND_INS: Final = (
 _STATES: Final = {"KILL": "", "TERM": "", "STOP": "T", "CONT": "S"}
 
 
-class RehearsedShell:
-    """Implements :class:`harness.hosts.ssh.shell.Shell`; ``say`` takes every line."""
+class DryShell:
+    """Implements :class:`harness.hosts.ssh.shell.Shell`; ``show`` takes every line."""
 
-    def __init__(self, machine: Machine, say: Say) -> None:
+    def __init__(self, machine: Machine, show: Show) -> None:
         self._machine = machine
-        self._say = say
+        self._show = show
         self._state = ""
         self._directories: list[PurePosixPath] = []
         self._tables: list[str] = []
@@ -38,9 +39,9 @@ class RehearsedShell:
 
     def run(self, words: Sequence[str], text: str = "") -> Answer:
         """See :meth:`Shell.run`."""
-        self._tell(f"$ {commands.line(words)}")
+        self._show_here(f"$ {commands.line(words)}")
         if text:
-            self._say(textwrap.indent(text.rstrip("\n"), "    < "))
+            self._show(textwrap.indent(text.rstrip("\n"), "    < "))
             self._tables = [text.split()[2]]
         return Answer(0, self._imagined(tuple(words)), "")
 
@@ -54,24 +55,24 @@ class RehearsedShell:
 
     def push(self, source: Path, target: str) -> None:
         """See :meth:`Shell.push`."""
-        self._tell(f"copy {source.name} ({source.stat().st_size} bytes) to {target}")
+        self._show_here(f"copy {source.name} ({source.stat().st_size} bytes) to {target}")
 
     def push_missing(self, source: Path, target: str) -> None:
         """See :meth:`Shell.push_missing`."""
         sizes = [path.stat().st_size for path in source.iterdir() if path.is_file()]
-        self._tell(
+        self._show_here(
             f"copy those of the {len(sizes)} files in {source} ({sum(sizes) / 1e6:.0f} MB) which are not there in the "
             f"same size to {target}"
         )
 
     def fetch(self, source: str, names: Sequence[str], target: Path) -> None:
         """See :meth:`Shell.fetch`."""
-        self._tell(f"$ {commands.line(commands.pack(source, names))}")
-        self._say(f"    unpacked in {target}")
+        self._show_here(f"$ {commands.line(commands.pack(source, names))}")
+        self._show(f"    unpacked in {target}")
 
     def follow(self, source: str, target: Path) -> None:
         """See :meth:`Shell.follow`."""
-        self._tell(f"follow {source} in {target}")
+        self._show_here(f"follow {source} in {target}")
 
     def unfollow(self) -> None:
         """See :meth:`Shell.unfollow`."""
@@ -79,8 +80,8 @@ class RehearsedShell:
     def close(self) -> None:
         """See :meth:`Shell.close`."""
 
-    def _tell(self, what: str) -> None:
-        self._say(f"{self._machine.name}: {what}")
+    def _show_here(self, what: str) -> None:
+        self._show(f"{self._machine.name}: {what}")
 
     def _imagined(self, words: tuple[str, ...]) -> str:
         """What a machine would print where all goes well."""

@@ -1,0 +1,11 @@
+"""Disks of brokers' own on this machine, and how they break.
+
+disk   a file system for each broker, which can lose power
+full   no room is left in it
+slow   the kernel lets few writes through
+"""
+
+from harness.hosts.disks.disk import Disk, Disks, keep_files, log_bytes
+from harness.hosts.disks.slow import Brake, choose_brake, disband, find_limit, lift
+
+__all__ = ["Brake", "Disk", "Disks", "choose_brake", "disband", "find_limit", "keep_files", "lift", "log_bytes"]

@@ -1,0 +1,143 @@
+"""Links that are cut by the kernel: nftables drops their packets, and counts them.
+
+Rules stand where the nodes live: in a namespace, or on a machine. A link is cut where it enters its target: there is
+dropped what comes from the source's address. Where clients are, no rules stand; what goes to them is dropped where it
+leaves the source. A drop by the kernel is harsher than a held message: with one direction gone, TCP's acknowledgements
+are gone too, so the other direction stalls as soon as its window is full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from harness.hosts.links.held import link_name, links_at
+from nemesis.cluster import CLIENTS, Evidence, Link
+
+TABLE: Final = "ackproof"
+
+
+class DroppedLinks:
+    """The links that are cut by rules, and the packets that each has dropped since.
+
+    Rules can stand at ``nodes``; ``addresses(node)`` are those of all nodes and of the clients as that node sees them.
+    ``replace(node, text)`` makes the rules of a node anew, ``listing(node)`` is what ``nft --json list table`` writes
+    there: the host knows how a command gets to a node's kernel. ``ports`` and ``table`` are as of :func:`ruleset`.
+    """
+
+    def __init__(
+        self,
+        nodes: Collection[int],
+        addresses: Callable[[int], Mapping[int, str]],
+        replace: Callable[[int, str], object],
+        listing: Callable[[int], str],
+        *,
+        ports: Mapping[int, int] | None = None,
+        table: str = TABLE,
+    ) -> None:
+        self._nodes = nodes
+        self._addresses = addresses
+        self._replace = replace
+        self._listing = listing
+        self._ports = ports
+        self._table = table
+        self._ruled: set[int] = set()
+        self._cut: set[Link] = set()
+        self._dropped: dict[Link, int] = {}
+
+    def addressed(self, links: Collection[Link]) -> set[Link]:
+        """Those of ``links`` whose ends both have addresses; single clients have none of their own."""
+        return {link for link in links if all(end in self._nodes or end == CLIENTS for end in link)}
+
+    def cut(self, links: Collection[Link]) -> Evidence:
+        """Cut those whose ends have addresses. Evidence: ``dropped`` packets by link since it was cut, if any is."""
+        new = self.addressed(links) - self._cut
+        self._cut |= new
+        self._dropped.update(dict.fromkeys(new, 0))
+        return self._update(links)
+
+    def heal(self, links: Collection[Link]) -> Evidence:
+        """Deliver again over these links. Evidence: as of :meth:`cut`."""
+        self._cut.difference_update(links)
+        return self._update(links)
+
+    def _update(self, links: Collection[Link]) -> Evidence:
+        """Bring the rules of every node concerned up to date; counts are kept over the replacement."""
+        known = self.addressed(links)
+        for node in sorted({self._enforcer(link) for link in known}):
+            for link, packets in (dropped_packets(self._listing(node)) if node in self._ruled else {}).items():
+                self._dropped[link] = self._dropped.get(link, 0) + packets
+            own = [link for link in links_at(self._cut, node) if self._enforcer(link) == node]
+            if own or node in self._ruled:
+                rules = ruleset(node, own, self._addresses(node), ports=self._ports, table=self._table)
+                self._replace(node, rules)
+                self._ruled.add(node)
+        dropped = {link_name(link): self._dropped.get(link, 0) for link in sorted(known)}
+        return {"dropped": dropped} if dropped else {}
+
+    def _enforcer(self, link: Link) -> int:
+        """The node in whose namespace, or on whose machine, a link is cut."""
+        return link.target if link.target in self._nodes else link.source
+
+
+def ruleset(
+    node: int,
+    links: Collection[Link],
+    addresses: Mapping[int, str],
+    *,
+    ports: Mapping[int, int] | None = None,
+    table: str = TABLE,
+) -> str:
+    """The whole table of one node, which replaces the one before it in one step; counters begin at 0.
+
+    ``links`` are those that are cut at ``node``; ``addresses`` holds both ends of each. With ``ports``, only
+    TCP to and from these ports of the nodes is dropped, and everything else between the two (SSH) goes on.
+    """
+    entering: list[str] = []
+    leaving: list[str] = []
+    for link in sorted(links):
+        source, target = link
+        at = f"ip saddr {addresses[source]}" if target == node else f"ip daddr {addresses[target]}"
+        rules = [f'{at} {match}counter drop comment "{link_name(link)}"' for match in _matches(link, ports)]
+        (entering if target == node else leaving).extend(rules)
+    return "\n".join(
+        [
+            # Naming the table first makes its deletion succeed where there is none yet.
+            f"table ip {table}",
+            f"delete table ip {table}",
+            f"table ip {table} {{",
+            *_chain("input", entering),
+            *_chain("output", leaving),
+            "}",
+            "",
+        ]
+    )
+
+
+def _matches(link: Link, ports: Mapping[int, int] | None) -> list[str]:
+    """Where only nodes' ports are meant: requests to the target's, and answers from the source's."""
+    if ports is None:
+        return [""]
+    to = [f"tcp dport {ports[link.target]} "] if link.target in ports else []
+    return to + ([f"tcp sport {ports[link.source]} "] if link.source in ports else [])
+
+
+def _chain(hook: str, rules: list[str]) -> list[str]:
+    head = [f"  chain {hook} {{", f"    type filter hook {hook} priority filter; policy accept;"]
+    return [*head, *(f"    {rule}" for rule in rules), "  }"]
+
+
+def dropped_packets(listing: str) -> dict[Link, int]:
+    """Packets that the rules of each link dropped, from ``nft --json list table``."""
+    dropped: dict[Link, int] = {}
+    for item in msgspec.json.decode(listing)["nftables"]:
+        rule: dict[str, Any] = item.get("rule", {})
+        if "comment" not in rule:
+            continue
+        source, target = rule["comment"].split(">")
+        counters = [part["counter"]["packets"] for part in rule["expr"] if "counter" in part]
+        link = Link(int(source), int(target))
+        dropped[link] = dropped.get(link, 0) + sum(counters)
+    return dropped
