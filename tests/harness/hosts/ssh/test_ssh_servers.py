@@ -18,7 +18,7 @@ from harness.hosts.processes import identify
 from harness.hosts.ssh.connection import Connection
 from harness.hosts.ssh.host import Here, SshHost
 from harness.hosts.ssh.session import Session
-from harness.plan import Machine
+from harness.plan import Kafka, Machine, Ssh
 from harness.records.journal import FILE_NAME, Journal, standing
 from harness.run.heal import heal
 from nemesis.cluster import CLIENTS, Link
@@ -49,7 +49,7 @@ def here(tmp_path: Path) -> Here:
 
 @pytest.fixture
 def journal(here: Here, farm) -> Journal:
-    (here.run / "run.json").write_bytes(msgspec.json.encode({"machines": farm.machines()}))
+    (here.run / "run.json").write_bytes(msgspec.json.encode({"world": Kafka(host=Ssh(tuple(farm.machines())))}))
     return Journal(here.run / FILE_NAME)
 
 
@@ -348,7 +348,7 @@ def test_heal_speaks_to_no_machine_that_is_not_in_the_runs_inventory(here: Here,
 
 def test_an_unreachable_machine_stays_in_the_journal(here: Here, farm) -> None:
     gone = farm.machine(0, port=2)
-    (here.run / "run.json").write_bytes(msgspec.json.encode({"machines": [gone]}))
+    (here.run / "run.json").write_bytes(msgspec.json.encode({"world": Kafka(host=Ssh((gone,)))}))
     journal = Journal(here.run / FILE_NAME)
     journal.intend("ssh-rules", {"machine": msgspec.to_builtins(gone), "node": 0, "table": "ackproof_x"})
     with pytest.raises(HostError, match="cannot be reached over SSH"):
