@@ -150,6 +150,7 @@ class Replica:
         "_flush_messages",
         "_lag_us",
         "_proposal",
+        "_proposed_us",
         "at",
         "epoch_start",
         "followers",
@@ -173,6 +174,7 @@ class Replica:
         self._effective_min_isr = 1
         self._flush_messages = 2**63 - 1
         self._proposal: AlterPartition | None = None
+        self._proposed_us = 0
         self.leader = NONE
         self.leader_epoch = NONE
         self.partition_epoch = NONE
@@ -349,9 +351,14 @@ class Replica:
         self.advance_high_watermark()  # A replica outside the ISR may just have ceased to hold it back.
 
     def repeat_proposal(self) -> None:
-        """Send a proposal again that nobody answered."""
-        if self._proposal is not None and self._proposal.correlation != NONE:
-            self._propose(tuple(member.broker for member in self._proposal.isr), self._proposal.correlation)
+        """Send a proposal again that nobody answered within replica.socket.timeout.ms.
+
+        Under a correlation of its own: a late refusal of the first sending must not end a proposal whose second sending
+        the controller has accepted, or the leader would not count a member that may be elected.
+        """
+        late_us = self._context.now_us - self._context.config.replica_socket_timeout_ms * 1000
+        if self._proposal is not None and self._proposal.correlation != NONE and self._proposed_us <= late_us:
+            self._propose(tuple(member.broker for member in self._proposal.isr))
 
     def on_proposal_answered(self, answer: AlterPartitionResponse) -> None:
         """Rule 10; a late answer to an earlier proposal changes nothing."""
@@ -379,13 +386,13 @@ class Replica:
         if self._may_join(follower):
             self._propose(tuple(n for n in self.replicas if n in self.isr or n == follower.node))
 
-    def _propose(self, isr: tuple[NodeId, ...], correlation: int = NONE) -> None:
+    def _propose(self, isr: tuple[NodeId, ...]) -> None:
         context = self._context
         assert self.leading, "only a leader proposes"
         assert context.node in isr, "a leader stays in its own ISR"
         assert set(isr) <= set(self.replicas), "the ISR is of the replicas"
         self._proposal = AlterPartition(
-            context.correlation() if correlation == NONE else correlation,
+            context.correlation(),
             context.node,
             context.broker_epoch,
             self.at,
@@ -394,6 +401,7 @@ class Replica:
             tuple(self._member(node) for node in isr),
         )
         self.maximal_isr = self.isr + tuple(n for n in isr if n not in self.isr)
+        self._proposed_us = context.now_us
         context.send(CONTROLLER, self._proposal)
 
     def _member(self, node: NodeId) -> IsrMember:

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.partition import Appended, Replica
 from harness.reference.core.request_handler import ParkedProduce, RequestHandler
-from harness.reference.core.types import NONE, ErrorCode, NodeId, PlantedBug
+from harness.reference.core.types import ErrorCode, NodeId, PlantedBug
 
 Part = TypeVar("Part")
 
@@ -39,8 +39,8 @@ class _ShrinksBeforeAcceptance(Replica):
 
     __slots__ = ()
 
-    def _propose(self, isr: tuple[NodeId, ...], correlation: int = NONE) -> None:
-        super()._propose(isr, correlation)
+    def _propose(self, isr: tuple[NodeId, ...]) -> None:
+        super()._propose(isr)
         self.maximal_isr = isr
 
 

@@ -33,6 +33,7 @@ from harness.reference.core.types import (
     TopicConfig,
     TopicPartition,
 )
+from nemesis.cluster import Link
 
 AT = TopicPartition("t", 0)
 
@@ -319,6 +320,32 @@ def test_an_unanswered_proposal_is_repeated(lab: Any) -> None:
     cluster.write(0, "x", acks=0)
     cluster.wait(lambda: cluster.state().isr == (0, 1))
     assert len(lost) == 3
+
+
+def test_a_late_refusal_does_not_end_a_proposal_that_was_repeated_and_accepted(lab: Any) -> None:
+    """It is refused while broker 2 is fenced, sent again and accepted; the leader hears of both, in that order.
+
+    Between the two the leader must go on counting broker 2, which the controller may already elect.
+    """
+    cluster = lab(topic=TopicConfig(min_insync_replicas=2))
+    cluster.kill(2)
+    cluster.fence(2)
+    stop_fetching(cluster, 2)
+    cluster.start(2)
+    cluster.wait(lambda: not cluster.image.brokers[2].fenced)
+    cluster.run(400)
+    answers, session = [Link(CONTROLLER, 0)], [Link(2, CONTROLLER), Link(CONTROLLER, 2)]
+    cluster.network.filter(answers, lambda source, target, message: True, keeps=True)
+    cluster.network.cut(session)
+    cluster.fence(2)
+    cluster.lose = lambda source, target, message: False
+    cluster.run(50)
+    assert cluster.state().isr == (0, 1)
+    cluster.network.heal(session)
+    cluster.wait(lambda: 2 in cluster.state().isr)
+    cluster.network.release(answers)
+    cluster.run(50)
+    assert cluster.brokers[0].replicas[AT].isr == (0, 1, 2)
 
 
 def test_a_follower_rejoins_when_it_has_caught_up(lab: Any) -> None:
