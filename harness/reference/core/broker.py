@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from harness.reference.core.effects import Context, Effect, Timer
-from harness.reference.core.fetcher import Fetcher
+from harness.reference.core.fetcher import Fetcher, LeadersAnswer
 from harness.reference.core.log import Log
 from harness.reference.core.messages import (
     AllocateProducerIdsResponse,
@@ -35,8 +35,8 @@ from harness.reference.core.messages import (
 )
 from harness.reference.core.partition import Replica
 from harness.reference.core.planted import with_bug
-from harness.reference.core.request_handler import DEADLINES, RequestHandler, epoch_end, list_offsets
-from harness.reference.core.session import HEARTBEAT, Forwarding, ProducerIds, Session, TopicRequest
+from harness.reference.core.request_handler import DEADLINES, RequestHandler
+from harness.reference.core.session import HEARTBEAT, Forwarding, ProducerIds, Session
 from harness.reference.core.types import (
     NONE,
     BrokerConfig,
@@ -91,26 +91,26 @@ class Broker:
         self._handlers: dict[type[Message], Callable[[Any], None]] = {
             Produce: self._requests.produce,
             Fetch: self._requests.fetch,
-            FetchResponse: self._on_fetched,
+            FetchResponse: self._on_leaders_answer,
             HeartbeatResponse: self._on_heartbeat,
             MetadataUpdate: self._on_metadata_update,
             AlterPartitionResponse: self._on_proposal_answered,
-            ListOffsets: self._on_list_offsets,
-            ListOffsetsResponse: self._on_offset,
-            OffsetForLeaderEpoch: self._on_epoch_question,
-            OffsetForLeaderEpochResponse: self._on_epoch_end,
+            ListOffsets: self._requests.list_offsets,
+            ListOffsetsResponse: self._on_leaders_answer,
+            OffsetForLeaderEpoch: self._requests.epoch_end,
+            OffsetForLeaderEpochResponse: self._on_leaders_answer,
             Metadata: self._on_metadata,
-            InitProducerId: self._on_init_producer_id,
-            CreateTopic: self._on_topic_request,
-            DeleteTopic: self._on_topic_request,
-            MoveLeader: self._on_topic_request,
-            TopicResponse: self._on_topic_answer,
+            InitProducerId: self._producer_ids.serve,
+            CreateTopic: self._forwarding.forward,
+            DeleteTopic: self._forwarding.forward,
+            MoveLeader: self._forwarding.forward,
+            TopicResponse: self._forwarding.on_answer,
             RegisterBrokerResponse: self._on_registered,
-            AllocateProducerIdsResponse: self._on_producer_ids,
+            AllocateProducerIdsResponse: self._producer_ids.on_block,
         }
-        self._timers: dict[str, Callable[[Any], None]] = {
+        self._timers: dict[str, Callable[..., None]] = {
             HEARTBEAT.name: self._on_heartbeat_timer,
-            DEADLINES.name: self._on_deadlines,
+            DEADLINES.name: self._requests.expire,
             "fetch": self._on_fetch_timer,
             ISR_CHECK.name: self._on_isr_timer,
             CHECKPOINT.name: self._on_checkpoint_timer,
@@ -141,7 +141,7 @@ class Broker:
         self._context.begin(now_us)
         handler = self._timers.get(timer.name)
         if handler is not None:
-            handler(timer)
+            handler() if timer.subject is None else handler(timer.subject)
         return self._context.take()
 
     def on_disconnect(self, now_us: int, peer: NodeId) -> list[Effect]:
@@ -187,7 +187,7 @@ class Broker:
         """Whether controlled shutdown may end the process."""
         return self._session.may_leave
 
-    # --- the controller's word -------------------------------------------------------------------------------------
+    # --- what the controller decided -----------------------------------------------------------------------------
 
     def _on_metadata_update(self, message: MetadataUpdate) -> None:
         self._apply(message.image)
@@ -273,74 +273,41 @@ class Broker:
             replica.on_proposal_answered(message)
             self._requests.wake(replica)
 
-    # --- following -------------------------------------------------------------------------------------------------
+    # --- answers and questions -------------------------------------------------------------------------------------
 
-    def _on_fetched(self, message: FetchResponse) -> None:
+    def _on_leaders_answer(self, message: LeadersAnswer) -> None:
         fetcher = self._fetchers.get(self._context.sender)
         if fetcher is not None:
-            fetcher.on_fetched(message)
-
-    def _on_epoch_end(self, message: OffsetForLeaderEpochResponse) -> None:
-        fetcher = self._fetchers.get(self._context.sender)
-        if fetcher is not None:
-            fetcher.on_epoch_end(message)
-
-    def _on_offset(self, message: ListOffsetsResponse) -> None:
-        fetcher = self._fetchers.get(self._context.sender)
-        if fetcher is not None:
-            fetcher.on_offset(message)
-
-    # --- questions of clients --------------------------------------------------------------------------------------
-
-    def _on_list_offsets(self, message: ListOffsets) -> None:
-        self._context.answer(list_offsets(self._context, self._replicas.get(message.partition), message))
-
-    def _on_epoch_question(self, message: OffsetForLeaderEpoch) -> None:
-        self._context.answer(epoch_end(self._context, self._replicas.get(message.partition), message))
+            fetcher.on_answer(message)
 
     def _on_metadata(self, message: Metadata) -> None:
         """From the own image, however old: a broker that is cut off from the controller does not know better."""
         self._context.answer(MetadataResponse(message.correlation, self._context.image))
 
-    def _on_init_producer_id(self, message: InitProducerId) -> None:
-        self._producer_ids.serve(message)
-
-    def _on_producer_ids(self, message: AllocateProducerIdsResponse) -> None:
-        self._producer_ids.on_block(message)
-
-    def _on_topic_request(self, message: TopicRequest) -> None:
-        self._forwarding.forward(message)
-
-    def _on_topic_answer(self, message: TopicResponse) -> None:
-        self._forwarding.on_answer(message)
-
     # --- timers ----------------------------------------------------------------------------------------------------
 
-    def _on_heartbeat_timer(self, _timer: Timer) -> None:
+    def _on_heartbeat_timer(self) -> None:
         self._session.tick()
         self._producer_ids.refill()
         for replica in self._replicas.values():
             replica.repeat_proposal()
 
-    def _on_deadlines(self, _timer: Timer) -> None:
-        self._requests.expire()
-
-    def _on_fetch_timer(self, timer: Timer) -> None:
-        fetcher = self._fetchers.get(timer.subject)
+    def _on_fetch_timer(self, leader: NodeId) -> None:
+        fetcher = self._fetchers.get(leader)
         if fetcher is not None:
             fetcher.on_timer()
 
-    def _on_isr_timer(self, timer: Timer) -> None:
+    def _on_isr_timer(self) -> None:
         """Rule 10: twice per replica.lag.time.max.ms, so a follower that stops is out after 1 to 1.5 times as long."""
-        self._context.remind(self._context.config.replica_lag_time_max_ms / 2, timer)
+        self._context.remind(self._context.config.replica_lag_time_max_ms / 2, ISR_CHECK)
         for replica in self._replicas.values():
             if replica.leading:
                 replica.check_isr()
                 self._requests.wake(replica)
 
-    def _on_checkpoint_timer(self, timer: Timer) -> None:
+    def _on_checkpoint_timer(self) -> None:
         """Rule 25."""
-        self._context.remind(self._context.config.replica_high_watermark_checkpoint_interval_ms, timer)
+        self._context.remind(self._context.config.replica_high_watermark_checkpoint_interval_ms, CHECKPOINT)
         for replica in self._replicas.values():
             replica.log.checkpoint_high_watermark(replica.high_watermark)
 
@@ -350,12 +317,11 @@ class Broker:
         self._flush_ms[at] = config.flush_ms
         self._context.remind(config.flush_ms, Timer(FLUSH.name, at))
 
-    def _on_flush_timer(self, timer: Timer) -> None:
+    def _on_flush_timer(self, at: TopicPartition) -> None:
         """Rule 24: what flush.ms promises for one partition."""
-        flush_ms = self._flush_ms.get(timer.subject)
-        replica = self._replicas.get(timer.subject)
+        flush_ms, replica = self._flush_ms.get(at), self._replicas.get(at)
         if flush_ms is None or replica is None:
             return
         if replica.log.flushed_offset < replica.log.end_offset:
             replica.log.flush()
-        self._context.remind(flush_ms, timer)
+        self._context.remind(flush_ms, Timer(FLUSH.name, at))

@@ -11,7 +11,7 @@ epochs rise (``settle``).
 nothing becomes readable, while the ISR is smaller than min.insync.replicas. So whoever leaves the ISR while it is that
 small, or makes it so, still has everything that ever was, and is put on a second list, the ELR. Both lists together
 have at least min.insync.replicas members, and the ISR may become empty. Only an unclean stop strikes a broker off: its
-disk may have lost what it had. This broker keeps no word of how it stopped, so each of its starts counts as one after
+disk may have lost what it had. This broker does not remember how it stopped, so each of its starts counts as one after
 an unclean stop. Kafka's do, and stay on the list after a clean one.
 """
 
@@ -206,7 +206,7 @@ class Controller:
     # --- partitions ------------------------------------------------------------------------------------------------
 
     def _on_alter_partition(self, message: AlterPartition) -> None:
-        """Rule 10: accept a leader's proposal unless its word is old or a member may not be in the ISR."""
+        """Rule 10: accept a leader's proposal unless its epochs are old or a member may not be in the ISR."""
         at = message.partition
         state = self.image.partition(at)
         error = self._proposal_error(message, state)

@@ -6,7 +6,7 @@ Each followed partition is in one step:
 
 AGREE asks OffsetForLeaderEpoch until both logs agree (KIP-101 to KIP-320, rule 17); the other eras begin with FETCH.
 FIND_END and FIND_START look for a place to fetch from after OFFSET_OUT_OF_RANGE (rule 18). HALT waits for the
-controller's next word.
+controller's next decision.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ from harness.reference.core.types import NONE, ErrorCode, NodeId, TopicPartition
 
 _ASKS_FOR_EPOCHS: Final = ("kip-101", "kip-279", "kip-320")
 _SENDS_EPOCHS: Final = ("kip-320", "on-fetch")
+
+
+LeadersAnswer = FetchResponse | OffsetForLeaderEpochResponse | ListOffsetsResponse
 
 
 class Step(IntEnum):
@@ -92,7 +95,16 @@ class Fetcher:
 
     # --- answers ---------------------------------------------------------------------------------------------------
 
-    def on_fetched(self, message: FetchResponse) -> None:
+    def on_answer(self, message: LeadersAnswer) -> None:
+        """Take one answer of the leader and send what is due then."""
+        if isinstance(message, FetchResponse):
+            self._on_fetched(message)
+        elif isinstance(message, OffsetForLeaderEpochResponse):
+            self._on_epoch_end(message)
+        else:
+            self._on_offset(message)
+
+    def _on_fetched(self, message: FetchResponse) -> None:
         """Take the answer to the fetch in flight; any other is stale."""
         if message.correlation != self._in_flight:
             return
@@ -123,7 +135,7 @@ class Fetcher:
         else:
             followed.go(followed.step, backoff_us)
 
-    def on_epoch_end(self, message: OffsetForLeaderEpochResponse) -> None:
+    def _on_epoch_end(self, message: OffsetForLeaderEpochResponse) -> None:
         """Rule 17, eras KIP-101 to KIP-320."""
         followed = self._asked(message.partition, message.correlation)
         if followed is None:
@@ -135,7 +147,7 @@ class Fetcher:
             followed.go(Step.FETCH if agreed or followed.replica.last_epoch() == NONE else Step.AGREE)
         self.pump()
 
-    def on_offset(self, message: ListOffsetsResponse) -> None:
+    def _on_offset(self, message: ListOffsetsResponse) -> None:
         """Rule 18: shorten the log to the leader's end, or drop it where the leader's starts beyond it."""
         followed = self._asked(message.partition, message.correlation)
         if followed is None:

@@ -219,7 +219,7 @@ class MoveLeader(Message, frozen=True):
 
 
 class TopicResponse(Message, frozen=True):
-    """The answer to CreateTopic, DeleteTopic and MoveLeader; ``reason`` says in words what ``error`` is about."""
+    """The answer to CreateTopic, DeleteTopic and MoveLeader; ``reason`` is a sentence about the error."""
 
     correlation: int
     topic: str

@@ -2,8 +2,9 @@
 
 Theory of operation (rule N: docs/replication-rules.md)
 
-A replica holds a log and obeys the controller's word about its partition (``apply``). Each word has a partition
-epoch; each change of leader also raises the leader epoch. In a leader epoch one replica leads and the others follow:
+A replica holds a log and obeys what the controller decides about its partition (``apply``). Each decision has a
+partition epoch; each change of leader also raises the leader epoch. In one leader epoch one replica leads and the
+others follow:
 
     following --apply: this node leads, in a larger leader epoch--> leading --apply: another leads--> following ...
 
@@ -20,14 +21,14 @@ an acknowledgement (rule 10). A follower may join once it has reached the high w
 leader epoch, because a new leader's own high watermark may lag behind what was acknowledged (rule 11, KAFKA-7128).
 There is one proposal at a time:
 
-    committed --propose--> pending --accepted / newer word of the controller--> committed
+    committed --propose--> pending --accepted / newer decision of the controller--> committed
                               |---- ineligible member --> committed (as before)
-                              |---- outdated epoch     --> pending, until the newer word arrives
+                              |---- outdated epoch     --> pending, until the newer decision arrives
 
 Following. The log of a follower is a prefix of its leader's, up to what is in flight. Where it is not, the follower
 truncates first: at the end of the last common leader epoch (rule 17), or, before KIP-101, at its own high watermark,
 which lags one fetch behind and therefore cuts off acknowledged records (rule 16). A follower's high watermark is the
-leader's last word, bounded by its own log (rule 8). Nothing is acknowledged from it.
+leader's latest, bounded by its own log (rule 8). Nothing is acknowledged from it.
 
 Falling back. Whoever hears of a newer epoch in which it does not lead follows at once. Nothing else stops a leader:
 one that is cut off from the controller keeps appending (rule 1), but its fetch sessions dry up, its high watermark
@@ -67,7 +68,7 @@ from harness.reference.core.types import (
     TopicPartition,
 )
 
-#: Answers to a proposal that say "your word is old": the proposal stays pending until the newer word arrives.
+#: Answers to a proposal that say "you do not know the newest": the proposal stays pending until that arrives.
 _OUTDATED = frozenset(
     {
         ErrorCode.FENCED_LEADER_EPOCH,
@@ -80,7 +81,7 @@ _OUTDATED = frozenset(
 
 #: Caught up so long ago that no lag time covers it, also at the start of a clock that begins at 0.
 NEVER_US: Final = -(2**62)
-#: What is said of an epoch that the log knows nothing about.
+#: The end of an epoch that the log knows nothing about.
 UNDEFINED: Final = EpochEnd(NONE, NONE)
 
 
@@ -192,13 +193,13 @@ class Replica:
                 ReplicaRecovered(partition=str(at), end_offset=log.end_offset, high_watermark=self.high_watermark)
             )
 
-    # --- the controller's word -------------------------------------------------------------------------------------
+    # --- what the controller decided -----------------------------------------------------------------------------
 
     def apply(self, state: PartitionState, config: TopicConfig) -> bool:
         """Obey a committed state if it is newer; the answer says whether it was."""
         if state.partition_epoch <= self.partition_epoch:
             return False
-        assert state.leader_epoch >= self.leader_epoch, "a newer word of the controller names an older leader epoch"
+        assert state.leader_epoch >= self.leader_epoch, "a newer decision of the controller names an older leader epoch"
         self._effective_min_isr = min(config.min_insync_replicas, len(state.replicas))
         self._flush_messages = config.flush_messages
         self.partition_epoch = state.partition_epoch
@@ -324,14 +325,14 @@ class Replica:
                 offset = reached
         if offset <= self.high_watermark:
             return False
-        assert self.leading, "only a leader commits; whoever follows takes the leader's word (rule 8)"
+        assert self.leading, "only a leader commits; whoever follows takes over the leader's high watermark (rule 8)"
         self.high_watermark = offset
         if self._context.observing:
             self._context.observe(HighWatermarkMoved(partition=str(self.at), offset=offset))
         return True
 
     def commits(self) -> ErrorCode:
-        """What a producer with acks=all is told once the high watermark has covered its records (rule 4)."""
+        """The answer to a producer with acks=all once the high watermark has covered its records (rule 4)."""
         enough = len(self.maximal_isr) >= self._effective_min_isr
         return ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
@@ -539,7 +540,7 @@ def end_of_epoch(epochs: Sequence[tuple[int, int]], epoch: int, end_offset: int)
 
 
 def truncation_offset(epochs: Sequence[tuple[int, int]], end_offset: int, leader: EpochEnd) -> tuple[int, bool]:
-    """Where a follower truncates, told the ``leader``'s epoch end (KIP-279), and whether the logs then agree.
+    """Where a follower truncates by the ``leader``'s epoch end (KIP-279), and whether the logs then agree.
 
     They may not agree yet where the follower does not know the leader's epoch: it drops what is above and asks again.
     """

@@ -3,7 +3,8 @@
 A request that must wait is *parked*: a produce with acks=all for the high watermark (rules 2 and 5), a fetch for data.
 ``wake`` ends the waiting when something happened to a replica, ``abandon`` when its leader epoch ended, ``expire`` when
 the time is over; each parked request is answered exactly once. All deadlines of a broker share one heap and one armed
-timer: nearly every request is answered long before its own. The questions at the end change nothing.
+timer: nearly every request is answered long before its own. Questions about offsets
+and epochs change nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from harness.reference.core.messages import (
     Produce,
     ProduceResponse,
 )
-from harness.reference.core.partition import Replica, end_of_epoch
+from harness.reference.core.partition import UNDEFINED, Replica, end_of_epoch
 from harness.reference.core.types import ACKS_ALL, NONE, EpochEnd, ErrorCode, NodeId, TopicPartition
 
 #: Requests parked at one broker at a time. More would mean clients that wait for thousands of answers each: beyond it
@@ -260,7 +261,7 @@ class RequestHandler:
                 self._end(earlier)
         answers, urgent = self._first_look(message)
         if not urgent and message.max_wait_ms > 0 and self._deadlines.live < PARKED_MAX:
-            if not (from_follower and self._tells_follower(message)):
+            if not (from_follower and self._brings_high_watermark(message)):
                 parked = ParkedFetch(self._context.sender, message)
                 self._fetches.add(parked)
                 self._deadlines.add(message.max_wait_ms, parked)
@@ -333,8 +334,8 @@ class RequestHandler:
                     follower.sent_high_watermark = answer.high_watermark
         self._context.send(client, FetchResponse(message.correlation, tuple(answers)))
 
-    def _tells_follower(self, message: Fetch) -> bool:
-        """Would an answer without records tell the follower of a newer high watermark, and is that reason enough?"""
+    def _brings_high_watermark(self, message: Fetch) -> bool:
+        """Does an answer without records bring the follower a newer high watermark, and is that reason enough?"""
         if not self._context.config.immediate_high_watermark:
             return False
         for wanted in message.partitions:
@@ -343,7 +344,7 @@ class RequestHandler:
                 return True
         return False
 
-    def _news(self, parked: ParkedFetch, replica: Replica) -> bool:
+    def _ends_waiting(self, parked: ParkedFetch, replica: Replica) -> bool:
         """Is there at this replica what the parked fetch waits for?"""
         message = parked.message
         from_follower = message.replica_id >= 0
@@ -352,10 +353,40 @@ class RequestHandler:
             message.min_bytes <= 1 or self._size(message) >= message.min_bytes
         ):
             return True
-        return from_follower and self._tells_follower(message)
+        return from_follower and self._brings_high_watermark(message)
 
     def _size(self, message: Fetch) -> int:
         return sum(batch.size_bytes for look in self._looks(message) for batch in look.batches)
+
+    # --- questions that change nothing -----------------------------------------------------------------------------
+
+    def list_offsets(self, message: ListOffsets) -> None:
+        """LATEST is the high watermark for a consumer, the log end offset for a follower; EARLIEST is the log start.
+
+        A new leader's high watermark may lag behind what consumers saw, so LATEST waits for the start of its epoch
+        (KIP-207).
+        """
+        replica, error = self._asked(message.partition, message.current_leader_epoch)
+        offset = epoch = NONE
+        if replica is not None and not error:
+            error, offset = _offset_of(replica, message)
+            epoch = NONE if error else replica.leader_epoch
+        self._context.answer(ListOffsetsResponse(message.correlation, message.partition, error, offset, epoch))
+
+    def epoch_end(self, message: OffsetForLeaderEpoch) -> None:
+        """Where an epoch ends in the leader's log (rule 17)."""
+        replica, error = self._asked(message.partition, message.current_leader_epoch)
+        end = UNDEFINED
+        if replica is not None and not error:
+            end = end_of_epoch(replica.log.epochs(), message.leader_epoch, replica.log.end_offset)
+        self._context.answer(OffsetForLeaderEpochResponse(message.correlation, message.partition, error, end))
+
+    def _asked(self, at: TopicPartition, current_leader_epoch: int) -> tuple[Replica | None, ErrorCode]:
+        """The replica that a question is about, and why it is not answered (NONE if it is)."""
+        replica = self._replicas.get(at)
+        if replica is None:
+            return None, unhosted(self._context, at)
+        return replica, refusal(self._context, replica, current_leader_epoch)
 
     # --- the end of waiting ----------------------------------------------------------------------------------------
 
@@ -367,10 +398,10 @@ class RequestHandler:
             self._acknowledge(produce, replica, replica.commits())
         for node in replica.followers:
             parked = self._fetches.of_follower(node)
-            if parked is not None and at in parked.wanted and self._news(parked, replica):
+            if parked is not None and at in parked.wanted and self._ends_waiting(parked, replica):
                 self._end(parked)
         for parked in self._fetches.of_consumers(at):
-            if self._news(parked, replica):
+            if self._ends_waiting(parked, replica):
                 self._end(parked)
 
     def abandon(self, replica: Replica) -> None:
@@ -393,7 +424,7 @@ class RequestHandler:
                 self._acknowledge(parked, self._replicas[parked.partition], ErrorCode.REQUEST_TIMED_OUT)
 
 
-# --- questions: refusals, divergence, offsets, ends of epochs ---------------------------------------------------------
+# --- what a log answers: refusals, divergence, offsets ---------------------------------------------------------------
 
 
 def unhosted(context: Context, at: TopicPartition) -> ErrorCode:
@@ -430,31 +461,14 @@ def divergence(replica: Replica, wanted: FetchPartition) -> EpochEnd | ErrorCode
     return None if replica.log.start_offset <= offset <= end else ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def list_offsets(context: Context, replica: Replica | None, message: ListOffsets) -> ListOffsetsResponse:
-    """LATEST is the high watermark for a consumer, the log end offset for a follower; EARLIEST is the log start.
-
-    A new leader's high watermark may lag behind what consumers saw, so LATEST waits for the epoch's start (KIP-207).
-    """
-    at, correlation = message.partition, message.correlation
-    error = unhosted(context, at) if replica is None else refusal(context, replica, message.current_leader_epoch)
-    if replica is None or error:
-        return ListOffsetsResponse(correlation, at, error)
+def _offset_of(replica: Replica, message: ListOffsets) -> tuple[ErrorCode, int]:
+    log, high_watermark = replica.log, replica.high_watermark
     if message.timestamp == EARLIEST:
-        return ListOffsetsResponse(correlation, at, error, replica.log.start_offset, replica.leader_epoch)
+        return ErrorCode.NONE, log.start_offset
     if message.timestamp != LATEST:  # Batches are opaque here: their times are not known.
-        return ListOffsetsResponse(correlation, at, ErrorCode.INVALID_REQUEST)
+        return ErrorCode.INVALID_REQUEST, NONE
     if message.replica_id >= 0:
-        return ListOffsetsResponse(correlation, at, error, replica.log.end_offset, replica.leader_epoch)
-    if replica.high_watermark < replica.epoch_start:
-        return ListOffsetsResponse(correlation, at, ErrorCode.OFFSET_NOT_AVAILABLE)
-    return ListOffsetsResponse(correlation, at, error, replica.high_watermark, replica.leader_epoch)
-
-
-def epoch_end(context: Context, replica: Replica | None, message: OffsetForLeaderEpoch) -> OffsetForLeaderEpochResponse:
-    """Where an epoch ends in the leader's log (rule 17)."""
-    at, correlation = message.partition, message.correlation
-    error = unhosted(context, at) if replica is None else refusal(context, replica, message.current_leader_epoch)
-    if replica is None or error:
-        return OffsetForLeaderEpochResponse(correlation, at, error)
-    end = end_of_epoch(replica.log.epochs(), message.leader_epoch, replica.log.end_offset)
-    return OffsetForLeaderEpochResponse(correlation, at, error, end)
+        return ErrorCode.NONE, log.end_offset
+    if high_watermark < replica.epoch_start:
+        return ErrorCode.OFFSET_NOT_AVAILABLE, NONE
+    return ErrorCode.NONE, high_watermark

@@ -121,7 +121,7 @@ class EpochEnd(msgspec.Struct, frozen=True):
 
 
 class PartitionState(msgspec.Struct, frozen=True):
-    """The controller's committed word about a partition. ``leader`` is NONE while there is none.
+    """The controller's committed state of a partition. ``leader`` is NONE while there is none.
 
     ``recovering`` is set by an unclean election and cleared by the new leader's first ISR change (KIP-704). ``elr`` are
     the eligible leader replicas, in the order of assignment, and ``last_known_leader`` led when the ISR became empty
@@ -139,7 +139,7 @@ class PartitionState(msgspec.Struct, frozen=True):
 
 
 class BrokerState(msgspec.Struct, frozen=True):
-    """The controller's word about a broker. Epoch = metadata version at which this incarnation registered."""
+    """The controller's state of a broker. Epoch = metadata version at which this incarnation registered."""
 
     broker_epoch: int
     fenced: bool

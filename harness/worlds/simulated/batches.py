@@ -37,7 +37,7 @@ class Waiting(NamedTuple):
 
 
 class Batch:
-    """Records sent together. ``ambiguous``: an attempt may have been appended; ``ended``: its senders were told.
+    """Records sent together. ``ambiguous``: an attempt may have been appended; ``ended``: its senders have outcomes.
 
     ``node`` is the broker that answered last.
     """

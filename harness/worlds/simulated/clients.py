@@ -75,12 +75,12 @@ class Host:
             self.apply(self._model.on_timer(self._loop.time_us, timer))
 
     def connected(self, broker: int) -> None:
-        """The network's word."""
+        """See :class:`~harness.worlds.simulated.wires.ClientReceiver`."""
         if not self.closed:
             self.apply(self._model.on_connected(self._loop.time_us, broker))
 
     def disconnected(self, broker: int) -> None:
-        """The network's word."""
+        """See :class:`~harness.worlds.simulated.wires.ClientReceiver`."""
         if not self.closed:
             self.apply(self._model.on_disconnected(self._loop.time_us, broker))
 

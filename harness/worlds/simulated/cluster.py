@@ -12,7 +12,7 @@ from harness.reference.core.effects import Core
 from harness.reference.core.log import Log, MemoryLog
 from harness.reference.core.types import NONE, BrokerConfig, Image, TopicPartition
 from harness.worlds.reference import LACKS
-from harness.worlds.simulated.controlled_shutdown import Leaving
+from harness.worlds.simulated.controlled_shutdown import ControlledShutdown
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Observer, Process
@@ -58,7 +58,7 @@ class Cluster:
         #: Brokers whose disks a fault has taken records from: what they promised to keep they do not.
         self.damaged: set[int] = set()
         self._controller = Controller(config, observe=self._observing)
-        self._leaving = Leaving(loop, self.kill, self.restart)
+        self._shutdown = ControlledShutdown(loop, self.kill, self.restart)
         self._seen: Image | None = None
         self._partitions: Mapping[str, PartitionView] = {}
         #: This cluster, for the nemesis.
@@ -130,7 +130,7 @@ class Cluster:
         running = tuple(
             node
             for node in self.brokers
-            if processes[node].alive and not processes[node].frozen and node not in self._leaving
+            if processes[node].alive and not processes[node].frozen and node not in self._shutdown
         )
         control = processes[CONTROLLER]
         return ClusterView(
@@ -161,12 +161,12 @@ class Cluster:
 
     def stop(self, node: int) -> Evidence:
         """It leaves as soon as its leaderships are handed over; its disk then has everything."""
-        return self._leaving.ask(node, self._processes[node])
+        return self._shutdown.ask(node, self._processes[node])
 
     def restart(self, node: int) -> Evidence:
         """A new incarnation over the old disk."""
-        if node in self._leaving:
-            return self._leaving.bring_back(node)
+        if node in self._shutdown:
+            return self._shutdown.bring_back(node)
         if self._processes[node].alive:
             return {}
         if node == CONTROLLER:

@@ -142,7 +142,7 @@ class ConsumerModel:
         elif type(message) is ListOffsetsResponse:
             request = self._net.answered(message.correlation)
             if request is not None:
-                self._told_offset(now_us, request.purpose, message)
+                self._on_offset(now_us, request.purpose, message)
         return self._advance(now_us)
 
     def on_timer(self, now_us: int, _timer: Timer) -> list[ClientEffect]:
@@ -258,7 +258,7 @@ class ConsumerModel:
 
     # --- answers about offsets ---------------------------------------------------------------------------------------
 
-    def _told_offset(self, now_us: int, purpose: Any, answer: ListOffsetsResponse) -> None:
+    def _on_offset(self, now_us: int, purpose: Any, answer: ListOffsetsResponse) -> None:
         if answer.error != ErrorCode.NONE:
             self._net.want_metadata()
             self._ask_again(now_us, purpose)

@@ -16,7 +16,7 @@ LEAVE_LIMIT_US: Final = 3_000_000
 LOOK_EVERY_US: Final = 20_000
 
 
-class Leaving:
+class ControlledShutdown:
     """Which brokers are on their way out. ``end`` ends a node's process, ``start`` starts it again."""
 
     def __init__(self, loop: Loop, end: Callable[[int], Evidence], start: Callable[[int], Evidence]) -> None:

@@ -21,7 +21,7 @@ from harness.reference.core.messages import Message, Metadata, MetadataResponse
 from harness.reference.core.types import Image, TopicPartition
 
 MICROSECONDS: Final = 1_000
-#: metadata.max.age.ms, Kafka's default: a client that is never told otherwise keeps writing to a deposed leader.
+#: metadata.max.age.ms, Kafka's default: a client that hears nothing else keeps writing to a deposed leader.
 METADATA_MAX_AGE_US: Final = 300_000 * MICROSECONDS
 #: reconnect.backoff.ms and reconnect.backoff.max.ms, Kafka's defaults.
 RECONNECT_BACKOFF_US: Final = 50 * MICROSECONDS

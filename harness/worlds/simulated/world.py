@@ -46,7 +46,7 @@ class Administrator:
 class SimulatedWorld:
     """``harness.worlds.contract.World`` in virtual time. The same ``spec`` and the same choices give the same run.
 
-    With ``observe`` the core tells the story of the cluster (``observations``); it costs time and changes nothing else.
+    With ``observe`` the core observes its own steps (``observations``); it costs time and changes nothing else.
     The clock begins at 0 with ``open`` and has moved a little, by the time that the cluster takes to start, when it
     returns.
     """
@@ -106,7 +106,7 @@ class SimulatedWorld:
         return self._loop.run(finished, limit_us)
 
     def observations(self) -> Sequence[Observation]:
-        """What the core told, in order of time; empty without ``observe``."""
+        """What the core observed, in order of time; empty without ``observe``."""
         return self._observations
 
     def deaths(self) -> Sequence[NodeDeath]:
