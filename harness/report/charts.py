@@ -22,6 +22,9 @@ LOSS: Final = "loss"
 LOSS_WITHOUT_OFFSETS: Final = "loss-without-offsets"
 LOSS_RATE: Final = "loss-rate"
 AVAILABILITY: Final = "availability"
+#: A row of a chart over cells has room for its words, and for a bar of each family.
+ROW_PX_MIN: Final = 34
+FAMILY_PX: Final = 8
 
 
 def _layer(mark: Row, shown: Sequence[str], **encoding: Row) -> Row:
@@ -67,14 +70,16 @@ def _row(cell: Cell, **more: object) -> Row:
     return {"settings": settings_words(cell.label), "family": cell.family, "world": cell.world, **more}
 
 
-def chart_templates() -> dict[str, Row]:
+def chart_templates(cells: Sequence[Cell]) -> dict[str, Row]:
     """Specifications without data, by name; of a chart of a loss also its upper panel alone."""
-    loss, cells = _read("loss-chart"), _read("cells-chart")
+    loss, over_cells = _read("loss-chart"), _read("cells-chart")
+    row_px = max(ROW_PX_MIN, FAMILY_PX * len({cell.family for cell in cells}))
+    panel = over_cells["spec"] | {"height": {"step": row_px, "for": "position"}}
     return {
         LOSS: loss,
         LOSS_WITHOUT_OFFSETS: loss | {"vconcat": loss["vconcat"][:1]},
-        LOSS_RATE: cells | {"spec": cells["spec"] | {"layer": _RATE}},
-        AVAILABILITY: cells | {"spec": cells["spec"] | {"layer": _GAPS}},
+        LOSS_RATE: over_cells | {"spec": panel | {"layer": _RATE}},
+        AVAILABILITY: over_cells | {"spec": panel | {"layer": _GAPS}},
     }
 
 

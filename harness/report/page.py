@@ -46,7 +46,7 @@ def content_of(summary: Summary, cells: Sequence[Cell], stories: Sequence[Story]
         "comparison": compare(cells),
         "promises": _promises(cells),
         "linked": {cell_id(story.cell) for story in stories},
-        "templates": chart_templates() if cells else {},
+        "templates": chart_templates(cells),
     }
 
 
