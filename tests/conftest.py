@@ -228,7 +228,7 @@ class PerfectWorld:
     def drive(self, finished, limit_us):
         return self.clock.drive(finished, limit_us)
 
-    def deaths(self):
+    def crashes(self):
         return self.died
 
     def observations(self):

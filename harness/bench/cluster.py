@@ -23,7 +23,8 @@ from harness.clients.kafka_python import producer_configuration
 from harness.errors import HarnessError
 from harness.plan import Processes, RunSpec
 from harness.records.run_record import HISTORY
-from harness.worlds.processes import ProcessesWorld
+from harness.worlds.processes import processes_world
+from harness.worlds.real import RealWorld
 from nemesis.plan import FaultPlan
 from workloads.driver import Workload, partition_names
 from workloads.history import LiveHistoryWriter
@@ -101,7 +102,7 @@ def measure_cluster(directory: Path) -> ClusterSpeed:
         HarnessError: the cluster did not start, or nothing was acknowledged.
     """
     spec = _spec()
-    world = ProcessesWorld(spec, directory)
+    world = processes_world(spec, directory)
     try:
         world.open()
         configuration = producer_configuration(spec.chosen(), _addresses(directory), process=0)
@@ -169,7 +170,7 @@ def _bare(spec: RunSpec, configuration: Mapping[str, Any], pace: float) -> Answe
         producer.close(ANSWER_LIMIT_S)
 
 
-def _driven(world: ProcessesWorld, spec: RunSpec, pace: float, directory: Path) -> Answered:
+def _driven(world: RealWorld, spec: RunSpec, pace: float, directory: Path) -> Answered:
     """What the harness's driver had acknowledged that sends ``pace`` writes a second, by its own history."""
     plan = msgspec.structs.replace(spec.workload, writes_per_second=pace, consumers=0)
     clock = world.clock

@@ -23,8 +23,8 @@ from harness.records.run_record import exact_campaign, new_campaign
 from harness.report import witnesses, write
 from harness.run.perform import perform
 from harness.run.phases import planned
+from harness.worlds.kafka import release_for
 from harness.worlds.kafka.rehearsal import PREFACE, rehearse, require_machines
-from harness.worlds.kafka.world import release_for
 
 RESULTS: Final = Path("results")
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from harness.plan import RunSpec
-from harness.worlds.contract import NodeDeath
+from harness.worlds.contract import NodeCrash
 from nemesis.faults import Crash
 from nemesis.receipts import Receipt
 from nemesis.schedule import FAULTS_MAX
@@ -34,7 +34,7 @@ class CrashRecorder:
         self._witness = witness
         self.receipts: list[Receipt] = []
 
-    def told(self, deaths: Sequence[NodeDeath], now_us: int) -> None:
+    def told(self, deaths: Sequence[NodeCrash], now_us: int) -> None:
         """All deaths so far, in an order that only grows at its end; news among them are written down as of now."""
         for death in deaths[len(self.receipts) :]:
             self.receipts.append(_receipt(death, len(self.receipts), now_us))
@@ -45,7 +45,7 @@ class CrashRecorder:
                 self._witness(receipt)
 
 
-def _receipt(death: NodeDeath, number: int, now_us: int) -> Receipt:
+def _receipt(death: NodeCrash, number: int, now_us: int) -> Receipt:
     return Receipt(
         mark="begin",
         # Beyond every number that a schedule can give.
@@ -63,7 +63,7 @@ def _receipt(death: NodeDeath, number: int, now_us: int) -> Receipt:
     )
 
 
-def own_failure(spec: RunSpec, deaths: Iterable[NodeDeath], faults: Iterable[Receipt]) -> str | None:
+def own_failure(spec: RunSpec, deaths: Iterable[NodeCrash], faults: Iterable[Receipt]) -> str | None:
     """Why this run counts as failed in the harness: a node of the reference broker crashed under no fault that may
     crash it; None if none did, or if it is another system's.
     """

@@ -10,7 +10,7 @@ import msgspec
 
 from harness.choices import Choices
 from harness.errors import AckproofError, ResultsError
-from harness.plan import Existing, Kafka, Processes, RunSpec, Simulated
+from harness.plan import RunSpec
 from harness.records.cluster_file import write_observations
 from harness.records.replica_dump import write_replicas
 from harness.records.run_record import (
@@ -26,11 +26,8 @@ from harness.records.run_record import (
 )
 from harness.run.crashes import own_failure
 from harness.run.phases import RunReport, execute
-from harness.worlds.contract import World
-from harness.worlds.kafka import ExistingWorld, KafkaWorld
-from harness.worlds.processes import ProcessesWorld
-from harness.worlds.processes.clock import FILE_NAME as CLOCK_FILE
-from harness.worlds.simulated import SimulatedWorld
+from harness.worlds.factory import world_for
+from harness.worlds.real.observing import CLOCK_FILE
 from workloads.history import HistoryWriter, LiveHistoryWriter
 
 
@@ -84,19 +81,6 @@ def _attempt(
         world.close()
         if observe or not spec.world.virtual_time:
             write_observations(directory, world.observations())
-
-
-def world_for(spec: RunSpec, directory: Path, choices: Choices, *, observe: bool = False) -> World:
-    """The world that ``spec`` names, not yet opened."""
-    match spec.world:
-        case Simulated():
-            return SimulatedWorld(spec, choices, observe=observe)
-        case Processes():
-            return ProcessesWorld(spec, directory)
-        case Kafka():
-            return KafkaWorld(spec, directory)
-        case Existing():
-            return ExistingWorld(spec, directory)
 
 
 def recorder_for(spec: RunSpec, history: Path) -> HistoryWriter:

@@ -19,7 +19,7 @@ from harness.plan import RunSpec
 from harness.run.crashes import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
 from harness.run.crashes import CrashRecorder
 from harness.run.unexplained_elections import unasked
-from harness.worlds.contract import NodeDeath, World
+from harness.worlds.contract import NodeCrash, World
 from nemesis.cluster import ClusterView
 from nemesis.player import Player
 from nemesis.receipts import Receipt, to_json
@@ -63,7 +63,7 @@ class RunReport(msgspec.Struct, kw_only=True):
     unhealthy: dict[str, str]
     drained: bool
     ended_us: int
-    deaths: tuple[NodeDeath, ...] = ()
+    deaths: tuple[NodeCrash, ...] = ()
     ends: dict[str, PartitionEnd] = {}
 
 
@@ -184,8 +184,8 @@ class _Conductor:
         self._look_for_deaths()
         self._clock.call_at(self._clock.now_us() + LOOK_FOR_DEATHS_EVERY_MS * 1000, self._watch)
 
-    def _look_for_deaths(self) -> Sequence[NodeDeath]:
-        deaths = self._world.deaths()
+    def _look_for_deaths(self) -> Sequence[NodeCrash]:
+        deaths = self._world.crashes()
         self._crash_recorder.told(deaths, self._clock.now_us())
         return deaths
 

@@ -1,4 +1,4 @@
-"""What a world is: a place where a run happens. The nemesis, the workload and the conductor see only this.
+"""What a world is: a place where a run happens. The nemesis, the workload and the phases of a run see only this.
 
 A world is used once: ``open``, ``drive`` as often as needed, ``close``. It owns the run's clock, on whose one thread
 all callbacks happen. ``close`` always leaves nothing behind, also after an error, and is idempotent.
@@ -17,7 +17,7 @@ from nemesis.cluster import Target
 from workloads.client import Clients, Clock
 
 
-class NodeDeath(msgspec.Struct, frozen=True):
+class NodeCrash(msgspec.Struct, frozen=True):
     """A node that ended by itself: nobody in the harness had told it to.
 
     ``time_us`` is when that was noticed, on the run's clock; ``exit`` how it ended ("status 1", "signal 11"), ``words``
@@ -65,7 +65,7 @@ class World(Protocol):
         """What was observed of the cluster so far, in order of time."""
         ...
 
-    def deaths(self) -> Sequence[NodeDeath]:
+    def crashes(self) -> Sequence[NodeCrash]:
         """Every node that ended by itself so far, looked for afresh, in the order in which they were noticed."""
         ...
 

@@ -1,4 +1,4 @@
-"""What the replicas' disks hold when a run is over, read from segment files.
+"""What replicas' disks hold of a topic: read record by record when a run is over, and damaged on purpose before.
 
 The reference broker and Kafka keep the same files: a directory for each log partition, in it ``<base offset>.log`` with
 record batches of format 2 (KIP-98), one behind the other, or messages of format 0 or 1 before 0.11. kafka-python reads
@@ -11,14 +11,14 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from crc32c import crc32c
 from kafka.record import MemoryRecords
 
 from harness.records.replica_dump import ReplicaLog, ReplicaLogs, Stretch
-from harness.segments import MAGIC_AT, MAGIC_V2, MESSAGES, batches_of
+from harness.segments import MAGIC_AT, MAGIC_V2, MESSAGES, Place, batches_of
 from workloads.operations import Defect
 from workloads.values import decode
 
@@ -100,3 +100,71 @@ def _records(data: bytes, partition: str) -> Stretch | None:
     values = np.array([value for _, value in records], np.int64)
     epoch = batch.leader_epoch if magic == MAGIC_V2 else _NO_EPOCH
     return Stretch(offsets, np.full(len(records), epoch, np.int64), values)
+
+
+# --- damage ----------------------------------------------------------------------------------------------------------
+
+#: From the end of a batch: the last byte of the last record's value, before the number of its headers, which is none.
+_VALUE_BYTE_FROM_END: Final = 2
+_FLIPPED_BIT: Final = 1
+
+
+class Batch(NamedTuple):
+    """A record batch with at least one record."""
+
+    file: Path
+    place: Place
+
+
+class Changed(NamedTuple):
+    """One byte that was changed."""
+
+    position: int
+    before: int
+    after: int
+
+
+def log_directory(data: Path, partition: str) -> Path | None:
+    """Where a node keeps a log partition: named like it; the reference broker adds "@" and the topic's identity."""
+    found = [path for path in data.glob(f"{partition}*") if path.is_dir() and path.name.partition("@")[0] == partition]
+    return found[0] if found else None
+
+
+def batches_in(directory: Path) -> Iterator[Batch]:
+    """The whole record batches of a log that hold records, in order of their offsets."""
+    for file in sorted(directory.glob("*.log")):
+        with file.open("rb") as segment:
+            yield from (Batch(file, place) for place in batches_of(segment) if place.has_records)
+
+
+def flip(batch: Batch) -> Changed:
+    """Change a bit in the last record's value, durably; the batch's checksum is wrong from now on."""
+    position = batch.place.end - _VALUE_BYTE_FROM_END
+    with batch.file.open("r+b") as file:
+        file.seek(position)
+        before = file.read(1)[0]
+        file.seek(position)
+        file.write(bytes([before ^ _FLIPPED_BIT]))
+        file.flush()
+        os.fsync(file.fileno())
+    return Changed(position, before, before ^ _FLIPPED_BIT)
+
+
+def recovery_point(directory: Path) -> int:
+    """The offset from whose segment on a start after an unclean stop reads the log again (rule 25).
+
+    Kafka keeps it for all partitions of a disk in one file, the reference broker in a file of the partition's own.
+    """
+    own, shared = directory / "recovery-point", directory.parent / "recovery-point-offset-checkpoint"
+    if own.exists():
+        return int(own.read_text())
+    name, _, number = directory.name.rpartition("-")
+    lines = shared.read_text().splitlines() if shared.exists() else []
+    return next((int(line.split()[2]) for line in lines if line.split()[:2] == [name, number]), 0)
+
+
+def read_again(batch: Batch) -> bool:
+    """Whether a start after an unclean stop reads this batch; one that it does not stays until somebody fetches it."""
+    bases = sorted(int(file.stem) for file in batch.file.parent.glob("*.log"))
+    first = max([base for base in bases if base <= recovery_point(batch.file.parent)], default=0)
+    return int(batch.file.stem) >= first

@@ -1,6 +1,16 @@
-"""The world of Apache Kafka: real brokers in Java, as processes of this machine, or a cluster that exists already."""
+"""The world of Apache Kafka: real brokers in Java, as processes of this machine or of others."""
 
-from harness.worlds.existing.world import ExistingWorld
-from harness.worlds.kafka.world import KafkaWorld
+from pathlib import Path
 
-__all__ = ["ExistingWorld", "KafkaWorld"]
+from harness.plan import Kafka, RunSpec, require_kind
+from harness.worlds.kafka.distribution import KafkaDistribution, host_for, release_for
+from harness.worlds.real import RealWorld, StartedCluster
+
+__all__ = ["kafka_world", "release_for"]
+
+
+def kafka_world(spec: RunSpec, directory: Path) -> RealWorld:
+    """The world of the run ``spec``, whose files stand in ``directory``; not yet opened."""
+    distribution = KafkaDistribution(spec)
+    host = host_for(require_kind(spec.world, Kafka), directory.absolute(), distribution)
+    return RealWorld(spec, directory, StartedCluster(spec, directory, distribution, host))

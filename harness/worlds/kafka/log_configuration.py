@@ -10,8 +10,8 @@ from harness.worlds.kafka.installation import Installation
 
 #: Time in UTC (the JVM is told so), level, class, words.
 PATTERN: Final = "%d{yyyy-MM-dd'T'HH:mm:ss.SSS} %p %c %m%n"
-#: Who tells of leaders, in-sync replicas and truncation, from the level named on; everybody else warns.
-TELLERS: Final[Mapping[str, str]] = {
+#: Classes that log leaders, in-sync replicas and truncation, from the level named on; all others log warnings.
+LEVELS: Final[Mapping[str, str]] = {
     "state.change.logger": "INFO",
     "kafka.server": "INFO",
     "kafka.cluster.Partition": "INFO",
@@ -36,13 +36,13 @@ class LogFiles(NamedTuple):
         # ZooKeeper before 3.6 would tell JMX of its loggers, with classes of log4j that reload4j has not.
         return (f"-Dlog4j.configuration=file:{place(self.configuration)}", "-Dzookeeper.jmx.log4j.disable=true")
 
-    def write(self, installation: Installation, tellers: Mapping[str, str] = TELLERS) -> None:
+    def write(self, installation: Installation, levels: Mapping[str, str] = LEVELS) -> None:
         """Write the configuration in the form that this release's binding reads."""
-        text = _log4j2(tellers) if installation.version >= (4, 0, 0) else _log4j1(tellers)
+        text = _log4j2(levels) if installation.version >= (4, 0, 0) else _log4j1(levels)
         self.configuration.write_text(text, encoding="utf-8")
 
 
-def _log4j2(tellers: Mapping[str, str]) -> str:
+def _log4j2(levels: Mapping[str, str]) -> str:
     lines = [
         "status=error",
         "appender.out.type=Console",
@@ -52,16 +52,16 @@ def _log4j2(tellers: Mapping[str, str]) -> str:
         "rootLogger.level=WARN",
         "rootLogger.appenderRef.out.ref=out",
     ]
-    for number, (name, level) in enumerate(tellers.items()):
+    for number, (name, level) in enumerate(levels.items()):
         lines += [f"logger.l{number}.name={name}", f"logger.l{number}.level={level}"]
     return "\n".join([*lines, ""])
 
 
-def _log4j1(tellers: Mapping[str, str]) -> str:
+def _log4j1(levels: Mapping[str, str]) -> str:
     lines = [
         "log4j.rootLogger=WARN, out",
         "log4j.appender.out=org.apache.log4j.ConsoleAppender",
         "log4j.appender.out.layout=org.apache.log4j.PatternLayout",
         f"log4j.appender.out.layout.ConversionPattern={PATTERN}",
     ]
-    return "\n".join([*lines, *(f"log4j.logger.{name}={level}" for name, level in tellers.items()), ""])
+    return "\n".join([*lines, *(f"log4j.logger.{name}={level}" for name, level in levels.items()), ""])

@@ -159,3 +159,32 @@ def _filled(fact: Fact, known: _Known, *names: str) -> Fact:
     return msgspec.structs.replace(
         fact, **{name: getattr(known, name) for name in names if getattr(fact, name) is None}
     )
+
+
+#: Of a growing log, at a time.
+_READ_BYTES: Final = 1 << 20
+
+
+class LogTail:
+    """The whole lines that a node's growing log has gained since the last look."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._torn = b""
+
+    def events(self) -> list[LogEvent]:
+        """What the new lines say."""
+        return [event for text in self.lines() if (line := read_line(text)) and (event := understand(line))]
+
+    def lines(self) -> list[str]:
+        """New lines; what follows the last newline is kept for the next look."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                gained = b"".join(iter(lambda: file.read(_READ_BYTES), b""))
+        except FileNotFoundError:
+            return []
+        self._offset += len(gained)
+        *whole, self._torn = (self._torn + gained).split(b"\n")
+        return [line.decode(errors="replace") for line in whole]

@@ -28,7 +28,7 @@ _END_LIMIT_S: Final = 10.0
 _NOBODY: Final = -1
 
 
-class Watch:
+class MetadataPoller:
     """Looks at ``topic`` from :meth:`begin` to :meth:`end`. ``administration`` is its own, the trace a new file."""
 
     def __init__(self, administration: Administration, topic: str, trace: Path) -> None:
@@ -37,7 +37,7 @@ class Watch:
         self._trace = trace
         self._view = ClusterView({}, (), (), controllers=(), running_controllers=())
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ackproof-watch", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="ackproof-metadata", daemon=True)
 
     def begin(self) -> None:
         """Look once, then go on looking.

@@ -7,26 +7,26 @@ partitions led by the first of their replicas that runs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 from harness.errors import PlanError
-from harness.hosts import PLACEHOLDERS, DryShell, Here, Host, NodeState, Show, SshHost
-from harness.java import java_program
-from harness.plan import RunSpec
+from harness.hosts import PLACEHOLDERS, DryShell, Host, NodeState, Show, SshHost
+from harness.plan import Kafka, RunSpec, require_kind
 from harness.records.journal import FILE_NAME, Journal
 from harness.reference.core.controller import round_robin
-from harness.worlds.kafka.installation import find
-from harness.worlds.kafka.releases import DEFAULT_VERSION
-from harness.worlds.kafka.world import KafkaWorld
-from harness.worlds.processes.leadership import ConfirmedReassignment
-from harness.worlds.processes.nodes import Nodes
-from harness.worlds.processes.target import NodeControl, Preparation, assemble
-from harness.worlds.processes.topic import topic_configs
-from harness.worlds.processes.view import Viewer
+from harness.reference.core.types import NONE, PartitionState
+from harness.worlds.kafka.distribution import KafkaDistribution, host_for
+from harness.worlds.real.control import NodeControl
+from harness.worlds.real.leadership import ConfirmedReassignment
+from harness.worlds.real.nodes import Nodes
+from harness.worlds.real.target import Preparation, assemble, elsewhere
+from harness.worlds.real.topic import topic_configs
+from harness.worlds.real.view import ClusterImage, Viewer
 from harness.worlds.simulated.loop import Loop
-from nemesis.cluster import ClusterView, Evidence, PartitionView, Target
+from nemesis.cluster import CONTROLLER, Target
 from nemesis.player import Player
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
@@ -58,7 +58,7 @@ def require_machines(specs: Iterable[RunSpec]) -> None:
 
 
 def rehearse(spec: RunSpec, schedule: Schedule, say: Show) -> None:
-    """Say what the run ``spec``, on machines over SSH, with this schedule would do.
+    """Show what the run ``spec``, on machines over SSH, with this schedule would do.
 
     Raises:
         PlanError: the release cannot do what it asks for.
@@ -68,42 +68,46 @@ def rehearse(spec: RunSpec, schedule: Schedule, say: Show) -> None:
         _Rehearsal(spec, Path(directory), say).rehearse(schedule)
 
 
-class _Rehearsal(KafkaWorld):
-    """The world of Kafka with shells that do nothing, in virtual time."""
+class _Rehearsal:
+    """The parts of a run on Kafka with shells that do nothing, in virtual time."""
 
     def __init__(self, spec: RunSpec, directory: Path, say: Show) -> None:
-        super().__init__(spec, directory)
+        self._spec = spec
+        self._directory = directory
+        self._distribution = KafkaDistribution(spec)
         self._say = say
         self._loop = Loop()
 
     def rehearse(self, schedule: Schedule) -> None:
-        """Say everything, from opening the world to closing it."""
-        self._check()
+        """Show everything, from opening the world to closing it."""
+        spec, distribution = self._spec, self._distribution
+        distribution.check()
         journal = Journal(self._directory / FILE_NAME)
-        host = self._make_host(journal)
-        nodes = self._make_nodes(host)
+        host = self._host(journal)
+        nodes = Nodes(host, self._directory, spec.brokers, distribution.controllers, distribution.launch)
         self._heading("the machines are looked at and prepared")
         host.open(nodes.all)
         for node in nodes.all:
             self._heading(f"node {node} is started")
             nodes.start(node)
         self._heading("the topic is made")
-        self._tell_topic(host, nodes)
-        cluster = _ImaginedCluster(host, nodes, self._spec, self._say)
-        administration = ConfirmedReassignment(cluster, lambda: cluster.view().partitions)
-        control = _Control(host, nodes, cluster, journal, self._loop)
-        preparation = Preparation(self._spec.faults.families, self._lacks())
+        self._topic(host, nodes)
+        cluster = _ImaginedCluster(nodes, spec, self._say)
+        viewer = Viewer(cluster, nodes, spec.workload.topic)
+        administration = ConfirmedReassignment(cluster, viewer.partitions)
+        control = NodeControl(nodes, viewer, journal, self._loop, lambda _: "refused")
+        preparation = Preparation(spec.faults.families, {**distribution.lacks(host), **elsewhere(host)})
         self._play(schedule, assemble(control, preparation, None, None, (administration, administration)))
         self._heading("the run ends: what the nodes left is brought home, and everything is removed but the release")
         host.close()
         journal.close()
 
-    def _make_host(self, journal: Journal) -> Host:
-        release = find(self._kafka.version or DEFAULT_VERSION).home
-        here = Here(self._directory, release, Path(java_program()))
-        return SshHost(self._kafka.machines, journal, here, lambda machine: DryShell(machine, self._say))
+    def _host(self, journal: Journal) -> Host:
+        world = require_kind(self._spec.world, Kafka)
+        there = partial(SshHost, connect=lambda machine: DryShell(machine, self._say))
+        return host_for(world, self._directory, self._distribution, there)(journal)
 
-    def _tell_topic(self, host: Host, nodes: Nodes) -> None:
+    def _topic(self, host: Host, nodes: Nodes) -> None:
         workload, settings = self._spec.workload, self._spec.chosen()
         servers = ",".join(f"{at.host}:{at.port}" for at in map(host.address, nodes.brokers))
         self._say(
@@ -118,13 +122,13 @@ class _Rehearsal(KafkaWorld):
             self._heading_at(step.begin_ms, f"{title} begins")
             self._heading_at(step.end_ms, f"{title} ends")
         budget = self._spec.faults.dead_brokers_max
-        player = Player(schedule, target, self._loop, dead_brokers_max=budget, witness=self._tell_skipped)
+        player = Player(schedule, target, self._loop, dead_brokers_max=budget, witness=self._skipped)
         player.start()
         self._loop.run(lambda: False, self._spec.workload.duration_ms * 1_000)
         self._heading("everything is healed")
         player.heal_all()
 
-    def _tell_skipped(self, receipt: Receipt) -> None:
+    def _skipped(self, receipt: Receipt) -> None:
         if receipt.mark == "skipped":
             self._say(f"skipped: {receipt.reason}")
 
@@ -135,29 +139,28 @@ class _Rehearsal(KafkaWorld):
         self._say(f"# {words}")
 
 
-class _Control(NodeControl):
-    """Knocks at no door."""
+class _ImaginedCluster:
+    """A cluster in which all that runs is in sync: its :class:`Metadata`, and its operator who says what is asked."""
 
-    def kill(self, node: int) -> Evidence:
-        """See :meth:`Processes.kill`."""
-        return self.nodes.process(node).kill()
-
-
-class _ImaginedCluster(Viewer):
-    """A cluster in which all that runs is in sync; also its operator, who says what is asked of it."""
-
-    def __init__(self, host: Host, nodes: Nodes, spec: RunSpec, say: Show) -> None:
-        super().__init__(host, nodes, spec.workload.topic)
+    def __init__(self, nodes: Nodes, spec: RunSpec, say: Show) -> None:
+        self._nodes = nodes
         self._say = say
         places = round_robin(nodes.brokers, spec.workload.partitions, spec.chosen().replication_factor)
         self._places = {f"{spec.workload.topic}-{number}": replicas for number, replicas in enumerate(places)}
         self._moved: dict[str, int] = {}
 
-    def view(self) -> ClusterView:
-        """See :meth:`Viewer.view`."""
+    def image(self) -> ClusterImage:
+        """See :meth:`Metadata.image`."""
         running = self._nodes.in_state(NodeState.RUNNING, self._nodes.brokers)
-        partitions = {name: self._partition(name, running) for name in self._places}
-        return ClusterView(partitions=partitions, running=running, brokers=self._nodes.brokers)
+        return ClusterImage(partitions={name: self._partition(name, running) for name in self._places})
+
+    def controllers(self) -> tuple[int, ...]:
+        """See :meth:`Metadata.controllers`."""
+        return (CONTROLLER,)
+
+    def controller_works(self) -> bool:
+        """See :meth:`Metadata.controller_works`."""
+        return True
 
     def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:  # noqa: ARG002
         """See :meth:`Operator.move_leader`."""
@@ -166,14 +169,17 @@ class _ImaginedCluster(Viewer):
         return ""
 
     def reassign(self, partition: str, replicas: Sequence[int]) -> str:
-        """See :meth:`Operator.reassign`."""
+        """See :meth:`ReassigningOperator.reassign`."""
         self._say(f"by the cluster's administration: let brokers {list(replicas)} replicate {partition}")
         self._places[partition] = tuple(replicas)
         return ""
 
-    def _partition(self, name: str, running: Sequence[int]) -> PartitionView:
+    def _partition(self, name: str, running: Sequence[int]) -> PartitionState:
         replicas = self._places[name]
         isr = tuple(node for node in replicas if node in running)
         first = self._moved.get(name)
         leader = first if first in isr else next(iter(isr), None)
-        return PartitionView(leader=leader, leader_epoch=0, isr=isr or replicas[:1], replicas=replicas)
+        leads = NONE if leader is None else leader
+        return PartitionState(
+            replicas=replicas, isr=isr or replicas[:1], leader=leads, leader_epoch=0, partition_epoch=0
+        )

@@ -31,8 +31,8 @@ _LOOK_EVERY_S: Final = 0.05
 _SESSION_S: Final = 2.0
 
 
-class KeeperOperator:
-    """Implements :class:`harness.worlds.processes.leadership.Operator`. ``address`` is ZooKeeper's."""
+class ZooKeeperAdministration:
+    """Implements :class:`harness.worlds.real.leadership.ReassigningOperator`. ``address`` is ZooKeeper's."""
 
     def __init__(self, address: Callable[[], Address]) -> None:
         self._address = address
@@ -51,9 +51,9 @@ class KeeperOperator:
         """Make the node, and wait until the controller has removed it; ``busy`` is the answer if there is one."""
         deadline = time.monotonic() + DONE_LIMIT_S
         try:
-            with _session(self._address()) as keeper:
-                keeper.create_async(path, json.dumps(wish).encode()).get(timeout=ANSWER_LIMIT_S)
-                while keeper.exists_async(path).get(timeout=ANSWER_LIMIT_S):
+            with _session(self._address()) as client:
+                client.create_async(path, json.dumps(wish).encode()).get(timeout=ANSWER_LIMIT_S)
+                while client.exists_async(path).get(timeout=ANSWER_LIMIT_S):
                     if time.monotonic() > deadline:
                         raise HostError(f"the controller has not done {path} within {DONE_LIMIT_S:.0f} s")
                     time.sleep(_LOOK_EVERY_S)

@@ -14,7 +14,7 @@ from harness.plan import RunSpec
 from harness.records.replica_dump import ReplicaLogs
 from harness.reference.core.messages import CreateTopic, TopicResponse
 from harness.reference.core.types import ErrorCode
-from harness.worlds.contract import NodeDeath
+from harness.worlds.contract import NodeCrash
 from harness.worlds.reference import broker_config, refuse_what_it_lacks, topic_config
 from harness.worlds.simulated.clients import SimulatedClients
 from harness.worlds.simulated.cluster import Cluster
@@ -109,8 +109,8 @@ class SimulatedWorld:
         """What the core observed, in order of time; empty without ``observe``."""
         return self._observations
 
-    def deaths(self) -> Sequence[NodeDeath]:
-        """See :meth:`World.deaths`. A simulated node does not end by itself: what a core raises ends the run."""
+    def crashes(self) -> Sequence[NodeCrash]:
+        """See :meth:`World.crashes`. A simulated node does not end by itself: what a core raises ends the run."""
         return ()
 
     def replica_logs(self) -> ReplicaLogs:

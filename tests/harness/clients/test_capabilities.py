@@ -6,8 +6,8 @@ import pytest
 
 from harness.clients import CLIENTS
 from harness.plan import Processes, RunSpec
-from harness.worlds.processes import ProcessesWorld
-from harness.worlds.processes.clock import RealClock
+from harness.worlds.processes import processes_world
+from harness.worlds.real.clock import RealClock
 from harness.worlds.simulated.clients import SimulatedClients, SimulatedConsumer, SimulatedProducer
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
@@ -28,7 +28,7 @@ def library(request):
 def cluster(library, tmp_path: Path):
     quick = {"acks": "all", "min.insync.replicas": 2}
     plans = {"settings": quick, "workload": WorkloadPlan(), "faults": FaultPlan(), "seed": 1}
-    world = ProcessesWorld(RunSpec(world=Processes(client=library), cell="c", family="kill", **plans), tmp_path)
+    world = processes_world(RunSpec(world=Processes(client=library), cell="c", family="kill", **plans), tmp_path)
     try:
         world.open()
         yield Cluster(world, tmp_path)

@@ -9,8 +9,8 @@ from confluent_kafka import Consumer, KafkaError, Producer
 from harness.clients import CONFLUENT
 from harness.clients.confluent import NAMES, consumer_configuration, producer_configuration
 from harness.plan import Processes, RunSpec
-from harness.worlds.processes import ProcessesWorld
-from harness.worlds.processes.clock import RealClock
+from harness.worlds.processes import processes_world
+from harness.worlds.real.clock import RealClock
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads import values
@@ -41,7 +41,7 @@ def test_the_effective_configuration_names_the_library_and_can_be_written_and_re
 def test_records_are_written_read_and_lost_sight_of_through_a_real_cluster(tmp_path: Path) -> None:
     quick = {"request.timeout.ms": 600, "delivery.timeout.ms": 1_200, "acks": "all", "min.insync.replicas": 2}
     plans = {"settings": quick, "workload": WorkloadPlan(), "faults": FaultPlan(), "seed": 1}
-    world = ProcessesWorld(
+    world = processes_world(
         RunSpec(world=Processes(client="confluent-kafka"), cell="c", family="kill", **plans), tmp_path
     )
     try:

@@ -20,8 +20,8 @@ from harness.plan import Existing, RunSpec, Security
 from harness.records.journal import FILE_NAME, Journal
 from harness.records.run_record import Ended, write_record
 from harness.run.heal import heal
-from harness.worlds.processes.client_logs import logs_diverted
-from harness.worlds.processes.clock import RealClock
+from harness.worlds.real.clock import RealClock
+from harness.worlds.real.world import logs_diverted
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.kafka.secured import Authority, private
 from workloads.plan import WorkloadPlan

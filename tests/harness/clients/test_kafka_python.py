@@ -7,7 +7,7 @@ from kafka.errors import KafkaTimeoutError, NotEnoughReplicasAfterAppendError
 
 from harness.clients import KAFKA_PYTHON
 from harness.clients.kafka_python import consumer_configuration, named, producer_configuration
-from harness.worlds.processes.clock import RealClock
+from harness.worlds.real.clock import RealClock
 from workloads.client import PollOutcome, SendOutcome
 from workloads.errors import CLIENT_CLOSED
 from workloads.operations import EventType

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from harness.clients import CLIENTS
-from harness.worlds.processes.clock import RealClock
+from harness.worlds.real.clock import RealClock
 from workloads.client import Offsets, PollOutcome, SendOutcome
 from workloads.errors import CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT
 from workloads.operations import EventType

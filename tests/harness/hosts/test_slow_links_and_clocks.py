@@ -16,7 +16,7 @@ from harness.hosts.links import Shaper, slow
 from harness.hosts.namespaces import NamespaceHost
 from harness.observations import IsrChanged, Observation
 from harness.records.journal import FILE_NAME, Journal
-from harness.worlds.processes.shaping import rightly_timed
+from harness.worlds.real.observing import rightly_timed
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from tests.harness.needs import needs_root
 

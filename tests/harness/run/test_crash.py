@@ -15,12 +15,12 @@ from harness.records.cluster_file import read_observations
 from harness.records.journal import FILE_NAME, standing
 from harness.records.run_record import HISTORY, read_record
 from harness.run.perform import perform
-from harness.worlds.processes import ProcessesWorld
+from harness.worlds.real import RealWorld
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 
 
-class CrashingWorld(ProcessesWorld):
+class CrashingWorld(RealWorld):
     """Broker 1 ends by a signal that the harness did not send, a second after the run's begin."""
 
     def open(self) -> None:
@@ -35,7 +35,7 @@ class CrashingWorld(ProcessesWorld):
 
 @pytest.mark.system
 def test_a_run_whose_broker_crashed_is_a_failure_of_the_harness(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("harness.run.perform.ProcessesWorld", CrashingWorld)
+    monkeypatch.setattr("harness.worlds.processes.RealWorld", CrashingWorld)
     spec = RunSpec(
         world=Processes(),
         cell="cell/kill",

@@ -8,7 +8,7 @@ from checkers.verdicts.receipts import faults_seen, read_receipts
 from harness.plan import AnyWorld, Kafka, Processes, RunSpec, Simulated
 from harness.run.crashes import own_failure
 from harness.run.phases import execute
-from harness.worlds.contract import NodeDeath
+from harness.worlds.contract import NodeCrash
 from nemesis.plan import FaultPlan
 from nemesis.receipts import Receipt
 from tests.nemesis.receipt_factory import a_receipt
@@ -17,7 +17,7 @@ from workloads.plan import WorkloadPlan
 from workloads.settings import ACKS_ALL, Settings
 
 SIMULATED = Simulated()
-CRASH = NodeDeath(time_us=2_000_000, node=1, exit="status 1", words="AssertionError")
+CRASH = NodeCrash(time_us=2_000_000, node=1, exit="status 1", words="AssertionError")
 
 
 def spec(world: AnyWorld = SIMULATED) -> RunSpec:

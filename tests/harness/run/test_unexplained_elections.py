@@ -9,7 +9,7 @@ from checkers.verdicts.receipts import faults_seen, read_receipts
 from harness.plan import RunSpec, Simulated
 from harness.run.phases import execute
 from harness.run.unexplained_elections import unasked
-from harness.worlds.contract import NodeDeath
+from harness.worlds.contract import NodeCrash
 from nemesis.cluster import CLIENTS, ClusterView, Link, PartitionView
 from nemesis.faults import fault_kind
 from nemesis.plan import FaultPlan
@@ -106,7 +106,7 @@ def test_a_quiet_run_has_no_receipt(make_world, events):
 def test_a_death_explains_what_its_node_led(make_world, events):
     world = make_world()
     world.clock.call_at(2_000_000, lambda: setattr(world.cluster, "elected", 1))
-    world.died.append(NodeDeath(time_us=2_000_000, node=1, exit="status 1", words=""))
+    world.died.append(NodeCrash(time_us=2_000_000, node=1, exit="status 1", words=""))
     assert {fault["fault"] for fault in faults_of(world, events)} == {"died"}
 
 

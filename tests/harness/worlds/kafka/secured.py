@@ -24,12 +24,11 @@ from kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from harness.hosts import Host
+from harness.hosts import LoopbackHost
 from harness.plan import Kafka, RunSpec
-from harness.worlds.kafka import KafkaWorld
-from harness.worlds.kafka.installation import find
-from harness.worlds.kafka.nodes import KafkaNodes
-from harness.worlds.kafka.releases import DEFAULT_VERSION
+from harness.worlds.kafka.distribution import KafkaDistribution
+from harness.worlds.real import RealWorld, StartedCluster
+from harness.worlds.real.nodes import Nodes
 from nemesis.cluster import CONTROLLER
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
@@ -104,9 +103,9 @@ class SecuredCluster:
         self.authority = Authority(directory, "authority")
         self.stranger = Authority(directory, "stranger")
         self.client = self.authority.sign("client")
-        self.world = _World(spec, directory, self._listeners)
+        self.world = _world(spec, directory, self._listeners)
         self.world.open()
-        addresses = [self.world.target.processes.host.address(broker) for broker in range(brokers)]
+        addresses = [self.world.target.processes.nodes.host.address(broker) for broker in range(brokers)]
         added = (0, MUTUAL_TLS, SASL, FALSE_NAME)
         self.ways = Ways(*([f"{at.host}:{at.port + more}" for at in addresses] for more in added))
         with KafkaAdminClient(bootstrap_servers=self.ways.plain) as admin:
@@ -145,27 +144,21 @@ class SecuredCluster:
         }
 
 
-class _Nodes(KafkaNodes):
-    listeners: Callable[[str, int], dict[str, str]]
+class _Secured(KafkaDistribution):
+    def __init__(self, spec: RunSpec, listeners: Callable[[str, int], dict[str, str]]) -> None:
+        super().__init__(spec)
+        self._listeners = listeners
 
-    def _properties(self, node: int) -> dict[str, str]:
-        plain = super()._properties(node)
-        guarded = plain | {
+    def properties(self, nodes: Nodes, node: int) -> dict[str, str]:
+        guarded = super().properties(nodes, node) | {
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:ANONYMOUS",
         }
-        return guarded if node >= CONTROLLER else guarded | self.listeners(*self._host.address(node))
+        return guarded if node >= CONTROLLER else guarded | self._listeners(*nodes.host.address(node))
 
 
-class _World(KafkaWorld):
-    def __init__(self, spec: RunSpec, directory: Path, listeners: Callable[[str, int], dict[str, str]]) -> None:
-        super().__init__(spec, directory)
-        self._listeners = listeners
-
-    def _make_nodes(self, host: Host) -> KafkaNodes:
-        nodes = _Nodes(host, self._directory, self._spec, find(DEFAULT_VERSION), self._lifetime_s())
-        nodes.listeners = self._listeners
-        return nodes
+def _world(spec: RunSpec, directory: Path, listeners: Callable[[str, int], dict[str, str]]) -> RealWorld:
+    return RealWorld(spec, directory, StartedCluster(spec, directory, _Secured(spec, listeners), LoopbackHost))
 
 
 def _rights(user: str) -> list[ACL]:

@@ -14,7 +14,7 @@ from kafka.errors import KafkaTimeoutError
 from harness.observations import BecameFollower, BecameLeader, IsrChanged, LeaderElected, Truncated
 from harness.plan import Kafka, Namespaces, RunSpec
 from harness.records.cluster_file import read_observations, write_observations
-from harness.worlds.kafka import KafkaWorld
+from harness.worlds.kafka import kafka_world
 from harness.worlds.kafka.installation import Installation
 from nemesis.cluster import Link, PartitionView
 from nemesis.plan import FaultPlan
@@ -124,7 +124,7 @@ def the_controller(directory: Path) -> int:
 
 def acknowledged_and_gone(truncation: str, directory: Path) -> int:
     """Story 39: a planned move of the leader, and the death of the new one before its follower has fetched."""
-    world = KafkaWorld(spec(truncation), directory)
+    world = kafka_world(spec(truncation), directory)
     try:
         world.open()
         target = world.target

@@ -17,7 +17,7 @@ from harness.records.journal import FILE_NAME, standing
 from harness.records.run_record import HISTORY
 from harness.run.heal import heal
 from harness.run.perform import perform
-from harness.worlds.kafka import KafkaWorld
+from harness.worlds.kafka import kafka_world
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 from nemesis.plan import FaultPlan
@@ -42,9 +42,9 @@ class Cluster:
             faults=FaultPlan(),
             seed=1,
         )
-        self.world = KafkaWorld(spec, directory)
+        self.world = kafka_world(spec, directory)
         self.world.open()
-        addresses = map(self.world.target.processes.host.address, (0, 1))
+        addresses = map(self.world.target.processes.nodes.host.address, (0, 1))
         self.bootstrap = [f"{address.host}:{address.port}" for address in addresses]
 
     def topics(self) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from harness.observations import BecameFollower, Fact
 from harness.plan import Kafka, RunSpec
 from harness.records.journal import FILE_NAME, standing
-from harness.worlds.kafka import KafkaWorld
+from harness.worlds.kafka import kafka_world
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.storage import META
 from nemesis.cluster import LOG_PARTS
@@ -27,7 +27,7 @@ WRITES = 20
 @pytest.fixture
 def cluster(tmp_path: Path, real_kafka: Installation) -> Iterator[Cluster]:
     settings = {"acks": "all", "min.insync.replicas": 2, "delivery.timeout.ms": 30_000}
-    world = KafkaWorld(
+    world = kafka_world(
         RunSpec(
             world=Kafka(),
             cell="cell/wipe",

@@ -9,8 +9,8 @@ import pytest
 from harness.cli.app import exit_code_of
 from harness.errors import EXIT_HARNESS, EXIT_NOT_REACHABLE, HostError, NotReachableError, PlanError
 from harness.plan import Kafka
+from harness.worlds.kafka import release_for
 from harness.worlds.kafka.installation import find, install, install_from, installed
-from harness.worlds.kafka.world import release_for
 from workloads.settings import Settings
 
 FETCHES = """#!/bin/sh

@@ -12,7 +12,7 @@ from harness.cli.app import exit_code_of
 from harness.errors import EXIT_HELD, EXIT_PLAN
 from harness.plan import parse_plan
 from harness.run.phases import planned
-from harness.worlds.kafka import rehearsal, world
+from harness.worlds.kafka import distribution
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.rehearsal import rehearse
 from harness.worlds.kafka.releases import Version
@@ -48,9 +48,8 @@ def kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java.parent.mkdir(parents=True)
     java.touch()
     monkeypatch.setenv("JAVA_HOME", str(java.parent.parent))
-    for module in (world, rehearsal):
-        monkeypatch.setattr(module, "find", lambda _: Installation(Version(4, 3, 1), libs.parent))
-    monkeypatch.setattr(world, "make_archive", lambda _: None)
+    monkeypatch.setattr(distribution, "find", lambda _: Installation(Version(4, 3, 1), libs.parent))
+    monkeypatch.setattr(distribution, "make_archive", lambda _: None)
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a connection was opened")

@@ -15,7 +15,7 @@ from harness.plan import AnyHost, Kafka, Loopback, Namespaces, RunSpec
 from harness.records.cluster_file import read_observations
 from harness.records.journal import FILE_NAME, standing
 from harness.records.run_record import read_record
-from harness.worlds.kafka import KafkaWorld
+from harness.worlds.kafka import kafka_world
 from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
 from tests.harness.needs import needs_root
@@ -81,7 +81,7 @@ def test_confluent_kafka_loses_the_tail_of_a_killed_leader_too(tmp_path: Path) -
 
 @pytest.mark.usefixtures("real_kafka")
 def test_a_cluster_starts_in_time_and_memory_without_root(tmp_path: Path) -> None:
-    world = KafkaWorld(spec("kill", Loopback(), acks="all"), tmp_path)
+    world = kafka_world(spec("kill", Loopback(), acks="all"), tmp_path)
     began = time.monotonic()
     try:
         world.open()

@@ -8,8 +8,8 @@ import pytest
 from harness.errors import HostError
 from harness.observations import BrokerFenced, BrokerRegistered, IsrChanged, LeaderElected
 from harness.worlds.kafka.administration import TopicImage, UnansweredError
-from harness.worlds.kafka.metadata_poller import Watch, changes
-from harness.worlds.processes.traces import observations_in
+from harness.worlds.kafka.metadata_poller import MetadataPoller, changes
+from harness.worlds.real.observing import trace_path, traced
 from nemesis.cluster import ClusterView, PartitionView
 
 LED = PartitionView(leader=0, leader_epoch=1, isr=(0, 1), replicas=(0, 1))
@@ -56,14 +56,15 @@ class Cluster:
         self.closed = True
 
 
-def test_a_watch_writes_what_it_sees_where_a_later_reader_finds_it(tmp_path):
+def test_a_poller_writes_what_it_sees_where_a_later_reader_finds_it(tmp_path):
     cluster = Cluster()
-    watch = Watch(cluster, "t", tmp_path / "trace-100.jsonl")
-    watch.look()
+    (tmp_path / "logs").mkdir()
+    poller = MetadataPoller(cluster, "t", trace_path(tmp_path, 100))
+    poller.look()
     cluster.state, cluster.brokers = MOVED, (1,)
-    watch.look()
-    assert (watch.view().partitions["t-0"], watch.view().running, watch.view().brokers) == (MOVED, (1,), (0, 1))
-    told = [(type(seen.fact), seen.partition) for seen in observations_in([tmp_path / "trace-100.jsonl"], 0)]
+    poller.look()
+    assert (poller.view().partitions["t-0"], poller.view().running, poller.view().brokers) == (MOVED, (1,), (0, 1))
+    told = [(type(seen.fact), seen.partition) for seen in traced(tmp_path, 0)]
     assert told == [
         (BrokerRegistered, None),
         (BrokerRegistered, None),
@@ -73,16 +74,16 @@ def test_a_watch_writes_what_it_sees_where_a_later_reader_finds_it(tmp_path):
     ]
     cluster.state = None
     with pytest.raises(HostError):
-        watch.look()
-    assert watch.view().partitions["t-0"] == MOVED, "the last view stands"
-    watch.end()
+        poller.look()
+    assert poller.view().partitions["t-0"] == MOVED, "the last view stands"
+    poller.end()
     assert cluster.closed
 
 
 def test_a_look_that_fails_in_the_library_is_not_the_last(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("harness.worlds.kafka.metadata_poller.LOOK_EVERY_S", 0.001)
     cluster, seen = Cluster(), threading.Event()
-    watch = Watch(cluster, "t", tmp_path / "trace-100.jsonl")
+    poller = MetadataPoller(cluster, "t", tmp_path / "trace-100.jsonl")
     failures = [AttributeError("a broker vanished while it was asked")] * 3
 
     def running():
@@ -92,9 +93,9 @@ def test_a_look_that_fails_in_the_library_is_not_the_last(tmp_path, monkeypatch,
             seen.set()
         return (0, 1)
 
-    watch.begin()
+    poller.begin()
     cluster.running, cluster.state = running, MOVED
     assert seen.wait(10)
-    watch.end()
-    assert watch.view().partitions["t-0"] == MOVED
+    poller.end()
+    assert poller.view().partitions["t-0"] == MOVED
     assert "the last view stands" in caplog.text

@@ -16,7 +16,7 @@ from harness.observations import (
 )
 from harness.plan import Kafka, Namespaces, RunSpec
 from harness.records.cluster_file import read_observations
-from harness.worlds.kafka import KafkaWorld
+from harness.worlds.kafka import kafka_world
 from harness.worlds.kafka.installation import Installation
 from nemesis.cluster import PartitionView
 from nemesis.plan import FaultPlan
@@ -66,7 +66,7 @@ def test_a_run_is_told_and_judged_as_on_any_other_release(tmp_path: Path) -> Non
 
 
 def test_leaders_are_moved_and_replicas_reassigned_through_zookeeper(tmp_path: Path) -> None:
-    world = KafkaWorld(spec(), tmp_path)
+    world = kafka_world(spec(), tmp_path)
     try:
         world.open()
         target = world.target

@@ -16,10 +16,11 @@ from harness.observations import (
     ReplicaRecovered,
     Truncated,
 )
-from harness.worlds.kafka.log_events import observations_in
+from harness.worlds.kafka.kraft import ControllerLogs
+from harness.worlds.kafka.log_events import LogTail, observations_in
 from harness.worlds.kafka.log_patterns import LogEvent, PartitionChanged, PartitionDescribed, read_line, understand
-from harness.worlds.kafka.view import KafkaViewer, LogTail
-from harness.worlds.kafka.zookeeper_cluster import ZooKeeperViewer
+from harness.worlds.kafka.zookeeper import BrokerLogs
+from harness.worlds.real.view import Viewer
 from nemesis.cluster import CONTROLLER
 
 CONTROLS = "org.apache.kafka.controller.ReplicationControlManager [QuorumController id=100]"
@@ -160,7 +161,7 @@ def test_a_tail_gives_whole_lines_once(tmp_path: Path) -> None:
     assert tail.lines() == []
 
 
-def viewer_of(directory: Path, controllers: int) -> KafkaViewer:
+def viewer_of(directory: Path, controllers: int) -> Viewer:
     class Nodes:
         controllers: tuple[int, ...] = ()
         brokers: tuple[int, ...] = ()
@@ -175,7 +176,7 @@ def viewer_of(directory: Path, controllers: int) -> KafkaViewer:
 
     nodes = Nodes()
     nodes.controllers = nodes.running = tuple(range(CONTROLLER, CONTROLLER + controllers))
-    return KafkaViewer(None, nodes, "foo")  # type: ignore[arg-type]
+    return Viewer(ControllerLogs(nodes), nodes, "foo")  # type: ignore[arg-type]
 
 
 def active(node: int, epoch: int) -> str:
@@ -227,7 +228,7 @@ def test_the_newest_word_of_several_controllers_counts(tmp_path: Path) -> None:
     (tmp_path / "node-102.log").write_text("\n".join([active(102, 7), CREATED, FIRST, SECOND, ""]))
     (tmp_path / "node-100.log").write_text("\n".join([active(100, 3), CREATED, FIRST, ""]))
     assert viewer.image().partitions["foo-0"].leader == 0
-    assert viewer.controllers() == (102, 100, 101)
+    assert viewer.view().controllers == (102, 100, 101)
 
 
 def test_a_controller_that_tells_everything_again_after_its_restart_does_not_turn_back_the_view(tmp_path: Path) -> None:
@@ -282,7 +283,7 @@ def test_brokers_tell_the_controllers_word_where_zookeeper_keeps_it(tmp_path: Pa
         def log(self, node: int) -> Path:
             return tmp_path / f"node-{node}.log"
 
-    viewer = ZooKeeperViewer(None, Nodes(), "foo")  # type: ignore[arg-type]
+    viewer = BrokerLogs(Nodes())  # type: ignore[arg-type]
     started = f"{TIME} INFO kafka.server.KafkaServer [KafkaServer id=0] started"
     (tmp_path / "node-0.log").write_text(f"{started}\n{heard(2, 4, 9)}\n")
     (tmp_path / "node-1.log").write_text(f"{heard(1, 3, 7)}\n")

@@ -25,7 +25,7 @@ from harness.worlds.kafka.log_patterns import (
     read_line,
     understand,
 )
-from harness.worlds.kafka.zookeeper_cluster import ZooKeeperViewer
+from harness.worlds.kafka.zookeeper import BrokerLogs
 
 TIME = "2026-11-21T15:28:53.714"
 BROKER = f"{TIME} TRACE state.change.logger"
@@ -217,7 +217,7 @@ def test_the_order_of_replicas_that_only_the_controller_tells_stands(tmp_path: P
         def log(self, node: int) -> Path:
             return tmp_path / f"node-{node}.log"
 
-    viewer = ZooKeeperViewer(None, Nodes(), "a-b")  # type: ignore[arg-type]
+    viewer = BrokerLogs(Nodes())  # type: ignore[arg-type]
     newer = HEARD_BY_0_10.replace("leaderEpoch=0", "leaderEpoch=1").replace("zkVersion=0", "zkVersion=1")
     (tmp_path / "node-0.log").write_text(f"{HEARD_BY_0_10}\n{ASSIGNED}\n{newer}\n")
     state = viewer.image().partitions["a-b-0"]

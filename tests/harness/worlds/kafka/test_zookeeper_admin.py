@@ -13,7 +13,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from harness.errors import HostError
 from harness.hosts import Address
 from harness.worlds.kafka import zookeeper_admin
-from harness.worlds.kafka.zookeeper_admin import ELECT, REASSIGN, KeeperOperator
+from harness.worlds.kafka.zookeeper_admin import ELECT, REASSIGN, ZooKeeperAdministration
 
 PLACE = {"topic": "a-b", "partition": 3}
 
@@ -72,8 +72,8 @@ def zookeeper(monkeypatch: pytest.MonkeyPatch) -> Iterator[ZooKeeper]:
 
 
 @pytest.fixture
-def operator() -> KeeperOperator:
-    return KeeperOperator(lambda: Address("127.0.0.1", 2181))
+def operator() -> ZooKeeperAdministration:
+    return ZooKeeperAdministration(lambda: Address("127.0.0.1", 2181))
 
 
 def test_a_leader_is_moved_by_the_order_of_replicas_and_an_election(zookeeper, operator) -> None:
@@ -107,4 +107,4 @@ def test_silence_of_zookeeper_is_no_refusal(zookeeper, operator, error) -> None:
 def test_where_no_zookeeper_is_nobody_waits_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zookeeper_admin, "ANSWER_LIMIT_S", 0.1)
     with pytest.raises(HostError, match="ZooKeeper does not answer"):
-        KeeperOperator(lambda: Address("127.0.0.1", 1)).reassign("a-b-3", [1, 0])
+        ZooKeeperAdministration(lambda: Address("127.0.0.1", 1)).reassign("a-b-3", [1, 0])

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from harness.run.heal import heal
-from harness.worlds.kafka import KafkaWorld
+from harness.worlds.real import RealWorld
 
 
 class Theirs(Protocol):
     """A cluster that a world holds open."""
 
-    world: KafkaWorld
+    world: RealWorld
 
 
 Cluster = TypeVar("Cluster", bound=Theirs)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from harness.plan import Processes, RunSpec
-from harness.worlds.processes import ProcessesWorld
+from harness.worlds.processes import processes_world
+from harness.worlds.real import RealWorld
 from nemesis.plan import FaultPlan
 from workloads import values
 from workloads.client import Offsets, PollOutcome, Producer, SendOutcome
@@ -28,7 +29,7 @@ def spec(settings: dict[str, Any] | None = None, **others: Any) -> RunSpec:
 class Cluster:
     """A world that is open, and what tests do with it."""
 
-    def __init__(self, world: ProcessesWorld, directory: Path) -> None:
+    def __init__(self, world: RealWorld, directory: Path) -> None:
         self.world = world
         self.directory = directory
         self.target = world.target
@@ -111,7 +112,7 @@ class Cluster:
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     directory = tmp_path_factory.mktemp("run")
-    world = ProcessesWorld(spec({"acks": "all", "min.insync.replicas": 2}), directory)
+    world = processes_world(spec({"acks": "all", "min.insync.replicas": 2}), directory)
     world.open()
     yield Cluster(world, directory)
     world.close()

@@ -3,7 +3,7 @@
 import psutil
 import pytest
 
-from harness.worlds.processes import ProcessesWorld
+from harness.worlds.processes import processes_world
 from nemesis.cluster import Capability, Link
 from nemesis.plan import FaultPlan
 from workloads.operations import EventType
@@ -53,7 +53,7 @@ def test_what_the_last_in_sync_replica_acknowledged_is_there_after_its_stop(clus
 
 def test_without_addresses_of_their_own_links_are_not_slow_and_the_reason_is_told(tmp_path, make_spec) -> None:
     one = make_spec(faults=FaultPlan(families=("slow-link",)))
-    world = ProcessesWorld(one, tmp_path)
+    world = processes_world(one, tmp_path)
     try:
         world.open()
         assert "namespaces" in world.target.lacks[Capability.LINK_SPEED]

@@ -127,7 +127,7 @@ def test_cuts_and_heals_during_a_pause_are_known_when_the_node_resumes(cluster) 
 
 def links_of(cluster, node: int) -> set[str]:
     """The links that a node says it cuts."""
-    answer = cluster.target.processes.host.ask([node], {"op": "status"}, 1.0).get(node, {})
+    answer = cluster.target.processes.nodes.host.ask([node], {"op": "status"}, 1.0).get(node, {})
     return set(answer.get("links", {}))
 
 

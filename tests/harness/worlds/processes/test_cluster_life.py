@@ -12,11 +12,14 @@ import msgspec
 import pytest
 
 from harness.errors import PortError, StartError
+from harness.hosts import LoopbackHost
 from harness.hosts.processes import Identity
 from harness.plan import Namespaces, Processes, RunSpec
 from harness.records.journal import FILE_NAME, Undo, standing
 from harness.run.heal import heal
-from harness.worlds.processes import ProcessesWorld
+from harness.worlds.processes import processes_world
+from harness.worlds.processes.distribution import ReferenceDistribution
+from harness.worlds.real import RealWorld, StartedCluster
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from tests.harness.needs import needs_root
 from workloads.client import SendOutcome
@@ -41,7 +44,7 @@ def nodes_of(deeds: list[Undo]) -> list[Identity]:
 
 def test_a_closed_world_leaves_files_and_nothing_else(tmp_path: Path, make_spec: MakeSpec) -> None:
     threads = set(threading.enumerate())
-    world = ProcessesWorld(make_spec(), tmp_path)
+    world = processes_world(make_spec(), tmp_path)
     world.open()
     deeds = standing(tmp_path / FILE_NAME)
     assert len(nodes_of(deeds)) == 4
@@ -59,7 +62,7 @@ def test_a_closed_world_leaves_files_and_nothing_else(tmp_path: Path, make_spec:
 
 @pytest.mark.parametrize("acks", ["0", "1"])
 def test_weaker_acknowledgements_are_acknowledged_too(tmp_path: Path, make_spec: MakeSpec, acks: str) -> None:
-    world = ProcessesWorld(make_spec({"acks": acks}), tmp_path)
+    world = processes_world(make_spec({"acks": acks}), tmp_path)
     outcomes: list[SendOutcome] = []
     try:
         world.open()
@@ -71,7 +74,7 @@ def test_weaker_acknowledgements_are_acknowledged_too(tmp_path: Path, make_spec:
 
 
 def test_the_effective_configuration_says_what_the_client_really_does(tmp_path: Path, make_spec: MakeSpec) -> None:
-    world = ProcessesWorld(make_spec({"acks": "1", "linger.ms": 7}), tmp_path)
+    world = processes_world(make_spec({"acks": "1", "linger.ms": 7}), tmp_path)
     try:
         world.open()
         effective = world.effective_configuration()
@@ -86,7 +89,7 @@ def test_the_effective_configuration_says_what_the_client_really_does(tmp_path: 
 
 
 def test_outstanding_sends_of_a_closed_producer_end_as_unknown(tmp_path: Path, make_spec: MakeSpec) -> None:
-    world = ProcessesWorld(make_spec({"acks": "all", "min.insync.replicas": 3}), tmp_path)
+    world = processes_world(make_spec({"acks": "all", "min.insync.replicas": 3}), tmp_path)
     outcomes: list[SendOutcome] = []
     try:
         world.open()
@@ -105,7 +108,7 @@ def test_outstanding_sends_of_a_closed_producer_end_as_unknown(tmp_path: Path, m
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path, make_spec: MakeSpec, same_address: None) -> None:
     with socket.create_server((ADDRESS, PORT)), pytest.raises(PortError, match=f"{ADDRESS}:{PORT}"):
-        ProcessesWorld(make_spec(), tmp_path, ports={1: PORT}).open()
+        world_at_ports(make_spec(), tmp_path).open()
     assert standing(tmp_path / FILE_NAME) == []
 
 
@@ -114,25 +117,25 @@ def test_a_port_taken_between_choice_and_start_is_a_port_error(
 ) -> None:
     monkeypatch.setattr("harness.hosts.local.is_free", lambda _: True)
     with socket.create_server((ADDRESS, PORT)), pytest.raises(PortError, match="found"):
-        ProcessesWorld(make_spec(), tmp_path, ports={1: PORT}).open()
+        world_at_ports(make_spec(), tmp_path).open()
     assert standing(tmp_path / FILE_NAME) == []
 
 
 def test_a_node_that_dies_at_its_start_is_explained(tmp_path: Path, make_spec: MakeSpec) -> None:
     (tmp_path / "logs" / "trace-1.jsonl").mkdir(parents=True)  # where the node wants to write
     with pytest.raises(StartError, match=r"node 1 ended with status \d+ .*node-1\.log: .*trace-1\.jsonl"):
-        ProcessesWorld(make_spec(), tmp_path).open()
+        processes_world(make_spec(), tmp_path).open()
     assert standing(tmp_path / FILE_NAME) == []
 
 
 def test_a_topic_that_the_cluster_refuses_is_explained(tmp_path: Path, make_spec: MakeSpec) -> None:
     with pytest.raises(StartError, match="did not create topic"):
-        ProcessesWorld(make_spec({"replication.factor": 5}), tmp_path).open()
+        processes_world(make_spec({"replication.factor": 5}), tmp_path).open()
     assert standing(tmp_path / FILE_NAME) == []
 
 
 def test_an_interrupted_drive_closes_the_world(tmp_path: Path, make_spec: MakeSpec) -> None:
-    world = ProcessesWorld(make_spec(), tmp_path)
+    world = processes_world(make_spec(), tmp_path)
     world.open()
     nodes = nodes_of(standing(tmp_path / FILE_NAME))
 
@@ -145,15 +148,21 @@ def test_an_interrupted_drive_closes_the_world(tmp_path: Path, make_spec: MakeSp
     assert not any(node.is_alive() for node in nodes)
 
 
+def world_at_ports(spec: RunSpec, directory: Path) -> RealWorld:
+    """Node 1 listens at PORT."""
+    place = lambda journal: LoopbackHost(journal, {1: PORT})  # noqa: E731
+    return RealWorld(spec, directory, StartedCluster(spec, directory, ReferenceDistribution(spec), place))
+
+
 #: Opens a world, breaks something, and waits to be killed.
 HARNESS = """
 import sys
 from pathlib import Path
 import msgspec
 from harness.plan import RunSpec
-from harness.worlds.processes import ProcessesWorld
+from harness.worlds.processes import processes_world
 from nemesis.cluster import Link
-world = ProcessesWorld(msgspec.json.decode(sys.argv[1], type=RunSpec), Path(sys.argv[2]))
+world = processes_world(msgspec.json.decode(sys.argv[1], type=RunSpec), Path(sys.argv[2]))
 world.open()
 world.target.processes.pause(0)
 world.target.links.cut([Link(1, 2)])
@@ -178,11 +187,11 @@ def test_heal_ends_whatever_a_killed_harness_left_of_a_cluster(tmp_path: Path, m
 @pytest.mark.root
 @needs_root("ip", "nft")
 def test_a_cluster_in_namespaces_loses_its_leader_to_a_real_partition(tmp_path: Path, make_spec: MakeSpec) -> None:
-    world = ProcessesWorld(make_spec({"acks": "all"}, world=Processes(host=Namespaces())), tmp_path)
+    world = processes_world(make_spec({"acks": "all"}, world=Processes(host=Namespaces())), tmp_path)
     outcomes: list[SendOutcome] = []
     try:
         world.open()
-        assert len({world.target.processes.host.address(node).host for node in (0, 1, 2, 100)}) == 4
+        assert len({world.target.processes.nodes.host.address(node).host for node in (0, 1, 2, 100)}) == 4
         leader = world.target.view().partitions["ackproof-0"].leader
         assert leader is not None
         links = [Link(leader, other) for other in (0, 1, 2, CONTROLLER, CLIENTS) if other != leader]

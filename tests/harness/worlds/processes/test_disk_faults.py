@@ -11,7 +11,8 @@ from harness.hosts.disks.slow import ROOT, WRITES_PER_SECOND
 from harness.observations import ReplicaRecovered
 from harness.plan import RunSpec
 from harness.records.journal import FILE_NAME, standing
-from harness.worlds.processes import ProcessesWorld
+from harness.worlds.processes import processes_world
+from harness.worlds.real import RealWorld
 from nemesis.cluster import LOG_PARTS, Capability
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
@@ -31,11 +32,11 @@ needs_limits = pytest.mark.skipif(
 
 @pytest.fixture
 def opened(tmp_path: Path, make_spec: MakeSpec) -> Iterator[Open]:
-    worlds: list[ProcessesWorld] = []
+    worlds: list[RealWorld] = []
 
     def start(family: str = "wipe", **settings: object) -> Cluster:
         every = {"acks": "all", "min.insync.replicas": 2} | settings
-        worlds.append(ProcessesWorld(make_spec(every, faults=FaultPlan(families=(family,))), tmp_path))
+        worlds.append(processes_world(make_spec(every, faults=FaultPlan(families=(family,))), tmp_path))
         worlds[0].open()
         return Cluster(worlds[0], tmp_path)
 

@@ -9,7 +9,8 @@ import pytest
 
 from harness.plan import RunSpec
 from harness.records.journal import FILE_NAME, standing
-from harness.worlds.processes import ProcessesWorld
+from harness.worlds.processes import processes_world
+from harness.worlds.real import RealWorld
 from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import Cluster
@@ -25,10 +26,10 @@ POWER = FaultPlan(families=("power",))
 
 @pytest.fixture
 def opened(tmp_path: Path, make_spec: MakeSpec) -> Iterator[Callable[..., Cluster]]:
-    worlds: list[ProcessesWorld] = []
+    worlds: list[RealWorld] = []
 
     def start(**settings: object) -> Cluster:
-        worlds.append(ProcessesWorld(make_spec(SETTINGS | settings, faults=POWER), tmp_path))
+        worlds.append(processes_world(make_spec(SETTINGS | settings, faults=POWER), tmp_path))
         worlds[0].open()
         return Cluster(worlds[0], tmp_path)
 

@@ -12,12 +12,11 @@ from harness.observations import BecameLeader
 from harness.plan import Processes, RunSpec
 from harness.reference.core.types import BrokerConfig, BrokerState, Image, PartitionState, TopicConfig, TopicState
 from harness.reference.server import describe_image
-from harness.worlds.processes import ProcessesWorld
-from harness.worlds.processes import view as view_module
-from harness.worlds.processes.nodes import _module_path
-from harness.worlds.processes.topic import topic_configs
-from harness.worlds.processes.traces import observations_in
-from harness.worlds.processes.view import image_in, partitions_of
+from harness.worlds.processes import distribution, processes_world
+from harness.worlds.processes.distribution import ControlSocketMetadata, image_in, module_path
+from harness.worlds.real.observing import traced, with_crashes
+from harness.worlds.real.topic import topic_configs
+from harness.worlds.real.view import Viewer, partitions_of
 from harness.worlds.reference import broker_config
 from nemesis.cluster import CONTROLLER, PartitionView
 from nemesis.plan import FaultPlan
@@ -52,9 +51,9 @@ def test_an_answer_without_a_readable_image_is_no_view(answer: dict[str, object]
 def test_a_controller_that_gives_no_answer_is_not_active_and_the_last_view_stands(monkeypatch) -> None:
     answers = [status(Image(7, {0: BrokerState(3, False)}, {"t": TopicState(TopicConfig(), (LED,))})), {}]
     host = SimpleNamespace(ask=lambda nodes, *_: {nodes[0]: answers.pop(0)})
-    nodes = SimpleNamespace(brokers=(0,), controllers=(CONTROLLER,), in_state=lambda _, asked: tuple(asked))
-    monkeypatch.setattr(view_module, "FRESH_S", 0.0)
-    viewer = view_module.Viewer(host, nodes, "t")  # type: ignore[arg-type]
+    nodes = SimpleNamespace(host=host, brokers=(0,), controllers=(CONTROLLER,), in_state=lambda _, asked: tuple(asked))
+    monkeypatch.setattr(distribution, "FRESH_S", 0.0)
+    viewer = Viewer(ControlSocketMetadata(nodes), nodes, "t")  # type: ignore[arg-type]
     first, second = viewer.view(), viewer.view()
     assert (first.controller_active, second.controller_active) == (True, False)
     assert first.partitions == second.partitions
@@ -62,9 +61,11 @@ def test_a_controller_that_gives_no_answer_is_not_active_and_the_last_view_stand
 
 def test_traces_are_merged_in_order_of_time_and_torn_lines_passed_over(tmp_path: Path) -> None:
     lines = b'{"time_us": %d, "node": %d, "fact": {"what": "leader", "partition": "t-0", "leader_epoch": 1}}\n'
-    (tmp_path / "0").write_bytes(lines % (1_050, 0) + b'{"time_us": 99, "no')
-    (tmp_path / "1").write_bytes(lines % (1_020, 1) + lines % (1_090, 1))
-    seen = observations_in([tmp_path / "0", tmp_path / "1", tmp_path / "none"], wall_begin_us=1_000)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "trace-0.jsonl").write_bytes(lines % (1_050, 0) + b'{"time_us": 99, "no')
+    (tmp_path / "logs" / "trace-1.jsonl").write_bytes(lines % (1_020, 1) + lines % (1_090, 1))
+    seen = with_crashes(traced(tmp_path, wall_begin_us=1_000), [])
+    assert traced(tmp_path / "nowhere", 0) == []
     assert [(one.time_us, one.node) for one in seen] == [(20, 1), (50, 0), (90, 1)]
     assert seen[0].fact == BecameLeader(partition="t-0", leader_epoch=1)
 
@@ -78,7 +79,7 @@ def test_every_broker_setting_reaches_the_broker_under_its_name() -> None:
 
 def test_a_node_finds_what_the_harness_was_pointed_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
-    home, *others = _module_path().split(os.pathsep)
+    home, *others = module_path().split(os.pathsep)
     assert (Path(home) / "harness" / "reference").is_dir()
     assert others == ["/elsewhere"]
 
@@ -96,7 +97,7 @@ def test_a_world_that_was_not_opened_has_seen_nothing_and_has_no_cluster(tmp_pat
     spec = RunSpec(
         world=Processes(), cell="c", family="kill", settings={}, workload=WorkloadPlan(), faults=FaultPlan(), seed=1
     )
-    world = ProcessesWorld(spec, tmp_path)
+    world = processes_world(spec, tmp_path)
     assert list(world.observations()) == []
     with pytest.raises(HarnessError, match=r"call open\(\) first"):
         _ = world.target

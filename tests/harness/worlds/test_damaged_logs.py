@@ -6,7 +6,7 @@ import pytest
 
 from harness.reference.server import SegmentLog
 from harness.segments import Place
-from harness.worlds.processes.log_files import Batch, batches_in, flip, log_directory, read_again, recovery_point
+from harness.worlds.replica_logs import Batch, batches_in, flip, log_directory, read_again, recovery_point
 from tests.harness.reference.server.batch_maker import batch
 
 

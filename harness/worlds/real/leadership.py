@@ -7,13 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from harness.errors import HostError
-from harness.hosts import Host
-from nemesis.cluster import CONTROLLER, Evidence, PartitionView
+from nemesis.cluster import Evidence, PartitionView
 
 #: A controller decides in milliseconds; whoever looks at it looks a few times a second at least.
 CONFIRM_LIMIT_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.01
-_CONTROL_LIMIT_S: Final = 2.0
 
 
 class Operator(Protocol):
@@ -112,18 +110,3 @@ def _preferring(broker: int, state: PartitionView) -> tuple[int, ...]:
 
 
 _UNKNOWN: Final = PartitionView(leader=None, leader_epoch=-1, isr=(), replicas=())
-
-
-class ControlSocketOperator:
-    """Implements :class:`Operator` for the reference broker: through its controller's control socket."""
-
-    def __init__(self, host: Host) -> None:
-        self._host = host
-
-    def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:  # noqa: ARG002
-        """See :meth:`Operator.move_leader`."""
-        request = {"op": "move", "partition": partition, "leader": broker}
-        answer = self._host.ask([CONTROLLER], request, _CONTROL_LIMIT_S).get(CONTROLLER)
-        if answer is None:
-            raise HostError("the controller does not answer")
-        return str(answer.get("error", ""))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness.hosts import Brake, Disks, LocalProcess, NodeProcess, NodeState, log_bytes
-from harness.worlds.processes.log_files import batches_in, flip, log_directory, read_again, recovery_point
+from harness.worlds.replica_logs import batches_in, flip, log_directory, read_again, recovery_point
 from nemesis.cluster import LOG_PARTS, Evidence
 
 

@@ -4,7 +4,7 @@ import pytest
 from kafka.errors import InvalidReplicationFactorError, TopicAuthorizationFailedError, UnknownBrokerIdError
 
 from harness.errors import StartError
-from harness.worlds.processes import topic
+from harness.worlds.real import topic
 from workloads.settings import Settings
 
 

@@ -7,13 +7,7 @@ import itertools
 import queue
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
-
-import msgspec
-
-#: Says when a run's clock stood at 0, so that nodes' words can be put on it also after the harness was killed.
-FILE_NAME: Final = "clock.json"
 
 Callback = Callable[[], None]
 
@@ -66,20 +60,3 @@ class RealClock:
         except queue.Empty:
             return
         callback()
-
-
-class _Begin(msgspec.Struct, frozen=True):
-    wall_begin_us: int
-
-
-def keep_begin(directory: Path, clock: RealClock) -> None:
-    """Write down when the clock of the run in ``directory`` began."""
-    (directory / FILE_NAME).write_bytes(msgspec.json.encode(_Begin(clock.wall_begin_us)))
-
-
-def kept_begin_us(directory: Path) -> int | None:
-    """When the clock of the run in ``directory`` began, in microseconds since the epoch; None if that is not known."""
-    try:
-        return msgspec.json.decode((directory / FILE_NAME).read_bytes(), type=_Begin).wall_begin_us
-    except (FileNotFoundError, msgspec.DecodeError):
-        return None

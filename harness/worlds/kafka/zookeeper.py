@@ -1,25 +1,28 @@
-"""A cluster with ZooKeeper: its nodes, and what its brokers tell of the controller's word."""
+"""Kafka with ZooKeeper: its nodes, ZooKeeper among them, and what its brokers log of the controller's word."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from harness.hosts import Host
 from harness.observations import BrokerRegistered, IsrChanged
-from harness.plan import RunSpec
 from harness.reference.core.types import BrokerState, PartitionState
 from harness.worlds.kafka.installation import Installation
-from harness.worlds.kafka.log_configuration import TELLERS
+from harness.worlds.kafka.jvm import MAIN
+from harness.worlds.kafka.kraft import state_of
+from harness.worlds.kafka.log_configuration import LEVELS
+from harness.worlds.kafka.log_events import LogTail
 from harness.worlds.kafka.log_patterns import LogEvent, PartitionDescribed, ReplicasAssigned
-from harness.worlds.kafka.nodes import KafkaNodes
-from harness.worlds.kafka.view import LogTail, state_of
-from harness.worlds.kafka.zookeeper_properties import MAIN, broker_properties, zookeeper_properties
-from harness.worlds.processes.nodes import Nodes
-from harness.worlds.processes.view import ClusterImage, Viewer
+from harness.worlds.kafka.properties import NodePlace
+from harness.worlds.kafka.zookeeper_properties import MAIN as ZOOKEEPER_MAIN
+from harness.worlds.kafka.zookeeper_properties import broker_properties, zookeeper_properties
+from harness.worlds.real.nodes import Nodes
+from harness.worlds.real.view import ClusterImage
 from nemesis.cluster import CONTROLLER
+from workloads.settings import Settings
 
 #: Before it leaders tell which in-sync replicas they have written to ZooKeeper among their finest words only.
 LOUD_ISR_SINCE: Final = (2, 4, 0)
@@ -27,53 +30,68 @@ LOUD_ISR_SINCE: Final = (2, 4, 0)
 ORDERED_SINCE: Final = (0, 11, 0)
 
 
-class ZooKeeperNodes(KafkaNodes):
-    """Brokers, and ZooKeeper in the place of the controller."""
+class ZooKeeper:
+    """Implements :class:`harness.worlds.kafka.distribution.Mode`: one broker controls, and CONTROLLER is ZooKeeper."""
 
-    def __init__(
-        self, host: Host, directory: Path, spec: RunSpec, installation: Installation, max_lifetime_s: float
-    ) -> None:
-        super().__init__(host, directory, spec, installation, max_lifetime_s)
-        # Here every broker tells each word of the controller that reaches it, and nobody else does.
-        self.tellers = {**TELLERS, "state.change.logger": "TRACE"}
+    def __init__(self, settings: Settings, installation: Installation, brokers: int) -> None:
+        self._settings = settings
+        self._installation = installation
+        self._brokers = brokers
+        # Here every broker logs each word of the controller that reaches it, and nobody else does.
+        self.levels: Mapping[str, str] = {**LEVELS, "state.change.logger": "TRACE"}
         if installation.version < LOUD_ISR_SINCE:
-            self.tellers |= {"kafka.cluster.Partition": "TRACE"}
+            self.levels |= {"kafka.cluster.Partition": "TRACE"}
         if installation.version < ORDERED_SINCE:
-            self.tellers |= {"kafka.controller.KafkaController": "INFO"}
+            self.levels |= {"kafka.controller.KafkaController": "INFO"}
 
-    def _main(self, node: int) -> str:
-        return MAIN if node == CONTROLLER else super()._main(node)
+    def main(self, node: int) -> str:
+        """See :meth:`Mode.main`."""
+        return ZOOKEEPER_MAIN if node == CONTROLLER else MAIN
 
-    def _format(self, node: int, data: Path) -> tuple[Path, ...]:  # noqa: ARG002
-        """Nothing: a broker starts on an empty disk."""
+    def format(self, data: Path, node: int) -> tuple[Path, ...]:  # noqa: ARG002
+        """See :meth:`Mode.format`: a broker starts on an empty disk."""
         return ()
 
-    def _properties(self, node: int) -> dict[str, str]:
-        if node == CONTROLLER:
-            return zookeeper_properties(self._host.address(node), self.data(node).name, self._settings)
-        return broker_properties(self._place(node), self._settings, len(self.brokers), self._installation.version)
+    def properties(self, place: NodePlace) -> dict[str, str]:
+        """See :meth:`Mode.properties`."""
+        if place.node == CONTROLLER:
+            return zookeeper_properties(place.address, str(place.data), self._settings)
+        return broker_properties(place, self._settings, self._brokers, self._installation.version)
+
+    def metadata(self, nodes: Nodes) -> BrokerLogs:
+        """See :meth:`Mode.metadata`."""
+        return BrokerLogs(nodes)
 
 
-class ZooKeeperViewer(Viewer):
-    """Reads what the controller told the brokers, from the brokers' logs; brokers that are cut off have older news.
+class BrokerLogs:
+    """Implements :class:`harness.worlds.real.view.Metadata`: reads what the controller told the brokers, in their logs.
+
+    Brokers that are cut off have older news.
 
     The leader of a partition changes its in-sync replicas itself, and the controller hears of it later. Both count as
     versions of one record in ZooKeeper, so the highest version is the newest state.
     """
 
-    def __init__(self, host: Host, nodes: Nodes, topic: str) -> None:
-        super().__init__(host, nodes, topic)
+    def __init__(self, nodes: Nodes) -> None:
         self._tails: Final = [LogTail(nodes.log(node)) for node in nodes.brokers]
         self._brokers: dict[int, BrokerState] = {}
         self._partitions: dict[str, PartitionState] = {}
         self._orders: dict[str, tuple[int, ...]] = {}
 
     def image(self) -> ClusterImage:
-        """The metadata, as far as a broker has logged it."""
+        """See :meth:`Metadata.image`: as far as a broker has logged it."""
         for tail in self._tails:
             for event in tail.events():
                 self._learn(event)
         return ClusterImage(brokers=self._brokers, partitions=self._partitions)
+
+    def controllers(self) -> tuple[int, ...]:
+        """See :meth:`Metadata.controllers`: ZooKeeper stands for whichever broker controls."""
+        return (CONTROLLER,)
+
+    def controller_works(self) -> bool:
+        """See :meth:`Metadata.controller_works`: nothing tells."""
+        return True
 
     def _learn(self, event: LogEvent) -> None:
         match event:

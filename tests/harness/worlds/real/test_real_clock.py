@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.worlds.processes.clock import RealClock
+from harness.worlds.real.clock import RealClock
 
 SOON_US = 5_000_000
 

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness.hosts import LocalProcess
 from harness.hosts.disks.slow import GroupBrake
-from harness.hosts.processes import LocalProcess
 from harness.records.journal import FILE_NAME, Journal, standing
-from harness.worlds.processes.storage import SlowDisks
+from harness.worlds.real.storage import SlowDisks
 
 
 class Process(LocalProcess):

@@ -1,4 +1,4 @@
-"""The controllers' word about the cluster, read from their logs as they are written."""
+"""Kafka in KRaft mode: how its nodes are formatted and configured, and what its controllers' logs say as they grow."""
 
 from __future__ import annotations
 
@@ -7,25 +7,62 @@ from typing import Final
 
 import msgspec
 
-from harness.hosts import Host, NodeState
+from harness.hosts import NodeState
 from harness.observations import BrokerFenced, BrokerRegistered, ControllerActivated, ControllerStarted
 from harness.reference.core.types import BrokerState, PartitionState
-from harness.worlds.kafka.log_patterns import LogEvent, PartitionChanged, PartitionDescribed, read_line, understand
-from harness.worlds.processes.nodes import Nodes
-from harness.worlds.processes.view import ClusterImage, Viewer
+from harness.worlds.kafka.installation import Installation
+from harness.worlds.kafka.jvm import MAIN
+from harness.worlds.kafka.log_configuration import LEVELS
+from harness.worlds.kafka.log_events import LogTail
+from harness.worlds.kafka.log_patterns import LogEvent, PartitionChanged, PartitionDescribed
+from harness.worlds.kafka.properties import NodePlace, node_properties
+from harness.worlds.kafka.storage import BOOTSTRAP, META, format_directory, new_id
+from harness.worlds.real.nodes import Nodes
+from harness.worlds.real.view import ClusterImage
+from workloads.settings import Settings
 
-_READ_BYTES: Final = 1 << 20
+
+class KRaft:
+    """Implements :class:`harness.worlds.kafka.distribution.Mode`: controllers of their own keep the metadata."""
+
+    levels = LEVELS
+
+    def __init__(self, settings: Settings, installation: Installation, brokers: int) -> None:
+        self._settings = settings
+        self._installation = installation
+        self._brokers = brokers
+        self._cluster = new_id()
+
+    def main(self, node: int) -> str:  # noqa: ARG002 - all nodes alike
+        """See :meth:`Mode.main`."""
+        return MAIN
+
+    def format(self, data: Path, node: int) -> tuple[Path, ...]:
+        """See :meth:`Mode.format`: without, a node refuses to start."""
+        if (data / META).exists():
+            return ()
+        format_directory(self._installation, data, node, self._cluster, elr=self._settings.eligible_leader_replicas)
+        return (data / META, data / BOOTSTRAP)
+
+    def properties(self, place: NodePlace) -> dict[str, str]:
+        """See :meth:`Mode.properties`."""
+        return node_properties(place, self._settings, self._brokers)
+
+    def metadata(self, nodes: Nodes) -> ControllerLogs:
+        """See :meth:`Mode.metadata`."""
+        return ControllerLogs(nodes)
 
 
-class KafkaViewer(Viewer):
-    """Reads what the controllers have logged since the last look. Where all are away, the last view stands.
+class ControllerLogs:
+    """Implements :class:`harness.worlds.real.view.Metadata`: reads what the controllers log.
 
-    Every controller applies the same changes in the same order, some a little later than others, and from the start
-    again after its own restart. So the newest state of a partition is the one with the highest partition epoch.
+    Where all are away, the last view stands. Every controller applies the same changes in the same order, some a
+    little later than others, and from the start again after its own restart. So the newest state of a partition is the
+    one with the highest partition epoch.
     """
 
-    def __init__(self, host: Host, nodes: Nodes, topic: str) -> None:
-        super().__init__(host, nodes, topic)
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
         self._logs = {node: ControllerLog(nodes.log(node)) for node in nodes.controllers}
         self._brokers: dict[int, BrokerState] = {}
         self._partitions: dict[str, PartitionState] = {}
@@ -33,7 +70,7 @@ class KafkaViewer(Viewer):
         self._starts_again = False
 
     def image(self) -> ClusterImage:
-        """The controllers' metadata, as far as one of them has logged it."""
+        """See :meth:`Metadata.image`: as far as one of the controllers has logged it."""
         for node, log in self._logs.items():
             for event in log.news():
                 self._learn(node, event, log)
@@ -42,13 +79,13 @@ class KafkaViewer(Viewer):
         return ClusterImage(brokers=self._brokers, partitions=self._partitions)
 
     def controllers(self) -> tuple[int, ...]:
-        """See :meth:`Viewer.controllers`."""
+        """See :meth:`Metadata.controllers`."""
         active = self._active[1]
         return (active, *(node for node in self._nodes.controllers if node != active))
 
-    def controller_active(self) -> bool:
-        """See :meth:`Viewer.controller_active`."""
-        return super().controller_active() and not self._starts_again
+    def controller_works(self) -> bool:
+        """See :meth:`Metadata.controller_works`."""
+        return not self._starts_again
 
     def _learn(self, node: int, event: LogEvent, log: ControllerLog) -> None:
         match event:
@@ -90,28 +127,3 @@ _STATE: Final = frozenset(PartitionState.__struct_fields__)
 def state_of(event: PartitionDescribed) -> PartitionState:
     """The state in the words of the controller's metadata."""
     return PartitionState(**{name: value for name, value in event._asdict().items() if name in _STATE})
-
-
-class LogTail:
-    """The whole lines that a node's growing log has gained since the last look."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._offset = 0
-        self._torn = b""
-
-    def events(self) -> list[LogEvent]:
-        """What the new lines say."""
-        return [event for text in self.lines() if (line := read_line(text)) and (event := understand(line))]
-
-    def lines(self) -> list[str]:
-        """New lines; what follows the last newline is kept for the next look."""
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._offset)
-                gained = b"".join(iter(lambda: file.read(_READ_BYTES), b""))
-        except FileNotFoundError:
-            return []
-        self._offset += len(gained)
-        *whole, self._torn = (self._torn + gained).split(b"\n")
-        return [line.decode(errors="replace") for line in whole]

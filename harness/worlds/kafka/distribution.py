@@ -1,0 +1,183 @@
+"""Apache Kafka as a distribution: its nodes as Java processes of one release, read from their logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from harness.hosts import Here, Host, Launch, LoopbackHost, SshHost
+from harness.java import java_program
+from harness.observations import Observation
+from harness.plan import Kafka, RunSpec, Ssh, require_kind
+from harness.records.journal import Journal
+from harness.worlds.kafka.administration import Administration
+from harness.worlds.kafka.class_data_archive import make_archive
+from harness.worlds.kafka.installation import Installation, find
+from harness.worlds.kafka.jvm import node_command
+from harness.worlds.kafka.jvm_pauses import pauses_in
+from harness.worlds.kafka.kraft import KRaft
+from harness.worlds.kafka.log_configuration import LogFiles
+from harness.worlds.kafka.log_events import observations_in
+from harness.worlds.kafka.properties import NodePlace, as_text, possible_with_kraft
+from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
+from harness.worlds.kafka.zookeeper import ZooKeeper
+from harness.worlds.kafka.zookeeper_admin import ASKED_SINCE, ZooKeeperAdministration
+from harness.worlds.kafka.zookeeper_properties import possible_with_zookeeper
+from harness.worlds.real import lifetime_s, local_host
+from harness.worlds.real.leadership import ConfirmedReassignment, ReassigningOperator
+from harness.worlds.real.nodes import Nodes
+from harness.worlds.real.view import Metadata, Viewer
+from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
+from workloads.settings import Settings
+
+_NO_CUTS: Final = 'links of Apache Kafka are cut with host = "namespaces" only, which needs root'
+
+
+def release_for(world: Kafka, settings: Settings) -> Installation:
+    """The installed release that ``world`` asks for, and that can do what the ``settings`` ask for.
+
+    Raises:
+        PlanError: it cannot, or there is no such release.
+        HostError: it is not installed here, or cannot start as it is.
+    """
+    version = parse_version(world.version or DEFAULT_VERSION)
+    if world.mode == "zookeeper":
+        possible_with_zookeeper(settings, version)
+    else:
+        possible_with_kraft(settings, version)
+    installation = find(str(version))  # last: nobody should fetch a release that cannot do it
+    installation.require_startable()
+    return installation
+
+
+class Mode(Protocol):
+    """Where a cluster keeps its metadata, and what that means for its nodes."""
+
+    @property
+    def levels(self) -> Mapping[str, str]:
+        """The classes that log more than warnings, and from which level on."""
+        ...
+
+    def main(self, node: int) -> str:
+        """The main class of a node."""
+        ...
+
+    def format(self, data: Path, node: int) -> tuple[Path, ...]:
+        """Format a directory that never was, or was wiped; the answer is what is new in it."""
+        ...
+
+    def properties(self, place: NodePlace) -> dict[str, str]:
+        """What a node is configured with."""
+        ...
+
+    def metadata(self, nodes: Nodes) -> Metadata:
+        """The controllers' word, from the nodes' logs."""
+        ...
+
+
+class KafkaDistribution:
+    """Implements :class:`harness.worlds.real.Distribution` for the release and mode that ``spec`` asks for."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self._spec = spec
+        self._world = require_kind(spec.world, Kafka)
+        self.controllers: Final = self._world.controllers
+
+    @cached_property
+    def release(self) -> Installation:
+        """The installed release. Raises as :func:`release_for`."""
+        return release_for(self._world, self._spec.chosen())
+
+    @cached_property
+    def _mode(self) -> Mode:
+        kind = ZooKeeper if self._world.mode == "zookeeper" else KRaft
+        return kind(self._spec.chosen(), self.release, self._spec.brokers)
+
+    def check(self) -> None:
+        """See :meth:`Distribution.check`."""
+        make_archive(self.release)
+
+    def lacks(self, host: Host) -> Mapping[Capability, str]:
+        """See :meth:`Distribution.lacks`: Kafka's nodes cut no links for the harness, as the reference broker's do."""
+        return {Capability.LINKS: _NO_CUTS} if isinstance(host, LoopbackHost) else {}
+
+    def launch(self, nodes: Nodes, node: int) -> Launch:
+        """See :meth:`Distribution.launch`."""
+        formatted = self._mode.format(nodes.data(node), node)
+        properties = nodes.directory / "data" / f"{node}.properties"
+        properties.write_text(as_text(self.properties(nodes, node)), encoding="utf-8")
+        logs = nodes.log(node).parent
+        files = LogFiles(logs / "logging.properties", logs / f"gc-{node}.log")
+        files.write(self.release, self._mode.levels)
+        return Launch(
+            node=node,
+            command=node_command(
+                self.release,
+                node,
+                properties,
+                files,
+                partial(nodes.host.place, node),
+                main=self._mode.main(node),
+                max_lifetime_s=lifetime_s(self._spec),
+            ),
+            environment={},
+            directory=nodes.data(node).parent,
+            log=nodes.log(node),
+            files=(properties, files.configuration, *formatted),
+        )
+
+    def properties(self, nodes: Nodes, node: int) -> dict[str, str]:
+        """What ``node`` is configured with."""
+        place = NodePlace(
+            node=node,
+            # Relative to the process's directory: the path of a run has commas in it, and log.dirs is a list.
+            data=Path(nodes.data(node).name),
+            address=nodes.host.address(node),
+            controllers={one: nodes.host.address(one) for one in nodes.controllers},
+        )
+        return self._mode.properties(place)
+
+    def metadata(self, nodes: Nodes) -> Metadata:
+        """See :meth:`Distribution.metadata`."""
+        return self._mode.metadata(nodes)
+
+    def administration(
+        self, nodes: Nodes, viewer: Viewer, resources: ExitStack
+    ) -> tuple[Leadership, Reassignment | None]:
+        """See :meth:`Distribution.administration`."""
+        operator: ReassigningOperator
+        if self.release.version < ASKED_SINCE:
+            operator = ZooKeeperAdministration(lambda: nodes.host.address(CONTROLLER))
+        else:
+            addresses = nodes.host.address
+            operator = asked = Administration(lambda: [f"{a.host}:{a.port}" for a in map(addresses, viewer.running())])
+            resources.callback(asked.close)
+        confirmed = ConfirmedReassignment(operator, viewer.partitions)
+        return confirmed, confirmed
+
+    def configuration(self, nodes: Nodes) -> dict[str, Any]:
+        """See :meth:`Distribution.configuration`: as far as it is not Kafka's default; the release as ``version``."""
+        return {"version": str(self.release.version)} | self.properties(nodes, nodes.brokers[0])
+
+    def observations(self, directory: Path, wall_begin_us: int) -> list[Observation]:
+        """See :meth:`Distribution.observations`: from the nodes' logs."""
+        logs = directory / "logs"
+        by_node = {int(path.stem.rpartition("-")[2]): path for path in logs.glob("node-*.log")}
+        return [*observations_in(by_node, wall_begin_us), *pauses_in(logs, wall_begin_us)]
+
+
+def host_for(
+    world: Kafka, directory: Path, distribution: KafkaDistribution, make: Callable[..., Host] = SshHost
+) -> Callable[[Journal], Host]:
+    """Makes the place of the nodes of a run, whose files stand in ``directory``; ``make`` makes it on machines."""
+    if not isinstance(world.host, Ssh):
+        return local_host(world.host)
+    machines = world.host.machines
+
+    def elsewhere(journal: Journal) -> Host:
+        return make(machines, journal, Here(directory, distribution.release.home, Path(java_program())))
+
+    return elsewhere

@@ -1,0 +1,149 @@
+"""The nodes of a cluster: their files, their start, and those among them that crash.
+
+Whoever ends a process on purpose says so first (:meth:`CrashWatch.ordered`), so that everything else that is found
+ended did so by itself. A look asks the operating system about processes that it is the parent of, which costs
+microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from harness.errors import PortError, StartError
+from harness.hosts import Host, Launch, NodeProcess, NodeState
+from harness.worlds.contract import NodeCrash
+from nemesis.cluster import CONTROLLER, Link
+
+#: How a node ends that finds its address taken (EADDRINUSE).
+EXIT_PORT_TAKEN: Final = 98
+#: How much of a dead node's log stands in the error.
+LOG_LINES_SHOWN: Final = 5
+_LOG_BYTES_READ: Final = 4_096
+
+
+class Nodes:
+    """Brokers 0 to ``brokers`` - 1 and so many ``controllers``, on one host, with their files under a run directory.
+
+    ``launch`` says how a node is started, once its directory is there.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        directory: Path,
+        brokers: int,
+        controllers: int,
+        launch: Callable[[Nodes, int], Launch],
+    ) -> None:
+        self.brokers: Final = tuple(range(brokers))
+        self.controllers: Final = tuple(range(CONTROLLER, CONTROLLER + controllers))
+        self.all: Final = (*self.brokers, *self.controllers)
+        self.host: Final = host
+        self.directory: Final = directory
+        self._launch = launch
+        self._processes: dict[int, NodeProcess] = {}
+        #: What a node needs in its environment besides what its start says.
+        self.environment_of: Callable[[int], dict[str, str]] = lambda _: {}
+        self.crashes: Final = CrashWatch(self._processes, self.last_words)
+
+    def start(self, node: int) -> None:
+        """Start a node on its old files, or on none; it is not ready yet when this returns."""
+        self.data(node).mkdir(parents=True, exist_ok=True)
+        self.log(node).parent.mkdir(exist_ok=True)
+        launch = self._launch(self, node)
+        environment = launch.environment | self.environment_of(node)
+        self._processes[node] = self.host.start(msgspec.structs.replace(launch, environment=environment))
+
+    def process(self, node: int) -> NodeProcess:
+        """The newest process of a node."""
+        return self._processes[node]
+
+    def in_state(self, state: NodeState, nodes: Iterable[int]) -> tuple[int, ...]:
+        """Those of ``nodes`` whose process is in this state now."""
+        return tuple(node for node in nodes if self._processes[node].state() is state)
+
+    def single_links(self, links: Collection[Link]) -> list[Link]:
+        """The links between single nodes that are meant: CONTROLLER stands for every controller."""
+        these = {CONTROLLER: self.controllers}
+        return sorted(
+            Link(source, target)
+            for link in set(links)
+            for source in these.get(link.source, (link.source,))
+            for target in these.get(link.target, (link.target,))
+        )
+
+    def data(self, node: int) -> Path:
+        """What a node keeps on its disk."""
+        return self.directory / "data" / str(node)
+
+    def log(self, node: int) -> Path:
+        """What a node writes to its standard output and error."""
+        return self.directory / "logs" / f"node-{node}.log"
+
+    def check(self) -> None:
+        """Raise if a node that should be starting has ended.
+
+        Raises:
+            PortError: its address was taken.
+            StartError: anything else; the text holds the end of its log.
+        """
+        for node, process in self._processes.items():
+            ended = process.exit()
+            if ended is None:
+                continue
+            if ended == f"status {EXIT_PORT_TAKEN}":
+                address = self.host.address(node)
+                raise PortError(f"node {node} found {address.host}:{address.port} in use; stop its owner")
+            words = self.last_words(node)
+            raise StartError(f"node {node} ended with {ended} while it started; see {self.log(node)}: {words}")
+
+    def last_words(self, node: int) -> str:
+        """The last lines of a node's log in one line."""
+        try:
+            content = self.log(node).read_bytes()[-_LOG_BYTES_READ:]
+        except OSError:
+            return "there is no log"
+        lines = [line.strip() for line in content.decode(errors="replace").splitlines() if line.strip()]
+        return " | ".join(lines[-LOG_LINES_SHOWN:]) or "the log is empty"
+
+
+#: Of the last words: they stand in the history, and lines of Java are long.
+WORDS_MAX: Final = 800
+
+
+class CrashWatch:
+    """Watches the newest process of every node in ``processes``, which its owner changes as nodes start.
+
+    ``last_words`` gives the last of a node's log.
+    """
+
+    def __init__(self, processes: Mapping[int, NodeProcess], last_words: Callable[[int], str]) -> None:
+        self._processes = processes
+        self._last_words = last_words
+        self._ordered: dict[int, NodeProcess] = {}
+        self._open: dict[int, tuple[int, NodeProcess]] = {}
+        self._found: list[NodeCrash] = []
+
+    def ordered(self, node: int, now_us: int) -> None:
+        """The harness is about to end this node; if it ended by itself before, that is noticed now."""
+        self.look(now_us)
+        if node in self._processes:
+            self._ordered[node] = self._processes[node]
+
+    def look(self, now_us: int) -> Sequence[NodeCrash]:
+        """Every crash so far, those of this moment included."""
+        for node, process in self._processes.items():
+            if node in self._open and self._open[node][1] is not process:
+                place = self._open.pop(node)[0]
+                self._found[place] = msgspec.structs.replace(self._found[place], returned_us=now_us)
+            if node in self._open or self._ordered.get(node) is process:
+                continue
+            ended = process.exit()
+            if ended is not None:
+                self._open[node] = (len(self._found), process)
+                self._found.append(NodeCrash(now_us, node, ended, self._last_words(node)[-WORDS_MAX:]))
+        return tuple(self._found)

@@ -1,0 +1,176 @@
+"""A cluster that is started for one run: nodes of some distribution, on some host, until its topic is whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from harness.errors import HostError, StartError
+from harness.hosts import Disks, Host, Launch, LoopbackHost, NamespaceHost
+from harness.observations import Observation
+from harness.plan import OPEN, Loopback, Namespaces, RunSpec
+from harness.records.journal import Journal
+from harness.records.replica_dump import ReplicaLogs
+from harness.worlds.contract import NodeCrash
+from harness.worlds.real.control import NodeControl, connect
+from harness.worlds.real.nodes import Nodes
+from harness.worlds.real.observing import rightly_timed
+from harness.worlds.real.target import ON_DISKS, Preparation, assemble, elsewhere, wall_clocks
+from harness.worlds.real.topic import create_topic
+from harness.worlds.real.view import ClusterImage, Metadata, Viewer, partitions_of
+from harness.worlds.real.world import Opened, Opening
+from harness.worlds.replica_logs import logs_on_disks
+from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
+
+#: The reference broker takes about a second, Kafka about four; machines that are busy with other things get this long.
+START_LIMIT_S: Final = 60.0
+#: What a node's life may exceed the run's plan by, for starting, first writes, slow commands and a slow machine.
+SPARE_LIFETIME_S: Final = 300.0
+#: For a broker to answer at first, wherever on earth it is.
+FAR_LIMIT_S: Final = 2.0
+_LOOK_EVERY_S: Final = 0.01
+
+
+class Distribution(Protocol):
+    """A system whose nodes are started for a run: how they are launched, asked, administered and read."""
+
+    @property
+    def controllers(self) -> int:
+        """How many nodes are controllers, numbered from CONTROLLER on."""
+        ...
+
+    def check(self) -> None:
+        """See :meth:`harness.worlds.real.world.Cluster.check`."""
+        ...
+
+    def lacks(self, host: Host) -> Mapping[Capability, str]:
+        """What this system's nodes on this host do not offer, whatever is planned, and why."""
+        ...
+
+    def launch(self, nodes: Nodes, node: int) -> Launch:
+        """How to start a node on its old files, or on none; its directory is there."""
+        ...
+
+    def metadata(self, nodes: Nodes) -> Metadata:
+        """The controllers' word, once every node was started."""
+        ...
+
+    def administration(
+        self, nodes: Nodes, viewer: Viewer, resources: ExitStack
+    ) -> tuple[Leadership, Reassignment | None]:
+        """Who changes leaders and replicas; what has to be closed is pushed to ``resources``."""
+        ...
+
+    def configuration(self, nodes: Nodes) -> dict[str, Any]:
+        """What every broker runs with."""
+        ...
+
+    def observations(self, directory: Path, wall_begin_us: int) -> list[Observation]:
+        """What the nodes of the run in ``directory`` wrote of themselves, by their own wall clocks."""
+        ...
+
+
+def lifetime_s(spec: RunSpec) -> float:
+    """When a node ends by itself, should nobody be left to end it."""
+    workload, settings = spec.workload, spec.chosen()
+    answers_ms = settings.delivery_timeout_ms + settings.request_timeout_ms
+    return (workload.duration_ms + workload.drain_limit_ms + answers_ms) / 1_000 + SPARE_LIFETIME_S
+
+
+def local_host(place: Loopback | Namespaces) -> Callable[[Journal], Host]:
+    """Makes the host on this machine that a plan calls ``place``."""
+    return NamespaceHost if isinstance(place, Namespaces) else LoopbackHost
+
+
+class StartedCluster:
+    """Implements :class:`harness.worlds.real.world.Cluster`; ``make_host`` gives the place, from the run's journal."""
+
+    def __init__(
+        self, spec: RunSpec, directory: Path, distribution: Distribution, make_host: Callable[[Journal], Host]
+    ) -> None:
+        self._spec = spec
+        self._directory = directory.absolute()
+        self._distribution = distribution
+        self._make_host = make_host
+        self._nodes: Nodes | None = None
+        self.check = distribution.check
+
+    def open(self, opening: Opening) -> Opened:
+        """See :meth:`Cluster.open`."""
+        spec, distribution, journal = self._spec, self._distribution, opening.journal
+        host = self._make_host(journal)
+        preparation = Preparation(spec.faults.families, {**distribution.lacks(host), **elsewhere(host)})
+        disks = preparation.prepare(lambda: self._make_disks(opening), *ON_DISKS)
+        opening.resources.callback(host.close)
+        nodes = Nodes(host, self._directory, spec.brokers, distribution.controllers, distribution.launch)
+        host.open(nodes.all)
+        preparation.lacks.update(host.lacks())
+        clocks = preparation.prepare(lambda: wall_clocks(host, self._directory / "clocks"), Capability.CLOCKS)
+        if clocks is not None:
+            nodes.environment_of = clocks.environment
+        for node in nodes.all:
+            nodes.start(node)
+        bootstrap = [f"{address.host}:{address.port}" for address in map(host.address, nodes.brokers)]
+        viewer = Viewer(distribution.metadata(nodes), nodes, spec.workload.topic)
+        self._bring_up(nodes, viewer, bootstrap)
+        clients = opening.make_clients(bootstrap, OPEN)
+        control = NodeControl(nodes, viewer, journal, opening.clock, connect)
+        administration = distribution.administration(nodes, viewer, opening.resources)
+        target = assemble(control, preparation, disks, clocks, administration)
+        self._nodes = nodes
+        return Opened(target, clients, lambda: {"broker": distribution.configuration(nodes)})
+
+    def observations(self, wall_begin_us: int) -> list[Observation]:
+        """See :meth:`Cluster.observations`."""
+        observed = self._distribution.observations(self._directory, wall_begin_us)
+        return rightly_timed(observed, self._directory / "clocks")
+
+    def crashes(self, now_us: int) -> Sequence[NodeCrash]:
+        """See :meth:`Cluster.crashes`."""
+        return () if self._nodes is None else self._nodes.crashes.look(now_us)
+
+    def replica_logs(self) -> ReplicaLogs | None:
+        """See :meth:`Cluster.replica_logs`."""
+        return logs_on_disks(self._directory / "data", range(self._spec.brokers), self._spec.workload.topic)
+
+    def _make_disks(self, opening: Opening) -> Disks:
+        disks = Disks(self._directory / "data", range(self._spec.brokers), opening.journal)
+        opening.resources.callback(disks.close)  # where there is no host yet that undoes it
+        try:
+            disks.make()
+        except HostError:
+            disks.close()
+            raise
+        return disks
+
+    def _bring_up(self, nodes: Nodes, viewer: Viewer, bootstrap: Sequence[str]) -> None:
+        deadline = time.monotonic() + START_LIMIT_S
+        workload = self._spec.workload
+
+        def registered(image: ClusterImage) -> bool:
+            return all(node in image.brokers and not image.brokers[node].fenced for node in nodes.brokers)
+
+        def accepting(_: ClusterImage) -> bool:
+            # Kafka's controller lets a broker take part a moment before the broker listens to clients.
+            return all(connect(nodes.host.address(node), FAR_LIMIT_S) == "accepted" for node in nodes.brokers)
+
+        def complete(image: ClusterImage) -> bool:
+            views = partitions_of(image, workload.topic).values()
+            led = all(view.leader is not None and set(view.isr) == set(view.replicas) for view in views)
+            return led and len(views) == workload.partitions
+
+        def wait(condition: Callable[[ClusterImage], bool], complaint: str) -> None:
+            while not condition(viewer.image()):
+                nodes.check()
+                if time.monotonic() > deadline:
+                    logs = nodes.log(CONTROLLER).parent
+                    raise StartError(f"{complaint} within {START_LIMIT_S:.0f} s; see the logs in {logs}")
+                time.sleep(_LOOK_EVERY_S)
+
+        wait(registered, "not every broker registered with the controller")
+        wait(accepting, "not every broker accepts connections")
+        create_topic(bootstrap, workload.topic, workload.partitions, self._spec.chosen())
+        wait(complete, f"not every partition of {workload.topic} has a leader and all replicas")

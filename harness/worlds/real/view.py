@@ -1,0 +1,81 @@
+"""The cluster as the nemesis sees it: what its metadata say, and which of its processes run."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from harness.hosts import NodeState
+from harness.reference.core.types import NONE, BrokerState, PartitionState
+from harness.worlds.real.nodes import Nodes
+from nemesis.cluster import ClusterView, PartitionView
+
+
+class ClusterImage(msgspec.Struct, frozen=True):
+    """The controller's metadata: brokers by number, partitions by name ("topic-number")."""
+
+    version: int = 0
+    brokers: dict[int, BrokerState] = {}
+    partitions: dict[str, PartitionState] = {}
+
+
+class Metadata(Protocol):
+    """The controllers' word about the cluster, learned by other ways than the network under test."""
+
+    def image(self) -> ClusterImage:
+        """The newest metadata; where no controller can be heard, the last that were."""
+        ...
+
+    def controllers(self) -> tuple[int, ...]:
+        """Every controller, the active one first."""
+        ...
+
+    def controller_works(self) -> bool:
+        """True unless it is known that the active controller has not begun its work since its last start."""
+        ...
+
+
+def partitions_of(image: ClusterImage, topic: str) -> dict[str, PartitionView]:
+    """The partitions of one topic by name, in the controller's order."""
+    return {
+        name: PartitionView(
+            leader=None if state.leader == NONE else state.leader,
+            leader_epoch=state.leader_epoch,
+            isr=state.isr,
+            replicas=state.replicas,
+        )
+        for name, state in image.partitions.items()
+        if name.rpartition("-")[0] == topic
+    }
+
+
+class Viewer:
+    """The view of one topic. Which processes run is asked of the operating system, each time."""
+
+    def __init__(self, metadata: Metadata, nodes: Nodes, topic: str) -> None:
+        self.image = metadata.image
+        self._metadata = metadata
+        self._nodes = nodes
+        self._topic = topic
+
+    def partitions(self) -> dict[str, PartitionView]:
+        """The topic's partitions by name, as the controllers' newest metadata have them."""
+        return partitions_of(self.image(), self._topic)
+
+    def running(self) -> tuple[int, ...]:
+        """Brokers whose process lives and is not frozen."""
+        return self._nodes.in_state(NodeState.RUNNING, self._nodes.brokers)
+
+    def view(self) -> ClusterView:
+        """See :attr:`nemesis.cluster.Target.view`."""
+        partitions, controllers = self.partitions(), self._metadata.controllers()
+        active_runs = bool(self._nodes.in_state(NodeState.RUNNING, controllers[:1]))
+        return ClusterView(
+            partitions=partitions,
+            running=self.running(),
+            brokers=self._nodes.brokers,
+            controllers=controllers,
+            running_controllers=self._nodes.in_state(NodeState.RUNNING, self._nodes.controllers),
+            controller_active=self._metadata.controller_works() and active_runs,
+        )

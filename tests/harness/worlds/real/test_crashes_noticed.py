@@ -1,0 +1,64 @@
+"""Which ended processes nobody ended."""
+
+from harness.hosts import NodeState
+from harness.observations import NodeCrashed, Observation
+from harness.worlds.contract import NodeCrash
+from harness.worlds.real.nodes import CrashWatch
+from harness.worlds.real.observing import with_crashes
+
+
+class Process:
+    """A process whose end is written by hand."""
+
+    def __init__(self) -> None:
+        self.ended: str | None = None
+
+    def exit(self) -> str | None:
+        return self.ended
+
+    def state(self) -> NodeState:
+        return NodeState.RUNNING if self.ended is None else NodeState.DEAD
+
+
+def watched() -> tuple[dict[int, Process], CrashWatch]:
+    processes = {0: Process(), 1: Process(), 100: Process()}
+    return processes, CrashWatch(processes, lambda node: f"words of {node}")  # type: ignore[arg-type]
+
+
+def test_a_node_that_ends_by_itself_is_noticed_once_with_its_last_words() -> None:
+    processes, crashes = watched()
+    assert crashes.look(1) == ()
+    processes[1].ended = "signal 11"
+    assert crashes.look(5) == crashes.look(9) == (NodeCrash(5, 1, "signal 11", "words of 1"),)
+
+
+def test_an_ordered_end_is_no_crash_and_the_next_process_is_watched_again() -> None:
+    processes, crashes = watched()
+    crashes.ordered(1, 2)
+    processes[1].ended = "signal 9"
+    assert crashes.look(3) == ()
+    processes[1] = Process()
+    processes[1].ended = "status 98"
+    assert [crash.exit for crash in crashes.look(4)] == ["status 98"]
+
+
+def test_a_crash_just_before_an_ordered_end_is_still_a_crash() -> None:
+    processes, crashes = watched()
+    processes[0].ended = "status 1"
+    crashes.ordered(0, 7)
+    assert [(crash.node, crash.time_us) for crash in crashes.look(8)] == [(0, 7)]
+
+
+def test_a_restart_is_when_the_node_returned() -> None:
+    processes, crashes = watched()
+    processes[100].ended = "status 1"
+    crashes.look(3)
+    processes[100] = Process()
+    assert [(crash.time_us, crash.returned_us) for crash in crashes.look(6)] == [(3, 6)]
+    processes[100].ended = "status 2"
+    assert [(crash.exit, crash.returned_us) for crash in crashes.look(8)] == [("status 1", 6), ("status 2", None)]
+
+
+def test_a_crash_stands_among_what_the_nodes_told() -> None:
+    (told,) = with_crashes([], [NodeCrash(5, 1, "signal 11", "words")])
+    assert told == Observation(5, 1, NodeCrashed(exit="signal 11", words="words"))
