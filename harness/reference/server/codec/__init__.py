@@ -40,7 +40,7 @@ PRODUCE: Final = 0
 
 
 class Api(NamedTuple):
-    """One API: its schema classes, the versions that are served, and the two translations."""
+    """One API: its schema classes, the versions (first, last) that are served, and the two translations."""
 
     request: Any
     response: Any

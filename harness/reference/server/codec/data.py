@@ -7,7 +7,7 @@ from typing import Any, Final
 from harness.reference.core import messages as core
 from harness.reference.core.types import NONE, TopicPartition
 from harness.reference.server import requests as plain
-from harness.reference.server.codec.wire import Context, Fields, by_partition, by_topic, text
+from harness.reference.server.codec.wire import Context, Fields, by_partition, by_topic, fields_of, text
 from harness.reference.server.storage.batches import whole
 
 #: From this version on, Fetch names topics by id only (KIP-516).
@@ -31,19 +31,8 @@ def decode_produce(request: Any, _: Context) -> plain.ProduceRequest:
 
 def encode_produce(answer: plain.ProduceResponse, _: Context) -> Fields:
     """Leader hints (KIP-951) are not given; clients ask for metadata."""
-    parts = (
-        (
-            part.partition,
-            {
-                "index": part.partition.partition,
-                "error_code": part.error,
-                "base_offset": part.base_offset,
-                "log_start_offset": part.log_start_offset,
-            },
-        )
-        for part in answer.parts
-    )
-    return {"responses": by_topic(parts, partitions="partition_responses")}
+    parts = fields_of(answer.parts, error_code="error", base_offset="base_offset", log_start_offset="log_start_offset")
+    return {"responses": by_topic(parts, partitions="partition_responses", index="index")}
 
 
 def decode_fetch(request: Any, context: Context) -> core.Fetch:
@@ -83,7 +72,6 @@ def encode_fetch(answer: core.FetchResponse, context: Context) -> Fields:
 
 def _fetched(part: core.FetchedPartition) -> Fields:
     fields: Fields = {
-        "partition_index": part.partition.partition,
         "error_code": part.error,
         "high_watermark": part.high_watermark,
         "last_stable_offset": part.high_watermark,
@@ -109,18 +97,8 @@ def decode_list_offsets(request: Any, _: Context) -> plain.ListOffsetsRequest:
 
 def encode_list_offsets(answer: plain.ListOffsetsResponse, _: Context) -> Fields:
     """An answer for each partition."""
-    parts = (
-        (
-            part.partition,
-            {
-                "partition_index": part.partition.partition,
-                "error_code": part.error,
-                "timestamp": part.timestamp,
-                "offset": part.offset,
-                "leader_epoch": part.leader_epoch,
-            },
-        )
-        for part in answer.parts
+    parts = fields_of(
+        answer.parts, error_code="error", timestamp="timestamp", offset="offset", leader_epoch="leader_epoch"
     )
     return {"topics": by_topic(parts)}
 
@@ -138,19 +116,8 @@ def decode_offset_for_leader_epoch(request: Any, context: Context) -> plain.Offs
 
 def encode_offset_for_leader_epoch(answer: plain.OffsetForLeaderEpochResponse, _: Context) -> Fields:
     """An answer for each partition."""
-    parts = (
-        (
-            part.partition,
-            {
-                "partition": part.partition.partition,
-                "error_code": part.error,
-                "leader_epoch": part.end.leader_epoch,
-                "end_offset": part.end.end_offset,
-            },
-        )
-        for part in answer.parts
-    )
-    return {"topics": by_topic(parts, name="topic")}
+    parts = fields_of(answer.parts, error_code="error", leader_epoch="end.leader_epoch", end_offset="end.end_offset")
+    return {"topics": by_topic(parts, name="topic", index="partition")}
 
 
 def decode_init_producer_id(request: Any, _: Context) -> plain.InitProducerIdRequest:

@@ -1,4 +1,4 @@
-"""What a broker sends as a follower, Fetch, OffsetForLeaderEpoch and ListOffsets, and how it reads the answers."""
+"""The follower's side of Fetch, OffsetForLeaderEpoch and ListOffsets: its requests, and the leader's answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka.protocol.consumer.offsets import (
 
 from harness.reference.core import messages as core
 from harness.reference.core.types import EpochEnd, ErrorCode, TopicPartition
-from harness.reference.server.codec.wire import Fields, TopicIds, by_topic, decode, request_frame
+from harness.reference.server.codec.wire import Fields, TopicIds, by_topic, decode, fields_of, request_frame
 from harness.reference.server.links import BadFrameError
 from harness.reference.server.storage.batches import BatchError, split
 
@@ -32,31 +32,24 @@ def encode_request(request: FollowerRequest, correlation: int, client_id: str, i
         return request_frame(FetchRequest, _fetch(request, ids), FETCH_VERSION, correlation, client_id)
     part = {"current_leader_epoch": request.current_leader_epoch}
     if isinstance(request, core.OffsetForLeaderEpoch):
-        part |= {"partition": request.partition.partition, "leader_epoch": request.leader_epoch}
-        epochs = {"replica_id": request.replica_id, "topics": by_topic([(request.partition, part)], name="topic")}
+        part["leader_epoch"] = request.leader_epoch
+        topics = by_topic([(request.partition, part)], name="topic", index="partition")
+        epochs = {"replica_id": request.replica_id, "topics": topics}
         return request_frame(OffsetForLeaderEpochRequest, epochs, EPOCH_VERSION, correlation, client_id)
-    part |= {"partition_index": request.partition.partition, "timestamp": request.timestamp}
+    part["timestamp"] = request.timestamp
     offsets = {"replica_id": request.replica_id, "isolation_level": 0, "topics": by_topic([(request.partition, part)])}
     return request_frame(ListOffsetsRequest, offsets, OFFSETS_VERSION, correlation, client_id)
 
 
 def _fetch(request: core.Fetch, ids: TopicIds) -> Fields:
-    topics = by_topic(
-        (
-            (
-                part.partition,
-                {
-                    "partition": part.partition.partition,
-                    "current_leader_epoch": part.current_leader_epoch,
-                    "fetch_offset": part.fetch_offset,
-                    "last_fetched_epoch": part.last_fetched_epoch,
-                    "partition_max_bytes": part.max_bytes,
-                },
-            )
-            for part in request.partitions
-        ),
-        name="topic",
+    parts = fields_of(
+        request.partitions,
+        current_leader_epoch="current_leader_epoch",
+        fetch_offset="fetch_offset",
+        last_fetched_epoch="last_fetched_epoch",
+        partition_max_bytes="max_bytes",
     )
+    topics = by_topic(parts, name="topic", index="partition")
     for topic in topics:
         topic["topic_id"] = ids.identity(topic["topic"])
     return {

@@ -116,8 +116,7 @@ def decode_offset_commit(request: Any, context: Context) -> plain.OffsetCommitRe
 
 def encode_offset_commit(answer: plain.OffsetCommitResponse, _: Context) -> Fields:
     """An error code for each partition."""
-    parts = ((at, {"partition_index": at.partition, "error_code": error}) for at, error in answer.parts)
-    return {"topics": by_topic(parts)}
+    return {"topics": by_topic((at, {"error_code": error}) for at, error in answer.parts)}
 
 
 def decode_offset_fetch(request: Any, context: Context) -> plain.OffsetFetchRequest:
@@ -150,7 +149,6 @@ def _committed(group: plain.FetchedOffsets) -> list[Fields]:
         (
             at,
             {
-                "partition_index": at.partition,
                 "committed_offset": (found or nothing).offset,
                 "committed_leader_epoch": (found or nothing).leader_epoch,
                 "metadata": (found or nothing).metadata,

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from harness.reference.core.types import TopicPartition, TopicState
@@ -29,7 +30,7 @@ Fields = dict[str, Any]
 
 
 class TopicIds:
-    """Topic ids and names (KIP-516). An id is computed from what the controller says of a topic, everywhere alike."""
+    """Topic ids and names (KIP-516). An id is computed from the controller's image of a topic, everywhere alike."""
 
     def __init__(self) -> None:
         self._names: dict[uuid.UUID, str] = {}
@@ -52,7 +53,7 @@ class TopicIds:
 
 
 class Context(NamedTuple):
-    """What a translation depends on besides the message: the client's version and name, and the topics' ids."""
+    """The surroundings of a message that its translation depends on: the client's version and name, the topics' ids."""
 
     version: int
     ids: TopicIds
@@ -145,13 +146,23 @@ def by_partition(
 
 
 def by_topic(
-    parts: Iterable[tuple[TopicPartition, Fields]], *, name: str = "name", partitions: str = "partitions"
+    parts: Iterable[tuple[TopicPartition, Fields]],
+    *,
+    name: str = "name",
+    partitions: str = "partitions",
+    index: str = "partition_index",
 ) -> list[Fields]:
     """The opposite of :func:`by_partition`: neighbouring partitions of one topic together, order kept."""
     return [
-        {name: topic, partitions: [fields for _, fields in group]}
+        {name: topic, partitions: [{index: at.partition, **fields} for at, fields in group]}
         for topic, group in groupby(parts, key=lambda part: part[0].topic)
     ]
+
+
+def fields_of(parts: Iterable[Any], **attributes: str) -> Iterator[tuple[TopicPartition, Fields]]:
+    """For :func:`by_topic`: of every part its ``partition``, and its ``attributes`` by the field that each fills."""
+    getters = {field: attrgetter(attribute) for field, attribute in attributes.items()}
+    return ((part.partition, {field: get(part) for field, get in getters.items()}) for part in parts)
 
 
 @cache
