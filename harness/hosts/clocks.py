@@ -64,7 +64,7 @@ class Clocks:
             raise HostError(f"{found} does not change the clock of a program ({offset_ms} ms)")
 
     def environment(self, node: int) -> dict[str, str]:
-        """What a node's process needs in its environment, so that its clock can be set."""
+        """Variables that a node's process needs in its environment, so that its clock can be set."""
         file = self._file(node)
         if not file.exists():
             _write(file, 0)
@@ -98,7 +98,7 @@ class Clocks:
     def _offset_ms(self, file: Path) -> int:
         command = [sys.executable, "-S", "-c", "import time; print(time.time_ns())"]
         try:
-            told = subprocess.run(  # noqa: S603 - this very Python, and fixed words
+            read = subprocess.run(  # noqa: S603 - this very Python, and fixed words
                 command,
                 env=os.environ | self._variables(file),
                 check=True,
@@ -108,7 +108,7 @@ class Clocks:
             ).stdout
         except (OSError, subprocess.SubprocessError) as error:
             raise HostError(f"no program runs with {self._library}: {error}") from error
-        return round((int(told) - time.time_ns()) / 1e6)
+        return round((int(read) - time.time_ns()) / 1e6)
 
 
 def steps_in(directory: Path) -> dict[int, list[int]]:

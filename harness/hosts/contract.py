@@ -1,4 +1,4 @@
-"""What a host is: the place where the nodes of a cluster live.
+"""The contract of a host: the place where the nodes of a cluster live.
 
 A host gives every node an address and a way to speak to it from outside (its control socket), starts its process, and
 cuts the links between nodes. Everything that it makes is announced in the run's undo journal first, and gone after
@@ -22,14 +22,14 @@ from nemesis.cluster import Capability, Evidence, Link
 
 
 class Address(NamedTuple):
-    """Where a node listens."""
+    """The name or IPv4 address, and the port, at which a node listens."""
 
     host: str
     port: int
 
 
 class NodeState(StrEnum):
-    """What the operating system says of a process."""
+    """The state of a process, from its operating system."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -44,7 +44,7 @@ class NodeState(StrEnum):
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """How to start a node: ``environment`` is added to the host's own; output is appended to ``log``.
+    """The start of a node: ``environment`` is added to the host's own; output is appended to ``log``.
 
     ``directory``, ``log`` and ``files`` are this machine's names; ``command`` holds the names that :meth:`Host.place`
     gave. ``files`` are those that must be there before the start: a host elsewhere copies them, over what is there.
@@ -62,11 +62,11 @@ class NodeProcess(Protocol):
     """The process of one node. Every call takes effect before it returns and is safe to repeat."""
 
     def state(self) -> NodeState:
-        """What it does now, asked afresh."""
+        """Its state now, asked afresh."""
         ...
 
     def exit(self) -> str | None:
-        """How it ended: ``"status 98"`` or ``"signal 9"``; None while it lives."""
+        """Its end, ``"status 98"`` or ``"signal 9"``; None while it lives."""
         ...
 
     def kill(self) -> Evidence:
@@ -103,7 +103,7 @@ class Host(Protocol):
         ...
 
     def address(self, node: int) -> Address:
-        """Where ``node`` listens; the same for the whole run."""
+        """The address at which ``node`` listens; the same for the whole run."""
         ...
 
     def control_path(self, node: int) -> str:
@@ -119,7 +119,7 @@ class Host(Protocol):
         ...
 
     def lacks(self) -> Mapping[Capability, str]:
-        """What cannot be done to the nodes of this host, and why; known once it is open."""
+        """The capabilities that the nodes of this host lack, and why; known once it is open."""
         ...
 
     def start(self, launch: Launch) -> NodeProcess:

@@ -1,6 +1,6 @@
 """Conversations with nodes over their Unix control sockets: one JSON object a line, one answer a request.
 
-The control sockets are no part of the network under test: faults do not reach them, so they tell what happened and
+The control sockets are no part of the network under test: faults do not reach them, so they answer what happened and
 carry the cuts even while every link is down.
 """
 

@@ -121,7 +121,7 @@ def loopback_address(pid: int, run: int) -> str:
 
 
 def is_free(address: Address) -> bool:
-    """Whether a node could listen there now."""
+    """True if a node could listen there now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -91,7 +91,7 @@ class NamespaceHost(LocalHost):
         return {**self._dropped.heal(links), **(super().heal(held, alive) if held else {})}
 
     def interfaces(self) -> dict[int, Interface]:
-        """Where every node's packets leave for the others, those of the harness's clients too."""
+        """The interface by which every node's packets leave for the others, those of the harness's clients too."""
         nodes = {node: Interface(self._namespace(str(node)), "eth0") for node in self._addresses}
         return {**nodes, CLIENTS: Interface("", self._namespace("r"))}
 

@@ -46,7 +46,7 @@ def attempt(command: Sequence[str], text: str | None = None) -> subprocess.Compl
 
 
 def run(command: Sequence[str], text: str | None = None, *, failure: str) -> str:
-    """What a command writes that has to succeed; otherwise as :func:`attempt`.
+    """Run a command that has to succeed, and answer what it writes; otherwise as :func:`attempt`.
 
     Raises:
         HostError: it did not; the text is ``failure``, the command and its complaint.
@@ -69,14 +69,14 @@ class ProcessStat(msgspec.Struct, frozen=True):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Which process is meant, also after its id was given to another."""
+    """The identity of a process, also after its id was given to another."""
 
     pid: int
     start_ticks: int
     boot_id: str
 
     def is_alive(self) -> bool:
-        """Whether this very process still exists and is more than a zombie."""
+        """True while this very process exists and is more than a zombie."""
         stat = read_stat(self.pid)
         same = stat is not None and stat.start_ticks == self.start_ticks and boot_id() == self.boot_id
         return same and stat is not None and stat.state not in "ZX"
@@ -119,7 +119,7 @@ def marked_with(token: str) -> Iterator[Identity]:
 
 
 def end(identity: Identity) -> bool:
-    """SIGKILL exactly this process and wait for its end; whether there was something to kill."""
+    """SIGKILL exactly this process and wait for its end; True if there was something to kill."""
     if not identity.is_alive():
         return False
     try:

@@ -1,4 +1,4 @@
-"""How the deeds of a journal are undone, by kind. Undoing something that is gone already is nothing.
+"""Undoing of the deeds of a journal, by kind. Undoing something that is gone already is nothing.
 
 ================  ==========================================  ==============================================
 kind              facts                                       undone by

@@ -1,6 +1,6 @@
 """Disks that can lose power, be full and be slow: a file system of its own for each node, on a loop device over a file.
 
-Loss of power: the file system is told to stop (``ioctl(FS_IOC_SHUTDOWN)`` without a flush of its log), which drops
+Loss of power: the file system is shut down (``ioctl(FS_IOC_SHUTDOWN)`` without a flush of its log), which drops
 every dirty page at once; then it is mounted again and replays its journal. What was fsynced is there, what was only in
 the page cache is not. This is the kernel's own behaviour, so it holds for every program. Needs root, loop devices and
 mkfs.ext4. How a disk becomes full or slow stands beside this.
@@ -165,7 +165,7 @@ def unmount(place: Path) -> None:
 def keep_files(place: Path, image: Path) -> bool:
     """Turn the file system of ``image``, mounted at ``place``, into a directory with the same files.
 
-    Whether there was one. The image is removed; files that cannot be read are left out, and what only took room.
+    True if there was one. The image is removed; files that cannot be read are left out, and what only took room.
     """
     if not image.is_file():
         return False

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from harness.errors import HostError
 from harness.hosts.processes import boot_id
@@ -31,77 +32,80 @@ _LIFTED: Final = 0
 _RUN_DIGITS: Final = 12
 
 
-class Brake(Protocol):
-    """Makes one device slow, and quick again."""
+class Brake(ABC):
+    """Makes one device slow, and quick again; announced in ``journal`` first."""
+
+    def __init__(self, journal: Journal, place: Path) -> None:
+        self._journal = journal
+        self._place = place
+        self._entries: dict[str, int] = {}
 
     def slow(self, device: str, pid: int) -> Evidence:
         """Limit writes to ``device`` ("7:0"), at least those of process ``pid``.
 
+        Evidence: ``device``, ``writes_per_second``, and the ``limit`` that the kernel lists now.
+
         Raises:
             OSError: the kernel refuses.
         """
-        ...
+        if device not in self._entries:
+            kind, facts = self._deed(device)
+            self._entries[device] = self._journal.intend(kind, {**facts, "boot_id": boot_id()})
+        return {"device": device, "writes_per_second": WRITES_PER_SECOND, "limit": self._limit(device, pid)}
 
     def restore_disk_speed(self, device: str) -> None:
         """Lift the limit. Idempotent."""
-        ...
-
-
-class DeviceBrake:
-    """Control groups of version 1: a limit for everybody at the device."""
-
-    def __init__(self, journal: Journal, file: Path) -> None:
-        self._file = file
-        self._journal = journal
-        self._entries: dict[str, int] = {}
-
-    def slow(self, device: str, pid: int) -> Evidence:  # noqa: ARG002
-        """See :meth:`Brake.slow`."""
-        if device not in self._entries:
-            facts = {"device": device, "file": str(self._file), "boot_id": boot_id()}
-            self._entries[device] = self._journal.intend("slow-device", facts)
-        self._file.write_text(f"{device} {WRITES_PER_SECOND}\n")
-        return {"device": device, "writes_per_second": WRITES_PER_SECOND, "limit": _limit_of(self._file, device)}
-
-    def restore_disk_speed(self, device: str) -> None:
-        """See :meth:`Brake.restore_disk_speed`."""
         if device in self._entries:
-            lift(self._file, device)
+            self._lift(device)
             self._journal.done(self._entries.pop(device))
 
+    @abstractmethod
+    def _deed(self, device: str) -> tuple[str, dict[str, str]]:
+        """The kind and the facts by which a journal undoes it."""
 
-class GroupBrake:
-    """Control groups of version 2: the node's process in a group of its own, and back."""
+    @abstractmethod
+    def _limit(self, device: str, pid: int) -> int | str | None:
+        """Set the limit; the answer is what the kernel lists."""
 
-    def __init__(self, journal: Journal, root: Path) -> None:
-        self._root = root
-        self._journal = journal
-        self._entries: dict[str, int] = {}
+    @abstractmethod
+    def _lift(self, device: str) -> None:
+        """Take the limit away."""
 
-    def slow(self, device: str, pid: int) -> Evidence:
-        """See :meth:`Brake.slow`."""
+
+class DeviceBrake(Brake):
+    """Control groups of version 1: a limit for everybody at the device, in the file ``place``."""
+
+    def _deed(self, device: str) -> tuple[str, dict[str, str]]:
+        return "slow-device", {"device": device, "file": str(self._place)}
+
+    def _limit(self, device: str, pid: int) -> int | None:  # noqa: ARG002 - it holds for all processes
+        self._place.write_text(f"{device} {WRITES_PER_SECOND}\n")
+        return _limit_of(self._place, device)
+
+    def _lift(self, device: str) -> None:
+        lift(self._place, device)
+
+
+class GroupBrake(Brake):
+    """Control groups of version 2: the node's process in a group of its own below ``place``, and back to the top."""
+
+    def _deed(self, device: str) -> tuple[str, dict[str, str]]:
+        return "slow-group", {"group": str(self._group(device))}
+
+    def _limit(self, device: str, pid: int) -> str:
         group = self._group(device)
-        if device not in self._entries:
-            self._entries[device] = self._journal.intend("slow-group", {"group": str(group), "boot_id": boot_id()})
         group.mkdir(exist_ok=True)
         (group / _V2_FILE).write_text(f"{device} wiops={WRITES_PER_SECOND}\n")
         (group / _MEMBERS).write_text(f"{pid}\n")
-        return {
-            "device": device,
-            "writes_per_second": WRITES_PER_SECOND,
-            "limit": (group / _V2_FILE).read_text().strip(),
-        }
+        return (group / _V2_FILE).read_text().strip()
 
-    def restore_disk_speed(self, device: str) -> None:
-        """See :meth:`Brake.restore_disk_speed`. The process ends up in the topmost group, without limits."""
-        if device in self._entries:
-            disband(self._group(device))
-            self._journal.done(self._entries.pop(device))
+    def _lift(self, device: str) -> None:
+        disband(self._group(device))
 
     def _group(self, device: str) -> Path:
         """Named after the run's journal: process ids come again, and so do devices' numbers."""
         run = hashlib.sha256(bytes(self._journal.path.resolve())).hexdigest()[:_RUN_DIGITS]
-        return self._root / f"{GROUP_PREFIX}-{run}-{device.replace(':', '-')}"
+        return self._place / f"{GROUP_PREFIX}-{run}-{device.replace(':', '-')}"
 
 
 def find_limit(root: Path = ROOT) -> Path:

@@ -1,6 +1,6 @@
 """The ways in which links between nodes are cut or slowed down.
 
-held      the nodes themselves hold back what they would send or take, told over their control sockets; needs no rights
+held      the nodes themselves hold back what they would send or take; needs no rights
 dropped   the kernel drops packets (nftables), where nodes have addresses of their own
 slow      the kernel lets little through, and late (tc), where nodes have interfaces of their own
 """

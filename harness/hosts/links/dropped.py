@@ -117,7 +117,7 @@ def ruleset(
 
 
 def _matches(link: Link, ports: Mapping[int, int] | None) -> list[str]:
-    """Where only nodes' ports are meant: requests to the target's, and answers from the source's."""
+    """With ports, conditions of rules: requests to the target's port, and answers from the source's."""
     if ports is None:
         return [""]
     to = [f"tcp dport {ports[link.target]} "] if link.target in ports else []

@@ -37,7 +37,7 @@ _DELAY: Final = re.compile(r"^qdisc netem [0-9a-f]+: parent 1:([0-9a-f]+) .*?\bd
 
 
 class Interface(NamedTuple):
-    """Where a node's packets leave: the device, and its network namespace (empty for the harness's own)."""
+    """The way out of a node's packets: the device, and its network namespace (empty for the harness's own)."""
 
     namespace: str
     device: str

@@ -84,7 +84,7 @@ class DryShell:
         self._show(f"{self._machine.name}: {what}")
 
     def _imagined(self, words: tuple[str, ...]) -> str:
-        """What a machine would print where all goes well."""
+        """The output of a machine on which all goes well."""
         if words == commands.harness_address():
             return f"HARNESS 0 {self._machine.address} {self._machine.port}\n"
         if words == commands.java_version(self._machine):

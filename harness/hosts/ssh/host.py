@@ -39,7 +39,7 @@ BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 
 
 class Here(NamedTuple):
-    """What of this machine goes to the others.
+    """The places on this machine whose files go to the others.
 
     ``run`` is the run's directory, ``release`` the directory of what the nodes execute (its ``libs`` are copied), and
     ``java`` this machine's Java, for which every other machine has a program of its own.
@@ -174,7 +174,7 @@ class SshHost:
         undo.undo_machines(self._journal)
 
     def _learn(self, node: int) -> None:
-        """Who the machine is, and whether it can carry a node. Changes nothing there."""
+        """Find out who the machine is, and that it can carry a node. Changes nothing there."""
         shell = self._shells[node]
         seen = must(shell, commands.harness_address()).split()
         self._harness[node], here = _over_ipv4(seen[0], shell.machine), seen[2]

@@ -20,7 +20,7 @@ _SIGNAL_MAX: Final = 64
 
 
 class Identity(NamedTuple):
-    """Which process is meant, as the machine wrote it: id, start in clock ticks since boot, the boot's id."""
+    """The identity of a process, as its machine wrote it: id, start in clock ticks since boot, the boot's id."""
 
     pid: str
     ticks: str
@@ -112,6 +112,6 @@ class RemoteProcess:
 
 
 def ended_with(status: int) -> str:
-    """What a shell's status says: ``"signal 9"`` or ``"status 1"``."""
+    """The end of a process, ``"signal 9"`` or ``"status 1"``, from the status that a shell gives it."""
     signalled = _SIGNALLED < status <= _SIGNALLED + _SIGNAL_MAX and status != _TERMINATED
     return f"signal {status - _SIGNALLED}" if signalled else f"status {status}"

@@ -36,7 +36,7 @@ class Session:
 
     @property
     def is_open(self) -> bool:
-        """Whether a command can still be given."""
+        """True while a command can be given."""
         return not (self._channel.closed or self._channel.exit_status_ready())
 
     def run(self, words: Sequence[str], text: str = "") -> Answer:

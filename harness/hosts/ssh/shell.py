@@ -1,4 +1,4 @@
-"""What the host needs of a machine. One implementation speaks over SSH, one only shows what it would do."""
+"""The contract of a shell on a machine. One implementation speaks over SSH, one only shows what it would do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.plan import Machine
 
 
 class Answer(NamedTuple):
-    """How a command ended: its exit status and what it wrote."""
+    """The end of a command: its exit status and what it wrote."""
 
     status: int
     out: str
@@ -30,7 +30,7 @@ class Shell(Protocol):
 
     @property
     def machine(self) -> Machine:
-        """Which one."""
+        """The machine on the other side."""
         ...
 
     def run(self, words: Sequence[str], text: str = "") -> Answer:
@@ -76,7 +76,7 @@ def over_ssh(machine: Machine) -> Shell:
 
 
 def must(shell: Shell, words: Sequence[str], text: str = "") -> str:
-    """What a command prints that has to succeed.
+    """Run a command that has to succeed, and answer what it prints.
 
     Raises:
         HostError: it did not; the text quotes the machine, the command and its complaint.

@@ -1,4 +1,4 @@
-"""How deeds on machines are undone: at the end of a run by its host, after a crash by ``ackproof heal``.
+"""Undoing of what stands on machines: at the end of a run by its host, after a crash by ``ackproof heal``.
 
 =================  ===================================  ===========================================================
 kind               facts                                undone by
@@ -45,7 +45,7 @@ def allowed_machine(run: Path, machine: Machine) -> Machine:
     try:
         inventory = recorded_world(run).machines
     except ResultsError as error:
-        raise HostError(f"{run / RUN_FILE} does not tell which machines this run may touch ({error})") from error
+        raise HostError(f"{run / RUN_FILE} does not name the machines that this run may touch ({error})") from error
     if machine not in inventory:
         raise HostError(f"{machine.name} is in the journal but not in the inventory of {run / RUN_FILE}")
     return machine
@@ -103,7 +103,7 @@ def remove_directory(shell: Shell, facts: Mapping[str, Any], run: Path) -> list[
 
 
 def runs_directory(machine: Machine) -> str:
-    """Where runs have their directories on a machine."""
+    """The directory on a machine in which every run has its own."""
     return f"{machine.directory}/runs"
 
 

@@ -126,7 +126,7 @@ class BrokerServer:
         return Session(self._links, self._ids, self._handle).connection
 
     def status(self) -> dict[str, Any]:
-        """What this broker knows, for the control socket."""
+        """This broker's image and logs, for the control socket."""
         replicas = self._core.replicas
         return {
             "broker_epoch": self._core.broker_epoch,

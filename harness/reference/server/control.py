@@ -1,6 +1,6 @@
-"""How the harness steers a node: a Unix-domain socket, one JSON object a line in each direction.
+"""The socket by which the harness steers a node: a Unix-domain socket, one JSON object a line in each direction.
 
-``{"op":"cut","links":[[0,1]]}`` and ``{"op":"heal","links":[[0,1]]}`` concern directed links, ``{"op":"status"}`` tells
+``{"op":"cut","links":[[0,1]]}`` and ``{"op":"heal","links":[[0,1]]}`` concern directed links, ``{"op":"status"}`` asks
 what the node knows, ``{"op":"stop"}`` ends it cleanly. ``{"op":"move","partition":"t-0","leader":2}`` has the
 controller move a leadership, as an operator would. An answer is ``{"ok":true,...}`` or
 ``{"ok":false,"error":"..."}``.
@@ -34,7 +34,7 @@ class Steered(Protocol):
     """A node's inside, as far as it is steered."""
 
     def status(self) -> dict[str, Any]:
-        """What it knows."""
+        """Its state, as JSON."""
         ...
 
     def move_leader(self, partition: str, leader: NodeId) -> str:
@@ -77,11 +77,11 @@ class ControlSocket:
         elif command.op == "move" and (why_not := self._inside.move_leader(command.partition, command.leader)):
             return {"ok": False, "error": why_not}
         healed = self._links.heal(command.links) if command.op == "heal" else None
-        told: dict[str, Any] = {"ok": True, "node": self._node}
-        told["links"] = self._links.held() if healed is None else healed
+        answer: dict[str, Any] = {"ok": True, "node": self._node}
+        answer["links"] = self._links.held() if healed is None else healed
         if command.op == "status":
-            told.update(self._inside.status())
-        return told
+            answer.update(self._inside.status())
+        return answer
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -95,7 +95,7 @@ class ControlSocket:
 
 
 def describe_image(image: Image) -> dict[str, Any]:
-    """An image as the control socket tells it: brokers by number, partitions by "topic-number"."""
+    """An image in the form of the control socket: brokers by number, partitions by "topic-number"."""
     return {
         "version": image.version,
         "brokers": {str(node): broker for node, broker in image.brokers.items()},

@@ -21,8 +21,8 @@ from harness.reference.server.runtime import Runtime
 from harness.reference.server.trace import Trace
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """What the controller may never forget."""
+class DurableState(msgspec.Struct, frozen=True):
+    """The state that the controller may never forget."""
 
     image: Image
     next_producer_id: int
@@ -49,7 +49,7 @@ class ControllerServer:
         return Connection(self._links, self._receive, identify=_introduced, closed=self._on_closed)
 
     def status(self) -> dict[str, Any]:
-        """What the controller knows, for the control socket."""
+        """The controller's image, for the control socket."""
         return {"image": describe_image(self._core.image)}
 
     def move_leader(self, partition: str, leader: NodeId) -> str:
@@ -67,13 +67,13 @@ class ControllerServer:
 
     # --- inside ----------------------------------------------------------------------------------------------------
 
-    def _read(self) -> Kept:
+    def _read(self) -> DurableState:
         if not self._file.exists():
-            return Kept(Image(), 0)
-        return msgspec.msgpack.decode(self._file.read_bytes(), type=Kept)
+            return DurableState(Image(), 0)
+        return msgspec.msgpack.decode(self._file.read_bytes(), type=DurableState)
 
     def _keep(self) -> None:
-        now = Kept(self._core.image, self._core.next_producer_id)
+        now = DurableState(self._core.image, self._core.next_producer_id)
         if now.image is not self._kept.image or now.next_producer_id != self._kept.next_producer_id:
             write_durably(self._file, msgspec.msgpack.encode(now))
             self._kept = now

@@ -46,11 +46,11 @@ DirectedLink = tuple[NodeId, NodeId]
 
 
 class BadFrameError(Exception):
-    """What a peer sent cannot be understood; its connection is closed and the text is logged."""
+    """A peer sent bytes that cannot be understood; its connection is closed and the text is logged."""
 
 
 class Held(msgspec.Struct):
-    """What one cut kept back: whole frames and bytes at this end."""
+    """The count of what one cut kept back: whole frames and bytes at this end."""
 
     frames: int = 0
     bytes: int = 0
@@ -107,11 +107,11 @@ class Links:
         return counts
 
     def too_much(self) -> bool:
-        """Whether all connections together keep more than :data:`KEPT_BYTES`."""
+        """True if all connections together keep more than :data:`KEPT_BYTES`."""
         return sum(connection.kept_bytes() for connection in self._connections) > KEPT_BYTES
 
     def add(self, connection: Connection) -> bool:
-        """Whether there is room for one more connection; it is known from now on if so."""
+        """Take one more connection, if there is room; True if it was taken."""
         if len(self._connections) >= CONNECTIONS:
             return False
         self._connections.add(connection)
@@ -206,7 +206,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def open(self) -> bool:
-        """Whether something can still be sent."""
+        """True while something can be sent."""
         return self._transport is not None and not self._transport.is_closing()
 
     def send(self, frame: bytes) -> None:

@@ -118,7 +118,7 @@ class ControllerLink:
 
 
 class LeaderLink:
-    """This broker's connection to a broker that it follows, in Kafka's protocol. ``lost`` tells that it broke."""
+    """This broker's connection to a broker that it follows, in Kafka's protocol. ``lost`` is called when it broke."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class LeaderLink:
         self._ids = ids
         self._client_id = f"ackproof-broker-{node}"
         self._deliver = deliver
-        self._tell_lost = lost
+        self._lost = lost
         self._correlation = 0
         self._under_way: dict[int, FollowerRequest] = {}
         self._outgoing = Outgoing(links, peer, self._on_frame, self._on_lost)
@@ -156,4 +156,4 @@ class LeaderLink:
 
     def _on_lost(self) -> None:
         self._under_way.clear()
-        self._tell_lost(self._peer)
+        self._lost(self._peer)

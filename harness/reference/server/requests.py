@@ -20,15 +20,15 @@ class Part(msgspec.Struct, frozen=True, gc=False):
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
-    """What a client asks for."""
+    """A request of a client or follower."""
 
 
 class Response(msgspec.Struct, frozen=True, gc=False):
-    """What a client is answered."""
+    """The answer to a request."""
 
 
 class Header(Part, frozen=True):
-    """What every request begins with. ``client_id`` is None where the client gave none."""
+    """The begin of every request. ``client_id`` is None where the client gave none."""
 
     api_key: int
     version: int
@@ -210,7 +210,7 @@ class FindCoordinatorRequest(Request, frozen=True):
 
 
 class Coordinator(Part, frozen=True):
-    """Where one group's coordinator is."""
+    """One group's coordinator and its address."""
 
     key: str
     error: ErrorCode
@@ -321,7 +321,7 @@ class OffsetCommitResponse(Response, frozen=True):
 
 
 class WantedOffsets(Part, frozen=True):
-    """What is wanted of one group; ``partitions`` None means all that it has committed."""
+    """One group whose offsets are asked for; ``partitions`` None means all that it has committed."""
 
     group: str
     partitions: tuple[TopicPartition, ...] | None
@@ -334,7 +334,7 @@ class OffsetFetchRequest(Request, frozen=True):
 
 
 class FetchedOffsets(Part, frozen=True):
-    """What one group has committed, None where nothing."""
+    """The committed offsets of one group, None where there is none."""
 
     group: str
     error: ErrorCode

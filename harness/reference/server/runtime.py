@@ -15,7 +15,7 @@ from harness.reference.server.trace import Trace
 
 
 class NodeFailure(Exception):  # noqa: N818 - not an error of the caller
-    """The core or its disk failed. Nothing it says can be trusted any more: the node has to end."""
+    """The core or its disk failed. Nothing of it can be trusted any more: the node has to end."""
 
 
 def now_us() -> int:

@@ -28,7 +28,7 @@ _CLIENT: Final = "ackproof-client-"
 
 
 def peer_of(client_id: str | None, links: Links) -> NodeId:
-    """Who announces himself as ``client_id``: a broker, a harness client (1001 + process), or somebody unknown."""
+    """The peer that announces itself as ``client_id``: a broker, a harness client (1001 + process), or one unknown."""
     name = client_id or ""
     for prefix, first in ((_BROKER, 0), (_CLIENT, CLIENTS + 1)):
         number = name.removeprefix(prefix)
@@ -78,7 +78,7 @@ class Session:
             connection.set_busy(True)
 
     def _close_if_refused(self, produced: ProduceResponse) -> None:
-        """With acks=0 nobody waits for an answer; a broken connection tells the client to look for the leader."""
+        """With acks=0 nobody waits for an answer; a broken connection makes the client look for the leader."""
         errors = sorted({part.error.name for part in produced.parts if part.error})
         if errors:
             self.connection.close(f"a write with acks=0 was refused: {', '.join(errors)}")
@@ -113,5 +113,5 @@ class Session:
 
 
 def _answer_bytes(request: Request | Fetch) -> int:
-    """What the answer may take of memory while it waits for its turn; only that of a fetch is worth counting."""
+    """Memory that the answer may take while it waits for its turn; only that of a fetch is worth counting."""
     return min(request.max_bytes, FETCH_BYTES) if isinstance(request, Fetch) else 0

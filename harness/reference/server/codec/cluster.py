@@ -20,7 +20,7 @@ BROKER_SOURCE: Final = 4
 
 
 def decode_api_versions(_request: Any, _: Context) -> plain.ApiVersionsRequest:
-    """Who the client is does not matter."""
+    """The client's software and version do not matter."""
     return plain.ApiVersionsRequest()
 
 

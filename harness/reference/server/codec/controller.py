@@ -1,4 +1,4 @@
-"""What brokers and the controller say to each other: MessagePack in frames, the peer's number first."""
+"""The protocol between brokers and the controller: MessagePack in frames, the peer's number first."""
 
 from __future__ import annotations
 

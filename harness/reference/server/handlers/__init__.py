@@ -1,1 +1,4 @@
-"""What a broker does with each kind of request."""
+"""The requests of clients at a broker, by kind: data, cluster, groups.
+
+``gateway`` leads into the core; ``membership`` is the state machine of consumer groups, ``committed`` their offsets.
+"""

@@ -27,7 +27,7 @@ IGNORED_SETTINGS: Final = frozenset(
 
 
 class ClusterRequests:
-    """What concerns the cluster as a whole. ``image`` gives the image that this broker has applied."""
+    """Requests about the cluster as a whole. ``image`` gives the image that this broker has applied."""
 
     def __init__(self, config: NodeConfig, gateway: Gateway, image: Callable[[], Image]) -> None:
         self._config = config

@@ -35,7 +35,7 @@ class _Key(msgspec.Struct, frozen=True, array_like=True):
 
 
 def partition_of(group: str) -> TopicPartition:
-    """Where a group's offsets are; its leader coordinates the group."""
+    """The log partition of a group's offsets; its leader coordinates the group."""
     return TopicPartition(OFFSETS_TOPIC, zlib.crc32(group.encode()) % OFFSETS_PARTITIONS)
 
 
@@ -75,7 +75,7 @@ class OffsetStore:
         return self._groups.get(group, {})
 
     def has_room(self, group: str) -> bool:
-        """Whether ``group`` may commit."""
+        """True if ``group`` may commit."""
         return group in self._groups or len(self._groups) < OFFSET_GROUPS_MAX
 
     def forget(self, at: TopicPartition) -> None:

@@ -151,7 +151,7 @@ class Group:
             self._hand_out(now_us)
 
     def _heartbeat(self, now_us: int, request: HeartbeatRequest) -> ErrorCode:
-        """A member is alive; it is told if it has to join again."""
+        """A member is alive; it learns whether it has to join again."""
         error = self.membership_error(request.member, request.generation)
         if error:
             return error
@@ -224,7 +224,7 @@ class Group:
         self.protocol_type = request.protocol_type
         settled = self.state == State.SYNCING or (self.state == State.STABLE and name != self.leader)
         if unchanged and settled:
-            self._tell_joined(now_us, member)
+            self._answer_join(now_us, member)
         else:
             self._rebalance(now_us)
 
@@ -254,7 +254,7 @@ class Group:
             self.leader = next(iter(self.members))
         for member in self.members.values():
             member.assignment = b""
-            self._tell_joined(now_us, member)
+            self._answer_join(now_us, member)
 
     def _vote(self) -> str:
         """The protocol that most members like best among those that all of them know."""
@@ -263,7 +263,7 @@ class Group:
         votes = Counter(next(name for name, _ in member.protocols if name in common) for member in members)
         return votes.most_common(1)[0][0]
 
-    def _tell_joined(self, now_us: int, member: _Member) -> None:
+    def _answer_join(self, now_us: int, member: _Member) -> None:
         if member.join is None or self.protocol is None:
             return
         leads = member.name == self.leader

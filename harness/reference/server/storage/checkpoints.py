@@ -54,7 +54,7 @@ class EpochFile:
 
 
 class ProducerTail:
-    """What the producer state of a partition is rebuilt from without reading the whole log (rule 21).
+    """The batches that a partition's producer state is rebuilt from without reading the whole log (rule 21).
 
     Of each idempotent producer only the last five batches matter, so a log keeps their headers (``records`` is empty)
     in memory as it is written, and a copy in a file for the beginning of each segment. Opening a log or cutting it back

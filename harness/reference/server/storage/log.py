@@ -195,7 +195,7 @@ class SegmentLog:
         return found
 
     def producer_batches(self) -> list[RecordBatch]:
-        """What producer state is rebuilt from (rule 21): headers of the last batches of each idempotent producer.
+        """Headers of the last batches of each idempotent producer, from which producer state is rebuilt (rule 21).
 
         They are kept in memory, so the answer does not take longer as the log grows.
         """

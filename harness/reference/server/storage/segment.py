@@ -45,12 +45,12 @@ class SparseIndex:
         self.latest_ms = max(self.latest_ms, max_timestamp_ms(batch))
 
     def floor(self, offset: int) -> int:
-        """Where to start looking for ``offset``: the position of a batch at or before it."""
+        """The position, in bytes, of a batch at or before ``offset``, from which to look for it."""
         at = bisect_right(self.offsets, offset) - 1
         return self.positions[at] if at >= 0 else 0
 
     def floor_in_time(self, timestamp_ms: int) -> int:
-        """Where to start looking for the first batch that reaches ``timestamp_ms``: it is not before this position."""
+        """A position, in bytes, before which no batch reaches ``timestamp_ms``."""
         at = bisect_left(self._latest_before_ms, timestamp_ms) - 1
         return self.positions[at] if at >= 0 else 0
 

@@ -241,7 +241,7 @@ def test_a_node_without_a_machine_is_refused(make) -> None:
 
 
 def test_only_machines_of_the_runs_own_inventory_are_spoken_to(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match=r"run\.json does not tell"):
+    with pytest.raises(HostError, match=r"run\.json does not name"):
         allowed_machine(tmp_path, MACHINES[0])
     (tmp_path / "run.json").write_bytes(msgspec.json.encode({"world": Kafka(host=Ssh(tuple(MACHINES[:1])))}))
     assert allowed_machine(tmp_path, MACHINES[0]) == MACHINES[0]
