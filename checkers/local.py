@@ -8,8 +8,8 @@ from checkers.anomalies.divergent_replicas import examined
 from checkers.columns.loading import Unit, load_units, part_of
 from checkers.columns.loading import assemble as lay_out
 from checkers.errors import CheckError
-from checkers.spark.sources import Sources
-from checkers.spark.stores import Place
+from checkers.histories.discovery import Sources, find_histories
+from checkers.histories.stores import Place
 from checkers.verdicts.partial_verdict import SHOWN, judge_batch, merge, verdict
 from checkers.verdicts.verdict import Verdict
 from workloads.history import HistoryError
@@ -24,15 +24,16 @@ def judge(path: Place, *, name: str | None = None, ww_deps: bool | None = None, 
     """Judge one stored history: a run directory, its history directory, or a file of JSON lines.
 
     ``ww_deps`` says whether overwrites count as dependencies, by default as
-    :meth:`checkers.spark.sources.Source.ww_deps` has it.
+    :meth:`checkers.histories.discovery.Source.ww_deps` has it.
 
     Raises:
         CheckError: there is no history there, or it cannot be read.
     """
-    with Sources([path]) as sources:
-        if len(sources.found) != 1:
-            raise CheckError(f"{path} holds {len(sources.found)} histories; name one of them")
-        source = sources.found[0]
+    found = find_histories([path])
+    if len(found) != 1:
+        raise CheckError(f"{path} holds {len(found)} histories; name one of them")
+    with Sources(found) as sources:
+        (source,) = sources.ready
         if source.file is None:
             raise CheckError(source.problem or f"{path} cannot be read")
         try:

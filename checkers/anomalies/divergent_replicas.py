@@ -39,8 +39,8 @@ from checkers.columns import replica_file
 from checkers.columns.ids import Numbers
 from checkers.columns.replica_file import Ends, PartitionEnd
 from checkers.errors import CheckError
-from checkers.spark.sources import HISTORY
-from checkers.spark.stores import Place
+from checkers.histories.discovery import HISTORY
+from checkers.histories.stores import Place
 from checkers.verdicts.verdict import Verdict
 
 NAME: Final = "divergent-replicas"

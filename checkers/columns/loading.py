@@ -14,7 +14,7 @@ import pyarrow as pa
 from checkers.columns.ids import Flags, Numbers, starts_of
 from checkers.columns.log import Log, pack_operation
 from checkers.columns.phases import Mark, Marks, decode_detail
-from checkers.spark.stores import open_history, place_of
+from checkers.histories.stores import open_history, place_of
 from workloads.history import HistoryError
 from workloads.history.files import completed
 from workloads.history.rows import Columns

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from checkers.errors import CheckError
-from checkers.spark import stores
-from checkers.spark.stores import Place
+from checkers.histories import stores
+from checkers.histories.stores import Place
 
 #: The file's name in a run directory.
 NAME: Final = "replicas.parquet"

@@ -23,10 +23,10 @@ from checkers.columns.ids import Numbers
 from checkers.columns.loading import Unit, load_each, load_units
 from checkers.cycles.shuffled import shuffled_steps
 from checkers.errors import SparkError
+from checkers.histories.discovery import Found, Source, Sources, find_histories
+from checkers.histories.stores import Place
 from checkers.spark.planning import Plan, batches_of, plan, tasks_of
 from checkers.spark.session import cause_of, spark_context
-from checkers.spark.sources import Source, Sources
-from checkers.spark.stores import Place
 from checkers.verdicts.partial_verdict import SHOWN, Partial, judge_batch, merge, verdict
 from checkers.verdicts.verdict import Verdict
 from workloads.history import HistoryError
@@ -46,33 +46,45 @@ def check(
     scratch: Path | None = None,
     progress: Progress | None = None,
 ) -> list[Verdict]:
-    """Judge every history at ``paths``, in order.
+    """Judge every history at ``paths``, locally or in stores (:func:`checkers.histories.discovery.find_histories`)."""
+    found = find_histories(paths)
+    return check_found(found, master=master, ww_deps=ww_deps, shown=shown, scratch=scratch, progress=progress)
 
-    A path is a run directory, a history directory, a file of JSON lines or a directory of those, locally or in a store
-    (:func:`checkers.spark.stores.place_of`). A history that
-    cannot be read gets ``valid`` "unknown" and the reason; the others are judged.
+
+def check_found(
+    found: Sequence[Found],
+    *,
+    master: str | None = None,
+    ww_deps: bool | None = None,
+    shown: int | None = SHOWN,
+    scratch: Path | None = None,
+    progress: Progress | None = None,
+) -> list[Verdict]:
+    """Judge every history of ``found``, in order, in one Spark job.
+
+    A history that cannot be read gets ``valid`` "unknown" and the reason; the others are judged.
 
     Args:
-        paths: what to judge.
+        found: what to judge.
         master: address of a Spark cluster's master, by default local threads.
         ww_deps: whether overwrites count as dependencies, by default as
-            :meth:`checkers.spark.sources.Source.ww_deps` has it.
+            :meth:`checkers.histories.discovery.Source.ww_deps` has it.
         shown: findings listed of each anomaly, None for all; counts are always whole.
-        scratch: where JSON lines are stored first, see :class:`checkers.spark.sources.Sources`.
-        progress: is told (tasks done, tasks) while the job runs.
+        scratch: where JSON lines are stored first, see :class:`checkers.histories.discovery.Sources`.
+        progress: is called with (tasks done, tasks) while the job runs.
 
     Raises:
         checkers.errors.CheckError: Spark cannot be used.
     """
-    with Sources(paths, scratch) as sources:
-        planned = plan(sources.found, ww_deps)
+    with Sources(found, scratch) as sources:
+        planned = plan(sources.ready, ww_deps)
         parts = _run(planned, master, shown, progress) if planned.units else []
         by_history: dict[int, list[Partial]] = {}
         for part in parts:
             by_history.setdefault(part.history, []).append(part)
         return [
             _verdict(source, by_history.get(place), planned.problems.get(place), shown)
-            for place, source in enumerate(sources.found)
+            for place, source in enumerate(sources.ready)
         ]
 
 

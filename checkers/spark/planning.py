@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from checkers.columns.loading import Unit
-from checkers.spark.sources import Source
-from checkers.spark.stores import open_history, size_of
+from checkers.histories.discovery import Source
+from checkers.histories.stores import open_history, size_of
 from workloads.history import HistoryError
 from workloads.history.schema import META_JOINED, META_SPREAD
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from checkers.errors import JavaMissingError, SparkError
-from checkers.spark.scratch import Scratch
+from checkers.histories.scratch import Scratch
 
 #: The driver only holds findings and the small core of a dependency graph; rows live in Python workers.
 DRIVER_MEMORY: Final = "1g"

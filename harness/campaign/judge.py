@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from checkers.errors import CheckError, JavaMissingError
-from checkers.spark import stores
-from checkers.spark.pipeline import check
-from checkers.spark.sources import histories_among, is_foreign
-from checkers.spark.stores import Place, StorePath
+from checkers.histories import stores
+from checkers.histories.discovery import NO_HISTORY, Found, Kind, find_histories
+from checkers.histories.stores import Place
+from checkers.spark.pipeline import check_found
 from checkers.verdicts.judgement import VerdictLine
 from checkers.verdicts.outcome import Outcome, exit_code_of
 from checkers.verdicts.partial_verdict import SHOWN
@@ -24,19 +24,14 @@ from harness.campaign.progress import Progress
 from harness.errors import HarnessError, JavaError, NamedWronglyError, ResultsError
 from harness.java import usable_java
 from harness.records.run_record import (
-    HISTORY,
     RUN_FILE,
     VERDICTS_FILE,
     Ended,
     RunRecord,
     read_record,
-    run_directories,
 )
 from harness.records.verdict_lines import Written, facts_of, write_lines, write_matrix
 from workloads.history import HistoryError
-
-#: The advice of every refusal.
-NAME_WHAT: Final = "name runs, a campaign, or files of JSON lines"
 
 
 class Asked(NamedTuple):
@@ -49,14 +44,6 @@ class Asked(NamedTuple):
 
 
 USUAL: Final = Asked()
-
-
-class Found(NamedTuple):
-    """A history at ``path``; of a run (``is_run``) there may be nothing but its ``run.json``."""
-
-    path: Place
-    is_run: bool
-    has_history: bool = True
 
 
 class Judged(NamedTuple):
@@ -88,15 +75,17 @@ def judge_all(paths: Sequence[Place], progress: Progress, asked: Asked = USUAL) 
         ResultsError: nothing is there to judge.
         HarnessError: Spark failed.
     """
-    by_path = {found.path: found for path in paths for found in _histories_at(path)}
+    found = find_histories(paths)
+    for one in found:
+        if one.kind is Kind.NOTHING:
+            raise NamedWronglyError(str(one.problem))
+        if one.kind is Kind.UNREACHABLE:
+            raise ResultsError(str(one.problem))
     usable_java()
-    readable = [found.path for found in by_path.values() if found.has_history]
-    what = "1 history" if len(by_path) == 1 else f"{len(by_path)} histories"
+    what = "1 history" if len(found) == 1 else f"{len(found)} histories"
     with spoken(), progress.phase(f"checking {what}", None):
-        told = partial(progress.reach, unit="Spark tasks")
-        checked = check(readable, progress=told, **asked._asdict())
-    verdicts = dict(zip(readable, checked, strict=True))
-    return [_judged(found, verdicts.get(found.path)) for found in by_path.values()]
+        verdicts = check_found(found, progress=partial(progress.reach, unit="Spark tasks"), **asked._asdict())
+    return [_judged(one, verdict) for one, verdict in zip(found, verdicts, strict=True)]
 
 
 def write_verdicts(directory: Path, judged: Sequence[Judged]) -> Written:
@@ -140,47 +129,6 @@ def spoken() -> Iterator[None]:
         raise HarnessError(str(error)) from error
 
 
-def _histories_at(path: Place) -> list[Found]:
-    if isinstance(path, StorePath):
-        return _histories_in_store(path)
-    if not path.exists():
-        raise NamedWronglyError(f"{path} does not exist; {NAME_WHAT}")
-    if path.is_file():
-        return [Found(path, is_run=False)]
-    runs = [Found(run, is_run=True, has_history=_has_history(run)) for run in run_directories(path)]
-    found = runs or [Found(history, is_run=False) for history in _stored_or_foreign(path)]
-    if not found:
-        raise NamedWronglyError(f"{path} holds no history; {NAME_WHAT}")
-    return found
-
-
-def _histories_in_store(path: StorePath) -> list[Found]:
-    """As in a local directory, from one listing of the store."""
-    try:
-        files = stores.files_at(path)
-    except OSError as error:
-        raise ResultsError(f"{path} cannot be listed: {error}") from error
-    stored = histories_among(files)
-    runs = [file.parent for file in files if file.name == RUN_FILE]
-    foreign = [file for file in files if file == path or (file.parent == path and is_foreign(file))]
-    found = [Found(run, is_run=True, has_history=run / HISTORY in stored) for run in runs]
-    found = found or [Found(history, is_run=False) for history in [*stored, *foreign]]
-    if not found:
-        raise NamedWronglyError(f"{path} holds no history; {NAME_WHAT}")
-    return found
-
-
-def _stored_or_foreign(directory: Path) -> list[Path]:
-    """An imported history, or else every file of JSON lines that lies in ``directory`` itself."""
-    if _has_history(directory) or any(directory.glob("*.parquet")):
-        return [directory]
-    return sorted(path for path in directory.iterdir() if path.is_file() and is_foreign(path))
-
-
-def _has_history(path: Path) -> bool:
-    return any((path / HISTORY).glob("*.parquet"))
-
-
 def _record_of(run: Place) -> RunRecord:
     if isinstance(run, Path):
         return read_record(run)
@@ -192,24 +140,19 @@ def _record_of(run: Place) -> RunRecord:
         raise ResultsError(f"{run / RUN_FILE} cannot be read: {error}") from error
 
 
-def _without_history(path: Place) -> Verdict:
+def _judged(found: Found, verdict: Verdict) -> Judged:
+    if found.kind is not Kind.RUN:
+        return Judged(found.place, VerdictLine.of(verdict))
     try:
-        why = _record_of(path).ended.reason or "it was killed before it recorded anything"
-    except ResultsError as error:
-        why = str(error)
-    return Verdict(history=str(path), valid="unknown", reason=f"no history: {why}")
-
-
-def _judged(found: Found, checked: Verdict | None) -> Judged:
-    verdict = _without_history(found.path) if checked is None else checked
-    if not found.is_run:
-        return Judged(found.path, VerdictLine.of(verdict))
-    try:
-        record = _record_of(found.path)
+        record = _record_of(found.place)
     except ResultsError as error:  # one damaged file must not take the verdicts of thousands with it
-        verdict = msgspec.structs.replace(verdict, valid="unknown", reason=str(error))
-        return Judged(found.path, VerdictLine.of(verdict), is_run=True)
-    return Judged(found.path, VerdictLine.of(_of_failed_run(verdict, record.ended), facts_of(record)), is_run=True)
+        why = str(error) if found.files else f"{NO_HISTORY}: {error}"
+        unknown = msgspec.structs.replace(verdict, valid="unknown", reason=why)
+        return Judged(found.place, VerdictLine.of(unknown), is_run=True)
+    if not found.files:
+        why = record.ended.reason or "it was killed before it recorded anything"
+        verdict = msgspec.structs.replace(verdict, valid="unknown", reason=f"{NO_HISTORY}: {why}")
+    return Judged(found.place, VerdictLine.of(_of_failed_run(verdict, record.ended), facts_of(record)), is_run=True)
 
 
 def _of_failed_run(verdict: Verdict, ended: Ended) -> Verdict:

@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from checkers.errors import CheckError
-from checkers.spark.stores import Place, place_of
+from checkers.histories.stores import Place, place_of
 from checkers.verdicts.partial_verdict import SHOWN
 from harness.campaign.judge import (
     Asked,

@@ -10,8 +10,8 @@ import pytest
 from checkers.anomalies import KERNELS
 from checkers.columns.loading import Batch, Unit, load_units
 from checkers.columns.version_order import version_order
+from checkers.histories.discovery import Sources, find_histories
 from checkers.local import judge
-from checkers.spark.sources import Sources
 from tests.checkers.conformance import BY_NAME, cases, comparable, write_history
 from tests.checkers.series import lag_series, max_offsets, unseen_series
 from workloads.consumers import shares
@@ -126,8 +126,10 @@ def test_every_value_of_two_alternating_offsets_is_a_duplicate(tmp_path: Path) -
 
 def test_the_version_order_of_gaps_and_conflicts(tmp_path: Path) -> None:
     """At the conflicting offset either value may stand in the index."""
-    with Sources([write_history(BY_NAME["version-orders/gap-and-conflict"], tmp_path / "h.jsonl")]) as sources:
-        file = sources.found[0].file
+    with Sources(
+        find_histories([write_history(BY_NAME["version-orders/gap-and-conflict"], tmp_path / "h.jsonl")])
+    ) as sources:
+        file = sources.ready[0].file
         assert file is not None
         batch = load_units([Unit(0, str(file))])
         order, names = version_order(batch.log), dict(zip(batch.log.values.number.tolist(), "abcd", strict=False))
@@ -151,8 +153,8 @@ def test_first_and_last_index_of_a_value(case: str, tmp_path: Path) -> None:
     records = [[offset, value] for offset, values in enumerate(data["input"]) for value in values or ()]
     poll = {"process": 0, "type": "ok", "f": "poll", "value": [["poll", {"x": records}]], "time": 0}
     history = {"history": [poll], "options": {}}
-    with Sources([write_history(history, tmp_path / "h.jsonl")]) as sources:
-        batch = load_units([Unit(0, str(sources.found[0].file))])
+    with Sources(find_histories([write_history(history, tmp_path / "h.jsonl")])) as sources:
+        batch = load_units([Unit(0, str(sources.ready[0].file))])
     order = version_order(batch.log)
     values = ["abcd"[-2 - code] for code in batch.log.values.number.tolist()]
     first = dict(zip(values, order.first_index.tolist(), strict=True))

@@ -10,12 +10,12 @@ import pytest
 
 from checkers.columns.loading import Unit, load_each
 from checkers.errors import CheckError
+from checkers.histories import stores
+from checkers.histories.discovery import Sources, find_histories
+from checkers.histories.scratch import Scratch
 from checkers.local import judge
-from checkers.spark import stores
 from checkers.spark.pipeline import judge_units
 from checkers.spark.planning import plan
-from checkers.spark.scratch import Scratch
-from checkers.spark.sources import Sources
 from tests.checkers.conformance import BY_NAME, write_history
 from tests.checkers.scenes import Scene
 from tests.workloads.history.event_strategies import record_all
@@ -74,8 +74,8 @@ def test_what_lies_beside_a_history_and_cannot_be_read_makes_only_that_history_u
     for name in ("bad", "good"):
         stored(tmp_path / name)
     (tmp_path / "bad" / "origin.json").write_text('{"values": 5}')
-    with Sources([tmp_path]) as sources:
-        planned = plan(sources.found, None)
+    with Sources(find_histories([tmp_path])) as sources:
+        planned = plan(sources.ready, None)
     assert [unit.history for unit in planned.units] == [1]
     assert f"{tmp_path / 'bad' / 'origin.json'} cannot be read" in planned.problems[0]
     with pytest.raises(CheckError, match="restore it, or import the history again"):
@@ -94,8 +94,8 @@ def test_a_store_that_refuses_a_file_which_it_listed_makes_only_that_history_unk
         return None
 
     monkeypatch.setattr(stores, "read_bytes", refuses)
-    with Sources([tmp_path]) as sources:
-        planned = plan(sources.found, None)
+    with Sources(find_histories([tmp_path])) as sources:
+        planned = plan(sources.ready, None)
     assert [unit.history for unit in planned.units] == [1]
     assert "ACCESS_DENIED" in planned.problems[0]
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.columns.loading import Unit
+from checkers.histories.discovery import Source
 from checkers.local import judge
 from checkers.spark import planning
 from checkers.spark.pipeline import check
 from checkers.spark.planning import tasks_of, units_of
-from checkers.spark.sources import Source
 from checkers.verdicts.verdict import Verdict
 from tests.checkers.conformance import BY_NAME, cases, write_history
 from tests.checkers.history_strategies import histories

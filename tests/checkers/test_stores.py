@@ -11,11 +11,11 @@ import pytest
 
 from checkers.columns.loading import Unit
 from checkers.errors import CheckError
+from checkers.histories import stores
+from checkers.histories.discovery import Sources, find_histories
+from checkers.histories.stores import StorePath, files_at, place_of
 from checkers.local import judge
-from checkers.spark import stores
 from checkers.spark.pipeline import judge_units
-from checkers.spark.sources import Sources
-from checkers.spark.stores import StorePath, files_at, place_of
 from tests.checkers.conformance import BY_NAME, write_history
 from tests.checkers.scenes import Scene
 from tests.workloads.history.event_strategies import record_all
@@ -93,8 +93,8 @@ def test_json_lines_in_a_store_are_judged_and_a_bad_line_is_named_there(bucket: 
     assert judge(place_of("gs://b/good.jsonl")) == local
     (bucket / "bad.jsonl").write_text("{\n")
     (bucket / "verdicts.jsonl").write_text("{}\n")
-    with Sources([place_of("gs://b")]) as sources:
-        found = {source.name: source.problem for source in sources.found}
+    with Sources(find_histories([place_of("gs://b")])) as sources:
+        found = {source.name: source.problem for source in sources.ready}
     assert list(found) == ["gs://b/bad.jsonl", "gs://b/good.jsonl"]
     assert (found["gs://b/bad.jsonl"] or "").startswith("gs://b/bad.jsonl, line 1: ")
 
@@ -128,8 +128,8 @@ def test_json_lines_are_stored_where_the_user_says(tmp_path: Path, monkeypatch: 
         (tmp_path / name).mkdir()
     monkeypatch.setenv("ACKPROOF_SCRATCH", str(tmp_path / "from-environment"))
     for scratch, where in ((tmp_path / "named", "named"), (None, "from-environment")):
-        with Sources([file], scratch) as sources:
-            assert str(sources.found[0].file).startswith(str(tmp_path / where))
+        with Sources(find_histories([file]), scratch) as sources:
+            assert str(sources.ready[0].file).startswith(str(tmp_path / where))
         assert list((tmp_path / where).iterdir()) == []
     with pytest.raises(CheckError, match="name a directory to write in with --scratch"):
-        Sources([file], tmp_path / "absent")
+        Sources(find_histories([file]), tmp_path / "absent")

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from checkers.errors import CheckError, JavaMissingError
+from checkers.histories.discovery import Found, Kind
 from checkers.verdicts.judgement import VerdictLine
 from checkers.verdicts.outcome import Outcome, exit_code_of
 from checkers.verdicts.verdict import Exercise, Verdict
@@ -42,11 +43,11 @@ def run_at(directory: Path, acks: object, *, history: bool = True, crashed: bool
 def check_saying(monkeypatch: pytest.MonkeyPatch, verdict: Verdict) -> list[Path]:
     asked: list[Path] = []
 
-    def check(paths: list[Path], **_: object) -> list[Verdict]:
-        asked.extend(paths)
-        return [msgspec.structs.replace(verdict, history=str(path)) for path in paths]
+    def check(found: list[Found], **_: object) -> list[Verdict]:
+        asked.extend(one.place for one in found if one.files or one.kind is Kind.FILE)
+        return [msgspec.structs.replace(verdict, history=str(one.place)) for one in found]
 
-    monkeypatch.setattr(judge, "check", check)
+    monkeypatch.setattr(judge, "check_found", check)
     return asked
 
 

@@ -14,6 +14,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from checkers.histories.discovery import Found
 from checkers.verdicts.partial_verdict import SHOWN
 from checkers.verdicts.verdict import Exercise, Verdict
 from harness.campaign import judge
@@ -40,13 +41,14 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the checkers were asked; files named bad cannot be read, all others hold. The working directory is new."""
     told: dict[str, Any] = {}
 
-    def check(paths: list[Path], **options: Any) -> list[Verdict]:
+    def check(found: list[Found], **options: Any) -> list[Verdict]:
+        paths = [one.place for one in found]
         told.update(options, paths=paths)
         unreadable = {"valid": "unknown", "reason": "line 1: the operation has no 'f'"}
         readable = {"valid": True, "exercise": Exercise(attempted=1)}
         return [Verdict(history=str(path), **(unreadable if path.stem == "bad" else readable)) for path in paths]
 
-    monkeypatch.setattr(judge, "check", check)
+    monkeypatch.setattr(judge, "check_found", check)
     monkeypatch.chdir(tmp_path)
     for name in ("good.jsonl", "bad.jsonl"):
         Path(name).touch()

@@ -57,7 +57,8 @@ def test_a_run_whose_broker_crashed_is_a_failure_of_the_harness(tmp_path: Path, 
     assert [fault["fault"] for fault in check(run / HISTORY).faults] == ["died", "died"]
     assert read_record(run).ended.status == "harness-failed"
     assert standing(run / FILE_NAME) == []
-    monkeypatch.setattr("harness.campaign.judge.check", lambda paths, **_: [check(path / HISTORY) for path in paths])
+    by_hand = "harness.campaign.judge.check_found"
+    monkeypatch.setattr(by_hand, lambda found, **_: [check(one.place / HISTORY) for one in found])
     judged = judge_all([run], Quiet())
     assert [one.outcome for one in judged] == ["unknown"]
     assert "crashed" in write_verdicts(tmp_path, judged).file.read_text()

@@ -8,6 +8,7 @@ environment variables (for S3: AWS_ENDPOINT_URL, AWS_DEFAULT_REGION, AWS_ACCESS_
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from functools import cache
@@ -56,12 +57,14 @@ def place_of(text: str) -> Place:
     return StorePath(text)
 
 
-def files_at(place: StorePath) -> list[StorePath]:
+def files_at(place: Place) -> list[Place]:
     """The file at ``place``, or every file at any depth below it, sorted; none if nothing is there.
 
     Raises:
-        OSError: the store does not answer or refuses.
+        OSError: the directory or the store cannot be listed.
     """
+    if isinstance(place, Path):
+        return _local_files(place)
     system, path = _located(place)
     found = system.get_file_info(path)
     if found.type == arrow_fs.FileType.File:
@@ -71,6 +74,15 @@ def files_at(place: StorePath) -> list[StorePath]:
     below = system.get_file_info(arrow_fs.FileSelector(path, recursive=True))
     inside = [info.path.removeprefix(f"{path.rstrip('/')}/") for info in below if info.type == arrow_fs.FileType.File]
     return sorted(place / name for name in inside)
+
+
+def _local_files(place: Path) -> list[Place]:
+    if place.is_file():
+        return [place]
+    if not place.exists():
+        return []
+    next(place.iterdir(), None)  # raises; os.walk would pass over what it cannot list
+    return sorted(Path(directory, name) for directory, _, names in os.walk(place) for name in names)
 
 
 def size_of(place: Place) -> int:

@@ -1,0 +1,237 @@
+"""Finding histories, once: from what a user names to one clustered file each.
+
+:func:`find_histories` only looks, so that a mistake is told at once; :class:`Sources` then fetches, clusters and
+imports what is not ready to be checked as it stands.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+import msgspec
+
+from checkers.errors import CheckError
+from checkers.histories import stores
+from checkers.histories.scratch import Scratch
+from checkers.histories.stores import Place, StorePath
+from workloads.history import HistoryError, import_jsonl, seal
+from workloads.history.files import CLUSTERED, LIVE_PATTERN
+from workloads.history.origin import NAME, Origin
+
+#: Endings of histories given as JSON lines.
+JSON_LINES: Final = (".jsonl", ".ndjson", ".json")
+#: JSON lines that we wrote and that are no history.
+VERDICTS: Final = "verdicts.jsonl"
+#: What makes a directory a run, and where it keeps its history.
+RUN: Final = "run.json"
+HISTORY: Final = "history"
+#: Environment variable with the directory in which histories are stored before they are checked.
+SCRATCH: Final = "ACKPROOF_SCRATCH"
+#: Why a run that left no history cannot be judged; its ``run.json`` may tell more.
+NO_HISTORY: Final = "no history"
+_NAME_WHAT: Final = "name runs, a campaign, or files of JSON lines"
+_PARQUET: Final = b"PAR1"
+
+
+class Kind(Enum):
+    """What is at a place: a run of ours (maybe without a history), a stored history, a file, or nothing to judge."""
+
+    RUN = "run"
+    STORED = "stored"
+    FILE = "file"
+    NOTHING = "nothing"
+    UNREACHABLE = "unreachable"
+
+
+class Found(NamedTuple):
+    """A history at ``place``; ``files`` are the Parquet files of a stored one, ``problem`` says why there is none."""
+
+    place: Place
+    kind: Kind
+    files: tuple[Place, ...] = ()
+    problem: str | None = None
+
+
+class Source(msgspec.Struct, frozen=True):
+    """One history ready to be checked: its name in the verdict, and its file, or why there is none."""
+
+    name: str
+    file: Place | None
+    problem: str | None = None
+
+    def ww_deps(self, wanted: bool | None) -> bool:
+        """Whether overwrites count as dependencies in this history.
+
+        As ``wanted``, else as the history's own options say, else only in histories of other tools: in ours, writes of
+        one process overlap, and a lost write's offset tells more than a cycle does.
+
+        Raises:
+            HistoryError: as :meth:`origin`.
+        """
+        if wanted is not None:
+            return wanted
+        origin = self._origin()
+        return origin is not None and bool(origin.options.get("ww_deps", True))
+
+    def origin(self) -> Origin:
+        """What the history looked like in the tool that it comes from; empty for our own.
+
+        Raises:
+            HistoryError: the file that says so is there and cannot be read.
+        """
+        return self._origin() or Origin()
+
+    def _origin(self) -> Origin | None:
+        if self.file is None:
+            return None
+        place = self.file.parent / NAME
+        try:
+            content = stores.read_bytes(place)
+            return None if content is None else msgspec.json.decode(content, type=Origin)
+        except (OSError, msgspec.DecodeError) as error:
+            raise HistoryError(f"{place} cannot be read ({error}); restore it, or import the history again") from error
+
+
+def find_histories(paths: Iterable[Place]) -> list[Found]:
+    """What lies at each of ``paths``, every place once.
+
+    A file is one history. So is a directory that holds one (itself, or in ``history``) or that is a run. Of any other
+    directory all runs below it, else all stored histories below it and the files of JSON lines in it.
+    """
+    return list({found.place: found for path in paths for found in _at(path)}.values())
+
+
+def _at(path: Place) -> list[Found]:
+    try:
+        files = stores.files_at(path)
+    except OSError as error:
+        return [Found(path, Kind.UNREACHABLE, problem=f"{path} cannot be listed: {error}")]
+    if files == [path]:
+        return [Found(path, Kind.FILE)]
+    stored: dict[Place, tuple[Place, ...]] = {}
+    for file in files:
+        if file.name == CLUSTERED or file.match(LIVE_PATTERN):
+            stored[file.parent] = (*stored.get(file.parent, ()), file)
+    runs = [file.parent for file in files if file.name == RUN]
+    mine = stored.get(path) or stored.get(path / HISTORY)
+    if path in runs:
+        return [Found(path, Kind.RUN, mine or ())]
+    if mine:
+        return [Found(path, Kind.STORED, mine)]
+    below = [Found(run, Kind.RUN, stored.get(run / HISTORY, ())) for run in runs]
+    below = below or [
+        *(Found(_owner(directory), Kind.STORED, parts) for directory, parts in stored.items()),
+        *(Found(file, Kind.FILE) for file in files if file.parent == path and _is_foreign(file)),
+    ]
+    absent = isinstance(path, Path) and not path.exists()
+    why = f"{path} {'does not exist' if absent else 'holds no history'}; {_NAME_WHAT}"
+    return sorted(below, key=lambda found: found.place) or [Found(path, Kind.NOTHING, problem=why)]
+
+
+def _owner(directory: Place) -> Place:
+    return directory.parent if directory.name == HISTORY else directory
+
+
+def _is_foreign(file: Place) -> bool:
+    """Whether a file in a directory is by its name a history of JSON lines."""
+    return file.name.endswith(JSON_LINES[:2]) and file.name != VERDICTS
+
+
+class Sources:
+    """Found histories made ready; a temporary directory with what had to be stored for that ends with this object.
+
+    It is made in ``scratch``, else where ACKPROOF_SCRATCH says, else where temporary files are. The workers of a
+    cluster read it, so there it must be in a directory that they share.
+
+    Raises:
+        CheckError: nothing can be written in ``scratch``.
+    """
+
+    def __init__(self, found: Iterable[Found], scratch: Path | None = None) -> None:
+        chosen = scratch or os.environ.get(SCRATCH) or None
+        try:
+            self._scratch = Scratch("ackproof-check-", chosen)
+        except OSError as error:
+            raise CheckError(f"{chosen}: {error.strerror}; name a directory to write in with --scratch") from error
+        self.ready = [self._source(one) for one in found]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._scratch.close()
+
+    def _source(self, found: Found) -> Source:
+        if found.problem is not None:
+            return Source(str(found.place), None, found.problem)
+        if found.kind is Kind.FILE:
+            return self._of_file(found.place)
+        if not found.files:
+            return Source(str(found.place), None, NO_HISTORY)
+        return self._stored(found.place, found.files)
+
+    def _stored(self, place: Place, files: Sequence[Place]) -> Source:
+        """A stored history. One that was cut off is clustered first: beside its live files, one of a store here."""
+        directory = files[0].parent
+        clustered = directory / CLUSTERED
+        local = [file for file in files if isinstance(file, Path)]
+        if clustered in files and not (local and _is_stale(local)):
+            return Source(str(place), clustered)
+        target = Path(directory) if local else self._new_directory()
+
+        def make() -> Path:
+            for file in files:
+                if isinstance(file, StorePath):
+                    stores.fetch(file, target)
+            return seal(target, complete=False)
+
+        return _made(str(place), make, target, directory)
+
+    def _of_file(self, file: Place) -> Source:
+        if not file.name.endswith(JSON_LINES):
+            return _parquet(file)
+        target = self._new_directory()
+
+        def make() -> Path:
+            import_jsonl(file if isinstance(file, Path) else stores.fetch(file, target), target)
+            return target / CLUSTERED
+
+        return _made(str(file), make, target, file.parent)
+
+    def _new_directory(self) -> Path:
+        return Path(tempfile.mkdtemp(dir=self._scratch.path))
+
+
+def _made(name: str, make: Callable[[], Path], target: Path, place: Place) -> Source:
+    """The source that ``make`` leaves in ``target``; errors speak of ``place``, which the user knows."""
+    try:
+        return Source(name, make())
+    except HistoryError as error:
+        return Source(name, None, str(error).replace(str(target), str(place)))
+    except OSError as error:
+        return Source(name, None, f"{name} cannot be read: {error}".replace(str(target), str(place)))
+
+
+def _is_stale(files: Sequence[Path]) -> bool:
+    """Whether live files are newer than the clustered one beside them: more was recorded since it was made."""
+    age_ns = {file.name: file.stat().st_mtime_ns for file in files}
+    return age_ns.pop(CLUSTERED) < max(age_ns.values(), default=0)
+
+
+def _parquet(file: Place) -> Source:
+    """A file that is named by itself and does not have the name of JSON lines; in a store nobody looks into it here."""
+    if isinstance(file, Path):
+        try:
+            with file.open("rb") as opened:
+                if opened.read(len(_PARQUET)) != _PARQUET:
+                    kinds = ", ".join(JSON_LINES)
+                    why = f"{file} is neither Parquet nor has the name of JSON lines ({kinds}); {_NAME_WHAT}"
+                    return Source(str(file), None, why)
+        except OSError as error:
+            return Source(str(file), None, f"{file} cannot be read: {error}")
+    return Source(str(file), file)
