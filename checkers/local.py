@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from checkers.anomalies.divergent_replicas import examined
 from checkers.columns.loading import Unit, load_units, part_of
 from checkers.columns.loading import assemble as lay_out
 from checkers.errors import CheckError
 from checkers.histories.discovery import Sources, find_histories
 from checkers.histories.stores import Place
 from checkers.verdicts.partial_verdict import SHOWN, judge_batch, merge, verdict
+from checkers.verdicts.replicas import with_replicas
 from checkers.verdicts.verdict import Verdict
 from workloads.history import HistoryError
 from workloads.history.clustering import cluster, joined
@@ -39,7 +39,7 @@ def judge(path: Place, *, name: str | None = None, ww_deps: bool | None = None, 
         try:
             parts = judge_batch(load_units([Unit(0, str(source.file), ww_deps=source.ww_deps(ww_deps))]), shown=shown)
             judged = verdict(name or source.name, merge(parts, shown=shown), source.origin(), shown=shown)
-            return examined(judged, source.file, shown=shown)
+            return with_replicas(judged, source.file, shown=shown)
         except HistoryError as error:
             raise CheckError(str(error)) from error
 

@@ -1,55 +1,43 @@
-"""One module an anomaly. A new anomaly is one module and one line in :data:`KERNELS`."""
+"""Every anomaly that can appear in a verdict, with its specification: one module for each, or for all of one shape.
+
+A new anomaly is one module and one line in :data:`ANOMALIES`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from checkers.anomalies import (
     corrupt_read,
+    divergent_replicas,
     duplicate,
     g1a,
     inconsistent_offsets,
-    int_nonmonotonic_poll,
-    int_nonmonotonic_send,
-    int_poll_skip,
-    int_send_skip,
     lost_write,
-    nonmonotonic_poll,
-    nonmonotonic_send,
     phantom_read,
-    poll_skip,
     precommitted_read,
     unseen,
 )
-from checkers.anomalies.found import Found
-from checkers.columns.log import Log
+from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
+from checkers.anomalies.cycles import CYCLES, EMPTY_GRAPH
+from checkers.anomalies.order import ORDER
 
-#: By name, in the order in which a report lists them.
-KERNELS: Final[dict[str, Callable[[Log], Found]]] = {
-    kernel.NAME: kernel.find
-    for kernel in (
-        lost_write,
-        unseen,
-        duplicate,
-        inconsistent_offsets,
-        phantom_read,
-        corrupt_read,
-        g1a,
-        precommitted_read,
-        nonmonotonic_poll,
-        poll_skip,
-        nonmonotonic_send,
-        int_nonmonotonic_poll,
-        int_poll_skip,
-        int_nonmonotonic_send,
-        int_send_skip,
+__all__ = ["ANOMALIES", "EMPTY_GRAPH", "Allowed", "Anomaly", "Finding", "Found"]
+
+#: By name, in the order in which a verdict lists them.
+ANOMALIES: Final[dict[str, Anomaly]] = {
+    anomaly.name: anomaly
+    for anomaly in (
+        lost_write.ANOMALY,
+        unseen.ANOMALY,
+        duplicate.ANOMALY,
+        inconsistent_offsets.ANOMALY,
+        phantom_read.ANOMALY,
+        corrupt_read.ANOMALY,
+        g1a.ANOMALY,
+        precommitted_read.ANOMALY,
+        *ORDER,
+        *CYCLES,
+        divergent_replicas.ANOMALY,
     )
 }
-
-#: Anomalies that do not make a history invalid by themselves, as the field judges them: Kafka does not isolate writes.
-ALLOWED: Final = ("int-send-skip", "G0", "G0-realtime")
-#: Allowed where consumers subscribe: a group rebalance moves them without their knowing.
-UNLESS_SUBSCRIBED: Final = ("poll-skip", "nonmonotonic-poll")
-#: Allowed where overwrites count as dependencies, because of the same missing isolation of writes.
-UNLESS_ISOLATED: Final = ("G1c", "G1c-realtime")

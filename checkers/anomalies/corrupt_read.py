@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from checkers.anomalies.found import Finding, Found
+from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.log import Log
 from workloads.history.schema import DEFECTS, INVOKE, Kind
-
-NAME = "corrupt-read"
 
 
 def find(log: Log) -> Found:
@@ -37,4 +35,7 @@ def find(log: Log) -> Found:
             "reader": log.op(row),
         }
 
-    return Found(segment=log.segment[rows], describe=describe, rank=log.offset[rows])
+    return Found(segment=log.segment[rows], describe=describe, row=rows, rank=log.offset[rows])
+
+
+ANOMALY = Anomaly.documented("corrupt-read", __doc__, find)

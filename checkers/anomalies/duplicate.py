@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from checkers.anomalies.found import Finding, Found
+from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import starts_of
 from checkers.columns.log import Log
 
-NAME = "duplicate"
 #: A value that keeps coming back is shown with this many of its offsets.
 OFFSETS_MAX = 100
 
@@ -40,4 +39,7 @@ def find(log: Log) -> Found:
             "offsets": order.offsets.number[entries].tolist(),
         }
 
-    return Found(segment=log.values.segment[values], describe=describe, rank=-counts[several])
+    return Found(segment=log.values.segment[values], describe=describe, row=log.writer[values], rank=-counts[several])
+
+
+ANOMALY = Anomaly.documented("duplicate", __doc__, find)

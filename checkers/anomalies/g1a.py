@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from checkers.anomalies.found import Finding, Found
+from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.log import Log
 from workloads.history.schema import FAIL, OK
-
-NAME = "G1a"
 
 
 def find(log: Log) -> Found:
@@ -36,4 +34,7 @@ def find(log: Log) -> Found:
             "reader": log.op(row),
         }
 
-    return Found(segment=log.segment[reads], describe=describe)
+    return Found(segment=log.segment[reads], describe=describe, row=reads)
+
+
+ANOMALY = Anomaly.documented("G1a", __doc__, find)

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from checkers.anomalies.found import Finding, Found
+from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
 from workloads.history.schema import INVOKE, Kind
 
-NAME = "inconsistent-offsets"
 #: Witnesses listed for each value.
 WITNESSES_MAX = 4
 VALUES_MAX = 100
@@ -41,7 +40,12 @@ def find(log: Log) -> Found:
             "seen": [witness for value in values.tolist() for witness in _witnesses(log, segment, offset, value)],
         }
 
-    return Found(segment=order.offsets.segment[conflicts], describe=describe, rank=counts[conflicts])
+    return Found(
+        segment=order.offsets.segment[conflicts],
+        describe=describe,
+        row=log.writer[order.at[conflicts]],
+        rank=counts[conflicts],
+    )
 
 
 def _witnesses(log: Log, segment: int, offset: int, value: int) -> list[Finding]:
@@ -60,3 +64,6 @@ def _witnesses(log: Log, segment: int, offset: int, value: int) -> list[Finding]
         }
         for row in here[:WITNESSES_MAX].tolist()
     ]
+
+
+ANOMALY = Anomaly.documented("inconsistent-offsets", __doc__, find)

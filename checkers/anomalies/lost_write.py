@@ -24,12 +24,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from checkers.anomalies.found import Finding, Found
+from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
 from workloads.history.schema import NONE, OK
-
-NAME = "lost-write"
 
 
 def lost_values(log: Log) -> tuple[Numbers, Numbers]:
@@ -65,7 +63,7 @@ def find(log: Log) -> Found:
             finding |= {"rule": "drained", "log-end-offset": _drain_end(log, partition)}
         return finding
 
-    return Found(segment=segment[lost], describe=describe, rank=np.arange(len(lost)))
+    return Found(segment=segment[lost], describe=describe, row=log.writer[lost], rank=np.arange(len(lost)))
 
 
 def _bound(log: Log) -> Numbers:
@@ -117,3 +115,6 @@ def _drain_limits(log: Log, final: Numbers) -> tuple[Numbers, Numbers]:
 
 def _drain_end(log: Log, segment: int) -> int:
     return int(log.offset[log.drains[log.segment[log.drains] == segment]].max())
+
+
+ANOMALY = Anomaly.documented("lost-write", __doc__, find)

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from checkers.anomalies.found import Finding, Found
+from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.log import Log
-
-NAME = "phantom-read"
 
 
 def find(log: Log) -> Found:
@@ -32,4 +30,7 @@ def find(log: Log) -> Found:
             "reader": log.op(row),
         }
 
-    return Found(segment=log.values.segment[phantoms], describe=describe, rank=first)
+    return Found(segment=log.values.segment[phantoms], describe=describe, row=first, rank=first)
+
+
+ANOMALY = Anomaly.documented("phantom-read", __doc__, find)

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from checkers.anomalies.found import Finding, Found
+from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
-
-NAME = "precommitted-read"
 
 
 def find(log: Log) -> Found:
@@ -30,10 +28,13 @@ def find(log: Log) -> Found:
         row = int(rows[place])
         return {"key": log.key(row), "op": log.op(row), "value": int(log.value[row])}
 
-    return Found(segment=log.segment[rows], describe=describe, rank=log.index[rows])
+    return Found(segment=log.segment[rows], describe=describe, row=rows, rank=log.index[rows])
 
 
 def _pairs(log: Log, rows: Numbers) -> Numbers:
     """(value, event index) of rows as single numbers; both fit, because there are fewer of each than rows."""
     packed: Numbers = log.value_id[rows] * (int(log.index.max(initial=0)) + 1) + log.index[rows]
     return packed
+
+
+ANOMALY = Anomaly.documented("precommitted-read", __doc__, find)

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from checkers.anomalies.found import Finding, Found
+from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import starts_of
 from checkers.columns.log import Log
 
-NAME = "unseen"
 #: The reference tool lists as many for a key.
 MESSAGES_MAX = 32
 
@@ -38,4 +37,9 @@ def find(log: Log) -> Found:
             "messages": log.values.number[mine].tolist(),
         }
 
-    return Found(segment=segment[begins], describe=describe, rank=-counts, weight=counts)
+    return Found(
+        segment=segment[begins], describe=describe, row=log.writer[unseen[begins]], rank=-counts, weight=counts
+    )
+
+
+ANOMALY = Anomaly.documented("unseen", __doc__, find)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from checkers.columns.ids import Flags, Numbers, starts_of
 from checkers.columns.log import Log, pack_operation
-from checkers.columns.phases import Mark, Marks, decode_detail
+from checkers.columns.phases import Moment, Phases, decode_detail
 from checkers.histories.stores import open_history, place_of
 from workloads.history import HistoryError
 from workloads.history.files import completed
@@ -39,8 +39,8 @@ COLUMNS: Final = (
     "invoke_us",
     "waited_us",
 )
-_OF_MARKS: Final = ["key", "function", "time_us", "index", "detail"]
-_MARKS: Final = [FUNCTION_CODE[Function.FAULT], FUNCTION_CODE[Function.PHASE]]
+_OF_PHASES: Final = ["key", "function", "time_us", "index", "detail"]
+_PHASE_ROWS: Final = [FUNCTION_CODE[Function.FAULT], FUNCTION_CODE[Function.PHASE]]
 
 
 class Unit(msgspec.Struct, frozen=True, array_like=True):
@@ -67,7 +67,7 @@ class Batch:
 
     histories: list[int]
     log: Log
-    marks: list[Marks]
+    phases: list[Phases]
     events: list[int]
     joined: Flags
     ww_deps: Flags
@@ -80,7 +80,7 @@ class Part:
 
     columns: Columns
     names: list[str]
-    marks: Marks
+    phases: Phases
     complete: bool
     events: int
     joined: bool
@@ -136,7 +136,7 @@ def assemble(units: Sequence[Unit], parts: Sequence[Part]) -> Batch:
     return Batch(
         histories,
         log,
-        [parts[place].marks for place in first],
+        [parts[place].phases for place in first],
         [parts[place].events for place in first],
         joined=np.array([parts[place].joined for place in first], dtype=bool),
         ww_deps=np.array([units[place].ww_deps for place in first], dtype=bool),
@@ -156,23 +156,23 @@ def _read(unit: Unit) -> Part:
 def _read_part(unit: Unit) -> Part:
     with open_history(place_of(unit.path)) as file:
         metadata = file.schema_arrow.metadata
-        told = {
+        facts: dict[str, Any] = {
             "complete": metadata.get(META_COMPLETE) != b"false",
             "events": int(metadata.get(META_EVENTS, b"0")),
             "joined": metadata.get(META_JOINED) == b"true",
         }
         if unit.groups is None:
-            return part_of(file.read(columns=["key", "detail", *COLUMNS], use_threads=False), **told)
-        with_marks = ["detail"] if 0 in unit.groups else []
-        table = file.read_row_groups(list(unit.groups), columns=["key", *with_marks, *COLUMNS], use_threads=False)
-        marks = file.read_row_group(0, columns=_OF_MARKS) if 0 not in unit.groups else None
-        return part_of(table, marks=marks, **told)
+            return part_of(file.read(columns=["key", "detail", *COLUMNS], use_threads=False), **facts)
+        with_phases = ["detail"] if 0 in unit.groups else []
+        table = file.read_row_groups(list(unit.groups), columns=["key", *with_phases, *COLUMNS], use_threads=False)
+        first = file.read_row_group(0, columns=_OF_PHASES) if 0 not in unit.groups else None
+        return part_of(table, phases=first, **facts)
 
 
-def part_of(table: pa.Table, *, complete: bool, events: int, joined: bool, marks: pa.Table | None = None) -> Part:
-    """What clustered rows of one history say; marks stand in ``marks`` or else among the rows."""
+def part_of(table: pa.Table, *, complete: bool, events: int, joined: bool, phases: pa.Table | None = None) -> Part:
+    """What clustered rows of one history say; its phases stand in ``phases`` or else among the rows."""
     columns, names = segments_of(completed(table))
-    return Part(columns, names, _marks(table if marks is None else marks), complete, events, joined)
+    return Part(columns, names, _phases(table if phases is None else phases), complete, events, joined)
 
 
 def segments_of(table: pa.Table) -> tuple[Columns, list[str]]:
@@ -213,11 +213,11 @@ def _numpy(table: pa.Table, name: str) -> npt.NDArray[Any]:
     return column.to_numpy()  # type: ignore[no-any-return]
 
 
-def _marks(table: pa.Table) -> Marks:
+def _phases(table: pa.Table) -> Phases:
     functions = _numpy(table, "function")
-    rows = np.flatnonzero(np.isin(functions, _MARKS))
+    rows = np.flatnonzero(np.isin(functions, _PHASE_ROWS))
     if not len(rows):
-        return Marks()
-    few = table.select(_OF_MARKS).take(pa.array(rows)).to_pylist()
+        return Phases()
+    few = table.select(_OF_PHASES).take(pa.array(rows)).to_pylist()
     few.sort(key=lambda row: row["index"])
-    return Marks(tuple(Mark(r["time_us"], r["function"], decode_detail(r["detail"])) for r in few if r["key"] == ""))
+    return Phases(tuple(Moment(r["time_us"], r["function"], decode_detail(r["detail"])) for r in few if r["key"] == ""))

@@ -1,4 +1,4 @@
-"""The marks of a run in its history: faults with their receipts, and phases."""
+"""What a history tells of its run beside operations: when phases began, and faults with their receipts."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from workloads.history.schema import FUNCTION_CODE
 from workloads.operations import Function
 
 _FAULT = FUNCTION_CODE[Function.FAULT]
-#: What the conductor calls the moments of a run.
+#: What the phases of a run are called.
 WORKLOAD_BEGINS = ("break",)
 HEALED = ("heal", "healed")
 DRAINING = ("drain",)
 
 
-class Mark(msgspec.Struct, frozen=True, array_like=True):
+class Moment(msgspec.Struct, frozen=True, array_like=True):
     """One row of a fault or a phase. ``detail`` is its JSON object, decoded."""
 
     time_us: int
@@ -27,24 +27,24 @@ class Mark(msgspec.Struct, frozen=True, array_like=True):
     detail: dict[str, Any]
 
 
-class Marks(msgspec.Struct, frozen=True):
-    """All marks of one history, in order of time."""
+class Phases(msgspec.Struct, frozen=True):
+    """What one history tells of its run, in order of time."""
 
-    marks: tuple[Mark, ...] = ()
+    moments: tuple[Moment, ...] = ()
 
     @property
     def own(self) -> bool:
         """Whether a run of ours wrote this history: it says when its phases began."""
-        return any(mark.function != _FAULT for mark in self.marks)
+        return any(moment.function != _FAULT for moment in self.moments)
 
     @property
     def receipts(self) -> list[dict[str, Any]]:
         """Details of faults as they stand in the history."""
-        return [mark.detail for mark in self.marks if mark.function == _FAULT and "mark" in mark.detail]
+        return [moment.detail for moment in self.moments if moment.function == _FAULT and "mark" in moment.detail]
 
     def phase_us(self, names: Iterable[str]) -> int | None:
         """When the last phase of one of these names began."""
-        times = [m.time_us for m in self.marks if m.function != _FAULT and m.detail.get("mark") in tuple(names)]
+        times = [m.time_us for m in self.moments if m.function != _FAULT and m.detail.get("mark") in tuple(names)]
         return max(times, default=None)
 
     def fault_windows(self) -> Numbers:
@@ -56,16 +56,16 @@ class Marks(msgspec.Struct, frozen=True):
         begun: dict[Any, int] = {}
         ended: dict[Any, int] = {}
         effective: set[Any] = set()
-        for mark in self.marks:
-            which = mark.detail.get("sequence")
-            if mark.function != _FAULT or which is None:
+        for moment in self.moments:
+            which = moment.detail.get("sequence")
+            if moment.function != _FAULT or which is None:
                 continue
-            if mark.detail.get("took_effect"):
+            if moment.detail.get("took_effect"):
                 effective.add(which)
-            if mark.detail.get("mark") == "begin":
-                begun.setdefault(which, mark.time_us)
-            elif mark.detail.get("mark") == "end":
-                ended[which] = mark.time_us
+            if moment.detail.get("mark") == "begin":
+                begun.setdefault(which, moment.time_us)
+            elif moment.detail.get("mark") == "end":
+                ended[which] = moment.time_us
         spans = sorted((start, ended.get(which, _FOR_EVER)) for which, start in begun.items() if which in effective)
         return _merged(spans)
 
@@ -84,7 +84,7 @@ def _merged(spans: Iterable[tuple[int, int]]) -> Numbers:
 
 
 def decode_detail(text: str | None) -> dict[str, Any]:
-    """The JSON object of a mark; a text that is none is kept under "text"."""
+    """The JSON object of a moment; a text that is none is kept under "text"."""
     try:
         detail = msgspec.json.decode(text or "{}")
     except msgspec.DecodeError:

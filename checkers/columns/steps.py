@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from checkers.anomalies.found import Finding, Found
 from checkers.columns.ids import Flags, Numbers
 from workloads.history.schema import INFO, INVOKE, OK, Kind
 
@@ -118,37 +117,3 @@ def _known(log: Log, earlier: Numbers, later: Numbers) -> Steps:
     source, target = index[log.value_id[earlier]], index[log.value_id[later]]
     known = (source >= 0) & (target >= 0)
     return Steps(earlier[known], later[known], (target - source)[known])
-
-
-def skips(log: Log, steps: Steps, *, inner: bool) -> Found:
-    """Steps over at least one value, the widest first."""
-    wide = steps.where(steps.delta > 1)
-
-    def describe(place: int) -> Finding:
-        earlier, later = int(wide.earlier[place]), int(wide.later[place])
-        low = int(log.order.sure_index[log.value_id[earlier]])
-        over = log.order.between(int(log.segment[earlier]), low, low + int(wide.delta[place]))
-        finding = _base(log, wide, place)
-        if inner:
-            finding |= {"values": [int(log.value[earlier]), int(log.value[later])], "op": log.op(later)}
-        else:
-            finding |= {"ops": [log.op(earlier), log.op(later)]}
-        return finding | {"skipped": log.values.number[over].tolist()}
-
-    return Found(segment=log.segment[wide.later], describe=describe, rank=-wide.delta)
-
-
-def reversals(log: Log, steps: Steps, *, inner: bool) -> Found:
-    """Steps that go back or stay, the furthest first."""
-    back = steps.where(steps.delta < 1)
-
-    def describe(place: int) -> Finding:
-        earlier, later = int(back.earlier[place]), int(back.later[place])
-        finding = _base(log, back, place) | {"values": [int(log.value[earlier]), int(log.value[later])]}
-        return finding | ({"op": log.op(later)} if inner else {"ops": [log.op(earlier), log.op(later)]})
-
-    return Found(segment=log.segment[back.later], describe=describe, rank=back.delta)
-
-
-def _base(log: Log, steps: Steps, place: int) -> Finding:
-    return {"key": log.key(int(steps.later[place])), "delta": int(steps.delta[place])}

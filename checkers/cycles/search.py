@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import networkx as nx
 
+from checkers.anomalies.cycles import G0, G1C, REALTIME
+
 Step = dict[str, Any]
 Findings = dict[str, list[dict[str, Any]]]
 
@@ -53,10 +55,10 @@ def find_cycles(steps: Iterable[Step]) -> Findings:
     """
     core = _Core(list(steps))
     found: Findings = {}
-    for reads, name in ((False, "G0"), (True, "G1c")):
+    for reads, name in ((False, G0), (True, G1C)):
         cycles = _data_cycles(core, reads=reads)
         realtime = _realtime_cycles(core, reads=reads)
-        for anomaly, paths in ((name, cycles), (f"{name}-realtime", realtime)):
+        for anomaly, paths in ((name, cycles), (name + REALTIME, realtime)):
             if paths:
                 found[anomaly] = [_finding(core, path, anomaly) for path in sorted(paths, key=len)]
     return found
@@ -115,10 +117,10 @@ def _shortest_by_stretch(candidates: list[tuple[int, int, list[int]]]) -> list[l
 
 def _finding(core: _Core, path: list[int], anomaly: str) -> dict[str, Any]:
     closed = [*path, path[0]]
-    reads = anomaly.startswith("G1c")
+    reads = anomaly.startswith(G1C)
     steps = []
     for place, (a, b) in enumerate(pairwise(closed)):
-        if anomaly.endswith("realtime") and place == len(path) - 1:
+        if anomaly.endswith(REALTIME) and place == len(path) - 1:
             steps.append({"type": "realtime", "a'": {"op_pos": a}, "b": {"op_pos": core.began[b]}})
         else:
             kinds = ("wr", "ww") if reads else ("ww",)

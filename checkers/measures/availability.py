@@ -4,22 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 
 from checkers.columns.ids import Numbers, starts_of
 from checkers.columns.log import Log
-from checkers.columns.phases import DRAINING, HEALED, WORKLOAD_BEGINS, Marks
-from checkers.verdicts.verdict import Availability
+from checkers.columns.phases import DRAINING, HEALED, WORKLOAD_BEGINS, Phases
 from workloads.history.schema import NONE, OK
 
 
-def availability(log: Log, marks: Sequence[Marks]) -> list[Availability]:
-    """Of each segment of ``log``, in order. ``marks`` are by history.
+class Availability(msgspec.Struct, kw_only=True):
+    """Availability of one log partition to writers, in microseconds of the run's clock.
 
-    The workload phase lasts from the phase mark of its begin to the final heal (or the drain, or the last attempt). A
-    history without marks is measured from the first attempt on the partition to the last. O(n).
+    ``longest_gap_us`` is the longest window of the workload phase without an acknowledged write, begun at
+    ``gap_start_us``; ``recovery_us`` is the time from the final heal to the next acknowledged write, None if there
+    was none.
     """
-    begin, end, heal = _bounds(log, marks)
+
+    longest_gap_us: int
+    gap_start_us: int
+    recovery_us: int | None = None
+
+
+def availability(log: Log, phases: Sequence[Phases]) -> list[Availability]:
+    """Of each segment of ``log``, in order. ``phases`` are by history.
+
+    The workload phase lasts from the moment at which it begins to the final heal (or the drain, or the last attempt). A
+    history without phases is measured from the first attempt on the partition to the last. O(n).
+    """
+    begin, end, heal = _bounds(log, phases)
     rows = log.sends[log.type[log.sends] == OK]
     segment, time_us = log.segment[rows], log.time_us[rows]
     order = np.lexsort((time_us, segment))
@@ -37,7 +50,7 @@ def availability(log: Log, marks: Sequence[Marks]) -> list[Availability]:
     ]
 
 
-def _bounds(log: Log, marks: Sequence[Marks]) -> tuple[Numbers, Numbers, Numbers]:
+def _bounds(log: Log, phases: Sequence[Phases]) -> tuple[Numbers, Numbers, Numbers]:
     """Begin and end of the workload phase and the time of the final heal (-1: none), by segment."""
     first = np.full(log.segments, np.iinfo(np.int64).max)
     last = np.full(log.segments, NONE, dtype=np.int64)
@@ -46,11 +59,11 @@ def _bounds(log: Log, marks: Sequence[Marks]) -> tuple[Numbers, Numbers, Numbers
     np.minimum.at(first, log.segment[rows], begun)
     np.maximum.at(last, log.segment[rows], log.time_us[rows])
     begin, end, heal = np.minimum(first, np.maximum(last, 0)), last, np.full(log.segments, NONE, dtype=np.int64)
-    for history, mark in enumerate(marks):
+    for history, phase in enumerate(phases):
         mine = log.segment_history == history
-        healed = mark.phase_us(HEALED)
-        over = healed if healed is not None else mark.phase_us(DRAINING)
-        begins = mark.phase_us(WORKLOAD_BEGINS)
+        healed = phase.phase_us(HEALED)
+        over = healed if healed is not None else phase.phase_us(DRAINING)
+        begins = phase.phase_us(WORKLOAD_BEGINS)
         for target, given in ((begin, begins), (end, over), (heal, over)):
             if given is not None:
                 target[mine] = given

@@ -50,12 +50,12 @@ def count(log: Log, histories: int) -> list[Delivery]:
     ]
 
 
-def decide(delivery: Delivery, *, told: bool) -> Delivery:
-    """With ``observed``. ``told`` says that every acknowledged record was read, or the log read to its end."""
+def decide(delivery: Delivery, *, certain: bool) -> Delivery:
+    """With ``observed``. ``certain`` says that every acknowledged record was read, or the log read to its end."""
     observed: Observed
     if delivery.lost:
         observed = "none" if delivery.duplicated else "at-most-once"
-    elif not told:
+    elif not certain:
         observed = "unknown"
     else:
         observed = "at-least-once" if delivery.duplicated else "exactly-once"

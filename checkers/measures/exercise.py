@@ -4,18 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
-from checkers.columns.phases import Marks, inside
-from checkers.verdicts.verdict import Exercise
+from checkers.columns.phases import Phases, inside
 from workloads.history.schema import FAIL, INFO, INVOKE, OK
 
 
-def exercise(log: Log, marks: Sequence[Marks]) -> list[Exercise]:
+class Exercise(msgspec.Struct, kw_only=True):
+    """How much a history exercised the log; counts of writes unless the name says otherwise.
+
+    ``acknowledged_in_fault`` counts writes acknowledged between the begin and the end of a fault that took effect.
+    ``drained`` is true when the final readers reached, on every partition, the log end offset asked after healing.
+    """
+
+    attempted: int = 0
+    acknowledged: int = 0
+    acknowledged_in_fault: int = 0
+    rejected: int = 0
+    unknown: int = 0
+    records_read: int = 0
+    drained: bool = False
+
+
+def exercise(log: Log, phases: Sequence[Phases]) -> list[Exercise]:
     """Of each history of ``log``; ``drained`` is left false, see :func:`drained`. O(n)."""
-    histories = len(marks)
+    histories = len(phases)
     owner = log.segment_history[log.segment[log.sends]]
     kinds = log.type[log.sends]
     by_type = {kind: np.bincount(owner[kinds == kind], minlength=histories) for kind in (OK, FAIL, INFO)}
@@ -25,7 +41,7 @@ def exercise(log: Log, marks: Sequence[Marks]) -> list[Exercise]:
         Exercise(
             attempted=int(sum(counts[history] for counts in by_type.values()) + pending[history]),
             acknowledged=int(by_type[OK][history]),
-            acknowledged_in_fault=_in_fault(log, owner == history, marks[history]),
+            acknowledged_in_fault=_in_fault(log, owner == history, phases[history]),
             rejected=int(by_type[FAIL][history]),
             unknown=int(by_type[INFO][history] + pending[history]),
             records_read=int(reads[history]),
@@ -41,8 +57,8 @@ def drained(log: Log) -> Flags:
     return flags
 
 
-def _in_fault(log: Log, mine: Flags, marks: Marks) -> int:
-    windows = marks.fault_windows()
+def _in_fault(log: Log, mine: Flags, phases: Phases) -> int:
+    windows = phases.fault_windows()
     if not len(windows):
         return 0
     rows = log.sends[mine]

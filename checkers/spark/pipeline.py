@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from checkers.anomalies.divergent_replicas import examined
 from checkers.columns.ids import Numbers
 from checkers.columns.loading import Unit, load_each, load_units
 from checkers.cycles.shuffled import shuffled_steps
@@ -27,7 +26,8 @@ from checkers.histories.discovery import Found, Source, Sources, find_histories
 from checkers.histories.stores import Place
 from checkers.spark.planning import Plan, batches_of, plan, tasks_of
 from checkers.spark.session import cause_of, spark_context
-from checkers.verdicts.partial_verdict import SHOWN, Partial, judge_batch, merge, verdict
+from checkers.verdicts.partial_verdict import SHOWN, PartialVerdict, judge_batch, merge, verdict
+from checkers.verdicts.replicas import with_replicas
 from checkers.verdicts.verdict import Verdict
 from workloads.history import HistoryError
 
@@ -79,7 +79,7 @@ def check_found(
     with Sources(found, scratch) as sources:
         planned = plan(sources.ready, ww_deps)
         parts = _run(planned, master, shown, progress) if planned.units else []
-        by_history: dict[int, list[Partial]] = {}
+        by_history: dict[int, list[PartialVerdict]] = {}
         for part in parts:
             by_history.setdefault(part.history, []).append(part)
         return [
@@ -88,14 +88,14 @@ def check_found(
         ]
 
 
-def _run(planned: Plan, master: str | None, shown: int | None, progress: Progress | None) -> list[Partial]:
+def _run(planned: Plan, master: str | None, shown: int | None, progress: Progress | None) -> list[PartialVerdict]:
     context = spark_context(master)
     try:
         proofs = context.broadcast(_proofs(context, planned.to_prove))
         tasks = _plain(planned.units)
         with _Watch(context, len(tasks), progress):
             answers = context.parallelize(tasks, len(tasks)).map(partial(_judge_task, shown, proofs)).collect()
-        parts = [part for answer in answers for part in msgspec.json.decode(answer, type=list[Partial])]
+        parts = [part for answer in answers for part in msgspec.json.decode(answer, type=list[PartialVerdict])]
         if planned.to_join:
             _add_steps(parts, shuffled_steps(context, _plain(planned.to_join), proofs))
     except Exception as error:  # Py4J raises whatever the JVM threw
@@ -125,7 +125,7 @@ def _prove_task(task: Task) -> list[tuple[int, Numbers]]:
     return [(batch.histories[0], batch.log.proofs) for batch in load_each(task)]
 
 
-def _add_steps(parts: Sequence[Partial], steps: dict[int, list[dict[str, Any]]]) -> None:
+def _add_steps(parts: Sequence[PartialVerdict], steps: dict[int, list[dict[str, Any]]]) -> None:
     first = {part.history: part for part in reversed(parts)}
     for history, found in steps.items():
         first[history].steps += found
@@ -138,7 +138,7 @@ def _judge_task(shown: int | None, proofs: Any, task: Task) -> bytes:
     return msgspec.json.encode(parts)
 
 
-def judge_units(units: Sequence[Unit], shown: int | None, proofs: Proofs) -> list[Partial]:
+def judge_units(units: Sequence[Unit], shown: int | None, proofs: Proofs) -> list[PartialVerdict]:
     """Judge units together. A history that cannot be read is told by its problem."""
     try:
         return judge_batch(load_units(units, proofs), shown=shown)
@@ -147,7 +147,7 @@ def judge_units(units: Sequence[Unit], shown: int | None, proofs: Proofs) -> lis
             return [part for unit in units for part in judge_units([unit], shown, proofs)]
         known = isinstance(error, (HistoryError, OSError))
         problem = str(error) if known else f"{units[0].path} cannot be judged ({type(error).__name__}: {error})"
-        return [Partial(history=units[0].history, complete=False, own=False, events=0, problem=problem)]
+        return [PartialVerdict(history=units[0].history, complete=False, own=False, events=0, problem=problem)]
 
 
 class _Watch:
@@ -176,12 +176,12 @@ class _Watch:
                 self._progress(min(done, self._tasks), self._tasks)
 
 
-def _verdict(source: Source, parts: list[Partial] | None, problem: str | None, shown: int | None) -> Verdict:
+def _verdict(source: Source, parts: list[PartialVerdict] | None, problem: str | None, shown: int | None) -> Verdict:
     if parts is None:
         why = source.problem or problem or "nothing could be read"
         return Verdict(history=source.name, valid="unknown", reason=why)
     try:
         judged = verdict(source.name, merge(parts, shown=shown), source.origin(), shown=shown)
-        return examined(judged, source.file, shown=shown)
+        return with_replicas(judged, source.file, shown=shown)
     except HistoryError as error:
         return Verdict(history=source.name, valid="unknown", reason=str(error))

@@ -20,12 +20,16 @@ from checkers.verdicts.verdict import Verdict
 
 
 class Witness(msgspec.Struct, frozen=True):
-    """One finding that stands for a cell: its run, seed, anomaly, and the checker's own fields."""
+    """One finding that stands for a cell: its run, seed, anomaly, the checker's own fields, and its identity.
+
+    The identity is the same in two runs of the same defect; "" in a matrix written before 0.2.
+    """
 
     run: str
     seed: int
     anomaly: str
     finding: dict[str, Any]
+    identity: str = ""
 
 
 class Nearest(msgspec.Struct, frozen=True):
@@ -153,7 +157,8 @@ class _Tally:
             for finding in verdict.anomalies.get(anomaly, [])[:1]:
                 rank = (anomaly not in judgement.broken, anomaly != "lost-write", len(judgement.faults))
                 if self.witness_rank is None or rank < self.witness_rank:
-                    self.witness = Witness(verdict.history, seed, anomaly, finding)
+                    known = judgement.identities.get(anomaly, [""])
+                    self.witness = Witness(verdict.history, seed, anomaly, finding, known[0])
                     self.witness_rank = rank
 
     @property

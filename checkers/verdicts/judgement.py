@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from checkers.verdicts.identity import identities
 from checkers.verdicts.outcome import Outcome, outcome_of
 from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, read_receipts
@@ -43,6 +44,8 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
         reasons: how many reasons ``promise`` names; of a cell's runs the one with most speaks for the cell.
         faults: the faults that took effect.
         uncertain, without_effect: how many may have, and how many receipts are no evidence of any (those included).
+        identities: by anomaly, what makes its listed findings the same defect as those of other runs
+            (:mod:`checkers.verdicts.identity`), that of the first first.
     """
 
     outcome: Outcome
@@ -57,6 +60,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[FaultSeen, ...]
     uncertain: int
     without_effect: int
+    identities: dict[str, list[str]] = {}
 
 
 class VerdictLine(Verdict, kw_only=True):
@@ -130,4 +134,5 @@ def judge(settings: Settings, verdict: Verdict) -> Judgement:
         faults=faults,
         uncertain=len(possible) - len(faults),
         without_effect=len(receipts) - len(faults),
+        identities=identities(verdict, settings.to_mapping(), receipts),
     )

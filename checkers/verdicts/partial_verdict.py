@@ -11,17 +11,18 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from checkers.anomalies import ALLOWED, KERNELS, UNLESS_ISOLATED, UNLESS_SUBSCRIBED
+from checkers.anomalies import ANOMALIES, EMPTY_GRAPH, Allowed
 from checkers.columns.loading import Batch
+from checkers.columns.log import Log
 from checkers.cycles.core import core_steps
 from checkers.cycles.edges import related
 from checkers.cycles.search import find_cycles
-from checkers.measures.availability import availability
+from checkers.measures.availability import Availability, availability
 from checkers.measures.consume_counts import consume_counts
 from checkers.measures.delivery import Delivery, count, decide
-from checkers.measures.exercise import drained, exercise
+from checkers.measures.exercise import Exercise, drained, exercise
 from checkers.measures.lag import worst
-from checkers.verdicts.verdict import Availability, Exercise, Verdict
+from checkers.verdicts.verdict import Verdict
 from workloads.history.origin import Origin, shown_key
 from workloads.history.schema import FUNCTION_CODE
 from workloads.operations import Function
@@ -30,19 +31,16 @@ from workloads.operations import Function
 SHOWN = 32
 #: The reference tool lists as many cycles of a kind, the shortest.
 CYCLES_SHOWN = 8
-#: No operation depends on another, so there was nothing to order and the silence of all checks proves nothing; the
-#: reference tool calls such a history not valid. Only in histories of other tools: ours count what was exercised.
-EMPTY_GRAPH = "empty-transaction-graph"
 #: Histories with more log partitions than this list no availability by partition.
 AVAILABILITY_MAX = 1000
 _SUBSCRIBE = FUNCTION_CODE[Function.SUBSCRIBE]
 
 
-class Partial(msgspec.Struct, kw_only=True):
+class PartialVerdict(msgspec.Struct, kw_only=True):
     """The judgement of some log partitions of one history.
 
     ``problem`` says why it could not be read; ``steps`` are dependencies between operations that may be on a cycle;
-    ``related`` says whether any operation depends on another.
+    ``related`` says whether any operation depends on another; ``times_us`` are the moments of ``findings``.
     """
 
     history: int
@@ -55,6 +53,7 @@ class Partial(msgspec.Struct, kw_only=True):
     undrained: list[str] = []
     counts: dict[str, int] = {}
     findings: dict[str, list[dict[str, Any]]] = {}
+    times_us: dict[str, list[int | None]] = {}
     exercise: Exercise = msgspec.field(default_factory=Exercise)
     availability: dict[str, Availability] = {}
     faults: list[dict[str, Any]] = []
@@ -66,22 +65,22 @@ class Partial(msgspec.Struct, kw_only=True):
     steps: list[dict[str, Any]] = []
 
 
-def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[Partial]:
+def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[PartialVerdict]:
     """Apply every kernel to a batch."""
     log, histories = batch.log, len(batch.histories)
-    exercised = exercise(log, batch.marks)
+    exercised = exercise(log, batch.phases)
     delivered, lagging, consumed = count(log, histories), worst(log, histories), consume_counts(log, histories)
     reached, depends = drained(log), related(log)
     subscribed = np.bincount(log.segment_history[log.segment[log.function == _SUBSCRIBE]], minlength=histories) > 0
     partials = [
-        Partial(
+        PartialVerdict(
             history=batch.histories[place],
             complete=bool(log.complete[place]),
-            own=batch.marks[place].own,
+            own=batch.phases[place].own,
             events=batch.events[place],
             subscribed=bool(subscribed[place]),
             exercise=exercised[place],
-            faults=batch.marks[place].receipts,
+            faults=batch.phases[place].receipts,
             delivery=delivered[place],
             worst_realtime_lag=lagging[place],
             consume_counts=consumed[place],
@@ -91,23 +90,30 @@ def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[Partial]:
         for place in range(histories)
     ]
     _by_partition(batch, partials, reached)
-    for name, find in KERNELS.items():
-        found = find(log)
-        if not len(found.segment):
-            continue
-        counts = found.counts(log.segment_history, histories)
-        findings = found.shown(log.segment_history, shown)
-        for place in np.flatnonzero(counts).tolist():
-            partials[place].counts[name] = int(counts[place])
-            partials[place].findings[name] = findings[place]
+    _add_anomalies(log, partials, shown)
     for step in core_steps(log, ww_deps=batch.ww_deps, joined=batch.joined, whole=batch.whole):
         partials[step["history"]].steps.append(step)
     return partials
 
 
-def _by_partition(batch: Batch, partials: list[Partial], reached: Any) -> None:
+def _add_anomalies(log: Log, partials: list[PartialVerdict], shown: int | None) -> None:
+    for name, anomaly in ANOMALIES.items():
+        if anomaly.kernel is None:
+            continue
+        found = anomaly.kernel(log)
+        if not len(found.segment):
+            continue
+        counts = found.counts(log.segment_history, len(partials))
+        findings = found.shown(log, shown)
+        for place in np.flatnonzero(counts).tolist():
+            partials[place].counts[name] = int(counts[place])
+            partials[place].findings[name] = [finding for finding, _ in findings[place]]
+            partials[place].times_us[name] = [time_us for _, time_us in findings[place]]
+
+
+def _by_partition(batch: Batch, partials: list[PartialVerdict], reached: Any) -> None:
     log = batch.log
-    measured = availability(log, batch.marks) if log.segments <= AVAILABILITY_MAX * len(partials) else []
+    measured = availability(log, batch.phases) if log.segments <= AVAILABILITY_MAX * len(partials) else []
     for segment, key in enumerate(log.segment_key):
         partial = partials[int(log.segment_history[segment])]
         partial.partitions += 1
@@ -117,7 +123,7 @@ def _by_partition(batch: Batch, partials: list[Partial], reached: Any) -> None:
             partial.availability[key] = measured[segment]
 
 
-def merge(parts: Iterable[Partial], *, shown: int | None = SHOWN) -> Partial:
+def merge(parts: Iterable[PartialVerdict], *, shown: int | None = SHOWN) -> PartialVerdict:
     """Parts of one history as one."""
     merged, *rest = parts
     for part in rest:
@@ -140,16 +146,16 @@ def merge(parts: Iterable[Partial], *, shown: int | None = SHOWN) -> Partial:
             merged.consume_counts[times] = merged.consume_counts.get(times, 0) + number
         for name, number in part.counts.items():
             merged.counts[name] = merged.counts.get(name, 0) + number
-            listed = merged.findings.setdefault(name, []) + part.findings[name]
-            merged.findings[name] = listed[:shown]
+            merged.findings[name] = (merged.findings.get(name, []) + part.findings[name])[:shown]
+            merged.times_us[name] = (merged.times_us.get(name, []) + part.times_us[name])[:shown]
     return merged
 
 
-def _lag(part: Partial) -> int:
+def _lag(part: PartialVerdict) -> int:
     return -1 if part.worst_realtime_lag is None else int(part.worst_realtime_lag["lag"])
 
 
-def verdict(name: str, partial: Partial, origin: Origin, *, shown: int | None = SHOWN) -> Verdict:
+def verdict(name: str, partial: PartialVerdict, origin: Origin, *, shown: int | None = SHOWN) -> Verdict:
     """The verdict of a history from its merged parts."""
     exercised = partial.exercise
     exercised.drained = partial.own and partial.partitions > 0 and not partial.undrained
@@ -165,29 +171,34 @@ def verdict(name: str, partial: Partial, origin: Origin, *, shown: int | None = 
         history=name,
         valid=valid,
         anomalies={
-            anomaly: [_present(finding, origin) for finding in partial.findings[anomaly]]
-            for anomaly in (*KERNELS, *(other for other in partial.findings if other not in KERNELS))
-            if anomaly in partial.findings
+            name: [_present(finding, origin) for finding in partial.findings[name]]
+            for name in ANOMALIES
+            if name in partial.findings
         },
         counts=partial.counts,
+        times_us=partial.times_us,
         exercise=exercised,
         availability=partial.availability,
         faults=partial.faults,
-        delivery=decide(partial.delivery, told=_told(partial)),
+        delivery=decide(partial.delivery, certain=_all_read(partial)),
         worst_realtime_lag=_present(partial.worst_realtime_lag, origin) if partial.worst_realtime_lag else None,
         consume_counts=dict(sorted(partial.consume_counts.items())),
         reason=reason,
     )
 
 
-def _validity(partial: Partial) -> tuple[bool | Literal["unknown"], str | None]:
+def _validity(partial: PartialVerdict) -> tuple[bool | Literal["unknown"], str | None]:
     """False if something is wrong, "unknown" with the reason if it could not be told, else true."""
     if partial.problem is not None:
         return "unknown", partial.problem
     undrained = bool(partial.undrained)
-    excused = set(ALLOWED) | (set(UNLESS_SUBSCRIBED) if partial.subscribed else set())
-    excused |= set(UNLESS_ISOLATED) if partial.ww_deps else set()
-    wrong = [name for name in partial.counts if name not in excused]
+    allowed = {
+        Allowed.NEVER: False,
+        Allowed.ALWAYS: True,
+        Allowed.SUBSCRIBED: partial.subscribed,
+        Allowed.ORDERED_BY_OVERWRITES: partial.ww_deps,
+    }
+    wrong = [name for name in partial.counts if not allowed[ANOMALIES[name].allowed]]
     if undrained:
         wrong = [name for name in wrong if name != "unseen"]
     if partial.complete and not partial.exercise.attempted and not partial.exercise.records_read:
@@ -202,7 +213,7 @@ def _validity(partial: Partial) -> tuple[bool | Literal["unknown"], str | None]:
     return True, None
 
 
-def _told(partial: Partial) -> bool:
+def _all_read(partial: PartialVerdict) -> bool:
     """Whether every acknowledged record was read, or the log was read to its end."""
     return partial.complete and (partial.exercise.drained or not partial.counts.get("unseen"))
 

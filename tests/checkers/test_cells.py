@@ -8,10 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from checkers.measures.availability import Availability
+from checkers.measures.exercise import Exercise
 from checkers.verdicts.cells import Cell, build_cells
 from checkers.verdicts.judgement import RunFacts, VerdictLine, judge
 from checkers.verdicts.matrix import MATRIX_VERSION, build_matrix, settings_words, summarise
-from checkers.verdicts.verdict import Availability, Exercise, Verdict
+from checkers.verdicts.verdict import Verdict
 from workloads.settings import Settings
 
 A0 = Settings(acks=0)

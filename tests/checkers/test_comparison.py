@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from checkers.measures.exercise import Exercise
 from checkers.verdicts.cells import Cell, build_cells
 from checkers.verdicts.comparison import compare
 from checkers.verdicts.judgement import RunFacts, VerdictLine
-from checkers.verdicts.verdict import Exercise, Verdict
+from checkers.verdicts.verdict import Verdict
 from workloads.settings import Settings
 
 A1 = Settings(acks=1)

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
+from checkers.anomalies import EMPTY_GRAPH
 from checkers.local import judge_events
-from checkers.verdicts.partial_verdict import EMPTY_GRAPH
 from checkers.verdicts.verdict import Verdict
 from tests.checkers.history_strategies import KEYS, histories
 from tests.checkers.scenes import INVOKE, OK

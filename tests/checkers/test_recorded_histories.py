@@ -32,8 +32,8 @@ def test_two_hundred_histories_are_judged_as_before(recorded: list[Path]) -> Non
         judgement = judgement_on(read_record(run).chosen(), verdict)
         lossy += judgement.lost > 0
         found = msgspec.to_builtins(msgspec.structs.replace(verdict, history=""), str_keys=True)
-        del found["faults"]
-        assert found == expected["verdict"], run.name
+        of_before = {name: found[name] for name in expected["verdict"]}  # later versions say more
+        assert of_before == expected["verdict"], run.name
         assert {
             "broken": judgement.broken,
             "permitted": judgement.permitted,

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.anomalies.divergent_replicas import ReplicaLog, add_to, divergent_replicas
+from checkers.anomalies.divergent_replicas import ReplicaLog, divergent_replicas
 from checkers.columns import replica_file
 from checkers.columns.replica_file import Ends, PartitionEnd
 from checkers.local import judge
 from checkers.spark.pipeline import check
+from checkers.verdicts.replicas import add_to
 from checkers.verdicts.verdict import Verdict
 from tests.checkers.scenes import Scene
 from tests.workloads.history.event_strategies import record_all

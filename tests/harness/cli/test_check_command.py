@@ -15,8 +15,9 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from checkers.histories.discovery import Found
+from checkers.measures.exercise import Exercise
 from checkers.verdicts.partial_verdict import SHOWN
-from checkers.verdicts.verdict import Exercise, Verdict
+from checkers.verdicts.verdict import Verdict
 from harness.campaign import judge
 from harness.cli.app import exit_code_of
 from harness.plan import parse_plan

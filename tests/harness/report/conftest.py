@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkers.verdicts.verdict import Availability, Exercise, Verdict
+from checkers.measures.availability import Availability
+from checkers.measures.exercise import Exercise
+from checkers.verdicts.verdict import Verdict
 from harness.observations import (
     BecameFollower,
     BecameLeader,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from checkers.measures.exercise import Exercise
 from checkers.verdicts.cells import Cell, build_cells
 from checkers.verdicts.judgement import RunFacts, VerdictLine
 from checkers.verdicts.matrix import summarise
-from checkers.verdicts.verdict import Exercise, Verdict
+from checkers.verdicts.verdict import Verdict
 from harness.report.markdown import as_markdown
 from workloads.settings import Settings
 

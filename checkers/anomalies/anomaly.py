@@ -1,0 +1,89 @@
+"""What an anomaly is: a name, a specification that the report quotes, and a kernel that finds it in a log."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from checkers.columns.ids import Numbers
+from checkers.columns.log import Log
+from workloads.history.schema import NONE
+
+Finding = dict[str, Any]
+
+
+class Allowed(Enum):
+    """When the field calls a history valid that shows an anomaly."""
+
+    NEVER = "never"
+    #: Kafka does not isolate writes.
+    ALWAYS = "always"
+    #: A group rebalance moves subscribed consumers without their knowing.
+    SUBSCRIBED = "where consumers subscribe"
+    #: Because of the same missing isolation of writes.
+    ORDERED_BY_OVERWRITES = "where overwrites count as dependencies"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anomaly:
+    """An entry of the registry, :data:`checkers.anomalies.ANOMALIES`.
+
+    ``specification`` says what it is, with the smallest example and the false alarms that are avoided. ``kernel`` is
+    None for what is not decided from the columns of log partitions alone.
+    """
+
+    name: str
+    specification: str
+    kernel: Callable[[Log], Found] | None = None
+    allowed: Allowed = Allowed.NEVER
+
+    @classmethod
+    def documented(
+        cls, name: str, text: str | None, kernel: Callable[[Log], Found] | None = None, allowed: Allowed = Allowed.NEVER
+    ) -> Anomaly:
+        """One whose specification is a docstring."""
+        return cls(name=name, specification=inspect.cleandoc(text or ""), kernel=kernel, allowed=allowed)
+
+
+@dataclass(kw_only=True)
+class Found:
+    """What a kernel hands back: anomalies of one kind. Descriptions are made only for those that are shown.
+
+    Attributes:
+        segment: int64, one entry an anomaly: the number of its log partition.
+        describe: makes the finding of the i-th anomaly.
+        row: int64 by anomaly, the row of the log that stands for it (the write that was lost, the read that was wrong),
+            -1 for none; it tells when it happened.
+        rank: by anomaly, puts the most telling first (small is first); by default as they stand.
+        weight: by anomaly, how much it adds to the count; by default 1.
+    """
+
+    segment: Numbers
+    describe: Callable[[int], Finding]
+    row: Numbers
+    rank: Numbers | None = None
+    weight: Numbers | None = None
+
+    def counts(self, segment_history: Numbers, histories: int) -> Numbers:
+        """How many anomalies each history has: int64 by history."""
+        owner = segment_history[self.segment]
+        weights = np.ones(len(owner)) if self.weight is None else self.weight
+        return np.bincount(owner, weights=weights, minlength=histories).astype(np.int64)
+
+    def shown(self, log: Log, limit: int | None) -> dict[int, list[tuple[Finding, int | None]]]:
+        """Findings by history, at most ``limit`` of each, the most telling first, with their times in microseconds."""
+        owner = log.segment_history[self.segment]
+        rank = np.zeros(len(owner), np.int64) if self.rank is None else self.rank
+        order = np.lexsort((rank, owner))
+        shown: dict[int, list[tuple[Finding, int | None]]] = {}
+        for place in order.tolist():
+            mine = shown.setdefault(int(owner[place]), [])
+            if limit is None or len(mine) < limit:
+                row = int(self.row[place])
+                mine.append((self.describe(place), None if row == NONE else int(log.time_us[row])))
+        return shown

@@ -1,0 +1,150 @@
+"""Anomalies of order: where a client's steps through a log partition skip values or go back.
+
+Each is one look at steps of one kind (:mod:`checkers.columns.steps`), and each kernel's docstring is its specification.
+All are O(n), and none claims anything about values whose place is not known.
+"""
+
+from __future__ import annotations
+
+from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
+from checkers.columns.log import Log
+from checkers.columns.steps import Steps
+
+
+def poll_skip(log: Log) -> Found:
+    """``poll-skip``: between two polls, a consumer passed over a value of the log.
+
+    Example: a consumer's poll ends with ``b@2``, its next begins with ``d@4``, and somebody else saw ``c@3``.
+
+    False alarms avoided: holes at which nobody saw a value; assignments that drop the partition in between; failed and
+    uncertain polls, which are compared but do not move the consumer; values whose place is not known.
+
+    A value that stands twice counts where it stands last, so a duplicate may show as a skip, too.
+
+    Findings: key, delta, ops, skipped (at most 100 values). O(n).
+    """
+    return _skips(log, log.poll_steps)
+
+
+def nonmonotonic_poll(log: Log) -> Found:
+    """``nonmonotonic-poll``: between two polls, a consumer went back in the log, or read a value again.
+
+    Example: a consumer's poll ends with ``c@3``, its next begins with ``b@2`` (delta -1).
+
+    False alarms avoided: as for ``poll-skip``; a fresh client of the same person is another process and starts
+    anywhere.
+
+    Findings: key, delta, values, ops. O(n).
+    """
+    return _reversals(log, log.poll_steps)
+
+
+def nonmonotonic_send(log: Log) -> Found:
+    """``nonmonotonic-send``: what a producer sent later stands earlier in the log.
+
+    Example: a producer's operation sends ``c@3 d@4``, its next one ``a@1 b@2``: from ``d`` to ``a`` it went back
+    (delta -3). Values of uncertain operations count if somebody saw where they are.
+
+    False alarms avoided: failed operations; values whose place is not known; as the reference tool does it, an
+    assignment that leaves the partition out also forgets the producer's place.
+
+    Findings: key, delta, values, ops. O(n).
+    """
+    return _reversals(log, log.send_steps)
+
+
+def int_nonmonotonic_poll(log: Log) -> Found:
+    """``int-nonmonotonic-poll``: inside one operation, records were read out of the log's order, or one twice.
+
+    Example: one poll returns ``c@3 a@1`` (delta -1 if nobody saw anything in between); two polls of one operation both
+    return ``c@3`` (delta 0).
+
+    False alarms avoided: as for ``int-poll-skip``.
+
+    Findings: key, values, delta, op. O(n).
+    """
+    return _reversals(log, log.inner_reads)
+
+
+def int_poll_skip(log: Log) -> Found:
+    """``int-poll-skip``: inside one operation, neighbouring records that were read pass over a value of the log.
+
+    Example: one poll returns ``a@1 d@4``, and somebody else saw ``b@2``.
+
+    False alarms avoided: holes at which nobody saw a value; partitions that a group rebalance touched inside the
+    operation; values whose place is not known.
+
+    Findings: key, values, delta, skipped (at most 100 values), op. O(n).
+    """
+    return _skips(log, log.inner_reads)
+
+
+def int_nonmonotonic_send(log: Log) -> Found:
+    """``int-nonmonotonic-send``: what one operation sent stands in the log in another order.
+
+    Example: an operation sends ``c`` and then ``a``; ``a`` is at 1 and ``c`` at 3. A producer that retries with several
+    requests in flight and without idempotence does this.
+
+    False alarms avoided: values whose place is not known.
+
+    Findings: key, values, delta, op. O(n).
+    """
+    return _reversals(log, log.inner_sends)
+
+
+def int_send_skip(log: Log) -> Found:
+    """``int-send-skip``: between two neighbouring sends of one operation stands somebody else's value.
+
+    Example: one operation sends ``a@1`` and ``c@3``, another one's ``b`` is at 2. Kafka does not isolate writers, so
+    this makes no history invalid; it tells how writers interleave.
+
+    Findings: key, values, delta, skipped (at most 100 values), op. O(n).
+    """
+    return _skips(log, log.inner_sends)
+
+
+#: In the order in which a report lists them.
+ORDER = (
+    Anomaly.documented("nonmonotonic-poll", nonmonotonic_poll.__doc__, nonmonotonic_poll, Allowed.SUBSCRIBED),
+    Anomaly.documented("poll-skip", poll_skip.__doc__, poll_skip, Allowed.SUBSCRIBED),
+    Anomaly.documented("nonmonotonic-send", nonmonotonic_send.__doc__, nonmonotonic_send),
+    Anomaly.documented("int-nonmonotonic-poll", int_nonmonotonic_poll.__doc__, int_nonmonotonic_poll),
+    Anomaly.documented("int-poll-skip", int_poll_skip.__doc__, int_poll_skip),
+    Anomaly.documented("int-nonmonotonic-send", int_nonmonotonic_send.__doc__, int_nonmonotonic_send),
+    Anomaly.documented("int-send-skip", int_send_skip.__doc__, int_send_skip, Allowed.ALWAYS),
+)
+
+
+def _skips(log: Log, steps: Steps) -> Found:
+    """Steps over at least one value, the widest first."""
+    wide = steps.where(steps.delta > 1)
+
+    def describe(place: int) -> Finding:
+        finding = _base(log, wide, place)
+        if "ops" in finding:
+            del finding["values"]
+        low = int(log.order.sure_index[log.value_id[wide.earlier[place]]])
+        over = log.order.between(int(log.segment[wide.later[place]]), low, low + int(wide.delta[place]))
+        return finding | {"skipped": log.values.number[over].tolist()}
+
+    return Found(segment=log.segment[wide.later], describe=describe, row=wide.later, rank=-wide.delta)
+
+
+def _reversals(log: Log, steps: Steps) -> Found:
+    """Steps that go back or stay, the furthest first."""
+    back = steps.where(steps.delta < 1)
+    return Found(
+        segment=log.segment[back.later],
+        describe=lambda place: _base(log, back, place),
+        row=back.later,
+        rank=back.delta,
+    )
+
+
+def _base(log: Log, steps: Steps, place: int) -> Finding:
+    """What every finding has: the step, its two values, and the one operation or the two that made it."""
+    earlier, later = int(steps.earlier[place]), int(steps.later[place])
+    inner = log.index[earlier] == log.index[later]
+    made_by = {"op": log.op(later)} if inner else {"ops": [log.op(earlier), log.op(later)]}
+    values = [int(log.value[earlier]), int(log.value[later])]
+    return {"key": log.key(later), "delta": int(steps.delta[place]), "values": values, **made_by}

@@ -1,0 +1,103 @@
+"""What makes two findings, of two runs, the same defect: a short digest that a campaign can count and look up.
+
+The identity is made of the anomaly, the settings on which a promise depends, the story of faults in whose window the
+finding fell, and what became of the copies. Seeds, offsets, times, values, nodes and the world are not part of it: the
+same weakness shows with all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from checkers.verdicts.verdict import Verdict
+from nemesis.receipts import Receipt
+from workloads.settings import NEVER
+
+#: Settings on which a promise depends (:mod:`checkers.verdicts.promises`), under Kafka's names. Others are times and
+#: sizes, which decide whether a weakness shows and not what it is.
+MATTERING: Final = (
+    "acks",
+    "enable.idempotence",
+    "replication.factor",
+    "min.insync.replicas",
+    "unclean.leader.election.enable",
+    "flush.messages",
+    "truncation",
+    "strict.min.isr",
+    "isr.join.epoch.rule",
+    "fetch.fencing",
+    "broker.epochs",
+    "eligible.leader.replicas",
+)
+#: Hexadecimal digits of an identity: a campaign has tens of defects, never millions.
+DIGITS: Final = 12
+
+
+class _Story(NamedTuple):
+    """One group of faults that took effect: its window on the run's clock (end None: never) and what it was."""
+
+    begun_us: int
+    ended_us: int | None
+    name: str
+    kinds: tuple[str, ...]
+
+
+def identity(anomaly: str, settings: Mapping[str, Any], stories: Sequence[tuple[str, Sequence[str]]], fate: str) -> str:
+    """The digest of a finding's defect; ``stories`` are (name, kinds of fault), ``fate`` is "" where not known."""
+    chosen = {name: settings[name] for name in MATTERING if name in settings}
+    # Flushed after each record or not: what lies between opens the same door as never.
+    chosen["flush.messages"] = chosen.get("flush.messages", NEVER) == 1
+    told = msgspec.json.encode([anomaly, chosen, sorted(stories), fate], order="sorted")
+    return hashlib.sha256(told).hexdigest()[:DIGITS]
+
+
+def identities(verdict: Verdict, settings: Mapping[str, Any], receipts: Sequence[Receipt]) -> dict[str, list[str]]:
+    """By anomaly, the identities of its listed findings, each once, that of the first finding first.
+
+    A finding without a moment (a cycle, replicas that differ) belongs to all stories of the run.
+    """
+    stories = _stories(receipts)
+    found: dict[str, list[str]] = {}
+    for anomaly, findings in verdict.anomalies.items():
+        times = verdict.times_us.get(anomaly) or [None] * len(findings)
+        pairs = zip(findings, times, strict=True)
+        each = (identity(anomaly, settings, _around(at, stories), finding.get("fate", "")) for finding, at in pairs)
+        found[anomaly] = list(dict.fromkeys(each))
+    return found
+
+
+def _stories(receipts: Sequence[Receipt]) -> list[_Story]:
+    """The groups of faults that took effect, in order of time."""
+    effective = sorted((receipt for receipt in receipts if receipt.took_effect), key=lambda receipt: receipt.group)
+    stories = []
+    for _, group in groupby(effective, key=lambda receipt: receipt.group):
+        faults = list(group)
+        ends = [fault.ended_us for fault in faults if fault.ended_us is not None]
+        stories.append(
+            _Story(
+                begun_us=min(fault.begun_us for fault in faults),
+                ended_us=max(ends) if len(ends) == len(faults) else None,
+                name=faults[0].story,
+                kinds=tuple(sorted({fault.fault for fault in faults})),
+            )
+        )
+    return sorted(stories, key=lambda story: story.begun_us)
+
+
+def _around(time_us: int | None, stories: Sequence[_Story]) -> list[tuple[str, tuple[str, ...]]]:
+    """The stories in whose window a moment lies, else the next one to begin, else the last.
+
+    What a dying leader takes with it was acknowledged just before it died, so a loss belongs to what comes next rather
+    than to what had ended.
+    """
+    if time_us is None:
+        chosen = list(stories)
+    else:
+        over = [story for story in stories if story.ended_us is None or story.ended_us >= time_us]
+        chosen = [story for story in over if story.begun_us <= time_us] or over[:1] or list(stories[-1:])
+    return sorted({(story.name, story.kinds) for story in chosen})

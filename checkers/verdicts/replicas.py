@@ -1,0 +1,123 @@
+"""What the replicas' own logs of a run add to the verdict on its history.
+
+They show replicas that differ (:mod:`checkers.anomalies.divergent_replicas`) and, for each lost write, whether a copy
+is left on some disk: ``fate`` of a ``lost-write`` is
+
+* ``hidden``: there are copies (``copies``, a list of node and offset), none where readers look;
+* ``in the log``: the leader has it below the end, and the final readers missed it;
+* ``destroyed``: no disk has it;
+* ``unknown``: no disk that could be read has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from checkers.anomalies import Finding
+from checkers.anomalies.divergent_replicas import ANOMALY, ReplicaLog, divergent_replicas
+from checkers.anomalies.lost_write import ANOMALY as LOST_WRITE
+from checkers.columns import replica_file
+from checkers.columns.replica_file import Ends, PartitionEnd
+from checkers.errors import CheckError
+from checkers.histories.discovery import HISTORY
+from checkers.histories.stores import Place
+from checkers.verdicts.verdict import Verdict
+
+
+def with_replicas(verdict: Verdict, history: Place | None, *, shown: int | None) -> Verdict:
+    """The verdict on the history in the file ``history``, with what the replicas' logs of its run tell, if it has any.
+
+    Logs that are there and cannot be read make a verdict "unknown" that would have been true.
+    """
+    if history is None or history.parent.name != HISTORY:
+        return verdict
+    try:
+        found = replica_file.read(history.parent.parent / replica_file.NAME)
+    except CheckError as error:
+        if verdict.valid is True:
+            verdict.valid, verdict.reason = "unknown", str(error)
+        return verdict
+    if found is not None:
+        _examine(verdict, *found, shown=shown)
+    return verdict
+
+
+def _examine(verdict: Verdict, ends: Ends, table: pa.Table, *, shown: int | None) -> None:
+    columns = _Columns(table)
+    logs = {key: columns.replicas(key, end) for key, end in ends.partitions.items()}
+    verdict.replicas_compared = sum(len(replicas) > 1 for replicas in logs.values())
+    add_to(verdict, divergent_replicas(logs), shown=shown)
+    _add_fates(verdict.anomalies.get(LOST_WRITE.name, ()), ends, columns)
+
+
+class _Columns:
+    """The rows of the file as numbers; log partitions by their place in ``names``."""
+
+    def __init__(self, table: pa.Table) -> None:
+        rows = table.unify_dictionaries()
+        chunks = rows.column("partition").chunks
+        self.names: list[str] = chunks[0].dictionary.to_pylist() if chunks else []
+        codes = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in chunks]
+        self._key = np.concatenate([np.zeros(0, np.int32), *codes])
+        self._node, self._offset, self._value = (rows.column(name).to_numpy() for name in ("node", "offset", "value"))
+
+    def replicas(self, key: str, end: PartitionEnd) -> list[ReplicaLog]:
+        """The logs of ``key`` that are comparable, see the module's text."""
+        if end.end_offset is None or key not in self.names:
+            return []
+        mine = self._key == self.names.index(key)
+        logs = []
+        for node in sorted(set(end.isr) & set(end.running)):
+            rows = np.flatnonzero(mine & (self._node == node))
+            if len(rows):
+                offsets, digests = self._offset[rows], self._value[rows]
+                logs.append(ReplicaLog(node=node, offsets=offsets, digests=digests, high_watermark=end.end_offset))
+        return logs
+
+    def copies(self, key: str, values: Iterable[int]) -> dict[int, list[tuple[int, int]]]:
+        """For each of ``values`` of ``key`` that some disk has, (node, offset) of every copy."""
+        if key not in self.names:
+            return {}
+        rows = np.flatnonzero((self._key == self.names.index(key)) & np.isin(self._value, list(values)))
+        found: dict[int, list[tuple[int, int]]] = {}
+        for value, node, offset in zip(
+            self._value[rows].tolist(), self._node[rows].tolist(), self._offset[rows].tolist(), strict=True
+        ):
+            found.setdefault(value, []).append((node, offset))
+        return found
+
+
+def _add_fates(findings: Sequence[Finding], ends: Ends, columns: _Columns) -> None:
+    """Give each finding of a lost write its ``fate`` and, where there are any, its ``copies``."""
+    lost: dict[str, set[int]] = {}
+    for finding in findings:
+        lost.setdefault(finding["key"], set()).add(finding["value"])
+    found = {key: columns.copies(key, values) for key, values in lost.items()}
+    for finding in findings:
+        key = finding["key"]
+        copies = found[key].get(finding["value"], [])
+        finding["fate"] = _fate(copies, key, ends)
+        if copies:
+            finding["copies"] = [{"node": node, "offset": offset} for node, offset in copies]
+
+
+def _fate(copies: Sequence[tuple[int, int]], key: str, ends: Ends) -> str:
+    if not copies:
+        looked_everywhere = key in ends.held and not ends.unreadable and not ends.damage.get(key)
+        return "destroyed" if looked_everywhere else "unknown"
+    end = ends.partitions.get(key)
+    if end is None or end.end_offset is None:
+        return "hidden"
+    reached = end.end_offset
+    return "in the log" if any(node == end.leader and offset < reached for node, offset in copies) else "hidden"
+
+
+def add_to(verdict: Verdict, findings: Sequence[Finding], *, shown: int | None) -> None:
+    """Put the findings into a verdict: it is no longer valid if there are any."""
+    if findings:
+        verdict.anomalies[ANOMALY.name] = list(findings[:shown])
+        verdict.counts[ANOMALY.name] = len(findings)
+        verdict.valid, verdict.reason = False, None

@@ -1,0 +1,84 @@
+"""Every anomaly that a verdict can contain is registered and has a specification, and the report can quote it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+import checkers
+from checkers.anomalies import ANOMALIES, Allowed
+from checkers.cycles import search
+from checkers.local import judge, judge_events
+from checkers.verdicts.promises import promise
+from harness.bench.synthetic import PLANTS
+from harness.report.definitions import definitions
+from tests.checkers.conformance import BY_NAME, cases, write_history
+from tests.checkers.scenes import Scene
+from workloads.settings import Settings
+
+
+@pytest.mark.parametrize("name", list(ANOMALIES))
+def test_a_specification_names_its_anomaly_says_what_it_is_and_gives_an_example(name: str) -> None:
+    anomaly = ANOMALIES[name]
+    first, _, rest = anomaly.specification.partition("\n")
+    assert anomaly.name == name
+    assert first.startswith(f"``{name}``: ")
+    assert first.endswith(".")
+    assert "Example" in rest
+    assert "Findings" in rest
+
+
+def test_conformance_cases_find_no_anomaly_without_a_specification(tmp_path: Path) -> None:
+    found: set[str] = set()
+    for name in (*cases("analysis"), *cases("version-orders")):
+        found |= set(judge(write_history(BY_NAME[name], tmp_path / "history.jsonl")).counts)
+    assert found <= ANOMALIES.keys()
+    assert {"lost-write", "G1a", "G1c", "G0", "int-send-skip"} <= found, "the cases show what they are for"
+
+
+def test_a_history_in_which_nothing_depends_on_anything_is_specified_too() -> None:
+    scene = Scene()
+    scene.send(0, 0)
+    assert "empty-transaction-graph" in judge_events(scene.events).counts
+    assert "empty-transaction-graph" in ANOMALIES
+
+
+def test_whatever_the_search_for_cycles_can_emit_is_registered() -> None:
+    every = {f"{name}{form}" for name in ("G0", "G1c") for form in ("", "-realtime")}
+    assert every <= ANOMALIES.keys()
+    assert inspect.getsource(search.find_cycles).count("name + REALTIME") == 1
+
+
+def test_what_can_be_planted_and_what_promises_speak_of_is_registered() -> None:
+    assert {name for expected in PLANTS.values() for name in expected} <= ANOMALIES.keys()
+    assert {claim.anomaly for claim in promise(Settings(), ()).claims} <= ANOMALIES.keys()
+
+
+def test_the_report_quotes_every_specification() -> None:
+    assert definitions() == {name: anomaly.specification for name, anomaly in ANOMALIES.items()}
+
+
+def test_every_kernel_module_is_in_the_registry() -> None:
+    """A module of an anomaly that nobody lists would never look at a history."""
+    folder = Path(checkers.__file__).parent / "anomalies"
+    defined = 0
+    for file in folder.glob("*.py"):
+        tree = ast.parse(file.read_text())
+        defined += sum(isinstance(node, ast.Attribute) and node.attr == "documented" for node in ast.walk(tree))
+    assert defined == len(ANOMALIES)
+
+
+def test_what_the_field_allows_is_a_fact_of_the_anomaly() -> None:
+    allowed = {name: anomaly.allowed for name, anomaly in ANOMALIES.items() if anomaly.allowed is not Allowed.NEVER}
+    assert allowed == {
+        "int-send-skip": Allowed.ALWAYS,
+        "G0": Allowed.ALWAYS,
+        "G0-realtime": Allowed.ALWAYS,
+        "poll-skip": Allowed.SUBSCRIBED,
+        "nonmonotonic-poll": Allowed.SUBSCRIBED,
+        "G1c": Allowed.ORDERED_BY_OVERWRITES,
+        "G1c-realtime": Allowed.ORDERED_BY_OVERWRITES,
+    }
