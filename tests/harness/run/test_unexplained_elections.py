@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from checkers.columns.phases import Mark, Marks
+from checkers.columns.phases import Moment, Phases
 from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import faults_seen, read_receipts
 from harness.plan import RunSpec, Simulated
@@ -95,8 +95,8 @@ def test_a_run_whose_leader_moved_by_itself_promises_no_more_than_under_a_fault(
     seen = faults_seen(read_receipts(told))
     assert [fault.kind for fault in seen] == ["unasked"]
     assert promise(Settings(acks=acks), seen).permits_loss is (acks == 1)
-    mark = Mark(9_000_000, FUNCTION_CODE[Function.FAULT], told[0])
-    assert Marks((mark,)).fault_windows().size == 0, "no write counts as acknowledged in it"
+    moment = Moment(9_000_000, FUNCTION_CODE[Function.FAULT], told[0])
+    assert Phases((moment,)).fault_windows().size == 0, "no write counts as acknowledged in it"
 
 
 def test_a_quiet_run_has_no_receipt(make_world, events):
