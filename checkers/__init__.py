@@ -1,1 +1,110 @@
-""""""
+"""What a history proves: the door of the checkers, and all of them that the harness uses.
+
+Each name is loaded when it is first asked for. The door stands in the way of everybody who imports any module below it,
+the workers of a Spark cluster among them, who have neither the package of faults nor what only the driver needs; and
+of the command line, which would wait for libraries that most commands never use. See docs/decisions.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from checkers.anomalies import ANOMALIES
+    from checkers.columns.replica_file import (
+        REPLICAS_FILE,
+        REPLICAS_META,
+        REPLICAS_SCHEMA,
+        Ends,
+        PartitionEnd,
+        read_replicas,
+    )
+    from checkers.errors import CheckError, JavaMissingError
+    from checkers.histories.discovery import NO_HISTORY, Found, Kind, find_histories
+    from checkers.histories.stores import Place, fetch, place_of
+    from checkers.local import check_one
+    from checkers.measures.availability import Availability
+    from checkers.measures.exercise import Exercise
+    from checkers.spark.pipeline import check, check_found
+    from checkers.verdicts.cells import Cell, Witness
+    from checkers.verdicts.comparison import Comparison, compare
+    from checkers.verdicts.judgement import Judgement, RunFacts, VerdictLine, judge
+    from checkers.verdicts.matrix import STRONGEST_FIRST, Matrix, Summary, build_matrix, setting_value, settings_words
+    from checkers.verdicts.outcome import Outcome, exit_code_of
+    from checkers.verdicts.partial_verdict import SHOWN
+    from checkers.verdicts.receipts import faults_possible, read_receipts
+    from checkers.verdicts.verdict import Verdict
+
+__all__ = [
+    "ANOMALIES",
+    "NO_HISTORY",
+    "REPLICAS_FILE",
+    "REPLICAS_META",
+    "REPLICAS_SCHEMA",
+    "SHOWN",
+    "STRONGEST_FIRST",
+    "Availability",
+    "Cell",
+    "CheckError",
+    "Comparison",
+    "Ends",
+    "Exercise",
+    "Found",
+    "JavaMissingError",
+    "Judgement",
+    "Kind",
+    "Matrix",
+    "Outcome",
+    "PartitionEnd",
+    "Place",
+    "RunFacts",
+    "Summary",
+    "Verdict",
+    "VerdictLine",
+    "Witness",
+    "build_matrix",
+    "check",
+    "check_found",
+    "check_one",
+    "compare",
+    "exit_code_of",
+    "faults_possible",
+    "fetch",
+    "find_histories",
+    "judge",
+    "place_of",
+    "read_receipts",
+    "read_replicas",
+    "setting_value",
+    "settings_words",
+]
+
+#: Where each name of ``__all__`` comes from: the imports above, for the program.
+_HOMES = {
+    "checkers.anomalies": "ANOMALIES",
+    "checkers.columns.replica_file": "REPLICAS_FILE REPLICAS_META REPLICAS_SCHEMA Ends PartitionEnd read_replicas",
+    "checkers.errors": "CheckError JavaMissingError",
+    "checkers.histories.discovery": "NO_HISTORY Found Kind find_histories",
+    "checkers.histories.stores": "Place fetch place_of",
+    "checkers.local": "check_one",
+    "checkers.measures.availability": "Availability",
+    "checkers.measures.exercise": "Exercise",
+    "checkers.spark.pipeline": "check check_found",
+    "checkers.verdicts.cells": "Cell Witness",
+    "checkers.verdicts.comparison": "Comparison compare",
+    "checkers.verdicts.judgement": "Judgement RunFacts VerdictLine judge",
+    "checkers.verdicts.matrix": "STRONGEST_FIRST Matrix Summary build_matrix setting_value settings_words",
+    "checkers.verdicts.outcome": "Outcome exit_code_of",
+    "checkers.verdicts.partial_verdict": "SHOWN",
+    "checkers.verdicts.receipts": "faults_possible read_receipts",
+    "checkers.verdicts.verdict": "Verdict",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Load a name when it is first asked for."""
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_HOME[name]), name)
+        return value

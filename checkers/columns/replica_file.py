@@ -27,11 +27,11 @@ from checkers.histories import stores
 from checkers.histories.stores import Place
 
 #: The file's name in a run directory.
-NAME: Final = "replicas.parquet"
-META: Final = b"ackproof.replicas"
+REPLICAS_FILE: Final = "replicas.parquet"
+REPLICAS_META: Final = b"ackproof.replicas"
 #: Layout; a reader refuses what it does not know.
 VERSION: Final = 1
-SCHEMA: Final = pa.schema(
+REPLICAS_SCHEMA: Final = pa.schema(
     [
         pa.field("partition", pa.dictionary(pa.int32(), pa.string()), nullable=False),
         pa.field("node", pa.int32(), nullable=False),
@@ -69,7 +69,7 @@ class Ends(msgspec.Struct, frozen=True, kw_only=True):
     unreadable: dict[int, str] = {}
 
 
-def read(place: Place) -> tuple[Ends, pa.Table] | None:
+def read_replicas(place: Place) -> tuple[Ends, pa.Table] | None:
     """The file at ``place``; None if there is none.
 
     Raises:
@@ -80,7 +80,7 @@ def read(place: Place) -> tuple[Ends, pa.Table] | None:
         if content is None:
             return None
         table = pq.ParquetFile(io.BytesIO(content)).read(use_threads=False)
-        ends = msgspec.json.decode((table.schema.metadata or {}).get(META, b""), type=Ends)
+        ends = msgspec.json.decode((table.schema.metadata or {}).get(REPLICAS_META, b""), type=Ends)
     except (OSError, pa.ArrowException, msgspec.DecodeError) as error:
         raise CheckError(f"{place} cannot be read: {error}; remove it to judge the history without") from error
     if ends.version != VERSION:

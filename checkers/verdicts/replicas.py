@@ -19,8 +19,7 @@ import pyarrow as pa
 from checkers.anomalies import Finding
 from checkers.anomalies.divergent_replicas import ANOMALY, ReplicaLog, divergent_replicas
 from checkers.anomalies.lost_write import ANOMALY as LOST_WRITE
-from checkers.columns import replica_file
-from checkers.columns.replica_file import Ends, PartitionEnd
+from checkers.columns.replica_file import REPLICAS_FILE, Ends, PartitionEnd, read_replicas
 from checkers.errors import CheckError
 from checkers.histories.discovery import HISTORY
 from checkers.histories.stores import Place
@@ -35,7 +34,7 @@ def with_replicas(verdict: Verdict, history: Place | None, *, shown: int | None)
     if history is None or history.parent.name != HISTORY:
         return verdict
     try:
-        found = replica_file.read(history.parent.parent / replica_file.NAME)
+        found = read_replicas(history.parent.parent / REPLICAS_FILE)
     except CheckError as error:
         if verdict.valid is True:
             verdict.valid, verdict.reason = "unknown", str(error)

@@ -21,7 +21,7 @@ import click
 import msgspec
 import psutil
 
-from checkers.spark.pipeline import check
+from checkers import check
 from harness.bench.synthetic import write_synthetic
 
 SIZES: Final = (10**5, 10**6, 10**7, 10**8)

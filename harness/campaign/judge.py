@@ -11,15 +11,22 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from checkers.errors import CheckError, JavaMissingError
-from checkers.histories import stores
-from checkers.histories.discovery import NO_HISTORY, Found, Kind, find_histories
-from checkers.histories.stores import Place
-from checkers.spark.pipeline import check_found
-from checkers.verdicts.judgement import VerdictLine
-from checkers.verdicts.outcome import Outcome, exit_code_of
-from checkers.verdicts.partial_verdict import SHOWN
-from checkers.verdicts.verdict import Verdict
+from checkers import (
+    NO_HISTORY,
+    SHOWN,
+    CheckError,
+    Found,
+    JavaMissingError,
+    Kind,
+    Outcome,
+    Place,
+    Verdict,
+    VerdictLine,
+    exit_code_of,
+    fetch,
+    find_histories,
+)
+from checkers import check as check_found
 from harness.campaign.progress import Progress
 from harness.errors import HarnessError, JavaError, NamedWronglyError, ResultsError
 from harness.java import usable_java
@@ -134,7 +141,7 @@ def _record_of(run: Place) -> RunRecord:
         return read_record(run)
     try:
         with tempfile.TemporaryDirectory(prefix="ackproof-run-") as scratch:
-            stores.fetch(run / RUN_FILE, Path(scratch))
+            fetch(run / RUN_FILE, Path(scratch))
             return read_record(Path(scratch))
     except OSError as error:
         raise ResultsError(f"{run / RUN_FILE} cannot be read: {error}") from error

@@ -14,9 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from checkers.columns.replica_file import NAME as REPLICAS
-from checkers.local import judge
-from checkers.verdicts.verdict import Verdict
+from checkers import REPLICAS_FILE, Verdict, check_one
 from harness.campaign.judge import spoken
 from harness.errors import HarnessError, NamedWronglyError, ResultsError
 from harness.records.run_record import CLUSTER_FILE, HISTORY, RunRecord, files_of, read_record
@@ -76,8 +74,8 @@ def trace(directory: Path, scratch: Path) -> None:
         raise ResultsError(f"{directory} cannot be done again: {ended.reason}")
     with files_of(directory):
         (directory / CLUSTER_FILE).write_bytes((scratch / CLUSTER_FILE).read_bytes())
-        if not (directory / REPLICAS).is_file():
-            (directory / REPLICAS).write_bytes((scratch / REPLICAS).read_bytes())
+        if not (directory / REPLICAS_FILE).is_file():
+            (directory / REPLICAS_FILE).write_bytes((scratch / REPLICAS_FILE).read_bytes())
 
 
 def trace_missing(directory: Path) -> None:
@@ -107,7 +105,7 @@ def rerun(record: RunRecord, recorded: Path, directory: Path) -> tuple[Verdict, 
 
 def _verdict(directory: Path) -> Verdict:
     with spoken():
-        return judge(directory / HISTORY)
+        return check_one(directory / HISTORY)
 
 
 def differences(one: Verdict, two: Verdict) -> tuple[str, ...]:

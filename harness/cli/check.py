@@ -8,9 +8,7 @@ from typing import Final
 
 import click
 
-from checkers.errors import CheckError
-from checkers.histories.stores import Place, place_of
-from checkers.verdicts.partial_verdict import SHOWN
+from checkers import SHOWN, CheckError, Place, place_of
 from harness.campaign.judge import (
     Asked,
     Judged,

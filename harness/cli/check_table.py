@@ -9,8 +9,7 @@ from typing import Final
 
 from rich.markup import escape
 
-from checkers.histories.stores import Place
-from checkers.verdicts.outcome import Outcome
+from checkers import Outcome, Place
 from harness.campaign.judge import Judged
 from harness.cli.terminal import State
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from checkers.verdicts.cells import Cell
+from checkers import Cell
 from harness.campaign.stages import CampaignRecord
 from harness.cli.terminal import State
 from harness.records.run_record import CAMPAIGN_FILE, files_of

@@ -9,7 +9,7 @@ from typing import Final
 import click
 import msgspec
 
-from checkers.verdicts.verdict import Verdict
+from checkers import Verdict
 from harness.campaign.replay import Replayed, rerun
 from harness.campaign.replay import replay as replay_run
 from harness.cli.terminal import State, as_json, directory_argument

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from checkers.columns.replica_file import META, NAME, SCHEMA, Ends, PartitionEnd
+from checkers import REPLICAS_FILE, REPLICAS_META, REPLICAS_SCHEMA, Ends, PartitionEnd
 from harness.records.run_record import files_of
 
 #: Records that are held in memory before they are written: 28 bytes each, and what Python adds.
@@ -58,15 +58,15 @@ def write_replicas(directory: Path, ends: Mapping[str, PartitionEnd], found: Rep
     if found is None:
         return
     with files_of(directory):
-        temporary = directory / f".{NAME}"
+        temporary = directory / f".{REPLICAS_FILE}"
         _write(temporary, ends, found)
-        temporary.replace(directory / NAME)
+        temporary.replace(directory / REPLICAS_FILE)
 
 
 def _write(path: Path, ends: Mapping[str, PartitionEnd], found: ReplicaLogs) -> None:
     names = sorted({log.partition for log in found.logs})
     held: dict[str, list[int]] = {}
-    with pq.ParquetWriter(path, SCHEMA, use_dictionary=["partition"], write_statistics=False) as writer:
+    with pq.ParquetWriter(path, REPLICAS_SCHEMA, use_dictionary=["partition"], write_statistics=False) as writer:
         rows = _Rows(writer, names)
         for log in found.logs:
             held.setdefault(log.partition, []).append(log.node)
@@ -78,7 +78,7 @@ def _write(path: Path, ends: Mapping[str, PartitionEnd], found: ReplicaLogs) -> 
             if log.damage:
                 damage.setdefault(log.partition, {})[log.node] = "; ".join(log.damage)
         known = Ends(partitions=dict(ends), held=held, damage=damage, unreadable=dict(found.unreadable))
-        writer.add_key_value_metadata({META: msgspec.json.encode(known)})
+        writer.add_key_value_metadata({REPLICAS_META: msgspec.json.encode(known)})
 
 
 class _Rows:
@@ -110,7 +110,7 @@ class _Rows:
             pa.array(np.repeat(np.array(nodes, np.int32), counts)),
             *(_joined([getattr(stretch, name) for stretch in self._stretches], kind) for name, kind in _NUMBERS),
         ]
-        self._writer.write_batch(pa.record_batch(columns, schema=SCHEMA))
+        self._writer.write_batch(pa.record_batch(columns, schema=REPLICAS_SCHEMA))
         self._begin()
 
 

@@ -12,9 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from checkers.verdicts.judgement import RunFacts, VerdictLine
-from checkers.verdicts.matrix import Matrix, build_matrix
-from checkers.verdicts.verdict import Verdict
+from checkers import Matrix, RunFacts, Verdict, VerdictLine, build_matrix
 from harness.errors import NamedWronglyError, ResultsError
 from harness.records.run_record import (
     CAMPAIGN_FILE,

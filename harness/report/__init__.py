@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from checkers.verdicts.cells import Cell
+from checkers import Cell
 from harness.records.run_record import MATRIX_TEXT_FILE, REPORT_FILE, run_directories, write_file
 from harness.records.verdict_lines import read_matrix
 from harness.report.charts import availability_chart, loss_rate_chart

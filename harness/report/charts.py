@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from checkers.verdicts.cells import Cell
-from checkers.verdicts.matrix import settings_words
+from checkers import Cell, settings_words
 
 Row = dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from checkers.anomalies import ANOMALIES
+from checkers import ANOMALIES
 
 
 def definitions() -> dict[str, str]:

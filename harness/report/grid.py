@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from checkers.verdicts.cells import Cell
-from checkers.verdicts.matrix import settings_words
+from checkers import Cell, settings_words
 
 Grid = list[tuple[dict[str, Any], list[Cell | None]]]
 

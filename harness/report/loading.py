@@ -7,8 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from checkers.verdicts.judgement import VerdictLine
-from checkers.verdicts.matrix import Matrix
+from checkers import Matrix, VerdictLine
 from harness.errors import ResultsError
 from harness.records.run_record import CAMPAIGN_FILE, PLAN_FILE, files_of
 from harness.records.verdict_lines import read_lines, read_matrix

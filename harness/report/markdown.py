@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from checkers.verdicts.cells import Cell
-from checkers.verdicts.comparison import Comparison, compare
-from checkers.verdicts.matrix import Summary, setting_value
+from checkers import Cell, Comparison, Summary, compare, setting_value
 from harness.report.grid import columns_of, grid_of, percent
 from harness.report.outcomes import look_of
 

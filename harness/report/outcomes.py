@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from checkers.verdicts.cells import Cell
-from checkers.verdicts.outcome import Outcome
+from checkers import Cell, Outcome
 
 
 class Look(NamedTuple):

@@ -11,9 +11,7 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from checkers.verdicts.cells import Cell
-from checkers.verdicts.comparison import compare
-from checkers.verdicts.matrix import Summary, setting_value, settings_words
+from checkers import Cell, Summary, compare, setting_value, settings_words
 from harness.report.charts import Chart, chart_templates
 from harness.report.grid import columns_of, grid_of, percent
 from harness.report.outcomes import LEGEND, LOOKS, look_of

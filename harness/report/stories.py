@@ -9,11 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from checkers.verdicts.cells import Cell, Witness
-from checkers.verdicts.matrix import STRONGEST_FIRST, setting_value
-from checkers.verdicts.outcome import Outcome
-from checkers.verdicts.receipts import read_receipts
-from checkers.verdicts.verdict import Verdict
+from checkers import STRONGEST_FIRST, Cell, Outcome, Verdict, Witness, read_receipts, setting_value
 from harness.plan import Simulated
 from harness.records.run_record import PLAN_FILE
 from harness.report.charts import LOSS

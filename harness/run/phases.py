@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from checkers.columns.replica_file import PartitionEnd
+from checkers import PartitionEnd
 from harness.plan import RunSpec
 from harness.run.crashes import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
 from harness.run.crashes import CrashRecorder

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from checkers.verdicts.receipts import faults_possible
+from checkers import faults_possible
 from nemesis.cluster import ClusterView
 from nemesis.faults import UnexplainedElection
 from nemesis.receipts import Receipt, moved

@@ -17,7 +17,7 @@ import msgspec
 import pyspark
 import pytest
 
-from checkers.local import judge
+from checkers.local import check_one
 from tests.checkers.conformance import BY_NAME, cases, write_history
 
 HOST = "127.0.0.1"
@@ -110,6 +110,6 @@ def test_a_cluster_gives_the_verdicts_of_the_plain_kernels(tmp_path: Path) -> No
             [sys.executable, str(program)], directory, tmp_path / "c.jsonl", "--master", master
         )
     paths = sorted(directory.iterdir())
-    plain = [json.loads(msgspec.json.encode(judge(path))) for path in paths]
+    plain = [json.loads(msgspec.json.encode(check_one(path))) for path in paths]
     assert through_cluster == plain
     assert submitted == plain

@@ -11,7 +11,7 @@ from checkers.anomalies import ANOMALIES
 from checkers.columns.loading import Batch, Unit, load_units
 from checkers.columns.version_order import version_order
 from checkers.histories.discovery import Sources, find_histories
-from checkers.local import judge
+from checkers.local import check_one
 from tests.checkers.conformance import BY_NAME, cases, comparable, write_history
 from tests.checkers.series import lag_series, max_offsets, unseen_series
 from workloads.consumers import shares
@@ -34,7 +34,7 @@ NOT_ANOMALIES = {
 @pytest.mark.parametrize("name", [*cases("analysis"), *cases("version-orders")])
 def test_what_the_reference_expects_is_found(name: str, tmp_path: Path) -> None:
     case = BY_NAME[name]
-    verdict = judge(write_history(case, tmp_path / "history.jsonl"))
+    verdict = check_one(write_history(case, tmp_path / "history.jsonl"))
     for anomaly, expected in (case.get("expect") or {}).items():
         if anomaly not in NOT_ANOMALIES:
             found = verdict.anomalies.get(anomaly, [])
@@ -46,7 +46,7 @@ def test_what_the_reference_expects_is_found(name: str, tmp_path: Path) -> None:
 def test_everything_the_reference_reports_is_reported_and_nothing_else(name: str, tmp_path: Path) -> None:
     """The whole error map of the reference, not only what its tests look at; unseen has its own test."""
     case = BY_NAME[name]
-    verdict = judge(write_history(case, tmp_path / "history.jsonl"))
+    verdict = check_one(write_history(case, tmp_path / "history.jsonl"))
     reported = case.get("reference_errors") or {}
     compared = [anomaly for anomaly in (*KERNELS, *CYCLES) if anomaly not in ("unseen", *BETTER)]
     for anomaly in compared:
@@ -72,7 +72,7 @@ COMPONENTS = {
 @pytest.mark.parametrize("name", cases("analysis"))
 def test_a_component_that_the_reference_knows_of_is_told_by_a_cycle_in_it(name: str, tmp_path: Path) -> None:
     case = BY_NAME[name]
-    verdict = judge(write_history(case, tmp_path / "history.jsonl"))
+    verdict = check_one(write_history(case, tmp_path / "history.jsonl"))
     reported = case.get("reference_errors") or {}
     assert {COMPONENTS[note] for note in reported if note in COMPONENTS} == {c for c in CYCLES if c in verdict.counts}
     for note in COMPONENTS.keys() & reported.keys():
@@ -83,7 +83,7 @@ def test_a_component_that_the_reference_knows_of_is_told_by_a_cycle_in_it(name: 
 @pytest.mark.parametrize("name", cases("analysis"))
 def test_operations_without_any_dependency_are_told_where_the_reference_tells_them(name: str, tmp_path: Path) -> None:
     case = BY_NAME[name]
-    verdict = judge(write_history(case, tmp_path / "history.jsonl"))
+    verdict = check_one(write_history(case, tmp_path / "history.jsonl"))
     empty = "empty-transaction-graph"
     assert (empty in verdict.anomalies) == (empty in (case.get("reference_errors") or {}))
     if empty in verdict.anomalies:
@@ -93,7 +93,7 @@ def test_operations_without_any_dependency_are_told_where_the_reference_tells_th
 @pytest.mark.parametrize("name", cases("analysis"))
 def test_unseen_values_are_the_references_but_for_keys_that_nobody_wrote(name: str, tmp_path: Path) -> None:
     case = BY_NAME[name]
-    verdict = judge(write_history(case, tmp_path / "history.jsonl"))
+    verdict = check_one(write_history(case, tmp_path / "history.jsonl"))
     acknowledged = {str(m[1]) for op in case["history"] if op["type"] == "ok" for m in _micro(op) if m[0] == "send"}
     told = ((case.get("reference_errors") or {}).get("unseen") or {}).get("messages", {})
     expected = {key: values for key, values in told.items() if key in acknowledged and values}
@@ -108,20 +108,20 @@ def _micro(operation: dict[str, Any]) -> list[list[Any]]:
 
 
 def test_an_aborted_poll_that_reads_again_is_no_anomaly_at_all(tmp_path: Path) -> None:
-    verdict = judge(write_history(BY_NAME["poll-skip/txn-abort-good"], tmp_path / "history.jsonl"))
+    verdict = check_one(write_history(BY_NAME["poll-skip/txn-abort-good"], tmp_path / "history.jsonl"))
     assert verdict.anomalies == {}
     assert verdict.valid is True
 
 
 def test_an_empty_history_is_not_valid(tmp_path: Path) -> None:
-    verdict = judge(write_history(BY_NAME["checker/empty-history"], tmp_path / "history.jsonl"))
+    verdict = check_one(write_history(BY_NAME["checker/empty-history"], tmp_path / "history.jsonl"))
     assert verdict.valid is False
     assert "empty history" in (verdict.reason or "")
 
 
 def test_every_value_of_two_alternating_offsets_is_a_duplicate(tmp_path: Path) -> None:
     case = BY_NAME["duplicate/hash-insensitive"]
-    verdict = judge(write_history(case, tmp_path / "history.jsonl"))
+    verdict = check_one(write_history(case, tmp_path / "history.jsonl"))
     assert sorted(f["value"] for f in verdict.anomalies["duplicate"]) == case["expect"]["duplicate_values"]
 
 
@@ -192,7 +192,7 @@ def test_every_polls_lag_is_the_references(tmp_path: Path) -> None:
     found = lag_series(_events("realtime-lag/up-to-date", tmp_path))
     as_reference = [dict(zip(("time", "process", "key", "lag"), lag, strict=True)) for lag in found]
     assert as_reference == expected["realtime_lag"]
-    verdict = judge(tmp_path / "h.jsonl")
+    verdict = check_one(tmp_path / "h.jsonl")
     assert verdict.worst_realtime_lag == expected["worst_realtime_lag"]
 
 

@@ -13,7 +13,7 @@ from checkers.errors import CheckError
 from checkers.histories import stores
 from checkers.histories.discovery import Sources, find_histories
 from checkers.histories.scratch import Scratch
-from checkers.local import judge
+from checkers.local import check_one
 from checkers.spark.pipeline import judge_units
 from checkers.spark.planning import plan
 from tests.checkers.conformance import BY_NAME, write_history
@@ -79,7 +79,7 @@ def test_what_lies_beside_a_history_and_cannot_be_read_makes_only_that_history_u
     assert [unit.history for unit in planned.units] == [1]
     assert f"{tmp_path / 'bad' / 'origin.json'} cannot be read" in planned.problems[0]
     with pytest.raises(CheckError, match="restore it, or import the history again"):
-        judge(tmp_path / "bad")
+        check_one(tmp_path / "bad")
 
 
 def test_a_store_that_refuses_a_file_which_it_listed_makes_only_that_history_unknown(
@@ -104,14 +104,14 @@ def test_a_store_that_refuses_a_file_which_it_listed_makes_only_that_history_unk
 def test_any_other_file_is_not_called_a_broken_history(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("<!doctype html>")
     with pytest.raises(CheckError, match=f"{name} is neither Parquet nor has the name of JSON lines"):
-        judge(tmp_path / name)
+        check_one(tmp_path / name)
 
 
 def test_json_lines_with_a_byte_order_mark_are_read(tmp_path: Path) -> None:
     file = write_history(BY_NAME["lost-write/consistent"], tmp_path / "h.jsonl")
-    before = judge(file)
+    before = check_one(file)
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
-    assert judge(file) == before
+    assert check_one(file) == before
 
 
 def test_the_scratch_directory_of_a_dead_check_is_removed_by_the_next_one(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from checkers.columns.phases import Moment, Phases, decode_detail, inside
-from checkers.local import judge, judge_events
+from checkers.local import check_one
+from tests.checkers.in_memory import judge_events
 from tests.checkers.scenes import FAIL, INFO, Scene
 from workloads.history import HistoryWriter
 from workloads.history.schema import FUNCTION_CODE
@@ -105,5 +106,5 @@ def test_a_run_that_ended_before_its_first_event_has_no_finding(tmp_path: Path) 
     """It is no history of another tool either, whose lack of dependencies would count."""
     with HistoryWriter(tmp_path / "history", "run"):
         pass
-    verdict = judge(tmp_path / "history")
+    verdict = check_one(tmp_path / "history")
     assert (verdict.valid, verdict.counts, verdict.exercise.drained) == (False, {}, False)

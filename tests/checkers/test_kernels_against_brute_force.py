@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.local import judge_events, judge_rows
 from tests.checkers import brute_force
 from tests.checkers.history_strategies import KEYS, histories
+from tests.checkers.in_memory import judge_events, judge_rows
 from tests.checkers.series import Lag, lag_series, unseen_series
 from tests.workloads.history.event_strategies import examples
 from workloads.history.rows import Rows

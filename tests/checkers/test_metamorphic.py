@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
 from checkers.anomalies import EMPTY_GRAPH
-from checkers.local import judge_events
 from checkers.verdicts.verdict import Verdict
 from tests.checkers.history_strategies import KEYS, histories
+from tests.checkers.in_memory import judge_events
 from tests.checkers.scenes import INVOKE, OK
 from tests.workloads.history.event_strategies import examples
 from workloads.operations import Event, Function, MicroOperation, Poll, Record, Send

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from checkers.columns.loading import Unit
 from checkers.histories.discovery import Source
-from checkers.local import judge
+from checkers.local import check_one
 from checkers.spark import planning
 from checkers.spark.pipeline import check
 from checkers.spark.planning import tasks_of, units_of
@@ -45,7 +45,7 @@ def test_spark_and_plain_kernels_give_equal_verdicts(tmp_path: Path) -> None:
     paths = sorted(directory.iterdir())
     assert [verdict.history for verdict in through_spark] == [str(path) for path in paths]
     for path, verdict in zip(paths, through_spark, strict=True):
-        assert nameless(verdict) == nameless(judge(path)), path
+        assert nameless(verdict) == nameless(check_one(path)), path
 
 
 @pytest.mark.system
@@ -98,7 +98,7 @@ def test_a_history_cut_into_many_row_groups_gets_the_verdict_of_the_whole(
     monkeypatch.setattr(clustering.groups, "__defaults__", (30,))
     with HistoryWriter(tmp_path / "history", "run") as writer:
         record_all(writer, scene.events)
-    whole = judge(tmp_path, shown=None)
+    whole = check_one(tmp_path, shown=None)
     monkeypatch.setattr(planning, "WHOLE_BYTES", 0)
     monkeypatch.setattr(planning, "BATCH_BYTES", 1)
     units, _ = units_of(0, Source("run", tmp_path / "history" / "clustered.parquet"))
@@ -139,7 +139,7 @@ def test_a_history_cut_to_pieces_gets_the_verdict_of_the_whole(history: list[Eve
         patched.setattr(clustering.groups, "__defaults__", (1,))
         with HistoryWriter(Path(scratch), "run") as writer:
             record_all(writer, history)
-        whole = judge(Path(scratch), ww_deps=ww_deps, shown=None)
+        whole = check_one(Path(scratch), ww_deps=ww_deps, shown=None)
         patched.setattr(planning, "WHOLE_BYTES", 0)
         patched.setattr(planning, "BATCH_BYTES", 1)
         (cut,) = check([Path(scratch)], ww_deps=ww_deps, shown=None)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from checkers.local import judge_events
 from checkers.verdicts.verdict import Verdict
+from tests.checkers.in_memory import judge_events
 from tests.checkers.scenes import FAIL, INFO, INVOKE, Scene
 from workloads.operations import Defect, Function, Poll, Record, Send
 

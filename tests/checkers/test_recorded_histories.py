@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers.local import judge as verdict_on
+from checkers.local import check_one as verdict_on
 from checkers.verdicts.judgement import judge as judgement_on
 from harness.records.run_record import read_record
 

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.anomalies.divergent_replicas import ReplicaLog, divergent_replicas
-from checkers.columns import replica_file
-from checkers.columns.replica_file import Ends, PartitionEnd
-from checkers.local import judge
+from checkers.columns.replica_file import REPLICAS_FILE, REPLICAS_META, REPLICAS_SCHEMA, Ends, PartitionEnd
+from checkers.local import check_one
 from checkers.spark.pipeline import check
 from checkers.verdicts.replicas import add_to
 from checkers.verdicts.verdict import Verdict
@@ -90,10 +89,10 @@ def run_with(directory: Path, logs: dict[int, dict[int, int]], lost: int | None 
         record_all(writer, scene.events)
     rows = [("t-0", node, at, 0, value) for node, log in logs.items() for at, value in sorted(log.items())]
     columns = list(zip(*rows, strict=True)) or [()] * 5
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, replica_file.SCHEMA, strict=True)]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, REPLICAS_SCHEMA, strict=True)]
     ends = Ends(**{"partitions": ENDS, "held": {"t-0": list(logs)}} | known)
-    schema = replica_file.SCHEMA.with_metadata({replica_file.META: msgspec.json.encode(ends)})
-    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), directory / replica_file.NAME)
+    schema = REPLICAS_SCHEMA.with_metadata({REPLICAS_META: msgspec.json.encode(ends)})
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), directory / REPLICAS_FILE)
     return directory
 
 
@@ -101,7 +100,7 @@ WHOLE = {0: 10, 1: 11, 2: 12}
 
 
 def test_replicas_that_differ_below_the_end_are_found_in_a_run(tmp_path: Path) -> None:
-    verdict = judge(run_with(tmp_path, {1: WHOLE, 2: WHOLE | {1: 77}}))
+    verdict = check_one(run_with(tmp_path, {1: WHOLE, 2: WHOLE | {1: 77}}))
     assert verdict.anomalies == {"divergent-replicas": [{"key": "t-0", "offset": 1, "replicas": {1: 11, 2: 77}}]}
     assert (verdict.valid, verdict.counts, verdict.replicas_compared) == (False, {"divergent-replicas": 1}, 1)
 
@@ -109,8 +108,8 @@ def test_replicas_that_differ_below_the_end_are_found_in_a_run(tmp_path: Path) -
 @pytest.mark.system
 def test_spark_looks_at_replicas_as_the_plain_judgement_does(tmp_path: Path) -> None:
     run = run_with(tmp_path, {1: WHOLE, 2: WHOLE | {1: 77}}, lost=99)
-    assert check([run]) == [judge(run)]
-    assert {"divergent-replicas", "lost-write"} <= judge(run).counts.keys()
+    assert check([run]) == [check_one(run)]
+    assert {"divergent-replicas", "lost-write"} <= check_one(run).counts.keys()
 
 
 @pytest.mark.parametrize(
@@ -130,23 +129,23 @@ def test_replicas_that_may_differ_are_no_finding(
     tmp_path: Path, why: str, held: dict[int, dict[int, int]], end: dict[str, Any]
 ) -> None:
     ends = {"t-0": msgspec.structs.replace(ENDS["t-0"], **end)}
-    verdict = judge(run_with(tmp_path, held, partitions=ends))
+    verdict = check_one(run_with(tmp_path, held, partitions=ends))
     assert (verdict.valid, verdict.counts) == (True, {}), why
 
 
 def test_without_logs_nothing_is_said_of_replicas(tmp_path: Path) -> None:
     run = run_with(tmp_path, {1: WHOLE, 2: WHOLE | {1: 77}})
-    (run / replica_file.NAME).unlink()
-    verdict = judge(run)
+    (run / REPLICAS_FILE).unlink()
+    verdict = check_one(run)
     assert (verdict.valid, verdict.replicas_compared) == (True, None)
 
 
 def test_a_damaged_file_makes_the_verdict_unknown(tmp_path: Path) -> None:
     run = run_with(tmp_path, {1: WHOLE, 2: WHOLE})
-    (run / replica_file.NAME).write_bytes(b"PAR1 no")
-    verdict = judge(run)
+    (run / REPLICAS_FILE).write_bytes(b"PAR1 no")
+    verdict = check_one(run)
     assert verdict.valid == "unknown"
-    assert replica_file.NAME in str(verdict.reason)
+    assert REPLICAS_FILE in str(verdict.reason)
 
 
 @pytest.mark.parametrize(
@@ -164,5 +163,5 @@ def test_a_damaged_file_makes_the_verdict_unknown(tmp_path: Path) -> None:
 def test_a_lost_write_is_hidden_or_destroyed(
     tmp_path: Path, held: dict[int, dict[int, int]], known: dict[str, Any], fate: str, copies: object
 ) -> None:
-    (finding,) = judge(run_with(tmp_path, held, lost=99, **known)).anomalies["lost-write"]
+    (finding,) = check_one(run_with(tmp_path, held, lost=99, **known)).anomalies["lost-write"]
     assert (finding["value"], finding["fate"], finding.get("copies")) == (99, fate, copies)

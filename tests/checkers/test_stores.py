@@ -14,7 +14,7 @@ from checkers.errors import CheckError
 from checkers.histories import stores
 from checkers.histories.discovery import Sources, find_histories
 from checkers.histories.stores import StorePath, files_at, place_of
-from checkers.local import judge
+from checkers.local import check_one
 from checkers.spark.pipeline import judge_units
 from tests.checkers.conformance import BY_NAME, write_history
 from tests.checkers.scenes import Scene
@@ -82,15 +82,15 @@ def test_a_stored_history_gets_the_verdict_that_it_has_locally(bucket: Path) -> 
     with HistoryWriter(bucket / "run" / "history", "run") as writer:
         record_all(writer, scene_with_a_loss().events)
     assert files_at(StorePath("s3://b")) == [StorePath("s3://b/run/history/clustered.parquet")]
-    local = judge(bucket / "run", name="s3://b/run")
-    assert judge(place_of("s3://b/run")) == local
+    local = check_one(bucket / "run", name="s3://b/run")
+    assert check_one(place_of("s3://b/run")) == local
     assert [finding["value"] for finding in local.anomalies["lost-write"]] == [0]
 
 
 def test_json_lines_in_a_store_are_judged_and_a_bad_line_is_named_there(bucket: Path) -> None:
     case = BY_NAME["poll-skip/txn-abort-good"]
-    local = judge(write_history(case, bucket / "good.jsonl"), name="gs://b/good.jsonl")
-    assert judge(place_of("gs://b/good.jsonl")) == local
+    local = check_one(write_history(case, bucket / "good.jsonl"), name="gs://b/good.jsonl")
+    assert check_one(place_of("gs://b/good.jsonl")) == local
     (bucket / "bad.jsonl").write_text("{\n")
     (bucket / "verdicts.jsonl").write_text("{}\n")
     with Sources(find_histories([place_of("gs://b")])) as sources:
@@ -103,7 +103,7 @@ def test_a_history_in_a_store_that_was_cut_off_is_judged(bucket: Path) -> None:
     writer = LiveHistoryWriter(bucket / "run" / "history", "run", flush_seconds=60)
     record_all(writer, scene_with_a_loss().events)
     writer.flush()
-    verdict = judge(place_of("s3://b/run"))
+    verdict = check_one(place_of("s3://b/run"))
     writer._ended.set()
     assert verdict.counts["lost-write"] == 1
     assert [file.name for file in (bucket / "run" / "history").iterdir()] == ["live-00000.parquet"]
@@ -113,7 +113,7 @@ def test_what_is_no_history_in_a_store_says_so(bucket: Path) -> None:
     (bucket / "x.parquet").write_bytes(b"PAR1 but no more")
     for name, told in (("absent", "holds no history"), ("x.parquet", "is not a readable Parquet file")):
         with pytest.raises((CheckError, HistoryError), match=f"s3://b/{name} {told}"):
-            judge(place_of(f"s3://b/{name}"))
+            check_one(place_of(f"s3://b/{name}"))
 
 
 def test_a_worker_that_does_not_share_the_directory_says_what_to_name(tmp_path: Path) -> None:

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from checkers.local import judge
+from checkers.local import check_one
 from harness.bench.synthetic import PLANTS, make_block, write_synthetic
 
 
 def test_a_clean_history_has_no_anomaly(tmp_path: Path) -> None:
     written = write_synthetic(tmp_path, 40_000)
-    verdict = judge(tmp_path, ww_deps=True)
+    verdict = check_one(tmp_path, ww_deps=True)
     assert (verdict.valid, verdict.counts, written.expected) == (True, {}, {})
     assert verdict.exercise.acknowledged == verdict.exercise.records_read > 0
 
 
 def test_what_was_planted_is_found_and_nothing_else(tmp_path: Path) -> None:
     written = write_synthetic(tmp_path, 100_000, planted=len(PLANTS))
-    assert judge(tmp_path, ww_deps=True).counts == written.expected
+    assert check_one(tmp_path, ww_deps=True).counts == written.expected
     assert set(written.expected) >= set(PLANTS)
 
 

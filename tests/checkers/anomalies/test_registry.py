@@ -11,11 +11,12 @@ import pytest
 import checkers
 from checkers.anomalies import ANOMALIES, Allowed
 from checkers.cycles import search
-from checkers.local import judge, judge_events
+from checkers.local import check_one
 from checkers.verdicts.promises import promise
 from harness.bench.synthetic import PLANTS
 from harness.report.definitions import definitions
 from tests.checkers.conformance import BY_NAME, cases, write_history
+from tests.checkers.in_memory import judge_events
 from tests.checkers.scenes import Scene
 from workloads.settings import Settings
 
@@ -34,7 +35,7 @@ def test_a_specification_names_its_anomaly_says_what_it_is_and_gives_an_example(
 def test_conformance_cases_find_no_anomaly_without_a_specification(tmp_path: Path) -> None:
     found: set[str] = set()
     for name in (*cases("analysis"), *cases("version-orders")):
-        found |= set(judge(write_history(BY_NAME[name], tmp_path / "history.jsonl")).counts)
+        found |= set(check_one(write_history(BY_NAME[name], tmp_path / "history.jsonl")).counts)
     assert found <= ANOMALIES.keys()
     assert {"lost-write", "G1a", "G1c", "G0", "int-send-skip"} <= found, "the cases show what they are for"
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from checkers.local import judge_events
 from checkers.verdicts.judgement import judge
 from checkers.verdicts.verdict import Verdict
+from tests.checkers.in_memory import judge_events
 from tests.checkers.scenes import Scene
 from tests.nemesis.receipt_factory import a_receipt
 from workloads.settings import Settings

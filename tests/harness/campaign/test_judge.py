@@ -8,12 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers.errors import CheckError, JavaMissingError
-from checkers.histories.discovery import Found, Kind
-from checkers.measures.exercise import Exercise
-from checkers.verdicts.judgement import VerdictLine
-from checkers.verdicts.outcome import Outcome, exit_code_of
-from checkers.verdicts.verdict import Verdict
+from checkers import CheckError, Exercise, Found, JavaMissingError, Kind, Outcome, Verdict, VerdictLine, exit_code_of
 from harness.bench.simulated import measure_simulated
 from harness.campaign import judge
 from harness.campaign.judge import Judged, exit_code, is_unreadable, judge_all, spoken, write_verdicts

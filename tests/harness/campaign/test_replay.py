@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers.verdicts.verdict import Verdict
+from checkers import Verdict
 from harness.campaign.replay import differences, replay, trace_missing
 from harness.cli.app import exit_code_of
 from harness.cli.replay import FINDINGS_MAX, tell_findings

@@ -14,10 +14,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from checkers.histories.discovery import Found
-from checkers.measures.exercise import Exercise
-from checkers.verdicts.partial_verdict import SHOWN
-from checkers.verdicts.verdict import Verdict
+from checkers import SHOWN, Exercise, Found, Verdict
 from harness.campaign import judge
 from harness.cli.app import exit_code_of
 from harness.plan import parse_plan

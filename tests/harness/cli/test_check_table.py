@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from checkers.measures.exercise import Exercise
-from checkers.verdicts.judgement import Judgement, VerdictLine
-from checkers.verdicts.outcome import Outcome
+from checkers import Exercise, Judgement, Outcome, VerdictLine
 from harness.campaign.judge import Judged
 from harness.cli.check_table import tell_judged
 from harness.cli.terminal import State

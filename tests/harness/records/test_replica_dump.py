@@ -8,10 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from checkers.columns import replica_file
-from checkers.columns.replica_file import PartitionEnd
-from checkers.local import judge
-from checkers.verdicts.verdict import Verdict
+from checkers import REPLICAS_FILE, PartitionEnd, Verdict, check_one, read_replicas
 from harness.campaign.replay import replay
 from harness.plan import RunSpec
 from harness.plan.reading import parse_plan
@@ -43,7 +40,7 @@ def stretch(first: int, *values: int, epoch: int = 0) -> Stretch:
 
 
 def rows(file: Path) -> list[tuple[object, ...]]:
-    found = replica_file.read(file)
+    found = read_replicas(file)
     assert found is not None
     return [tuple(row.values()) for row in found[1].to_pylist()]
 
@@ -60,13 +57,13 @@ def test_every_record_is_written_whatever_the_size_of_a_portion(
     ]
     ends = {"t-0": PartitionEnd(leader=1, isr=(1, 2), running=(1,), end_offset=3)}
     write_replicas(tmp_path, ends, ReplicaLogs(logs, {3: "gone"}))
-    assert rows(tmp_path / replica_file.NAME) == [
+    assert rows(tmp_path / REPLICAS_FILE) == [
         ("t-0", 1, 0, 0, 10),
         ("t-0", 1, 1, 0, 11),
         ("t-0", 1, 2, 4, 12),
         ("t-1", 1, 7, 0, -5),
     ]
-    found = replica_file.read(tmp_path / replica_file.NAME)
+    found = read_replicas(tmp_path / REPLICAS_FILE)
     assert found is not None
     known = found[0]
     assert (known.partitions, known.held) == (ends, {"t-0": [1, 2], "t-1": [1]})
@@ -81,19 +78,19 @@ def test_a_world_without_disks_leaves_no_file(tmp_path: Path) -> None:
 def test_what_a_healed_run_acknowledged_to_all_is_on_every_disk(tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert perform(spec_of("kill", 'acks = "all"\n"min.insync.replicas" = 2', seed=1), run).status == "completed"
-    found = replica_file.read(run / replica_file.NAME)
+    found = read_replicas(run / REPLICAS_FILE)
     assert found is not None
     ends, table = found
-    by_node = {node: [row[2:] for row in rows(run / replica_file.NAME) if row[1] == node] for node in (0, 1, 2)}
+    by_node = {node: [row[2:] for row in rows(run / REPLICAS_FILE) if row[1] == node] for node in (0, 1, 2)}
     assert by_node[0] == by_node[1] == by_node[2] != []
     assert sum(end.end_offset or 0 for end in ends.partitions.values()) * 3 == len(table)
-    assert judge(run / "history").replicas_compared == len(ends.partitions)
+    assert check_one(run / "history").replicas_compared == len(ends.partitions)
 
 
 def test_what_acks_1_lost_is_destroyed_where_all_replicas_returned(tmp_path: Path) -> None:
     run = tmp_path / "run"
     perform(spec_of("partition", "acks = 1", seed=2), run)
-    verdict = judge(run / "history")
+    verdict = check_one(run / "history")
     assert {finding["fate"] for finding in verdict.anomalies["lost-write"]} == {"destroyed"}
     assert "divergent-replicas" not in verdict.counts
 
@@ -105,7 +102,7 @@ OLD = 'acks = 1\ntruncation = "high-watermark"'
 def test_truncation_to_the_high_watermark_leaves_replicas_that_differ(tmp_path: Path) -> None:
     def told(seed: int) -> Verdict:
         perform(spec_of("power", OLD, seed), tmp_path / str(seed))
-        return judge(tmp_path / str(seed) / "history")
+        return check_one(tmp_path / str(seed) / "history")
 
     diverged = next(verdict for verdict in map(told, range(60)) if verdict.counts.get("divergent-replicas"))
     assert diverged.valid is False
@@ -114,11 +111,11 @@ def test_truncation_to_the_high_watermark_leaves_replicas_that_differ(tmp_path: 
 def test_a_replay_finds_the_same_replicas_also_of_a_run_that_had_not_written_them(tmp_path: Path) -> None:
     run = tmp_path / "run"
     perform(spec_of("kill", "acks = 1", seed=3), run)
-    written = (run / replica_file.NAME).read_bytes()
+    written = (run / REPLICAS_FILE).read_bytes()
     assert replay(run, tmp_path / "again").identical
-    (run / replica_file.NAME).unlink()
+    (run / REPLICAS_FILE).unlink()
     assert replay(run, tmp_path / "once more").identical
-    assert (run / replica_file.NAME).read_bytes() == written
+    assert (run / REPLICAS_FILE).read_bytes() == written
 
 
 SHORT = "workload = { duration_ms = 4_000, writes_per_second = 50.0 }\nfaults = { count = 1 }"
@@ -129,10 +126,10 @@ def test_the_disks_of_real_processes_are_read(tmp_path: Path) -> None:
     run = tmp_path / "run"
     ended = perform(spec_of("kill", "acks = 1", seed=4, world="processes", more=SHORT), run)
     assert ended.status == "completed", ended.reason
-    found = replica_file.read(run / replica_file.NAME)
+    found = read_replicas(run / REPLICAS_FILE)
     assert found is not None
     ends, table = found
     assert (ends.damage, ends.unreadable) == ({}, {})
     assert all(nodes == [0, 1, 2] for nodes in ends.held.values())
     assert len(table) == 3 * sum(end.end_offset or 0 for end in ends.partitions.values()) > 0
-    assert judge(run / "history").replicas_compared == len(ends.partitions)
+    assert check_one(run / "history").replicas_compared == len(ends.partitions)

@@ -8,10 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers.measures.exercise import Exercise
-from checkers.verdicts.judgement import RunFacts, VerdictLine
-from checkers.verdicts.outcome import Outcome
-from checkers.verdicts.verdict import Verdict
+from checkers import Exercise, Outcome, RunFacts, Verdict, VerdictLine
 from harness.plan import RunSpec, Simulated
 from harness.records.run_record import RUN_FILE, VERDICTS_FILE, Ended, write_record
 from harness.records.verdict_lines import read_lines, read_matrix, write_lines, write_matrix

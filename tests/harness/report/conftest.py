@@ -9,9 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkers.measures.availability import Availability
-from checkers.measures.exercise import Exercise
-from checkers.verdicts.verdict import Verdict
+from checkers import Availability, Exercise, Verdict
 from harness.observations import (
     BecameFollower,
     BecameLeader,

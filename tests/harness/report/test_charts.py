@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import vl_convert
 
-from checkers.verdicts.verdict import Verdict
+from checkers import Verdict
 from harness.records.verdict_lines import write_matrix
 from harness.report.charts import FAMILY_PX, LOSS, availability_chart, chart_templates, loss_rate_chart
 from harness.report.loss_chart import BROKERS, WIDTH_PX

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from checkers.measures.exercise import Exercise
-from checkers.verdicts.cells import Cell, build_cells
-from checkers.verdicts.judgement import RunFacts, VerdictLine
+from checkers import Cell, Exercise, RunFacts, Verdict, VerdictLine
+from checkers.verdicts.cells import build_cells
 from checkers.verdicts.matrix import summarise
-from checkers.verdicts.verdict import Verdict
 from harness.report.markdown import as_markdown
 from workloads.settings import Settings
 

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import vl_convert
 
-from checkers.verdicts.verdict import Verdict
+from checkers import Verdict
 from harness.errors import NamedWronglyError, ResultsError
 from harness.records.run_record import CAMPAIGN_FILE, VERDICTS_FILE
 from harness.records.verdict_lines import read_matrix, write_matrix

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from checkers.verdicts.verdict import Verdict
+from checkers import Verdict
 from harness.campaign.stages import CampaignRecord, Runs
 from harness.cli.matrix_table import tell, tell_cells
 from harness.cli.terminal import State

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from checkers.local import judge as check
+from checkers import check_one as check
 from harness.campaign.judge import judge_all, write_verdicts
 from harness.campaign.progress import Quiet
 from harness.observations import NodeCrashed

@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
+from checkers import read_receipts
 from checkers.verdicts.promises import promise
-from checkers.verdicts.receipts import faults_seen, read_receipts
+from checkers.verdicts.receipts import faults_seen
 from harness.plan import AnyWorld, Kafka, Processes, RunSpec, Simulated
 from harness.run.crashes import own_failure
 from harness.run.phases import execute

@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
+from checkers import read_receipts
 from checkers.columns.phases import Moment, Phases
 from checkers.verdicts.promises import promise
-from checkers.verdicts.receipts import faults_seen, read_receipts
+from checkers.verdicts.receipts import faults_seen
 from harness.plan import RunSpec, Simulated
 from harness.run.phases import execute
 from harness.run.unexplained_elections import unasked

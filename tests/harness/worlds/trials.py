@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from checkers.local import judge as check
-from checkers.verdicts.judgement import Judgement, judge
+from checkers import Judgement, judge
+from checkers import check_one as check
 from harness.observations import (
     BrokerFenced,
     BrokerRegistered,

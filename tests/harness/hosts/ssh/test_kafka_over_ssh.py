@@ -11,8 +11,8 @@ import msgspec
 import psutil
 import pytest
 
-from checkers.local import judge as check
-from checkers.verdicts.judgement import judge
+from checkers import check_one as check
+from checkers import judge
 from harness.observations import BecameFollower, BecameLeader, BrokerFenced, BrokerRegistered, IsrChanged, LeaderElected
 from harness.plan import Kafka, RunSpec, Ssh
 from harness.records.cluster_file import read_observations

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 import workloads.settings
-from checkers.local import judge as check
+from checkers import check_one as check
 from harness.errors import PlanError
 from harness.plan import RunSpec, Simulated
 from harness.reference.core.partition import Replica

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from kafka import KafkaAdminClient
 
-from checkers.local import judge as check
-from checkers.verdicts.judgement import judge
+from checkers import check_one as check
+from checkers import judge
 from harness.observations import LeaderElected
 from harness.plan import Kafka, RunSpec, parse_plan
 from harness.records.cluster_file import read_observations

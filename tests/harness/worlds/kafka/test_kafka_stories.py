@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers.verdicts.judgement import Judgement
+from checkers import Judgement
 from harness.plan import RunSpec, read_plan
 from tests.harness.needs import needs_root
 from tests.harness.worlds.trials import SEEDS, lose_or_hold

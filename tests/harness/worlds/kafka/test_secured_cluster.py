@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers.local import judge as check
+from checkers import check_one as check
 from harness.errors import HostError
 from harness.plan import RunSpec, Security, parse_plan
 from harness.records.journal import FILE_NAME, standing

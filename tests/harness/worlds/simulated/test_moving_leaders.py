@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from checkers.local import judge as check
-from checkers.verdicts.judgement import judge
+from checkers import check_one as check
+from checkers import judge
 from harness.run.perform import perform
 from nemesis.cluster import CONTROLLER, Capability
 from nemesis.plan import FaultPlan
