@@ -19,12 +19,13 @@ if TYPE_CHECKING:
         read_replicas,
     )
     from checkers.errors import CheckError, JavaMissingError
+    from checkers.histories import HISTORY, RUN_FILE, VERDICTS_FILE
     from checkers.histories.discovery import NO_HISTORY, Found, Kind, find_histories
     from checkers.histories.stores import Place, fetch, place_of
     from checkers.local import check_one
     from checkers.measures.availability import Availability
     from checkers.measures.exercise import Exercise
-    from checkers.spark.pipeline import check, check_found
+    from checkers.spark.pipeline import check
     from checkers.verdicts.cells import Cell, Witness
     from checkers.verdicts.comparison import Comparison, compare
     from checkers.verdicts.judgement import Judgement, RunFacts, VerdictLine, judge
@@ -36,12 +37,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANOMALIES",
+    "HISTORY",
     "NO_HISTORY",
     "REPLICAS_FILE",
     "REPLICAS_META",
     "REPLICAS_SCHEMA",
+    "RUN_FILE",
     "SHOWN",
     "STRONGEST_FIRST",
+    "VERDICTS_FILE",
     "Availability",
     "Cell",
     "CheckError",
@@ -63,7 +67,6 @@ __all__ = [
     "Witness",
     "build_matrix",
     "check",
-    "check_found",
     "check_one",
     "compare",
     "exit_code_of",
@@ -83,12 +86,13 @@ _HOMES = {
     "checkers.anomalies": "ANOMALIES",
     "checkers.columns.replica_file": "REPLICAS_FILE REPLICAS_META REPLICAS_SCHEMA Ends PartitionEnd read_replicas",
     "checkers.errors": "CheckError JavaMissingError",
+    "checkers.histories": "HISTORY RUN_FILE VERDICTS_FILE",
     "checkers.histories.discovery": "NO_HISTORY Found Kind find_histories",
     "checkers.histories.stores": "Place fetch place_of",
     "checkers.local": "check_one",
     "checkers.measures.availability": "Availability",
     "checkers.measures.exercise": "Exercise",
-    "checkers.spark.pipeline": "check check_found",
+    "checkers.spark.pipeline": "check",
     "checkers.verdicts.cells": "Cell Witness",
     "checkers.verdicts.comparison": "Comparison compare",
     "checkers.verdicts.judgement": "Judgement RunFacts VerdictLine judge",

@@ -59,7 +59,7 @@ class Found:
         describe: makes the finding of the i-th anomaly.
         row: int64 by anomaly, the row of the log that stands for it (the write that was lost, the read that was wrong),
             -1 for none; it tells when it happened.
-        rank: by anomaly, puts the most telling first (small is first); by default as they stand.
+        rank: by anomaly, the lowest is shown first; by default as they stand.
         weight: by anomaly, how much it adds to the count; by default 1.
     """
 
@@ -76,7 +76,7 @@ class Found:
         return np.bincount(owner, weights=weights, minlength=histories).astype(np.int64)
 
     def shown(self, log: Log, limit: int | None) -> dict[int, list[tuple[Finding, int | None]]]:
-        """Findings by history, at most ``limit`` of each, the most telling first, with their times in microseconds."""
+        """Findings by history, at most ``limit`` of each, the lowest rank first, with their times in microseconds."""
         owner = log.segment_history[self.segment]
         rank = np.zeros(len(owner), np.int64) if self.rank is None else self.rank
         order = np.lexsort((rank, owner))

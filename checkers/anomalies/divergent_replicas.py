@@ -35,10 +35,10 @@ ANOMALY: Final = Anomaly.documented("divergent-replicas", __doc__)
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicaLog:
-    """What one replica holds of one log partition.
+    """What one replica holds of one log partition; ``offsets`` and ``digests`` are int64, one entry a record.
 
-    ``offsets`` are ascending; ``digests`` are a number for each record that is equal exactly if the records are;
-    everything below ``high_watermark`` is committed as far as it knows.
+    ``offsets`` are ascending; two ``digests`` are equal exactly if the records are; everything below
+    ``high_watermark`` is committed as far as the replica knows.
     """
 
     node: int

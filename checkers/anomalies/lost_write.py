@@ -31,7 +31,7 @@ from workloads.history.schema import NONE, OK
 
 
 def lost_values(log: Log) -> tuple[Numbers, Numbers]:
-    """Value ids of lost writes: those proved by a later read, and the others, proved by a drain."""
+    """Value ids (int64) of lost writes: those proved by a later read, and the others, proved by a drain."""
     due = (log.order.last_index >= 0) & ~log.read_ok & (log.writer >= 0)
     due &= log.order.last_index <= _bound(log)[log.values.segment]
     passed = np.flatnonzero(due)
@@ -67,14 +67,14 @@ def find(log: Log) -> Found:
 
 
 def _bound(log: Log) -> Numbers:
-    """For each segment the largest first index of a value that an ok poll read, -1 if there is none."""
+    """Of segment: the largest first index of a value that an ok poll read, -1 if there is none."""
     bound = np.full(log.segments, NONE, dtype=np.int64)
     np.maximum.at(bound, log.values.segment[log.read_ok], log.order.first_index[log.read_ok])
     return bound
 
 
 def _max_reads(log: Log, bound: Numbers, readers: Numbers) -> Numbers:
-    """For each segment a row that read at the bound: of a value that ends there, else of one that begins there."""
+    """Of segment: a row that read at the bound: of a value that ends there, else of one that begins there."""
     found = np.full(log.segments, NONE, dtype=np.int64)
     limit = bound[log.values.segment]
     for index in (log.order.first_index, log.order.last_index):
@@ -84,7 +84,7 @@ def _max_reads(log: Log, bound: Numbers, readers: Numbers) -> Numbers:
 
 
 def _absent_after_drain(log: Log) -> Flags:
-    """For each value, whether it was acknowledged, must have been seen by the final readers, and was not."""
+    """Of value: whether it was acknowledged, must have been seen by the final readers, and was not."""
     absent = np.zeros(len(log.values), dtype=bool)
     if not len(log.drains):
         return absent
@@ -99,7 +99,7 @@ def _absent_after_drain(log: Log) -> Flags:
 
 
 def _drain_limits(log: Log, final: Numbers) -> tuple[Numbers, Numbers]:
-    """For each segment the event at which its last final reader began, and the largest offset drained to."""
+    """Of segment: the event index at which its last final reader began, and the largest offset drained to."""
     began = np.full(log.segments, NONE, dtype=np.int64)
     end = began.copy()
     np.maximum.at(end, log.segment[log.drains], log.offset[log.drains])

@@ -59,10 +59,15 @@ class Unit(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of several histories. ``histories`` are the callers' numbers; the other lists stand in the same order.
+    """Rows of several histories.
 
-    ``joined`` says of a history that its operations join log partitions (transactions), ``whole`` that all of it is
-    here.
+    Attributes:
+        histories: the callers' numbers of the histories, ascending; all lists and arrays below stand in this order.
+        log: the rows of all.
+        phases, events: what each tells of its run, and how many events it has.
+        joined: whether its operations join log partitions (transactions); bool, by history.
+        ww_deps: whether overwrites count as dependencies in it; bool, by history.
+        whole: whether all of it is here; bool, by history.
     """
 
     histories: list[int]
@@ -76,7 +81,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of one history; ``columns`` have a segment number for each row, an index into ``names``."""
+    """Rows of one history; the column ``segment`` (int64, by row) is an index into ``names``, its log partitions."""
 
     columns: Columns
     names: list[str]

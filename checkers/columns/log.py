@@ -29,9 +29,16 @@ _DRAIN = FUNCTION_CODE[Function.DRAIN]
 class Log:
     """Rows of log partitions, column by column, as in :mod:`workloads.history.schema`, with segments instead of keys.
 
-    ``segment_history`` and ``segment_key`` tell what a segment is. ``proven`` holds (history, event index) packed by
-    :func:`pack_operation` of uncertain operations that a read elsewhere proved to have happened. ``complete`` says of
-    each history whether it was recorded to its end.
+    The columns ``segment`` to ``waited_us`` are by row, in the order that the module's text gives.
+
+    Attributes:
+        segment: of row: segment (int64, ascending).
+        index, position: event index and place in the event. time_us: of the event, on the run's clock.
+        invoke_index, invoke_us: of the invocation of a completion, -1 where that is not known.
+        segment_history, segment_key: of segment: history (int64), and the log partition's name.
+        complete: of history: whether it was recorded to its end (bool).
+        proven: int64, (history, event index) packed by :func:`pack_operation` of uncertain operations that a read
+            elsewhere proved to have happened; in no order.
     """
 
     segment: Numbers
@@ -62,7 +69,7 @@ class Log:
 
     @cached_property
     def reads(self) -> Numbers:
-        """Rows of sound records read, by any completion."""
+        """Rows of sound records read, by any completion (int64: rows, ascending, as all lists of rows here)."""
         return np.flatnonzero((self.kind == Kind.READ) & (self.type != INVOKE) & (self.defect == 0))
 
     @cached_property
@@ -91,45 +98,45 @@ class Log:
 
     @property
     def value_id(self) -> Numbers:
-        """For each row the id of its value, -1 for rows without a sound one."""
+        """Of row: value id (int64), -1 for rows without a sound value."""
         return self._value_ids[1]
 
     def marked(self, rows: Numbers) -> Flags:
-        """For each value, whether one of these rows has it."""
+        """Of value: whether one of these rows has it (bool)."""
         flags = np.zeros(len(self.values), dtype=bool)
         flags[self.value_id[rows]] = True
         return flags
 
     @cached_property
     def read_ok(self) -> Flags:
-        """For each value, whether an ok poll read it."""
+        """Of value: whether an ok poll read it."""
         return self.marked(self.reads[self.type[self.reads] == OK])
 
     @cached_property
     def sent_ok(self) -> Flags:
-        """For each value, whether a send of it was acknowledged."""
+        """Of value: whether a send of it was acknowledged."""
         return self.marked(self.sends[self.type[self.sends] == OK])
 
     @cached_property
     def sent_fail(self) -> Flags:
-        """For each value, whether a send of it failed."""
+        """Of value: whether a send of it failed."""
         return self.marked(self.sends[self.type[self.sends] == FAIL])
 
     @cached_property
     def attempted(self) -> Flags:
-        """For each value, whether anybody ever tried to send it."""
+        """Of value: whether anybody ever tried to send it."""
         return self.marked(self.attempts)
 
     @cached_property
     def writer(self) -> Numbers:
-        """For each value the row of the last completion that tried to send it, -1 for none."""
+        """Of value: row of the last completion that tried to send it (int64), -1 for none."""
         writer = np.full(len(self.values), NONE, dtype=np.int64)
         writer[self.value_id[self.sends]] = self.sends
         return writer
 
     @cached_property
     def committed(self) -> Flags:
-        """For each row of a send, whether the operation must have happened.
+        """Of row: whether the operation must have happened (bool; of sends, else meaningless).
 
         It must if it was acknowledged, or if it is uncertain and a value it sent, here or elsewhere, was read by an ok
         poll: an operation happens as a whole.
@@ -150,11 +157,11 @@ class Log:
 
     @property
     def proofs(self) -> Numbers:
-        """Event indexes of the uncertain operations proved here."""
+        """Event indexes (int64, ascending) of the uncertain operations proved here."""
         return np.unique(self.index[self._proved])
 
     def operation(self, rows: Numbers) -> Numbers:
-        """The operations of these rows as single numbers."""
+        """The operations of these rows as single numbers (int64)."""
         return pack_operation(self.segment_history[self.segment[rows]], self.index[rows])
 
     @cached_property
@@ -164,12 +171,12 @@ class Log:
 
     @cached_property
     def client(self) -> Numbers:
-        """For each row a number for its (segment, process)."""
+        """Of row: a dense number for its (segment, process) (int64)."""
         return dense_ids(self.segment, self.process.astype(np.int64), self.segments).of
 
     @cached_property
     def by_client(self) -> Numbers:
-        """Rows in order of (segment, process, event index, position)."""
+        """All rows (int64) in order of (segment, process, event index, position)."""
         return stable_order(self.client)
 
     @cached_property
@@ -199,7 +206,7 @@ class Log:
         return np.flatnonzero(listed & (self.offset >= 0))
 
     def first_rows(self, rows: Numbers) -> Numbers:
-        """For each value the first of these rows that has it, -1 for none."""
+        """Of value: the first of these rows (int64, ascending) that has it, -1 for none."""
         first = np.full(len(self.values), NONE, dtype=np.int64)
         first[self.value_id[rows[::-1]]] = rows[::-1]
         return first

@@ -48,7 +48,7 @@ class Phases(msgspec.Struct, frozen=True):
         return max(times, default=None)
 
     def fault_windows(self) -> Numbers:
-        """Spans of time (n, 2), merged and in order, inside which some fault was in effect.
+        """Spans of time (int64, (n, 2), microseconds), merged and in order, inside which some fault was in effect.
 
         A fault counts from its begin to its end, or for ever if no end is known, if its receipts say that it took
         effect.
@@ -93,7 +93,7 @@ def decode_detail(text: str | None) -> dict[str, Any]:
 
 
 def inside(times_us: Numbers, windows: Numbers) -> Any:
-    """For each time whether it lies in one of the merged windows, ends included."""
+    """Of ``times_us``: whether it lies in one of the merged windows (int64, (n, 2)), ends included (bool)."""
     if not len(windows):
         return np.zeros(len(times_us), dtype=bool)
     place = np.searchsorted(windows[:, 0], times_us, side="right") - 1

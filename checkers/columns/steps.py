@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Steps(NamedTuple):
-    """Steps between known places: rows of the earlier and the later record, and the difference of their indexes."""
+    """Steps between known places, int64 by step: rows of the earlier and the later record, difference of indexes."""
 
     earlier: Numbers
     later: Numbers
@@ -30,7 +30,11 @@ class Steps(NamedTuple):
 
 
 class _Visits(NamedTuple):
-    """Operations of clients on a segment, in order of (client, event index). Rows are -1 where nothing was moved."""
+    """Operations of clients on a segment, by (client, event index).
+
+    ``client``, ``type`` and ``forgets`` are of the operation; ``first`` and ``last`` the rows (int64) of the records
+    with which it moved its client, -1 where it moved nothing.
+    """
 
     client: Numbers
     first: Numbers

@@ -23,12 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VersionOrder:
-    """``entry_offset`` and ``entry_value`` are ids, one entry for each value at each offset, ordered by (value,
-    offset).
+    """The order of values in every segment; all arrays are int64.
 
-    ``index`` is by offset id; ``first_index`` and ``last_index`` are by value id, -1 where no offset is known;
-    ``sure_index`` is the last index at which the value stands alone: where two values share an offset, nothing is
-    claimed about the order of either. ``at`` gives one value id for each offset id (the smallest).
+    Attributes:
+        offsets: the different (segment, offset) at which values were seen.
+        index: of offset id: its place within its segment, from 0.
+        entry_offset, entry_value: offset id and value id, one entry for each value at each offset, by (value, offset).
+        first_index, last_index: of value: its first and last index, -1 where no offset is known.
+        sure_index: of value: the last index at which it stands alone: where two values share an offset, nothing is
+            claimed about the order of either.
+        at: of offset id: one value id (the smallest).
+        first_offset_id: of segment: its first offset id.
     """
 
     offsets: Ids
@@ -42,7 +47,7 @@ class VersionOrder:
     first_offset_id: Numbers
 
     def between(self, segment: int, low: int, high: int, limit: int = 100) -> Numbers:
-        """One value id for each index strictly between two, at most ``limit`` of them."""
+        """One value id (int64) for each index strictly between two of a segment, at most ``limit`` of them."""
         base = int(self.first_offset_id[segment])
         return self.at[base + low + 1 : base + min(high, low + 1 + limit)]
 

@@ -13,7 +13,7 @@ from checkers.cycles.trimming import trim
 
 
 def core_steps(log: Log, *, ww_deps: Flags, joined: Flags, whole: Flags) -> list[dict[str, Any]]:
-    """Dependencies between suspects, spelled out. The flags are by history.
+    """Dependencies between suspects, spelled out. The flags are of history.
 
     A history with transactions of which only a part is here is left to :mod:`checkers.cycles.shuffled`.
     """

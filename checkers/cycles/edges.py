@@ -21,7 +21,7 @@ SUSPECTS_MAX: Final = 20_000
 
 
 class Dependencies(NamedTuple):
-    """Rows of the earlier and of the later micro-operation; ``overwrites`` tells ww from wr."""
+    """By dependency: rows of the earlier and the later micro-operation (int64), and whether it is ww, not wr (bool)."""
 
     earlier: Numbers
     later: Numbers
@@ -33,19 +33,19 @@ class Dependencies(NamedTuple):
 
 
 def began(log: Log, rows: Numbers) -> Numbers:
-    """When the operations of rows began."""
+    """Event index at which the operations of ``rows`` began (int64, by entry of ``rows``); -1 if not known."""
     begun: Numbers = log.invoke_index[rows]
     return begun
 
 
 def ended(log: Log, rows: Numbers) -> Numbers:
-    """When the operations of rows were acknowledged, :data:`NEVER` if they were not."""
+    """Event index at which they were acknowledged (int64, by entry of ``rows``), :data:`NEVER` if they were not."""
     end: Numbers = np.where(log.type[rows] == OK, log.index[rows], NEVER)
     return end
 
 
 def chain(log: Log) -> Numbers:
-    """Rows that wrote the values whose place is sure, in order of (segment, place)."""
+    """Rows (int64) that wrote the values whose place is sure, in order of (segment, place)."""
     order = log.order
     sure = order.sure_index[order.entry_value] == order.index[order.entry_offset]
     values = order.entry_value[sure][np.argsort(order.entry_offset[sure], kind="stable")]
@@ -68,7 +68,7 @@ def dependencies(log: Log, ww_deps: Flags) -> Dependencies:
 
 
 def related(log: Log) -> Flags:
-    """For each history, whether any operation depends on another; overwrites count whether or not cycles have them."""
+    """Of history: whether any operation depends on another (bool); overwrites count whether or not cycles have them."""
     sources = log.writer[log.value_id[log.reads]]
     known = sources >= 0
     earlier, later = sources[known], log.reads[known]
@@ -80,13 +80,13 @@ def related(log: Log) -> Flags:
 
 
 def tight(log: Log, found: Dependencies) -> Flags:
-    """Whether the later operation had begun before the earlier one was acknowledged: only such can make a cycle."""
+    """Of dependency: whether the later operation began before the earlier was acknowledged: others make no cycle."""
     close: Flags = ended(log, found.earlier) > began(log, found.later)
     return close
 
 
 def suspects(log: Log, ww_deps: Flags) -> Numbers:
-    """Operations (packed) on a cycle with real time, where no operation that sends does anything else.
+    """Operations (packed, int64) on a cycle with real time, where no operation that sends does anything else.
 
     Then the order within a log partition is the only other order. Along it, the earliest moment at which a write can
     have happened is the latest begin so far; a write or a read that was acknowledged before that moment is on a cycle

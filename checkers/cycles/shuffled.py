@@ -1,7 +1,7 @@
 """Cycles of a history that is too large for one look: its dependencies are brought together and trimmed in Spark.
 
 Workers emit the tight dependencies of their log partitions; Spark groups them by history and trims each group; what is
-left, a few operations, is told to the workers once more, and they spell out the dependencies between those. Only these
+left, a few operations, is sent to the workers once more, and they spell out the dependencies between those. Only these
 reach the driver and networkx. An operation that is late makes others late through dependencies that are not tight, so a
 history with suspects is gone through again until no new ones appear.
 """
@@ -41,25 +41,25 @@ def shuffled_steps(context: Any, tasks: Sequence[Task], proofs: Any) -> dict[int
             break
     if not suspects:
         return {}
-    told = context.broadcast(suspects)
+    known = context.broadcast(suspects)
     steps: dict[int, list[dict[str, Any]]] = {}
-    for answer in context.parallelize(tasks, len(tasks)).map(partial(_spell_out, told, proofs)).collect():
+    for answer in context.parallelize(tasks, len(tasks)).map(partial(_spell_out, known, proofs)).collect():
         for step in msgspec.json.decode(answer):
             steps.setdefault(step["history"], []).append(step)
     return steps
 
 
 def _pass(context: Any, tasks: Sequence[Task], proofs: Any, suspects: dict[int, Numbers]) -> dict[int, Numbers]:
-    told = context.broadcast(suspects)
-    edges = context.parallelize(tasks, len(tasks)).flatMap(partial(_emit, told, proofs))
+    known = context.broadcast(suspects)
+    edges = context.parallelize(tasks, len(tasks)).flatMap(partial(_emit, known, proofs))
     found = edges.groupByKey().mapValues(_suspects_of).collect()
     return {history: operations for history, operations in found if len(operations)}
 
 
-def _emit(told: Any, proofs: Any, task: Task) -> Iterator[tuple[int, Numbers]]:
+def _emit(known: Any, proofs: Any, task: Task) -> Iterator[tuple[int, Numbers]]:
     """By history, tight dependencies and all that start from a suspect. Runs in a worker."""
     for batch in load_each(task, proofs.value):
-        yield batch.histories[0], _edges_of(batch, told.value.get(batch.histories[0], np.zeros(0, np.int64)))
+        yield batch.histories[0], _edges_of(batch, known.value.get(batch.histories[0], np.zeros(0, np.int64)))
 
 
 def _edges_of(batch: Batch, suspects: Numbers) -> Numbers:
@@ -86,12 +86,12 @@ def _suspects_of(parts: Iterable[Numbers]) -> Numbers:
     return kept
 
 
-def _spell_out(told: Any, proofs: Any, task: Task) -> bytes:
+def _spell_out(known: Any, proofs: Any, task: Task) -> bytes:
     """The dependencies between suspects that this task's log partitions have. Runs in a worker."""
     steps: list[dict[str, Any]] = []
     for batch in load_each(task, proofs.value):
         log, history = batch.log, batch.histories[0]
-        suspects = told.value.get(history)
+        suspects = known.value.get(history)
         if suspects is not None:
             found = among(log, dependencies(log, batch.ww_deps), suspects)
             steps += [step | {"history": history} for step in found]

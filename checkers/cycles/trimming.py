@@ -26,10 +26,11 @@ ROUNDS_MAX: Final = 200
 
 
 def trim(earlier: Numbers, later: Numbers, began: Numbers, ended: Numbers) -> Flags:
-    """For each operation (numbered from 0), whether it may be on a cycle.
+    """Of operation (numbered from 0): whether it may be on a cycle (bool).
 
-    ``earlier`` and ``later`` are operations of dependencies; ``began`` and ``ended`` are by operation. Tight
-    dependencies decide whether there is a cycle; what follows from an operation that is on one needs its others, too.
+    ``earlier`` and ``later`` are operations, by dependency; ``began`` and ``ended`` event indexes, by operation; all
+    int64. Tight dependencies decide whether there is a cycle; what follows from an operation that is on one needs its
+    others, too.
     """
     moments, settled = _moments(earlier, later, began)
     late = (moments > ended) | ~settled

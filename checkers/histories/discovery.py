@@ -1,6 +1,6 @@
 """Finding histories, once: from what a user names to one clustered file each.
 
-:func:`find_histories` only looks, so that a mistake is told at once; :class:`Sources` then fetches, clusters and
+:func:`find_histories` only looks, so that a mistake shows at once; :class:`Sources` then fetches, clusters and
 imports what is not ready to be checked as it stands.
 """
 
@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Self
 import msgspec
 
 from checkers.errors import CheckError
-from checkers.histories import stores
+from checkers.histories import HISTORY, RUN_FILE, VERDICTS_FILE, stores
 from checkers.histories.scratch import Scratch
 from checkers.histories.stores import Place, StorePath
 from workloads.history import HistoryError, import_jsonl, seal
@@ -25,11 +25,6 @@ from workloads.history.origin import NAME, Origin
 
 #: Endings of histories given as JSON lines.
 JSON_LINES: Final = (".jsonl", ".ndjson", ".json")
-#: JSON lines that we wrote and that are no history.
-VERDICTS: Final = "verdicts.jsonl"
-#: What makes a directory a run, and where it keeps its history.
-RUN: Final = "run.json"
-HISTORY: Final = "history"
 #: Environment variable with the directory in which histories are stored before they are checked.
 SCRATCH: Final = "ACKPROOF_SCRATCH"
 #: Why a run that left no history cannot be judged; its ``run.json`` may tell more.
@@ -117,7 +112,7 @@ def _at(path: Place) -> list[Found]:
     for file in files:
         if file.name == CLUSTERED or file.match(LIVE_PATTERN):
             stored[file.parent] = (*stored.get(file.parent, ()), file)
-    runs = [file.parent for file in files if file.name == RUN]
+    runs = [file.parent for file in files if file.name == RUN_FILE]
     mine = stored.get(path) or stored.get(path / HISTORY)
     if path in runs:
         return [Found(path, Kind.RUN, mine or ())]
@@ -139,7 +134,7 @@ def _owner(directory: Place) -> Place:
 
 def _is_foreign(file: Place) -> bool:
     """Whether a file in a directory is by its name a history of JSON lines."""
-    return file.name.endswith(JSON_LINES[:2]) and file.name != VERDICTS
+    return file.name.endswith(JSON_LINES[:2]) and file.name != VERDICTS_FILE
 
 
 class Sources:

@@ -27,7 +27,7 @@ class Availability(msgspec.Struct, kw_only=True):
 
 
 def availability(log: Log, phases: Sequence[Phases]) -> list[Availability]:
-    """Of each segment of ``log``, in order. ``phases`` are by history.
+    """Of each segment of ``log``, in order. ``phases`` are of history.
 
     The workload phase lasts from the moment at which it begins to the final heal (or the drain, or the last attempt). A
     history without phases is measured from the first attempt on the partition to the last. O(n).

@@ -51,7 +51,7 @@ def exercise(log: Log, phases: Sequence[Phases]) -> list[Exercise]:
 
 
 def drained(log: Log) -> Flags:
-    """For each segment, whether a final reader stated that it had read it to its end."""
+    """Of segment: whether a final reader stated that it had read it to its end (bool)."""
     flags = np.zeros(log.segments, dtype=bool)
     flags[log.segment[log.drains]] = True
     return flags

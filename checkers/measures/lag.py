@@ -31,7 +31,7 @@ _NOTHING = -1
 
 
 class Lags(NamedTuple):
-    """Lags in microseconds, the time of the poll that had it, who and where. In no order."""
+    """Lag and time of the poll that had it in microseconds, process, segment; int64, one entry a lag, in no order."""
 
     lag_us: Numbers
     time_us: Numbers

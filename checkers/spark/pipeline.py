@@ -9,8 +9,9 @@ afterwards (:mod:`checkers.cycles.shuffled`).
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ Proofs = dict[int, Numbers]
 
 
 def check(
-    paths: Sequence[Place],
+    histories: Iterable[Place | Found],
     *,
     master: str | None = None,
     ww_deps: bool | None = None,
@@ -46,26 +47,12 @@ def check(
     scratch: Path | None = None,
     progress: Progress | None = None,
 ) -> list[Verdict]:
-    """Judge every history at ``paths``, locally or in stores (:func:`checkers.histories.discovery.find_histories`)."""
-    found = find_histories(paths)
-    return check_found(found, master=master, ww_deps=ww_deps, shown=shown, scratch=scratch, progress=progress)
-
-
-def check_found(
-    found: Sequence[Found],
-    *,
-    master: str | None = None,
-    ww_deps: bool | None = None,
-    shown: int | None = SHOWN,
-    scratch: Path | None = None,
-    progress: Progress | None = None,
-) -> list[Verdict]:
-    """Judge every history of ``found``, in order, in one Spark job.
+    """Judge histories, in order, in one Spark job.
 
     A history that cannot be read gets ``valid`` "unknown" and the reason; the others are judged.
 
     Args:
-        found: what to judge.
+        histories: what was found, or places to look at (:func:`checkers.histories.discovery.find_histories`).
         master: address of a Spark cluster's master, by default local threads.
         ww_deps: whether overwrites count as dependencies, by default as
             :meth:`checkers.histories.discovery.Source.ww_deps` has it.
@@ -76,7 +63,8 @@ def check_found(
     Raises:
         checkers.errors.CheckError: Spark cannot be used.
     """
-    with Sources(found, scratch) as sources:
+    given = ([one] if isinstance(one, Found) else find_histories([one]) for one in histories)
+    with Sources(itertools.chain.from_iterable(given), scratch) as sources:
         planned = plan(sources.ready, ww_deps)
         parts = _run(planned, master, shown, progress) if planned.units else []
         by_history: dict[int, list[PartialVerdict]] = {}
@@ -139,7 +127,7 @@ def _judge_task(shown: int | None, proofs: Any, task: Task) -> bytes:
 
 
 def judge_units(units: Sequence[Unit], shown: int | None, proofs: Proofs) -> list[PartialVerdict]:
-    """Judge units together. A history that cannot be read is told by its problem."""
+    """Judge units together. A history that cannot be read has a ``problem`` that says why."""
     try:
         return judge_batch(load_units(units, proofs), shown=shown)
     except Exception as error:  # one damaged history must not take the verdicts of thousands with it

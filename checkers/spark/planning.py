@@ -59,7 +59,7 @@ def units_of(history: int, source: Source, wanted: bool | None = None) -> tuple[
     A small file is one unit and not looked at; neither is one that cannot be read: the worker tells what is wrong.
 
     Raises:
-        HistoryError, OSError: what lies beside the file, or its size, cannot be told.
+        HistoryError, OSError: what lies beside the file, or its size, cannot be read.
     """
     if source.file is None:
         return [], {}

@@ -71,14 +71,14 @@ def spark_context(master: str | None = None) -> Any:
         return running
     stop()
     settings = {} if wanted is None else {"spark.master": wanted, **_settings(wanted)}
-    said: list[str] = []
+    lines: list[str] = []
     try:
-        with _captured_stderr(said):
+        with _captured_stderr(lines):
             started = SparkContext(conf=SparkConf().setAppName("ackproof").setAll(list(settings.items())))
             if not started.master.startswith("local"):
                 started.addPyFile(str(_shipped()))
     except PySparkException as error:
-        raise _java_missing("; ".join(said[:2]) or _first_line(error)) from error
+        raise _java_missing("; ".join(lines[:2]) or _first_line(error)) from error
     except Exception as error:  # Py4J raises whatever the JVM threw
         stop()
         raise SparkError(f"Spark master {wanted} cannot be used: {cause_of(error)}") from error
@@ -117,8 +117,8 @@ def _settings(master: str) -> dict[str, str]:
 
 
 @contextmanager
-def _captured_stderr(said: list[str]) -> Iterator[None]:
-    """While the JVM starts, what it says goes to ``said``: its greetings interest nobody, its last words do."""
+def _captured_stderr(lines: list[str]) -> Iterator[None]:
+    """While the JVM starts, what it writes goes to ``lines``: only where it does not start is that of interest."""
     with tempfile.TemporaryFile() as sink:
         kept = os.dup(2)
         os.dup2(sink.fileno(), 2)
@@ -128,7 +128,7 @@ def _captured_stderr(said: list[str]) -> Iterator[None]:
             os.dup2(kept, 2)
             os.close(kept)
             sink.seek(0)
-            said += [line.strip() for line in sink.read().decode(errors="replace").splitlines() if line.strip()]
+            lines += [line.strip() for line in sink.read().decode(errors="replace").splitlines() if line.strip()]
 
 
 def _java_missing(why: str) -> JavaMissingError:
@@ -152,8 +152,8 @@ def cause_of(error: Exception) -> str:
     if "stopped SparkContext" in text:  # what is left of a context whose master was never there, or went away
         return "the master does not answer; start it, or name another with --master"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if "Error" in line or "Exception" in line]
-    return (telling or lines or [type(error).__name__])[-1][:500]
+    errors = [line for line in lines if "Error" in line or "Exception" in line]
+    return (errors or lines or [type(error).__name__])[-1][:500]
 
 
 def _first_line(error: Exception) -> str:

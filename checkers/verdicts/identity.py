@@ -52,8 +52,8 @@ def identity(anomaly: str, settings: Mapping[str, Any], stories: Sequence[tuple[
     chosen = {name: settings[name] for name in MATTERING if name in settings}
     # Flushed after each record or not: what lies between opens the same door as never.
     chosen["flush.messages"] = chosen.get("flush.messages", NEVER) == 1
-    told = msgspec.json.encode([anomaly, chosen, sorted(stories), fate], order="sorted")
-    return hashlib.sha256(told).hexdigest()[:DIGITS]
+    content = msgspec.json.encode([anomaly, chosen, sorted(stories), fate], order="sorted")
+    return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
 def identities(verdict: Verdict, settings: Mapping[str, Any], receipts: Sequence[Receipt]) -> dict[str, list[str]]:

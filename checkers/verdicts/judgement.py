@@ -1,4 +1,4 @@
-"""One run's verdict held against its promise: what was broken, what was permitted, and whether it could be told.
+"""One run's verdict held against its promise: what was broken, what was permitted, and whether it could be judged.
 
 The promise is applied here and nowhere else, once, when histories are checked; the judgement is stored beside the
 verdict (:class:`VerdictLine`), and cells, matrix and report are made from that.

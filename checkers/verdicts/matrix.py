@@ -35,7 +35,7 @@ class Summary(msgspec.Struct, frozen=True):
 
     Attributes:
         sentence: for the last lines of a terminal and the head of the report.
-        exit_code: 0 nothing broken, 1 a promise was broken, 2 it could not be told.
+        exit_code: 0 nothing broken, 1 a promise was broken, 2 it is not known.
         outcomes: number of cells by outcome; every outcome is named.
         losses: what was lost, broken promises apart from what nobody had promised to keep.
     """

@@ -15,7 +15,7 @@ class Outcome(StrEnum):
 
     Attributes:
         colour: on a terminal, in Rich's words.
-        exit_code: of a command that looked at nothing else (0 nothing broken, 1 broken, 2 it could not be told).
+        exit_code: of a command that looked at nothing else (0 nothing broken, 1 broken, 2 it is not known).
         alarming: somebody must look at each run that has it.
     """
 

@@ -188,7 +188,7 @@ def verdict(name: str, partial: PartialVerdict, origin: Origin, *, shown: int | 
 
 
 def _validity(partial: PartialVerdict) -> tuple[bool | Literal["unknown"], str | None]:
-    """False if something is wrong, "unknown" with the reason if it could not be told, else true."""
+    """False if something is wrong, "unknown" with the reason if it is not known, else true."""
     if partial.problem is not None:
         return "unknown", partial.problem
     undrained = bool(partial.undrained)

@@ -21,13 +21,13 @@ from checkers.anomalies.divergent_replicas import ANOMALY, ReplicaLog, divergent
 from checkers.anomalies.lost_write import ANOMALY as LOST_WRITE
 from checkers.columns.replica_file import REPLICAS_FILE, Ends, PartitionEnd, read_replicas
 from checkers.errors import CheckError
-from checkers.histories.discovery import HISTORY
+from checkers.histories import HISTORY
 from checkers.histories.stores import Place
 from checkers.verdicts.verdict import Verdict
 
 
 def with_replicas(verdict: Verdict, history: Place | None, *, shown: int | None) -> Verdict:
-    """The verdict on the history in the file ``history``, with what the replicas' logs of its run tell, if it has any.
+    """The verdict on the history in the file ``history``, with what the replicas' logs of its run add, if it has any.
 
     Logs that are there and cannot be read make a verdict "unknown" that would have been true.
     """

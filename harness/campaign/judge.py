@@ -22,11 +22,11 @@ from checkers import (
     Place,
     Verdict,
     VerdictLine,
+    check,
     exit_code_of,
     fetch,
     find_histories,
 )
-from checkers import check as check_found
 from harness.campaign.progress import Progress
 from harness.errors import HarnessError, JavaError, NamedWronglyError, ResultsError
 from harness.java import usable_java
@@ -91,7 +91,7 @@ def judge_all(paths: Sequence[Place], progress: Progress, asked: Asked = USUAL) 
     usable_java()
     what = "1 history" if len(found) == 1 else f"{len(found)} histories"
     with spoken(), progress.phase(f"checking {what}", None):
-        verdicts = check_found(found, progress=partial(progress.reach, unit="Spark tasks"), **asked._asdict())
+        verdicts = check(found, progress=partial(progress.reach, unit="Spark tasks"), **asked._asdict())
     return [_judged(one, verdict) for one, verdict in zip(found, verdicts, strict=True)]
 
 

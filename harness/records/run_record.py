@@ -16,17 +16,18 @@ from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
+import checkers
 from harness.errors import NamedWronglyError, ResultsError
 from harness.plan import AnyWorld, RunSpec
 from workloads.settings import SettingsError
 
-RUN_FILE: Final = "run.json"
-HISTORY: Final = "history"
+RUN_FILE: Final = checkers.RUN_FILE
+HISTORY: Final = checkers.HISTORY
 CLUSTER_FILE: Final = "cluster.jsonl"
 CHOICES_FILE: Final = "choices.json"
 CAMPAIGN_FILE: Final = "campaign.json"
 PLAN_FILE: Final = "plan.toml"
-VERDICTS_FILE: Final = "verdicts.jsonl"
+VERDICTS_FILE: Final = checkers.VERDICTS_FILE
 MATRIX_FILE: Final = "matrix.json"
 MATRIX_TEXT_FILE: Final = "matrix.md"
 REPORT_FILE: Final = "report.html"

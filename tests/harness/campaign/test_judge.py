@@ -43,7 +43,7 @@ def check_saying(monkeypatch: pytest.MonkeyPatch, verdict: Verdict) -> list[Path
         asked.extend(one.place for one in found if one.files or one.kind is Kind.FILE)
         return [msgspec.structs.replace(verdict, history=str(one.place)) for one in found]
 
-    monkeypatch.setattr(judge, "check_found", check)
+    monkeypatch.setattr(judge, "check", check)
     return asked
 
 

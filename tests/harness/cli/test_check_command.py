@@ -46,7 +46,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         readable = {"valid": True, "exercise": Exercise(attempted=1)}
         return [Verdict(history=str(path), **(unreadable if path.stem == "bad" else readable)) for path in paths]
 
-    monkeypatch.setattr(judge, "check_found", check)
+    monkeypatch.setattr(judge, "check", check)
     monkeypatch.chdir(tmp_path)
     for name in ("good.jsonl", "bad.jsonl"):
         Path(name).touch()

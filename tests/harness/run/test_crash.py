@@ -57,7 +57,7 @@ def test_a_run_whose_broker_crashed_is_a_failure_of_the_harness(tmp_path: Path, 
     assert [fault["fault"] for fault in check(run / HISTORY).faults] == ["died", "died"]
     assert read_record(run).ended.status == "harness-failed"
     assert standing(run / FILE_NAME) == []
-    by_hand = "harness.campaign.judge.check_found"
+    by_hand = "harness.campaign.judge.check"
     monkeypatch.setattr(by_hand, lambda found, **_: [check(one.place / HISTORY) for one in found])
     judged = judge_all([run], Quiet())
     assert [one.outcome for one in judged] == ["unknown"]
