@@ -83,7 +83,7 @@ def _stories(receipts: Sequence[Receipt]) -> list[_Story]:
                 begun_us=min(fault.begun_us for fault in faults),
                 ended_us=max(ends) if len(ends) == len(faults) else None,
                 name=faults[0].story,
-                kinds=tuple(sorted({fault.fault for fault in faults})),
+                kinds=tuple(sorted({fault.degraded_to or fault.fault for fault in faults})),
             )
         )
     return sorted(stories, key=lambda story: story.begun_us)
