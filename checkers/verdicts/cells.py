@@ -22,7 +22,7 @@ from checkers.verdicts.verdict import Verdict
 class Witness(msgspec.Struct, frozen=True):
     """One finding that stands for a cell: its run, seed, anomaly, the checker's own fields, and its identity.
 
-    The identity is the same in two runs of the same defect; "" in a matrix written before 0.2.
+    The identity is the same in two runs of the same defect; "" in a matrix that 0.1.0 wrote.
     """
 
     run: str

@@ -66,7 +66,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 class VerdictLine(Verdict, kw_only=True):
     """One line of ``verdicts.jsonl``: a verdict and, of a run of ours, what was run and the judgement.
 
-    ``history`` is the run's place in the campaign. Lines of other tools' histories and of versions before 0.2 have
+    ``history`` is the run's place in the campaign. Lines of other tools' histories and of 0.1.0 have
     neither ``run`` nor ``judgement``.
     """
 

@@ -41,7 +41,7 @@ from harness.records.verdict_lines import Written, facts_of, write_lines, write_
 from workloads.history import HistoryError
 
 
-class Asked(NamedTuple):
+class CheckOptions(NamedTuple):
     """How to judge, where somebody wants other than the usual; see :func:`checkers.spark.pipeline.check`."""
 
     master: str | None = None
@@ -50,7 +50,7 @@ class Asked(NamedTuple):
     scratch: Path | None = None
 
 
-USUAL: Final = Asked()
+DEFAULT_OPTIONS: Final = CheckOptions()
 
 
 class Judged(NamedTuple):
@@ -74,7 +74,7 @@ def check_campaign(directory: Path, progress: Progress) -> list[Judged]:
     return judged
 
 
-def judge_all(paths: Sequence[Place], progress: Progress, asked: Asked = USUAL) -> list[Judged]:
+def judge_all(paths: Sequence[Place], progress: Progress, options: CheckOptions = DEFAULT_OPTIONS) -> list[Judged]:
     """Judge the histories at ``paths``, all in one Spark job: campaigns, runs, stored histories, JSON lines.
 
     Raises:
@@ -90,8 +90,8 @@ def judge_all(paths: Sequence[Place], progress: Progress, asked: Asked = USUAL) 
             raise ResultsError(str(one.problem))
     usable_java()
     what = "1 history" if len(found) == 1 else f"{len(found)} histories"
-    with spoken(), progress.phase(f"checking {what}", None):
-        verdicts = check(found, progress=partial(progress.reach, unit="Spark tasks"), **asked._asdict())
+    with translated_errors(), progress.phase(f"checking {what}", None):
+        verdicts = check(found, progress=partial(progress.reach, unit="Spark tasks"), **options._asdict())
     return [_judged(one, verdict) for one, verdict in zip(found, verdicts, strict=True)]
 
 
@@ -124,7 +124,7 @@ def is_unreadable(one: Judged) -> bool:
 
 
 @contextmanager
-def spoken() -> Iterator[None]:
+def translated_errors() -> Iterator[None]:
     """Turn what checkers and histories raise into the harness's own errors; their texts say what to do."""
     try:
         yield

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from checkers import REPLICAS_FILE, Verdict, check_one
-from harness.campaign.judge import spoken
+from harness.campaign.judge import translated_errors
 from harness.errors import HarnessError, NamedWronglyError, ResultsError
 from harness.records.run_record import CLUSTER_FILE, HISTORY, RunRecord, files_of, read_record
 from harness.run.perform import perform, recover_observations
@@ -104,7 +104,7 @@ def rerun(record: RunRecord, recorded: Path, directory: Path) -> tuple[Verdict, 
 
 
 def _verdict(directory: Path) -> Verdict:
-    with spoken():
+    with translated_errors():
         return check_one(directory / HISTORY)
 
 

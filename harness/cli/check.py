@@ -10,7 +10,7 @@ import click
 
 from checkers import SHOWN, CheckError, Place, place_of
 from harness.campaign.judge import (
-    Asked,
+    CheckOptions,
     Judged,
     exit_code,
     is_unreadable,
@@ -68,7 +68,7 @@ def check(
         raise click.BadParameter(str(error)) from error
     if out is not None:
         _refuse_no_file(out)
-    asked = Asked(master=master, ww_deps=ww_deps, shown=None if all_ else SHOWN, scratch=scratch)
+    asked = CheckOptions(master=master, ww_deps=ww_deps, shown=None if all_ else SHOWN, scratch=scratch)
     judged = judge_all(places, Quiet() if json_ else state.progress(), asked)
     local = [one.path for one in judged if one.is_run and isinstance(one.path, Path)]
     trace_or_say(state, filter(lacks_observations, local))  # their harness was killed

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.campaign.judge import spoken
+from harness.campaign.judge import translated_errors
 from harness.cli.terminal import State, directory_argument
 from harness.errors import EXIT_HELD, NamedWronglyError
 from harness.records.run_record import HISTORY, files_of
@@ -24,7 +24,7 @@ def export(state: State, run_dir: Path, out: Path | None) -> int:
     history = run_dir / HISTORY if (run_dir / HISTORY).is_dir() else run_dir
     if not any(history.glob("*.parquet")):
         raise NamedWronglyError(f"{run_dir} holds no history; name the directory of a run, or of an imported history")
-    with spoken():
+    with translated_errors():
         if out is None:
             export_jsonl(history, sys.stdout.buffer)
             return EXIT_HELD

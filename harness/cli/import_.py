@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from harness.campaign.judge import spoken
+from harness.campaign.judge import translated_errors
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HELD, NamedWronglyError, ResultsError
 from harness.records.run_record import HISTORY, exact_campaign, files_of, new_campaign
@@ -28,7 +28,7 @@ def import_(state: State, file: Path, out: Path | None, *, json_: bool) -> int:
         raise NamedWronglyError(f"{file} is no file; name a history in JSON lines")
     directory = new_campaign(IMPORTED, file.stem) if out is None else exact_campaign(out)
     try:
-        with spoken(), files_of(directory):
+        with translated_errors(), files_of(directory):
             import_jsonl(file, directory / HISTORY)
     except ResultsError:
         shutil.rmtree(directory, ignore_errors=True)

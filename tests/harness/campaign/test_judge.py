@@ -11,7 +11,7 @@ import pytest
 from checkers import CheckError, Exercise, Found, JavaMissingError, Kind, Outcome, Verdict, VerdictLine, exit_code_of
 from harness.bench.simulated import measure_simulated
 from harness.campaign import judge
-from harness.campaign.judge import Judged, exit_code, is_unreadable, judge_all, spoken, write_verdicts
+from harness.campaign.judge import Judged, exit_code, is_unreadable, judge_all, translated_errors, write_verdicts
 from harness.campaign.progress import Quiet
 from harness.errors import HarnessError, JavaError, ResultsError
 from harness.plan import parse_plan
@@ -143,7 +143,7 @@ def test_a_broken_promise_outweighs_an_unknown() -> None:
     ],
 )
 def test_errors_of_the_checkers_become_the_harness_own(raised: Exception, told: type[Exception]) -> None:
-    with pytest.raises(told, match=str(raised)), spoken():
+    with pytest.raises(told, match=str(raised)), translated_errors():
         raise raised
 
 
