@@ -18,6 +18,7 @@ import pyspark
 import pytest
 
 from checkers.local import check_one
+from checkers.verdicts.judgement import VerdictLine
 from tests.checkers.conformance import BY_NAME, cases, write_history
 
 HOST = "127.0.0.1"
@@ -110,6 +111,6 @@ def test_a_cluster_gives_the_verdicts_of_the_plain_kernels(tmp_path: Path) -> No
             [sys.executable, str(program)], directory, tmp_path / "c.jsonl", "--master", master
         )
     paths = sorted(directory.iterdir())
-    plain = [json.loads(msgspec.json.encode(check_one(path))) for path in paths]
+    plain = [json.loads(msgspec.json.encode(VerdictLine.of(check_one(path)))) for path in paths]
     assert through_cluster == plain
     assert submitted == plain
