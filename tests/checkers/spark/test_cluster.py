@@ -25,7 +25,7 @@ HOST = "127.0.0.1"
 #: Two seconds on an idle machine; three JVMs that start on a busy one have taken over a minute.
 START_LIMIT_S = 180.0
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
-ROOT = str(Path(__file__).parents[2])
+ROOT = str(Path(__file__).parents[3])
 SPARK_SUBMIT = SPARK_CLASS.with_name("spark-submit")
 #: What a user gives to spark-submit.
 PROGRAM = "from harness.cli import main; main()"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from checkers.local import check_one
+from checkers import check_one
 from harness.bench.synthetic import PLANTS, make_block, write_synthetic
 
 
