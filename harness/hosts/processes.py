@@ -137,7 +137,7 @@ class LocalProcess:
         self._child = child
         self._journal = journal
         self._entry: int | None = entry
-        self._frozen: int | None = None
+        self._paused: int | None = None
 
     @property
     def pid(self) -> int:
@@ -159,19 +159,19 @@ class LocalProcess:
         """See :meth:`NodeProcess.kill`."""
         self._child.send_signal(signal.SIGKILL)
         evidence = self._ended(SIGNAL_LIMIT_S)
-        self._thawed()
+        self._resumed()
         return evidence
 
     def pause(self) -> Evidence:
         """See :meth:`NodeProcess.pause`."""
-        if self._frozen is None and (who := identify(self.pid)) is not None:
-            self._frozen = self._journal.intend("frozen", msgspec.structs.asdict(who))
+        if self._paused is None and (who := identify(self.pid)) is not None:
+            self._paused = self._journal.intend("frozen", msgspec.structs.asdict(who))
         return self._signalled(signal.SIGSTOP, lambda letter: letter in "Tt")
 
     def resume(self) -> Evidence:
         """See :meth:`NodeProcess.resume`."""
         evidence = self._signalled(signal.SIGCONT, lambda letter: letter not in "Tt")
-        self._thawed()
+        self._resumed()
         return evidence
 
     def terminate(self) -> Evidence:
@@ -209,10 +209,10 @@ class LocalProcess:
         letter = self._letter()
         return {"pid": self.pid, "state": letter} if letter is not None else {"exit": self.exit(), "pid": self.pid}
 
-    def _thawed(self) -> None:
-        if self._frozen is not None:
-            self._journal.done(self._frozen)
-            self._frozen = None
+    def _resumed(self) -> None:
+        if self._paused is not None:
+            self._journal.done(self._paused)
+            self._paused = None
 
 
 def spawn(launch: Launch, journal: Journal, token: str, prefix: tuple[str, ...] = ()) -> LocalProcess:

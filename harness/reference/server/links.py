@@ -1,7 +1,7 @@
 """Connections that know who is at the other end, and cuts of directed links without root.
 
 A frame is a four-byte length and that many bytes, in Kafka's protocol as between brokers and controller. Peers are
-numbers as in ``nemesis.cluster``: brokers from 0, the controller 100, harness clients from 1001, everybody else from
+numbers as in :mod:`nemesis.cluster`: brokers from 0, the controller 100, harness clients from 1001, all others from
 :data:`ANONYMOUS`. A cut of (source, target) is enforced at both ends that have the node in it:
 
 * the target stops delivering frames from that peer and stops reading its sockets, so bytes wait in the kernel, as TCP
@@ -24,12 +24,15 @@ from typing import Final
 import msgspec
 
 from harness.reference.core.types import NodeId
+from nemesis.cluster import CLIENTS
 
 log = logging.getLogger(__name__)
 
-#: Stands for every client in a link, as in ``nemesis.cluster``.
-CLIENTS: Final[NodeId] = 1000
+#: The number of the first client that does not say who it is; more than any number of a harness client.
 ANONYMOUS: Final[NodeId] = 1_000_000
+#: The client ids of brokers and of harness clients: this, and a number.
+BROKER_CLIENT_ID: Final = "ackproof-broker-"
+HARNESS_CLIENT_ID: Final = "ackproof-client-"
 #: Kafka's default of socket.request.max.bytes.
 FRAME_BYTES: Final = 104_857_600
 #: What a cut link holds before its connection is dropped: a few large fetch responses, as a socket's buffers would.

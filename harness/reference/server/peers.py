@@ -15,7 +15,7 @@ from harness.reference.core.messages import Message
 from harness.reference.core.types import NodeId
 from harness.reference.server.codec import FollowerRequest, TopicIds, decode_response, encode_request
 from harness.reference.server.codec.controller import Hello, decode, encode
-from harness.reference.server.links import BadFrameError, Connection, Links
+from harness.reference.server.links import BROKER_CLIENT_ID, BadFrameError, Connection, Links
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ class LeaderLink:
     ) -> None:
         self._peer = peer
         self._ids = ids
-        self._client_id = f"ackproof-broker-{node}"
+        self._client_id = f"{BROKER_CLIENT_ID}{node}"
         self._deliver = deliver
         self._lost = lost
         self._correlation = 0

@@ -13,9 +13,16 @@ from harness.reference.server import codec
 from harness.reference.server.codec import TopicIds
 from harness.reference.server.handlers.data import FETCH_BYTES
 from harness.reference.server.handlers.gateway import Reply
-from harness.reference.server.links import CLIENTS, BadFrameError, Connection, Links
+from harness.reference.server.links import (
+    BROKER_CLIENT_ID,
+    HARNESS_CLIENT_ID,
+    BadFrameError,
+    Connection,
+    Links,
+)
 from harness.reference.server.requests import Header, ProduceRequest, ProduceResponse, Request
 from harness.reference.server.runtime import NodeFailure
+from nemesis.cluster import CLIENTS
 
 log = logging.getLogger(__name__)
 
@@ -23,14 +30,12 @@ log = logging.getLogger(__name__)
 UNDER_WAY: Final = 64
 #: What their answers may take together; one fetch is under way at a time with Kafka's clients, two may be here.
 PROMISED_BYTES: Final = 2 * FETCH_BYTES
-_BROKER: Final = "ackproof-broker-"
-_CLIENT: Final = "ackproof-client-"
 
 
 def peer_of(client_id: str | None, links: Links) -> NodeId:
     """The peer that announces itself as ``client_id``: a broker, a harness client (1001 + process), or one unknown."""
     name = client_id or ""
-    for prefix, first in ((_BROKER, 0), (_CLIENT, CLIENTS + 1)):
+    for prefix, first in ((BROKER_CLIENT_ID, 0), (HARNESS_CLIENT_ID, CLIENTS + 1)):
         number = name.removeprefix(prefix)
         if number != name and number.isascii() and number.isdigit() and len(number) <= 5:
             return first + int(number)
