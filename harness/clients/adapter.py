@@ -36,6 +36,8 @@ from workloads.settings import Settings
 GRACE_MS: Final = 1_000
 #: How long a forced close may take; nothing is waited for on the network.
 CLOSE_LIMIT_S: Final = 1.0
+#: Why producers offer no transactions yet.
+NO_TRANSACTIONS: Final = "producers are made without a transactional id; no workload asks for transactions"
 
 
 class AdaptedProducer(ABC, Generic[Library]):

@@ -18,6 +18,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from harness.clients.adapter import (
     CLOSE_LIMIT_S,
     GRACE_MS,
+    NO_TRANSACTIONS,
     AdaptedConsumer,
     AdaptedProducer,
     ClientLibrary,
@@ -274,7 +275,5 @@ CONFLUENT: Final = ClientLibrary(
     producer=ConfluentProducer,
     consumer=ConfluentConsumer,
     defaults={"producer": _RELEASE, "consumer": _RELEASE},
-    lacks={
-        ClientCapability.TRANSACTIONS: "producers have no transactional id; no workload asks for transactions",
-    },
+    lacks={ClientCapability.TRANSACTIONS: NO_TRANSACTIONS},
 )

@@ -18,6 +18,7 @@ from kafka.structs import OffsetAndMetadata
 from harness.clients.adapter import (
     CLOSE_LIMIT_S,
     GRACE_MS,
+    NO_TRANSACTIONS,
     AdaptedConsumer,
     AdaptedProducer,
     ClientLibrary,
@@ -299,6 +300,6 @@ KAFKA_PYTHON: Final = ClientLibrary(
     defaults={"producer": KafkaProducer.DEFAULT_CONFIG, "consumer": KafkaConsumer.DEFAULT_CONFIG},
     lacks={
         ClientCapability.BATCHES: "kafka-python takes single records and makes up its batches by itself",
-        ClientCapability.TRANSACTIONS: "producers have no transactional id; no workload asks for transactions",
+        ClientCapability.TRANSACTIONS: NO_TRANSACTIONS,
     },
 )
