@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from workloads.client import Clients, Clock, Consumer, Fetched, PollOutcome
@@ -31,6 +32,16 @@ def decoded(records: Sequence[Fetched]) -> Poll:
     return Poll({partition: tuple(found) for partition, found in read.items()})
 
 
+class Readers(NamedTuple):
+    """What the readers of one run share; each is a process of its own."""
+
+    clients: Clients
+    clock: Clock
+    recorder: Recorder
+    new_process: Callable[[], int]
+    poll_wait_ms: int
+
+
 class Reader:
     """One consumer instance, one process of the history: assigns once, then polls until it is stopped.
 
@@ -39,36 +50,37 @@ class Reader:
 
     def __init__(
         self,
-        *,
-        clients: Clients,
-        clock: Clock,
-        recorder: Recorder,
-        process: int,
+        readers: Readers,
         partitions: Sequence[str],
-        poll_wait_ms: int,
+        *,
         on_read: Callable[[Poll], None],
         lost: Callable[[Reader], None],
     ) -> None:
-        self._clock = clock
-        self._record = recorder.record
+        self._clock = readers.clock
+        self._record = readers.recorder.record
+        self._poll_wait_ms = readers.poll_wait_ms
         self._on_read = on_read
         self._lost = lost
-        self._poll_wait_ms = poll_wait_ms
         self._begun_us = 0
         self._stopped = False
-        self.process = process
+        self.process = readers.new_process()
+        self.event = partial(Event, process=self.process, instance=self.process)
         self.partitions = tuple(partitions)
-        self.consumer: Consumer = clients.consumer(process)
+        self.consumer: Consumer = readers.clients.consumer(self.process)
 
     def start(self) -> None:
         """Assign, and poll from now on; nothing if it was stopped before."""
         if self._stopped:
             return
-        now_us = self._clock.now_us()
-        for kind in (EventType.INVOKE, EventType.OK):
-            self._note(now_us, kind, Function.ASSIGN, partitions=self.partitions)
+        now_us, assign = self._clock.now_us(), partial(self.event, function=Function.ASSIGN, partitions=self.partitions)
+        self._record(assign(time_us=now_us, type=EventType.INVOKE))
+        self._record(assign(time_us=now_us, type=EventType.OK))
         self.consumer.assign(self.partitions, from_start=True)
         self._poll()
+
+    def start_later(self) -> None:
+        """Start when the poll that a lost predecessor had under way would have been over."""
+        self._clock.call_at(self._clock.now_us() + self._poll_wait_ms * 1000, self.start)
 
     def stop(self) -> None:
         """Poll no more and close the client; an open poll ends as INFO."""
@@ -80,89 +92,37 @@ class Reader:
         if self._stopped:
             return
         self._begun_us = self._clock.now_us()
-        self._note(self._begun_us, EventType.INVOKE, Function.POLL, micro=(Poll(),))
+        asked = self.event(time_us=self._begun_us, type=EventType.INVOKE, function=Function.POLL, micro=(Poll(),))
+        self._record(asked)
         self.consumer.poll(self._poll_wait_ms, self._polled)
 
     def _polled(self, outcome: PollOutcome) -> None:
-        now_us = self._clock.now_us()
+        now_us, kind = self._clock.now_us(), outcome.type
         read = decoded(outcome.records)
-        self._note(now_us, outcome.type, Function.POLL, micro=(read,), error=outcome.error)
-        if outcome.type is EventType.OK:
+        ended = self.event(time_us=now_us, type=kind, function=Function.POLL, micro=(read,), error=outcome.error)
+        self._record(ended)
+        if kind is EventType.OK:
             self._on_read(read)
         if self._stopped:
             return
-        if outcome.type is EventType.INFO:
+        if kind is EventType.INFO:
             self.stop()
             self._lost(self)
         elif len(outcome.records) >= FULL_POLL_RECORDS:
             self._poll()
         else:
-            self._clock.call_at(self._next_us(now_us), self._poll)
-
-    def _note(
-        self,
-        time_us: int,
-        kind: EventType,
-        function: Function,
-        *,
-        micro: tuple[Poll, ...] = (),
-        partitions: tuple[str, ...] = (),
-        error: str | None = None,
-    ) -> None:
-        self._record(
-            Event(
-                time_us=time_us,
-                process=self.process,
-                instance=self.process,
-                type=kind,
-                function=function,
-                micro=micro,
-                partitions=partitions,
-                error=error,
-            )
-        )
-
-    def _next_us(self, now_us: int) -> int:
-        """Polls begin ``poll_wait_ms`` apart, so that a trickle of records does not make a poll each."""
-        return max(self._begun_us + self._poll_wait_ms * 1000, now_us + REST_MS_MIN * 1000)
-
-
-class Readers(NamedTuple):
-    """Makes the readers of one run, each a process of its own; one that replaces a lost one starts a poll later."""
-
-    clients: Clients
-    clock: Clock
-    recorder: Recorder
-    new_process: Callable[[], int]
-    poll_wait_ms: int
-
-    def make(
-        self, partitions: Sequence[str], on_read: Callable[[Poll], None], lost: Callable[[Reader], None]
-    ) -> Reader:
-        """A reader of ``partitions``, not started."""
-        return Reader(
-            clients=self.clients,
-            clock=self.clock,
-            recorder=self.recorder,
-            process=self.new_process(),
-            partitions=partitions,
-            poll_wait_ms=self.poll_wait_ms,
-            on_read=on_read,
-            lost=lost,
-        )
-
-    def start_later(self, reader: Reader) -> None:
-        """Start ``reader`` when the poll that its predecessor lost would have been over."""
-        self.clock.call_at(self.clock.now_us() + self.poll_wait_ms * 1000, reader.start)
+            # Polls begin poll_wait_ms apart, so that a trickle of records does not make a poll each.
+            next_us = self._begun_us + self._poll_wait_ms * 1000
+            self._clock.call_at(max(next_us, now_us + REST_MS_MIN * 1000), self._poll)
 
 
 class Consumers:
     """The consumers of the break phase. A process that ends is followed by a fresh one with a fresh client."""
 
     def __init__(self, readers: Readers, partitions: Sequence[str], consumers: int) -> None:
-        self._make = readers
+        self._make = partial(Reader, readers, on_read=self._count, lost=self._replace)
         self._stopped = False
-        self._readers = [self._reader(share) for share in shares(partitions, consumers)]
+        self._readers = [self._make(share) for share in shares(partitions, consumers)]
         self.records_read = 0
 
     def start(self) -> None:
@@ -176,15 +136,10 @@ class Consumers:
         for reader in self._readers:
             reader.stop()
 
-    def _reader(self, share: Sequence[str]) -> Reader:
-        return self._make.make(share, self._count, self._replace)
-
     def _count(self, read: Poll) -> None:
         self.records_read += sum(map(len, read.records.values()))
 
     def _replace(self, lost: Reader) -> None:
-        if self._stopped:
-            return
-        fresh = self._reader(lost.partitions)
-        self._readers[self._readers.index(lost)] = fresh
-        self._make.start_later(fresh)
+        if not self._stopped:
+            fresh = self._readers[self._readers.index(lost)] = self._make(lost.partitions)
+            fresh.start_later()

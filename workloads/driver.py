@@ -18,7 +18,7 @@ from workloads.final_read import Drain
 from workloads.generators import WORKLOADS
 from workloads.operations import HARNESS, Event, EventType, Function, Recorder
 from workloads.plan import WorkloadPlan
-from workloads.producers import Producers, SendCounts
+from workloads.producers import Producers
 
 
 def partition_names(plan: WorkloadPlan) -> tuple[str, ...]:
@@ -27,7 +27,13 @@ def partition_names(plan: WorkloadPlan) -> tuple[str, ...]:
 
 
 class Workload:
-    """One run's producers, consumers and final readers."""
+    """One run's producers, consumers and final readers.
+
+    Attributes:
+        partitions: the run's log partitions, "topic-number".
+        producers: who writes; they are also what a nemesis crashes (:meth:`Producers.crash_producer`).
+        consumers: who reads meanwhile.
+    """
 
     def __init__(self, plan: WorkloadPlan, *, clients: Clients, clock: Clock, recorder: Recorder) -> None:
         self._plan = plan
@@ -36,9 +42,8 @@ class Workload:
         #: Hands out the process ids of the run, each once.
         new_process = itertools.count().__next__
         self._readers = Readers(clients, clock, recorder, new_process, plan.poll_wait_ms)
-        self._drain: Drain | None = None
         self.partitions = partition_names(plan)
-        self._producers = Producers(
+        self.producers = Producers(
             clients=clients,
             clock=clock,
             recorder=recorder,
@@ -47,13 +52,13 @@ class Workload:
             producers=plan.producers,
             writes=WORKLOADS[plan.name].writes(plan),
         )
-        self._consumers = Consumers(self._readers, self.partitions, plan.consumers)
+        self.consumers = Consumers(self._readers, self.partitions, plan.consumers)
 
     def begin(self) -> None:
         """Write and read from now on."""
         self.mark("break")
-        self._producers.start()
-        self._consumers.start()
+        self.producers.start()
+        self.consumers.start()
 
     def mark(self, phase: str) -> None:
         """Write the begin of a phase into the history."""
@@ -69,61 +74,17 @@ class Workload:
 
     def all_acknowledged_since(self, time_us: int) -> bool:
         """Whether every log partition acknowledged a write at or after ``time_us``."""
-        acknowledged_us = self._producers.acknowledged_us
+        acknowledged_us = self.producers.acknowledged_us
         return all(acknowledged_us.get(name, -1) >= time_us for name in self.partitions)
-
-    def crash_producer(self, pick: int) -> dict[str, object]:
-        """See :meth:`workloads.producers.Producers.crash_producer`; this is what a nemesis asks for."""
-        return self._producers.crash_producer(pick)
-
-    def stop_writing(self) -> None:
-        """Send nothing more; what is outstanding is still answered."""
-        self._producers.stop()
-
-    @property
-    def outstanding(self) -> int:
-        """Sends without an answer."""
-        return self._producers.outstanding
 
     def close_clients(self) -> None:
         """Close the producers and consumers of the break phase."""
-        self._producers.close()
-        self._consumers.stop()
+        self.producers.close()
+        self.consumers.stop()
 
-    def begin_drain(self, unhealthy: Mapping[str, str]) -> None:
+    def begin_drain(self, unhealthy: Mapping[str, str]) -> Drain:
         """Let fresh consumers read every log partition; ``unhealthy`` names those that prove nothing, and why."""
         self.mark("drain")
-        self._drain = Drain(
-            self._readers, partitions=self.partitions, unhealthy=unhealthy, consumers=self._plan.consumers
-        )
-        self._drain.start()
-
-    @property
-    def drain_finished(self) -> bool:
-        """Whether there is nothing left to wait for."""
-        return self._drain is not None and self._drain.finished
-
-    @property
-    def drained(self) -> bool:
-        """Whether every log partition was read to its end."""
-        return self._drain is not None and self._drain.complete
-
-    @property
-    def ends(self) -> dict[str, int]:
-        """The log end offsets that the final readers reached, of log partitions that were healthy."""
-        return {} if self._drain is None else self._drain.ends
-
-    def end_drain(self) -> None:
-        """State what was not reached, and close the final readers."""
-        if self._drain is not None:
-            self._drain.end()
-
-    @property
-    def counts(self) -> SendCounts:
-        """What became of the sends so far."""
-        return self._producers.counts
-
-    @property
-    def records_read(self) -> int:
-        """Records read by the consumers of the break phase."""
-        return self._consumers.records_read
+        drain = Drain(self._readers, self.partitions, unhealthy=unhealthy, consumers=self._plan.consumers)
+        drain.start()
+        return drain

@@ -13,7 +13,7 @@ from typing import Final
 
 from workloads.client import Offsets
 from workloads.consumers import Reader, Readers, shares
-from workloads.operations import Event, EventType, Function, Poll
+from workloads.operations import EventType, Function, Poll
 
 #: How long after an incomplete answer the end offsets are asked for again, and how often at most: an election or a
 #: high watermark that has not reached the new epoch (KIP-207) passes within a second or two.
@@ -27,20 +27,21 @@ class Drain:
     def __init__(
         self,
         readers: Readers,
-        *,
         partitions: Sequence[str],
+        *,
         unhealthy: Mapping[str, str],
         consumers: int,
     ) -> None:
-        self._make = readers
+        self._make = partial(Reader, readers, on_read=self._read, lost=self._replace)
         self._clock = readers.clock
+        self._record = readers.recorder.record
         self._unhealthy = dict(unhealthy)
         self._ends: dict[str, int] = {}
         self._read_to = dict.fromkeys(partitions, 0)
         self._waiting = dict.fromkeys(partitions)
         self._proven: set[str] = set()
         self._over = False
-        self._readers = [self._reader(share) for share in shares(partitions, max(1, min(consumers, len(partitions))))]
+        self._readers = [self._make(share) for share in shares(partitions, max(1, min(consumers, len(partitions))))]
 
     @property
     def finished(self) -> bool:
@@ -73,26 +74,23 @@ class Drain:
                     self._state(place, partition, self._unhealthy.get(partition, "its end was not reached in time"))
             reader.stop()
 
-    def _reader(self, share: Sequence[str]) -> Reader:
-        return self._make.make(share, self._read, self._replace)
-
     def _ask(self, place: int, asks_left: int) -> None:
         if self._over:
             return
         reader = self._readers[place]
-        missing = [partition for partition in reader.partitions if partition not in self._ends]
-        reader.consumer.end_offsets(missing, partial(self._told, place, asks_left - 1))
+        asked = [partition for partition in reader.partitions if partition not in self._ends]
+        reader.consumer.end_offsets(asked, partial(self._answered, place, asks_left - 1))
 
-    def _told(self, place: int, asks_left: int, answer: Offsets) -> None:
+    def _answered(self, place: int, asks_left: int, answer: Offsets) -> None:
         if self._over:
             return
         reader = self._readers[place]
         self._ends.update(answer.offsets)
-        untold = [name for name in reader.partitions if name not in self._ends and name not in self._unhealthy]
-        if untold and asks_left:
+        missing = [name for name in reader.partitions if name not in self._ends and name not in self._unhealthy]
+        if missing and asks_left:
             self._clock.call_at(self._clock.now_us() + ASK_AGAIN_MS * 1000, partial(self._ask, place, asks_left))
             return
-        self._unhealthy.update(dict.fromkeys(untold, f"its leader did not tell its end: {answer.error}"))
+        self._unhealthy.update(dict.fromkeys(missing, f"its leader did not name its end: {answer.error}"))
         reader.start()
         self._check(reader.partitions)
 
@@ -116,12 +114,9 @@ class Drain:
         del self._waiting[partition]
         if why_not is None:
             self._proven.add(partition)
-        process = self._readers[place].process
-        self._make.recorder.record(
-            Event(
+        self._record(
+            self._readers[place].event(
                 time_us=self._clock.now_us(),
-                process=process,
-                instance=process,
                 type=EventType.OK if why_not is None else EventType.INFO,
                 function=Function.DRAIN,
                 partitions=(partition,),
@@ -135,6 +130,6 @@ class Drain:
         if self._over:
             return
         place = self._readers.index(lost)
-        fresh = self._readers[place] = self._reader(lost.partitions)
+        fresh = self._readers[place] = self._make(lost.partitions)
         self._read_to.update(dict.fromkeys(lost.partitions, 0))
-        self._make.start_later(fresh)
+        fresh.start_later()

@@ -37,11 +37,12 @@ class SendCounts(msgspec.Struct):
 class _Instance:
     """One producer. ``free`` holds the next value of each of its processes that has no open send."""
 
-    __slots__ = ("free", "number", "outstanding", "producer")
+    __slots__ = ("event", "free", "number", "outstanding", "producer")
 
     def __init__(self, producer: Producer, number: int) -> None:
         self.producer = producer
         self.number = number
+        self.event = partial(Event, instance=number, function=Function.SEND)
         self.free = [join(number, 0)]
         self.outstanding = 0
 
@@ -122,7 +123,9 @@ class Producers:
         instance.outstanding += 1
         self.outstanding += 1
         self.counts.attempted += 1
-        self._note(self._clock.now_us(), instance, EventType.INVOKE, Send(partition, value))
+        now_us, process = self._clock.now_us(), split(value)[0]
+        send = (Send(partition, value),)
+        self._record(instance.event(time_us=now_us, process=process, type=EventType.INVOKE, micro=send))
         payload = encode(partition, write.key, value, write.payload_bytes)
         instance.producer.send(partition, write.key, payload, partial(self._answered, instance, partition, value))
 
@@ -139,29 +142,13 @@ class Producers:
                 self.acknowledged_us[partition] = now_us
             else:
                 self.counts.rejected += 1
-        send = Send(partition, value, outcome.offset)
-        self._note(now_us, instance, outcome.type, send, node=outcome.node, error=outcome.error)
-
-    def _note(
-        self,
-        time_us: int,
-        instance: _Instance,
-        kind: EventType,
-        send: Send,
-        *,
-        node: int | None = None,
-        error: str | None = None,
-    ) -> None:
-        process, _ = split(send.value)
         self._record(
-            Event(
-                time_us=time_us,
-                process=process,
-                instance=instance.number,
-                type=kind,
-                function=Function.SEND,
-                micro=(send,),
-                node=node,
-                error=error,
+            instance.event(
+                time_us=now_us,
+                process=split(value)[0],
+                type=outcome.type,
+                micro=(Send(partition, value, outcome.offset),),
+                node=outcome.node,
+                error=outcome.error,
             )
         )

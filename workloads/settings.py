@@ -16,36 +16,47 @@ Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetc
 PlantedBug = Literal["none", "acknowledge-after-append", "shrink-before-acceptance", "commit-largest-log-end"]
 
 ACKS_ALL = -1
-#: Kafka's "never": Long.MAX_VALUE, the default of flush.messages and flush.ms.
+#: Kafka's types: a 32-bit number, and a 64-bit one for what may be "never", the default of flush.messages and flush.ms.
+INT_MAX = 2**31 - 1
 NEVER = 2**63 - 1
+#: Longer than anything waits in a run; a limit beyond it is one that a run never sees.
+_HOUR_MS = 3_600_000
+#: Below it not even an idle machine answers every request in time, so nothing would be acknowledged.
+_ANSWER_MS = 10
+#: kafka-python closes connections that were idle for 540 s, and refuses to wait for an answer as long as that.
+_IDLE_MS = 540_000
 
 
 class SettingsError(ValueError):
     """A setting is unknown, has the wrong type, or contradicts another. The text says what to write instead."""
 
 
-def _setting(name: str, scope: Scope, default: Any, choices: tuple[Any, ...] = ()) -> Any:
-    return field(default=default, metadata={"name": name, "scope": scope, "choices": choices})
+def _setting(
+    name: str, scope: Scope, default: Any, *, choices: tuple[Any, ...] = (), least: int = 1, most: int | None = None
+) -> Any:
+    limit = most or (_HOUR_MS if name.endswith(".ms") else INT_MAX)
+    metadata = {"name": name, "scope": scope, "choices": choices, "bounds": (least, limit)}
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """One choice of every setting. Times are milliseconds where the name ends in ``_ms``."""
 
-    acks: int = _setting("acks", "client", ACKS_ALL, (ACKS_ALL, 0, 1))
+    acks: int = _setting("acks", "client", ACKS_ALL, choices=(ACKS_ALL, 0, 1))
     enable_idempotence: bool = _setting("enable.idempotence", "client", False)
-    retries: int = _setting("retries", "client", 2**31 - 1)
+    retries: int = _setting("retries", "client", INT_MAX, least=0)
     max_in_flight: int = _setting("max.in.flight.requests.per.connection", "client", 5)
-    request_timeout_ms: int = _setting("request.timeout.ms", "client", 1_500)
+    request_timeout_ms: int = _setting("request.timeout.ms", "client", 1_500, least=_ANSWER_MS, most=_IDLE_MS - 1)
     delivery_timeout_ms: int = _setting("delivery.timeout.ms", "client", 5_000)
     retry_backoff_ms: int = _setting("retry.backoff.ms", "client", 100)
-    linger_ms: int = _setting("linger.ms", "client", 0)
+    linger_ms: int = _setting("linger.ms", "client", 0, least=0)
 
     replication_factor: int = _setting("replication.factor", "topic", 3)
     min_insync_replicas: int = _setting("min.insync.replicas", "topic", 1)
     unclean_leader_election_enable: bool = _setting("unclean.leader.election.enable", "topic", False)
-    flush_messages: int = _setting("flush.messages", "topic", NEVER)
-    flush_ms: int = _setting("flush.ms", "topic", NEVER)
+    flush_messages: int = _setting("flush.messages", "topic", NEVER, most=NEVER)
+    flush_ms: int = _setting("flush.ms", "topic", NEVER, most=NEVER)
 
     replica_lag_time_max_ms: int = _setting("replica.lag.time.max.ms", "broker", 1_500)
     replica_fetch_wait_max_ms: int = _setting("replica.fetch.wait.max.ms", "broker", 500)
@@ -54,7 +65,7 @@ class Settings:
     broker_heartbeat_interval_ms: int = _setting("broker.heartbeat.interval.ms", "broker", 300)
 
     truncation: Truncation = _setting(  # noqa: RUF009 (a field, made by dataclasses.field)
-        "truncation", "reference", "on-fetch", ("high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch")
+        "truncation", "reference", "on-fetch", choices=get_args(Truncation)
     )
     strict_min_isr: bool = _setting("strict.min.isr", "reference", True)
     isr_join_epoch_rule: bool = _setting("isr.join.epoch.rule", "reference", True)
@@ -114,6 +125,11 @@ class Settings:
             chosen[known[name].name] = _parse(known[name], value)
         return cls(**chosen)
 
+    @classmethod
+    def scoped(cls, scope: Scope) -> list[str]:
+        """The settings of ``scope``, by Kafka's names."""
+        return [f.metadata["name"] for f in fields(cls) if f.metadata["scope"] == scope]
+
     def to_mapping(self) -> dict[str, object]:
         """Every setting under Kafka's name; ``acks`` -1 is written ``"all"``."""
         named = {f.metadata["name"]: getattr(self, f.name) for f in fields(self)}
@@ -139,34 +155,13 @@ def _parse(spec: Field[Any], value: object) -> object:
         raise SettingsError(f"{name}={value!r} is not possible; choose one of {listed}")
     if not fits:
         raise SettingsError(f"{name} takes {_article(default)}, not {value!r}")
-    if isinstance(value, int) and not isinstance(value, bool) and name != "acks":
-        _check_bounds(name, value)
+    if isinstance(value, int) and not isinstance(value, bool) and not choices:
+        least, most = spec.metadata["bounds"]
+        if value < least:
+            raise SettingsError(f"{name}={value} is too small; the least is {least}")
+        if value > most:
+            raise SettingsError(f"{name}={value} is too large; the most is {most}")
     return value
-
-
-#: Kafka's types: a 32-bit number, and a 64-bit one for what may be "never".
-_INT_MAX, _LONG_MAX = 2**31 - 1, NEVER
-#: Longer than anything waits in a run; a limit beyond it is one that a run never sees.
-_HOUR_MS = 3_600_000
-#: Below it not even an idle machine answers every request in time, so nothing would be acknowledged.
-_ANSWER_MS = 10
-#: kafka-python closes connections that were idle for 540 s, and refuses to wait for an answer as long as that.
-_IDLE_MS = 540_000
-_BOUNDS: dict[str, tuple[int, int]] = {
-    "request.timeout.ms": (_ANSWER_MS, _IDLE_MS - 1),
-    "retries": (0, _INT_MAX),
-    "linger.ms": (0, _HOUR_MS),
-    "flush.messages": (1, _LONG_MAX),
-    "flush.ms": (1, _LONG_MAX),
-}
-
-
-def _check_bounds(name: str, value: int) -> None:
-    least, most = _BOUNDS.get(name, (1, _HOUR_MS if name.endswith(".ms") else _INT_MAX))
-    if value < least:
-        raise SettingsError(f"{name}={value} is too small; the least is {least}")
-    if value > most:
-        raise SettingsError(f"{name}={value} is too large; the most is {most}")
 
 
 def _article(default: object) -> str:

@@ -179,8 +179,8 @@ def _driven(world: RealWorld, spec: RunSpec, pace: float, directory: Path) -> An
         began_us = clock.now_us()
         workload.begin()
         world.drive(lambda: False, began_us + int(MEASURED_S * 1e6))
-        workload.stop_writing()
-        world.drive(lambda: workload.outstanding == 0, clock.now_us() + int(ANSWER_LIMIT_S * 1e6))
+        workload.producers.stop()
+        world.drive(lambda: workload.producers.outstanding == 0, clock.now_us() + int(ANSWER_LIMIT_S * 1e6))
         wall_s = (clock.now_us() - began_us) / 1e6
         workload.close_clients()
     return _summary(_recorded_latencies(directory / HISTORY), wall_s)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from harness.clients.adapter import ClientLibrary
+from harness.clients.adapter import ClientLibrary, RealClients
+from harness.clients.client_thread import ThreadedClock
 from harness.clients.confluent import CONFLUENT
-from harness.clients.contract import RealClients, ThreadedClock
 from harness.clients.kafka_python import KAFKA_PYTHON
 
 #: The libraries that a plan can name, by the name of their distribution.

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic
 
-from harness.clients.client_thread import OUTSTANDING_MAX, Library, Owner, Pending
-from harness.clients.contract import ThreadedClock
+from harness.clients.client_thread import OUTSTANDING_MAX, Library, Owner, Pending, ThreadedClock
 from harness.clients.credentials import password_of
 from harness.plan import OPEN, Security
 from workloads.client import (
@@ -247,16 +246,16 @@ class ClientLibrary:
 
     def clients(
         self, clock: ThreadedClock, settings: Settings, bootstrap: Sequence[str], security: Security = OPEN
-    ) -> AdaptedClients:
+    ) -> RealClients:
         """The clients of one run. ``bootstrap`` are "host:port" of all brokers.
 
         Raises:
             HostError: the password is not where the plan says.
         """
-        return AdaptedClients(self, clock, settings, tuple(bootstrap), security)
+        return RealClients(self, clock, settings, tuple(bootstrap), security)
 
 
-class AdaptedClients:
+class RealClients:
     """Makes the clients of a run, and remembers them, so that all are closed and their threads end within one limit."""
 
     def __init__(
@@ -291,7 +290,7 @@ class AdaptedClients:
         return consumer
 
     def effective_configuration(self) -> dict[str, Configuration]:
-        """See :meth:`harness.clients.contract.RealClients.effective_configuration`, as of process 0, in no group."""
+        """What the library really works with by role, its defaults included; names are those of process 0."""
         library, settings, bootstrap = self._library, self._settings, self._bootstrap
         chosen = {
             "producer": library.producer_configuration(settings, bootstrap, 0),
@@ -300,7 +299,7 @@ class AdaptedClients:
         return {role: _writable({**library.defaults[role], **own, **self._way_in}) for role, own in chosen.items()}
 
     def close(self, limit_s: float) -> list[str]:
-        """See :meth:`harness.clients.contract.RealClients.close`."""
+        """Close every client and wait for its threads; the answer names those that live on after ``limit_s``."""
         for client in self._made:
             client.close()
         deadline = time.monotonic() + limit_s

@@ -12,9 +12,9 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
-from harness.clients.contract import ThreadedClock
+from workloads.client import Clock
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +25,14 @@ Library = TypeVar("Library")
 OUTSTANDING_MAX: Final = 10_000
 #: Between two attempts to make the library's object while no broker answers.
 _CONNECT_PAUSE_S: Final = 0.1
+
+
+class ThreadedClock(Clock, Protocol):
+    """A clock to which other threads can hand over."""
+
+    def post(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` soon, on the clock's thread. The one method that any thread may call; never blocks."""
+        ...
 
 
 class Pending(Generic[Answer]):

@@ -24,8 +24,7 @@ from harness.clients.adapter import (
     ClientLibrary,
     Configuration,
 )
-from harness.clients.client_thread import Owner
-from harness.clients.contract import ThreadedClock
+from harness.clients.client_thread import Owner, ThreadedClock
 from harness.plan import Security
 from workloads.client import ClientCapability, Fetched, Offsets, PollOutcome, SendOutcome, Unsent
 from workloads.errors import NEVER_SENT, classify

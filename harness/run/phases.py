@@ -26,6 +26,7 @@ from nemesis.receipts import Receipt, to_json
 from nemesis.scenarios import Draw, Timings
 from nemesis.schedule import Schedule, draw_schedule
 from workloads.driver import Workload
+from workloads.final_read import Drain
 from workloads.operations import NEMESIS, Event, EventType, Function, Recorder
 from workloads.producers import SendCounts
 from workloads.settings import Settings
@@ -147,7 +148,7 @@ class _Conductor:
         self._player = Player(
             schedule,
             # The clients are the workload's in every world.
-            msgspec.structs.replace(world.target, clients=self._workload),
+            msgspec.structs.replace(world.target, clients=self._workload.producers),
             world.clock,
             dead_brokers_max=spec.faults.dead_brokers_max,
             witness=self._record_fault,
@@ -162,21 +163,21 @@ class _Conductor:
         self._break()
         self._recover()
         self._answer()
-        lacking = self._drain()
+        lacking, drain = self._drain()
         self._look_for_unasked(before, begun_us)
         self._workload.mark("end")
         return RunReport(
             schedule=self._schedule,
-            sends=self._workload.counts,
-            records_read=self._workload.records_read,
+            sends=self._workload.producers.counts,
+            records_read=self._workload.consumers.records_read,
             faults=self._player.receipts,
             healed_us=self._healed_us,
             recovered_us=self._recovered_us,
             unhealthy=lacking,
-            drained=self._workload.drained,
+            drained=drain.complete,
             ended_us=self._clock.now_us(),
             deaths=tuple(self._look_for_deaths()),
-            ends=ends_of(self._world.target.view(), self._workload.partitions, self._workload.ends),
+            ends=ends_of(self._world.target.view(), self._workload.partitions, drain.ends),
         )
 
     def _watch(self) -> None:
@@ -231,20 +232,20 @@ class _Conductor:
 
     def _answer(self) -> None:
         """Wait for every write's answer, then close the clients, whose late requests would otherwise still arrive."""
-        self._workload.stop_writing()
+        self._workload.producers.stop()
         settings = self._spec.chosen()
         limit_ms = settings.delivery_timeout_ms + settings.request_timeout_ms + ANSWER_MARGIN_MS
-        self._until(lambda: self._workload.outstanding == 0, limit_ms)
+        self._until(lambda: self._workload.producers.outstanding == 0, limit_ms)
         self._workload.close_clients()
         self._pass(SETTLE_MS)
 
-    def _drain(self) -> dict[str, str]:
+    def _drain(self) -> tuple[dict[str, str], Drain]:
         lacking = self._lacking()
-        self._workload.begin_drain(lacking)
-        self._until(lambda: self._workload.drain_finished, self._spec.workload.drain_limit_ms // 2)
-        self._workload.end_drain()
+        drain = self._workload.begin_drain(lacking)
+        self._until(lambda: drain.finished, self._spec.workload.drain_limit_ms // 2)
+        drain.end()
         self._pass(CLOSING_MS)
-        return lacking
+        return lacking, drain
 
     def _lacking(self) -> dict[str, str]:
         return unhealthy(self._world.target.view(), self._workload.partitions)

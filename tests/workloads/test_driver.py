@@ -83,7 +83,7 @@ def test_a_process_has_one_open_operation_even_if_answers_are_slow(start, run_to
     workload.close_clients()
     run_to(7 * SECOND_US)
     assert open_operations_never_exceed_one(events)
-    assert workload.outstanding == 0
+    assert workload.producers.outstanding == 0
 
 
 def test_a_fast_log_needs_no_second_process(start, run_to, events):
@@ -97,7 +97,7 @@ def test_a_process_whose_send_ended_unknown_is_never_used_again(start, run_to, e
     workload = start(writes_per_second=100, producers=1)
     run_to(SECOND_US)
     processes = [event.process for event in sends(events, EventType.INFO)]
-    assert len(processes) == len(set(processes)) == workload.counts.unknown > 90
+    assert len(processes) == len(set(processes)) == workload.producers.counts.unknown > 90
     assert len(perfect_world.clients.producers) == 1
 
 
@@ -106,16 +106,16 @@ def test_a_refused_send_keeps_its_process(start, run_to, events, perfect_world):
     workload = start(writes_per_second=100, producers=1, consumers=0)
     run_to(SECOND_US)
     assert {event.process for event in sends(events)} == {0}
-    assert workload.counts.rejected > 90
-    assert workload.counts.acknowledged == 0
+    assert workload.producers.counts.rejected > 90
+    assert workload.producers.counts.acknowledged == 0
 
 
 def test_outstanding_sends_are_bounded_and_what_was_not_made_is_counted(start, run_to, perfect_world):
     perfect_world.clients.silent_sends = True
     workload = start(writes_per_second=1_000, producers=2)
     run_to(2 * SECOND_US)
-    assert workload.outstanding == workload.counts.attempted == 2 * OUTSTANDING_MAX
-    assert workload.counts.attempted + workload.counts.passed_over == 2_001
+    assert workload.producers.outstanding == workload.producers.counts.attempted == 2 * OUTSTANDING_MAX
+    assert workload.producers.counts.attempted + workload.producers.counts.passed_over == 2_001
 
 
 def test_closing_leaves_no_send_open(start, run_to, events, perfect_world):
@@ -139,12 +139,12 @@ def test_partitions_are_dealt_out_to_consumers(consumers, dealt):
 def test_what_was_written_is_read_once(start, run_to, events):
     workload = start(writes_per_second=100)
     run_to(3 * SECOND_US)
-    workload.stop_writing()
+    workload.producers.stop()
     run_to(4 * SECOND_US)
     read = [r.value for e in events.of(Function.POLL, EventType.OK) for rs in e.micro[0].records.values() for r in rs]
     acknowledged = [event.micro[0].value for event in sends(events, EventType.OK)]
     assert sorted(read) == sorted(acknowledged)
-    assert workload.records_read == len(read)
+    assert workload.consumers.records_read == len(read)
 
 
 def test_a_damaged_record_is_read_as_a_defect(start, run_to, events, perfect_world):
@@ -187,27 +187,28 @@ def test_a_failed_poll_is_repeated_by_the_same_process_without_spinning(start, r
 
 
 def drained(workload, perfect_world, unhealthy=()):
-    workload.stop_writing()
+    workload.producers.stop()
     workload.close_clients()
     now_us = perfect_world.clock.now_us()
     perfect_world.drive(lambda: False, now_us + SECOND_US)
-    workload.begin_drain(dict.fromkeys(unhealthy, "it has no leader"))
-    perfect_world.drive(lambda: workload.drain_finished, now_us + 10 * SECOND_US)
-    workload.end_drain()
+    drain = workload.begin_drain(dict.fromkeys(unhealthy, "it has no leader"))
+    perfect_world.drive(lambda: drain.finished, now_us + 10 * SECOND_US)
+    drain.end()
     perfect_world.drive(lambda: False, perfect_world.clock.now_us() + SECOND_US)
+    return drain
 
 
 def test_fresh_processes_state_that_they_read_every_partition_to_its_end(start, run_to, events, perfect_world):
     workload = start(writes_per_second=100)
     run_to(2 * SECOND_US)
     earlier = {event.process for event in events.events}
-    drained(workload, perfect_world)
+    drain = drained(workload, perfect_world)
     stated = {e.partitions[0]: (e.type, e.offset) for e in events.of(Function.DRAIN)}
     assert stated == {
         name: (EventType.OK, len(records)) for name, records in sorted(perfect_world.clients.records.items())
     }
     assert not earlier & {event.process for event in events.of(Function.DRAIN)}
-    assert workload.drained
+    assert drain.complete
     assert all(consumer.closed for consumer in perfect_world.clients.consumers)
     assert open_operations_never_exceed_one(events)
 
@@ -224,23 +225,23 @@ def test_an_empty_partition_is_drained_at_once(start, events, perfect_world):
 def test_an_unhealthy_partition_proves_nothing_though_it_was_read(start, run_to, events, perfect_world):
     workload = start(writes_per_second=100)
     run_to(SECOND_US)
-    drained(workload, perfect_world, unhealthy=["ackproof-1"])
+    drain = drained(workload, perfect_world, unhealthy=["ackproof-1"])
     stated = {e.partitions[0]: (e.type, e.offset, e.error) for e in events.of(Function.DRAIN)}
     assert stated["ackproof-1"] == (EventType.INFO, None, "it has no leader")
     assert stated["ackproof-0"][0] is stated["ackproof-2"][0] is EventType.OK
-    assert workload.drain_finished
-    assert not workload.drained
+    assert drain.finished
+    assert not drain.complete
 
 
 def test_an_end_that_nobody_tells_ends_as_unknown(start, run_to, events, perfect_world):
     workload = start(writes_per_second=100)
     run_to(SECOND_US)
     perfect_world.clients.unknown_ends.add("ackproof-2")
-    drained(workload, perfect_world)
+    drain = drained(workload, perfect_world)
     types = {e.partitions[0]: e.type for e in events.of(Function.DRAIN)}
     assert types == {"ackproof-0": EventType.OK, "ackproof-1": EventType.OK, "ackproof-2": EventType.INFO}
-    assert workload.drain_finished
-    assert not workload.drained
+    assert drain.finished
+    assert not drain.complete
 
 
 def test_a_final_reader_that_is_replaced_starts_over(start, run_to, events, perfect_world):
@@ -255,8 +256,8 @@ def test_a_final_reader_that_is_replaced_starts_over(start, run_to, events, perf
     workload.close_clients()
     run_to(2 * SECOND_US)
     perfect_world.clients.answer_poll = answer
-    drained(workload, perfect_world)
-    assert workload.drained
+    drain = drained(workload, perfect_world)
+    assert drain.complete
     assert {event.process for event in events.of(Function.DRAIN)} == {polls[0] + 1}
 
 
@@ -294,7 +295,7 @@ def test_a_crashed_producers_sends_end_unknown_and_a_new_instance_writes_on(star
     perfect_world.clients.latency_us = SECOND_US // 2
     workload = start(writes_per_second=100, producers=2, consumers=0)
     run_to(SECOND_US)
-    evidence = workload.crash_producer(3)
+    evidence = workload.producers.crash_producer(3)
     run_to(2 * SECOND_US)
     workload.close_clients()
     run_to(3 * SECOND_US)
@@ -303,14 +304,14 @@ def test_a_crashed_producers_sends_end_unknown_and_a_new_instance_writes_on(star
     assert len(crashed) == evidence["outstanding"] > 20
     later = {event.instance for event in sends(events, EventType.INVOKE) if event.time_us > SECOND_US}
     assert later == {0, evidence["successor"]}
-    assert workload.outstanding == 0
+    assert workload.producers.outstanding == 0
     assert open_operations_never_exceed_one(events)
 
 
 def test_a_crash_takes_no_other_producers_sends_with_it(start, run_to, events):
     workload = start(writes_per_second=100, producers=3, consumers=0)
     run_to(SECOND_US)
-    workload.crash_producer(0)
+    workload.producers.crash_producer(0)
     run_to(2 * SECOND_US)
     assert {event.instance for event in sends(events, EventType.INFO)} <= {0}
     assert len(sends(events, EventType.OK)) > 190

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 
@@ -21,7 +21,7 @@ FLUSH_SECONDS: Final = 1.0
 FLUSHER_END_SECONDS: Final = 60.0
 
 
-class HistoryWriter:
+class HistoryWriter(AbstractContextManager["HistoryWriter"]):
     """Records events in memory and writes ``clustered.parquet`` once, at ``close``: for runs in virtual time.
 
     Raises:
@@ -50,12 +50,7 @@ class HistoryWriter:
             columns = self._rows.take()
             write_clustered(self.directory, self.run, columns, self._rows.names, complete=True, durable=False)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

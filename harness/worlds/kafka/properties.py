@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
@@ -85,7 +84,7 @@ def possible(settings: Settings, version: Version, free: Collection[str] = ()) -
         PlanError: with the setting to change.
     """
     chosen, usual = settings.to_mapping(), Settings().to_mapping()
-    for name in _scoped(settings, "reference"):
+    for name in Settings.scoped("reference"):
         if name in free or (name == ELR and knows_elr(version)):
             continue
         wanted = version >= RULES_SINCE[name] if name in RULES_SINCE else usual[name]
@@ -103,7 +102,7 @@ def node_properties(place: NodePlace, settings: Settings, brokers: int) -> dict[
         **_identity(place),
         **_SMALL,
         **_QUICK,
-        **{name: value for name, value in settings.to_mapping().items() if name in _scoped(settings, "broker")},
+        **{name: value for name, value in settings.to_mapping().items() if name in Settings.scoped("broker")},
         "offsets.topic.replication.factor": replicas,
         "transaction.state.log.replication.factor": replicas,
         "transaction.state.log.min.isr": min(2, replicas),
@@ -150,10 +149,6 @@ def _identity(place: NodePlace) -> dict[str, object]:
         **advertised,
         "log.dirs": place.data,
     }
-
-
-def _scoped(settings: Settings, scope: str) -> list[str]:
-    return [field.metadata["name"] for field in fields(settings) if field.metadata["scope"] == scope]
 
 
 def _written(value: object) -> str:
