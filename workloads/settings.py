@@ -74,7 +74,7 @@ class Settings:
     #: KIP-966; Apache Kafka from 4.0 on only.
     eligible_leader_replicas: bool = _setting("eligible.leader.replicas", "reference", False)
     #: A rule in a wrong form, to find out whether the checkers notice (harness.reference.core.planted).
-    planted_bug: PlantedBug = _setting("planted.bug", "reference", "none", get_args(PlantedBug))  # noqa: RUF009
+    planted_bug: PlantedBug = _setting("planted.bug", "reference", "none", choices=get_args(PlantedBug))  # noqa: RUF009
 
     def __post_init__(self) -> None:
         if self.min_insync_replicas > self.replication_factor:

@@ -12,7 +12,7 @@ import numpy as np
 
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
-from workloads.history.schema import NONE
+from workloads.history import NONE
 
 Finding = dict[str, Any]
 

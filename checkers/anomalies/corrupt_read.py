@@ -15,7 +15,7 @@ import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.log import Log
-from workloads.history.schema import DEFECTS, INVOKE, Kind
+from workloads.history import DEFECTS, INVOKE, Kind
 
 
 def find(log: Log) -> Found:

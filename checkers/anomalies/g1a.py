@@ -14,7 +14,7 @@ import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.log import Log
-from workloads.history.schema import FAIL, OK
+from workloads.history import FAIL, OK
 
 
 def find(log: Log) -> Found:

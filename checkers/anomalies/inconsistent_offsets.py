@@ -15,7 +15,7 @@ import numpy as np
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
-from workloads.history.schema import INVOKE, Kind
+from workloads.history import INVOKE, Kind
 
 #: Witnesses listed for each value.
 WITNESSES_MAX = 4

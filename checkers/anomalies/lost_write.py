@@ -27,7 +27,7 @@ import numpy as np
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
-from workloads.history.schema import NONE, OK
+from workloads.history import NONE, OK
 
 
 def lost_values(log: Log) -> tuple[Numbers, Numbers]:

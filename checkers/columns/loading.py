@@ -16,10 +16,10 @@ from checkers.columns.log import Log, pack_operation
 from checkers.columns.phases import Moment, Phases, decode_detail
 from checkers.histories.stores import open_history, place_of
 from workloads.history import HistoryError
-from workloads.history.files import completed
-from workloads.history.rows import Columns
-from workloads.history.schema import FUNCTION_CODE, META_COMPLETE, META_EVENTS, META_JOINED
-from workloads.operations import Function
+from workloads.history import completed
+from workloads.history import Columns
+from workloads.history import FUNCTION_CODE, META_COMPLETE, META_EVENTS, META_JOINED
+from workloads import Function
 
 #: The columns of :class:`Log`, which are those of the rows that kernels need.
 COLUMNS: Final = (

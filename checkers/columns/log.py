@@ -19,8 +19,8 @@ import numpy as np
 from checkers.columns.ids import Flags, Ids, Numbers, dense_ids, stable_order
 from checkers.columns.steps import Steps, inner_steps, poll_steps, send_steps
 from checkers.columns.version_order import VersionOrder, version_order
-from workloads.history.schema import FAIL, FUNCTION_CODE, INFO, INVOKE, NONE, OK, Kind
-from workloads.operations import Function
+from workloads import Function
+from workloads.history import FAIL, FUNCTION_CODE, INFO, INVOKE, NONE, OK, Kind
 
 _DRAIN = FUNCTION_CODE[Function.DRAIN]
 

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 
 from checkers.columns.ids import Numbers
-from workloads.history.schema import FUNCTION_CODE
-from workloads.operations import Function
+from workloads import Function
+from workloads.history import FUNCTION_CODE
 
 _FAULT = FUNCTION_CODE[Function.FAULT]
 #: What the phases of a run are called.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from checkers.columns.ids import Flags, Numbers
-from workloads.history.schema import INFO, INVOKE, OK, Kind
+from workloads.history import INFO, INVOKE, OK, Kind
 
 if TYPE_CHECKING:
     from checkers.columns.log import Log

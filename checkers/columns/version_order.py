@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from checkers.columns.ids import Ids, Numbers, dense_ids, distinct_pairs, starts_of
-from workloads.history.schema import NONE
+from workloads.history import NONE
 
 if TYPE_CHECKING:
     from checkers.columns.log import Log

@@ -13,7 +13,7 @@ import numpy as np
 
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
-from workloads.history.schema import OK
+from workloads.history import OK
 
 NEVER: Final = 2**62
 #: Operations that one look at some log partitions may call suspect: a log that is wrong everywhere shows it with fewer.

@@ -20,8 +20,8 @@ from checkers.histories import HISTORY, RUN_FILE, VERDICTS_FILE, stores
 from checkers.histories.scratch import Scratch
 from checkers.histories.stores import Place, StorePath
 from workloads.history import HistoryError, import_jsonl, seal
-from workloads.history.files import CLUSTERED, LIVE_PATTERN
-from workloads.history.origin import NAME, Origin
+from workloads.history import CLUSTERED, LIVE_PATTERN
+from workloads.history import NAME, Origin
 
 #: Endings of histories given as JSON lines.
 JSON_LINES: Final = (".jsonl", ".ndjson", ".json")

@@ -20,8 +20,7 @@ import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 
 from checkers.errors import CheckError
-from workloads.history import HistoryError
-from workloads.history.files import check_metadata, open_file
+from workloads.history import HistoryError, check_metadata, open_file
 
 #: What a user may write, and the name by which Arrow knows it.
 SCHEMES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "hdfs": "hdfs"}

@@ -10,7 +10,7 @@ import numpy as np
 from checkers.columns.ids import Numbers, starts_of
 from checkers.columns.log import Log
 from checkers.columns.phases import DRAINING, HEALED, WORKLOAD_BEGINS, Phases
-from workloads.history.schema import NONE, OK
+from workloads.history import NONE, OK
 
 
 class Availability(msgspec.Struct, kw_only=True):

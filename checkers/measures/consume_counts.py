@@ -10,8 +10,8 @@ import numpy as np
 
 from checkers.columns.ids import dense_ids
 from checkers.columns.log import Log
-from workloads.history.schema import FUNCTION_CODE, OK, Kind
-from workloads.operations import Function
+from workloads import Function
+from workloads.history import FUNCTION_CODE, OK, Kind
 
 _SUBSCRIBE = FUNCTION_CODE[Function.SUBSCRIBE]
 

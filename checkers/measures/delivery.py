@@ -17,7 +17,7 @@ from checkers.anomalies.lost_write import lost_values
 from checkers.columns.ids import Numbers, starts_of
 from checkers.columns.log import Log
 from checkers.columns.steps import Steps
-from workloads.history.schema import OK
+from workloads.history import OK
 
 Observed = Literal["exactly-once", "at-least-once", "at-most-once", "none", "unknown"]
 

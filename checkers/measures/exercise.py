@@ -10,7 +10,7 @@ import numpy as np
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
 from checkers.columns.phases import Phases, inside
-from workloads.history.schema import FAIL, INFO, INVOKE, OK
+from workloads.history import FAIL, INFO, INVOKE, OK
 
 
 class Exercise(msgspec.Struct, kw_only=True):

@@ -20,8 +20,8 @@ import numpy as np
 
 from checkers.columns.ids import Flags, Numbers, dense_ids, starts_of
 from checkers.columns.log import Log
-from workloads.history.schema import FUNCTION_CODE, INFO, NONE, OK, Kind
-from workloads.operations import Function
+from workloads import Function
+from workloads.history import FUNCTION_CODE, INFO, NONE, OK, Kind
 
 _ASSIGN = FUNCTION_CODE[Function.ASSIGN]
 _SUBSCRIBE = FUNCTION_CODE[Function.SUBSCRIBE]

@@ -16,7 +16,7 @@ import msgspec
 
 from checkers.verdicts.verdict import Verdict
 from nemesis.receipts import Receipt
-from workloads.settings import NEVER
+from workloads import NEVER
 
 #: Settings on which a promise depends (:mod:`checkers.verdicts.promises`), under Kafka's names. Others are times and
 #: sizes, which decide whether a weakness shows and not what it is.

@@ -15,7 +15,7 @@ from checkers.verdicts.outcome import Outcome, outcome_of
 from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, read_receipts
 from checkers.verdicts.verdict import Verdict
-from workloads.settings import Settings
+from workloads import Settings
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,9 +23,9 @@ from checkers.measures.delivery import Delivery, count, decide
 from checkers.measures.exercise import Exercise, drained, exercise
 from checkers.measures.lag import worst
 from checkers.verdicts.verdict import Verdict
-from workloads.history.origin import Origin, shown_key
-from workloads.history.schema import FUNCTION_CODE
-from workloads.operations import Function
+from workloads.history import Origin, shown_key
+from workloads.history import FUNCTION_CODE
+from workloads import Function
 
 #: Findings shown of each anomaly; counts are always whole.
 SHOWN = 32

@@ -72,7 +72,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from checkers.verdicts.receipts import FaultSeen
-from workloads.settings import ACKS_ALL, Settings
+from workloads import ACKS_ALL, Settings
 
 LOSS = ("lost-write", "unseen")
 POLL_ORDER = ("poll-skip", "nonmonotonic-poll", "int-poll-skip", "int-nonmonotonic-poll")

@@ -19,21 +19,17 @@ import msgspec
 import numpy as np
 from kafka import KafkaProducer
 
-from harness.clients.kafka_python import producer_configuration
+from harness.clients import producer_configuration
 from harness.errors import HarnessError
 from harness.plan import Processes, RunSpec
 from harness.records.run_record import HISTORY
 from harness.worlds.processes import processes_world
 from harness.worlds.real import RealWorld
 from nemesis.plan import FaultPlan
-from workloads.driver import Workload, partition_names
-from workloads.history import LiveHistoryWriter
-from workloads.history.reader import read_events
-from workloads.operations import EventType, Function
-from workloads.plan import WorkloadPlan
-from workloads.producers import OUTSTANDING_MAX
-from workloads.settings import ACKS_ALL, Settings
+from workloads import ACKS_ALL, EventType, Function, Settings, WorkloadPlan
+from workloads.driver import OUTSTANDING_MAX, Workload, partition_names
 from workloads.values import encode
+from workloads.history import LiveHistoryWriter, read_events
 
 MEASURED_S: Final = 4.0
 #: Turns of the bare loop and the driver at each load; the medians of three bear one bad turn each.

@@ -17,11 +17,21 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from workloads.history.clustering import ROWS_A_GROUP, cluster
-from workloads.history.files import CLUSTERED, open_writer
-from workloads.history.rows import Columns, Rows, to_table
-from workloads.history.schema import META_COMPLETE, META_EVENTS, META_JOINED, META_RUN, META_SPREAD
-from workloads.operations import Defect, Event, EventType, Function, MicroOperation, Poll, Record, Send
+from workloads import Defect, Event, EventType, Function, MicroOperation, Poll, Record, Send
+from workloads.history import (
+    CLUSTERED,
+    META_COMPLETE,
+    META_EVENTS,
+    META_JOINED,
+    META_RUN,
+    META_SPREAD,
+    ROWS_A_GROUP,
+    Columns,
+    Rows,
+    cluster,
+    open_writer,
+    to_table,
+)
 
 KEYS: Final = 10
 WRITES: Final = 1024

@@ -19,7 +19,7 @@ from harness.campaign.judge import translated_errors
 from harness.errors import HarnessError, NamedWronglyError, ResultsError
 from harness.records.run_record import CLUSTER_FILE, HISTORY, RunRecord, files_of, read_record
 from harness.run.perform import perform, recover_observations
-from workloads.history.files import CLUSTERED
+from workloads.history import CLUSTERED
 
 #: Differences that are told; the first one is what a reader follows.
 DIFFERENCES_MAX: Final = 5

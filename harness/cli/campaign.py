@@ -15,7 +15,7 @@ from harness.campaign.stages import Stages, conduct
 from harness.choices import Choices
 from harness.cli.matrix_table import tell
 from harness.cli.terminal import State, as_json, directory_argument
-from harness.clients.credentials import require_credentials
+from harness.clients import require_credentials
 from harness.errors import EXIT_HELD
 from harness.java import usable_java
 from harness.plan import LATEST, SEED_MAX, Existing, Kafka, Plan, RunSpec, read_plan, require_kind

@@ -11,8 +11,7 @@ from harness.campaign.judge import translated_errors
 from harness.cli.terminal import State, directory_argument
 from harness.errors import EXIT_HELD, NamedWronglyError
 from harness.records.run_record import HISTORY, files_of
-from workloads.history import HistoryError
-from workloads.history.jsonl import export_jsonl
+from workloads.history import HistoryError, export_jsonl
 
 
 @click.command()

@@ -12,7 +12,7 @@ from harness.campaign.judge import translated_errors
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HELD, NamedWronglyError, ResultsError
 from harness.records.run_record import HISTORY, exact_campaign, files_of, new_campaign
-from workloads.history.jsonl import import_jsonl
+from workloads.history import import_jsonl
 
 IMPORTED: Final = Path("results")
 

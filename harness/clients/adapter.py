@@ -16,20 +16,7 @@ from typing import Any, Final, Generic
 from harness.clients.client_thread import OUTSTANDING_MAX, Library, Owner, Pending, ThreadedClock
 from harness.clients.credentials import password_of
 from harness.plan import OPEN, Security
-from workloads.client import (
-    Batches,
-    ClientCapability,
-    Commits,
-    Fetched,
-    Offsets,
-    PollOutcome,
-    Positions,
-    SendOutcome,
-    Subscription,
-)
-from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, NEVER_SENT, TIME_LIMIT, classify
-from workloads.operations import EventType
-from workloads.settings import Settings
+from workloads import CLIENT_CLOSED, CLIENT_CRASHED, NEVER_SENT, TIME_LIMIT, Batches, ClientCapability, Commits, EventType, Fetched, Offsets, PollOutcome, Positions, SendOutcome, Settings, Subscription, classify
 
 #: What a call may take beyond the client's own limit before the adapter answers in its place.
 GRACE_MS: Final = 1_000

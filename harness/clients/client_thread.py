@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
 
-from workloads.client import Clock
+from workloads import Clock
 
 log = logging.getLogger(__name__)
 

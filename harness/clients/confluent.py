@@ -26,10 +26,7 @@ from harness.clients.adapter import (
 )
 from harness.clients.client_thread import Owner, ThreadedClock
 from harness.plan import Security
-from workloads.client import ClientCapability, Fetched, Offsets, PollOutcome, SendOutcome, Unsent
-from workloads.errors import NEVER_SENT, classify
-from workloads.operations import EventType
-from workloads.settings import Settings
+from workloads import NEVER_SENT, ClientCapability, EventType, Fetched, Offsets, PollOutcome, SendOutcome, Settings, Unsent, classify
 
 log = logging.getLogger(__name__)
 

@@ -26,10 +26,7 @@ from harness.clients.adapter import (
 )
 from harness.clients.client_thread import Owner, ThreadedClock
 from harness.plan import Security
-from workloads.client import ClientCapability, Fetched, Offsets, PollOutcome, SendOutcome
-from workloads.errors import classify
-from workloads.operations import EventType
-from workloads.settings import Settings
+from workloads import ClientCapability, EventType, Fetched, Offsets, PollOutcome, SendOutcome, Settings, classify
 
 Library = TypeVar("Library", KafkaProducer, KafkaConsumer, KafkaAdminClient)
 

@@ -12,7 +12,7 @@ from harness.errors import PlanError
 from harness.plan.spec import RunSpec
 from harness.plan.worlds import AnyWorld
 from nemesis.plan import FaultPlan
-from workloads.plan import WorkloadPlan
+from workloads import WorkloadPlan
 
 Offered = TypeVar("Offered")
 

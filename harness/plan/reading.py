@@ -30,9 +30,7 @@ from harness.plan.values import (
 from harness.plan.world_tables import WORLD_KEYS, world_at
 from harness.plan.worlds import WorldName
 from nemesis.plan import FaultPlan
-from workloads.generators import WORKLOADS
-from workloads.plan import WorkloadPlan
-from workloads.settings import Settings, SettingsError
+from workloads import WORKLOADS, Settings, SettingsError, WorkloadPlan
 
 KEYS: Final = ("name", "seed", "brokers", "families", "settings", "matrix", "workload", "faults", "worlds")
 

@@ -10,8 +10,7 @@ import msgspec
 
 from harness.plan.worlds import AnyWorld
 from nemesis.plan import FaultPlan
-from workloads.plan import WorkloadPlan
-from workloads.settings import Settings
+from workloads import Settings, WorkloadPlan
 
 #: The settings that every cell names, and how they are called in its name.
 SHORT_NAMES: Final[Mapping[str, str]] = {

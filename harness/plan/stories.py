@@ -14,7 +14,7 @@ from harness.plan.values import Place, Table, list_at, shown
 from nemesis.plan import FaultPlan
 from nemesis.scenarios import FAMILIES, Part, Scene, Story, Timings, stories_named
 from nemesis.schedule import most_stopped
-from workloads.settings import unknown_name
+from workloads import unknown_name
 
 
 def families_in(name: str, place: Place) -> list[str]:

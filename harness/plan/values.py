@@ -12,7 +12,7 @@ import msgspec
 
 from harness.errors import PlanError
 from nemesis.schedule import FAULTS_MAX
-from workloads.settings import unknown_name
+from workloads import unknown_name
 
 Table = Mapping[str, Any]
 Record = TypeVar("Record", bound=msgspec.Struct)

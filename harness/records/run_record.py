@@ -19,7 +19,7 @@ import msgspec
 import checkers
 from harness.errors import NamedWronglyError, ResultsError
 from harness.plan import AnyWorld, RunSpec
-from workloads.settings import SettingsError
+from workloads import SettingsError
 
 RUN_FILE: Final = checkers.RUN_FILE
 HISTORY: Final = checkers.HISTORY

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from workloads.operations import Event, EventType, Function, Poll, Send
+from workloads import Event, EventType, Function, Poll, Send
 
 
 class Write(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from harness.report.brokers import Leadership, LeaderState, answering_broker, kn
 from harness.report.client_side import Write, client_side
 from nemesis.faults import UnexplainedElection
 from nemesis.receipts import Receipt
-from workloads.history.reader import read_events
+from workloads.history import read_events
 
 #: A story longer than this does not fit one axis: a fault, an election and a return take a few seconds each.
 WINDOW_MAX_US: Final = 20_000_000

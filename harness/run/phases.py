@@ -25,11 +25,8 @@ from nemesis.player import Player
 from nemesis.receipts import Receipt, to_json
 from nemesis.scenarios import Draw, Timings
 from nemesis.schedule import Schedule, draw_schedule
-from workloads.driver import Workload
-from workloads.final_read import Drain
-from workloads.operations import NEMESIS, Event, EventType, Function, Recorder
-from workloads.producers import SendCounts
-from workloads.settings import Settings
+from workloads import NEMESIS, Event, EventType, Function, Recorder, Settings
+from workloads.driver import Drain, SendCounts, Workload
 
 #: How long a cluster has for its first writes before faults begin anyway: settings may let it acknowledge none.
 WARM_UP_MS_MAX: Final = 15_000

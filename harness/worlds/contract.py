@@ -14,7 +14,7 @@ import msgspec
 from harness.observations import Observation
 from harness.records.replica_dump import ReplicaLogs
 from nemesis.cluster import Target
-from workloads.client import Clients, Clock
+from workloads import Clients, Clock
 
 
 class NodeCrash(msgspec.Struct, frozen=True):

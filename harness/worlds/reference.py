@@ -8,7 +8,7 @@ from typing import Any, Final
 from harness.errors import PlanError
 from harness.reference.core.types import BrokerConfig, TopicConfig
 from nemesis.cluster import Capability
-from workloads.settings import Settings
+from workloads import Settings
 
 #: What the reference broker lacks wherever it runs.
 LACKS: Final = {

@@ -19,7 +19,7 @@ from kafka.record import MemoryRecords
 
 from harness.records.replica_dump import ReplicaLog, ReplicaLogs, Stretch
 from harness.segments import MAGIC_AT, MAGIC_V2, MESSAGES, Place, batches_of
-from workloads.operations import Defect
+from workloads import Defect
 from workloads.values import decode
 
 _NO_EPOCH: Final = -1

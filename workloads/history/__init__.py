@@ -1,12 +1,47 @@
 """Histories: recorded as rows, stored as Parquet, exchanged as JSON lines.
 
 ``HistoryWriter`` is for runs in virtual time (one file, written at the end), ``LiveHistoryWriter`` for runs in real
-time (on disk within a second). Both have the same methods.
+time (on disk within a second). Both have the same methods. Checkers read rows by column: the layout and its codes stand
+in :mod:`workloads.history.schema`.
 """
 
-from workloads.history.files import HistoryError
+from workloads.history.clustering import ROWS_A_GROUP, cluster, joined
+from workloads.history.files import (
+    CLUSTERED,
+    LIVE_PATTERN,
+    HistoryError,
+    check_metadata,
+    completed,
+    live_files,
+    open_file,
+    open_writer,
+)
 from workloads.history.jsonl import export_jsonl, import_jsonl
+from workloads.history.origin import ORIGIN_FILE, Origin, shown_key
 from workloads.history.reader import read_events
+from workloads.history.rows import Columns, Rows, to_table
+from workloads.history.schema import (
+    DEFECTS,
+    FAIL,
+    FUNCTION_CODE,
+    INFO,
+    INVOKE,
+    META_COMPLETE,
+    META_EVENTS,
+    META_JOINED,
+    META_RUN,
+    META_SPREAD,
+    NONE,
+    OK,
+    SCHEMA,
+    Kind,
+)
 from workloads.history.writer import HistoryWriter, LiveHistoryWriter, seal
 
-__all__ = ["HistoryError", "HistoryWriter", "LiveHistoryWriter", "export_jsonl", "import_jsonl", "read_events", "seal"]
+__all__ = [
+    "CLUSTERED", "DEFECTS", "FAIL", "FUNCTION_CODE", "INFO", "INVOKE", "LIVE_PATTERN", "META_COMPLETE",
+    "META_EVENTS", "META_JOINED", "META_RUN", "META_SPREAD", "NONE", "OK", "ORIGIN_FILE", "ROWS_A_GROUP", "SCHEMA",
+    "Columns", "HistoryError", "HistoryWriter", "Kind", "LiveHistoryWriter", "Origin", "Rows", "check_metadata",
+    "cluster", "completed", "export_jsonl", "import_jsonl", "joined", "live_files", "open_file", "open_writer",
+    "read_events", "seal", "shown_key", "to_table",
+]  # fmt: skip

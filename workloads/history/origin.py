@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-NAME: Final = "origin.json"
+ORIGIN_FILE: Final = "origin.json"
 #: Numbers up to here stand for themselves; kernels may add two of them without leaving 64 bits.
 LARGEST: Final = 2**62
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
@@ -39,12 +39,12 @@ class Origin(msgspec.Struct, kw_only=True):
     def save(self, directory: Path) -> None:
         """Write it beside the history."""
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / NAME).write_bytes(msgspec.json.encode(self))
+        (directory / ORIGIN_FILE).write_bytes(msgspec.json.encode(self))
 
     @classmethod
     def load(cls, directory: Path) -> Origin:
         """The origin of a stored history; an empty one for histories of our own."""
-        path = directory / NAME
+        path = directory / ORIGIN_FILE
         return msgspec.json.decode(path.read_bytes(), type=cls) if path.exists() else cls()
 
 

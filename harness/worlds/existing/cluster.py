@@ -12,8 +12,8 @@ from typing import Final
 
 from kafka.errors import KafkaError
 
-from harness.clients.credentials import at_home, require_credentials
-from harness.clients.kafka_python import named
+from harness.clients import at_home, require_credentials
+from harness.clients import named
 from harness.errors import HostError, PlanError
 from harness.observations import Observation
 from harness.plan import Existing, RunSpec, require_kind

@@ -32,13 +32,13 @@ from kafka.errors import (
 )
 
 from harness.clients import KAFKA_PYTHON
-from harness.clients.kafka_python import make, named
+from harness.clients import make, named
 from harness.errors import HostError
 from harness.plan import OPEN, Security
 from harness.worlds.kafka.refusals import RefusedError, refusal
 from harness.worlds.kafka.releases import Version
 from nemesis.cluster import PartitionView
-from workloads.settings import Settings
+from workloads import Settings
 
 Answer = TypeVar("Answer")
 

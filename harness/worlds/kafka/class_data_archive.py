@@ -19,7 +19,7 @@ from harness.worlds.kafka.properties import NodePlace, as_text, lone_properties
 from harness.worlds.kafka.releases import modes
 from harness.worlds.kafka.storage import format_directory, new_id
 from nemesis.cluster import CONTROLLER
-from workloads.settings import Settings
+from workloads import Settings
 
 #: What a node says when it serves.
 STARTED: Final = b"Kafka Server started"

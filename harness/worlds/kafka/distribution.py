@@ -31,7 +31,7 @@ from harness.worlds.real.leadership import ConfirmedReassignment, ReassigningOpe
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Metadata, Viewer
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
-from workloads.settings import Settings
+from workloads import Settings
 
 _NO_CUTS: Final = 'links of Apache Kafka are cut with host = "namespaces" only, which needs root'
 

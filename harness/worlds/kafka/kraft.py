@@ -19,7 +19,7 @@ from harness.worlds.kafka.properties import NodePlace, node_properties
 from harness.worlds.kafka.storage import BOOTSTRAP, META, format_directory, new_id
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import ClusterImage
-from workloads.settings import Settings
+from workloads import Settings
 
 
 class KRaft:

@@ -16,7 +16,7 @@ from uuid import UUID
 import msgspec
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
-from harness.clients.credentials import require_credentials
+from harness.clients import require_credentials
 from harness.errors import HostError, PlanError
 from harness.hosts import undo_kinds
 from harness.plan import OPEN, Security

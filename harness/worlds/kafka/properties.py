@@ -12,7 +12,7 @@ from harness.errors import PlanError
 from harness.hosts import Address
 from harness.worlds.kafka.releases import ELR_SINCE, KRAFT_SINCE, Version
 from nemesis.cluster import CONTROLLER
-from workloads.settings import NEVER, Settings
+from workloads import NEVER, Settings
 
 #: Since when Kafka itself follows a rule that the reference broker can switch: before it, the setting must say so.
 RULES_SINCE: Final[Mapping[str, tuple[int, int, int]]] = {

@@ -22,7 +22,7 @@ from harness.worlds.kafka.zookeeper_properties import broker_properties, zookeep
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import ClusterImage
 from nemesis.cluster import CONTROLLER
-from workloads.settings import Settings
+from workloads import Settings
 
 #: Before it leaders tell which in-sync replicas they have written to ZooKeeper among their finest words only.
 LOUD_ISR_SINCE: Final = (2, 4, 0)

@@ -15,7 +15,7 @@ from harness.hosts import Address
 from harness.worlds.kafka.properties import NodePlace, node_properties, possible
 from harness.worlds.kafka.releases import STARTED_SINCE, ZOOKEEPER_GONE_SINCE, Version
 from nemesis.cluster import CONTROLLER
-from workloads.settings import Settings, Truncation
+from workloads import Settings, Truncation
 
 MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 #: Since when brokers truncate in which way, unless they are told to speak as an older one; oldest first (rules 16, 17).

@@ -16,7 +16,7 @@ from harness.records.journal import Journal
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Viewer
 from nemesis.cluster import ClusterView, Evidence, Link
-from workloads.client import Clock
+from workloads import Clock
 
 #: How long a node may take to end by itself; how often it is looked whether it has.
 SHUTDOWN_LIMIT_US: Final = 30_000_000

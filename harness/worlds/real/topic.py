@@ -10,9 +10,9 @@ from typing import Any, Final
 from kafka import KafkaAdminClient
 from kafka.errors import InvalidReplicationFactorError, KafkaError, UnknownBrokerIdError
 
-from harness.clients.kafka_python import named
+from harness.clients import named
 from harness.errors import StartError
-from workloads.settings import Settings
+from workloads import Settings
 
 _LIMIT_MS: Final = 10_000
 #: Brokers that have just joined do not know of each other yet, and the client has sent nothing; or the controller has

@@ -7,7 +7,7 @@ from functools import lru_cache
 from heapq import heappush
 from typing import Any, Final, Protocol
 
-from harness.clients.kafka_python import producer_options
+from harness.clients import producer_options
 from harness.reference.core.effects import Arm, Send, Timer
 from harness.reference.core.messages import Message
 from harness.reference.core.types import TopicPartition
@@ -25,10 +25,7 @@ from harness.worlds.simulated.network_client import (
 )
 from harness.worlds.simulated.producer import ProducerModel
 from nemesis.cluster import CLIENTS
-from workloads.client import ClientCapability, Offsets, PollOutcome, SendOutcome
-from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED
-from workloads.operations import EventType
-from workloads.settings import Settings
+from workloads import CLIENT_CLOSED, CLIENT_CRASHED, ClientCapability, EventType, Offsets, PollOutcome, SendOutcome, Settings
 
 
 class Model(Protocol):

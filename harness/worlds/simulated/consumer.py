@@ -34,10 +34,7 @@ from harness.worlds.simulated.network_client import (
     NetworkClient,
     Request,
 )
-from workloads.client import Fetched, Offsets, PollOutcome
-from workloads.errors import CLIENT_CLOSED
-from workloads.operations import EventType
-from workloads.settings import Settings
+from workloads import CLIENT_CLOSED, EventType, Fetched, Offsets, PollOutcome, Settings
 
 #: max.poll.records and fetch.max.wait.ms, Kafka's defaults.
 MAX_POLL_RECORDS: Final = 500

@@ -34,10 +34,7 @@ from harness.worlds.simulated.network_client import (
     NetworkClient,
     Request,
 )
-from workloads.client import SendOutcome
-from workloads.errors import CLIENT_CLOSED, classify
-from workloads.operations import EventType
-from workloads.settings import Settings
+from workloads import CLIENT_CLOSED, EventType, SendOutcome, Settings, classify
 
 #: Errors of a broker as a client names them (kafka-python's classes), and what the producer makes of them.
 NAMES: Final = {
