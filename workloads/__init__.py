@@ -1,6 +1,8 @@
 """What is asked of the log, and what was seen of it: settings, workloads, the contract of clients, operations.
 
-This is the door: nobody outside imports past it, nor past that of :mod:`workloads.history`, which stores operations.
+This is the door, and nobody outside imports past it. What stores operations (:mod:`workloads.history`), what performs a
+workload (:mod:`workloads.driver`) and what payloads look like (:mod:`workloads.values`) are doors of their own: they
+need libraries that the workers of a cluster, who import this one, do not have.
 """
 
 from workloads.client import (
@@ -19,14 +21,10 @@ from workloads.client import (
     Subscription,
     Unsent,
 )
-from workloads.driver import Workload, partition_names
 from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, NEVER_SENT, TIME_LIMIT, classify
-from workloads.final_read import Drain
 from workloads.generators import WORKLOADS
 from workloads.operations import (
-    HARNESS,
     NEMESIS,
-    NO_INSTANCE,
     Defect,
     Event,
     EventType,
@@ -38,15 +36,12 @@ from workloads.operations import (
     Send,
 )
 from workloads.plan import WorkloadPlan
-from workloads.producers import OUTSTANDING_MAX, SendCounts
 from workloads.settings import ACKS_ALL, NEVER, Settings, SettingsError, Truncation, unknown_name
-from workloads.values import decode, encode, join, split
 
 __all__ = [
-    "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "HARNESS", "NEMESIS", "NEVER", "NEVER_SENT", "NO_INSTANCE",
-    "OUTSTANDING_MAX", "TIME_LIMIT", "WORKLOADS", "Batches", "ClientCapability", "Clients", "Clock", "Commits",
-    "Consumer", "Defect", "Drain", "Event", "EventType", "Fetched", "Function", "MicroOperation", "Offsets",
-    "Poll", "PollOutcome", "Positions", "Producer", "Record", "Recorder", "Send", "SendCounts", "SendOutcome",
-    "Settings", "SettingsError", "Subscription", "Truncation", "Unsent", "Workload", "WorkloadPlan", "classify",
-    "decode", "encode", "join", "partition_names", "split", "unknown_name",
+    "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "NEMESIS", "NEVER", "NEVER_SENT", "TIME_LIMIT", "WORKLOADS",
+    "Batches", "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Defect", "Event", "EventType",
+    "Fetched", "Function", "MicroOperation", "Offsets", "Poll", "PollOutcome", "Positions", "Producer", "Record",
+    "Recorder", "Send", "SendOutcome", "Settings", "SettingsError", "Subscription", "Truncation", "Unsent",
+    "WorkloadPlan", "classify", "unknown_name",
 ]  # fmt: skip

@@ -18,7 +18,9 @@ from workloads.final_read import Drain
 from workloads.generators import WORKLOADS
 from workloads.operations import HARNESS, Event, EventType, Function, Recorder
 from workloads.plan import WorkloadPlan
-from workloads.producers import Producers
+from workloads.producers import OUTSTANDING_MAX, Producers, SendCounts
+
+__all__ = ["OUTSTANDING_MAX", "Drain", "SendCounts", "Workload", "partition_names"]
 
 
 def partition_names(plan: WorkloadPlan) -> tuple[str, ...]:

@@ -21,7 +21,6 @@ from workloads.operations import (
     Event,
     EventType,
     Function,
-    MicroOperation,
     Poll,
     Record,
     Send,
@@ -167,7 +166,7 @@ def _as_text(text: Any) -> str | None:
     return text if text is None or isinstance(text, str) else msgspec.json.encode(text).decode()
 
 
-def _micro(operation: Any, values: ValueCodes) -> MicroOperation:
+def _micro(operation: Any, values: ValueCodes) -> Send | Poll:
     match operation:
         case ["send", key, [offset, value]]:
             return Send(key_name(key), values.code(value), _offset(offset))
@@ -235,7 +234,7 @@ def _value(event: Event, origin: Origin) -> list[Any] | None:
     return list(event.partitions) if event.partitions or event.function in _LISTS else None
 
 
-def _exported(operation: MicroOperation, origin: Origin) -> list[Any]:
+def _exported(operation: Send | Poll, origin: Origin) -> list[Any]:
     if isinstance(operation, Send):
         value = origin.value(operation.value)
         return ["send", operation.partition, value if operation.offset is None else [operation.offset, value]]
