@@ -26,7 +26,7 @@ from workloads.operations import EventType
 
 
 class SendOutcome(msgspec.Struct, frozen=True, gc=False):
-    """How a send ended. ``type`` is OK, FAIL or INFO; ``offset`` is None where the log did not tell (acks=0)."""
+    """The end of a send. ``type`` is OK, FAIL or INFO; ``offset`` is None where the log named none (acks=0)."""
 
     type: EventType
     offset: int | None = None
@@ -44,7 +44,7 @@ class Fetched(msgspec.Struct, frozen=True, gc=False):
 
 
 class PollOutcome(msgspec.Struct, frozen=True):
-    """How a poll ended. An empty OK poll is ordinary."""
+    """The end of a poll. An empty OK poll is ordinary."""
 
     type: EventType
     records: tuple[Fetched, ...] = ()
@@ -183,7 +183,7 @@ class Consumer(Protocol):
 
     @property
     def positions(self) -> Positions | None:
-        """Positions, where the library tells them."""
+        """Positions, where the library knows them."""
         ...
 
     def assign(self, partitions: Sequence[str], *, from_start: bool) -> None:

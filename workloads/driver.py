@@ -75,7 +75,7 @@ class Workload:
         )
 
     def all_acknowledged_since(self, time_us: int) -> bool:
-        """Whether every log partition acknowledged a write at or after ``time_us``."""
+        """True if every log partition acknowledged a write at or after ``time_us`` (microseconds of the run)."""
         acknowledged_us = self.producers.acknowledged_us
         return all(acknowledged_us.get(name, -1) >= time_us for name in self.partitions)
 

@@ -8,7 +8,7 @@ name that does not stand here (KAFKA-13574: not even a leader's plain "I do not 
 
 Names are kafka-python's classes. The client reports what it did not send under the same class as what it sent and lost
 sight of (``KafkaTimeoutError`` for a full buffer, for missing metadata, and for a batch that expired in flight), so an
-adapter that sees ``send`` itself raise says :data:`NEVER_SENT`.
+adapter that sees ``send`` itself raise reports :data:`NEVER_SENT`.
 """
 
 from __future__ import annotations
@@ -98,6 +98,6 @@ ERRORS: Final[dict[str, Classification]] = {
 
 
 def classify(name: str) -> EventType:
-    """How a send ended that the client reported under error ``name``; INFO for a name that nobody has thought about."""
+    """The outcome of a send that the client reported under error ``name``; INFO for a name that is not in the table."""
     known = ERRORS.get(name)
     return known.type if known else EventType.INFO

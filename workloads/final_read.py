@@ -45,12 +45,12 @@ class Drain:
 
     @property
     def finished(self) -> bool:
-        """Whether every healthy log partition was read to its end."""
+        """True once there is nothing left to wait for: every healthy log partition was read to its end."""
         return self._over or self._waiting.keys() <= self._unhealthy.keys()
 
     @property
     def complete(self) -> bool:
-        """Whether every log partition, all of them healthy, was read to its end."""
+        """True if every log partition, all of them healthy, was read to its end."""
         return self._proven == self._read_to.keys()
 
     @property

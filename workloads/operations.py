@@ -17,7 +17,7 @@ import msgspec
 NEMESIS: Final = -1
 #: The process id of the harness's own marks (phases of a run).
 HARNESS: Final = -2
-#: The instance of what no client did, and of clients that did not say.
+#: The instance of what no client did, and of clients of which it is not known.
 NO_INSTANCE: Final = -1
 
 
@@ -124,5 +124,5 @@ class Recorder(Protocol):
     """Writes a history as the run goes."""
 
     def record(self, event: Event) -> None:
-        """Take one event. It gets the next index, in the order of the calls, whatever its own says."""
+        """Take one event. It gets the next index, in the order of the calls, whatever its own field has."""
         ...

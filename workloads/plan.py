@@ -1,4 +1,4 @@
-"""How much is asked of the log, by whom, and how fast."""
+"""The numbers of a workload: who writes and reads, how much and how fast."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Payloads that tell where they belong: unique, self-describing, checksummed.
+"""Payloads that carry where they belong: unique, self-describing, checksummed.
 
 A value is a number, ``process << 40 | sequence``, unique in a run and within int64. Its payload carries the value, the
-log partition and the key it was meant for, under a CRC-32C, so that a reader can tell a record that was damaged, or
+log partition and the key it was meant for, under a CRC-32C, so that a reader knows a record that was damaged, or
 delivered to another partition or under another key (KAFKA-19012), from one that is sound.
 
 Layout, big endian: CRC-32C of the rest (4), value (8), length of partition (2), length of key (2), partition, key, and

@@ -1,7 +1,7 @@
 """What adapters of clients with threads have in common: the order of calls, their limits, and their ends.
 
-An adapter of another library says how that library is made and unmade, and what one send, one poll and one question for
-end offsets are; everything here is called on the clock's thread, everything it says on the owner's.
+An adapter of another library defines how that library is made and unmade, and what one send, one poll and one question
+are; everything here is called on the clock's thread, every answer comes on the owner's.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class ClientLibrary:
         password: the property that the password is given under.
         producer: makes one on a clock.
         consumer: makes one on a clock, for a group or none.
-        defaults: what the library works with by role where it was not asked for anything, as far as it tells.
+        defaults: what the library works with by role where it was not asked for anything, as far as it discloses that.
         lacks: the capabilities that its clients do not have, and why.
     """
 

@@ -36,7 +36,7 @@ class ThreadedClock(Clock, Protocol):
 
 
 class Pending(Generic[Answer]):
-    """Calls that wait for their end. The first answer ends a call; what comes later is told so.
+    """Calls that wait for their end. The first answer ends a call; later ones change nothing.
 
     Everything but :meth:`stands` and :meth:`answer` belongs to the clock's thread.
     """
@@ -57,11 +57,11 @@ class Pending(Generic[Answer]):
         return ticket
 
     def stands(self, ticket: int) -> bool:
-        """Whether the call still waits. Any thread may ask."""
+        """True while the call waits. Any thread may ask."""
         return ticket in self._waiting
 
     def answer(self, ticket: int, answer: Answer) -> None:
-        """End a call soon, on the clock's thread. Any thread may say it."""
+        """End a call soon, on the clock's thread. Any thread may do that."""
         self._clock.post(lambda: self.end(ticket, answer))
 
     def end(self, ticket: int, answer: Answer) -> None:

@@ -95,7 +95,7 @@ def _common_configuration(settings: Settings, bootstrap: Sequence[str], process:
     return {
         "bootstrap.servers": ",".join(bootstrap),
         "client.id": f"ackproof-client-{process}",
-        # The client's own patience with a request; request.timeout.ms is what it tells the broker.
+        # The client's own patience with a request; request.timeout.ms is what it asks of the broker.
         "socket.timeout.ms": max(settings.request_timeout_ms, SOCKET_TIMEOUT_MIN_MS),
         "retry.backoff.ms": settings.retry_backoff_ms,
         "retry.backoff.max.ms": max(settings.retry_backoff_ms, 1_000),
@@ -132,7 +132,7 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
     """One librdkafka producer. See :class:`workloads.client.Producer`."""
 
     def __init__(self, clock: ThreadedClock, configuration: Mapping[str, Any]) -> None:
-        self._tells_offsets = configuration["acks"] != 0
+        self._offsets_known = configuration["acks"] != 0
         owner: Owner[PolledProducer] = Owner(
             f"{configuration['client.id']}-producer", lambda: PolledProducer(configuration), PolledProducer.close
         )
@@ -154,7 +154,7 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
         ]
         library.producer.produce_batch(topic, batch, int(number))
         for ticket, message in zip(tickets, batch, strict=True):
-            if "_error" in message:  # the binding's way to say that it did not take this one
+            if "_error" in message:  # the binding's mark of one that it did not take
                 self._refuse(ticket, str(message["_error"]))
 
     def _send(self, ticket: int, partition: str, key: bytes, payload: bytes, library: PolledProducer) -> None:
@@ -170,8 +170,8 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
             self._pending.answer(ticket, SendOutcome(kind, error=named(error)))
             return
         offset = message.offset()
-        told = offset if self._tells_offsets and offset is not None and offset >= 0 else None
-        self._pending.answer(ticket, SendOutcome(EventType.OK, offset=told))
+        known = self._offsets_known and offset is not None and offset >= 0
+        self._pending.answer(ticket, SendOutcome(EventType.OK, offset=offset if known else None))
 
 
 class ConfluentConsumer(AdaptedConsumer[Consumer]):
@@ -258,7 +258,7 @@ def _fetched(message: Message) -> Fetched:
     return Fetched(partition, message.offset(), message.key() or b"", message.value() or b"")
 
 
-#: The library does not tell its defaults; what is not spelled out is as its release documents.
+#: The library does not disclose its defaults; what is not spelled out is as its release documents.
 _RELEASE: Final = {
     "library": f"confluent-kafka {confluent_kafka.version()}, librdkafka {confluent_kafka.libversion()[0]}"
 }

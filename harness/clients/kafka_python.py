@@ -1,6 +1,6 @@
 """kafka-python behind the contract of workloads: the client under test, with every setting that matters spelled out.
 
-The library may say two things about one send (a batch that expired in flight and was answered after all): the first
+The library may give two answers to one send (a batch that expired in flight and was answered after all): the first
 stands, and an expired one is INFO, so the second contradicts nothing.
 """
 
@@ -111,7 +111,7 @@ class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
 
     def __init__(self, clock: ThreadedClock, configuration: Mapping[str, Any]) -> None:
         # Without an acknowledgement the library makes up a success; an offset in it would be made up too.
-        self._tells_offsets = configuration["acks"] != 0
+        self._offsets_known = configuration["acks"] != 0
         owner: Owner[KafkaProducer] = Owner(
             f"{configuration['client_id']}-producer", lambda: make(KafkaProducer, configuration), _close_producer
         )
@@ -127,7 +127,7 @@ class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
         future.add_callback(partial(self._sent, ticket)).add_errback(partial(self._failed, ticket))
 
     def _sent(self, ticket: int, metadata: Any) -> None:
-        offset = metadata.offset if self._tells_offsets and metadata.offset >= 0 else None
+        offset = metadata.offset if self._offsets_known and metadata.offset >= 0 else None
         self._pending.answer(ticket, SendOutcome(EventType.OK, offset=offset))
 
     def _failed(self, ticket: int, error: BaseException) -> None:
@@ -268,7 +268,7 @@ def make(library: type[Library], configuration: Mapping[str, Any], **limits: int
 async def _connected(connections: Any, connect: Any, node: Any, timeout_at: float) -> Any:
     """``connect`` of the library within its own limit, which it forgets during the handshake of TLS.
 
-    A frozen broker, or a port of something else, takes the connection and never says a word; what is asked meanwhile
+    A frozen broker, or a port of something else, takes the connection and never answers; what is asked meanwhile
     would wait for ever.
     """
     left_ms = max(0.0, timeout_at - time.monotonic()) * 1_000
@@ -277,7 +277,7 @@ async def _connected(connections: Any, connect: Any, node: Any, timeout_at: floa
 
 def _close_producer(producer: KafkaProducer) -> None:
     # close() first flushes, and raises with its thread running if a fault holds a batch back. Giving up is not offered
-    # by the public interface, so the sender is told itself; the library's version is pinned.
+    # by the public interface, so this goes to the sender itself; the library's version is pinned.
     producer._sender.force_close()  # noqa: SLF001
     producer.close(timeout=CLOSE_LIMIT_S)
 

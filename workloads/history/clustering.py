@@ -53,14 +53,14 @@ def groups(rows: Columns, rows_a_group: int = ROWS_A_GROUP) -> Iterator[Columns]
 
 
 def spread(rows: Columns) -> bool:
-    """Whether some uncertain operation sent to more than one log partition."""
+    """True if an uncertain operation sent to more than one log partition: its outcome has to be looked for in all."""
     uncertain = (rows["kind"] == Kind.SEND) & (rows["type"] == INFO)
     pairs = np.unique(np.stack([rows["index"][uncertain], rows["key"][uncertain].astype(np.int64)]), axis=1)
     return bool(len(np.unique(pairs[0])) < pairs.shape[1])
 
 
 def joined(rows: Columns) -> bool:
-    """Whether some operation that sends also reads, or sends more than once."""
+    """True if an operation that sends also reads, or sends more than once: dependencies cross log partitions then."""
     done = (rows["type"] != INVOKE) & (rows["process"] >= 0)
     sends = rows["index"][done & (rows["kind"] == Kind.SEND)]
     reads = rows["index"][done & (rows["kind"] == Kind.READ)]

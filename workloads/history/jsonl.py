@@ -40,7 +40,7 @@ _FUNCTIONS: Final = frozenset(Function)
 
 
 def export_jsonl(directory: Path, sink: IO[bytes]) -> int:
-    """Write a stored history as JSON lines, and say how many operations there were.
+    """Write a stored history as JSON lines; the number of operations is returned.
 
     Raises:
         files.HistoryError: the history cannot be read.

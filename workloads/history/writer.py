@@ -40,7 +40,7 @@ class HistoryWriter(AbstractContextManager["HistoryWriter"]):
 
     @property
     def events(self) -> int:
-        """How many events were recorded."""
+        """Number of events recorded so far."""
         return self._rows.events
 
     def close(self) -> None:
