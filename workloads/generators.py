@@ -35,13 +35,11 @@ class WorkloadKind(NamedTuple):
 
     Attributes:
         writes: endless, in the order of ``due_us``.
-        purpose: one sentence for people.
         checks: the anomalies and measures, by the names that verdicts give them, that this workload is made to show.
             All others are judged too.
     """
 
     writes: Callable[[WorkloadPlan], Iterator[Write]]
-    purpose: str
     checks: tuple[str, ...]
 
 
@@ -68,14 +66,6 @@ def bursts(plan: WorkloadPlan) -> Iterator[Write]:
 
 #: By the name in a plan.
 WORKLOADS: Final[dict[str, WorkloadKind]] = {
-    "steady": WorkloadKind(
-        steady,
-        "evenly spaced writes to every log partition",
-        ("lost-write", "unseen", "duplicate", "availability"),
-    ),
-    "bursts": WorkloadKind(
-        bursts,
-        "the same number of writes, ten times as fast for a tenth of each second",
-        ("lost-write", "unseen", "worst_realtime_lag"),
-    ),
+    "steady": WorkloadKind(steady, ("lost-write", "unseen", "duplicate", "availability")),
+    "bursts": WorkloadKind(bursts, ("lost-write", "unseen", "worst_realtime_lag")),
 }

@@ -204,6 +204,7 @@ def test_acks_in_quotes_is_the_same_cell() -> None:
         ("[workload]\npartitions = 10_001" + WORLD, "p.toml: workload.partitions: 10001 is too large; the most is 10000"),
         ("[workload]\nproducers = 1_000_000" + WORLD, "p.toml: workload.producers: 1000000 is too large; the most is 1000"),
         ("[workload]\nwrites_per_second = inf" + WORLD, "p.toml: workload.writes_per_second: inf is too large; the most is 1000000"),
+        ("[workload]\nname = 'burst'" + WORLD, 'p.toml: workload.name: unknown workload "burst"; did you mean "bursts"?'),
         ("[workload]\ntopic = '..'" + WORLD, 'p.toml: workload: topic=".." is no name of a topic; use letters, digits, ".", "_", "-"'),
         ("[worlds.simulated]\nparallel = 1_000", "p.toml: worlds.simulated.parallel: 1000 is too large; the most is 256"),
         ("[worlds.simulated]\nhost = 'namespaces'", "p.toml: worlds.simulated.host: the simulated world is one process and has no hosts; leave it out"),
