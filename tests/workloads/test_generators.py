@@ -1,9 +1,12 @@
 """Every workload that a plan can name writes what its plan asks for."""
 
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
+import checkers.anomalies
+from checkers.verdicts.verdict import Verdict
 from workloads.generators import WORKLOADS
 from workloads.plan import WorkloadPlan
 
@@ -32,3 +35,10 @@ def test_every_producer_writes_to_every_partition_under_every_key(writes):
 
 def test_neighbours_begin_at_different_partitions(writes):
     assert [write.partition for write in writes(3, producers=3, partitions=3)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_what_a_workload_is_made_to_show_is_something_that_a_verdict_can_name(name):
+    anomalies = {path.stem.replace("_", "-") for path in Path(checkers.anomalies.__path__[0]).glob("*.py")}
+    assert WORKLOADS[name].checks
+    assert set(WORKLOADS[name].checks) <= anomalies | set(Verdict.__struct_fields__)
