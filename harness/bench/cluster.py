@@ -28,8 +28,8 @@ from harness.worlds.real import RealWorld
 from nemesis.plan import FaultPlan
 from workloads import ACKS_ALL, EventType, Function, Settings, WorkloadPlan
 from workloads.driver import OUTSTANDING_MAX, Workload, partition_names
-from workloads.values import encode
 from workloads.history import LiveHistoryWriter, read_events
+from workloads.values import encode
 
 MEASURED_S: Final = 4.0
 #: Turns of the bare loop and the driver at each load; the medians of three bear one bad turn each.

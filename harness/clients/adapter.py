@@ -16,7 +16,24 @@ from typing import Any, Final, Generic
 from harness.clients.client_thread import OUTSTANDING_MAX, Library, Owner, Pending, ThreadedClock
 from harness.clients.credentials import password_of
 from harness.plan import OPEN, Security
-from workloads import CLIENT_CLOSED, CLIENT_CRASHED, NEVER_SENT, TIME_LIMIT, Batches, ClientCapability, Commits, EventType, Fetched, Offsets, PollOutcome, Positions, SendOutcome, Settings, Subscription, classify
+from workloads import (
+    CLIENT_CLOSED,
+    CLIENT_CRASHED,
+    NEVER_SENT,
+    TIME_LIMIT,
+    Batches,
+    ClientCapability,
+    Commits,
+    EventType,
+    Fetched,
+    Offsets,
+    PollOutcome,
+    Positions,
+    SendOutcome,
+    Settings,
+    Subscription,
+    classify,
+)
 
 #: What a call may take beyond the client's own limit before the adapter answers in its place.
 GRACE_MS: Final = 1_000

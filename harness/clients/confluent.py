@@ -26,7 +26,18 @@ from harness.clients.adapter import (
 )
 from harness.clients.client_thread import Owner, ThreadedClock
 from harness.plan import Security
-from workloads import NEVER_SENT, ClientCapability, EventType, Fetched, Offsets, PollOutcome, SendOutcome, Settings, Unsent, classify
+from workloads import (
+    NEVER_SENT,
+    ClientCapability,
+    EventType,
+    Fetched,
+    Offsets,
+    PollOutcome,
+    SendOutcome,
+    Settings,
+    Unsent,
+    classify,
+)
 
 log = logging.getLogger(__name__)
 

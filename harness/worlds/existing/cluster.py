@@ -12,8 +12,7 @@ from typing import Final
 
 from kafka.errors import KafkaError
 
-from harness.clients import at_home, require_credentials
-from harness.clients import named
+from harness.clients import at_home, named, require_credentials
 from harness.errors import HostError, PlanError
 from harness.observations import Observation
 from harness.plan import Existing, RunSpec, require_kind

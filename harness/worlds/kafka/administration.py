@@ -31,8 +31,7 @@ from kafka.errors import (
     for_code,
 )
 
-from harness.clients import KAFKA_PYTHON
-from harness.clients import make, named
+from harness.clients import KAFKA_PYTHON, make, named
 from harness.errors import HostError
 from harness.plan import OPEN, Security
 from harness.worlds.kafka.refusals import RefusedError, refusal

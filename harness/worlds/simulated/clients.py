@@ -25,7 +25,16 @@ from harness.worlds.simulated.network_client import (
 )
 from harness.worlds.simulated.producer import ProducerModel
 from nemesis.cluster import CLIENTS
-from workloads import CLIENT_CLOSED, CLIENT_CRASHED, ClientCapability, EventType, Offsets, PollOutcome, SendOutcome, Settings
+from workloads import (
+    CLIENT_CLOSED,
+    CLIENT_CRASHED,
+    ClientCapability,
+    EventType,
+    Offsets,
+    PollOutcome,
+    SendOutcome,
+    Settings,
+)
 
 
 class Model(Protocol):
