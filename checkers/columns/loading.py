@@ -15,11 +15,8 @@ from checkers.columns.ids import Flags, Numbers, starts_of
 from checkers.columns.log import Log, pack_operation
 from checkers.columns.phases import Moment, Phases, decode_detail
 from checkers.histories.stores import open_history, place_of
-from workloads.history import HistoryError
-from workloads.history import completed
-from workloads.history import Columns
-from workloads.history import FUNCTION_CODE, META_COMPLETE, META_EVENTS, META_JOINED
 from workloads import Function
+from workloads.history import FUNCTION_CODE, META_COMPLETE, META_EVENTS, META_JOINED, Columns, HistoryError, completed
 
 #: The columns of :class:`Log`, which are those of the rows that kernels need.
 COLUMNS: Final = (

@@ -19,9 +19,7 @@ from checkers.errors import CheckError
 from checkers.histories import HISTORY, RUN_FILE, VERDICTS_FILE, stores
 from checkers.histories.scratch import Scratch
 from checkers.histories.stores import Place, StorePath
-from workloads.history import HistoryError, import_jsonl, seal
-from workloads.history import CLUSTERED, LIVE_PATTERN
-from workloads.history import NAME, Origin
+from workloads.history import CLUSTERED, LIVE_PATTERN, NAME, HistoryError, Origin, import_jsonl, seal
 
 #: Endings of histories given as JSON lines.
 JSON_LINES: Final = (".jsonl", ".ndjson", ".json")

@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 from checkers.columns.loading import Unit
 from checkers.histories.discovery import Source
 from checkers.histories.stores import open_history, size_of
-from workloads.history import HistoryError
-from workloads.history import META_JOINED, META_SPREAD
+from workloads.history import META_JOINED, META_SPREAD, HistoryError
 
 #: Files up to this size are read whole, without looking at their footer first.
 WHOLE_BYTES: Final = 4 << 20

@@ -23,9 +23,8 @@ from checkers.measures.delivery import Delivery, count, decide
 from checkers.measures.exercise import Exercise, drained, exercise
 from checkers.measures.lag import worst
 from checkers.verdicts.verdict import Verdict
-from workloads.history import Origin, shown_key
-from workloads.history import FUNCTION_CODE
 from workloads import Function
+from workloads.history import FUNCTION_CODE, Origin, shown_key
 
 #: Findings shown of each anomaly; counts are always whole.
 SHOWN = 32
