@@ -19,7 +19,7 @@ from checkers.errors import CheckError
 from checkers.histories import HISTORY, RUN_FILE, VERDICTS_FILE, stores
 from checkers.histories.scratch import Scratch
 from checkers.histories.stores import Place, StorePath
-from workloads.history import CLUSTERED, LIVE_PATTERN, NAME, HistoryError, Origin, import_jsonl, seal
+from workloads.history import CLUSTERED, LIVE_PATTERN, ORIGIN_FILE, HistoryError, Origin, import_jsonl, seal
 
 #: Endings of histories given as JSON lines.
 JSON_LINES: Final = (".jsonl", ".ndjson", ".json")
@@ -82,7 +82,7 @@ class Source(msgspec.Struct, frozen=True):
     def _origin(self) -> Origin | None:
         if self.file is None:
             return None
-        place = self.file.parent / NAME
+        place = self.file.parent / ORIGIN_FILE
         try:
             content = stores.read_bytes(place)
             return None if content is None else msgspec.json.decode(content, type=Origin)
