@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Generic
 
@@ -227,7 +227,7 @@ class ClientLibrary:
         producer: makes one on a clock.
         consumer: makes one on a clock, for a group or none.
         defaults: what the library works with by role where it was not asked for anything, as far as it discloses that.
-        lacks: the capabilities that its clients do not have, and why.
+        lacks: the capabilities that its clients do not have besides transactions, and why.
     """
 
     producer_configuration: Callable[[Settings, Sequence[str], int], Configuration]
@@ -237,7 +237,7 @@ class ClientLibrary:
     producer: Callable[[ThreadedClock, Configuration], AdaptedProducer[Any]]
     consumer: Callable[[ThreadedClock, Configuration, str | None], AdaptedConsumer[Any]]
     defaults: Mapping[str, Mapping[str, Any]]
-    lacks: Mapping[ClientCapability, str]
+    lacks: Mapping[ClientCapability, str] = field(default_factory=dict)
 
     def login(self, security: Security) -> Configuration:
         """What every client needs to be let in, for the library alone: it has the password.
@@ -277,7 +277,7 @@ class RealClients:
         self._way_in = library.way_in(security)
         self._login = library.login(security)
         self._made: list[AdaptedProducer[Any] | AdaptedConsumer[Any]] = []
-        self.lacks = library.lacks
+        self.lacks = {ClientCapability.TRANSACTIONS: NO_TRANSACTIONS, **library.lacks}
 
     def producer(self, process: int) -> AdaptedProducer[Any]:
         """See :meth:`workloads.client.Clients.producer`."""

@@ -15,20 +15,11 @@ from typing import Any, Final
 import confluent_kafka
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from harness.clients.adapter import (
-    CLOSE_LIMIT_S,
-    GRACE_MS,
-    NO_TRANSACTIONS,
-    AdaptedConsumer,
-    AdaptedProducer,
-    ClientLibrary,
-    Configuration,
-)
+from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, ClientLibrary
 from harness.clients.client_thread import Owner, ThreadedClock
 from harness.plan import Security
 from workloads import (
     NEVER_SENT,
-    ClientCapability,
     EventType,
     Fetched,
     Offsets,
@@ -60,7 +51,7 @@ SOCKET_TIMEOUT_MIN_MS: Final = 10
 _POLL_S: Final = 0.05
 
 
-def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> Configuration:
+def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
     """The producer's properties. Left alone, the library chooses acks=all and an endless delivery."""
     return _common_configuration(settings, bootstrap, process) | {
         "acks": settings.acks,
@@ -75,7 +66,7 @@ def producer_configuration(settings: Settings, bootstrap: Sequence[str], process
 
 def consumer_configuration(
     settings: Settings, bootstrap: Sequence[str], process: int, group: str | None = None
-) -> Configuration:
+) -> dict[str, Any]:
     """The consumer's properties. The library wants a group's name also where nobody joins one."""
     return _common_configuration(settings, bootstrap, process) | {
         "group.id": group or f"ackproof-no-group-{process}",
@@ -87,7 +78,7 @@ def consumer_configuration(
     }
 
 
-def security_properties(security: Security) -> Configuration:
+def security_properties(security: Security) -> dict[str, Any]:
     """What every client of this library needs to be let in, and may be written down: all but the password."""
     properties: dict[str, Any] = {"security.protocol": security.protocol}
     if security.encrypts:
@@ -102,7 +93,7 @@ def security_properties(security: Security) -> Configuration:
     return properties
 
 
-def _common_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> Configuration:
+def _common_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
     return {
         "bootstrap.servers": ",".join(bootstrap),
         "client.id": f"ackproof-client-{process}",
@@ -282,5 +273,4 @@ CONFLUENT: Final = ClientLibrary(
     producer=ConfluentProducer,
     consumer=ConfluentConsumer,
     defaults={"producer": _RELEASE, "consumer": _RELEASE},
-    lacks={ClientCapability.TRANSACTIONS: NO_TRANSACTIONS},
 )

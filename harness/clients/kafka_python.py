@@ -15,15 +15,7 @@ from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, Ka
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
-from harness.clients.adapter import (
-    CLOSE_LIMIT_S,
-    GRACE_MS,
-    NO_TRANSACTIONS,
-    AdaptedConsumer,
-    AdaptedProducer,
-    ClientLibrary,
-    Configuration,
-)
+from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, ClientLibrary
 from harness.clients.client_thread import Owner, ThreadedClock
 from harness.plan import Security
 from workloads import ClientCapability, EventType, Fetched, Offsets, PollOutcome, SendOutcome, Settings, classify
@@ -38,13 +30,13 @@ METADATA_MAX_AGE_MS: Final = 5_000
 WORDS_MAX: Final = 200
 
 
-def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> Configuration:
+def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
     """Arguments of ``KafkaProducer``. Left alone, the library chooses acks=all with idempotence (KIP-679)."""
     more = producer_options(settings) | {"max_block_ms": settings.request_timeout_ms}
     return _common_configuration(settings, bootstrap, process) | more
 
 
-def producer_options(settings: Settings) -> Configuration:
+def producer_options(settings: Settings) -> dict[str, Any]:
     """The settings of a producer, under the names of ``KafkaProducer``'s arguments."""
     return {
         "acks": settings.acks,
@@ -58,7 +50,7 @@ def producer_options(settings: Settings) -> Configuration:
 
 def consumer_configuration(
     settings: Settings, bootstrap: Sequence[str], process: int, group: str | None = None
-) -> Configuration:
+) -> dict[str, Any]:
     """Arguments of ``KafkaConsumer``.
 
     A position that the log has lost is taken up again where the logs part (KIP-320), or at the start where that is not
@@ -76,7 +68,7 @@ def consumer_configuration(
     }
 
 
-def security_arguments(security: Security) -> Configuration:
+def security_arguments(security: Security) -> dict[str, Any]:
     """What every client of this library needs to be let in, and may be written down: all but the password."""
     arguments: dict[str, Any] = {"security_protocol": security.protocol}
     if security.encrypts:
@@ -91,7 +83,7 @@ def security_arguments(security: Security) -> Configuration:
     return arguments
 
 
-def _common_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> Configuration:
+def _common_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
     return {
         "bootstrap_servers": list(bootstrap),
         "bootstrap_timeout_ms": settings.request_timeout_ms,
@@ -296,6 +288,5 @@ KAFKA_PYTHON: Final = ClientLibrary(
     defaults={"producer": KafkaProducer.DEFAULT_CONFIG, "consumer": KafkaConsumer.DEFAULT_CONFIG},
     lacks={
         ClientCapability.BATCHES: "kafka-python takes single records and makes up its batches by itself",
-        ClientCapability.TRANSACTIONS: NO_TRANSACTIONS,
     },
 )
