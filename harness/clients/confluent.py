@@ -18,17 +18,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, ClientLibrary
 from harness.clients.client_thread import Owner, ThreadedClock
 from harness.plan import Security
-from workloads import (
-    NEVER_SENT,
-    EventType,
-    Fetched,
-    Offsets,
-    PollOutcome,
-    SendOutcome,
-    Settings,
-    Unsent,
-    classify,
-)
+from workloads import NEVER_SENT, EventType, Fetched, Offsets, PollOutcome, SendOutcome, Settings, Unsent, classify
 
 log = logging.getLogger(__name__)
 
