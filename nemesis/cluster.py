@@ -43,7 +43,7 @@ class Link(NamedTuple):
 class PartitionView(msgspec.Struct, frozen=True):
     """The controller's word about one log partition. ``leader`` is None while there is none.
 
-    ``elr`` are the eligible leader replicas outside the ISR (KIP-966), where somebody tells them: see
+    ``elr`` are the eligible leader replicas outside the ISR (KIP-966), where the cluster reports them: see
     :class:`harness.worlds.kafka.administration.Administration`.
     """
 
@@ -105,7 +105,7 @@ class Power(Protocol):
     """The power supply of the nodes' machines. :meth:`Processes.restart` brings a node back."""
 
     def cut_power(self, node: int) -> Evidence:
-        """End the process at once, and lose what its disk had not yet been told to keep (fsync)."""
+        """End the process at once, and lose what was not yet forced to its disk (fsync)."""
         ...
 
 
@@ -122,7 +122,7 @@ class Links(Protocol):
 
 
 class LinkSpeed(Protocol):
-    """How fast the links deliver."""
+    """The speed at which links deliver."""
 
     def slow(self, links: Collection[Link]) -> Evidence:
         """Deliver over these links late, or little at a time, until :meth:`restore`."""
@@ -138,7 +138,7 @@ class Messages(Protocol):
 
     A message is a request of the Kafka API ``api`` ("AlterPartition", "Fetch", "Produce") that goes from the link's
     source to its target, or the response to one that went the other way; an empty ``api`` means every message. A world
-    that cannot tell messages apart may hold back the whole connection instead, and says so in its evidence
+    that cannot tell messages apart may hold back the whole connection instead, which its evidence states
     (``"whole_connection": True``).
     """
 
@@ -177,7 +177,7 @@ class Files(Protocol):
 
 
 class DiskSpace(Protocol):
-    """How much room the nodes' disks have."""
+    """The room on the nodes' disks."""
 
     def fill(self, node: int) -> Evidence:
         """Leave no room on the node's disk."""
@@ -189,7 +189,7 @@ class DiskSpace(Protocol):
 
 
 class DiskSpeed(Protocol):
-    """How fast the nodes' disks write."""
+    """The speed at which the nodes' disks write."""
 
     def slow(self, node: int) -> Evidence:
         """Let the node's disk write slowly."""
@@ -203,8 +203,8 @@ class DiskSpeed(Protocol):
 class Leadership(Protocol):
     """Who leads, as operators change it on purpose, through the cluster's own administration.
 
-    Where the cluster would not, the evidence is ``refused`` with its reason, and what stands; where nobody said whether
-    it will, ``unconfirmed`` likewise.
+    Where the cluster would not, the evidence is ``refused`` with its reason, and what stands; where nobody answered,
+    ``unconfirmed`` likewise.
     """
 
     def move_leader(self, partition: str, broker: int) -> Evidence:

@@ -1,4 +1,4 @@
-"""How much may be broken, and when: the budget of a run's faults."""
+"""The budget of a run's faults: what may be broken, and for how long."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class FaultPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     the first, everything is healed for at least ``healed_ms_min``. ``dead_brokers_max`` is the budget: how many brokers
     may be dead or frozen at one time.
 
-    ``stories`` choose instead of chance: each is told once, in this order, and again round and round until there are
-    ``count`` faults, as far as time and budget allow. A word of it is a number (``"S09"``) or a family and a name
+    ``stories`` choose instead of chance: each is performed once, in this order, and again round and round until there
+    are ``count`` faults, as far as time and budget allow. A word of it is a number (``"S09"``) or a family and a name
     (``"kill/leader-ahead"``); see :func:`nemesis.scenarios.stories_named`.
     """
 

@@ -132,7 +132,7 @@ _ANYWHERE: Final[dict[RoleKind, Callable[[Role, ClusterView], tuple[int, ...]]]]
 
 
 def most_holders(role: Role, brokers: int) -> int:
-    """How many brokers can hold ``role`` at once, at most, in a cluster of ``brokers``; others are none."""
+    """The number of brokers that can hold ``role`` at once, at most, in a cluster of ``brokers``; others are none."""
     if role.kind in {RoleKind.CONTROLLER, RoleKind.PRODUCER}:
         return 0
     if role.kind is RoleKind.FOLLOWERS:

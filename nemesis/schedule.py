@@ -1,6 +1,6 @@
 """A run's faults on a time axis: groups of overlapping faults, and between groups a window in which all is well.
 
-A schedule is data, drawn before the run, so that it can be printed, stored, replayed and shrunk. Every telling of a
+A schedule is data, drawn before the run, so that it can be printed, stored, replayed and shrunk. Every performance of a
 story has draws of its own: one story more or less changes nothing in the others. Whom a fault hits is decided when it
 fires (:mod:`nemesis.roles`). After the last group everything is healed.
 """
@@ -23,7 +23,7 @@ FAULTS_MAX: Final = 10_000
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault, in milliseconds from the begin of the break phase. Steps of one ``group`` tell one story."""
+    """One fault, in milliseconds from the begin of the break phase. Steps of one ``group`` are one story."""
 
     begin_ms: int
     end_ms: int
@@ -61,8 +61,8 @@ def draw_schedule(
 ) -> Schedule:
     """A schedule of whole stories, at least ``plan.count`` faults if they fit in ``duration_ms``.
 
-    Every family tells its signature story first, the families in their order; then all stories follow in a drawn order,
-    round and round. Where the plan chooses stories, these are told instead, in its order and each at least once. A
+    Every family begins with its signature story, the families in their order; then all stories follow in a drawn order,
+    round and round. Where the plan chooses stories, these are performed instead, in its order and each at least once. A
     story that does not fit any more, or is above the budget, is passed over. A wrong family is the reader of plans'
     business: it is a KeyError here.
     """
@@ -74,17 +74,17 @@ def draw_schedule(
         brokers=brokers,
         partitions=partitions,
     )
-    tellings: Counter[str] = Counter()
+    performances: Counter[str] = Counter()
     steps: list[Step] = []
-    at_ms, passed_over, told = plan.healed_ms_min, 0, 0
+    at_ms, passed_over, performed = plan.healed_ms_min, 0, 0
     count = min(plan.count, FAULTS_MAX)
     order, once = _order(plan, draw)
-    while order and (len(steps) < count or told < once) and passed_over < len(order):
-        family, story = order[told % len(order)]
-        told += 1
+    while order and (len(steps) < count or performed < once) and passed_over < len(order):
+        family, story = order[performed % len(order)]
+        performed += 1
         name = f"{family}/{story.name}"
-        tellings[name] += 1
-        parts = story.parts(scene.of(f"{name} {tellings[name]}"))
+        performances[name] += 1
+        parts = story.parts(scene.of(f"{name} {performances[name]}"))
         length_ms = max(part.end_ms for part in parts)
         if at_ms + length_ms > duration_ms or most_stopped(parts, brokers) > plan.dead_brokers_max:
             passed_over += 1
@@ -96,7 +96,7 @@ def draw_schedule(
 
 
 def most_stopped(parts: Iterable[Part | Step], brokers: int) -> int:
-    """How many brokers ``parts`` may have dead or frozen at one time, at most."""
+    """The number of brokers that ``parts`` may have dead or frozen at one time, at most."""
     stopping = [part for part in parts if part.fault.stops_brokers]
     together = (
         sum(
@@ -110,7 +110,7 @@ def most_stopped(parts: Iterable[Part | Step], brokers: int) -> int:
 
 
 def _order(plan: FaultPlan, draw: Draw) -> tuple[list[tuple[str, Story]], int]:
-    """The stories in the order of their telling, and how many of them have to be told whatever the count is."""
+    """The stories in the order of their performance, and how many of them are performed whatever the count is."""
     if plan.stories:
         chosen = [found for word in plan.stories for found in stories_named(word, plan.families)]
         return chosen, len(chosen)

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import msgspec
 
-from nemesis.cluster import CLIENTS, Capability, ClusterView, Evidence, Link, Target, node_name, present
+from nemesis.cluster import CLIENTS, Capability, ClusterView, Evidence, Files, Link, Target, node_name, present
 from nemesis.roles import Role, RoleKind, resolve
 from nemesis.topology import Shape, links_of
 
@@ -41,7 +41,7 @@ class FaultKind:
     done_to_links: ClassVar[str] = "cut"
     """What it does to the links that it hits, in a word before their names."""
     returns: ClassVar[str] = ""
-    """How a broker that it hit comes back with a shorter log, in words before the offset where the log ends."""
+    """What a broker that it hit did when it came back with a shorter log, in words before the offset of its end."""
 
 
 class Aim(msgspec.Struct, frozen=True):
@@ -117,6 +117,26 @@ class NodeFault(Fault, frozen=True):
     def end(self, target: Target, aim: Aim) -> Evidence:
         """See :meth:`Fault.end`."""
         return _by_node(lambda node: self.undo(target, aim, node), aim.nodes)
+
+
+class DiskFault(NodeFault, frozen=True):
+    """Ends the processes of its nodes at once and does something to what they have on their disks."""
+
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.FILES, Capability.PROCESSES)
+    stops_brokers: ClassVar[bool] = True
+    ends_process: ClassVar[bool] = True
+    may_end_process: ClassVar[bool] = True
+    destroys_copy: ClassVar[bool] = True
+    #: Where there was nothing to lose.
+    degraded_to: ClassVar[str] = "kill"
+
+    def damage(self, files: Files, aim: Aim, node: int) -> Evidence:
+        """Do it to the disk of a dead node. Evidence: what the fault ``shows``, if something was there."""
+        raise NotImplementedError
+
+    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+        """See :meth:`NodeFault.hit`."""
+        return {**present(target.processes).kill(node), **self.damage(present(target.files), aim, node)}
 
 
 class LinkFault(Fault, frozen=True):

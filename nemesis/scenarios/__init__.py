@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache, partial
+from functools import cache
 from typing import Final
 
 from nemesis.cluster import Capability
-from nemesis.faults import FAULTS, Fault
+from nemesis.faults import FAULTS
 from nemesis.scenarios.administration import MOVE, REASSIGN
 from nemesis.scenarios.clock import CLOCK
 from nemesis.scenarios.controller import CONTROLLERS
@@ -19,7 +19,7 @@ from nemesis.scenarios.pause import PAUSE
 from nemesis.scenarios.power import POWER
 from nemesis.scenarios.rolling import ROLLING
 from nemesis.scenarios.scene import Draw, Family, Part, Scene, Story, Timings
-from nemesis.scenarios.shapes import hit_one
+from nemesis.scenarios.shapes import family_of
 from nemesis.scenarios.slow_link import SLOW_LINK
 
 __all__ = ["FAMILIES", "Draw", "Family", "Part", "Scene", "Story", "Timings", "needs_of", "stories_named"]
@@ -30,15 +30,9 @@ _SCRIPTS: Final = (
 )  # fmt: skip
 
 
-def _alone(fault: type[Fault]) -> Family:
-    """The family of a fault that needs no script: for a while it hits somebody."""
-    stories = (Story(kind.value, partial(hit_one, strike=fault, kind=kind)) for kind in fault.hits)
-    return Family(fault.family, tuple(stories))
-
-
 #: Every family by its name, in the order in which people are shown them.
 FAMILIES: Final[Mapping[str, Family]] = {
-    family.name: family for family in (*_SCRIPTS, *(_alone(fault) for fault in FAULTS if fault.family))
+    family.name: family for family in (*_SCRIPTS, *(family_of(fault) for fault in FAULTS if fault.family))
 }
 
 

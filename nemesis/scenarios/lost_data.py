@@ -13,7 +13,7 @@ from nemesis.scenarios.scene import Family, Part, Scene, Story
 from nemesis.scenarios.shapes import Strike, follower_then_leader, hit_one, last_in_sync, two_overlapping
 from nemesis.topology import Shape
 
-#: After this, a Java process has surely started and told the controller of its disk.
+#: After this, a Java process has surely started and registered its disk with the controller.
 START_MS: Final = 10_000
 
 

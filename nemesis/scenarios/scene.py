@@ -67,9 +67,9 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     brokers: int
     partitions: int
 
-    def of(self, telling: str) -> Scene:
-        """The same scene, with draws that belong to one ``telling`` of a story alone."""
-        return msgspec.structs.replace(self, draw=lambda label, bound: self.draw(f"{telling}: {label}", bound))
+    def of(self, performance: str) -> Scene:
+        """The same scene, with draws that belong to one ``performance`` of a story alone."""
+        return msgspec.structs.replace(self, draw=lambda label, bound: self.draw(f"{performance}: {label}", bound))
 
     def lasting_ms(self, at_least_ms: int = 0) -> int:
         """A duration within the plan's bounds, and not below what the story needs."""
@@ -96,7 +96,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 class Story(msgspec.Struct, frozen=True):
     """A named way to draw parts. ``number`` is its place in the list of stories whose outcome is known, if it has one.
 
-    One number may stand in several families: the same script, told with another fault.
+    One number may stand in several families: the same script with another fault.
     """
 
     name: str

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from nemesis.faults import Fault, Kill, Partition
 from nemesis.roles import Role, RoleKind
-from nemesis.scenarios.scene import Part, Scene
+from nemesis.scenarios.scene import Family, Part, Scene, Story
 from nemesis.topology import Shape
 
 #: Makes a fault of those who hold a role.
@@ -98,3 +99,9 @@ def follower_then_leader(scene: Scene, strike: Strike) -> list[Part]:
         Part(0, down_ms, strike(scene.role(RoleKind.FOLLOWER, partition))),
         Part(dies_at_ms, dies_at_ms + scene.lasting_ms(), Kill(Role(RoleKind.LEADER, partition))),
     ]
+
+
+def family_of(fault: type[Fault]) -> Family:
+    """The family of a fault that needs no script: each story hits one of its roles for a while."""
+    stories = (Story(kind.value, partial(hit_one, strike=fault, kind=kind)) for kind in fault.hits)
+    return Family(fault.family, tuple(stories))

@@ -9,7 +9,7 @@ from nemesis.cluster import Capability, Link
 from nemesis.faults import Aim, Kill, Partition, Pause, PowerLoss, WipeDisk
 from nemesis.plan import FaultPlan
 from nemesis.player import Player
-from nemesis.receipts import judge, moved, to_json
+from nemesis.receipts import judge, moved, read_receipt, to_json
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import FAMILIES, Timings
 from nemesis.schedule import Schedule, Step, draw_schedule
@@ -269,3 +269,10 @@ def test_an_emptied_disk_that_nobody_saw_emptied_was_a_kill(play):
     at(world, 300)
     (receipt,) = player.receipts
     assert (receipt.took_effect, receipt.degraded_to) == (False, "kill")
+
+
+def test_a_receipt_of_an_older_version_says_less_where_this_one_says_degraded_to():
+    old = msgspec.to_builtins(a_receipt(fault="wipedisk")) | {"less": "kill"}
+    del old["degraded_to"]
+    assert read_receipt(old).degraded_to == "kill"
+    assert read_receipt(msgspec.json.decode(to_json(a_receipt(degraded_to="kill")))).degraded_to == "kill"
