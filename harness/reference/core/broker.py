@@ -6,9 +6,9 @@ Nothing waits in here. Everything between brokers may be lost: each request is r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
-from harness.reference.core.effects import Context, Effect, Timer
+from harness.reference.core.effects import Context, Effect, Node, Timer
 from harness.reference.core.fetcher import Fetcher, LeadersAnswer
 from harness.reference.core.log import Log
 from harness.reference.core.messages import (
@@ -22,7 +22,6 @@ from harness.reference.core.messages import (
     InitProducerId,
     ListOffsets,
     ListOffsetsResponse,
-    Message,
     Metadata,
     MetadataResponse,
     MetadataUpdate,
@@ -55,7 +54,7 @@ FLUSH: Final = Timer("flush")
 _NEVER_MS: Final = 10**12
 
 
-class Broker:
+class Broker(Node):
     """One broker: replicas it hosts, its session with the controller, delayed produces and fetches, its fetchers.
 
     Args:
@@ -88,7 +87,7 @@ class Broker:
         self._forwarding = Forwarding(context)
         self._producer_ids = ProducerIds(context)
         self._requests = with_bug(RequestHandler, config.planted_bug)(context, self._replicas)
-        self._handlers: dict[type[Message], Callable[[Any], None]] = {
+        self._handlers = {
             Produce: self._requests.produce,
             Fetch: self._requests.fetch,
             FetchResponse: self._on_leaders_answer,
@@ -128,14 +127,6 @@ class Broker:
         self._context.remind(config.replica_high_watermark_checkpoint_interval_ms, CHECKPOINT)
         return self._context.take()
 
-    def on_message(self, now_us: int, sender: NodeId, message: Message) -> list[Effect]:
-        """Take one message. A kind that no broker takes is ignored."""
-        self._context.begin(now_us, sender)
-        handler = self._handlers.get(type(message))
-        if handler is not None:
-            handler(message)
-        return self._context.take()
-
     def on_timer(self, now_us: int, timer: Timer) -> list[Effect]:
         """Take one reminder."""
         self._context.begin(now_us)
@@ -161,11 +152,6 @@ class Broker:
         return self._context.take()
 
     # --- facts -----------------------------------------------------------------------------------------------------
-
-    @property
-    def image(self) -> Image:
-        """What this broker has applied."""
-        return self._context.image
 
     @property
     def replicas(self) -> Mapping[TopicPartition, Replica]:

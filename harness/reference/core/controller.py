@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from harness.observations import BrokerFenced, BrokerRegistered, LeaderElected
-from harness.reference.core.effects import Context, Effect, Timer
+from harness.reference.core.effects import Context, Effect, Node, Timer
 from harness.reference.core.messages import (
     AllocateProducerIds,
     AllocateProducerIdsResponse,
@@ -34,7 +34,6 @@ from harness.reference.core.messages import (
     DeleteTopic,
     Heartbeat,
     HeartbeatResponse,
-    Message,
     Metadata,
     MetadataResponse,
     MetadataUpdate,
@@ -73,7 +72,7 @@ Active = Callable[[NodeId], bool]
 Change = Callable[[PartitionState, TopicConfig], PartitionState]
 
 
-class Controller:
+class Controller(Node):
     """The cluster's one source of metadata. ``image`` and ``next_producer_id`` are what must be persisted."""
 
     def __init__(
@@ -87,7 +86,7 @@ class Controller:
         self._leaving: set[NodeId] = set()
         self._lists_eligible = config.eligible_leader_replicas
         self._session_us = config.broker_session_timeout_ms * 1000
-        self._handlers: dict[type[Message], Callable[[Any], None]] = {
+        self._handlers = {
             Heartbeat: self._on_heartbeat,
             AlterPartition: self._on_alter_partition,
             RegisterBroker: self._on_register,
@@ -98,23 +97,10 @@ class Controller:
             Metadata: self._on_metadata,
         }
 
-    @property
-    def image(self) -> Image:
-        """The newest metadata."""
-        return self._context.image
-
     def start(self, now_us: int) -> list[Effect]:
         """Give every unfenced broker of the image a fresh session, since nobody knows when it was last heard."""
         self._heard_us = {node: now_us for node, broker in self.image.brokers.items() if not broker.fenced}
         self._context.arm(now_us + self._session_us, SESSIONS)
-        return self._context.take()
-
-    def on_message(self, now_us: int, sender: NodeId, message: Message) -> list[Effect]:
-        """Take one message. A kind that no controller takes is ignored."""
-        self._context.begin(now_us, sender)
-        handler = self._handlers.get(type(message))
-        if handler is not None:
-            handler(message)
         return self._context.take()
 
     def on_timer(self, now_us: int, timer: Timer) -> list[Effect]:

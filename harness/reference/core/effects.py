@@ -7,6 +7,7 @@ interpret the three kinds of effect below and nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -118,3 +119,26 @@ class Context:
         effects = self.effects
         self.effects = []
         return effects
+
+
+class Node:
+    """What a broker and the controller have in common: a message goes to the one handler of its kind.
+
+    A handler takes the message and nothing else; the time and the sender are the step's.
+    """
+
+    _context: Context
+    _handlers: Mapping[type[Message], Callable[[Any], None]]
+
+    @property
+    def image(self) -> Image:
+        """The newest metadata that this node has."""
+        return self._context.image
+
+    def on_message(self, now_us: int, sender: NodeId, message: Message) -> list[Effect]:
+        """Take one message. A kind that this node does not take is ignored."""
+        self._context.begin(now_us, sender)
+        handler = self._handlers.get(type(message))
+        if handler is not None:
+            handler(message)
+        return self._context.take()
