@@ -12,10 +12,9 @@ from harness.reference.core.effects import Core
 from harness.reference.core.log import Log, MemoryLog
 from harness.reference.core.types import NONE, BrokerConfig, Image, TopicPartition
 from harness.worlds.reference import LACKS
-from harness.worlds.simulated.controlled_shutdown import ControlledShutdown
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
-from harness.worlds.simulated.nodes import Observer, Process
+from harness.worlds.simulated.nodes import ControlledShutdown, Observer, Process
 from harness.worlds.simulated.parts import NO_DISKS, SimulatedLeadership, SimulatedMessages, SimulatedStorage
 from nemesis.cluster import (
     CONTROLLER,

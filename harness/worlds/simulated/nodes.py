@@ -8,6 +8,7 @@ over in order at the time of the thaw, as the kernel does for a process under SI
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from heapq import heappush
 from typing import Any, Final
 
@@ -17,10 +18,15 @@ from harness.reference.core.broker import Broker
 from harness.reference.core.effects import Arm, Core, Effect, Send, Timer
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
+from nemesis.cluster import Evidence
 
 #: What waits for a frozen process: its sockets' receive buffers, far more than a run's writes during a pause. More is
 #: an error of the harness: a message that disappears here would look like a fault that nobody asked for.
 INBOX_MAX: Final = 50_000
+
+#: For how long a broker tries to hand over, as its server does, and how often it looks whether it may leave.
+LEAVE_LIMIT_US: Final = 3_000_000
+LOOK_EVERY_US: Final = 20_000
 
 Observer = Callable[[int, Fact], None]
 
@@ -120,6 +126,47 @@ class Process:
                 heappush(loop.heap, (time_us, loop.next_sequence(), self._fire, effect.timer))  # type: ignore[union-attr]
             else:
                 self._observe(self.node, effect.fact)  # type: ignore[union-attr]
+
+
+class ControlledShutdown:
+    """Which brokers are on their way out. ``end`` ends a node's process, ``start`` starts it again."""
+
+    def __init__(self, loop: Loop, end: Callable[[int], Evidence], start: Callable[[int], Evidence]) -> None:
+        self._loop = loop
+        self._end = end
+        self._start = start
+        self._leaving: dict[int, bool] = {}
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._leaving
+
+    def ask(self, node: int, process: Process) -> Evidence:
+        """Let a running broker leave. Evidence: its ``incarnation`` and that it is ``ending``."""
+        broker = process.core
+        if not isinstance(broker, Broker) or not process.alive or process.frozen or node in self._leaving:
+            return {}
+        self._leaving[node] = False
+        process.do(broker.leave)
+        self._look(node, process, broker, self._loop.time_us + LEAVE_LIMIT_US)
+        return {"state": "ending", "incarnation": process.incarnation}
+
+    def bring_back(self, node: int) -> Evidence:
+        """Start it as soon as it has ended."""
+        self._leaving[node] = True
+        return {"state": "ending"}
+
+    def _look(self, node: int, process: Process, broker: Broker, until_us: int) -> None:
+        if process.alive and not broker.may_leave and self._loop.time_us < until_us:
+            look_again = partial(self._look, node, process, broker, until_us)
+            self._loop.call_at(self._loop.time_us + LOOK_EVERY_US, look_again)
+            return
+        if process.alive:
+            for replica in broker.replicas.values():
+                replica.log.checkpoint_high_watermark(replica.high_watermark)
+                replica.log.flush()
+        self._end(node)
+        if self._leaving.pop(node):
+            self._start(node)
 
 
 def _drop(_source: int, _message: Any) -> None:
