@@ -137,8 +137,9 @@ class Node:
 
     def on_message(self, now_us: int, sender: NodeId, message: Message) -> list[Effect]:
         """Take one message. A kind that this node does not take is ignored."""
-        self._context.begin(now_us, sender)
+        context = self._context
+        context.now_us, context.sender = now_us, sender  # As ``begin``: every message comes this way.
         handler = self._handlers.get(type(message))
         if handler is not None:
             handler(message)
-        return self._context.take()
+        return context.take()
