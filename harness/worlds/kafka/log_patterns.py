@@ -1,15 +1,15 @@
-"""What single lines of Kafka's server logs say: from 3.3 to 4.3 in the same words, before in others, back to 0.10.2.
+"""The meaning of single lines of Kafka's server logs: alike from 3.3 to 4.3, and in other forms back to 0.10.1.
 
 Kafka's metadata and its brokers' roles can be asked for over the network, but the network is what is broken in a run.
-The logs stand on the nodes' own disks, and say besides what no protocol tells: elections, truncation, recovery.
+The logs stand on the nodes' own disks, and hold what no protocol gives: elections, truncation, recovery.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from harness.observations import (
     BecameFollower,
@@ -29,7 +29,7 @@ _PREFIX: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}) [A-Z]+ (\S
 
 
 class Line(NamedTuple):
-    """One line of a log: microseconds since the epoch (in whole milliseconds), the class that speaks, its words."""
+    """One line of a log: microseconds since the epoch (in whole milliseconds), the class that logs, its words."""
 
     wall_us: int
     speaker: str
@@ -62,7 +62,7 @@ class PartitionDescribed(NamedTuple):
 
 
 class RoleTaken(NamedTuple):
-    """A broker leads or follows from now on; which epoch, old brokers do not say with it."""
+    """A broker leads or follows from now on; old brokers do not name the epoch with it."""
 
     partition: str
     leads: bool
@@ -89,210 +89,160 @@ def read_line(text: str) -> Line | None:
 
 
 def understand(line: Line) -> LogEvent | None:
-    """What the line says, if it is one of those that matter."""
+    """The event of the line; None if it is none of those that matter."""
     for pattern, event_of in _PATTERNS.get(line.speaker, ()):
         if found := pattern.search(line.words):
-            return event_of(found)
+            texts = {name: text for name, text in found.groupdict().items() if text is not None}
+            return event_of(**{name: _READ.get(name, int)(text) for name, text in texts.items()})
     return None
 
 
-def _numbers(listed: str) -> Brokers:
-    """Broker numbers between commas."""
-    return tuple(int(part) for part in re.findall(r"\d+", listed))
+def _brokers(listed: str) -> Brokers:
+    """Broker numbers between commas; leaders before 2.4 name replicas with all that they know of them."""
+    return tuple(int(part) for part in re.findall(r"[Rr]eplicaId(?:: |=)(\d+)", listed) or re.findall(r"\d+", listed))
 
 
 def _name(partition: str) -> str:
-    """ "foo-0" of "foo-0", or of "[foo,0]" as older brokers write it."""
-    topic, number = re.split(r"[-,](?=\d+\]?$)", partition)
-    return f"{topic.removeprefix('[')}-{number.removesuffix(']')}"
+    """ "foo-0", in whichever of Kafka's ways the partition is written."""
+    return re.sub(_ANY_NAME, r"\1-\2", partition)
 
 
-def _leader(found: re.Match[str]) -> LogEvent:
-    return BecameLeader(
-        partition=found[1],
-        leader_epoch=int(found[2]),
-        end_offset=int(found[3]),
-        high_watermark=int(found[4]),
-        isr=_numbers(found[5]),
-    )
+def _fields(java: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of a partition's record by our names, of those that ``java`` has."""
+    return {_JAVA[name]: _READ.get(name, int)(text) for name, text in java.items() if name in _JAVA}
 
 
-def _old_leader(found: re.Match[str]) -> LogEvent:
-    """Who is in sync was said before, as the controller's word."""
-    return BecameLeader(partition=found[1], leader_epoch=int(found[2]), end_offset=int(found[3]))
-
-
-def _follower(found: re.Match[str]) -> LogEvent:
-    leader = int(found[4]) if found[4] else None
-    return BecameFollower(partition=found[1], leader=leader, leader_epoch=int(found[2]), end_offset=int(found[3]))
-
-
-def _loaded(found: re.Match[str]) -> LogEvent:
-    name = f"{found[1]}-{found[2]}"
-    return ReplicaRecovered(partition=name, high_watermark=int(found[3]), end_offset=int(found[4]))
-
-
-def _old_isr(found: re.Match[str]) -> LogEvent:
-    """Before 2.4 the leader names the replicas with all that it knows of them."""
-    described = re.findall(r"[Rr]eplicaId(?:: |=)(\d+)", found[3])
-    isr = tuple(int(node) for node in described) or _numbers(found[3])
-    return IsrChanged(partition=found[1] or _name(found[2]), isr=isr, partition_epoch=int(found[4]))
-
-
-def _heard(found: re.Match[str]) -> LogEvent:
-    """The controller's word as ZooKeeper's brokers log it; the version of the record is the partition epoch."""
-    return PartitionDescribed(
-        partition=f"{found['topic']}-{found['number']}" if found["topic"] else _name(found["partition"]),
-        leader=int(found["leader"]),
-        leader_epoch=int(found["epoch"]),
-        partition_epoch=int(found["version"]),
-        isr=_numbers(found["isr"]),
-        replicas=_numbers(found["replicas"]),
-    )
-
-
-def _created(found: re.Match[str]) -> LogEvent:
+def _created(partition: str, state: str) -> LogEvent:
     """A partition's registration as Java prints it."""
-    fields = dict(re.findall(r"(\w+)=(\[[^\]]*\]|-?\w+)", found[3]))
-    return PartitionDescribed(
-        partition=found[1],
-        leader=int(fields["leader"]),
-        leader_epoch=int(fields["leaderEpoch"]),
-        partition_epoch=int(fields["partitionEpoch"]),
-        isr=_numbers(fields["isr"]),
-        elr=_numbers(fields.get("elr", "")),
-        replicas=_numbers(found[2]),
-    )
+    return PartitionDescribed(partition, **_fields(dict(re.findall(r"(\w+)=(\[[^\]]*\]|-?\w+)", state))))
 
 
-def _changed(found: re.Match[str]) -> LogEvent:
+def _changed(partition: str, changes: str, unclean: bool = False) -> LogEvent:
     """Only what changes is named, each with its old value and its new one."""
-    new = dict(re.findall(r"(\w+): (?:\[[^\]]*\]|[\w-]+) -> (\[[^\]]*\]|[\w-]+)", found[3]))
-
-    def number(name: str) -> int | None:
-        return int(new[name]) if name in new else None
-
-    def brokers(name: str) -> Brokers | None:
-        return _numbers(new[name]) if name in new else None
-
-    return PartitionChanged(
-        found[2],
-        leader=number("leader"),
-        leader_epoch=number("leaderEpoch"),
-        partition_epoch=number("partitionEpoch"),
-        isr=brokers("isr"),
-        elr=brokers("elr"),
-        replicas=brokers("replicas"),
-        unclean=bool(found[1]),
-    )
+    new = re.findall(r"(\w+): (?:\[[^\]]*\]|[\w-]+) -> (\[[^\]]*\]|[\w-]+)", changes)
+    return PartitionChanged(partition, unclean=unclean, **_fields(dict(new)))
 
 
-_PARTITION: Final = r"([A-Za-z0-9._-]+-\d+)"
-#: As brokers before 1.0 write it, at times.
+def _became(partition: str, role: str) -> LogEvent:
+    return RoleTaken(partition, role == "leader")
+
+
+#: Fields of a partition's record as Java names them, and as we do.
+_JAVA: Final = {
+    "leader": "leader",
+    "leaderEpoch": "leader_epoch",
+    "partitionEpoch": "partition_epoch",
+    "isr": "isr",
+    "elr": "elr",
+    "replicas": "replicas",
+}
+#: How the text of a named group is read; all others are numbers.
+_READ: Final[Mapping[str, Callable[[str], Any]]] = {
+    "partition": _name,
+    **dict.fromkeys(("isr", "elr", "replicas"), _brokers),
+    **dict.fromkeys(("state", "changes", "role"), str),
+    "unclean": bool,
+}
+#: "foo-0", and how brokers before 1.0 write it at times.
+_PLAIN: Final = r"[A-Za-z0-9._-]+-\d+"
 _BRACKETED: Final = r"\[[A-Za-z0-9._-]+,\d+\]"
+_ANY_NAME: Final = r"^(?:topic=|topicName=')?\[?([A-Za-z0-9._-]+?)(?:-|,|, partition=|', partitionIndex=)(\d+)\]?$"
+_PARTITION: Final = rf"(?P<partition>{_PLAIN})"
+_EITHER: Final = rf"(?P<partition>{_BRACKETED}|{_PLAIN})"
 _CONTROLLER: Final = "org.apache.kafka.controller"
-_LOADED: Final = re.compile(
-    r"Completed load of Log\(.*topic=([^,)]+), partition=(\d+), highWatermark=(\d+),.* logEndOffset=(\d+)\)"
+_BEGINS: Final = r"(?:with .*)?starts at leader epoch (?P<leader_epoch>\d+) from offset (?P<end_offset>\d+) with"
+_LISTED: Final = r"\[[^\]]*\]|[\d,]*"
+#: The controller's word as ZooKeeper's brokers log it; the version of the record is the partition epoch.
+_STATE: Final = (
+    r"controllerEpoch=\d+, leader=(?P<leader>-?\d+), leaderEpoch=(?P<leader_epoch>\d+), "
+    rf"isr=(?P<isr>{_LISTED}), zkVersion=(?P<partition_epoch>\d+), replicas=(?P<replicas>{_LISTED})"
 )
-_TRUNCATED: Final = re.compile(rf"\[(?:Unified)?Log partition={_PARTITION}, dir=[^\]]*\] Truncating to offset (\d+)")
-#: Before 1.0.
-_OLD_TRUNCATED: Final = re.compile(rf"Truncating log {_PARTITION} to offset (\d+)")
-#: Before 2.6. It is said of new logs too, which are empty.
-_OLD_LOADED: Final = re.compile(
-    rf"(?:\[Log partition={_PARTITION}, dir=[^\]]*\] )?Completed load of log (?:{_PARTITION} )?with .* "
-    r"log end offset ([1-9]\d*) "
+_SENT: Final = r"(?:[Cc]ached leader info|[Rr]eceived LeaderAndIsr request) \w*PartitionState\("
+_TRUNCATES: Final = (
+    rf"\[(?:Unified)?Log partition={_PARTITION}, dir=[^\]]*\] Truncating to offset (?P<to_offset>\d+)",
+    Truncated,
 )
-#: Before 2.6.
-_OLD_LEADS: Final = re.compile(rf"{_PARTITION} starts at [Ll]eader [Ee]poch (\d+) from offset (\d+)[ .]")
-#: The only word of it before 0.11 (leaders) and 2.6 (followers); younger brokers say it besides.
-_BECAME: Final = re.compile(
-    rf"ompleted LeaderAndIsr request .* for the become-(\w+) transition for partition ({_BRACKETED}|{_PARTITION})"
-)
-_OLD_ISR: Final = re.compile(
-    rf"(?:\[Partition {_PARTITION} broker=\d+\]|Partition ({_BRACKETED}) on broker \d+:) "
-    r"ISR updated to (.*) and (?:zkV|v)ersion updated to \[(\d+)\]"
-)
-_MADE: Final = re.compile(rf"(?:for new partition|Created partition) {_PARTITION} with .*?replicas=(\[[^\]]*\])(.*)")
-_BEGINS: Final = r"(?:with .*)?starts at leader epoch (\d+) from offset (\d+) with"
-_LEADS: Final = re.compile(
-    rf"Leader {_PARTITION} {_BEGINS} (?:partition epoch \d+, )?high watermark (\d+),? ISR \[([\d,]*)\]"
-)
-#: Before 3.0 the leader is not named.
-_FOLLOWS: Final = re.compile(
-    rf"Follower {_PARTITION} {_BEGINS} (?:partition epoch \d+ and )?high watermark \d+\.(?: Current leader is (-?\d+))?"
-)
-#: Before 2.4 the partition stands behind its state, and lists have no brackets now and then.
-_HEARD: Final = re.compile(
-    r"(?:[Cc]ached leader info|[Rr]eceived LeaderAndIsr request) \w*PartitionState\("
-    r"(?:topicName='(?P<topic>[^']+)', partitionIndex=(?P<number>\d+), )?controllerEpoch=\d+, "
-    r"leader=(?P<leader>-?\d+), leaderEpoch=(?P<epoch>\d+), isr=(?P<isr>\[[^\]]*\]|[\d,]*), "
-    rf"zkVersion=(?P<version>\d+), replicas=(?P<replicas>\[[^\]]*\]|[\d,]*)(?(topic)|.* for partition "
-    rf"(?P<partition>{_BRACKETED}|{_PARTITION}))"
-)
-Pattern = tuple[re.Pattern[str], Callable[[re.Match[str]], LogEvent]]
-
-
-def _old_loaded(found: re.Match[str]) -> LogEvent:
-    return ReplicaRecovered(partition=found[1] or found[2], end_offset=int(found[3]))
-
-
-def _truncated(found: re.Match[str]) -> LogEvent:
-    return Truncated(partition=found[1], to_offset=int(found[2]))
-
-
-_LOG: Final[tuple[Pattern, ...]] = ((_TRUNCATED, _truncated),)
-#: By the class that speaks.
-_PATTERNS: Final[Mapping[str, tuple[Pattern, ...]]] = {
+_LOADED: Final = r"with .* log end offset (?P<end_offset>[1-9]\d*) "
+_EVENTS: Final[Mapping[str, Sequence[tuple[str, Callable[..., LogEvent]]]]] = {
     "state.change.logger": (
-        (_LEADS, _leader),
-        (_FOLLOWS, _follower),
-        (_HEARD, _heard),
-        (_BECAME, lambda found: RoleTaken(_name(found[2]), found[1] == "leader")),
-    ),
-    "kafka.server.KafkaServer": (
         (
-            re.compile(r"\[Kafka ?Server (?:id=)?(\d+)\],? started"),
-            lambda found: BrokerRegistered(broker=int(found[1])),
+            (
+                rf"Leader {_PARTITION} {_BEGINS} (?:partition epoch \d+, )?high watermark (?P<high_watermark>\d+),? "
+                r"ISR \[(?P<isr>[\d,]*)\]"
+            ),
+            BecameLeader,
+        ),
+        (  # before 3.0 the leader is not named
+            (
+                rf"Follower {_PARTITION} {_BEGINS} (?:partition epoch \d+ and )?high watermark \d+\."
+                r"(?: Current leader is (?P<leader>-?\d+))?"
+            ),
+            BecameFollower,
+        ),
+        (rf"{_SENT}(?P<partition>topicName='[^']+', partitionIndex=\d+), {_STATE}", PartitionDescribed),
+        # Before 2.4 the partition stands behind its state, and lists have no brackets now and then.
+        (rf"{_SENT}{_STATE}.* for partition {_EITHER}", PartitionDescribed),
+        # All that there is before 0.11 (leaders) and 2.6 (followers); younger brokers log it besides.
+        (
+            rf"ompleted LeaderAndIsr request .* for the become-(?P<role>\w+) transition for partition {_EITHER}",
+            _became,
         ),
     ),
+    "kafka.server.KafkaServer": ((r"\[Kafka ?Server (?:id=)?(?P<broker>\d+)\],? started", BrokerRegistered),),
     "kafka.controller.KafkaController": (
         (
-            re.compile(rf"Updated assigned replicas for partition ({_BRACKETED}) being reassigned to ([\d,]+)"),
-            lambda found: ReplicasAssigned(_name(found[1]), _numbers(found[2])),
+            rf"Updated assigned replicas for partition {_EITHER} being reassigned to (?P<replicas>[\d,]+)",
+            ReplicasAssigned,
         ),
     ),
     "kafka.cluster.Partition": (
         (
-            re.compile(rf"\[Partition {_PARTITION} broker=\d+\] ISR updated to ([\d,]*) .*version updated to (\d+)"),
-            lambda found: IsrChanged(partition=found[1], isr=_numbers(found[2]), partition_epoch=int(found[3])),
+            (
+                rf"\[?Partition {_EITHER} (?:broker=\d+\]|on broker \d+:) ISR updated to (?P<isr>.*?) +and "
+                r"(?:zkV|v)ersion updated to \[?(?P<partition_epoch>\d+)"
+            ),
+            IsrChanged,
         ),
-        (_OLD_ISR, _old_isr),
-        (_OLD_LEADS, _old_leader),
+        # Before 2.6. Who is in sync was logged before, as the controller's word.
+        (
+            rf"{_PARTITION} starts at [Ll]eader [Ee]poch (?P<leader_epoch>\d+) from offset (?P<end_offset>\d+)[ .]",
+            BecameLeader,
+        ),
     ),
     # The same class under its names before 3.1, since, and since 4.0.
-    "kafka.log.Log": (*_LOG, (_OLD_TRUNCATED, _truncated), (_OLD_LOADED, _old_loaded)),
-    "kafka.log.UnifiedLog": _LOG,
-    "org.apache.kafka.storage.internals.log.UnifiedLog": _LOG,
-    "kafka.log.LogManager": ((_LOADED, _loaded),),
-    f"{_CONTROLLER}.ReplicationControlManager": (
-        (_MADE, _created),
-        (re.compile(rf"(UNCLEAN )?partition change for {_PARTITION} with topic ID \S+: (.*)"), _changed),
+    "kafka.log.Log": (
+        _TRUNCATES,
+        (rf"Truncating log {_PARTITION} to offset (?P<to_offset>\d+)", Truncated),  # before 1.0
+        # Before 2.6. It is logged of new logs too, which are empty.
+        (rf"\[Log partition={_PARTITION}, dir=[^\]]*\] Completed load of log {_LOADED}", ReplicaRecovered),
+        (rf"Completed load of log {_PARTITION} {_LOADED}", ReplicaRecovered),
+    ),
+    "kafka.log.UnifiedLog": (_TRUNCATES,),
+    "org.apache.kafka.storage.internals.log.UnifiedLog": (_TRUNCATES,),
+    "kafka.log.LogManager": (
         (
-            re.compile(r"Fencing broker (\d+) "),
-            lambda found: BrokerFenced(broker=int(found[1])),
+            (
+                r"Completed load of Log\(.*(?P<partition>topic=[^,)]+, partition=\d+), "
+                r"highWatermark=(?P<high_watermark>\d+),.* logEndOffset=(?P<end_offset>\d+)\)"
+            ),
+            ReplicaRecovered,
         ),
+    ),
+    f"{_CONTROLLER}.ReplicationControlManager": (
+        (rf"(?:for new partition|Created partition) {_PARTITION} with (?P<state>.*)", _created),
+        (rf"(?P<unclean>UNCLEAN )?partition change for {_PARTITION} with topic ID \S+: (?P<changes>.*)", _changed),
+        (r"Fencing broker (?P<broker>\d+) ", BrokerFenced),
     ),
     f"{_CONTROLLER}.QuorumController": (
-        (
-            re.compile(r"Becoming the active controller at epoch (\d+)"),
-            lambda found: ControllerActivated(epoch=int(found[1])),
-        ),
+        (r"Becoming the active controller at epoch (?P<epoch>\d+)", ControllerActivated),
     ),
-    "kafka.server.ControllerServer": ((re.compile(r"\] Starting controller"), lambda _: ControllerStarted()),),
+    "kafka.server.ControllerServer": ((r"\] Starting controller", ControllerStarted),),
     f"{_CONTROLLER}.BrokerHeartbeatManager": (
-        (
-            re.compile(r"The request from broker (\d+) to unfence has been granted"),
-            lambda found: BrokerRegistered(broker=int(found[1])),
-        ),
+        (r"The request from broker (?P<broker>\d+) to unfence has been granted", BrokerRegistered),
     ),
+}
+#: By the class that logs: what its lines look like, with groups named as the fields of the event that each makes.
+_PATTERNS: Final = {
+    speaker: tuple((re.compile(pattern), event_of) for pattern, event_of in events)
+    for speaker, events in _EVENTS.items()
 }
