@@ -18,7 +18,7 @@ from workloads import Clients, Clock
 
 
 class NodeCrash(msgspec.Struct, frozen=True):
-    """A node that ended by itself: nobody in the harness had told it to.
+    """A node that ended by itself: nobody in the harness had asked it to.
 
     ``time_us`` is when that was noticed, on the run's clock; ``exit`` how it ended ("status 1", "signal 11"), ``words``
     the last of its log. ``returned_us`` is when it was seen to have been started again, None while it was not.

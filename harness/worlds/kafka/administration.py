@@ -149,17 +149,17 @@ class Administration:
     # --- topics ------------------------------------------------------------------------------------------------------
 
     def topic(self, name: str) -> TopicImage | None:
-        """The topic, None if there is none. Eligible leader replicas are told by brokers from 3.7 on (KRaft).
+        """The topic, None if there is none. Eligible leader replicas are known to brokers from 3.7 on (KRaft).
 
         Raises:
-            KafkaError: the cluster does not tell (it may be there all the same).
+            KafkaError: the cluster refuses to answer (it may be there all the same).
             UnansweredError: nobody could be asked.
         """
-        told = self._ask(lambda admin: _described(admin, name))
-        error = for_code(told["error_code"])
+        answer = self._ask(lambda admin: _described(admin, name))
+        error = for_code(answer["error_code"])
         if error is not NoError and not issubclass(error, _NOT_YET):
             raise error(f"topic {name}")
-        return None if error is not NoError else _image(told)
+        return None if error is not NoError else _image(answer)
 
     def create_topic(self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]) -> None:
         """Create a topic.
@@ -192,13 +192,13 @@ class Administration:
         Raises:
             UnansweredError: nobody could be asked.
         """
-        told = self._ask(lambda admin: admin.describe_cluster())
-        return tuple(sorted(broker["broker_id"] for broker in told["brokers"] if not broker.get("is_fenced")))
+        answer = self._ask(lambda admin: admin.describe_cluster())
+        return tuple(sorted(broker["broker_id"] for broker in answer["brokers"] if not broker.get("is_fenced")))
 
     def release(self, broker: int) -> Version:
-        """The release of a broker, as far as its protocol tells: the patch is always 0."""
-        told = self._ask(lambda admin: admin.get_broker_version_data(broker)).broker_version
-        return Version(told[0], told[1], 0)
+        """The release of a broker, as far as its protocol shows: the patch is always 0."""
+        answer = self._ask(lambda admin: admin.get_broker_version_data(broker)).broker_version
+        return Version(answer[0], answer[1], 0)
 
     def broker_configuration(self, broker: int) -> dict[str, Any]:
         """What a broker runs with and is not secret: what is set, and what replication depends on."""
@@ -211,8 +211,8 @@ class Administration:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _configuration(self, resource: ConfigResource) -> dict[str, Any]:
-        told = self._ask(lambda admin: admin.describe_configs([resource], config_filter="all"))
-        entries = told[resource.resource_type.name.lower()][resource.name]
+        answer = self._ask(lambda admin: admin.describe_configs([resource], config_filter="all"))
+        entries = answer[resource.resource_type.name.lower()][resource.name]
         return {
             name: entry["value"]
             for name, entry in sorted(entries.items())
@@ -290,24 +290,24 @@ def _place(partition: str) -> TopicPartition:
 
 
 def _described(admin: KafkaAdminClient, name: str) -> dict[str, Any]:
-    """What brokers tell of a topic: a page of partitions at a time (KIP-966), or all at once as older ones do."""
+    """A topic as brokers describe it: a page of partitions at a time (KIP-966), or all at once as older ones do."""
     try:
         page = admin.describe_topic_partitions([name])
-        (told,) = page["topics"]
+        (answer,) = page["topics"]
         while (cursor := page["next_cursor"]) is not None:
             page = admin.describe_topic_partitions([name], cursor=cursor)
-            told["partitions"] += page["topics"][0]["partitions"]
+            answer["partitions"] += page["topics"][0]["partitions"]
     except UnsupportedVersionError:
-        (told,) = admin.describe_topics([name])
-    return dict(told)
+        (answer,) = admin.describe_topics([name])
+    return dict(answer)
 
 
-def _image(told: Mapping[str, Any]) -> TopicImage:
-    partitions = sorted(told["partitions"], key=lambda one: one["partition_index"])
+def _image(answer: Mapping[str, Any]) -> TopicImage:
+    partitions = sorted(answer["partitions"], key=lambda one: one["partition_index"])
     return TopicImage(
-        topic_id=UUID(str(told["topic_id"])),
+        topic_id=UUID(str(answer["topic_id"])),
         partitions={
-            f"{told['name']}-{one['partition_index']}": PartitionView(
+            f"{answer['name']}-{one['partition_index']}": PartitionView(
                 leader=None if one["leader_id"] == _NOBODY else one["leader_id"],
                 leader_epoch=one["leader_epoch"],
                 isr=tuple(one["isr_nodes"]),

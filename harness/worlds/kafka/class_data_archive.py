@@ -21,7 +21,7 @@ from harness.worlds.kafka.storage import format_directory, new_id
 from nemesis.cluster import CONTROLLER
 from workloads import Settings
 
-#: What a node says when it serves.
+#: What a node logs when it serves.
 STARTED: Final = b"Kafka Server started"
 _START_LIMIT_S: Final = 90.0
 #: A shutdown in order, then writing fifty megabytes.
@@ -84,8 +84,8 @@ def _start_and_end(installation: Installation, command: Sequence[str], log: Path
         node.wait()
 
 
-def _complaint(told: str) -> str:
-    """What the node complained of first, in one line; the end of what it said where it did not complain."""
-    lines = [" ".join(line.split()) for line in told.splitlines() if line.strip()]
+def _complaint(output: str) -> str:
+    """What the node complained of first, in one line; the end of its output where it did not complain."""
+    lines = [" ".join(line.split()) for line in output.splitlines() if line.strip()]
     complaints = [line for line in lines if re.search(r" (ERROR|FATAL) |Exception|Error: ", line)]
-    return (complaints[0] if complaints else " ".join(lines[-3:]) or "it said nothing")[:_WORDS_MAX]
+    return (complaints[0] if complaints else " ".join(lines[-3:]) or "its output is empty")[:_WORDS_MAX]

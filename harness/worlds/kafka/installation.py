@@ -50,10 +50,10 @@ class Installation(NamedTuple):
         """
         names = [jar.name for jar in self.jars]
         for needed in artifacts(self.version):
-            if needed.mends and f"{needed.name}-{needed.version}.jar" not in names:
+            if needed.supplies and f"{needed.name}-{needed.version}.jar" not in names:
                 raise HostError(
                     f"Apache Kafka {self.version} as it stands in {self.home} does not start on today's Java, which "
-                    f"{needed.mends}; remove that directory, and get the release with Maven: ackproof kafka install "
+                    f"{needed.supplies}; remove that directory, and get the release with Maven: ackproof kafka install "
                     f"{self.version}"
                 )
 

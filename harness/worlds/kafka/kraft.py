@@ -103,14 +103,14 @@ class ControllerLogs:
 
 
 class ControllerLog:
-    """What one controller has told of ``partitions`` in its log."""
+    """What one controller has logged of ``partitions``."""
 
     def __init__(self, log: Path) -> None:
         self._tail = LogTail(log)
         self.partitions: dict[str, PartitionState] = {}
 
     def news(self) -> list[LogEvent]:
-        """What it has told since the last call, after learning it."""
+        """What it has logged since the last call, which ``partitions`` know already."""
         events = self._tail.events()
         for event in events:
             if isinstance(event, PartitionDescribed):
@@ -125,5 +125,5 @@ _STATE: Final = frozenset(PartitionState.__struct_fields__)
 
 
 def state_of(event: PartitionDescribed) -> PartitionState:
-    """The state in the words of the controller's metadata."""
+    """The state as the controller's metadata have it."""
     return PartitionState(**{name: value for name, value in event._asdict().items() if name in _STATE})

@@ -1,4 +1,4 @@
-"""What a node writes of itself: where, in which form, and which classes say how much."""
+"""What a node writes of itself: where, in which form, and which classes log how much."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from harness.worlds.kafka.installation import Installation
 
-#: Time in UTC (the JVM is told so), level, class, words.
+#: Time in UTC (the JVM is configured so), level, class, words.
 PATTERN: Final = "%d{yyyy-MM-dd'T'HH:mm:ss.SSS} %p %c %m%n"
 #: Classes that log leaders, in-sync replicas and truncation, from the level named on; all others log warnings.
 LEVELS: Final[Mapping[str, str]] = {
@@ -24,7 +24,7 @@ LEVELS: Final[Mapping[str, str]] = {
 
 
 class LogFiles(NamedTuple):
-    """The files of one node: the logging ``configuration`` it reads, and where it tells of its ``collections``."""
+    """The files of one node: the logging ``configuration`` it reads, and where it logs its ``collections``."""
 
     configuration: Path
     collections: Path
@@ -33,7 +33,7 @@ class LogFiles(NamedTuple):
         """The words that make a JVM log to its standard output as configured, in a file that ``place`` names."""
         if installation.version >= (4, 0, 0):
             return (f"-Dlog4j2.configurationFile={place(self.configuration)}", "-Dlog4j2.disableJmx=true")
-        # ZooKeeper before 3.6 would tell JMX of its loggers, with classes of log4j that reload4j has not.
+        # ZooKeeper before 3.6 would register its loggers with JMX, with classes of log4j that reload4j has not.
         return (f"-Dlog4j.configuration=file:{place(self.configuration)}", "-Dzookeeper.jmx.log4j.disable=true")
 
     def write(self, installation: Installation, levels: Mapping[str, str] = LEVELS) -> None:

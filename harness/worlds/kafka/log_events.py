@@ -1,4 +1,4 @@
-"""What the nodes' logs say of a whole run, as the facts that the reference broker's nodes observe of themselves."""
+"""Facts from Kafka's logs: those of a whole run, read at its end, and those that growing logs gain."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from nemesis.cluster import CONTROLLER
 
 
 def observations_in(logs: Mapping[int, Path], wall_begin_us: int) -> list[Observation]:
-    """What these logs, by node, say in order of time; time 0 is ``wall_begin_us``. Missing files say nothing.
+    """The facts in these logs, by node, in order of time; time 0 is ``wall_begin_us``. Missing files hold nothing.
 
     With ZooKeeper it is brokers who log the elections that they hear of; the word is the controller's all the same.
     """
@@ -70,7 +70,7 @@ def _once(observations: Iterable[Observation]) -> Iterator[Observation]:
 
 
 def events_in(path: Path) -> Iterator[tuple[Line, LogEvent]]:
-    """Every line of a log that matters, with what it says."""
+    """Every line of a log that matters, with its event."""
     if not path.exists():
         return
     with path.open(encoding="utf-8", errors="replace") as file:
@@ -81,7 +81,7 @@ def events_in(path: Path) -> Iterator[tuple[Line, LogEvent]]:
 
 
 class _Known(msgspec.Struct):
-    """What a node last said of a partition, and a later line may leave out; ``role_epoch`` is that of its role."""
+    """What a node last logged of a partition, and a later line may leave out; ``role_epoch`` is that of its role."""
 
     leader: int | None = None
     leader_epoch: int | None = None
@@ -93,9 +93,9 @@ class _Known(msgspec.Struct):
 def completed(events: Iterable[tuple[Line, LogEvent]]) -> Iterator[tuple[Line, Fact]]:
     """The facts of one node's log, each with what only an earlier line names.
 
-    A truncation names only where the log ends now; where it ended was said when the broker began to follow. A change
-    at the controller names only what changed. Of its role an old broker says no more than that it has it; a younger
-    one has told the rest before, in this epoch. High watermarks become facts of their own.
+    A truncation names only where the log ends now; where it ended was logged when the broker began to follow. A change
+    at the controller names only what changed. Of its role an old broker logs no more than that it has it; a younger
+    one has logged the rest before, in this epoch. High watermarks become facts of their own.
     """
     by_partition: dict[str | None, _Known] = {}
     for line, event in events:
@@ -105,7 +105,7 @@ def completed(events: Iterable[tuple[Line, LogEvent]]) -> Iterator[tuple[Line, F
         if isinstance(event, RoleTaken):
             if known.role_epoch == known.leader_epoch:
                 continue
-            known.end_offset = None  # from now on the log grows, and no line says how far
+            known.end_offset = None  # from now on the log grows, and no line has how far
         fact = _whole(event, known)
         _remember(fact, known)
         yield line, fact
@@ -174,7 +174,7 @@ class LogTail:
         self._torn = b""
 
     def events(self) -> list[LogEvent]:
-        """What the new lines say."""
+        """The events in the new lines."""
         return [event for text in self.lines() if (line := read_line(text)) and (event := understand(line))]
 
     def lines(self) -> list[str]:

@@ -77,9 +77,9 @@ def project(wanted: Sequence[Artifact]) -> str:
 """
 
 
-def _trouble(main: Artifact, told: str) -> HostError | PlanError:
-    """Maven says "was not found" of what a repository that answered does not have, and other things of silence."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", told)
+def _trouble(main: Artifact, output: str) -> HostError | PlanError:
+    """Maven says "was not found" of what a repository that answered does not have, and no such thing of silence."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
     name = f"{main.group}:{main.name}:"
     missing = re.search(r"(?:Could not find artifact|was not found in)", plain)
     if missing and name in plain:
@@ -88,10 +88,10 @@ def _trouble(main: Artifact, told: str) -> HostError | PlanError:
     return kind(f"Maven could not fetch Apache Kafka ({_cause(plain)}): see to its network or mirror, {_OTHERWISE}")
 
 
-def _cause(told: str) -> str:
+def _cause(output: str) -> str:
     """The end of Maven's first complaint: it names the cause after all that came of it, each after a colon."""
-    errors = (line.removeprefix("[ERROR]").strip() for line in told.splitlines() if line.startswith("[ERROR]"))
-    complaint = next(filter(None, errors), "it said nothing").partition(" -> [Help")[0]
+    errors = (line.removeprefix("[ERROR]").strip() for line in output.splitlines() if line.startswith("[ERROR]"))
+    complaint = next(filter(None, errors), "it gave no reason").partition(" -> [Help")[0]
     first, *causes = complaint.split(": ")
     kept: list[str] = []
     for cause in reversed(causes):

@@ -77,7 +77,7 @@ class MetadataPoller:
             try:
                 self.look()
             except (HostError, KafkaError):
-                continue  # nobody answered, or would not tell; the last view stands
+                continue  # nobody answered, or refused to; the last view stands
             except Exception:  # the library is asked while brokers vanish; a thread that ends would freeze the view
                 _LOG.exception("a look at the cluster failed; the last view stands")
 

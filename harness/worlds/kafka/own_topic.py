@@ -23,6 +23,7 @@ from harness.plan import OPEN, Security
 from harness.records.journal import Journal, Undo
 from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration, TopicImage, UnansweredError
 from harness.worlds.kafka.releases import Version
+from harness.worlds.real.view import are_whole
 
 KIND: Final = "topic"
 #: From the answer "it is created" to every broker of it in sync.
@@ -34,7 +35,7 @@ _NO_ID: Final = UUID(int=0)
 
 
 def require_ids(release: Version) -> None:
-    """Refuse a cluster on which the run's topic could not be told from others of its name.
+    """Refuse a cluster on which the run's topic could not be distinguished from others of its name.
 
     Raises:
         PlanError: it is too old.
@@ -107,7 +108,7 @@ class OwnTopic:
             image = self._administration.topic(self.name)
             if image is not None and self._id == _NO_ID:
                 self._learn(image.topic_id)
-            if image is not None and len(image.partitions) == partitions and _is_whole(image):
+            if image is not None and len(image.partitions) == partitions and are_whole(image.partitions.values()):
                 return image
             time.sleep(_LOOK_EVERY_S)
         raise HostError(
@@ -159,14 +160,9 @@ def _delete(administration: Administration, name: str, topic_id: UUID) -> bool:
 
 def _doubtful(name: str) -> HostError:
     return HostError(
-        f'the cluster has a topic "{name}", and nobody knows whether this run made it: its id was never told; look at '
+        f'the cluster has a topic "{name}", and nobody knows whether this run made it: its id is not known; look at '
         "it, delete it yourself if it is the run's, and then `ackproof heal` the run"
     )
-
-
-def _is_whole(image: TopicImage) -> bool:
-    states = image.partitions.values()
-    return all(state.leader is not None and set(state.isr) == set(state.replicas) for state in states)
 
 
 def _security_in(facts: Mapping[str, Any]) -> Security:

@@ -1,4 +1,4 @@
-"""Why a cluster lets nobody in: kafka-python tells that nobody answered, librdkafka what each broker said."""
+"""Why a cluster lets nobody in: kafka-python only knows that nobody answered, librdkafka what each broker replied."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class RefusedError(HostError):
     """Brokers answer and let nobody in: correct the way in (``[worlds.kafka.security]`` of the plan)."""
 
 
-class _Told(logging.Handler):
-    """What librdkafka says of each broker: pairs of its address and words."""
+class _FailureLog(logging.Handler):
+    """What librdkafka logs of each broker: pairs of its address and words."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,30 +45,32 @@ class _Told(logging.Handler):
 def refusal(brokers: Sequence[str], security: Security, limit_s: float) -> str:
     """What the first of ``brokers`` that refuses gives as its reason, as a sentence that says what to correct.
 
-    Empty if one of them lets us in, or nobody says anything within ``limit_s``.
+    Empty if one of them lets us in, or nobody answers within ``limit_s``.
 
     Raises:
         HostError: a file that the way in names is not there any more.
     """
-    told, log = _Told(), logging.Logger("refusal")
-    log.addHandler(told)
+    failures, log = _FailureLog(), logging.Logger("refusal")
+    log.addHandler(failures)
     try:
         admin = AdminClient({"bootstrap.servers": ",".join(brokers), **CONFLUENT.login(security)}, logger=log)
     except KafkaException as error:
         raise HostError(f"{error.args[0].str()} (worlds.kafka.security)") from error
     deadline = time.monotonic() + limit_s
-    while time.monotonic() < deadline and not _refusals(told.words):
+    while time.monotonic() < deadline and not _refusals(failures.words):
         with contextlib.suppress(KafkaException):
             admin.list_topics(timeout=_TRY_S)
             return ""
         admin.poll(0)
-    return next((_sentence(broker, words, security) for broker, words in _refusals(told.words)), "")
+    return next((_sentence(broker, words, security) for broker, words in _refusals(failures.words)), "")
 
 
-def _refusals(told: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _refusals(failures: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """The lines that are about the way in and not about the network."""
-    hang_ups = [line for line in told if line[1].startswith("Disconnected") and told.count(line) >= _HANGS_UP_MIN]
-    return [line for line in told if _WAY_IN.search(line[1])] or hang_ups
+    hang_ups = [
+        line for line in failures if line[1].startswith("Disconnected") and failures.count(line) >= _HANGS_UP_MIN
+    ]
+    return [line for line in failures if _WAY_IN.search(line[1])] or hang_ups
 
 
 def _sentence(broker: str, words: str, security: Security) -> str:

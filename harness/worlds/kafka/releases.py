@@ -52,12 +52,12 @@ class Version(NamedTuple):
 
 
 class Artifact(NamedTuple):
-    """What Maven fetches. ``mends`` is what today's Java does, and is mended by this; empty for everything else."""
+    """What Maven fetches. ``supplies`` is what today's Java lacks or does, and this makes up for; empty for others."""
 
     group: str
     name: str
     version: str
-    mends: str = ""
+    supplies: str = ""
 
 
 def parse_version(text: str) -> Version:

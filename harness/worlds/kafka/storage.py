@@ -79,6 +79,6 @@ def _formatted(installation: Installation, directory: Path, *, elr: bool) -> Pat
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HostError(f"Kafka's storage tool did not run ({error}); see that Java works: java -version") from error
     if done.returncode or not (data / BOOTSTRAP).is_file():
-        told = " ".join((done.stderr or done.stdout).split())[-300:]
-        raise HostError(f"Apache Kafka {installation.version} could not format a directory: {told}")
+        output = " ".join((done.stderr or done.stdout).split())[-300:]
+        raise HostError(f"Apache Kafka {installation.version} could not format a directory: {output}")
     return data

@@ -24,9 +24,9 @@ from harness.worlds.real.view import ClusterImage
 from nemesis.cluster import CONTROLLER
 from workloads import Settings
 
-#: Before it leaders tell which in-sync replicas they have written to ZooKeeper among their finest words only.
+#: Before it leaders log the in-sync replicas that they have written to ZooKeeper at level TRACE only.
 LOUD_ISR_SINCE: Final = (2, 4, 0)
-#: Before it the controller tells brokers of the replicas in no order; only its own log says which is preferred.
+#: Before it the controller sends brokers the replicas in no order; only its own log has the preferred one first.
 ORDERED_SINCE: Final = (0, 11, 0)
 
 
@@ -64,7 +64,7 @@ class ZooKeeper:
 
 
 class BrokerLogs:
-    """Implements :class:`harness.worlds.real.view.Metadata`: reads what the controller told the brokers, in their logs.
+    """Implements :class:`harness.worlds.real.view.Metadata`: reads what the brokers log of the controller.
 
     Brokers that are cut off have older news.
 
@@ -90,7 +90,7 @@ class BrokerLogs:
         return (CONTROLLER,)
 
     def controller_works(self) -> bool:
-        """See :meth:`Metadata.controller_works`: nothing tells."""
+        """See :meth:`Metadata.controller_works`: nothing says otherwise."""
         return True
 
     def _learn(self, event: LogEvent) -> None:

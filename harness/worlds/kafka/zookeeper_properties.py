@@ -1,6 +1,6 @@
 """Kafka before KRaft: brokers that keep their metadata in ZooKeeper, and elect a controller among themselves.
 
-Kept for the stories of earlier eras. Until 4.0 a broker can be told to speak as an older release did, and then it also
+Kept for the stories of earlier eras. Until 4.0 a broker can be set to speak as an older release did, and then it also
 truncates as that one did: ``inter.broker.protocol.version`` with the message format of the time is the switch between
 the eras of truncation (rules 16 and 17), on one and the same release. No effects here.
 """
@@ -18,7 +18,7 @@ from nemesis.cluster import CONTROLLER
 from workloads import Settings, Truncation
 
 MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-#: Since when brokers truncate in which way, unless they are told to speak as an older one; oldest first (rules 16, 17).
+#: Since when brokers truncate in which way, unless they are set to speak as an older one; oldest first (rules 16, 17).
 ERAS: Final[Mapping[Truncation, tuple[int, ...]]] = {
     "high-watermark": (0, 0, 0),
     "kip-101": (0, 11, 0),
@@ -26,7 +26,7 @@ ERAS: Final[Mapping[Truncation, tuple[int, ...]]] = {
     "kip-320": (2, 1, 0),
     "on-fetch": (2, 8, 0),
 }
-#: What a broker is told to speak, so that it truncates in an older way than its own.
+#: The protocol that a broker is configured to speak, so that it truncates in an older way than its own.
 SPOKEN: Final[Mapping[Truncation, str]] = {
     "high-watermark": "0.10.2",
     "kip-101": "0.11.0",
@@ -81,7 +81,7 @@ def broker_properties(place: NodePlace, settings: Settings, brokers: int, versio
         "zookeeper.connect": f"{at.host}:{at.port}",
         "zookeeper.session.timeout.ms": str(settings.broker_session_timeout_ms),
         "zookeeper.connection.timeout.ms": "30000",
-        # The controller is a broker, whose own thread would hold back what it tells others.
+        # The controller is a broker, whose own thread would hold back what it sends to others.
         "controller.socket.timeout.ms": "3000",
         **_spoken(settings, version),
     }

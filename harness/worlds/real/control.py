@@ -23,7 +23,7 @@ SHUTDOWN_LIMIT_US: Final = 30_000_000
 LOOK_EVERY_US: Final = 20_000
 #: A refusal on this machine takes microseconds; a dropped packet is taken for one after this.
 PROBE_LIMIT_S: Final = 0.1
-#: How often a restarted node is told its cuts until it listens, and for how long.
+#: How often a restarted node is sent its cuts until it listens, and for how long.
 UPDATE_EVERY_US: Final = 5_000
 UPDATE_LIMIT_US: Final = 30_000_000
 
@@ -170,7 +170,7 @@ class NodeControl:
         return self.nodes.in_state(NodeState.RUNNING, self.nodes.all)
 
     def _update_cuts(self, node: int, until_us: int) -> None:
-        """A restarted node knows the cuts of the moment of its start; it is told the newest as soon as it listens."""
+        """A restarted node knows the cuts of the moment of its start; it is sent the newest as soon as it listens."""
         updated = self.nodes.host.update(node)()
         now_us = self.clock.now_us()
         if not updated and now_us < until_us and self.nodes.process(node).state() is NodeState.RUNNING:

@@ -103,7 +103,7 @@ class ConfirmedReassignment(ConfirmedLeadership):
 
 
 def _preferring(broker: int, state: PartitionView) -> tuple[int, ...]:
-    """The replicas, ``broker`` first, and last whoever leads now: the next death shall not bring it back (S39)."""
+    """The replicas, ``broker`` first, and last whoever leads now: the next crash must not bring it back (S39)."""
     others = [node for node in state.replicas if node not in {broker, state.leader}]
     last = [node for node in state.replicas if node == state.leader != broker]
     return (broker, *others, *last)

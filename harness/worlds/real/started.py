@@ -20,7 +20,7 @@ from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.observing import rightly_timed
 from harness.worlds.real.target import ON_DISKS, Preparation, assemble, elsewhere, wall_clocks
 from harness.worlds.real.topic import create_topic
-from harness.worlds.real.view import ClusterImage, Metadata, Viewer, partitions_of
+from harness.worlds.real.view import ClusterImage, Metadata, Viewer, are_whole, partitions_of
 from harness.worlds.real.world import Opened, Opening
 from harness.worlds.replica_logs import logs_on_disks
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
@@ -159,8 +159,7 @@ class StartedCluster:
 
         def complete(image: ClusterImage) -> bool:
             views = partitions_of(image, workload.topic).values()
-            led = all(view.leader is not None and set(view.isr) == set(view.replicas) for view in views)
-            return led and len(views) == workload.partitions
+            return are_whole(views) and len(views) == workload.partitions
 
         def wait(condition: Callable[[ClusterImage], bool], complaint: str) -> None:
             while not condition(viewer.image()):

@@ -3,7 +3,7 @@
 A damaged record is one whose checksum is wrong on the disk. A broker that starts after an unclean stop reads its log
 again from the recovery point's segment on, and ends it there (rule 25); what was flushed and rolled before that is not
 read, and a damaged record in it is found by whoever fetches it. Which of the two it was stands in the evidence
-(``read_again``); what came of it is for the history to tell.
+(``read_again``); what came of it stands in the history.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ class FileStorage:
         if not batches:
             return {}
         batch = batches[len(batches) * pick // LOG_PARTS]
-        told: dict[str, Any] = {
+        found: dict[str, Any] = {
             "partition": partition,
             "offset": batch.place.base_offset,
             "file": batch.file.name,
             "recovery_point": recovery_point(batch.file.parent),
             "read_again": read_again(batch),
         }
-        return {"corrupted": told | flip(batch)._asdict()}
+        return {"corrupted": found | flip(batch)._asdict()}
 
     def _is_dead(self, node: int) -> bool:
         return self._nodes.process(node).state() is NodeState.DEAD

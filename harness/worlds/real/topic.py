@@ -31,7 +31,7 @@ def topic_configs(settings: Settings) -> dict[str, str]:
 
 
 def create_topic(bootstrap: Sequence[str], name: str, partitions: int, settings: Settings) -> None:
-    """Create the topic and return when a broker has said so.
+    """Create the topic and return when a broker has confirmed it.
 
     Raises:
         StartError: no broker could be asked, or the cluster refused.

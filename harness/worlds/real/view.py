@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 import msgspec
@@ -48,6 +49,11 @@ def partitions_of(image: ClusterImage, topic: str) -> dict[str, PartitionView]:
         for name, state in image.partitions.items()
         if name.rpartition("-")[0] == topic
     }
+
+
+def are_whole(views: Iterable[PartitionView]) -> bool:
+    """True where every one of these partitions has a leader and all its replicas in sync."""
+    return all(view.leader is not None and set(view.isr) == set(view.replicas) for view in views)
 
 
 class Viewer:

@@ -27,7 +27,7 @@ from nemesis.cluster import Target
 CLIENTS_LIMIT_S: Final = 10.0
 #: A port that was free a moment ago may be taken when its node gets there; then others are chosen.
 PORT_CHOICES: Final = 3
-#: Libraries that would tell of every injected fault on standard error.
+#: Libraries that would log every injected fault to standard error.
 _LOGGERS: Final = ("kafka", "harness.clients", "kazoo", "paramiko")
 
 
@@ -194,7 +194,7 @@ def logs_diverted(path: Path) -> Iterator[None]:
     """What the client libraries log goes to a file of the run: under faults it is much, and no news."""
     path.parent.mkdir(exist_ok=True)
     handler = logging.FileHandler(path, delay=True)
-    handler.setLevel(logging.INFO)  # what kafka-python tells below it contains passwords
+    handler.setLevel(logging.INFO)  # what kafka-python logs below it contains passwords
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(threadName)s %(name)s %(message)s"))
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     propagated = [logger.propagate for logger in loggers]
