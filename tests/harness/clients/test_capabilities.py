@@ -122,7 +122,7 @@ def test_a_batch_is_appended_in_its_order_and_each_record_is_answered(cluster, l
 @pytest.mark.system
 def test_a_crashed_producers_sends_end_unknown_and_its_thread_ends(cluster):
     for broker in (0, 1, 2):
-        cluster.target.pause(broker)
+        cluster.target.processes.pause(broker)
     producer, outcomes = cluster.world.clients.producer(5), []
     for number in range(3):
         producer.send(PARTITIONS[0], b"key", b"payload-%d" % number, outcomes.append)
@@ -130,5 +130,5 @@ def test_a_crashed_producers_sends_end_unknown_and_its_thread_ends(cluster):
     assert cluster.until(lambda: len(outcomes) == 3)
     assert {(outcome.type, outcome.error) for outcome in outcomes} == {(EventType.INFO, "ClientCrashed")}
     for broker in (0, 1, 2):
-        cluster.target.resume(broker)
+        cluster.target.processes.resume(broker)
     assert producer.owner.join(LIMIT_S) is None
