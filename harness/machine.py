@@ -18,7 +18,7 @@ from harness.java import usable_java
 TOLD: Final = ("ackproof", "kafka-python", "confluent-kafka", "paramiko", "pyspark", "pyarrow", "numpy")
 
 
-class Machine(msgspec.Struct, frozen=True, kw_only=True):
+class MachineSize(msgspec.Struct, frozen=True, kw_only=True):
     """The size of a machine; ``memory_bytes`` is all of it."""
 
     processor: str
@@ -31,9 +31,9 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.cores} cores ({self.processor}), {self.memory_bytes / 2**30:.0f} GiB, {self.system}"
 
 
-def this_machine() -> Machine:
+def this_machine() -> MachineSize:
     """The machine that this runs on."""
-    return Machine(
+    return MachineSize(
         processor=_processor(),
         cores=cores(),
         memory_bytes=psutil.virtual_memory().total,

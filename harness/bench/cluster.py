@@ -22,7 +22,7 @@ from kafka import KafkaProducer
 from harness.clients import producer_configuration
 from harness.errors import HarnessError
 from harness.plan import Processes, RunSpec
-from harness.records.run_record import HISTORY
+from harness.records.files import HISTORY
 from harness.worlds.processes import processes_world
 from harness.worlds.real import RealWorld
 from nemesis.plan import FaultPlan

@@ -12,7 +12,7 @@ import msgspec
 
 from harness.errors import HarnessError
 from harness.plan import Plan, RunSpec
-from harness.run.perform import perform
+from harness.run import perform
 
 #: The plan that is measured where no other is named: it lies beside this module, so that an installed wheel has it too.
 STANDARD_SCHEDULE: Final = Path(__file__).with_name("standard-schedule.toml")

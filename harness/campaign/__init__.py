@@ -1,1 +1,34 @@
-"""A campaign: every run of a plan in worker processes, one check of all histories, one report; and runs done again."""
+"""A campaign: stages over one directory (runs, check, witnesses, report), and what can be done to one run of it."""
+
+from harness.campaign.judge import (
+    CheckOptions,
+    Judged,
+    exit_code,
+    is_unreadable,
+    judge_all,
+    translated_errors,
+    write_verdicts,
+    write_verdicts_to,
+)
+from harness.campaign.replaying import Replayed, replay, rerun
+from harness.campaign.stages import STAGES, Campaign, Stage
+from harness.campaign.witnesses import trace_runs, witness
+
+__all__ = [
+    "STAGES",
+    "Campaign",
+    "CheckOptions",
+    "Judged",
+    "Replayed",
+    "Stage",
+    "exit_code",
+    "is_unreadable",
+    "judge_all",
+    "replay",
+    "rerun",
+    "trace_runs",
+    "translated_errors",
+    "witness",
+    "write_verdicts",
+    "write_verdicts_to",
+]

@@ -27,16 +27,11 @@ from checkers import (
     fetch,
     find_histories,
 )
-from harness.campaign.progress import Progress
 from harness.errors import HarnessError, JavaError, NamedWronglyError, ResultsError
 from harness.java import usable_java
-from harness.records.run_record import (
-    RUN_FILE,
-    VERDICTS_FILE,
-    Ended,
-    RunRecord,
-    read_record,
-)
+from harness.progress import Progress
+from harness.records.files import RUN_FILE, VERDICTS_FILE
+from harness.records.run_record import Ended, RunRecord, read_record
 from harness.records.verdict_lines import Written, facts_of, write_lines, write_matrix
 from workloads.history import HistoryError
 
@@ -54,7 +49,7 @@ DEFAULT_OPTIONS: Final = CheckOptions()
 
 
 class Judged(NamedTuple):
-    """A history and what is said of it; of a run (``is_run``) with its judgement, if its ``run.json`` can be read."""
+    """A history and its line of verdicts; of a run (``is_run``) with its judgement, if its ``run.json`` can be read."""
 
     path: Place
     line: VerdictLine

@@ -27,7 +27,7 @@ from harness.records.run_record import Ended, write_record
 
 #: New workers after a death. A machine that kills more of them (out of memory) will not finish the campaign anyway.
 DEATHS_MAX: Final = 10
-#: Seconds for a worker to close its world after it was told to stop.
+#: Seconds for a worker to close its world after it was asked to stop.
 STOP_LIMIT_S: Final = 20.0
 #: Seconds beyond a job's own limit after which a worker that does not answer is killed.
 GRACE_S: Final = 30.0
@@ -129,7 +129,7 @@ class _Worker:
 
 
 def _stop(workers: Sequence[_Worker]) -> None:
-    """Idle workers end when their pipe closes; busy ones are told to close their world, and killed if they do not."""
+    """Idle workers end when their pipe closes; busy ones are asked to close their world, and killed if they do not."""
     for worker in workers:
         worker.pipe.close()
         if worker.job is not None:
@@ -146,7 +146,7 @@ def _work(pipe: Connection, perform: Perform, limit_s: float) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _on_stop)
     signal.signal(signal.SIGALRM, _on_alarm)
-    logging.raiseExceptions = False  # a full disk is told once, not once for every line that a client wanted to log
+    logging.raiseExceptions = False  # a full disk is logged once, not once for every line that a client wanted to log
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     with contextlib.suppress(EOFError, KeyboardInterrupt, BrokenPipeError):
         while True:

@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def exit_code_of(arguments: Sequence[str] | None = None) -> int:
-    """Do what the arguments say and answer with the exit code; every error is told on standard error."""
+    """Do what the arguments say and answer with the exit code; every error is a line on standard error."""
     state = State()
     try:
         code = cli.main(args=arguments, prog_name="ackproof", standalone_mode=False, obj=state)
@@ -108,13 +108,13 @@ def exit_code_of(arguments: Sequence[str] | None = None) -> int:
 
 
 def _unexpected(error: Exception, *, show: bool) -> str:
-    told = "".join(traceback.format_exception(error))
+    trace = "".join(traceback.format_exception(error))
     line = f"unexpected {type(error).__name__}: {' '.join(str(error).split()) or 'no text'}"
     if show:
-        return f"{line}\n{told}"
+        return f"{line}\n{trace}"
     handle, path = tempfile.mkstemp(prefix="ackproof-", suffix=".log")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(told)
+        file.write(trace)
     return f"{line}; the traceback is in {Path(path)} (or use ackproof --debug), please report it"
 
 

@@ -68,5 +68,5 @@ bench.add_command(measure_checking, "check")
 
 
 def _head(state: State) -> None:
-    told = versions()
-    state.say(f"{this_machine().sentence()}; Python {told['python']}, kafka-python {told['kafka-python']}")
+    known = versions()
+    state.say(f"{this_machine().sentence()}; Python {known['python']}, kafka-python {known['kafka-python']}")

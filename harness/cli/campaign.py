@@ -9,20 +9,16 @@ from typing import Final
 import click
 import msgspec
 
-from harness.campaign.judge import check_campaign
-from harness.campaign.replay import trace_missing
-from harness.campaign.stages import Stages, conduct
+from harness.campaign import Campaign
 from harness.choices import Choices
-from harness.cli.matrix_table import tell
+from harness.cli.matrix_table import show_campaign
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.clients import require_credentials
-from harness.errors import EXIT_HELD
+from harness.errors import EXIT_HELD, NamedWronglyError
 from harness.java import usable_java
 from harness.plan import LATEST, SEED_MAX, Existing, Kafka, Plan, RunSpec, read_plan, require_kind
-from harness.records.run_record import exact_campaign, new_campaign
-from harness.report import witnesses, write
-from harness.run.perform import perform
-from harness.run.phases import planned
+from harness.records.files import exact_campaign, new_campaign
+from harness.run import planned
 from harness.worlds.kafka import release_for
 from harness.worlds.kafka.rehearsal import PREFACE, rehearse, require_machines
 
@@ -38,15 +34,38 @@ out_option = click.option("--out", type=directory_argument, help="The campaign's
 @plan_argument
 @click.option("--seed", type=seed_range, help="Replace the plan's seed, and with it every run's.")
 @out_option
+@click.option("--continue", "continue_", is_flag=True, help="Go on in --out: do what did not complete there.")
 @dry_option
 @as_json
 @click.pass_obj
-def campaign(state: State, plan_path: Path, seed: int | None, out: Path | None, *, dry_run: bool, json_: bool) -> int:
-    """Do every run of PLAN, check all histories, and write one report; its path is the last line."""
+def campaign(
+    state: State,
+    plan_path: Path,
+    *,
+    seed: int | None,
+    out: Path | None,
+    continue_: bool,
+    dry_run: bool,
+    json_: bool,
+) -> int:
+    """Do every run of PLAN, check all histories, and write one report; its path is the last line.
+
+    With --continue, runs that completed in --out stay; those that are missing, failed or were interrupted are done
+    again, and then everything that follows. The plan and the seed must be those with which the campaign began.
+    """
     plan = read_plan(plan_path)
     if seed is not None:
         plan = msgspec.structs.replace(plan, seed=seed)
-    return rehearse_all(state, plan.runs()) if dry_run else conduct_and_show(state, plan, plan.runs(), out, json_=json_)
+    if dry_run:
+        return rehearse_all(state, plan.runs())
+    if not continue_:
+        return conduct_and_show(state, plan, plan.runs(), out, json_=json_)
+    if out is None:
+        raise NamedWronglyError("--continue needs the campaign's directory; name it with --out")
+    _see_to_what_is_needed(plan.runs())
+    begun = Campaign.continued(plan, out)
+    state.err.print(f"{len(begun.missing)} of {len(plan.runs())} runs are left to do in {out}", markup=False)
+    return show_campaign(state, out, begun.conduct(state.progress()), json_=json_)
 
 
 def rehearse_all(state: State, runs: list[RunSpec]) -> int:
@@ -68,10 +87,8 @@ def conduct_and_show(state: State, plan: Plan, runs: list[RunSpec], out: Path | 
     state.err.print(f"{len(runs)} runs of {plan.name} into {directory}", markup=False)
     if not out:
         _point_latest(directory)
-    report = conduct(
-        plan, runs, directory, Stages(perform, check_campaign, witnesses, trace_missing, write), state.progress()
-    )
-    return tell(state, directory, report, json_=json_)
+    report = Campaign.new(plan, runs, directory).conduct(state.progress())
+    return show_campaign(state, directory, report, json_=json_)
 
 
 def _see_to_what_is_needed(runs: list[RunSpec]) -> None:

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import click
 
 from checkers import SHOWN, CheckError, Place, place_of
-from harness.campaign.judge import (
+from harness.campaign import (
     CheckOptions,
     Judged,
     exit_code,
     is_unreadable,
     judge_all,
+    trace_runs,
     write_verdicts,
     write_verdicts_to,
 )
-from harness.campaign.progress import Quiet
-from harness.campaign.replay import trace_missing
-from harness.cli.check_table import tell_judged
+from harness.cli.check_table import show_judged
 from harness.cli.terminal import State, as_json, directory_argument
-from harness.errors import EXIT_PLAN, AckproofError, NamedWronglyError
-from harness.records.run_record import VERDICTS_FILE
+from harness.errors import EXIT_PLAN, NamedWronglyError
+from harness.progress import Progress
+from harness.records.files import VERDICTS_FILE
 from harness.records.verdict_lines import Written
-from harness.run.perform import lacks_observations
+from harness.run import lacks_observations
 
 #: Where verdicts go that have no directory of their own.
 HERE: Final = Path(VERDICTS_FILE)
@@ -69,9 +69,10 @@ def check(
     if out is not None:
         _refuse_no_file(out)
     asked = CheckOptions(master=master, ww_deps=ww_deps, shown=None if all_ else SHOWN, scratch=scratch)
-    judged = judge_all(places, Quiet() if json_ else state.progress(), asked)
+    progress = Progress() if json_ else state.progress()
+    judged = judge_all(places, progress, asked)
     local = [one.path for one in judged if one.is_run and isinstance(one.path, Path)]
-    trace_or_say(state, filter(lacks_observations, local))  # their harness was killed
+    trace_runs([run for run in local if lacks_observations(run)], progress)  # their harness was killed
     written = [write_verdicts_to(out, judged)] if out is not None else _write_beside(places, judged)
     code = EXIT_PLAN if all(is_unreadable(one) for one in judged) else exit_code(judged)
     if json_:
@@ -82,7 +83,7 @@ def check(
         return code
     if kept := sum(one.kept for one in written):
         state.say(f"{kept} earlier verdicts on histories that cannot be read now are kept")
-    tell_judged(state, judged, [str(one.file) for one in written])
+    show_judged(state, judged, [str(one.file) for one in written])
     return code
 
 
@@ -104,12 +105,3 @@ def _write_beside(places: Sequence[Place], judged: Sequence[Judged]) -> list[Wri
 
 def _below(path: Path, judged: Sequence[Judged]) -> list[Judged]:
     return [one for one in judged if one.path.is_relative_to(path)]
-
-
-def trace_or_say(state: State, runs: Iterable[Path]) -> None:
-    """Give runs the ``cluster.jsonl`` that they lack. A story without the brokers' side is better than none."""
-    for run in runs:
-        try:
-            trace_missing(run)
-        except AckproofError as error:
-            state.err.print(f"{run}: what its brokers did cannot be told: {error}", markup=False)

@@ -10,7 +10,7 @@ from typing import Final
 from rich.markup import escape
 
 from checkers import Outcome, Place
-from harness.campaign.judge import Judged
+from harness.campaign import Judged
 from harness.cli.terminal import State
 
 #: Rows of a table, which is a screen; the rest stands in verdicts.jsonl.
@@ -20,25 +20,25 @@ ALARMING_MAX: Final = 10
 NOTHING: Final = "none"
 
 
-def tell_judged(state: State, judged: Sequence[Judged], written: Sequence[str]) -> None:
+def show_judged(state: State, judged: Sequence[Judged], written: Sequence[str]) -> None:
     """Tables of what was found, then one line with the verdict and the files in which it is ``written``.
 
-    More histories than fit on a screen are told by the directory they lie in, which for runs is their cell, after
+    More histories than fit on a screen are grouped by the directory they lie in, which for runs is their cell, after
     those that are alarming.
     """
     worst = sorted(judged, key=_badness)
     below = _common_directory(judged)
     if len(worst) <= ROWS_MAX:
-        _tell_each(state, worst, below, ROWS_MAX)
+        _show_each(state, worst, below, ROWS_MAX)
     else:
         alarming = [one for one in worst if one.outcome.alarming]
         if alarming:
-            _tell_each(state, alarming, below, ALARMING_MAX)
-        _tell_groups(state, worst, below)
+            _show_each(state, alarming, below, ALARMING_MAX)
+        _show_groups(state, worst, below)
     counted = Counter(one.outcome for one in worst)
     what = "1 history" if len(judged) == 1 else f"{len(judged)} histories"
-    told = ", ".join(f"{count} {outcome}" for outcome, count in counted.items())
-    state.say(f"{what}: {told}" + (f"; see {' '.join(written)}" if written else ""))
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in counted.items())
+    state.say(f"{what}: {counts}" + (f"; see {' '.join(written)}" if written else ""))
 
 
 def _badness(one: Judged) -> tuple[int, int, int, str]:
@@ -51,10 +51,10 @@ def _badness(one: Judged) -> tuple[int, int, int, str]:
     )
 
 
-def _tell_each(state: State, judged: Sequence[Judged], below: str, most: int) -> None:
+def _show_each(state: State, judged: Sequence[Judged], below: str, most: int) -> None:
     headers = ["outcome", "acknowledged", "in faults", "found", _heading("history", below)]
     state.table(headers, [_row(one, below) for one in judged[:most]])
-    _tell_rest(state, len(judged) - most, "histories")
+    _show_rest(state, len(judged) - most, "histories")
 
 
 def _row(one: Judged, below: str) -> tuple[str, ...]:
@@ -70,13 +70,13 @@ def _row(one: Judged, below: str) -> tuple[str, ...]:
     )
 
 
-def _tell_groups(state: State, judged: Sequence[Judged], below: str) -> None:
+def _show_groups(state: State, judged: Sequence[Judged], below: str) -> None:
     groups: dict[Place, list[Judged]] = {}
     for one in judged:
         groups.setdefault(one.path.parent, []).append(one)
     headers = ["outcomes", "acknowledged", "in faults", "found", _heading("histories", below)]
     state.table(headers, [_group_row(path, ones, below) for path, ones in list(groups.items())[:ROWS_MAX]])
-    _tell_rest(state, len(groups) - ROWS_MAX, "groups")
+    _show_rest(state, len(groups) - ROWS_MAX, "groups")
 
 
 def _group_row(path: Place, judged: Sequence[Judged], below: str) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ def _group_row(path: Place, judged: Sequence[Judged], below: str) -> tuple[str, 
     )
 
 
-def _tell_rest(state: State, count: int, what: str) -> None:
+def _show_rest(state: State, count: int, what: str) -> None:
     if count > 0:
         state.say(f"... and {count} more {what}, none of them worse")
     state.say("")
@@ -109,8 +109,8 @@ def _reason(one: Judged) -> str:
 
 
 def _commonest(reasons: Iterable[str]) -> str:
-    said = Counter(reason for reason in reasons if reason)
-    return said.most_common(1)[0][0] if said else NOTHING
+    given = Counter(reason for reason in reasons if reason)
+    return given.most_common(1)[0][0] if given else NOTHING
 
 
 def _coloured(outcome: Outcome, text: str) -> str:

@@ -8,8 +8,8 @@ import click
 from rich.markup import escape
 
 from harness.cli.terminal import State, as_json, directory_argument
+from harness.doctor import examine
 from harness.errors import EXIT_HARNESS, EXIT_HELD
-from harness.run.doctor import examine
 
 
 @click.command()

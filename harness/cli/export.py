@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from harness.campaign.judge import translated_errors
+from harness.campaign import translated_errors
 from harness.cli.terminal import State, directory_argument
 from harness.errors import EXIT_HELD, NamedWronglyError
-from harness.records.run_record import HISTORY, files_of
+from harness.records.files import HISTORY, files_of
 from workloads.history import HistoryError, export_jsonl
 
 

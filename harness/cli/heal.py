@@ -8,7 +8,7 @@ import click
 
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HELD
-from harness.run.heal import heal as heal_runs
+from harness.run import heal as heal_runs
 
 
 @click.command()

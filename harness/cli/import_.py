@@ -8,10 +8,10 @@ from typing import Final
 
 import click
 
-from harness.campaign.judge import translated_errors
+from harness.campaign import translated_errors
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HELD, NamedWronglyError, ResultsError
-from harness.records.run_record import HISTORY, exact_campaign, files_of, new_campaign
+from harness.records.files import HISTORY, exact_campaign, files_of, new_campaign
 from workloads.history import import_jsonl
 
 IMPORTED: Final = Path("results")

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from checkers import Cell
-from harness.campaign.stages import CampaignRecord
 from harness.cli.terminal import State
-from harness.records.run_record import CAMPAIGN_FILE, files_of
+from harness.errors import ResultsError
+from harness.records.campaign_record import read_campaign_record
+from harness.records.files import PLAN_FILE
 from harness.records.verdict_lines import read_matrix
 from harness.report import look_of, style_of
 
@@ -21,14 +20,14 @@ LEGEND: Final = (
 )
 
 
-def tell(state: State, directory: Path, report: Path, *, json_: bool) -> int:
+def show_campaign(state: State, directory: Path, report: Path, *, json_: bool) -> int:
     """Print the table, the verdict, and the report's path as the last line; the answer is the exit code."""
     matrix = read_matrix(directory)
     if json_:
-        told = {"verdict": matrix.verdict, "directory": str(directory), "report": str(report)}
-        state.json(told)
+        summary = {"verdict": matrix.verdict, "directory": str(directory), "report": str(report)}
+        state.json(summary)
         return matrix.verdict.exit_code
-    tell_cells(state, matrix.cells)
+    show_cells(state, matrix.cells)
     if unfinished := _unfinished(directory, matrix.cells):
         state.say(unfinished)
     state.say(matrix.verdict.sentence)
@@ -38,22 +37,21 @@ def tell(state: State, directory: Path, report: Path, *, json_: bool) -> int:
 
 def _unfinished(directory: Path, cells: Sequence[Cell]) -> str:
     """What a campaign that was interrupted, killed or is still running lacks: its matrix is of what there is."""
-    path = directory / CAMPAIGN_FILE
-    if not path.is_file():
-        return ""
     try:
-        with files_of(directory):
-            campaign = msgspec.json.decode(path.read_bytes(), type=CampaignRecord)
-    except msgspec.DecodeError as error:
-        return f"Whether this campaign is finished is not known: {path} cannot be read ({error})."
+        campaign = read_campaign_record(directory)
+    except ResultsError as error:
+        return f"Whether this campaign is finished is not known: {error}."
+    if campaign is None:
+        return ""
     planned, there = sum(world.planned for world in campaign.worlds.values()), sum(cell.runs for cell in cells)
     if there >= planned:
         return ""
     healing = f"; if it was killed: ackproof heal {directory}" if campaign.status == "running" else ""
-    return f"This campaign is not finished: {there} of its {planned} runs are here{healing}."
+    rest = f"the rest: ackproof campaign {directory / PLAN_FILE} --out {directory} --continue"
+    return f"This campaign is not finished: {there} of its {planned} runs are here{healing}; {rest}."
 
 
-def tell_cells(state: State, cells: Sequence[Cell]) -> None:
+def show_cells(state: State, cells: Sequence[Cell]) -> None:
     """One table a world: a row for every choice of settings, a column for every family."""
     for world in dict.fromkeys(cell.world for cell in cells):
         here = [cell for cell in cells if cell.world == world]

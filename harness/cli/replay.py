@@ -10,11 +10,12 @@ import click
 import msgspec
 
 from checkers import Verdict
-from harness.campaign.replay import Replayed, rerun
-from harness.campaign.replay import replay as replay_run
+from harness.campaign import Replayed, rerun
+from harness.campaign import replay as replay_run
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_UNKNOWN
-from harness.records.run_record import CLUSTER_FILE, RunRecord, new_campaign, read_record
+from harness.records.files import CLUSTER_FILE, new_campaign
+from harness.records.run_record import RunRecord, read_record
 
 RESULTS: Final = Path("results")
 #: Findings of one anomaly that are printed; the rest stands in the verdict.
@@ -39,7 +40,7 @@ def replay(state: State, run_dir: Path, *, json_: bool) -> int:
     if json_:
         state.json(result)
     else:
-        tell_findings(state, result.again)
+        show_findings(state, result.again)
         state.say(_conclusion(result, run_dir))
     return EXIT_HELD if result.identical else EXIT_HARNESS
 
@@ -62,14 +63,14 @@ def _rerun(state: State, run_dir: Path, record: RunRecord, *, json_: bool) -> in
     if json_:
         state.json({"recorded": before, "again": again, "directory": str(directory)})
     else:
-        tell_findings(state, again)
+        show_findings(state, again)
         missing = ", ".join(sorted(set(before.counts) - set(again.counts)))
-        told = "every kind of finding showed again" if shown else f"did not show again: {missing}"
-        state.say(f"{told}: {directory}")
+        outcome = "every kind of finding showed again" if shown else f"did not show again: {missing}"
+        state.say(f"{outcome}: {directory}")
     return EXIT_HELD if shown else EXIT_UNKNOWN
 
 
-def tell_findings(state: State, verdict: Verdict) -> None:
+def show_findings(state: State, verdict: Verdict) -> None:
     """Print how many findings of each kind there are, and the first few as JSON."""
     for anomaly, findings in verdict.anomalies.items():
         count = verdict.counts.get(anomaly, len(findings))

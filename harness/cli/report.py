@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from harness.cli.check import trace_or_say
-from harness.cli.matrix_table import tell
+from harness.campaign import witness
+from harness.cli.matrix_table import show_campaign
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.records.verdict_lines import write_matrix
-from harness.report import witnesses, write
+from harness.report import write
 
 
 @click.command()
@@ -18,7 +18,10 @@ from harness.report import witnesses, write
 @as_json
 @click.pass_obj
 def report(state: State, campaign_dir: Path, *, json_: bool) -> int:
-    """Make matrix.json and report.html again from the files of CAMPAIGN_DIR; the report's path is the last line."""
+    """Do the last stages of CAMPAIGN_DIR again: matrix.json, witnesses.json and their traces, report.html.
+
+    They read the campaign's files alone. The report's path is the last line.
+    """
     write_matrix(campaign_dir)
-    trace_or_say(state, witnesses(campaign_dir))
-    return tell(state, campaign_dir, write(campaign_dir), json_=json_)
+    witness(campaign_dir, state.progress())
+    return show_campaign(state, campaign_dir, write(campaign_dir), json_=json_)

@@ -12,9 +12,7 @@ import msgspec
 from harness.cli.campaign import conduct_and_show, dry_option, out_option, plan_argument, rehearse_all, seed_range
 from harness.cli.terminal import State, as_json
 from harness.errors import PlanError
-from harness.plan import read_plan, with_stories
-from harness.plan.stories import families_in
-from harness.plan.values import Place
+from harness.plan import Place, families_in, read_plan, with_stories
 
 
 @click.command()

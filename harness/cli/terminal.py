@@ -13,7 +13,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from harness.campaign.progress import Progress, progress_for
+from harness.progress import Progress, progress_for
 
 #: Columns of output that goes to a file: there, a folded table would be unreadable.
 FILE_WIDTH: Final = 200

@@ -11,7 +11,6 @@ import msgspec
 
 from harness.errors import HostError
 from harness.plan import Security
-from harness.plan.security import FILES
 
 
 def at_home(security: Security) -> Security:
@@ -20,9 +19,8 @@ def at_home(security: Security) -> Security:
     Raises:
         HostError: nobody knows where that is.
     """
-    files = {name: getattr(security, name) for name in FILES}
     try:
-        there = {name: str(Path(file).expanduser()) for name, file in files.items() if file}
+        there = {name: str(Path(file).expanduser()) for name, file in security.files().items()}
     except RuntimeError as error:
         raise HostError("nobody knows this user's home (~); set HOME, or write whole paths") from error
     return msgspec.structs.replace(security, **there)

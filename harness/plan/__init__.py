@@ -10,8 +10,8 @@ from harness.plan.model import Choice, Plan, WorldPlan
 from harness.plan.reading import LATEST, parse_plan, read_plan
 from harness.plan.security import OPEN, Security
 from harness.plan.spec import RunSpec, settings_label
-from harness.plan.stories import with_stories
-from harness.plan.values import SEED_MAX
+from harness.plan.stories import families_in, with_stories
+from harness.plan.values import SEED_MAX, Place
 from harness.plan.worlds import (
     AnyHost,
     AnyWorld,
@@ -41,6 +41,7 @@ __all__ = [
     "Loopback",
     "Machine",
     "Namespaces",
+    "Place",
     "Plan",
     "Processes",
     "RealTime",
@@ -50,6 +51,7 @@ __all__ = [
     "Ssh",
     "Started",
     "WorldPlan",
+    "families_in",
     "parse_plan",
     "read_plan",
     "require_kind",

@@ -103,7 +103,7 @@ def _own_topic(workload: WorkloadPlan, world: AnyWorld, seed: int) -> WorkloadPl
 
 
 def _refuse_absent(kind: str, offered: Mapping[str, Offered], name: str | None) -> None:
-    """A name that is not there is told before anything that is still open."""
+    """A name that is not there is refused before anything that is still open."""
     if name is not None and name not in offered:
         raise PlanError(f'the plan has no {kind} "{name}"; it offers {" and ".join(offered)}')
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 import msgspec
 
 from harness.errors import PlanError
-from harness.plan.model import Choice, Plan, WorldPlan
-from harness.plan.spec import settings_label
+from harness.plan.matrix import choices_in
+from harness.plan.model import Plan, WorldPlan
 from harness.plan.stories import check_stories, chosen_stories, families_in
 from harness.plan.values import (
     Place,
     Table,
-    flattened,
     known_keys,
     list_at,
     record_at,
@@ -30,7 +28,7 @@ from harness.plan.values import (
 from harness.plan.world_tables import WORLD_KEYS, world_at
 from harness.plan.worlds import WorldName
 from nemesis.plan import FaultPlan
-from workloads import WORKLOADS, Settings, SettingsError, WorkloadPlan
+from workloads import WORKLOADS, WorkloadPlan
 
 KEYS: Final = ("name", "seed", "brokers", "families", "settings", "matrix", "workload", "faults", "worlds")
 
@@ -78,7 +76,7 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
         name=_name(value_at(table, "name", str, name, place), place / "name"),
         seed=value_at(table, "seed", int, 1, place),
         brokers=brokers,
-        choices=tuple(_choices(table, overrides or {}, brokers, place)),
+        choices=tuple(choices_in(table, overrides or {}, brokers, place)),
         families=_families(table, place),
         worlds=tuple(_worlds(table, brokers, place)),
         text=text,
@@ -96,53 +94,6 @@ def _name(name: str, place: Place) -> str:
     if name == LATEST:
         raise place.wrong(f'"{LATEST}" is what the link to the newest campaign is called; choose another name')
     return name
-
-
-def _choices(table: Table, overrides: Mapping[str, object], brokers: int, place: Place) -> Iterator[Choice]:
-    fixed = flattened(table_at(table, "settings", place))
-    axes = flattened(table_at(table, "matrix", place))
-    _refuse_unknown(fixed, place / "settings")
-    _refuse_unknown(axes, place / "matrix")
-    _refuse_unknown(overrides, Place("--settings"))
-    for name in axes:
-        if name in fixed:
-            raise (place / "matrix" / name).wrong("this setting stands under [settings] too; leave one of them out")
-    axes = {name: list_at(axes, name, [], place / "matrix") for name in axes if name not in overrides}
-    seen: set[str] = set()
-    for values in itertools.product(*axes.values()):
-        varied = dict(zip(axes, values, strict=True))
-        settings = _possible({**fixed, **overrides, **varied}, varied, brokers, place)
-        label = settings_label(settings, varied)
-        if label in seen:
-            raise (place / "matrix").wrong(f"{label} comes twice; leave one spelling out")
-        seen.add(label)
-        yield Choice(label=label, settings=settings)
-
-
-def _refuse_unknown(names: Table, place: Place) -> None:
-    known = Settings().to_mapping()
-    for name, value in names.items():
-        if name not in known:
-            raise (place / name).wrong(unknown_key("setting", name, known))
-        if isinstance(value, list) and not place.path.startswith("matrix"):
-            raise (place / name).wrong("a list of choices stands under [matrix], one choice under [settings]")
-
-
-def _possible(values: Table, varied: Table, brokers: int, place: Place) -> dict[str, Any]:
-    try:
-        settings = Settings.from_mapping(values)
-    except SettingsError as error:
-        # The sentence of a SettingsError begins with the name of the setting to correct.
-        guilty = next(
-            (name for name in values if str(error).startswith(f"{name}=") or str(error).startswith(f"{name} ")), ""
-        )
-        raise (place / ("matrix" if guilty in varied else "settings")).wrong(error) from error
-    if settings.replication_factor > brokers:
-        raise (place / ("matrix" if "replication.factor" in varied else "settings")).wrong(
-            f"replication.factor={settings.replication_factor} needs that many brokers and the plan has {brokers}; "
-            "raise brokers or lower replication.factor"
-        )
-    return settings.to_mapping()
 
 
 def _families(table: Table, place: Place) -> tuple[str, ...]:

@@ -50,6 +50,10 @@ class Security(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Whether the listener wants a user and a password."""
         return self.protocol in {"SASL_PLAINTEXT", "SASL_SSL"}
 
+    def files(self) -> dict[str, str]:
+        """The files that are named, by key."""
+        return {key: file for key in FILES if (file := getattr(self, key))}
+
 
 #: What is asked of nobody: the clusters that the harness makes itself.
 OPEN: Final = Security()

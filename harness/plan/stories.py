@@ -54,7 +54,7 @@ def _unknown_story(word: str) -> str:
 
 
 def check_stories(plan: Plan, place: Place) -> None:
-    """Refuse chosen stories that no family of the plan has, and families and budgets that leave nothing to tell.
+    """Refuse chosen stories that no family of the plan has, and families and budgets that leave no story.
 
     Raises:
         PlanError: one sentence.
@@ -67,15 +67,15 @@ def check_stories(plan: Plan, place: Place) -> None:
                 having = [family for family in FAMILIES if stories_named(word, [family])]
                 raise here.wrong(f"{shown(word)} is told by the family {' or '.join(having)}; add one to families")
         for families in cells if world.faults.stories else ():
-            told = [story for word in world.faults.stories for story in stories_named(word, families)]
-            if not told:
+            stories = [story for word in world.faults.stories for story in stories_named(word, families)]
+            if not stories:
                 raise here.wrong(f"the family {'+'.join(families)} tells none of these stories; leave it out")
-            _check_budget(plan, world, told, here)
+            _check_budget(plan, world, stories, here)
 
 
-def _check_budget(plan: Plan, world: WorldPlan, told: Iterable[tuple[str, Story]], place: Place) -> None:
+def _check_budget(plan: Plan, world: WorldPlan, stories: Iterable[tuple[str, Story]], place: Place) -> None:
     faults, duration_ms = world.faults, world.workload.duration_ms
-    for family, story in told:
+    for family, story in stories:
         name = f"{family}/{story.name}"
         for choice in plan.choices:
             parts = _longest(story, plan, world, faults, choice.settings)

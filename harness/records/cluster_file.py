@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from harness.observations import Observation, from_lines, to_line
-from harness.records.run_record import CLUSTER_FILE, write_file
+from harness.records.files import CLUSTER_FILE, write_file
 
 
 def write_observations(run: Path, observations: Iterable[Observation]) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from checkers import REPLICAS_FILE, REPLICAS_META, REPLICAS_SCHEMA, Ends, PartitionEnd
-from harness.records.run_record import files_of
+from harness.records.files import files_of
 
 #: Records that are held in memory before they are written: 28 bytes each, and what Python adds.
 ROWS_MAX: Final = 131_072

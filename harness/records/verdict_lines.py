@@ -14,17 +14,17 @@ import msgspec
 
 from checkers import Matrix, RunFacts, Verdict, VerdictLine, build_matrix
 from harness.errors import NamedWronglyError, ResultsError
-from harness.records.run_record import (
+from harness.records.files import (
     CAMPAIGN_FILE,
     HISTORY,
     MATRIX_FILE,
     VERDICTS_FILE,
-    RunRecord,
     files_of,
-    read_record,
+    read_json,
     run_directories,
     write_file,
 )
+from harness.records.run_record import RunRecord, read_record
 
 
 class Written(NamedTuple):
@@ -153,8 +153,4 @@ def read_matrix(directory: Path) -> Matrix:
     path = directory / MATRIX_FILE
     if not path.is_file():
         raise ResultsError(f"{directory} holds no {MATRIX_FILE}; make it with: ackproof report {directory}")
-    try:
-        with files_of(directory):
-            return msgspec.json.decode(path.read_bytes(), type=Matrix)
-    except msgspec.DecodeError as error:
-        raise ResultsError(f"{path} cannot be read ({error}); rebuild it with: ackproof report {directory}") from error
+    return read_json(path, Matrix, f"rebuild it with: ackproof report {directory}")

@@ -1,8 +1,7 @@
 """The report: the matrix as a table in Markdown, and one HTML page from the files of a campaign.
 
-Everything here reads files and writes files, so it can be repeated on old campaigns. :func:`witnesses` names the runs
-whose stories the report shows: whoever can replay them may write their ``cluster.jsonl`` first, and the stories get
-their brokers' side.
+Everything here reads files and writes files, so it can be repeated on old campaigns. The stories are those of the runs
+that ``witnesses.json`` names; what their brokers did stands in their ``cluster.jsonl``.
 """
 
 from __future__ import annotations
@@ -10,8 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from checkers import Cell
-from harness.records.run_record import MATRIX_TEXT_FILE, REPORT_FILE, run_directories, write_file
-from harness.records.verdict_lines import read_matrix
+from harness.records.files import MATRIX_TEXT_FILE, REPORT_FILE, run_directories, write_file
 from harness.report.charts import availability_chart, loss_rate_chart
 from harness.report.definitions import definitions
 from harness.report.loading import read_campaign
@@ -19,16 +17,16 @@ from harness.report.markdown import as_markdown
 from harness.report.outcomes import look_of, style_of
 from harness.report.page import content_of, render
 from harness.report.setups import setups_of
-from harness.report.stories import stories_of, witnessed
+from harness.report.stories import stories_of
 
-__all__ = ["look_of", "style_of", "witnesses", "write"]
+__all__ = ["look_of", "style_of", "write"]
 
 
 def write(campaign_directory: Path) -> Path:
-    """Write ``matrix.md`` and ``report.html`` from the campaign's ``matrix.json``; the answer is the page's path.
+    """Write ``matrix.md`` and ``report.html`` from the campaign's files; the answer is the page's path.
 
     Raises:
-        ResultsError: the campaign has no verdicts yet, or a file of it cannot be read or written.
+        ResultsError: the campaign was not checked, has no witnesses yet, or a file of it cannot be read or written.
         NamedWronglyError: no campaign is there, and no run.
     """
     files = read_campaign(campaign_directory)
@@ -46,11 +44,6 @@ def write(campaign_directory: Path) -> Path:
     path = campaign_directory / REPORT_FILE
     write_file(path, page.encode())
     return path
-
-
-def witnesses(campaign_directory: Path) -> list[Path]:
-    """Directories of the runs whose stories the report shows."""
-    return [campaign_directory / witness.run for _, witness in witnessed(read_matrix(campaign_directory).cells)]
 
 
 def _relevant(cells: list[Cell]) -> dict[str, str]:

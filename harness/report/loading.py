@@ -9,8 +9,9 @@ import msgspec
 
 from checkers import Matrix, VerdictLine
 from harness.errors import ResultsError
-from harness.records.run_record import CAMPAIGN_FILE, PLAN_FILE, files_of
+from harness.records.files import CAMPAIGN_FILE, PLAN_FILE, files_of
 from harness.records.verdict_lines import read_lines, read_matrix
+from harness.records.witness_file import Witnessed, read_witnesses
 
 #: How much of the plan the report quotes: a plan is a page, and a page is 4 KB.
 PLAN_CHARACTERS_MAX: Final = 20_000
@@ -20,6 +21,7 @@ class CampaignFiles(NamedTuple):
     """The files of one campaign directory.
 
     Attributes:
+        witnesses: whose stories are told, in this order.
         lines: those of ``verdicts.jsonl``, by the run's place in the directory.
         campaign: what ``campaign.json`` says; empty where there is none (a run made alone).
         plan: the plan as it was given, cut where it is longer than a report should quote; empty where there is none.
@@ -27,6 +29,7 @@ class CampaignFiles(NamedTuple):
 
     directory: Path
     matrix: Matrix
+    witnesses: list[Witnessed]
     lines: dict[str, VerdictLine]
     campaign: dict[str, Any]
     plan: str
@@ -49,4 +52,6 @@ def read_campaign(directory: Path) -> CampaignFiles:
     except msgspec.DecodeError as error:
         advice = "restore it, or remove it: the report is made without it"
         raise ResultsError(f"{campaign} cannot be read: {error}; {advice}") from error
-    return CampaignFiles(directory, read_matrix(directory), lines, facts, quoted[:PLAN_CHARACTERS_MAX])
+    return CampaignFiles(
+        directory, read_matrix(directory), read_witnesses(directory), lines, facts, quoted[:PLAN_CHARACTERS_MAX]
+    )

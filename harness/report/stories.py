@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from checkers import STRONGEST_FIRST, Cell, Outcome, Verdict, Witness, read_receipts, setting_value
+from checkers import Cell, Verdict, Witness, read_receipts, setting_value
 from harness.plan import Simulated
-from harness.records.run_record import PLAN_FILE
+from harness.records.files import PLAN_FILE
 from harness.report.charts import LOSS
 from harness.report.loading import CampaignFiles
 from harness.report.loss_chart import loss_chart
@@ -21,8 +21,6 @@ from harness.report.timeline import Timeline, read_timeline
 from nemesis.receipts import Receipt
 from workloads.history import HistoryError
 
-#: Losing cells that have a story at all: twelve settings, three families and two worlds are 72 cells, and then some.
-STORIES_MAX: Final = 100
 #: Charts are left out once they add up to this: with the chart library (0.9 MB) and the tables the page stays below
 #: 2 MB, which mail and review tools still take. Sentences and commands are never left out.
 CHART_BYTES_MAX: Final = 800_000
@@ -45,25 +43,15 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     run: str
 
 
-def witnessed(cells: Sequence[Cell]) -> list[tuple[Cell, Witness]]:
-    """Cells that have a witness, at most STORIES_MAX: broken promises first, then those whose acks promise most.
-
-    What acks=0 loses needs no story to be believed, and would hide the others.
-    """
-    found = [(cell, cell.witness) for cell in cells if cell.witness is not None]
-    return sorted(found, key=lambda pair: _interest(pair[0]))[:STORIES_MAX]
-
-
-def _interest(cell: Cell) -> tuple[bool, int]:
-    """Small for what a reader wants to see first."""
-    return cell.outcome is not Outcome.BROKEN_PROMISE, STRONGEST_FIRST.index(setting_value(cell.settings["acks"]))
-
-
 def stories_of(files: CampaignFiles) -> list[Story]:
-    """The stories of the losing cells, charts as long as there is room."""
+    """The stories that the campaign's witnesses show, charts as long as there is room."""
     room = CHART_BYTES_MAX
     stories: list[Story] = []
-    for cell, witness in witnessed(files.matrix.cells):
+    cells = {(cell.world, cell.cell): cell for cell in files.matrix.cells}
+    for shown in files.witnesses:
+        cell = cells.get((shown.world, shown.cell))
+        if cell is None or (witness := cell.witness) is None:
+            continue  # the matrix was made again since
         story = _story(files, cell, witness)
         if story.chart is not None and len(story.chart) > room:
             sentence = "The report has no room for this chart; the replay command below shows the run."

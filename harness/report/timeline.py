@@ -17,7 +17,7 @@ import msgspec
 
 from harness.observations import BecameLeader, Observation, ReplicaRecovered, Seen, Truncated, of_kind
 from harness.records.cluster_file import read_observations
-from harness.records.run_record import HISTORY
+from harness.records.files import HISTORY
 from harness.report.brokers import Leadership, LeaderState, answering_broker, known, leader_state, leaderships
 from harness.report.client_side import Write, client_side
 from nemesis.faults import UnexplainedElection

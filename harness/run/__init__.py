@@ -1,1 +1,18 @@
-"""One run: conducted in a world, performed in its directory, and what else it tells: replicas, deaths, changes."""
+"""One run: performed in its directory, taken through its phases, and healed where its harness died."""
+
+from harness.run.healing import heal, is_left_behind
+from harness.run.performing import lacks_observations, perform, recover_observations
+from harness.run.phases import LATE_MS_MAX, WARM_UP_MS_MAX, RunReport, execute, planned
+
+__all__ = [
+    "LATE_MS_MAX",
+    "WARM_UP_MS_MAX",
+    "RunReport",
+    "execute",
+    "heal",
+    "is_left_behind",
+    "lacks_observations",
+    "perform",
+    "planned",
+    "recover_observations",
+]

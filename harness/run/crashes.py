@@ -34,8 +34,8 @@ class CrashRecorder:
         self._witness = witness
         self.receipts: list[Receipt] = []
 
-    def told(self, deaths: Sequence[NodeCrash], now_us: int) -> None:
-        """All deaths so far, in an order that only grows at its end; news among them are written down as of now."""
+    def look(self, deaths: Sequence[NodeCrash], now_us: int) -> None:
+        """Write down what is new among ``deaths``: all so far, in an order that only grows at its end."""
         for death in deaths[len(self.receipts) :]:
             self.receipts.append(_receipt(death, len(self.receipts), now_us))
             self._witness(self.receipts[-1])

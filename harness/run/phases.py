@@ -1,4 +1,4 @@
-"""The conductor: one run from opening a world to closing it, the same for every world.
+"""The phases of a run, from opening a world to closing it, the same for every world.
 
 Break, heal, drain: work begins, and once the cluster is well there are faults besides for ``duration_ms``; then
 everything is healed, and work goes on until it is well again; then every write is answered, and fresh consumers read
@@ -18,7 +18,7 @@ from checkers import PartitionEnd
 from harness.plan import RunSpec
 from harness.run.crashes import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
 from harness.run.crashes import CrashRecorder
-from harness.run.unexplained_elections import unasked
+from harness.run.unexplained_elections import unexplained_election
 from harness.worlds.contract import NodeCrash, World
 from nemesis.cluster import ClusterView
 from nemesis.player import Player
@@ -74,7 +74,7 @@ def execute(spec: RunSpec, world: World, recorder: Recorder, draw: Draw) -> RunR
     schedule = planned(spec, draw)
     try:
         world.open()
-        return _Conductor(spec, world, recorder, schedule).conduct()
+        return _Phases(spec, world, recorder, schedule).go_through()
     finally:
         world.close()
 
@@ -132,7 +132,7 @@ def _lack(view: ClusterView, name: str) -> str:
     return f"not in its ISR: {', '.join(f'broker {node}' for node in missing)}" if missing else ""
 
 
-class _Conductor:
+class _Phases:
     """Takes one run through its phases."""
 
     def __init__(self, spec: RunSpec, world: World, recorder: Recorder, schedule: Schedule) -> None:
@@ -154,14 +154,14 @@ class _Conductor:
         self._healed_us = 0
         self._recovered_us: int | None = None
 
-    def conduct(self) -> RunReport:
+    def go_through(self) -> RunReport:
         self._watch()
         before, begun_us = self._world.target.view(), self._clock.now_us()
         self._break()
         self._recover()
         self._answer()
         lacking, drain = self._drain()
-        self._look_for_unasked(before, begun_us)
+        self._look_for_unexplained(before, begun_us)
         self._workload.mark("end")
         return RunReport(
             schedule=self._schedule,
@@ -184,14 +184,14 @@ class _Conductor:
 
     def _look_for_deaths(self) -> Sequence[NodeCrash]:
         deaths = self._world.crashes()
-        self._crash_recorder.told(deaths, self._clock.now_us())
+        self._crash_recorder.look(deaths, self._clock.now_us())
         return deaths
 
-    def _look_for_unasked(self, before: ClusterView, begun_us: int) -> None:
+    def _look_for_unexplained(self, before: ClusterView, begun_us: int) -> None:
         """Write down what changed leaders since the break phase began, if no fault that reached the cluster did."""
         self._look_for_deaths()
         faults = [*self._player.receipts, *self._crash_recorder.receipts]
-        receipt = unasked(before, self._world.target.view(), faults, (begun_us, self._clock.now_us()))
+        receipt = unexplained_election(before, self._world.target.view(), faults, (begun_us, self._clock.now_us()))
         if receipt is not None:
             self._record_fault(receipt)
 

@@ -20,7 +20,7 @@ from nemesis.schedule import FAULTS_MAX
 _SEQUENCE: Final = 2 * FAULTS_MAX
 
 
-def unasked(
+def unexplained_election(
     before: ClusterView, after: ClusterView, faults: Iterable[Receipt], span_us: tuple[int, int]
 ) -> Receipt | None:
     """A receipt of the leaders that changed between two views, if no fault that reached the cluster may explain it.

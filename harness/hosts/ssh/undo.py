@@ -27,8 +27,9 @@ from harness.hosts.ssh import commands
 from harness.hosts.ssh.shell import Connect, Shell, must, over_ssh
 from harness.hosts.undo import undo_kinds
 from harness.plan import Machine
+from harness.records.files import RUN_FILE
 from harness.records.journal import Journal, Undo
-from harness.records.run_record import RUN_FILE, recorded_world
+from harness.records.run_record import recorded_world
 
 #: Every directory and table of a run on a machine begins so.
 PREFIX: Final = "ackproof"

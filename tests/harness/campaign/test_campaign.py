@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,83 +14,17 @@ import msgspec
 import pytest
 
 from harness.campaign.pool import Perform
-from harness.campaign.progress import Progress, Quiet
-from harness.campaign.stages import CampaignRecord, Stages, _limit_s, conduct
+from harness.campaign.runs import limit_of
+from harness.campaign.stages import STAGES, Campaign, Stage
 from harness.errors import HarnessError, ResultsError
 from harness.plan import Plan, RunSpec, parse_plan
-from harness.records.run_record import (
-    Ended,
-    RunRecord,
-    exact_campaign,
-    new_campaign,
-    read_record,
-    run_directories,
-    write_file,
-    write_record,
-)
+from harness.progress import Progress
+from harness.records.campaign_record import CampaignRecord
+from harness.records.files import exact_campaign, new_campaign, run_directories, write_file
+from harness.records.run_record import Ended, RunRecord, read_record, write_record
 from harness.worlds.real import lifetime_s
 
-#: What worker processes import: behaviour is chosen by the run's family, so that one campaign can hold several.
-FAKES = """
-import os, time
-from harness.errors import ResultsError
-from harness.records.run_record import Ended, write_record
-from harness.records.journal import FILE_NAME, Journal
-
-def perform(spec, directory):
-    directory.mkdir(parents=True)
-    write_record(directory, spec, Ended(status="running"))
-    return BEHAVIOUR[spec.family](spec, directory)
-
-def completed(spec, directory):
-    ended = Ended(status="completed", wall_ms=7)
-    write_record(directory, spec, ended)
-    return ended
-
-def failed(spec, directory):
-    ended = Ended(status="harness-failed", reason="broker 1 died at its start; read logs/1.log")
-    write_record(directory, spec, ended)
-    return ended
-
-def dies(spec, directory):
-    os._exit(9)
-
-def hangs(spec, directory):
-    (directory / "hanging").touch()
-    try:
-        time.sleep(60)
-    finally:
-        (directory / "closed").touch()
-
-def hangs_and_leaves_a_topic(spec, directory):
-    journal = Journal(directory / FILE_NAME)
-    journal.intend("topic", {"name": "t-1", "bootstrap": []})
-    journal.close()
-    hangs(spec, directory)
-
-def disk_is_full(spec, directory):
-    raise ResultsError("No space left on device; make room")
-
-BEHAVIOUR = {
-    "kill": completed,
-    "pause": failed,
-    "partition": dies,
-    "restart": hangs,
-    "rolling": hangs_and_leaves_a_topic,
-    "kill+pause": disk_is_full,
-}
-"""
-
-
-@pytest.fixture
-def perform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Perform:
-    (tmp_path / "modules").mkdir()
-    (tmp_path / "modules" / "fake_performers.py").write_text(FAKES)
-    monkeypatch.syspath_prepend(tmp_path / "modules")
-    sys.modules.pop("fake_performers", None)
-    import fake_performers  # noqa: PLC0415 - exists only now
-
-    return fake_performers.perform
+Check = Callable[[Path], object]
 
 
 def plan_of(*families: str, runs: int = 3) -> Plan:
@@ -99,40 +32,33 @@ def plan_of(*families: str, runs: int = 3) -> Plan:
     return parse_plan(f'name = "t"\nfamilies = [{listed}]\n[worlds.simulated]\nparallel = 2\nruns = {runs}', "t.toml")
 
 
-def stages(perform: Perform, check: Callable[[Path], None] = lambda _: None) -> Stages:
-    def write(directory: Path) -> Path:
-        return directory / "report.html"
+def conduct(plan: Plan, runs: list[RunSpec], directory: Path, perform: Perform, check: Check = lambda _: None) -> Path:
+    """A campaign with another performer, and of the other stages only what looks at the directory."""
+    return Campaign.new(plan, runs, directory).conduct(Progress(), perform=perform, stages=[looking(check)])
 
-    def checked(directory: Path, _: Progress) -> None:
-        check(directory)
 
-    def witnesses(directory: Path) -> list[Path]:
-        return run_directories(directory)[:1]
-
-    def trace(directory: Path) -> None:
-        (directory / "cluster.jsonl").touch()
-
-    return Stages(perform, checked, witnesses, trace, write)
+def looking(check: Check) -> Stage:
+    return Stage("check", lambda directory, _: check(directory))
 
 
 def test_every_run_leaves_its_directory_and_is_counted(tmp_path: Path, perform: Perform) -> None:
     plan, seen = plan_of("kill", runs=5), []
     directory = new_campaign(tmp_path, "t")
-    report = conduct(plan, plan.runs(), directory, stages(perform, lambda d: seen.extend(run_directories(d))), Quiet())
+    report = conduct(plan, plan.runs(), directory, perform, lambda d: seen.extend(run_directories(d)))
     assert report == directory / "report.html"
     assert seen == sorted(directory / run.directory() for run in plan.runs())
     assert [read_record(path).ended.status for path in seen] == ["completed"] * 5
     record = msgspec.json.decode((directory / "campaign.json").read_bytes(), type=CampaignRecord)
     assert (record.status, record.worlds["simulated"].completed) == ("completed", 5)
-    assert set(record.stages_ms) == {"simulated", "check", "trace", "report"}
-    assert [path.parent for path in directory.rglob("cluster.jsonl")] == seen[:1]
+    assert list(record.stages_ms) == ["simulated", "check"]
+    assert [stage.name for stage in STAGES] == ["check", "witnesses", "report"]
     assert (directory / "plan.toml").read_text() == plan.text
 
 
 def test_one_failed_run_in_twenty_is_told_and_the_campaign_goes_on(tmp_path: Path, perform: Perform) -> None:
     plan, failing = plan_of("kill", runs=20), plan_of("pause", runs=1)
     directory = new_campaign(tmp_path, "t")
-    conduct(plan, plan.runs() + failing.runs(), directory, stages(perform), Quiet())
+    conduct(plan, plan.runs() + failing.runs(), directory, perform)
     record = msgspec.json.decode((directory / "campaign.json").read_bytes(), type=CampaignRecord)
     assert (record.worlds["simulated"].completed, record.worlds["simulated"].failed) == (20, 1)
     assert list(record.failures.values()) == ["broker 1 died at its start; read logs/1.log"]
@@ -141,7 +67,7 @@ def test_one_failed_run_in_twenty_is_told_and_the_campaign_goes_on(tmp_path: Pat
 def test_too_many_failed_runs_end_the_campaign_after_its_report(tmp_path: Path, perform: Perform) -> None:
     plan, checked = plan_of("kill", "pause"), []
     with pytest.raises(HarnessError, match=r"3 of 6 runs in the simulated world failed.*broker 1 died at its start"):
-        conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), stages(perform, checked.append), Quiet())
+        conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), perform, checked.append)
     assert checked == [tmp_path / "t"]
     assert b'"status": "failed"' in (tmp_path / "t" / "campaign.json").read_bytes()
 
@@ -149,7 +75,7 @@ def test_too_many_failed_runs_end_the_campaign_after_its_report(tmp_path: Path, 
 def test_what_every_run_fails_of_is_said_after_the_first_few(tmp_path: Path, perform: Perform) -> None:
     plan, checked = plan_of("pause", runs=20), []
     with pytest.raises(HarnessError, match=r"the first 3 of 20 runs .*\(the last: broker 1 died at its start"):
-        conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), stages(perform, checked.append), Quiet())
+        conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), perform, checked.append)
     assert checked == []
     assert b'"status": "failed"' in (tmp_path / "t" / "campaign.json").read_bytes()
 
@@ -160,7 +86,7 @@ def test_what_keeps_the_first_run_out_of_somebody_elses_cluster_is_not_tried_aga
     world = '[worlds.kafka]\nhost = "existing"\nbootstrap = ["kafka-1.example:9092"]\nruns = 20'
     plan = parse_plan(f'name = "t"\nfamilies = ["pause"]\n{world}', "t.toml")
     with pytest.raises(HarnessError, match=r"the first of 20 runs in the kafka world .*\(broker 1 died at its start"):
-        conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), stages(perform), Quiet())
+        conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), perform)
     assert len(run_directories(tmp_path / "t")) == 1
 
 
@@ -168,13 +94,13 @@ def test_what_keeps_the_first_run_out_of_somebody_elses_cluster_is_not_tried_aga
 def test_nodes_outlive_the_limit_of_their_run(tmp_path: Path, patience_ms: int) -> None:
     plan = parse_plan('families = ["kill"]\n[worlds.kafka]', "t.toml", {"delivery.timeout.ms": patience_ms})
     (spec,) = plan.runs()
-    assert lifetime_s(spec) >= _limit_s(spec)
+    assert lifetime_s(spec) >= limit_of(spec)
 
 
 def test_a_worker_that_dies_costs_its_own_run_only(tmp_path: Path, perform: Perform) -> None:
     plan, dying = plan_of("kill", runs=20), plan_of("partition", runs=2)
     directory = new_campaign(tmp_path, "t")
-    conduct(plan, dying.runs() + plan.runs(), directory, stages(perform), Quiet())
+    conduct(plan, dying.runs() + plan.runs(), directory, perform)
     ends = [read_record(path).ended for path in run_directories(directory)]
     assert [ended.status for ended in ends].count("completed") == 20
     assert [ended.reason for ended in ends if ended.status == "harness-failed"] == [
@@ -185,7 +111,7 @@ def test_a_worker_that_dies_costs_its_own_run_only(tmp_path: Path, perform: Perf
 def test_a_full_disk_ends_the_campaign_at_once(tmp_path: Path, perform: Perform) -> None:
     plan = plan_of("kill+pause", runs=4)
     with pytest.raises(ResultsError, match="No space left on device; make room"):
-        conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), stages(perform), Quiet())
+        conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), perform)
 
 
 @pytest.mark.parametrize(("family", "left"), [("restart", False), ("rolling", True)])
@@ -203,7 +129,7 @@ def test_ctrl_c_closes_worlds_and_keeps_what_was_done(
 
     threading.Thread(target=interrupt_when_hanging).start()
     with pytest.raises(KeyboardInterrupt, match=f"ackproof check {directory}") as caught:
-        conduct(plan, plan.runs(), directory, stages(perform), Quiet())
+        conduct(plan, plan.runs(), directory, perform)
     assert str(caught.value).endswith(f"was not undone: ackproof heal {directory}") is left
     hanging = list(directory.rglob("hanging"))
     assert hanging

@@ -12,9 +12,9 @@ from checkers import CheckError, Exercise, Found, JavaMissingError, Kind, Outcom
 from harness.bench.simulated import measure_simulated
 from harness.campaign import judge
 from harness.campaign.judge import Judged, exit_code, is_unreadable, judge_all, translated_errors, write_verdicts
-from harness.campaign.progress import Quiet
 from harness.errors import HarnessError, JavaError, ResultsError
 from harness.plan import parse_plan
+from harness.progress import Progress
 from harness.records.run_record import Ended, write_record
 from tests.nemesis.receipt_factory import a_receipt
 from workloads.history import HistoryError
@@ -58,7 +58,7 @@ def test_a_run_that_failed_in_the_harness_shows_nothing_by_its_silence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, acks: object, found: Verdict, outcome: str
 ) -> None:
     check_saying(monkeypatch, found)
-    (judged,) = judge_all([run_at(tmp_path / "run", acks, crashed=True)], Quiet())
+    (judged,) = judge_all([run_at(tmp_path / "run", acks, crashed=True)], Progress())
     assert (judged.outcome, judged.line.valid) == (outcome, "unknown")
     assert "broker 1 died" in str(judged.line.reason)
 
@@ -76,7 +76,7 @@ def test_a_finding_meets_the_promise_of_its_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, acks: object, found: Verdict, outcome: str
 ) -> None:
     check_saying(monkeypatch, found)
-    (judged,) = judge_all([run_at(tmp_path / "run", acks)], Quiet())
+    (judged,) = judge_all([run_at(tmp_path / "run", acks)], Progress())
     assert judged.outcome == outcome
     assert (judged.line.why_unknown is not None) == (outcome == "unknown")
 
@@ -85,7 +85,7 @@ def test_a_run_that_left_no_history_is_unknown_and_says_why(tmp_path: Path, monk
     good = run_at(tmp_path / "runs" / "good", 1)
     bad = run_at(tmp_path / "runs" / "bad", 1, history=False)
     asked = check_saying(monkeypatch, Verdict(history="", valid=True, exercise=DRAINED))
-    judged = {one.path: one for one in judge_all([tmp_path], Quiet())}
+    judged = {one.path: one for one in judge_all([tmp_path], Progress())}
     assert asked == [good]
     assert (judged[bad].outcome, judged[bad].line.why_unknown) == ("unknown", "no history: broker 1 died")
     assert judged[good].outcome == "held"
@@ -94,14 +94,14 @@ def test_a_run_that_left_no_history_is_unknown_and_says_why(tmp_path: Path, monk
 def test_a_history_of_another_tool_is_valid_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "foreign.jsonl").touch()
     check_saying(monkeypatch, Verdict(history="", valid=False, counts=LOST))
-    (judged,) = judge_all([tmp_path / "foreign.jsonl"], Quiet())
+    (judged,) = judge_all([tmp_path / "foreign.jsonl"], Progress())
     assert judged.outcome == "not valid"
     assert exit_code([judged]) == 1
 
 
 def test_nothing_to_judge_says_what_to_name(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="absent does not exist; name runs, a campaign, or files of JSON lines"):
-        judge_all([tmp_path / "absent"], Quiet())
+        judge_all([tmp_path / "absent"], Progress())
 
 
 def test_verdicts_name_histories_by_their_place_in_the_campaign(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_one_damaged_run_does_not_take_the_other_verdicts_with_it(
     odd = run_at(tmp_path / "runs" / "odd", 1) / "run.json"
     odd.write_text(odd.read_text().replace('"min.insync.replicas"', '"min.insync.replica"'))
     check_saying(monkeypatch, Verdict(history="", valid=True, exercise=DRAINED))
-    judged = {one.path.name: one for one in judge_all([tmp_path], Quiet())}
+    judged = {one.path.name: one for one in judge_all([tmp_path], Progress())}
     outcomes = {name: one.outcome for name, one in judged.items()}
     assert outcomes == {"good": "held", "bad": "unknown", "worse": "unknown", "odd": "unknown"}
     assert 'did you mean "min.insync.replicas"' in (judged["odd"].line.why_unknown or "")
@@ -175,13 +175,13 @@ def test_a_directory_of_json_lines_is_all_its_histories(tmp_path: Path, monkeypa
     for name in ("a.jsonl", "b.ndjson", "verdicts.jsonl", "notes.txt"):
         (tmp_path / name).touch()
     asked = check_saying(monkeypatch, Verdict(history="", valid=True))
-    judge_all([tmp_path, tmp_path / "a.jsonl"], Quiet())
+    judge_all([tmp_path, tmp_path / "a.jsonl"], Progress())
     assert asked == [tmp_path / "a.jsonl", tmp_path / "b.ndjson"]
 
 
 def test_a_directory_without_a_history_is_refused_and_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="holds no history; name runs, a campaign, or files of JSON lines"):
-        judge_all([tmp_path], Quiet())
+        judge_all([tmp_path], Progress())
     assert list(tmp_path.iterdir()) == []
 
 

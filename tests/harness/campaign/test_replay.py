@@ -9,15 +9,15 @@ import msgspec
 import pytest
 
 from checkers import Verdict
-from harness.campaign.replay import differences, replay, trace_missing
+from harness.campaign.replaying import differences, replay, trace_missing
 from harness.cli.app import exit_code_of
-from harness.cli.replay import FINDINGS_MAX, tell_findings
+from harness.cli.replay import FINDINGS_MAX, show_findings
 from harness.cli.terminal import State
 from harness.errors import ResultsError
 from harness.plan import Processes, parse_plan
 from harness.records.cluster_file import read_observations
 from harness.records.run_record import Ended, write_record
-from harness.run.perform import lacks_observations, perform
+from harness.run.performing import lacks_observations, perform
 
 PLAN = """
 families = ["kill"]
@@ -131,7 +131,7 @@ def test_findings_that_are_not_shown_are_not_kept_quiet(capsys: pytest.CaptureFi
     many, few = ([{"value": value} for value in range(count)] for count in (FINDINGS_MAX + 1, FINDINGS_MAX))
     found = {"lost-write": many, "unseen": few}
     counts = {name: len(findings) for name, findings in found.items()}
-    tell_findings(State(), Verdict(history="a", valid=False, anomalies=found, counts=counts))
+    show_findings(State(), Verdict(history="a", valid=False, anomalies=found, counts=counts))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"lost-write: {len(many)}, the first {FINDINGS_MAX} of them:"
     assert [line for line in lines if line.startswith("unseen")] == [f"unseen: {FINDINGS_MAX}"]

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from checkers import Exercise, Judgement, Outcome, VerdictLine
 from harness.campaign.judge import Judged
-from harness.cli.check_table import tell_judged
+from harness.cli.check_table import show_judged
 from harness.cli.terminal import State
 
 
@@ -40,7 +40,7 @@ def judged(path: str, outcome: str, lost: int = 0, reason: str | None = None) ->
 
 def told(ones: list[Judged], capsys: pytest.CaptureFixture[str], width: int = 200) -> list[str]:
     state = State(out=Console(width=width, soft_wrap=True, highlight=False))
-    tell_judged(state, ones, ["results/c/verdicts.jsonl"])
+    show_judged(state, ones, ["results/c/verdicts.jsonl"])
     return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 import click
 import pytest
 
-from harness import java
+from harness import doctor, java
 from harness.cli import app
 from harness.cli.app import COMMANDS, exit_code_of
 from harness.errors import JavaError, PlanError, StartError
-from harness.run import doctor
 
 
 def command_raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:

@@ -19,7 +19,7 @@ from harness.errors import HostError
 from harness.plan import Existing, RunSpec, Security
 from harness.records.journal import FILE_NAME, Journal
 from harness.records.run_record import Ended, write_record
-from harness.run.heal import heal
+from harness.run.healing import heal
 from harness.worlds.real.clock import RealClock
 from harness.worlds.real.world import logs_diverted
 from nemesis.plan import FaultPlan

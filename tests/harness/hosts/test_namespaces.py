@@ -13,7 +13,7 @@ from harness.hosts import namespaces
 from harness.hosts.contract import Launch
 from harness.hosts.namespaces import NamespaceHost
 from harness.records.journal import FILE_NAME, Journal, standing
-from harness.run.heal import heal
+from harness.run.healing import heal
 from nemesis.cluster import CLIENTS, Link
 from tests.harness.needs import needs_root
 

@@ -255,3 +255,58 @@ def test_a_kafka_world_names_its_release() -> None:
 def test_a_release_that_is_none_is_refused_with_its_place(worlds: str, says: str) -> None:
     with pytest.raises(PlanError, match=says):
         parse_plan(worlds, "p.toml")
+
+
+EXCLUDING = """
+[matrix]
+acks = ["all", 1]
+min.insync.replicas = [1, 2, 3]
+replication.factor = [2, 3]
+[worlds.simulated]
+[[matrix.exclude]]
+min.insync.replicas = 3
+"replication.factor" = 2
+"""
+
+
+def test_exclusions_take_impossible_combinations_out_of_a_matrix() -> None:
+    assert "can never be met with replication.factor=2" in refusal(EXCLUDING.partition("[[")[0])
+    labels = [choice.label for choice in parse_plan(EXCLUDING, "p.toml").choices]
+    assert len(labels) == 10
+    assert not any("isr=3" in label and "replication.factor=2" in label for label in labels)
+
+
+def test_an_exclusion_means_settings_however_they_are_spelled() -> None:
+    more = "[[matrix.exclude]]\nacks = -1\nmin.insync.replicas = 1\n[[matrix.exclude]]\nacks = 1\nlinger.ms = 0\n"
+    labels = {choice.label for choice in parse_plan(EXCLUDING + more, "p.toml").choices}
+    assert {label.partition(",unclean")[0] for label in labels} == {"acks=all,isr=2", "acks=all,isr=3"}
+
+
+def test_a_setting_fixed_for_one_run_leaves_exclusions_in_force() -> None:
+    fixed = parse_plan(EXCLUDING, "p.toml", {"min.insync.replicas": 3}).choices
+    assert [choice.settings["replication.factor"] for choice in fixed] == [3, 3]
+    assert len(parse_plan(EXCLUDING, "p.toml", {"min.insync.replicas": 1}).choices) == 4
+    with pytest.raises(PlanError, match=r"matrix\.exclude: nothing is left to run; take an exclusion out"):
+        parse_plan(EXCLUDING, "p.toml", {"min.insync.replicas": 3, "replication.factor": 2})
+
+
+@pytest.mark.parametrize(
+    ("exclude", "sentence"),
+    [
+        ("acks = 0", "exclude[0]: no combination of the matrix has these values; correct them, or leave it out"),
+        ("acks = 1\n[[matrix.exclude]]\nlinger.ms = 5", "exclude[1]: no combination of the matrix has these values; correct them, or leave it out"),
+        ("acs = 1", 'exclude[0].acs: unknown setting "acs"; did you mean "acks"?'),
+        ("acks = [1]", "exclude[0].acks: takes one value; write another [[matrix.exclude]] for each of [1]"),
+        ("linger.ms = 0", "exclude: nothing is left to run; take an exclusion out"),
+        ("", "exclude: nothing is left to run; take an exclusion out"),
+    ],
+)  # fmt: skip
+def test_a_wrong_exclusion_gets_one_sentence_with_its_place(exclude: str, sentence: str) -> None:
+    text = f'[worlds.simulated]\n[matrix]\nacks = [1, "all"]\n[[matrix.exclude]]\n{exclude}'
+    assert refusal(text) == f"p.toml: matrix.{sentence}"
+
+
+def test_exclusions_are_tables() -> None:
+    assert refusal("[matrix]\nexclude = 3" + WORLD) == (
+        "p.toml: matrix.exclude: takes tables of settings ([[matrix.exclude]]), not 3"
+    )

@@ -22,7 +22,7 @@ from harness.observations import (
     Truncated,
 )
 from harness.records.cluster_file import read_observations, write_observations
-from harness.records.run_record import CLUSTER_FILE
+from harness.records.files import CLUSTER_FILE
 
 OF_0_1_0 = Path(__file__).parent / "data" / "cluster-0.1.0.jsonl"
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from checkers import REPLICAS_FILE, PartitionEnd, Verdict, check_one, read_replicas
-from harness.campaign.replay import replay
+from harness.campaign.replaying import replay
 from harness.plan import RunSpec
 from harness.plan.reading import parse_plan
 from harness.records import replica_dump
 from harness.records.replica_dump import ReplicaLog, ReplicaLogs, Stretch, write_replicas
-from harness.run.perform import perform
+from harness.run.performing import perform
 
 PLAN = """
 families = ["{family}"]

@@ -20,7 +20,8 @@ from harness.plan import (
     Simulated,
     Ssh,
 )
-from harness.records.run_record import RUN_FILE, Ended, read_record, recorded_world, write_record
+from harness.records.files import RUN_FILE
+from harness.records.run_record import Ended, read_record, recorded_world, write_record
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings

@@ -10,7 +10,8 @@ import pytest
 
 from checkers import Exercise, Outcome, RunFacts, Verdict, VerdictLine
 from harness.plan import RunSpec, Simulated
-from harness.records.run_record import RUN_FILE, VERDICTS_FILE, Ended, write_record
+from harness.records.files import RUN_FILE, VERDICTS_FILE
+from harness.records.run_record import Ended, write_record
 from harness.records.verdict_lines import read_lines, read_matrix, write_lines, write_matrix
 from nemesis.plan import FaultPlan
 from tests.nemesis.receipt_factory import a_receipt

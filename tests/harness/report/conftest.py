@@ -22,7 +22,8 @@ from harness.observations import (
 )
 from harness.plan import AnyWorld, Kafka, Processes, RunSpec, Simulated
 from harness.records.cluster_file import write_observations
-from harness.records.run_record import HISTORY, VERDICTS_FILE, Ended, write_record
+from harness.records.files import HISTORY, VERDICTS_FILE
+from harness.records.run_record import Ended, write_record
 from nemesis.plan import FaultPlan
 from nemesis.receipts import Receipt
 from tests.nemesis.receipt_factory import a_receipt

@@ -14,12 +14,13 @@ import pytest
 import vl_convert
 
 from checkers import Verdict
+from harness.campaign.witnesses import choose_witnesses
 from harness.errors import NamedWronglyError, ResultsError
-from harness.records.run_record import CAMPAIGN_FILE, VERDICTS_FILE
+from harness.records.files import CAMPAIGN_FILE, VERDICTS_FILE
 from harness.records.verdict_lines import read_matrix, write_matrix
-from harness.report import stories, witnesses
+from harness.report import stories
 from harness.report import write as write_page
-from workloads.settings import ACKS_ALL, Settings
+from workloads.settings import Settings
 
 #: See the fixture in conftest.py.
 Campaign = tuple[Path, Callable[..., Verdict]]
@@ -62,6 +63,7 @@ class Page(HTMLParser):
 
 def write(directory: Path) -> Path:
     write_matrix(directory)
+    choose_witnesses(directory)
     return write_page(directory)
 
 
@@ -270,14 +272,6 @@ def test_a_run_without_a_verdict_is_unknown(campaign: Campaign) -> None:
     assert matrix.cells[0].unknown_reasons == {"no verdict: it was never checked": 1}
 
 
-def test_witnesses_are_the_runs_whose_stories_are_told(campaign: Campaign) -> None:
-    directory, make = campaign
-    verdict = make(A1, lost=1)
-    make(SAFE)
-    write_matrix(directory)
-    assert witnesses(directory) == [directory / verdict.history]
-
-
 def test_without_verdicts_the_user_is_told_to_check(campaign: Campaign) -> None:
     directory, _ = campaign
     with pytest.raises(ResultsError, match="is no campaign; name a directory below results/"):
@@ -300,16 +294,6 @@ def test_a_directory_without_runs_and_campaign_is_left_as_it_is(campaign: Campai
     with pytest.raises(NamedWronglyError, match="holds no run; name a campaign's directory"):
         write(directory)
     assert [path.name for path in directory.iterdir()] == [VERDICTS_FILE]
-
-
-def test_the_strongest_settings_stories_are_told_first(campaign: Campaign) -> None:
-    directory, make = campaign
-    for acks in (0, 1, ACKS_ALL):
-        make(Settings(acks=acks), lost=2, history=True)
-    make(Settings(acks=1, min_insync_replicas=2), lost=2, history=True)
-    write_matrix(directory)
-    told = [path.relative_to(directory / "runs" / "simulated").parts[0] for path in witnesses(directory)]
-    assert [name.partition(",")[0] for name in told] == ["acks=-1", "acks=1", "acks=1", "acks=0"]
 
 
 def test_a_campaign_without_runs_says_that_nothing_is_known(campaign: Campaign) -> None:

@@ -10,11 +10,12 @@ import pytest
 from rich.console import Console
 
 from checkers import Verdict
-from harness.campaign.stages import CampaignRecord, Runs
-from harness.cli.matrix_table import tell, tell_cells
+from harness.campaign.witnesses import choose_witnesses
+from harness.cli.matrix_table import show_campaign, show_cells
 from harness.cli.terminal import State
-from harness.machine import Machine
-from harness.records.run_record import CAMPAIGN_FILE
+from harness.machine import MachineSize
+from harness.records.campaign_record import CampaignRecord, WorldRuns
+from harness.records.files import CAMPAIGN_FILE
 from harness.records.verdict_lines import write_matrix
 from harness.report import write
 from workloads.settings import Settings
@@ -26,7 +27,7 @@ def test_silence_without_a_promise_is_not_called_held(
     directory, make = campaign
     make(Settings(acks=-1, min_insync_replicas=2))
     make(Settings(acks=1, min_insync_replicas=2))
-    tell_cells(State(out=Console(width=200, soft_wrap=True)), write_matrix(directory).cells)
+    show_cells(State(out=Console(width=200, soft_wrap=True)), write_matrix(directory).cells)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[:3] == ["simulated kill", "acks=-1,isr=2 held 0/1", "acks=1,isr=2 none 0/1"]
     assert "held: none lost, as promised; none: none lost, though the settings permit it" in lines[-1]
@@ -34,7 +35,7 @@ def test_silence_without_a_promise_is_not_called_held(
 
 @pytest.mark.parametrize(
     ("status", "end"),
-    [("running", "; if it was killed: ackproof heal {directory}."), ("interrupted", ".")],
+    [("running", "; if it was killed: ackproof heal {directory}"), ("interrupted", "")],
 )
 def test_a_campaign_that_may_have_been_killed_names_what_ends_its_remains(
     campaign: tuple[Path, Callable[..., Verdict]], capsys: pytest.CaptureFixture[str], status: str, end: str
@@ -47,12 +48,14 @@ def test_a_campaign_that_may_have_been_killed_names_what_ends_its_remains(
         status=status,
         began="2026-11-21T16:00:00+00:00",
         command="ackproof campaign p.toml",
-        machine=Machine(processor="p", cores=2, memory_bytes=1, system="s"),
+        machine=MachineSize(processor="p", cores=2, memory_bytes=1, system="s"),
         versions={},
-        worlds={"simulated": Runs(planned=4)},
+        worlds={"simulated": WorldRuns(planned=4)},
     )
     (directory / CAMPAIGN_FILE).write_bytes(msgspec.json.encode(record))
     write_matrix(directory)
-    tell(State(out=Console(width=500, soft_wrap=True)), directory, write(directory), json_=False)
-    wanted = "This campaign is not finished: 1 of its 4 runs are here" + end.format(directory=directory)
+    choose_witnesses(directory)
+    show_campaign(State(out=Console(width=500, soft_wrap=True)), directory, write(directory), json_=False)
+    rest = f"; the rest: ackproof campaign {directory}/plan.toml --out {directory} --continue."
+    wanted = "This campaign is not finished: 1 of its 4 runs are here" + end.format(directory=directory) + rest
     assert wanted in capsys.readouterr().out.splitlines()

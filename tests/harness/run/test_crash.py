@@ -8,13 +8,14 @@ import pytest
 
 from checkers import check_one as check
 from harness.campaign.judge import judge_all, write_verdicts
-from harness.campaign.progress import Quiet
 from harness.observations import NodeCrashed
 from harness.plan import Processes, RunSpec
+from harness.progress import Progress
 from harness.records.cluster_file import read_observations
+from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, standing
-from harness.records.run_record import HISTORY, read_record
-from harness.run.perform import perform
+from harness.records.run_record import read_record
+from harness.run.performing import perform
 from harness.worlds.real import RealWorld
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
@@ -59,6 +60,6 @@ def test_a_run_whose_broker_crashed_is_a_failure_of_the_harness(tmp_path: Path, 
     assert standing(run / FILE_NAME) == []
     by_hand = "harness.campaign.judge.check"
     monkeypatch.setattr(by_hand, lambda found, **_: [check(one.place / HISTORY) for one in found])
-    judged = judge_all([run], Quiet())
+    judged = judge_all([run], Progress())
     assert [one.outcome for one in judged] == ["unknown"]
     assert "crashed" in write_verdicts(tmp_path, judged).file.read_text()

@@ -15,7 +15,7 @@ import pytest
 from harness.errors import HostError, ResultsError
 from harness.hosts.processes import Identity, boot_id, identify
 from harness.records.journal import FILE_NAME, Journal, Undo, standing
-from harness.run.heal import heal
+from harness.run.healing import heal
 
 #: A little harness: three sleeping nodes, one of them paused and one killed, then it waits for its own end.
 HARNESS = """
@@ -234,7 +234,7 @@ def test_a_journal_that_cannot_be_written_does_not_keep_the_others_from_being_he
             raise PermissionError("not yours")
         return Journal(path)
 
-    monkeypatch.setattr("harness.run.heal.Journal", opened)
+    monkeypatch.setattr("harness.run.healing.Journal", opened)
     with pytest.raises(ResultsError, match=r"0/.*cannot be written .*not yours.*undone: directory .*ackproof-b"):
         heal(tmp_path)
     assert [directory.exists() for directory in left] == [True, False]

@@ -14,7 +14,7 @@ import pytest
 
 from harness.hosts.processes import marked_with
 from harness.records.journal import FILE_NAME
-from harness.run.heal import heal
+from harness.run.healing import heal
 
 pytestmark = pytest.mark.system
 

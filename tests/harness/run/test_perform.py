@@ -8,7 +8,7 @@ import msgspec
 from harness.choices import Choices, read_choices
 from harness.plan import RunSpec, Simulated
 from harness.records.run_record import read_record
-from harness.run.perform import perform, write_choices
+from harness.run.performing import perform, write_choices
 from nemesis.plan import FaultPlan
 from workloads.history import export_jsonl
 from workloads.plan import WorkloadPlan

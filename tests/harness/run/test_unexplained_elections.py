@@ -9,7 +9,7 @@ from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import faults_seen
 from harness.plan import RunSpec, Simulated
 from harness.run.phases import execute
-from harness.run.unexplained_elections import unasked
+from harness.run.unexplained_elections import unexplained_election
 from harness.worlds.contract import NodeCrash
 from nemesis.cluster import CLIENTS, ClusterView, Link, PartitionView
 from nemesis.faults import fault_kind
@@ -39,7 +39,7 @@ def view(leader: int | None = 0, epoch: int = 3, isr: tuple[int, ...] = (0, 1, 2
     ],
 )
 def test_a_leader_that_changed_without_a_fault_has_a_receipt(after, changes):
-    told = unasked(view(), after, [], SPAN_US)
+    told = unexplained_election(view(), after, [], SPAN_US)
     assert told is not None
     assert (told.fault, told.family, told.mark, told.took_effect) == ("unasked", "unasked", "end", True)
     assert (told.moved, told.targets, told.links) == ({"t-0": changes}, (), ())
@@ -54,7 +54,7 @@ def test_a_leader_that_changed_without_a_fault_has_a_receipt(after, changes):
     ],
 )
 def test_what_replaces_no_leader_has_none(before, after):
-    assert unasked(before, after, [], SPAN_US) is None
+    assert unexplained_election(before, after, [], SPAN_US) is None
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_replaces_no_leader_has_none(before, after):
     ],
 )
 def test_a_fault_that_may_have_reached_the_cluster_explains_every_change(fault, explained):
-    assert (unasked(view(), view(1, 4), [fault], SPAN_US) is None) is explained
+    assert (unexplained_election(view(), view(1, 4), [fault], SPAN_US) is None) is explained
 
 
 def spec() -> RunSpec:

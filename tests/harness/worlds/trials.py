@@ -19,9 +19,10 @@ from harness.observations import (
 )
 from harness.plan import RunSpec
 from harness.records.cluster_file import read_observations
+from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, standing
-from harness.records.run_record import HISTORY, read_record
-from harness.run.perform import perform
+from harness.records.run_record import read_record
+from harness.run.performing import perform
 
 #: Tries that a permitted loss has to show itself, or a run to be exercised.
 SEEDS = (11, 12, 13, 14, 15)

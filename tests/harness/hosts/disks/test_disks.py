@@ -10,7 +10,7 @@ import pytest
 from harness.errors import HostError
 from harness.hosts.disks.disk import Disks, log_bytes, loop_devices
 from harness.records.journal import Journal, standing
-from harness.run.heal import heal
+from harness.run.healing import heal
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("mkfs.ext4") is None, reason="needs root and the command mkfs.ext4"

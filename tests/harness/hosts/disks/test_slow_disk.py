@@ -12,7 +12,7 @@ from harness.errors import HostError
 from harness.hosts.disks import Disks
 from harness.hosts.disks.slow import ROOT, WRITES_PER_SECOND, Brake, DeviceBrake, GroupBrake, choose_brake
 from harness.records.journal import FILE_NAME, Journal, standing
-from harness.run.heal import heal
+from harness.run.healing import heal
 
 V1 = ROOT / "blkio" / "blkio.throttle.write_iops_device"
 needs_limits = pytest.mark.skipif(

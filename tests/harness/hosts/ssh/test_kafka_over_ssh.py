@@ -16,10 +16,10 @@ from checkers import judge
 from harness.observations import BecameFollower, BecameLeader, BrokerFenced, BrokerRegistered, IsrChanged, LeaderElected
 from harness.plan import Kafka, RunSpec, Ssh
 from harness.records.cluster_file import read_observations
+from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, standing
-from harness.records.run_record import HISTORY
-from harness.run.heal import heal
-from harness.run.perform import perform
+from harness.run.healing import heal
+from harness.run.performing import perform
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import MAIN
 from nemesis.cluster import CONTROLLER
@@ -35,7 +35,7 @@ HARNESS = """
 import sys
 from pathlib import Path
 import msgspec
-from harness.run.perform import perform
+from harness.run.performing import perform
 from harness.plan import RunSpec
 perform(msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=RunSpec), Path(sys.argv[2]))
 """

@@ -20,7 +20,7 @@ from harness.hosts.ssh.host import Here, SshHost
 from harness.hosts.ssh.session import Session
 from harness.plan import Kafka, Machine, Ssh
 from harness.records.journal import FILE_NAME, Journal, standing
-from harness.run.heal import heal
+from harness.run.healing import heal
 from nemesis.cluster import CLIENTS, Link
 
 pytestmark = [pytest.mark.system, pytest.mark.root, pytest.mark.xdist_group("ssh")]

@@ -15,7 +15,7 @@ from harness.reference.core.partition import Replica
 from harness.reference.core.planted import _WRONG, with_bug
 from harness.reference.core.request_handler import RequestHandler
 from harness.reference.core.types import BrokerConfig, ErrorCode, PlantedBug, TopicConfig
-from harness.run.perform import perform
+from harness.run.performing import perform
 from harness.worlds.kafka.properties import possible
 from harness.worlds.kafka.releases import Version
 from harness.worlds.reference import broker_config

@@ -13,10 +13,10 @@ from checkers import judge
 from harness.observations import LeaderElected
 from harness.plan import Kafka, RunSpec, parse_plan
 from harness.records.cluster_file import read_observations
+from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, standing
-from harness.records.run_record import HISTORY
-from harness.run.heal import heal
-from harness.run.perform import perform
+from harness.run.healing import heal
+from harness.run.performing import perform
 from harness.worlds.kafka import kafka_world
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.releases import DEFAULT_VERSION

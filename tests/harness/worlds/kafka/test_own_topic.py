@@ -7,7 +7,7 @@ from kafka.errors import PolicyViolationError, TopicAlreadyExistsError
 
 from harness.errors import HostError, PlanError
 from harness.records.journal import FILE_NAME, Journal, standing
-from harness.run.heal import heal
+from harness.run.healing import heal
 from harness.worlds.kafka import own_topic
 from harness.worlds.kafka.administration import TopicImage, UnansweredError
 from harness.worlds.kafka.own_topic import OwnTopic, require_ids

@@ -11,10 +11,11 @@ import pytest
 from checkers import check_one as check
 from harness.errors import HostError
 from harness.plan import RunSpec, Security, parse_plan
+from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, standing
-from harness.records.run_record import HISTORY, read_record
-from harness.run.heal import heal
-from harness.run.perform import perform
+from harness.records.run_record import read_record
+from harness.run.healing import heal
+from harness.run.performing import perform
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.own_topic import KIND

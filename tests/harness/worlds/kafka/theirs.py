@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from harness.run.heal import heal
+from harness.run.healing import heal
 from harness.worlds.real import RealWorld
 
 

@@ -16,7 +16,7 @@ from harness.hosts import LoopbackHost
 from harness.hosts.processes import Identity
 from harness.plan import Namespaces, Processes, RunSpec
 from harness.records.journal import FILE_NAME, Undo, standing
-from harness.run.heal import heal
+from harness.run.healing import heal
 from harness.worlds.processes import processes_world
 from harness.worlds.processes.distribution import ReferenceDistribution
 from harness.worlds.real import RealWorld, StartedCluster

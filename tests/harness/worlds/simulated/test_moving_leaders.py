@@ -5,7 +5,7 @@ import pytest
 
 from checkers import check_one as check
 from checkers import judge
-from harness.run.perform import perform
+from harness.run.performing import perform
 from nemesis.cluster import CONTROLLER, Capability
 from nemesis.plan import FaultPlan
 

@@ -43,11 +43,11 @@ def heal(directory: Path) -> list[str]:
         except OSError as error:
             doubts.append(f"{path} cannot be read ({error})")
     doubts += _unlisted(closed, journals)
-    told = f"; undone: {', '.join(undone)}" if undone else ""
+    done = f"; undone: {', '.join(undone)}" if undone else ""
     if failures:
-        raise HostError("; ".join(failures + doubts) + told)
+        raise HostError("; ".join(failures + doubts) + done)
     if doubts:
-        raise ResultsError(f"{'; '.join(doubts)}: nodes' processes and what is named {NAME_PREFIX}... may remain{told}")
+        raise ResultsError(f"{'; '.join(doubts)}: nodes' processes and what is named {NAME_PREFIX}... may remain{done}")
     return undone
 
 
@@ -61,7 +61,7 @@ def is_left_behind(directory: Path) -> bool:
 
 
 def _journals(directory: Path, onerror: Callable[[OSError], None] | None = None) -> list[Path]:
-    """Journals at or below ``directory``; what goes away meanwhile, or may not be read, only ``onerror`` is told."""
+    """Journals at or below ``directory``; what goes away meanwhile, or may not be read, goes to ``onerror``."""
     return sorted(Path(at) / FILE_NAME for at, _, files in os.walk(directory, onerror=onerror) if FILE_NAME in files)
 
 

@@ -8,8 +8,8 @@ import threading
 import pytest
 from rich.console import Console
 
-from harness.campaign import progress
-from harness.campaign.progress import BarProgress, LineProgress, progress_for
+from harness import progress
+from harness.progress import BarProgress, LineProgress, progress_for
 
 
 def test_a_log_gets_a_line_at_the_begin_and_the_end() -> None:

@@ -17,11 +17,12 @@ import msgspec
 from checkers import REPLICAS_FILE, Verdict, check_one
 from harness.campaign.judge import translated_errors
 from harness.errors import HarnessError, NamedWronglyError, ResultsError
-from harness.records.run_record import CLUSTER_FILE, HISTORY, RunRecord, files_of, read_record
-from harness.run.perform import perform, recover_observations
+from harness.records.files import CLUSTER_FILE, HISTORY, files_of
+from harness.records.run_record import RunRecord, read_record
+from harness.run import perform, recover_observations
 from workloads.history import CLUSTERED
 
-#: Differences that are told; the first one is what a reader follows.
+#: Differences that are shown; the first one is what a reader follows.
 DIFFERENCES_MAX: Final = 5
 
 
@@ -47,7 +48,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 def replay(directory: Path, scratch: Path) -> Replayed:
     """Do the simulated run in ``directory`` again in the new directory ``scratch``, with tracing.
 
-    The trace is left as ``cluster.jsonl`` in ``directory``, where the story of the run is told from.
+    The trace is left as ``cluster.jsonl`` in ``directory``, which the story of the run is read from.
 
     Raises:
         ResultsError: ``directory`` is no run, has no history, or is of a world that does not repeat itself.
@@ -79,7 +80,7 @@ def trace(directory: Path, scratch: Path) -> None:
 
 
 def trace_missing(directory: Path) -> None:
-    """Leave ``cluster.jsonl`` in a run that has none: a simulated one is done again, a real one's nodes tell."""
+    """Leave ``cluster.jsonl`` in a run that has none: a simulated one is done again, a real one's nodes have it."""
     if (directory / CLUSTER_FILE).is_file():
         return
     record = read_record(directory)

@@ -1,4 +1,4 @@
-"""How long work tells that it is alive: bars on a terminal, plain lines now and then anywhere else."""
+"""How long work shows that it is alive: bars on a terminal, plain lines now and then anywhere else."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -16,27 +16,25 @@ from rich.progress import Progress as Bars
 LINE_EVERY_S: Final = 10.0
 
 
-class Progress(Protocol):
-    """Reported by whoever works; phases do not overlap."""
+class Progress:
+    """Reported by whoever works; phases do not overlap. This one is for tests and for ``--json``: it shows nothing."""
 
-    def phase(self, name: str, total: int | None) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def phase(self, name: str, total: int | None) -> Iterator[None]:  # noqa: ARG002 - for those that show it
         """A stretch of work of ``total`` steps; None where nobody can count them."""
-        ...
+        yield
 
     def advance(self, note: str = "") -> None:
         """One step is done; ``note`` says what stands now."""
-        ...
 
     def reach(self, done: int, total: int, unit: str) -> None:
         """So many of so many steps are done, in a phase whose steps are counted by someone else, as ``unit``."""
-        ...
 
     def say(self, text: str) -> None:
         """One line that stays."""
-        ...
 
 
-class BarProgress:
+class BarProgress(Progress):
     """For terminals."""
 
     def __init__(self, console: Console) -> None:
@@ -75,7 +73,7 @@ class BarProgress:
         self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-class LineProgress:
+class LineProgress(Progress):
     """For logs: a line at the begin and end of a phase, and every ``LINE_EVERY_S`` seconds between, work or no work."""
 
     def __init__(self, console: Console) -> None:
@@ -120,24 +118,6 @@ class LineProgress:
         counted = "" if self._total is None else f" {self._done}/{self._total}{self._unit}"
         note = f" ({self._note})" if self._note else ""
         self.say(f"{self._name}:{counted} after {time.monotonic() - self._began:.0f} s{note}")
-
-
-class Quiet:
-    """For tests and for ``--json``."""
-
-    @contextlib.contextmanager
-    def phase(self, name: str, total: int | None) -> Iterator[None]:  # noqa: ARG002 - the protocol's names
-        """See :class:`Progress`."""
-        yield
-
-    def advance(self, note: str = "") -> None:
-        """See :class:`Progress`."""
-
-    def reach(self, done: int, total: int, unit: str) -> None:
-        """See :class:`Progress`."""
-
-    def say(self, text: str) -> None:
-        """See :class:`Progress`."""
 
 
 def progress_for(console: Console) -> Progress:

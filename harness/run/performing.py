@@ -12,18 +12,9 @@ from harness.choices import Choices
 from harness.errors import AckproofError, ResultsError
 from harness.plan import RunSpec
 from harness.records.cluster_file import write_observations
+from harness.records.files import CHOICES_FILE, CLUSTER_FILE, HISTORY, files_of, is_out_of_room, write_file
 from harness.records.replica_dump import write_replicas
-from harness.records.run_record import (
-    CHOICES_FILE,
-    CLUSTER_FILE,
-    HISTORY,
-    Ended,
-    RunRecord,
-    files_of,
-    is_out_of_room,
-    write_file,
-    write_record,
-)
+from harness.records.run_record import Ended, RunRecord, write_record
 from harness.run.crashes import own_failure
 from harness.run.phases import RunReport, execute
 from harness.worlds.factory import world_for
@@ -34,7 +25,7 @@ from workloads.history import HistoryWriter, LiveHistoryWriter
 def perform(spec: RunSpec, directory: Path, *, observe: bool = False, choices: Choices | None = None) -> Ended:
     """Execute ``spec`` in the new directory ``directory``. A failure of the harness is an answer, not an exception.
 
-    ``observe`` makes a simulated cluster tell its story too (``cluster.jsonl``); real ones always do. ``choices`` take
+    ``observe`` has a simulated cluster observed too (``cluster.jsonl``); real ones always do. ``choices`` take
     the place of those that follow from the run's seed: recorded ones, or ones that the caller wants to keep afterwards
     (:func:`write_choices`).
 
@@ -98,12 +89,12 @@ def write_choices(directory: Path, choices: Choices) -> None:
 
 
 def recover_observations(record: RunRecord, directory: Path) -> None:
-    """Write ``cluster.jsonl`` of a run in real time whose harness was killed before it could: the nodes' files tell it.
+    """Write ``cluster.jsonl`` of a run in real time whose harness was killed before it could: the nodes' files have it.
 
-    Nothing is written where they tell nothing.
+    Nothing is written where they have nothing.
     """
-    if told := world_for(record.spec(), directory, Choices(record.seed)).observations():
-        write_observations(directory, told)
+    if seen := world_for(record.spec(), directory, Choices(record.seed)).observations():
+        write_observations(directory, seen)
 
 
 def lacks_observations(directory: Path) -> bool:

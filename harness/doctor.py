@@ -31,7 +31,7 @@ _KINDS_OF_SLOW: Final = {
 }
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
+class Check(msgspec.Struct, frozen=True):
     """One thing that was looked for. ``needed`` things must be there; the others open a world, a host or a test."""
 
     name: str
@@ -49,55 +49,36 @@ def examine(directory: Path) -> list[Check]:
 
 
 def _python() -> Check:
-    return Check(
-        name="Python 3.11 or later",
-        good=sys.version_info >= (3, 11),
-        found=sys.version.split()[0],
-        purpose="everything",
-        how="install python3 of a current Debian or Ubuntu",
-        needed=True,
-    )
+    version, how = sys.version.split()[0], "install python3 of a current Debian or Ubuntu"
+    return Check("Python 3.11 or later", sys.version_info >= (3, 11), version, "everything", how, needed=True)
 
 
 def _java() -> Check:
     good, found = _tried(usable_java)
     if not good:
         found = found.partition(": ")[0]  # what to do about it stands in ``how``
-    return Check(name="Java 17 or later", good=good, found=found, purpose="checking with PySpark", how=HOW, needed=True)
+    return Check("Java 17 or later", good, found, "checking with PySpark", HOW, needed=True)
 
 
 def _disk(directory: Path) -> Check:
     place = next(path for path in [directory.resolve(), *directory.resolve().parents] if path.exists())
-    free = shutil.disk_usage(place).free
-    return Check(
-        name="disk",
-        good=free >= DISK_MIN_BYTES and os.access(place, os.W_OK),
-        found=f"{free / 2**30:.1f} GiB free at {place}" + ("" if os.access(place, os.W_OK) else ", not writable"),
-        purpose="results of a default campaign",
-        how=f"make {DISK_MIN_BYTES / 2**30:.0f} GiB free, or write elsewhere with --out",
-        needed=True,
-    )
+    free, writable = shutil.disk_usage(place).free, os.access(place, os.W_OK)
+    found = f"{free / 2**30:.1f} GiB free at {place}" + ("" if writable else ", not writable")
+    how = f"make {DISK_MIN_BYTES / 2**30:.0f} GiB free, or write elsewhere with --out"
+    good = free >= DISK_MIN_BYTES and writable
+    return Check("disk", good, found, "results of a default campaign", how, needed=True)
 
 
 def _memory() -> Check:
     memory = psutil.virtual_memory()
-    return Check(
-        name="memory",
-        good=memory.available >= MEMORY_MIN_BYTES,
-        found=f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB available",
-        purpose="three clusters at a time, then Spark",
-        how="end other programs, or lower `parallel` in the plan",
-    )
+    found = f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB available"
+    how = "end other programs, or lower `parallel` in the plan"
+    return Check("memory", memory.available >= MEMORY_MIN_BYTES, found, "three clusters at a time, then Spark", how)
 
 
 def _cores() -> Check:
-    return Check(
-        name="cores",
-        good=cores() >= 2,
-        found=str(cores()),
-        purpose="the default campaign within six minutes",
-        how="it works with one core, more slowly",
-    )
+    purpose, how = "the default campaign within six minutes", "it works with one core, more slowly"
+    return Check("cores", cores() >= 2, str(cores()), purpose, how)
 
 
 def _programs() -> list[Check]:
@@ -115,80 +96,44 @@ def _programs() -> list[Check]:
 def _program(name: str, package: str, purpose: str) -> Check:
     # Debian keeps administration programs out of an ordinary user's path.
     found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
-    return Check(
-        name=name,
-        good=found is not None,
-        found=found or "missing",
-        purpose=purpose,
-        how=f"install the package {package}",
-    )
+    return Check(name, found is not None, found or "missing", purpose, f"install the package {package}")
 
 
 def _root() -> Check:
-    return Check(
-        name="root",
-        good=os.geteuid() == 0,
-        found=f"user id {os.geteuid()}",
-        purpose="network namespaces as hosts (loopback needs no rights)",
-        how="run with sudo",
-    )
+    purpose = "network namespaces as hosts (loopback needs no rights)"
+    return Check("root", os.geteuid() == 0, f"user id {os.geteuid()}", purpose, "run with sudo")
 
 
 def _namespaces() -> Check:
     name = f"ackproof-doctor-{os.getpid()}"
     good = _works("ip", "netns", "add", name) and _works("ip", "netns", "exec", name, "nft", "list", "ruleset")
     _works("ip", "netns", "delete", name)
-    return Check(
-        name="network namespaces",
-        good=good,
-        found="can be made and filtered" if good else "cannot be made",
-        purpose='host = "namespaces": own addresses and real packet loss',
-        how="be root, outside of a container without CAP_SYS_ADMIN and CAP_NET_ADMIN",
-    )
+    found = "can be made and filtered" if good else "cannot be made"
+    purpose = 'host = "namespaces": own addresses and real packet loss'
+    how = "be root, outside of a container without CAP_SYS_ADMIN and CAP_NET_ADMIN"
+    return Check("network namespaces", good, found, purpose, how)
 
 
 def _slow_disks() -> Check:
-    good, found = _tried(lambda: str(find_limit()))
-    return Check(
-        name="slow disks",
-        good=good,
-        found=found,
-        purpose="the fault family slow-disk, as root",
-        how="mount control groups with the controller blkio (version 1) or io (version 2)",
-    )
+    how = "mount control groups with the controller blkio (version 1) or io (version 2)"
+    return Check("slow disks", *_tried(lambda: str(find_limit())), "the fault family slow-disk, as root", how)
 
 
 def _slow_links() -> Check:
-    good, found = _tried(lambda: _KINDS_OF_SLOW[probe_slow_links()])
-    return Check(
-        name="slow links",
-        good=good,
-        found=found,
-        purpose="the fault family slow-link, as root",
-        how="install the package iproute2; the kernel needs sch_htb and cls_u32",
-    )
+    how = "install the package iproute2; the kernel needs sch_htb and cls_u32"
+    found = _tried(lambda: _KINDS_OF_SLOW[probe_slow_links()])
+    return Check("slow links", *found, "the fault family slow-link, as root", how)
 
 
 def _wrong_clocks() -> Check:
     library = faketime_library()
-    return Check(
-        name="wrong clocks",
-        good=library is not None,
-        found=library or "libfaketime is missing",
-        purpose="the fault family clock",
-        how="install the package faketime",
-    )
+    found = library or "libfaketime is missing"
+    return Check("wrong clocks", library is not None, found, "the fault family clock", "install the package faketime")
 
 
 def _kafka() -> Check:
     there = ", ".join(str(one.version) for one in installed())
-    return Check(
-        name="Apache Kafka",
-        good=bool(there),
-        found=there or "none",
-        purpose="the world kafka",
-        how="ackproof kafka install",
-    )
+    return Check("Apache Kafka", bool(there), there or "none", "the world kafka", "ackproof kafka install")
 
 
 def _tried(probe: Callable[[], str | None]) -> tuple[bool, str]:

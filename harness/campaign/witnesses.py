@@ -1,0 +1,68 @@
+"""The stage of witnesses: which runs the report tells stories of, and the cluster's side of those stories.
+
+Reads ``matrix.json``, writes ``witnesses.json``, and leaves a ``cluster.jsonl`` in each of those runs that has none: a
+simulated run is done again for it, of a real one it stands in the nodes' own files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from checkers import STRONGEST_FIRST, Cell, Outcome, setting_value
+from harness.campaign.replaying import trace_missing
+from harness.errors import AckproofError
+from harness.progress import Progress
+from harness.records.verdict_lines import read_matrix
+from harness.records.witness_file import Witnessed, write_witnesses
+
+#: Losing cells that have a story at all: twelve settings, three families and two worlds are 72 cells, and then some.
+WITNESSES_MAX: Final = 100
+
+
+def witness(directory: Path, progress: Progress) -> None:
+    """Do the whole stage for the campaign in ``directory``; it can be repeated, and does again only what is missing.
+
+    Raises:
+        ResultsError: there is no matrix yet, or a file cannot be written.
+    """
+    with progress.phase("choosing witnesses", None):
+        chosen = choose_witnesses(directory)
+    trace_runs([directory / one.run for one in chosen], progress)
+
+
+def choose_witnesses(directory: Path) -> list[Witnessed]:
+    """Write ``witnesses.json``: of the cells that have a witness, broken promises first, then the strongest settings.
+
+    What acks=0 loses needs no story to be believed, and would hide the others.
+    """
+    cells = sorted((cell for cell in read_matrix(directory).cells if cell.witness is not None), key=_interest)
+    witnesses = [
+        Witnessed(world=cell.world, cell=cell.cell, run=cell.witness.run, anomaly=cell.witness.anomaly)
+        for cell in cells[:WITNESSES_MAX]
+        if cell.witness is not None
+    ]
+    write_witnesses(directory, witnesses)
+    return witnesses
+
+
+def trace_runs(runs: Sequence[Path], progress: Progress) -> None:
+    """Give the runs in these directories the ``cluster.jsonl`` that they lack.
+
+    One that cannot be had is a message, and no more: a story without the brokers' side is better than none.
+    """
+    if not runs:
+        return
+    with progress.phase("tracing witnesses", len(runs)):
+        for run in runs:
+            try:
+                trace_missing(run)
+            except AckproofError as error:
+                progress.say(f"{run}: what its brokers did cannot be told: {error}")
+            progress.advance()
+
+
+def _interest(cell: Cell) -> tuple[bool, int]:
+    """Small for what a reader wants to see first."""
+    return cell.outcome is not Outcome.BROKEN_PROMISE, STRONGEST_FIRST.index(setting_value(cell.settings["acks"]))

@@ -1,0 +1,115 @@
+"""The choices of settings that a plan asks for: ``[settings]``, ``[matrix]`` and ``[[matrix.exclude]]``.
+
+Every combination of the matrix is a choice but those that an exclusion takes out, so that settings which cannot go
+together do not cost a matrix its other cells. Exclusions are looked at before settings are put together.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from harness.plan.model import Choice
+from harness.plan.spec import settings_label
+from harness.plan.values import Place, Table, flattened, list_at, shown, table_at, unknown_key
+from workloads import Settings, SettingsError
+
+
+def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, place: Place) -> Iterator[Choice]:
+    """The choices of the plan in ``table``; ``overrides`` fix settings that it leaves open or says otherwise.
+
+    Raises:
+        PlanError: a setting is unknown or impossible, two choices are the same, or an exclusion takes out nothing, or
+            all.
+    """
+    matrix = place / "matrix"
+    axes = {**table_at(table, "matrix", place)}
+    exclusions = _exclusions(axes.pop("exclude", []), matrix / "exclude")
+    axes, fixed = flattened(axes), flattened(table_at(table, "settings", place))
+    _refuse_unknown(fixed, place / "settings")
+    _refuse_unknown(axes, matrix, lists=True)
+    _refuse_unknown(overrides, Place("--settings"))
+    for name in axes:
+        if name in fixed:
+            raise (matrix / name).wrong("this setting stands under [settings] too; leave one of them out")
+    axes = {name: list_at(axes, name, [], matrix) for name in axes}
+    _refuse_idle(exclusions, [fixed | varied for varied in _combinations(axes)], matrix / "exclude")
+    seen: set[str] = set()
+    for varied in _combinations({name: values for name, values in axes.items() if name not in overrides}):
+        values = {**fixed, **overrides, **varied}
+        if any(_matches(exclusion, values) for exclusion in exclusions):
+            continue
+        settings = _possible(values, varied, brokers, place)
+        label = settings_label(settings, varied)
+        if label in seen:
+            raise matrix.wrong(f"{label} comes twice; leave one spelling out")
+        seen.add(label)
+        yield Choice(label=label, settings=settings)
+    if not seen:
+        raise (matrix / "exclude").wrong("nothing is left to run; take an exclusion out")
+
+
+def _combinations(axes: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+def _exclusions(listed: object, place: Place) -> list[Table]:
+    if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
+        raise place.wrong(f"takes tables of settings ([[{place.path}]]), not {shown(listed)}")
+    exclusions: list[Table] = [flattened(one) for one in listed]
+    for number, exclusion in enumerate(exclusions):
+        here = Place(place.file, f"{place.path}[{number}]")
+        _refuse_unknown(exclusion, here, lists=True)
+        for name, value in exclusion.items():
+            if isinstance(value, list):
+                raise (here / name).wrong(f"takes one value; write another [[{place.path}]] for each of {shown(value)}")
+    return exclusions
+
+
+def _refuse_idle(exclusions: list[Table], combinations: list[dict[str, Any]], place: Place) -> None:
+    for number, exclusion in enumerate(exclusions):
+        if not any(_matches(exclusion, values) for values in combinations):
+            raise Place(place.file, f"{place.path}[{number}]").wrong(
+                "no combination of the matrix has these values; correct them, or leave it out"
+            )
+
+
+def _matches(exclusion: Table, values: Table) -> bool:
+    """Every value of ``exclusion`` is that of ``values``, or of the default where these have none."""
+    default = Settings().to_mapping()
+    return all(
+        _meant(name, value) == _meant(name, values.get(name, default[name])) for name, value in exclusion.items()
+    )
+
+
+def _meant(name: str, value: object) -> object:
+    """``value`` as settings spell it (``acks`` -1 is "all"), or as it is where it is possible with others only."""
+    try:
+        return Settings.from_mapping({name: value}).to_mapping()[name]
+    except SettingsError:
+        return value
+
+
+def _refuse_unknown(names: Table, place: Place, *, lists: bool = False) -> None:
+    known = Settings().to_mapping()
+    for name, value in names.items():
+        if name not in known:
+            raise (place / name).wrong(unknown_key("setting", name, known))
+        if isinstance(value, list) and not lists:
+            raise (place / name).wrong("a list of choices stands under [matrix], one choice under [settings]")
+
+
+def _possible(values: Table, varied: Table, brokers: int, place: Place) -> dict[str, Any]:
+    try:
+        settings = Settings.from_mapping(values)
+    except SettingsError as error:
+        # The sentence of a SettingsError begins with the name of the setting to correct.
+        guilty = next((name for name in values if str(error).startswith((f"{name}=", f"{name} "))), "")
+        raise (place / ("matrix" if guilty in varied else "settings")).wrong(error) from error
+    if settings.replication_factor > brokers:
+        raise (place / ("matrix" if "replication.factor" in varied else "settings")).wrong(
+            f"replication.factor={settings.replication_factor} needs that many brokers and the plan has {brokers}; "
+            "raise brokers or lower replication.factor"
+        )
+    return settings.to_mapping()

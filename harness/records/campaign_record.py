@@ -1,0 +1,68 @@
+"""``campaign.json``: with what a campaign was made, how far it came, and how long its stages took."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from harness.machine import MachineSize
+from harness.records.files import CAMPAIGN_FILE, read_json, write_file
+
+
+class WorldRuns(msgspec.Struct, kw_only=True):
+    """The runs of one world: how many, and in real worlds where nodes live, the release, and the client's library."""
+
+    planned: int
+    completed: int = 0
+    failed: int = 0
+    wall_ms: int = 0
+    host: str | msgspec.UnsetType = msgspec.UNSET
+    version: str | msgspec.UnsetType = msgspec.UNSET
+    client: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class Continuation(msgspec.Struct, frozen=True, kw_only=True):
+    """A later command that went on with the campaign: when it began (UTC), and with which versions."""
+
+    began: str
+    command: str
+    versions: dict[str, str]
+
+
+class CampaignRecord(msgspec.Struct, kw_only=True):
+    """What ``campaign.json`` holds.
+
+    ``status`` is "running", "completed", "interrupted" or "failed"; ``began`` is UTC. ``stages_ms`` is the wall time of
+    each stage when it was last done, ``failures`` are the first few runs that failed, and why.
+    """
+
+    name: str
+    seed: int
+    status: str
+    began: str
+    command: str
+    machine: MachineSize
+    versions: dict[str, str]
+    worlds: dict[str, WorldRuns]
+    stages_ms: dict[str, int] = {}
+    failures: dict[str, str] = {}
+    continued: list[Continuation] = []
+
+
+def write_campaign_record(directory: Path, record: CampaignRecord) -> None:
+    """Write ``campaign.json`` in ``directory``."""
+    encoded = msgspec.json.format(msgspec.json.encode(record), indent=2)
+    write_file(directory / CAMPAIGN_FILE, encoded + b"\n")
+
+
+def read_campaign_record(directory: Path) -> CampaignRecord | None:
+    """What ``campaign.json`` in ``directory`` says; None where there is none, as with a run made alone.
+
+    Raises:
+        ResultsError: it is there and cannot be read.
+    """
+    path = directory / CAMPAIGN_FILE
+    if not path.is_file():
+        return None
+    return read_json(path, CampaignRecord, "restore it, or remove it")

@@ -1,0 +1,134 @@
+"""The files of campaigns and runs: their names, how they are written, and errors of the disk in the user's words."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+import checkers
+from harness.errors import NamedWronglyError, ResultsError
+
+Content = TypeVar("Content")
+
+# Of a run.
+RUN_FILE: Final = checkers.RUN_FILE
+HISTORY: Final = checkers.HISTORY
+CLUSTER_FILE: Final = "cluster.jsonl"
+CHOICES_FILE: Final = "choices.json"
+
+# Of a campaign.
+CAMPAIGN_FILE: Final = "campaign.json"
+PLAN_FILE: Final = "plan.toml"
+VERDICTS_FILE: Final = checkers.VERDICTS_FILE
+MATRIX_FILE: Final = "matrix.json"
+WITNESSES_FILE: Final = "witnesses.json"
+MATRIX_TEXT_FILE: Final = "matrix.md"
+REPORT_FILE: Final = "report.html"
+
+#: Campaigns of one name beside each other; whoever has more should tidy up.
+NUMBERED_MAX: Final = 10_000
+
+
+@contextlib.contextmanager
+def files_of(directory: Path) -> Iterator[None]:
+    """Turn an error of the file system into a :class:`ResultsError` that names ``directory`` and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise ResultsError(f"{directory}: {_advice(error)}") from error
+
+
+def is_out_of_room(error: OSError) -> bool:
+    """Whether every later write would fail as this one did."""
+    return error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+
+
+def _advice(error: OSError) -> str:
+    if is_out_of_room(error):
+        return f"{error.strerror}; make room or name another directory with --out"
+    return f"{error.strerror or error} ({error.filename}); name another directory"
+
+
+def new_campaign(results: Path, name: str) -> Path:
+    """Make ``results/<name>``, or ``results/<name>-2`` and so on if that exists; nothing is ever overwritten."""
+    with files_of(results):
+        results.mkdir(parents=True, exist_ok=True)
+        for number in itertools.chain([""], (f"-{n}" for n in range(2, NUMBERED_MAX))):
+            with contextlib.suppress(FileExistsError):
+                directory = results / f"{name}{number}"
+                directory.mkdir()
+                return directory
+    raise ResultsError(f"{results} holds {NUMBERED_MAX} campaigns named {name}; move them away")
+
+
+def exact_campaign(directory: Path) -> Path:
+    """Make ``directory``; one that exists must be empty."""
+    with files_of(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(directory.iterdir()):
+            raise NamedWronglyError(
+                f"{directory} is not empty, and results are never overwritten; name another directory"
+            )
+    return directory
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write whole or not at all: a reader never sees half a file."""
+    with files_of(path.parent):
+        # Not tempfile's: its files are their owner's only, and a report is for everybody whom the umask admits.
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            temporary.write_bytes(content)
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def read_json(path: Path, kind: type[Content], advice: str) -> Content:
+    """What the file says, as a ``kind``.
+
+    Raises:
+        ResultsError: it cannot be read; ``advice`` says what to do.
+    """
+    try:
+        with files_of(path.parent):
+            return msgspec.json.decode(path.read_bytes(), type=kind)
+    except msgspec.DecodeError as error:
+        raise ResultsError(f"{path} cannot be read ({error}); {advice}") from error
+
+
+def run_directories(path: Path) -> list[Path]:
+    """Every run at or below ``path``, sorted; a path that is a run directory stands for itself."""
+    with files_of(path):
+        if not path.is_dir():
+            raise NamedWronglyError(f"{path} is no directory; name a run or a campaign under results/")
+        if (path / RUN_FILE).is_file():
+            return [path]
+        return sorted(file.parent for file in path.rglob(RUN_FILE))
+
+
+@contextlib.contextmanager
+def only_user_of(directory: Path) -> Iterator[None]:
+    """Keep other processes that ask for the same out of ``directory`` while the block runs, or until this one dies.
+
+    Raises:
+        ResultsError: somebody else is in there.
+    """
+    with files_of(directory):
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise ResultsError(f"another ackproof works on {directory}; wait for its end") from error
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,163 @@
+"""A campaign goes on where it ended: what completed stays, the rest is done again, another plan is refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.campaign.pool import Perform
+from harness.campaign.stages import Campaign
+from harness.cli.app import exit_code_of
+from harness.errors import HarnessError, NamedWronglyError, PlanError, ResultsError
+from harness.plan import Plan, read_plan
+from harness.progress import Progress
+from harness.records.campaign_record import CampaignRecord, read_campaign_record
+from harness.records.files import only_user_of, run_directories
+from harness.records.journal import FILE_NAME, Journal
+from harness.records.run_record import Ended, read_record, write_record
+from tests.harness.campaign.conftest import Fakes
+
+PLAN = """
+name = "t"
+families = [{families}]
+[worlds.simulated]
+parallel = 2
+runs = 3
+"""
+KILLED = """
+import sys
+from pathlib import Path
+from fake_performers import perform
+from harness.progress import Progress
+from harness.campaign.stages import Campaign
+from harness.plan import read_plan
+
+if __name__ == "__main__":
+    plan = read_plan(Path(sys.argv[1]))
+    directory = Path(sys.argv[2])
+    directory.mkdir()
+    Campaign.new(plan, plan.runs(), directory).conduct(Progress(), perform=perform, stages=[])
+"""
+
+
+def plan_at(tmp_path: Path, *families: str) -> Plan:
+    file = tmp_path / "t.toml"
+    file.write_text(PLAN.format(families=", ".join(f'"{family}"' for family in families)))
+    return read_plan(file)
+
+
+def recorded(directory: Path) -> CampaignRecord:
+    record = read_campaign_record(directory)
+    assert record is not None
+    return record
+
+
+def begun(plan: Plan, directory: Path, perform: Perform) -> None:
+    directory.mkdir()
+    Campaign.new(plan, plan.runs(), directory).conduct(Progress(), perform=perform, stages=[])
+
+
+def test_a_campaign_that_was_killed_half_way_is_finished(tmp_path: Path, fakes: Fakes) -> None:
+    plan, directory = plan_at(tmp_path, "kill", "restart"), tmp_path / "campaign"
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    path = os.pathsep.join([str(fakes.directory), *sys.path])
+    command = [sys.executable, str(script), str(tmp_path / "t.toml"), str(directory)]
+    harness = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": path})
+    deadline = time.monotonic() + 60
+    while len(list(directory.rglob("hanging"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    harness.send_signal(signal.SIGKILL)
+    harness.wait()
+    while len(list(directory.rglob("closed"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)  # its workers end by themselves
+
+    kept = {run: (run / "run.json").stat().st_ino for run in run_directories(directory) if _completed(run)}
+    assert 0 < len(kept) < 6
+    assert recorded(directory).status == "running"
+    campaign = Campaign.continued(plan, directory)
+    assert len(campaign.missing) == 6 - len(kept)
+    campaign.conduct(Progress(), perform=fakes.well, stages=[])
+    assert run_directories(directory) == sorted(directory / run.directory() for run in plan.runs())
+    assert all(_completed(run) for run in run_directories(directory))
+    assert {run: (run / "run.json").stat().st_ino for run in kept} == kept
+    record = recorded(directory)
+    assert (record.status, record.worlds["simulated"].completed, len(record.continued)) == ("completed", 6, 1)
+
+
+def _completed(run: Path) -> bool:
+    return read_record(run).ended.status == "completed"
+
+
+def test_failed_runs_are_done_again_and_forgotten(tmp_path: Path, fakes: Fakes) -> None:
+    plan, directory = plan_at(tmp_path, "kill", "pause"), tmp_path / "campaign"
+    with pytest.raises(HarnessError, match="3 of 6 runs"):
+        begun(plan, directory, fakes.perform)
+    assert len(recorded(directory).failures) == 3
+    Campaign.continued(plan, directory).conduct(Progress(), perform=fakes.well, stages=[])
+    record = recorded(directory)
+    assert (record.worlds["simulated"].completed, record.worlds["simulated"].failed, record.failures) == (6, 0, {})
+
+
+def test_what_an_interrupted_run_left_is_undone_before_it_is_done_again(tmp_path: Path, fakes: Fakes) -> None:
+    plan, directory = plan_at(tmp_path, "kill"), tmp_path / "campaign"
+    begun(plan, directory, fakes.well)
+    run = run_directories(directory)[0]
+    left = tmp_path / "ackproof-left"
+    left.mkdir()
+    journal = Journal(run / FILE_NAME)
+    journal.intend("directory", {"path": str(left)})
+    journal.close()
+    write_record(run, read_record(run).spec(), Ended(status="running"))
+    Campaign.continued(plan, directory).conduct(Progress(), perform=fakes.well, stages=[])
+    assert not left.exists()
+    assert _completed(run)
+    assert not (run / FILE_NAME).exists()
+
+
+def test_nothing_is_left_to_do_in_a_campaign_that_completed_but_its_stages(tmp_path: Path, fakes: Fakes) -> None:
+    plan, directory = plan_at(tmp_path, "kill"), tmp_path / "campaign"
+    begun(plan, directory, fakes.well)
+    again = Campaign.continued(plan, directory)
+    assert again.missing == []
+    assert again.conduct(Progress(), perform=fakes.perform, stages=[]) == directory / "report.html"
+
+
+def test_another_plan_or_seed_is_refused(tmp_path: Path, fakes: Fakes) -> None:
+    directory = tmp_path / "campaign"
+    begun(plan_at(tmp_path, "kill"), directory, fakes.well)
+    other = plan_at(tmp_path, "kill", "pause")
+    with pytest.raises(PlanError, match=r"begun with another plan, or another seed \(see .*plan\.toml\)"):
+        Campaign.continued(other, directory)
+    same = tmp_path / "t.toml"
+    plan_at(tmp_path, "kill")
+    refused = ["campaign", str(same), "--out", str(directory), "--continue", "--seed", "2"]
+    assert exit_code_of(refused) == 64
+    assert exit_code_of(["campaign", str(same), "--continue"]) == 64
+
+
+def test_runs_of_something_else_are_refused(tmp_path: Path, fakes: Fakes) -> None:
+    plan, directory = plan_at(tmp_path, "kill"), tmp_path / "campaign"
+    with pytest.raises(NamedWronglyError, match="holds no campaign to be continued; leave --continue out"):
+        Campaign.continued(plan, tmp_path)
+    begun(plan, directory, fakes.well)
+    spec = plan.runs()[0]
+    stranger = directory / "runs" / "simulated" / "other" / "1"
+    stranger.mkdir(parents=True)
+    write_record(stranger, spec, Ended(status="completed"))
+    with pytest.raises(NamedWronglyError, match="is no run of this plan; begin a new campaign"):
+        Campaign.continued(plan, directory)
+
+
+def test_two_cannot_work_on_one_campaign(tmp_path: Path, fakes: Fakes) -> None:
+    plan, directory = plan_at(tmp_path, "kill"), tmp_path / "campaign"
+    begun(plan, directory, fakes.well)
+    with only_user_of(directory), pytest.raises(ResultsError, match=r"another ackproof works on .*; wait for its end"):
+        Campaign.continued(plan, directory).conduct(Progress(), perform=fakes.well, stages=[])
+    assert recorded(directory).status == "completed"
