@@ -13,14 +13,13 @@ class Look(NamedTuple):
     Attributes:
         word: what a cell says on a terminal; ``name`` is made of it.
         sign: stands beside every colour, so that no reader depends on colour.
-        chip: what a cell says first, in the page's legend; ``meaning`` explains it.
+        chip: what a cell says first, in the page's legend.
         background, ink, border: colours in CSS; the border is that of quiet cells, "" for none.
     """
 
     word: str
     sign: str
     chip: str
-    meaning: str
     background: str
     ink: str
     border: str = ""
@@ -31,27 +30,25 @@ class Look(NamedTuple):
         return "o-" + self.word.lower().replace(" ", "-")
 
 
-_BROKEN: Final = "something happened that the settings forbid"
-_LOST: Final = "acknowledged writes are gone, and the settings never promised more"
-_HELD: Final = "held: no loss is permitted and none was seen; at most this share at 95 % confidence"
-_SILENT: Final = "none seen, but the settings permit loss: not a promise"
-_IDLE: Final = "nothing was acknowledged during a fault, so silence proves nothing"
-_UNKNOWN: Final = "it could not be told"
-
 #: "held" where the settings permit loss: so many runs were silent, and no more.
-UNPROMISED: Final = Look("none", "○", "0", _SILENT, "#eaf1f4", "#37505e", "1px dashed #9db2bd")
+UNPROMISED: Final = Look("none", "○", "0", "#eaf1f4", "#37505e", "1px dashed #9db2bd")
 #: Of every other cell.
 LOOKS: Final[dict[Outcome, Look]] = {
-    Outcome.BROKEN_PROMISE: Look("BROKEN", "✖", "broken promise", _BROKEN, "#b3261e", "#ffffff"),
-    Outcome.PERMITTED_LOSS: Look("loss", "▼", "lost", _LOST, "#fbdfa2", "#6b4300"),
-    Outcome.HELD: Look("held", "✓", "0", _HELD, "#d3ece0", "#0b5137"),
-    Outcome.NOT_EXERCISED: Look(
-        "not exercised", "–", "not exercised", _IDLE, "#ffffff", "#5b6570", "1px solid #d8dee4"
-    ),
-    Outcome.UNKNOWN: Look("unknown", "?", "unknown", _UNKNOWN, "#e6e0f2", "#49386b"),
+    Outcome.BROKEN_PROMISE: Look("BROKEN", "✖", "broken promise", "#b3261e", "#ffffff"),
+    Outcome.PERMITTED_LOSS: Look("loss", "▼", "lost", "#fbdfa2", "#6b4300"),
+    Outcome.HELD: Look("held", "✓", "0", "#d3ece0", "#0b5137"),
+    Outcome.NOT_EXERCISED: Look("not exercised", "–", "not exercised", "#ffffff", "#5b6570", "1px solid #d8dee4"),
+    Outcome.UNKNOWN: Look("unknown", "?", "unknown", "#e6e0f2", "#49386b"),
 }
 #: As the page explains them.
-LEGEND: Final = (*list(LOOKS.values())[:3], UNPROMISED, *list(LOOKS.values())[3:])
+LEGEND: Final = {
+    LOOKS[Outcome.BROKEN_PROMISE]: "something happened that the settings forbid",
+    LOOKS[Outcome.PERMITTED_LOSS]: "acknowledged writes are gone, and the settings never promised more",
+    LOOKS[Outcome.HELD]: "held: no loss is permitted and none was seen; at most this share at 95 % confidence",
+    UNPROMISED: "none seen, but the settings permit loss: not a promise",
+    LOOKS[Outcome.NOT_EXERCISED]: "nothing was acknowledged during a fault, so silence proves nothing",
+    LOOKS[Outcome.UNKNOWN]: "it could not be told",
+}
 
 
 def look_of(cell: Cell) -> Look:

@@ -12,5 +12,6 @@ def test_every_outcome_of_a_cell_has_a_look() -> None:
 
 
 def test_no_two_outcomes_share_sign_word_or_colour() -> None:
-    for unlike in ("sign", "word", "name", "meaning", "background"):
+    for unlike in ("sign", "word", "name", "background"):
         assert len({getattr(look, unlike) for look in LEGEND}) == len(LEGEND)
+    assert len(set(LEGEND.values())) == len(LEGEND)
