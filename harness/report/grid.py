@@ -12,12 +12,10 @@ Grid = list[tuple[dict[str, Any], list[Cell | None]]]
 
 def columns_of(cells: Sequence[Cell]) -> list[tuple[str, list[str]]]:
     """Worlds with their families, in the order of the campaign."""
-    families: dict[str, list[str]] = {}
+    families: dict[str, dict[str, None]] = {}
     for cell in cells:
-        known = families.setdefault(cell.world, [])
-        if cell.family not in known:
-            known.append(cell.family)
-    return list(families.items())
+        families.setdefault(cell.world, {})[cell.family] = None
+    return [(world, list(of_world)) for world, of_world in families.items()]
 
 
 def grid_of(cells: Sequence[Cell], columns: Sequence[tuple[str, Sequence[str]]]) -> Grid:

@@ -38,9 +38,7 @@ def content_of(summary: Summary, cells: Sequence[Cell], stories: Sequence[Story]
         "cells": cells,
         "columns": columns,
         "grid": grid_of(cells, columns),
-        "label_names": list(cells[0].label) if cells else [],
         "stories": stories,
-        "common": _common_settings(cells),
         "comparison": compare(cells),
         "promises": _promises(cells),
         "linked": {cell_id(story.cell) for story in stories},
@@ -48,21 +46,12 @@ def content_of(summary: Summary, cells: Sequence[Cell], stories: Sequence[Story]
     }
 
 
-def _common_settings(cells: Sequence[Cell]) -> dict[str, Any]:
-    """The effective settings that were the same everywhere."""
-    if not cells:
-        return {}
-    return {name: value for name, value in cells[0].settings.items() if name not in cells[0].label}
-
-
 def _promises(cells: Sequence[Cell]) -> list[tuple[str, str, str]]:
     """Settings, the faults under which they promise the same, and the promise."""
-    families: dict[tuple[str, str], list[str]] = {}
+    families: dict[tuple[str, str], dict[str, None]] = {}
     for cell in cells:
-        known = families.setdefault((settings_words(cell.label), cell.promise), [])
-        if cell.family not in known:
-            known.append(cell.family)
-    return [(words, ", ".join(known), promise) for (words, promise), known in families.items()]
+        families.setdefault((settings_words(cell.label), cell.promise), {})[cell.family] = None
+    return [(words, ", ".join(under), promise) for (words, promise), under in families.items()]
 
 
 def cell_id(cell: Cell) -> str:
