@@ -6,12 +6,12 @@ that ``witnesses.json`` names; what their brokers did stands in their ``cluster.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from checkers import Cell
+from checkers import ANOMALIES, Cell
 from harness.records.files import MATRIX_TEXT_FILE, REPORT_FILE, run_directories, write_file
 from harness.report.charts import availability_chart, loss_rate_chart
-from harness.report.definitions import definitions
 from harness.report.loading import read_campaign
 from harness.report.markdown import as_markdown
 from harness.report.outcomes import look_of, style_of
@@ -37,7 +37,7 @@ def write(campaign_directory: Path) -> Path:
         campaign=files.campaign,
         plan=files.plan,
         setups=setups_of(run_directories(campaign_directory), files.campaign.get("versions", {})),
-        definitions=_relevant(cells),
+        definitions=_definitions(cells),
         charts={"losses": loss_rate_chart(cells), "gaps": availability_chart(cells)} if cells else {},
         **content_of(summary, cells, stories_of(files)),
     )
@@ -46,7 +46,7 @@ def write(campaign_directory: Path) -> Path:
     return path
 
 
-def _relevant(cells: list[Cell]) -> dict[str, str]:
-    """Definitions of what was found, and of loss in any case."""
+def _definitions(cells: Sequence[Cell]) -> dict[str, str]:
+    """Specifications of what was found, and of loss in any case, in the order of the checkers' registry."""
     found = {name for cell in cells for name in (*cell.broken, *cell.permitted)} | {"lost-write"}
-    return {name: text for name, text in definitions().items() if name in found}
+    return {name: anomaly.specification for name, anomaly in ANOMALIES.items() if name in found}

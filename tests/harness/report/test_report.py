@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import vl_convert
 
-from checkers import Verdict
+from checkers import ANOMALIES, Verdict
 from harness.campaign.witnesses import choose_witnesses
 from harness.errors import NamedWronglyError, ResultsError
 from harness.records.files import CAMPAIGN_FILE, VERDICTS_FILE
@@ -244,6 +244,19 @@ def test_definitions_are_quoted_from_the_checkers(campaign: Campaign) -> None:
     words = page_of(directory).words()
     assert "Definition: lost-write" in words
     assert "Definition: phantom-read" not in words
+
+
+@pytest.mark.parametrize("name", list(ANOMALIES))
+def test_whatever_was_found_has_its_definition_on_the_page(campaign: Campaign, name: str) -> None:
+    directory, make = campaign
+    make(A1, counts={name: 1}, anomalies={name: [{"key": "ackproof-0"}]})
+    words = page_of(directory).words()
+    assert f"Definition: {name} " in words
+    assert re.sub(r"\s+", " ", ANOMALIES[name].specification) in words
+
+
+def test_definitions_of_g1a_and_of_a_cycle_are_among_them() -> None:
+    assert {"G1a", "G1c", "G1c-realtime"} <= ANOMALIES.keys()
 
 
 def test_the_report_is_the_same_every_time_and_the_matrix_can_be_read(campaign: Campaign) -> None:
