@@ -14,7 +14,6 @@ from checkers.cycles import search
 from checkers.local import check_one
 from checkers.verdicts.promises import promise
 from harness.bench.synthetic import PLANTS
-from harness.report.definitions import definitions
 from tests.checkers.conformance import BY_NAME, cases, write_history
 from tests.checkers.in_memory import judge_events
 from tests.checkers.scenes import Scene
@@ -56,10 +55,6 @@ def test_whatever_the_search_for_cycles_can_emit_is_registered() -> None:
 def test_what_can_be_planted_and_what_promises_speak_of_is_registered() -> None:
     assert {name for expected in PLANTS.values() for name in expected} <= ANOMALIES.keys()
     assert {claim.anomaly for claim in promise(Settings(), ()).claims} <= ANOMALIES.keys()
-
-
-def test_the_report_quotes_every_specification() -> None:
-    assert definitions() == {name: anomaly.specification for name, anomaly in ANOMALIES.items()}
 
 
 def test_every_kernel_module_is_in_the_registry() -> None:
