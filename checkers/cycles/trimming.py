@@ -15,11 +15,13 @@ never fewer.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from checkers.columns.ids import Flags, Numbers
+from checkers.columns.log import Log
+from checkers.cycles.edges import Dependencies, among, began, dependencies, ended, suspects
 
 #: Moments spread among concurrent operations only, so as many rounds as clients are enough; this is far more.
 ROUNDS_MAX: Final = 200
@@ -76,3 +78,31 @@ def _on_both_sides(earlier: Numbers, later: Numbers, operations: int) -> Flags:
             break
         alive = now
     return alive
+
+
+def core_steps(log: Log, *, ww_deps: Flags, joined: Flags, whole: Flags) -> list[dict[str, Any]]:
+    """The few dependencies of a batch that may be on a cycle, spelled out. The flags are of history.
+
+    A history with transactions of which only a part is here is left to :mod:`checkers.cycles.shuffled`.
+    """
+    owner = log.segment_history[log.segment]
+    alone = suspects(log, ww_deps)
+    found_alone = alone[~joined[alone >> 40]]
+    together = joined & whole
+    if not len(found_alone) and not together[owner].any():
+        return []
+    found = dependencies(log, ww_deps)
+    linked = found.where(together[owner[found.earlier]])
+    return among(log, found, np.union1d(found_alone, trimmed(log, linked)))
+
+
+def trimmed(log: Log, found: Dependencies) -> Numbers:
+    """Operations (packed) of these dependencies that may be on a cycle."""
+    if not len(found.earlier):
+        return np.zeros(0, np.int64)
+    rows = np.concatenate([found.earlier, found.later])
+    operations, first, number = np.unique(log.operation(rows), return_index=True, return_inverse=True)
+    earlier, later = np.split(number, 2)
+    kept = trim(earlier, later, began(log, rows[first]), ended(log, rows[first]))
+    suspect: Numbers = operations[kept]
+    return suspect

@@ -14,10 +14,11 @@ import msgspec
 import numpy as np
 
 from checkers.anomalies.lost_write import lost_values
-from checkers.columns.ids import Numbers, starts_of
+from checkers.columns.ids import Numbers, dense_ids, starts_of
 from checkers.columns.log import Log
 from checkers.columns.steps import Steps
-from workloads.history import OK
+from workloads import Function
+from workloads.history import FUNCTION_CODE, OK, Kind
 
 Observed = Literal["exactly-once", "at-least-once", "at-most-once", "none", "unknown"]
 
@@ -69,3 +70,27 @@ def _by_history(log: Log, values: Numbers, histories: int) -> Numbers:
 def _reordered(log: Log, steps: Steps, histories: int) -> Numbers:
     back = (steps.delta < 0) & (log.type[steps.earlier] == OK) & (log.type[steps.later] == OK)
     return np.bincount(log.segment_history[log.segment[steps.later[back]]], minlength=histories)
+
+
+_SUBSCRIBE = FUNCTION_CODE[Function.SUBSCRIBE]
+
+
+def consume_counts(log: Log, histories: int) -> list[dict[int, int]]:
+    """How often subscribed consumers got each value, by history: {times: (process, log partition, value)s}. O(n).
+
+    Informational, as in the reference tool: consumer groups commit offsets late, so more than once is ordinary. Counts
+    ok polls of processes that had subscribed.
+    """
+    listed = np.isin(log.kind, (Kind.LISTED, Kind.DROPPED)) & (log.function == _SUBSCRIBE) & (log.type == OK)
+    counts: list[dict[int, int]] = [{} for _ in range(histories)]
+    if not listed.any():
+        return counts
+    rows = log.reads[(log.type[log.reads] == OK) & np.isin(log.client[log.reads], np.unique(log.client[listed]))]
+    ids = dense_ids(log.client[rows], log.value_id[rows], int(log.client.max(initial=0)) + 1)
+    times = np.bincount(ids.of, minlength=len(ids))
+    owner = np.zeros(len(ids), dtype=np.int64)
+    owner[ids.of] = log.segment_history[log.segment[rows]]
+    for history in np.unique(owner).tolist():
+        values, number = np.unique(times[owner == history], return_counts=True)
+        counts[history] = dict(zip(values.tolist(), number.tolist(), strict=True))
+    return counts

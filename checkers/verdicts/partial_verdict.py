@@ -14,12 +14,11 @@ import numpy as np
 from checkers.anomalies import ANOMALIES, EMPTY_GRAPH, Allowed
 from checkers.columns.loading import Batch
 from checkers.columns.log import Log
-from checkers.cycles.core import core_steps
 from checkers.cycles.edges import related
 from checkers.cycles.search import find_cycles
+from checkers.cycles.trimming import core_steps
 from checkers.measures.availability import Availability, availability
-from checkers.measures.consume_counts import consume_counts
-from checkers.measures.delivery import Delivery, count, decide
+from checkers.measures.delivery import Delivery, consume_counts, count, decide
 from checkers.measures.exercise import Exercise, drained, exercise
 from checkers.measures.lag import worst
 from checkers.verdicts.verdict import Verdict

@@ -9,18 +9,13 @@ from typing import Final
 from nemesis.cluster import Capability
 from nemesis.faults import FAULTS
 from nemesis.scenarios.administration import MOVE, REASSIGN
+from nemesis.scenarios.brokers import KILL, PAUSE, POWER, RESTART, ROLLING
 from nemesis.scenarios.clock import CLOCK
 from nemesis.scenarios.controller import CONTROLLERS
-from nemesis.scenarios.disks import FULL_DISK, SLOW_DISK
-from nemesis.scenarios.kill import KILL, RESTART
-from nemesis.scenarios.lost_data import CORRUPT, WIPE
-from nemesis.scenarios.partition import PARTITION
-from nemesis.scenarios.pause import PAUSE
-from nemesis.scenarios.power import POWER
-from nemesis.scenarios.rolling import ROLLING
+from nemesis.scenarios.disks import CORRUPT, FULL_DISK, SLOW_DISK, WIPE
+from nemesis.scenarios.links import PARTITION, SLOW_LINK
 from nemesis.scenarios.scene import Draw, Family, Part, Scene, Story, Timings
 from nemesis.scenarios.shapes import family_of
-from nemesis.scenarios.slow_link import SLOW_LINK
 
 __all__ = ["FAMILIES", "Draw", "Family", "Part", "Scene", "Story", "Timings", "needs_of", "stories_named"]
 

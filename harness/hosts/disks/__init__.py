@@ -1,7 +1,6 @@
 """Disks of brokers' own on this machine, and how they break.
 
-disk   a file system for each broker, which can lose power
-full   no room is left in it
+disk   a file system for each broker, which can lose power and have no room left
 slow   the kernel lets few writes through
 """
 

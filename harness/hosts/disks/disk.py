@@ -3,11 +3,15 @@
 Loss of power: the file system is shut down (``ioctl(FS_IOC_SHUTDOWN)`` without a flush of its log), which drops
 every dirty page at once; then it is mounted again and replays its journal. What was fsynced is there, what was only in
 the page cache is not. This is the kernel's own behaviour, so it holds for every program. Needs root, loop devices and
-mkfs.ext4. How a disk becomes full or slow stands beside this.
+mkfs.ext4. How a disk becomes slow stands beside this.
+
+No room: one file takes all of it, and is removed again. It is allocated and never written, so the image, sparse on the
+machine's own disk, does not grow. It is gone with the file system; nothing outlives the harness.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -19,10 +23,57 @@ from typing import Final
 
 from harness.durable import sync_directory
 from harness.errors import HostError
-from harness.hosts.disks.full import FILL_NAME, fill, free
 from harness.hosts.processes import NAME_PREFIX, attempt, run
 from harness.records.journal import Journal
 from nemesis.cluster import Evidence
+
+#: Beside a node's own files. Kafka looks at directories only, the reference broker at names that it gave.
+FILL_NAME: Final = "ackproof-fill"
+#: Allocations become smaller until not even one block is to be had.
+_FIRST_STEP_BYTES: Final = 64 * 2**20
+
+
+def fill(place: Path) -> Evidence:
+    """Leave no room in the file system at ``place``. Evidence: ``filled_bytes``, and ``free_bytes`` that are left.
+
+    Idempotent: what became free since the last call is taken too. Files can still grow in blocks that they have.
+
+    Raises:
+        OSError: the file system refuses for another reason than lack of room.
+    """
+    descriptor = os.open(place / FILL_NAME, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        size, step = os.fstat(descriptor).st_size, _FIRST_STEP_BYTES
+        while step >= os.fstatvfs(descriptor).f_bsize:
+            if _allocate(descriptor, size, step):
+                size += step
+            else:
+                step //= 2
+        left = os.fstatvfs(descriptor)
+        return {"filled_bytes": size, "free_bytes": left.f_bavail * left.f_frsize}
+    finally:
+        os.close(descriptor)
+
+
+def free(place: Path) -> Evidence:
+    """Give it back. Evidence: ``freed_bytes``; nothing if nothing was taken."""
+    file = place / FILL_NAME
+    if not file.exists():
+        return {}
+    size = file.stat().st_size
+    file.unlink()
+    return {"freed_bytes": size}
+
+
+def _allocate(descriptor: int, offset: int, length: int) -> bool:
+    try:
+        os.posix_fallocate(descriptor, offset, length)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        return False
+    return True
+
 
 #: Sparse: the file grows with what is written.
 SIZE_MB: Final = 512
@@ -79,11 +130,11 @@ class Disk:
         return {"log_bytes_after": log_bytes(self.place)}
 
     def fill(self) -> Evidence:
-        """See :func:`harness.hosts.disks.full.fill`."""
+        """See :func:`fill`."""
         return fill(self.place)
 
     def free(self) -> Evidence:
-        """See :func:`harness.hosts.disks.full.free`."""
+        """See :func:`free`."""
         return free(self.place)
 
     @property

@@ -16,15 +16,13 @@ from harness.records.journal import Journal
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.class_data_archive import make_archive
 from harness.worlds.kafka.installation import Installation, find
-from harness.worlds.kafka.jvm import node_command
-from harness.worlds.kafka.jvm_pauses import pauses_in
+from harness.worlds.kafka.jvm import node_command, pauses_in
 from harness.worlds.kafka.kraft import KRaft
 from harness.worlds.kafka.log_configuration import LogFiles
 from harness.worlds.kafka.log_events import observations_in
 from harness.worlds.kafka.properties import NodePlace, as_text, possible_with_kraft
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
-from harness.worlds.kafka.zookeeper import ZooKeeper
-from harness.worlds.kafka.zookeeper_admin import ASKED_SINCE, ZooKeeperAdministration
+from harness.worlds.kafka.zookeeper import ASKED_SINCE, ZooKeeper, ZooKeeperAdministration
 from harness.worlds.kafka.zookeeper_properties import possible_with_zookeeper
 from harness.worlds.real import lifetime_s, local_host
 from harness.worlds.real.leadership import ConfirmedReassignment, ReassigningOperator

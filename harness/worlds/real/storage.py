@@ -86,7 +86,7 @@ class OwnDisks:
         self._disks = disks
 
     def fill(self, node: int) -> Evidence:
-        """See :meth:`DiskSpace.fill`. Evidence: as of :func:`harness.hosts.disks.full.fill`."""
+        """See :meth:`DiskSpace.fill`. Evidence: as of :func:`harness.hosts.disks.disk.fill`."""
         return self._disks.of(node).fill()
 
     def free(self, node: int) -> Evidence:

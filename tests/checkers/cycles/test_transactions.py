@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from checkers.columns.loading import Batch, Unit, assemble, part_of
-from checkers.cycles.core import core_steps
 from checkers.cycles.shuffled import _edges_of, _suspects_of
-from checkers.cycles.trimming import trim
+from checkers.cycles.trimming import core_steps, trim
 from workloads.history.clustering import cluster, joined
 from workloads.history.rows import Rows, to_table
 from workloads.operations import Event, EventType, Function, MicroOperation, Poll, Record, Send

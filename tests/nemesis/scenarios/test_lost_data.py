@@ -6,7 +6,7 @@ from nemesis.cluster import LOG_PARTS
 from nemesis.faults import CorruptRecord
 from nemesis.roles import RoleKind
 from nemesis.scenarios import FAMILIES, Scene, Timings
-from nemesis.scenarios.lost_data import START_MS
+from nemesis.scenarios.disks import START_MS
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.observations import JvmPaused, Observation
-from harness.worlds.kafka.jvm_pauses import pauses_in
+from harness.worlds.kafka.jvm import pauses_in
 
 BEGIN_US = round(datetime(2026, 11, 21, 10, 33, 40, tzinfo=UTC).timestamp()) * 1_000_000
 HEAD = "[2026-11-21T10:33:{}+0000][info][safepoint   ] Safepoint "

@@ -12,8 +12,8 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from harness.errors import HostError
 from harness.hosts import Address
-from harness.worlds.kafka import zookeeper_admin
-from harness.worlds.kafka.zookeeper_admin import ELECT, REASSIGN, ZooKeeperAdministration
+from harness.worlds.kafka import zookeeper as module
+from harness.worlds.kafka.zookeeper import ELECT, REASSIGN, ZooKeeperAdministration
 
 PLACE = {"topic": "a-b", "partition": 3}
 
@@ -66,7 +66,7 @@ class ZooKeeper:
 @pytest.fixture
 def zookeeper(monkeypatch: pytest.MonkeyPatch) -> Iterator[ZooKeeper]:
     client = ZooKeeper()
-    monkeypatch.setattr(zookeeper_admin, "KazooClient", client)
+    monkeypatch.setattr(module, "KazooClient", client)
     yield client
     assert client.open == 0, "every session was ended"
 
@@ -91,7 +91,7 @@ def test_what_is_under_way_is_named_and_nobody_is_elected_then(zookeeper, operat
 
 
 def test_a_controller_that_does_not_do_it_in_time_is_no_refusal(zookeeper, operator, monkeypatch) -> None:
-    monkeypatch.setattr(zookeeper_admin, "DONE_LIMIT_S", 0.0)
+    monkeypatch.setattr(module, "DONE_LIMIT_S", 0.0)
     zookeeper.looks = 50
     with pytest.raises(HostError, match="the controller has not done /admin/reassign_partitions"):
         operator.reassign("a-b-3", [1, 0])
@@ -105,6 +105,6 @@ def test_silence_of_zookeeper_is_no_refusal(zookeeper, operator, error) -> None:
 
 
 def test_where_no_zookeeper_is_nobody_waits_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zookeeper_admin, "ANSWER_LIMIT_S", 0.1)
+    monkeypatch.setattr(module, "ANSWER_LIMIT_S", 0.1)
     with pytest.raises(HostError, match="ZooKeeper does not answer"):
         ZooKeeperAdministration(lambda: Address("127.0.0.1", 1)).reassign("a-b-3", [1, 0])

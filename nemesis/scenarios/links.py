@@ -1,14 +1,17 @@
-"""Network partitions, and messages that are held while everything else arrives."""
+"""Network partitions, messages that are held while everything else arrives, and slow links.
+
+Over slow links followers lag without a connection breaking.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Final
 
-from nemesis.faults import HoldMessages, Partition
+from nemesis.faults import HoldMessages, Kill, Partition, SlowLink
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios.scene import Family, Part, Scene, Story
-from nemesis.scenarios.shapes import SUCCESSOR_MS, alone_ms, hit_all, hit_one
+from nemesis.scenarios.shapes import OVERLAP_MS, SUCCESSOR_MS, alone_ms, hit_all, hit_one
 from nemesis.topology import Shape
 
 
@@ -90,5 +93,33 @@ PARTITION: Final = Family(
         Story("write-parked", _write_parked, number="S21"),
         Story("reply-lost", _reply_lost, number="S22"),
         Story("isr-change-late", _isr_change_late),
+    ),
+)
+
+
+def _leader_ahead(scene: Scene) -> list[Part]:
+    """As S01, over slow links: followers lag behind the leader, which dies with what has not arrived."""
+    leader, dies_at_ms = Role(RoleKind.LEADER, scene.partition()), scene.between_ms(1_000, 2_000)
+    end_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms + SUCCESSOR_MS)
+    slow = SlowLink(leader, Shape.FROM_BROKERS)
+    return [Part(0, dies_at_ms + OVERLAP_MS, slow), Part(dies_at_ms, end_ms, Kill(leader))]
+
+
+def _slow(name: str, shape: Shape, kind: RoleKind) -> Story:
+    def parts(scene: Scene) -> list[Part]:
+        return hit_one(scene, lambda role: SlowLink(role, shape), kind, scene.timings.shrink_ms)
+
+    return Story(name, parts)
+
+
+#: The first makes acks=1 lose whenever it fits.
+SLOW_LINK: Final = Family(
+    "slow-link",
+    (
+        Story("leader-ahead", _leader_ahead),
+        _slow("replication", Shape.FROM_BROKERS, RoleKind.LEADER),
+        _slow("one-follower", Shape.FROM_BROKERS, RoleKind.FOLLOWER),
+        _slow("leader-and-controller", Shape.FROM_CONTROLLER, RoleKind.LEADER),
+        _slow("leader-and-clients", Shape.FROM_CLIENTS, RoleKind.LEADER),
     ),
 )
