@@ -238,7 +238,8 @@ class ClientProcesses(Protocol):
         """End a producer and its connections without closing it, and let a new instance take its place.
 
         ``pick``, modulo their number, says which one. What it had sent and not been answered stays without an outcome.
-        Evidence: the ``instance`` that ended, its ``outstanding`` sends, and the ``successor`` that took over.
+        Evidence: the ``instance`` that ended, its ``outstanding`` sends, and the ``successor`` that took over. On real
+        machines an answer may be on its way to the history already, so fewer of them may end without an outcome.
         """
         ...
 

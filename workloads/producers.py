@@ -98,7 +98,8 @@ class Producers:
         """Let a producer die as if its process had been killed, and a new instance take its place at once.
 
         ``pick`` modulo the number of producers says which. Outstanding sends end as INFO. The evidence: ``instance``
-        that died, ``outstanding`` sends that died with it, and the ``successor``, both as the history names them.
+        that died, its ``outstanding`` sends, and the ``successor``, both as the history names them. An outstanding
+        send whose answer the client already has, on its way here from another thread, still ends with that answer.
         """
         place = pick % len(self._instances)
         crashed = self._instances[place]

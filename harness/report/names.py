@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from nemesis import cluster
-from nemesis.cluster import CONTROLLER
+from nemesis.cluster import CLIENTS, CONTROLLER
 from nemesis.receipts import Receipt
 from workloads.values import split
 
@@ -41,10 +41,11 @@ def replica_set(nodes: Sequence[int]) -> str:
 
 
 def fault_name(receipt: Receipt) -> str:
-    """A fault by its kind, the nodes that it hit, and the role that they had."""
+    """A fault by its kind, the nodes that it hit, and the role that they had, which of the clients says all."""
     kind = f"{receipt.fault} ({receipt.shape})" if receipt.shape else receipt.fault
     role = f"[{receipt.role}]" if receipt.role else ""
-    return " ".join(part for part in (kind, node_names(receipt.targets), role) if part)
+    nodes = [node for node in receipt.targets if node < CLIENTS]
+    return " ".join(part for part in (kind, node_names(nodes), role) if part)
 
 
 def link_names(receipt: Receipt) -> str:

@@ -136,6 +136,7 @@ def _fault(receipt: Receipt, partition: str) -> str:
         return f"Nobody's order: {when} the leader {leader}, and {reason}."
     until = "it lasted to the end" if receipt.ended_us is None else f"until {moment(receipt.ended_us)}"
     details = [f"{receipt.facts.done_to_links} {link_names(receipt)}"] if receipt.links else []
+    details += [words] if (words := receipt.facts.in_words(receipt.begin_evidence)) else []
     details += [PREPARATIONS[receipt.story]] if _prepares(receipt) else []
     details += [f"meanwhile {moves}"] if moves else []
     if receipt.fault == Crash.kind:

@@ -43,6 +43,11 @@ class FaultKind:
     returns: ClassVar[str] = ""
     """What a broker that it hit did when it came back with a shorter log, in words before the offset of its end."""
 
+    @classmethod
+    def in_words(cls, evidence: Evidence) -> str:  # noqa: ARG003
+        """What a receipt's ``begin_evidence`` says beyond who was hit, for people; mostly nothing."""
+        return ""
+
 
 class Aim(msgspec.Struct, frozen=True):
     """What a fault hits: nodes, or links. Both are empty where it is impossible now, and ``impossible`` says why.

@@ -27,12 +27,13 @@ from harness.worlds.real.leadership import ConfirmedReassignment
 from harness.worlds.real.observing import trace_path, traced
 from harness.worlds.real.topic import topic_configs
 from nemesis.cluster import CONTROLLER, Capability, Target
+from nemesis.scenarios import FAMILIES, needs_of
 
 #: What the cluster's administration does, and what the workload does to itself.
 _WITHIN_REACH: Final = {Capability.LEADERSHIP, Capability.REASSIGNMENT, Capability.CLIENTS}
 _OUT_OF_REACH: Final = (
-    "the machines of a cluster that exists already are out of reach; what can be asked of it is to move leaders and "
-    "to reassign replicas (the families move and reassign)"
+    "the machines of a cluster that exists already are out of reach; what can be done there are the families "
+    + ", ".join(name for name in FAMILIES if needs_of(name) <= _WITHIN_REACH)
 )
 
 

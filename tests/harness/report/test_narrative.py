@@ -11,6 +11,7 @@ from harness.observations import BecameLeader, JvmPaused, LeaderElected, Observa
 from harness.report.client_side import Write
 from harness.report.narrative import differing, narrate, remains
 from harness.report.timeline import Timeline
+from nemesis.cluster import CLIENTS
 from nemesis.receipts import Receipt
 from tests.nemesis.receipt_factory import a_receipt
 from workloads.values import join
@@ -148,4 +149,13 @@ def test_a_leader_that_changed_unasked_is_nobodys_order() -> None:
     assert (
         "Nobody's order: between 0.000 s and 8.000 s the leader changed (leader 0 → 1, epoch 3 → 4), and no fault of "
         "this run that reached the cluster explains it." in told
+    )
+
+
+def test_a_crashed_producer_is_named_by_its_instance_and_not_as_all_clients() -> None:
+    evidence = {str(CLIENTS): {"instance": 2, "outstanding": 5, "successor": 9}}
+    told = story(faults=(receipt(0.9, "clientcrash", role="a producer", targets=(CLIENTS,), begin_evidence=evidence),))
+    assert (
+        "Fault: clientcrash [a producer] from 0.900 s until 1.400 s; producer 2 died (sends outstanding: 5), "
+        "producer 9 took its place." in told
     )

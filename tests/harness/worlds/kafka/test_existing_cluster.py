@@ -113,6 +113,15 @@ def test_what_needs_the_clusters_machines_is_skipped_and_the_receipts_say_why(cl
     assert verdict.exercise.acknowledged > verdict.exercise.acknowledged_in_fault == 0, "so its cell is not exercised"
 
 
+def test_the_runs_own_producers_crash_and_the_cluster_is_not_touched(cluster, tmp_path: Path) -> None:
+    one = cluster.run("client-crash", acks=1)
+    ended = perform(one, tmp_path / "run")
+    assert ended.status == "completed", ended.reason
+    judgement = judge(one.chosen(), check(tmp_path / "run" / HISTORY))
+    assert (judgement.judged, judgement.broken, judgement.lost) == (True, {}, 0)
+    assert {fault.kind for fault in judgement.faults} == {"clientcrash"}
+
+
 def test_a_topic_of_somebody_else_is_left_alone(cluster, tmp_path: Path) -> None:
     one = cluster.run("move")
     cluster.create(one.workload.topic)

@@ -1,36 +1,17 @@
-"""Faults of single messages, and the seam for faults of the workload's own clients."""
-
-from typing import ClassVar
+"""Faults of single messages."""
 
 import pytest
 
-from nemesis.cluster import CLIENTS, CONTROLLER, Capability, Link, present
+from nemesis.cluster import CONTROLLER, Capability, Link
 from nemesis.faults import DropMessages, HoldMessages
-from nemesis.faults.fault import Aim, NodeFault
 from nemesis.player import Player
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import FAMILIES
-from nemesis.scenarios.shapes import family_of
 from nemesis.schedule import Schedule, Step
 from nemesis.topology import Shape
 
 LEADER = Role(RoleKind.LEADER, 0)
 TO_CONTROLLER = (Link(0, CONTROLLER),)
-
-
-class Crash(NodeFault, frozen=True):
-    """A fault as somebody may add one: a file with nothing but this."""
-
-    kind: ClassVar[str] = "crash"
-    needs: ClassVar[tuple[Capability, ...]] = (Capability.CLIENTS,)
-    family: ClassVar[str] = "client-crash"
-    hits: ClassVar[tuple[RoleKind, ...]] = (RoleKind.PRODUCER,)
-
-    def hit(self, target, aim, node):
-        return present(target.clients).crash_producer(self.role.pick)
-
-    def undo(self, target, aim, node):
-        return {}
 
 
 @pytest.fixture
@@ -69,24 +50,6 @@ def test_a_link_that_two_faults_hold_is_released_with_the_second(play):
 def test_where_messages_cannot_be_held_the_fault_is_skipped(play):
     calls, (receipt,) = play(HoldMessages(LEADER, Shape.MUTE), lacks={Capability.MESSAGES: "no links to hold"})
     assert (calls, receipt.mark, receipt.reason) == ([], "skipped", "no links to hold")
-
-
-def test_a_producer_is_hit_by_the_pick_of_its_role(play):
-    calls, (receipt,) = play(Crash(Role(RoleKind.PRODUCER, pick=7)))
-    assert calls == [("crash_producer", (7,))]
-    assert (receipt.role, receipt.targets, receipt.took_effect) == ("a producer", (CLIENTS,), True)
-
-
-def test_a_fault_with_a_family_of_its_own_needs_no_script():
-    family = family_of(Crash)
-    assert (family.name, [story.name for story in family.stories]) == ("client-crash", ["producer"])
-    assert family.needs() == {Capability.CLIENTS}
-
-
-def test_aiming_at_a_producer_asks_nothing_of_the_cluster(make_world):
-    world = make_world()
-    world.cluster.dead = {0, 1, 2}
-    assert Crash(Role(RoleKind.PRODUCER)).aim(world.target.view()) == Aim(nodes=(CLIENTS,))
 
 
 def test_a_late_change_of_the_isr_is_scripted_and_never_drawn():

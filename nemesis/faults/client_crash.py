@@ -1,0 +1,40 @@
+"""Producers that die: their connections end without a word, and nobody knows of their last writes."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from nemesis.cluster import CLIENTS, Capability, Evidence, Target, present
+from nemesis.faults.fault import Aim, NodeFault
+from nemesis.roles import RoleKind
+
+
+class ClientCrash(NodeFault, frozen=True):
+    """Let a producer and its connections die without closing, and a new instance take its place.
+
+    The role's pick says which. It touches no broker, so no promise is weaker for it: whatever was acknowledged is in
+    the log. What was not answered ends as INFO. It is done at once and nothing undoes it; until its end it counts as
+    the fault that is in effect.
+    """
+
+    kind: ClassVar[str] = "clientcrash"
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.CLIENTS,)
+    spares_process: ClassVar[bool] = True
+    family: ClassVar[str] = "client-crash"
+    hits: ClassVar[tuple[RoleKind, ...]] = (RoleKind.PRODUCER,)
+
+    @classmethod
+    def in_words(cls, evidence: Evidence) -> str:
+        """Who died, how many of its sends the history had no answer to, and who writes on."""
+        match evidence.get(str(CLIENTS)):
+            case {"instance": died, "outstanding": sends, "successor": successor}:
+                return f"producer {died} died (sends outstanding: {sends}), producer {successor} took its place"
+        return ""
+
+    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:  # noqa: ARG002
+        """Crash."""
+        return present(target.clients).crash_producer(self.role.pick)
+
+    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:  # noqa: ARG002
+        """Nothing: the new instance may go on."""
+        return {}
