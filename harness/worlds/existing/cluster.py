@@ -32,8 +32,8 @@ from nemesis.scenarios import FAMILIES, needs_of
 #: What the cluster's administration does, and what the workload does to itself.
 _WITHIN_REACH: Final = {Capability.LEADERSHIP, Capability.REASSIGNMENT, Capability.CLIENTS}
 _OUT_OF_REACH: Final = (
-    "the machines of a cluster that exists already are out of reach; what can be done there are the families "
-    + ", ".join(name for name in FAMILIES if needs_of(name) <= _WITHIN_REACH)
+    "the machines of a cluster that exists already are out of reach; of these families stories can be played: "
+    + ", ".join(name for name in FAMILIES if needs_of(name) & _WITHIN_REACH)
 )
 
 

@@ -107,6 +107,7 @@ def test_what_needs_the_clusters_machines_is_skipped_and_the_receipts_say_why(cl
     assert ended.report is not None
     assert {fault["mark"] for fault in ended.report["faults"]} == {"skipped"}
     assert all("out of reach" in fault["reason"] for fault in ended.report["faults"])
+    assert all(fault["reason"].endswith(": move, reassign, client-crash") for fault in ended.report["faults"])
     verdict = check(tmp_path / "run" / HISTORY)
     judgement = judge(one.chosen(), verdict)
     assert (judgement.faults, judgement.lost, judgement.judged) == ((), 0, True)
