@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from checkers.errors import CheckError, JavaMissingError
     from checkers.histories import HISTORY, RUN_FILE, VERDICTS_FILE
-    from checkers.histories.discovery import NO_HISTORY, Found, Kind, find_histories
+    from checkers.histories.discovery import NO_HISTORY, FoundHistory, Kind, find_histories
     from checkers.histories.stores import Place, fetch, place_of
     from checkers.local import check_one
     from checkers.measures.availability import Availability
@@ -52,7 +52,7 @@ __all__ = [
     "Comparison",
     "Ends",
     "Exercise",
-    "Found",
+    "FoundHistory",
     "JavaMissingError",
     "Judgement",
     "Kind",
@@ -87,7 +87,7 @@ _HOMES = {
     "checkers.columns.replica_file": "REPLICAS_FILE REPLICAS_META REPLICAS_SCHEMA Ends PartitionEnd read_replicas",
     "checkers.errors": "CheckError JavaMissingError",
     "checkers.histories": "HISTORY RUN_FILE VERDICTS_FILE",
-    "checkers.histories.discovery": "NO_HISTORY Found Kind find_histories",
+    "checkers.histories.discovery": "NO_HISTORY FoundHistory Kind find_histories",
     "checkers.histories.stores": "Place fetch place_of",
     "checkers.local": "check_one",
     "checkers.measures.availability": "Availability",

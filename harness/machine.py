@@ -15,7 +15,7 @@ from harness.errors import JavaError
 from harness.java import usable_java
 
 #: Distributions whose version may change a result.
-TOLD: Final = ("ackproof", "kafka-python", "confluent-kafka", "paramiko", "pyspark", "pyarrow", "numpy")
+REPORTED_PACKAGES: Final = ("ackproof", "kafka-python", "confluent-kafka", "paramiko", "pyspark", "pyarrow", "numpy")
 
 
 class MachineSize(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ def cores() -> int:
 def versions() -> dict[str, str]:
     """Versions of Python, of Java, and of the distributions that may change a result."""
     own = {"python": platform.python_version(), "java": _java()}
-    return own | {name: _version(name) for name in TOLD}
+    return own | {name: _version(name) for name in REPORTED_PACKAGES}
 
 
 def _java() -> str:

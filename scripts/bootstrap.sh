@@ -61,7 +61,7 @@ see_to_java() {
 see_to_test_programs() { # program:package
     local missing=()
     for pair in kcat:kcat ip:iproute2 nft:nftables mvn:maven mkfs.ext4:e2fsprogs \
-        sshd:openssh-server ssh-keygen:openssh-client sudo:sudo; do
+        sshd:openssh-server ssh-keygen:openssh-client sudo:sudo faketime:faketime; do
         command -v "${pair%%:*}" >/dev/null || [ -x "/usr/sbin/${pair%%:*}" ] || missing+=("${pair##*:}")
     done
     [ ${#missing[@]} -eq 0 ] && return

@@ -207,7 +207,7 @@ class ObedientCluster:
         return self._did("heal", sorted(links))
 
     def __getattr__(self, name):
-        """Every other deed of the contract is noted."""
+        """Every other action of the contract is noted."""
         if name.startswith("_"):
             raise AttributeError(name)
         return lambda *whom: self._did(name, whom)

@@ -146,7 +146,7 @@ class Subscription(Protocol):
     def subscribe(self, topics: Sequence[str], changed: Callable[[tuple[str, ...]], None]) -> None:
         """Read these topics instead of assigned partitions.
 
-        ``changed`` is called, by the clock, with the instance's log partitions whenever the group dealt them out anew,
+        ``changed`` is called, by the clock, with the instance's log partitions whenever the group assigned them anew,
         and with none when they were taken away.
         """
         ...

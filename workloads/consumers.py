@@ -17,7 +17,7 @@ REST_MS_MIN: Final = 10
 
 
 def shares(partitions: Sequence[str], consumers: int) -> list[tuple[str, ...]]:
-    """Each consumer's log partitions: dealt out in turn; with more consumers than partitions some are read twice."""
+    """Each consumer's log partitions: assigned in turn; with more consumers than partitions some are read twice."""
     if consumers >= len(partitions):
         return [(partitions[number % len(partitions)],) for number in range(consumers)]
     return [tuple(partitions[number::consumers]) for number in range(consumers)]

@@ -41,7 +41,7 @@ class Kind(Enum):
     UNREACHABLE = "unreachable"
 
 
-class Found(NamedTuple):
+class FoundHistory(NamedTuple):
     """A history at ``place``; ``files`` are the Parquet files of a stored one, ``problem`` says why there is none."""
 
     place: Place
@@ -90,7 +90,7 @@ class Source(msgspec.Struct, frozen=True):
             raise HistoryError(f"{place} cannot be read ({error}); restore it, or import the history again") from error
 
 
-def find_histories(paths: Iterable[Place]) -> list[Found]:
+def find_histories(paths: Iterable[Place]) -> list[FoundHistory]:
     """What lies at each of ``paths``, every place once.
 
     A file is one history. So is a directory that holds one (itself, or in ``history``) or that is a run. Of any other
@@ -99,13 +99,13 @@ def find_histories(paths: Iterable[Place]) -> list[Found]:
     return list({found.place: found for path in paths for found in _at(path)}.values())
 
 
-def _at(path: Place) -> list[Found]:
+def _at(path: Place) -> list[FoundHistory]:
     try:
         files = stores.files_at(path)
     except OSError as error:
-        return [Found(path, Kind.UNREACHABLE, problem=f"{path} cannot be listed: {error}")]
+        return [FoundHistory(path, Kind.UNREACHABLE, problem=f"{path} cannot be listed: {error}")]
     if files == [path]:
-        return [Found(path, Kind.FILE)]
+        return [FoundHistory(path, Kind.FILE)]
     stored: dict[Place, tuple[Place, ...]] = {}
     for file in files:
         if file.name == CLUSTERED or file.match(LIVE_PATTERN):
@@ -113,17 +113,17 @@ def _at(path: Place) -> list[Found]:
     runs = [file.parent for file in files if file.name == RUN_FILE]
     mine = stored.get(path) or stored.get(path / HISTORY)
     if path in runs:
-        return [Found(path, Kind.RUN, mine or ())]
+        return [FoundHistory(path, Kind.RUN, mine or ())]
     if mine:
-        return [Found(path, Kind.STORED, mine)]
-    below = [Found(run, Kind.RUN, stored.get(run / HISTORY, ())) for run in runs]
+        return [FoundHistory(path, Kind.STORED, mine)]
+    below = [FoundHistory(run, Kind.RUN, stored.get(run / HISTORY, ())) for run in runs]
     below = below or [
-        *(Found(_owner(directory), Kind.STORED, parts) for directory, parts in stored.items()),
-        *(Found(file, Kind.FILE) for file in files if file.parent == path and _is_foreign(file)),
+        *(FoundHistory(_owner(directory), Kind.STORED, parts) for directory, parts in stored.items()),
+        *(FoundHistory(file, Kind.FILE) for file in files if file.parent == path and _is_foreign(file)),
     ]
     absent = isinstance(path, Path) and not path.exists()
     why = f"{path} {'does not exist' if absent else 'holds no history'}; {_NAME_WHAT}"
-    return sorted(below, key=lambda found: found.place) or [Found(path, Kind.NOTHING, problem=why)]
+    return sorted(below, key=lambda found: found.place) or [FoundHistory(path, Kind.NOTHING, problem=why)]
 
 
 def _owner(directory: Place) -> Place:
@@ -136,7 +136,7 @@ def _is_foreign(file: Place) -> bool:
 
 
 class Sources:
-    """Found histories made ready; a temporary directory with what had to be stored for that ends with this object.
+    """Histories made ready; a temporary directory with what had to be stored for that ends with this object.
 
     It is made in ``scratch``, else where ACKPROOF_SCRATCH says, else where temporary files are. The workers of a
     cluster read it, so there it must be in a directory that they share.
@@ -145,7 +145,7 @@ class Sources:
         CheckError: nothing can be written in ``scratch``.
     """
 
-    def __init__(self, found: Iterable[Found], scratch: Path | None = None) -> None:
+    def __init__(self, found: Iterable[FoundHistory], scratch: Path | None = None) -> None:
         chosen = scratch or os.environ.get(SCRATCH) or None
         try:
             self._scratch = Scratch("ackproof-check-", chosen)
@@ -159,7 +159,7 @@ class Sources:
     def __exit__(self, *_: object) -> None:
         self._scratch.close()
 
-    def _source(self, found: Found) -> Source:
+    def _source(self, found: FoundHistory) -> Source:
         if found.problem is not None:
             return Source(str(found.place), None, found.problem)
         if found.kind is Kind.FILE:

@@ -23,7 +23,7 @@ from checkers.columns.ids import Numbers
 from checkers.columns.loading import Unit, load_each, load_units
 from checkers.cycles.shuffled import shuffled_steps
 from checkers.errors import SparkError
-from checkers.histories.discovery import Found, Source, Sources, find_histories
+from checkers.histories.discovery import FoundHistory, Source, Sources, find_histories
 from checkers.histories.stores import Place
 from checkers.spark.planning import Plan, batches_of, plan, tasks_of
 from checkers.spark.session import cause_of, spark_context
@@ -39,7 +39,7 @@ Proofs = dict[int, Numbers]
 
 
 def check(
-    histories: Iterable[Place | Found],
+    histories: Iterable[Place | FoundHistory],
     *,
     master: str | None = None,
     ww_deps: bool | None = None,
@@ -63,7 +63,7 @@ def check(
     Raises:
         checkers.errors.CheckError: Spark cannot be used.
     """
-    given = ([one] if isinstance(one, Found) else find_histories([one]) for one in histories)
+    given = ([one] if isinstance(one, FoundHistory) else find_histories([one]) for one in histories)
     with Sources(itertools.chain.from_iterable(given), scratch) as sources:
         planned = plan(sources.ready, ww_deps)
         parts = _run(planned, master, shown, progress) if planned.units else []

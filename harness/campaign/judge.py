@@ -15,7 +15,7 @@ from checkers import (
     NO_HISTORY,
     SHOWN,
     CheckError,
-    Found,
+    FoundHistory,
     JavaMissingError,
     Kind,
     Outcome,
@@ -142,7 +142,7 @@ def _record_of(run: Place) -> RunRecord:
         raise ResultsError(f"{run / RUN_FILE} cannot be read: {error}") from error
 
 
-def _judged(found: Found, verdict: Verdict) -> Judged:
+def _judged(found: FoundHistory, verdict: Verdict) -> Judged:
     if found.kind is not Kind.RUN:
         return Judged(found.place, VerdictLine.of(verdict))
     try:

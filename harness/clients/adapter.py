@@ -127,10 +127,10 @@ class AdaptedConsumer(ABC, Generic[Library]):
     def subscribe(self, topics: Sequence[str], changed: Callable[[tuple[str, ...]], None]) -> None:
         """See :meth:`workloads.client.Subscription.subscribe`."""
 
-        def dealt(partitions: tuple[str, ...]) -> None:
+        def on_assigned(partitions: tuple[str, ...]) -> None:
             self._clock.post(partial(changed, partitions))
 
-        self.owner.submit(partial(self._subscribe, tuple(topics), dealt))
+        self.owner.submit(partial(self._subscribe, tuple(topics), on_assigned))
 
     def poll(self, max_wait_ms: int, done: Callable[[PollOutcome], None]) -> None:
         """See :meth:`workloads.client.Consumer.poll`."""
@@ -166,8 +166,10 @@ class AdaptedConsumer(ABC, Generic[Library]):
         """Read these partitions from now on, each from its start or from where reading it had come to."""
 
     @abstractmethod
-    def _subscribe(self, topics: tuple[str, ...], dealt: Callable[[tuple[str, ...]], None], library: Library) -> None:
-        """Read these topics from now on; ``dealt`` may be called on any thread."""
+    def _subscribe(
+        self, topics: tuple[str, ...], on_assigned: Callable[[tuple[str, ...]], None], library: Library
+    ) -> None:
+        """Read these topics from now on; ``on_assigned`` may be called on any thread."""
 
     @abstractmethod
     def _read(self, max_wait_ms: int, library: Library) -> PollOutcome:
@@ -222,7 +224,7 @@ class ClientLibrary:
     Attributes:
         producer_configuration: from the settings, the "host:port" of brokers, and the instance's first process.
         consumer_configuration: the same, and the group if there is one.
-        way_in: what every client needs to be let in, and may be written down: all but the password.
+        login_settings: what every client needs to be let in, and may be written down: all but the password.
         password: the property that the password is given under.
         producer: makes one on a clock.
         consumer: makes one on a clock, for a group or none.
@@ -232,7 +234,7 @@ class ClientLibrary:
 
     producer_configuration: Callable[[Settings, Sequence[str], int], Configuration]
     consumer_configuration: Callable[[Settings, Sequence[str], int, str | None], Configuration]
-    way_in: Callable[[Security], Configuration]
+    login_settings: Callable[[Security], Configuration]
     password: str
     producer: Callable[[ThreadedClock, Configuration], AdaptedProducer[Any]]
     consumer: Callable[[ThreadedClock, Configuration, str | None], AdaptedConsumer[Any]]
@@ -246,7 +248,7 @@ class ClientLibrary:
             HostError: the password is not where the plan says.
         """
         secret = {self.password: password_of(security)} if security.authenticates else {}
-        return self.way_in(security) | secret
+        return self.login_settings(security) | secret
 
     def clients(
         self, clock: ThreadedClock, settings: Settings, bootstrap: Sequence[str], security: Security = OPEN
@@ -274,7 +276,7 @@ class RealClients:
         self._clock = clock
         self._settings = settings
         self._bootstrap = bootstrap
-        self._way_in = library.way_in(security)
+        self._way_in = library.login_settings(security)
         self._login = library.login(security)
         self._made: list[AdaptedProducer[Any] | AdaptedConsumer[Any]] = []
         self.lacks = {ClientCapability.TRANSACTIONS: NO_TRANSACTIONS, **library.lacks}

@@ -192,11 +192,13 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
             return PollOutcome(EventType.INFO, error=named(errors[0]))
         return PollOutcome(EventType.OK, records)
 
-    def _subscribe(self, topics: tuple[str, ...], dealt: Callable[[tuple[str, ...]], None], library: Consumer) -> None:
+    def _subscribe(
+        self, topics: tuple[str, ...], on_assigned: Callable[[tuple[str, ...]], None], library: Consumer
+    ) -> None:
         library.subscribe(
             list(topics),
-            on_assign=lambda _, assigned: dealt(tuple(sorted(map(_name, assigned)))),
-            on_revoke=lambda *_: dealt(()),
+            on_assign=lambda _, assigned: on_assigned(tuple(sorted(map(_name, assigned)))),
+            on_revoke=lambda *_: on_assigned(()),
         )
 
     def _positions_of(self, partitions: tuple[str, ...], library: Consumer) -> Offsets:
@@ -258,7 +260,7 @@ _RELEASE: Final = {
 CONFLUENT: Final = ClientLibrary(
     producer_configuration=producer_configuration,
     consumer_configuration=consumer_configuration,
-    way_in=security_properties,
+    login_settings=security_properties,
     password="sasl.password",  # noqa: S106 - the name of a property
     producer=ConfluentProducer,
     consumer=ConfluentConsumer,

@@ -156,9 +156,9 @@ class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):
         return PollOutcome(EventType.OK, tuple(_fetched(record) for records in read.values() for record in records))
 
     def _subscribe(
-        self, topics: tuple[str, ...], dealt: Callable[[tuple[str, ...]], None], library: KafkaConsumer
+        self, topics: tuple[str, ...], on_assigned: Callable[[tuple[str, ...]], None], library: KafkaConsumer
     ) -> None:
-        library.subscribe(topics, listener=_Rebalances(library, dealt))
+        library.subscribe(topics, listener=_Rebalances(library, on_assigned))
 
     def _positions_of(self, partitions: tuple[str, ...], library: KafkaConsumer) -> Offsets:
         found: dict[str, int] = {}
@@ -201,19 +201,19 @@ class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):
 
 
 class _Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]
-    """Says how a group has dealt its partitions out."""
+    """Says how a group has assigned its partitions."""
 
-    def __init__(self, library: KafkaConsumer, dealt: Callable[[tuple[str, ...]], None]) -> None:
+    def __init__(self, library: KafkaConsumer, on_assigned: Callable[[tuple[str, ...]], None]) -> None:
         self._library = library
-        self._dealt = dealt
+        self._on_assigned = on_assigned
 
     def on_partitions_assigned(self, _assigned: object) -> None:
         """The library has them all by now."""
-        self._dealt(tuple(sorted(map(_name, self._library.assignment()))))
+        self._on_assigned(tuple(sorted(map(_name, self._library.assignment()))))
 
     def on_partitions_revoked(self, _revoked: object) -> None:
-        """All are taken away before they are dealt out anew."""
-        self._dealt(())
+        """All are taken away before they are assigned anew."""
+        self._on_assigned(())
 
 
 def named(error: BaseException) -> str:
@@ -281,7 +281,7 @@ def _close_consumer(consumer: KafkaConsumer) -> None:
 KAFKA_PYTHON: Final = ClientLibrary(
     producer_configuration=producer_configuration,
     consumer_configuration=consumer_configuration,
-    way_in=security_arguments,
+    login_settings=security_arguments,
     password="sasl_plain_password",  # noqa: S106 - the name of an argument
     producer=KafkaPythonProducer,
     consumer=KafkaPythonConsumer,

@@ -13,7 +13,7 @@ undo         what is undone at the end, or after a crash
 
 from harness.hosts.clocks import Clocks, faketime_library, steps_in
 from harness.hosts.contract import Address, Host, Launch, NodeProcess, NodeState
-from harness.hosts.disks import Brake, Disks, choose_brake, find_limit, log_bytes
+from harness.hosts.disks import Disks, DiskThrottle, choose_throttle, find_limit, log_bytes
 from harness.hosts.links import Shaper
 from harness.hosts.links.slow import FIFO, LATE, probe_slow_links
 from harness.hosts.local import LocalHost, LoopbackHost, free_addresses
@@ -28,8 +28,8 @@ __all__ = [
     "NAME_PREFIX",
     "PLACEHOLDERS",
     "Address",
-    "Brake",
     "Clocks",
+    "DiskThrottle",
     "Disks",
     "DryShell",
     "Here",
@@ -44,7 +44,7 @@ __all__ = [
     "Shaper",
     "Show",
     "SshHost",
-    "choose_brake",
+    "choose_throttle",
     "faketime_library",
     "find_limit",
     "free_addresses",

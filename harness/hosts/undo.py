@@ -1,4 +1,4 @@
-"""Undoing of the deeds of a journal, by kind. Undoing something that is gone already is nothing.
+"""Undoing of the actions of a journal, by kind. Undoing something that is gone already is nothing.
 
 ================  ==========================================  ==============================================
 kind              facts                                       undone by
@@ -32,16 +32,16 @@ from typing import Final
 from harness.errors import HostError
 from harness.hosts.disks import disband, keep_files, lift
 from harness.hosts.processes import NAME_PREFIX, Identity, attempt, boot_id, end, marked_with
-from harness.records.journal import Journal, Undo, standing
+from harness.records.journal import Journal, Undo, not_undone
 
 
 def undo_here(journal: Journal) -> list[str]:
     """Undo what stands on this machine; otherwise as :func:`undo_kinds`."""
-    return undo_kinds(journal, _UNDO, lambda deed: _UNDO[deed.kind](deed))
+    return undo_kinds(journal, _UNDO, lambda action: _UNDO[action.kind](action))
 
 
 def undo_kinds(journal: Journal, kinds: Collection[str], undo: Callable[[Undo], list[str]]) -> list[str]:
-    """Undo what stands in this journal of these kinds, newest first, one deed after the other by ``undo``.
+    """Undo what stands in this journal of these kinds, newest first, one action after the other by ``undo``.
 
     ``undo`` answers what really was still there, and so does this. Other kinds stay in the journal.
 
@@ -51,33 +51,33 @@ def undo_kinds(journal: Journal, kinds: Collection[str], undo: Callable[[Undo], 
     """
     undone: list[str] = []
     left: list[str] = []
-    for deed in reversed(standing(journal.path)):
-        if deed.kind not in kinds:
+    for action in reversed(not_undone(journal.path)):
+        if action.kind not in kinds:
             continue
         try:
-            undone += [f"{deed.kind} {what}" for what in undo(deed)]
+            undone += [f"{action.kind} {what}" for what in undo(action)]
         except (KeyError, TypeError, ValueError) as error:
-            left.append(f"{deed.kind} {deed.facts} is nothing that a harness writes ({error!r})")
+            left.append(f"{action.kind} {action.facts} is nothing that a harness writes ({error!r})")
         except (OSError, subprocess.TimeoutExpired, HostError) as error:
-            left.append(f"{deed.kind} {deed.facts} is still there ({error})")
+            left.append(f"{action.kind} {action.facts} is still there ({error})")
         else:
-            journal.done(deed.entry)
+            journal.done(action.entry)
     if left:
         raise HostError(f"{'; '.join(left)}; run `ackproof heal` again, as the user who started it or as root")
     return undone
 
 
-def _end_process(deed: Undo) -> list[str]:
-    identity = _identity(deed)
-    found = marked_with(str(deed.facts["token"])) if identity is None else [identity]
+def _end_process(action: Undo) -> list[str]:
+    identity = _identity(action)
+    found = marked_with(str(action.facts["token"])) if identity is None else [identity]
     ended = [who for who in found if end(who)]
     if alive := [who.pid for who in ended if who.is_alive()]:
         raise HostError(f"processes {alive} do not end")
-    return [f"{who.pid} (node {deed.facts.get('node')})" for who in ended]
+    return [f"{who.pid} (node {action.facts.get('node')})" for who in ended]
 
 
-def _thaw(deed: Undo) -> list[str]:
-    identity = _identity(deed)
+def _thaw(action: Undo) -> list[str]:
+    identity = _identity(action)
     if identity is None or not identity.is_alive():
         return []
     try:
@@ -87,24 +87,24 @@ def _thaw(deed: Undo) -> list[str]:
     return [str(identity.pid)]
 
 
-def _identity(deed: Undo) -> Identity | None:
-    if "pid" not in deed.facts:
+def _identity(action: Undo) -> Identity | None:
+    if "pid" not in action.facts:
         return None
-    return Identity(int(deed.facts["pid"]), int(deed.facts["start_ticks"]), str(deed.facts["boot_id"]))
+    return Identity(int(action.facts["pid"]), int(action.facts["start_ticks"]), str(action.facts["boot_id"]))
 
 
-def _delete_namespace(deed: Undo) -> list[str]:
-    return _delete_with_ip(deed, ["netns", "delete"], Path("/run/netns"))
+def _delete_namespace(action: Undo) -> list[str]:
+    return _delete_with_ip(action, ["netns", "delete"], Path("/run/netns"))
 
 
-def _delete_link(deed: Undo) -> list[str]:
-    return _delete_with_ip(deed, ["link", "delete"], Path("/sys/class/net"))
+def _delete_link(action: Undo) -> list[str]:
+    return _delete_with_ip(action, ["link", "delete"], Path("/sys/class/net"))
 
 
-def _delete_with_ip(deed: Undo, words: list[str], where: Path) -> list[str]:
-    name = str(deed.facts["name"])
+def _delete_with_ip(action: Undo, words: list[str], where: Path) -> list[str]:
+    name = str(action.facts["name"])
     # Nothing of this kind outlives a boot, and after it the name may be somebody else's.
-    if not name.startswith(NAME_PREFIX) or deed.facts["boot_id"] != boot_id() or not (where / name).exists():
+    if not name.startswith(NAME_PREFIX) or action.facts["boot_id"] != boot_id() or not (where / name).exists():
         return []
     done = attempt(["ip", *words, name])
     if (where / name).exists():
@@ -112,28 +112,28 @@ def _delete_with_ip(deed: Undo, words: list[str], where: Path) -> list[str]:
     return [name]
 
 
-def _remove_directory(deed: Undo) -> list[str]:
-    path = Path(str(deed.facts["path"]))
+def _remove_directory(action: Undo) -> list[str]:
+    path = Path(str(action.facts["path"]))
     if not path.name.startswith(NAME_PREFIX) or not path.is_dir():
         return []
     shutil.rmtree(path)
     return [str(path)]
 
 
-def _keep_files(deed: Undo) -> list[str]:
-    place, image = Path(str(deed.facts["place"])), Path(str(deed.facts["image"]))
+def _keep_files(action: Undo) -> list[str]:
+    place, image = Path(str(action.facts["place"])), Path(str(action.facts["image"]))
     return [str(place)] if image.name.startswith(NAME_PREFIX) and keep_files(place, image) else []
 
 
-def _lift_limit(deed: Undo) -> list[str]:
-    device, file = str(deed.facts["device"]), Path(str(deed.facts["file"]))
-    here = deed.facts["boot_id"] == boot_id() and file.is_file()
+def _lift_limit(action: Undo) -> list[str]:
+    device, file = str(action.facts["device"]), Path(str(action.facts["file"]))
+    here = action.facts["boot_id"] == boot_id() and file.is_file()
     return [device] if here and lift(file, device) else []
 
 
-def _disband_group(deed: Undo) -> list[str]:
-    group = Path(str(deed.facts["group"]))
-    here = deed.facts["boot_id"] == boot_id() and group.name.startswith(NAME_PREFIX)
+def _disband_group(action: Undo) -> list[str]:
+    group = Path(str(action.facts["group"]))
+    here = action.facts["boot_id"] == boot_id() and group.name.startswith(NAME_PREFIX)
     return [str(group)] if here and disband(group) else []
 
 

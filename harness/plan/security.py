@@ -1,7 +1,7 @@
 """What a cluster that exists already demands of those who speak to it, and its table ``[worlds.kafka.security]``.
 
 The password itself is nowhere but in an environment variable or a file of the user's: whatever is written down, the
-journal of undo deeds included, has the name of it. It is read when clients are made (harness.clients.credentials).
+journal of undo actions included, has the name of it. It is read when clients are made (harness.clients.credentials).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The undo journal: what must be undone, written down before it is done.
 
-One JSON object a line, each forced to disk before the deed it announces, so that whatever a dead harness left behind is
-named in the file. Three kinds of line, in the order of their deeds:
+One JSON object a line, each forced to disk before the action it announces, so that whatever a dead harness left behind
+is named in the file. Three kinds of line, in the order of their actions:
 
-* ``{"entry": 3, "kind": "process", "facts": {...}}`` announces a deed;
+* ``{"entry": 3, "kind": "process", "facts": {...}}`` announces an action;
 * ``{"entry": 3, "more": {...}}`` adds facts that exist only after it (a process id);
 * ``{"entry": 3, "done": true}`` says that it is undone.
 
@@ -28,7 +28,7 @@ Facts = Mapping[str, Any]
 
 
 class Undo(msgspec.Struct, frozen=True):
-    """One deed that still stands: its number in the journal, its kind, and the facts that undo it."""
+    """One action that still stands: its number in the journal, its kind, and the facts that undo it."""
 
     entry: int
     kind: str
@@ -47,7 +47,7 @@ class Journal:
     """Writes one journal. An existing file is continued; numbers go on after its last entry.
 
     Raises:
-        OSError: if the file cannot be written; then the deed must not be done.
+        OSError: if the file cannot be written; then the action must not be done.
     """
 
     def __init__(self, path: Path) -> None:
@@ -58,18 +58,18 @@ class Journal:
         sync_directory(path.parent)
 
     def intend(self, kind: str, facts: Facts) -> int:
-        """Announce a deed; it is on disk when this returns. The answer is its number."""
+        """Announce an action; it is on disk when this returns. The answer is its number."""
         entry = self._next
         self._next += 1
         self._write(_Line(entry=entry, kind=kind, facts=dict(facts)))
         return entry
 
     def amend(self, entry: int, facts: Facts) -> None:
-        """Add facts that are known only after the deed."""
+        """Add facts that are known only after the action."""
         self._write(_Line(entry=entry, more=dict(facts)))
 
     def done(self, entry: int) -> None:
-        """The deed is undone: it no longer stands. Safe to repeat."""
+        """The action is undone: it no longer stands. Safe to repeat."""
         self._write(_Line(entry=entry, done=True))
 
     def close(self) -> None:
@@ -83,20 +83,20 @@ class Journal:
         os.fsync(self._file)
 
 
-def standing(path: Path) -> list[Undo]:
+def not_undone(path: Path) -> list[Undo]:
     """What still stands according to the journal at ``path``, oldest first. A missing file means nothing stands.
 
-    A torn last line is passed over: its deed was not done, because the line is complete before the deed begins.
+    A torn last line is passed over: its action was not done, because the line is complete before the action begins.
     """
-    deeds: dict[int, Undo] = {}
+    actions: dict[int, Undo] = {}
     for line in _lines(path):
         if line.kind is not None:
-            deeds[line.entry] = Undo(line.entry, line.kind, dict(line.facts or {}))
-        if line.more is not None and line.entry in deeds:
-            deeds[line.entry].facts.update(line.more)
+            actions[line.entry] = Undo(line.entry, line.kind, dict(line.facts or {}))
+        if line.more is not None and line.entry in actions:
+            actions[line.entry].facts.update(line.more)
         if line.done:
-            deeds.pop(line.entry, None)
-    return list(deeds.values())
+            actions.pop(line.entry, None)
+    return list(actions.values())
 
 
 def unreadable(path: Path) -> int:

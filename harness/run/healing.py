@@ -10,14 +10,14 @@ from pathlib import Path
 
 from harness.errors import HostError, NamedWronglyError, ResultsError
 from harness.hosts import NAME_PREFIX, undo_here, undo_machines
-from harness.records.journal import FILE_NAME, Journal, standing, unreadable
+from harness.records.journal import FILE_NAME, Journal, not_undone, unreadable
 from harness.worlds.kafka.own_topic import undo_topics
 
 
 def heal(directory: Path) -> list[str]:
     """Undo everything that still stands in the journals of a run, or of all runs below a campaign's directory.
 
-    Newest deeds first. The answer names what was still there ("process 4711 (node 2)"); a second call finds nothing.
+    Newest actions first. The answer names what was still there ("process 4711 (node 2)"); a second call finds nothing.
     Process ids that the kernel has given to others since are left alone (see :mod:`harness.hosts.processes`).
 
     Raises:
@@ -35,7 +35,7 @@ def heal(directory: Path) -> list[str]:
     journals = _journals(directory, closed.append)
     for path in journals:
         try:
-            if standing(path):
+            if not_undone(path):
                 _heal_journal(path, undone, failures)
             doubts += _doubts(path)
         except ResultsError as error:
@@ -55,7 +55,7 @@ def is_left_behind(directory: Path) -> bool:
     """Whether something still stands, as far as can be read, in the journals at or below ``directory``."""
     for path in _journals(directory):
         with contextlib.suppress(OSError):
-            if standing(path):
+            if not_undone(path):
                 return True
     return False
 
@@ -75,10 +75,10 @@ def _unlisted(closed: list[OSError], journals: list[Path]) -> Iterator[str]:
 
 def _doubts(path: Path) -> list[str]:
     """What a journal that was healed says and nobody understands."""
-    garbage, strange = unreadable(path), sorted({deed.kind for deed in standing(path)})
+    garbage, strange = unreadable(path), sorted({action.kind for action in not_undone(path)})
     return [
         *([f"{garbage} lines of {path} cannot be read"] if garbage else []),
-        *([f"{path} has deeds of a kind that this version does not know ({', '.join(strange)})"] if strange else []),
+        *([f"{path} has actions of a kind that this version does not know ({', '.join(strange)})"] if strange else []),
     ]
 
 

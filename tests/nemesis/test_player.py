@@ -108,15 +108,15 @@ def test_a_link_cut_twice_heals_with_the_second_end(play):
     assert at(world, 450).links == set()
 
 
-def slow(world, deed, takes_ms):
-    """The same deed of the target, during which the clock moves on."""
-    quick = getattr(world.cluster, deed)
+def slow(world, action, takes_ms):
+    """The same action of the target, during which the clock moves on."""
+    quick = getattr(world.cluster, action)
 
     def done(whom):
         world.clock.time_us += takes_ms * 1000
         return quick(whom)
 
-    setattr(world.cluster, deed, done)
+    setattr(world.cluster, action, done)
 
 
 def test_a_command_that_takes_its_time_takes_none_from_what_is_to_happen_between_two_faults(play):

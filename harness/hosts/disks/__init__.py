@@ -5,6 +5,16 @@ slow   the kernel lets few writes through
 """
 
 from harness.hosts.disks.disk import Disk, Disks, keep_files, log_bytes
-from harness.hosts.disks.slow import Brake, choose_brake, disband, find_limit, lift
+from harness.hosts.disks.slow import DiskThrottle, choose_throttle, disband, find_limit, lift
 
-__all__ = ["Brake", "Disk", "Disks", "choose_brake", "disband", "find_limit", "keep_files", "lift", "log_bytes"]
+__all__ = [
+    "Disk",
+    "DiskThrottle",
+    "Disks",
+    "choose_throttle",
+    "disband",
+    "find_limit",
+    "keep_files",
+    "lift",
+    "log_bytes",
+]

@@ -32,7 +32,7 @@ _LIFTED: Final = 0
 _RUN_DIGITS: Final = 12
 
 
-class Brake(ABC):
+class DiskThrottle(ABC):
     """Makes one device slow, and quick again; announced in ``journal`` first."""
 
     def __init__(self, journal: Journal, place: Path) -> None:
@@ -72,7 +72,7 @@ class Brake(ABC):
         """Take the limit away."""
 
 
-class DeviceBrake(Brake):
+class DeviceBrake(DiskThrottle):
     """Control groups of version 1: a limit for everybody at the device, in the file ``place``."""
 
     def _deed(self, device: str) -> tuple[str, dict[str, str]]:
@@ -86,7 +86,7 @@ class DeviceBrake(Brake):
         lift(self._place, device)
 
 
-class GroupBrake(Brake):
+class GroupBrake(DiskThrottle):
     """Control groups of version 2: the node's process in a group of its own below ``place``, and back to the top."""
 
     def _deed(self, device: str) -> tuple[str, dict[str, str]]:
@@ -125,8 +125,8 @@ def find_limit(root: Path = ROOT) -> Path:
     )
 
 
-def choose_brake(journal: Journal, root: Path = ROOT) -> Brake:
-    """The brake that this machine has.
+def choose_throttle(journal: Journal, root: Path = ROOT) -> DiskThrottle:
+    """The throttle that this machine has.
 
     Raises:
         HostError: as :func:`find_limit`.

@@ -55,17 +55,17 @@ def allowed_machine(run: Path, machine: Machine) -> Machine:
 def undo_machines(journal: Journal, connect: Connect | None = None) -> list[str]:
     """Undo what stands on machines, over one connection each; otherwise as :func:`harness.hosts.undo.undo_kinds`.
 
-    ``connect`` gives the connection of a machine that a deed names; without it one is made over SSH, if the machine is
-    in the run's inventory.
+    ``connect`` gives the connection of a machine that an action names; without it one is made over SSH, if the machine
+    is in the run's inventory.
     """
     run = journal.path.parent
     shells: dict[Machine, Shell] = {}
 
-    def undo(deed: Undo) -> list[str]:
-        machine = _machine_in(deed)
+    def undo(action: Undo) -> list[str]:
+        machine = _machine_in(action)
         if machine not in shells:
             shells[machine] = connect(machine) if connect is not None else over_ssh(allowed_machine(run, machine))
-        return UNDO[deed.kind](shells[machine], deed.facts, run)
+        return UNDO[action.kind](shells[machine], action.facts, run)
 
     try:
         return undo_kinds(journal, UNDO, undo)
@@ -115,9 +115,9 @@ def run_names(shell: Shell) -> list[str]:
     return must(shell, commands.list_directory(runs)).split()
 
 
-def _machine_in(deed: Undo) -> Machine:
+def _machine_in(action: Undo) -> Machine:
     try:
-        return msgspec.convert(deed.facts["machine"], Machine)
+        return msgspec.convert(action.facts["machine"], Machine)
     except (KeyError, msgspec.ValidationError) as error:
         raise HostError(f"the journal does not name the machine ({error})") from error
 

@@ -219,10 +219,10 @@ class Administration:
             if not entry["is_sensitive"] and (entry["config_source"] != _DEFAULT or name in _MATTERS)
         }
 
-    def _granted(self, deed: Callable[[KafkaAdminClient], str]) -> str:
-        """What ``deed`` answers, or the name of the refusal. A deed that got no answer is begun again as a whole."""
+    def _granted(self, action: Callable[[KafkaAdminClient], str]) -> str:
+        """What ``action`` answers, or the name of the refusal. One that got no answer is begun again as a whole."""
         try:
-            return self._ask(deed)
+            return self._ask(action)
         except ElectionNotNeededError:
             return ""
         except KafkaError as error:

@@ -32,7 +32,7 @@ class Line(NamedTuple):
     """One line of a log: microseconds since the epoch (in whole milliseconds), the class that logs, its words."""
 
     wall_us: int
-    speaker: str
+    logger: str
     words: str
 
 
@@ -90,7 +90,7 @@ def read_line(text: str) -> Line | None:
 
 def understand(line: Line) -> LogEvent | None:
     """The event of the line; None if it is none of those that matter."""
-    for pattern, event_of in _PATTERNS.get(line.speaker, ()):
+    for pattern, event_of in _PATTERNS.get(line.logger, ()):
         if found := pattern.search(line.words):
             texts = {name: text for name, text in found.groupdict().items() if text is not None}
             return event_of(**{name: _READ.get(name, int)(text) for name, text in texts.items()})
@@ -243,6 +243,5 @@ _EVENTS: Final[Mapping[str, Sequence[tuple[str, Callable[..., LogEvent]]]]] = {
 }
 #: By the class that logs: what its lines look like, with groups named as the fields of the event that each makes.
 _PATTERNS: Final = {
-    speaker: tuple((re.compile(pattern), event_of) for pattern, event_of in events)
-    for speaker, events in _EVENTS.items()
+    logger: tuple((re.compile(pattern), event_of) for pattern, event_of in events) for logger, events in _EVENTS.items()
 }

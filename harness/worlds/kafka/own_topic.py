@@ -131,10 +131,10 @@ def undo_topics(journal: Journal) -> list[str]:
     return undo_kinds(journal, (KIND,), _undo)
 
 
-def _undo(deed: Undo) -> list[str]:
-    name, brokers = str(deed.facts["name"]), [str(broker) for broker in deed.facts["bootstrap"]]
-    topic_id = UUID(str(deed.facts.get("topic_id", _NO_ID)))
-    security = _security_in(deed.facts)
+def _undo(action: Undo) -> list[str]:
+    name, brokers = str(action.facts["name"]), [str(broker) for broker in action.facts["bootstrap"]]
+    topic_id = UUID(str(action.facts.get("topic_id", _NO_ID)))
+    security = _security_in(action.facts)
     require_credentials(security)
     cluster = Administration(lambda: brokers, limit_s=FAR_ASK_LIMIT_S, security=security)
     try:
@@ -166,7 +166,7 @@ def _doubtful(name: str) -> HostError:
 
 
 def _security_in(facts: Mapping[str, Any]) -> Security:
-    """What a deed of the journal says, under ``security``.
+    """What an action of the journal says, under ``security``.
 
     Raises:
         ValueError: it is nothing that a harness writes.

@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.hosts import Brake, Disks, LocalProcess, NodeProcess, NodeState, log_bytes
+from harness.hosts import Disks, DiskThrottle, LocalProcess, NodeProcess, NodeState, log_bytes
 from harness.worlds.replica_logs import batches_in, flip, log_directory, read_again, recovery_point
 from nemesis.cluster import LOG_PARTS, Evidence
 
@@ -97,12 +97,12 @@ class OwnDisks:
 
 
 class SlowDisks:
-    """Implements :class:`nemesis.cluster.DiskSpeed` with disks of the nodes' own and the machine's ``brake``."""
+    """Implements :class:`nemesis.cluster.DiskSpeed` with disks of the nodes' own and the machine's ``throttle``."""
 
-    def __init__(self, nodes: NodeFiles, disks: Disks, brake: Brake) -> None:
+    def __init__(self, nodes: NodeFiles, disks: Disks, throttle: DiskThrottle) -> None:
         self._nodes = nodes
         self._disks = disks
-        self._brake = brake
+        self._throttle = throttle
         self._slowed: dict[int, str] = {}
 
     def slow(self, node: int) -> Evidence:
@@ -111,14 +111,14 @@ class SlowDisks:
         if not isinstance(process, LocalProcess):  # a disk of its own has only who lives here
             return {}
         self._slowed[node] = self._disks.of(node).device
-        return self._brake.slow(self._slowed[node], process.pid)
+        return self._throttle.slow(self._slowed[node], process.pid)
 
     def restore(self, node: int) -> Evidence:
         """See :meth:`DiskSpeed.restore`. Evidence: ``device``."""
         device = self._slowed.pop(node, None)
         if device is None:
             return {}
-        self._brake.restore_disk_speed(device)
+        self._throttle.restore_disk_speed(device)
         return {"device": device}
 
     def started(self, node: int) -> None:
@@ -128,6 +128,6 @@ class SlowDisks:
             return
         self._slowed[node] = self._disks.of(node).device
         if self._slowed[node] != before:
-            self._brake.restore_disk_speed(before)
+            self._throttle.restore_disk_speed(before)
         with contextlib.suppress(ProcessLookupError):  # it has ended already, and is looked after elsewhere
-            self._brake.slow(self._slowed[node], process.pid)
+            self._throttle.slow(self._slowed[node], process.pid)

@@ -20,7 +20,7 @@ from harness.hosts import (
     NamespaceHost,
     NodeState,
     Shaper,
-    choose_brake,
+    choose_throttle,
     log_bytes,
     probe_slow_links,
 )
@@ -124,7 +124,7 @@ def assemble(
     nodes, lacks = control.nodes, preparation.lacks
     links = None if Capability.LINKS in lacks else control
     slow_disks = preparation.prepare(
-        lambda: SlowDisks(nodes, present(disks), choose_brake(control.journal)), Capability.DISK_SPEED
+        lambda: SlowDisks(nodes, present(disks), choose_throttle(control.journal)), Capability.DISK_SPEED
     )
     if slow_disks is not None:
         control.after_start.append(slow_disks.started)

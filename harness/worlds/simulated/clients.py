@@ -57,7 +57,7 @@ class Model(Protocol):
         ...
 
 
-class Host:
+class ClientRunner:
     """Where one client model runs: interprets its effects. Completions go through the loop, so none is called early."""
 
     __slots__ = ("_fire", "_loop", "_model", "_network", "_node", "_outgoing", "closed", "receive")
@@ -131,7 +131,7 @@ class SimulatedProducer:
     def __init__(self, node: int, model: ProducerModel, loop: Loop, network: Network) -> None:
         self._loop = loop
         self._model = model
-        self._host = Host(node, model, loop, network)
+        self._host = ClientRunner(node, model, loop, network)
 
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
         """Append one record."""
@@ -161,7 +161,7 @@ class SimulatedConsumer:
     def __init__(self, node: int, model: ConsumerModel, loop: Loop, network: Network) -> None:
         self._loop = loop
         self._model = model
-        self._host = Host(node, model, loop, network)
+        self._host = ClientRunner(node, model, loop, network)
 
     def assign(self, partitions: Sequence[str], *, from_start: bool) -> None:
         """Read these log partitions from now on."""

@@ -189,7 +189,7 @@ class Cluster:
         process = self._processes[node]
         if not process.frozen:
             return {}
-        waited = process.thaw()
+        waited = process.resume()
         return {"state": "running", "incarnation": process.incarnation, "waited": waited}
 
     def cut(self, links: Collection[Link]) -> Evidence:

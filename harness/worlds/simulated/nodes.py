@@ -71,7 +71,7 @@ class Process:
         self.frozen = True
         self.receive = self._queue_message
 
-    def thaw(self) -> int:
+    def resume(self) -> int:
         """Run again: everything that waited is handled now, in order. The answer is how much waited."""
         self.frozen = False
         self.receive = self._on_message

@@ -8,7 +8,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers import CheckError, Exercise, Found, JavaMissingError, Kind, Outcome, Verdict, VerdictLine, exit_code_of
+from checkers import (
+    CheckError,
+    Exercise,
+    FoundHistory,
+    JavaMissingError,
+    Kind,
+    Outcome,
+    Verdict,
+    VerdictLine,
+    exit_code_of,
+)
 from harness.bench.simulated import measure_simulated
 from harness.campaign import judge
 from harness.campaign.judge import Judged, exit_code, is_unreadable, judge_all, translated_errors, write_verdicts
@@ -39,7 +49,7 @@ def run_at(directory: Path, acks: object, *, history: bool = True, crashed: bool
 def check_saying(monkeypatch: pytest.MonkeyPatch, verdict: Verdict) -> list[Path]:
     asked: list[Path] = []
 
-    def check(found: list[Found], **_: object) -> list[Verdict]:
+    def check(found: list[FoundHistory], **_: object) -> list[Verdict]:
         asked.extend(one.place for one in found if one.files or one.kind is Kind.FILE)
         return [msgspec.structs.replace(verdict, history=str(one.place)) for one in found]
 

@@ -14,7 +14,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from checkers import SHOWN, Exercise, Found, Verdict
+from checkers import SHOWN, Exercise, FoundHistory, Verdict
 from harness.campaign import judge
 from harness.cli.app import exit_code_of
 from harness.plan import parse_plan
@@ -39,7 +39,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the checkers were asked; files named bad cannot be read, all others hold. The working directory is new."""
     told: dict[str, Any] = {}
 
-    def check(found: list[Found], **options: Any) -> list[Verdict]:
+    def check(found: list[FoundHistory], **options: Any) -> list[Verdict]:
         paths = [one.place for one in found]
         told.update(options, paths=paths)
         unreadable = {"valid": "unknown", "reason": "line 1: the operation has no 'f'"}

@@ -118,7 +118,7 @@ def test_files_that_do_not_serve_are_named(authority, tmp_path, wrong, sentence)
 
 @pytest.mark.parametrize("library", CLIENTS)
 def test_only_what_goes_to_the_library_has_the_password(library):
-    known = CLIENTS[library].way_in(SCRAM)
+    known = CLIENTS[library].login_settings(SCRAM)
     given = CLIENTS[library].login(SCRAM)
     assert SECRET not in str(known)
     (secret,) = given.keys() - known.keys()

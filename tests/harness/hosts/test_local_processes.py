@@ -13,7 +13,7 @@ from harness.errors import HostError, PortError
 from harness.hosts.contract import Address, Launch, NodeState
 from harness.hosts.local import FIRST_PORT, LoopbackHost, is_free, loopback_address
 from harness.hosts.processes import Identity, boot_id, end, identify, marked_with, read_stat
-from harness.records.journal import Journal, standing
+from harness.records.journal import Journal, not_undone
 
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(60)")
 STUBBORN = (
@@ -85,9 +85,9 @@ def test_a_paused_process_stands_still_until_resumed(host: LoopbackHost, tmp_pat
 def test_a_paused_process_can_be_killed(host: LoopbackHost, journal: Journal, tmp_path: Path) -> None:
     process = host.start(launch(tmp_path))
     process.pause()
-    assert {undo.kind for undo in standing(journal.path)} == {"process", "frozen"}
+    assert {undo.kind for undo in not_undone(journal.path)} == {"process", "frozen"}
     assert process.kill()["exit"] == "signal 9"
-    assert standing(journal.path) == []
+    assert not_undone(journal.path) == []
 
 
 @pytest.mark.system
@@ -109,23 +109,23 @@ def test_closing_the_host_ends_what_it_started_and_the_journal_says_so(journal: 
     host.close()
     assert process.state() is NodeState.DEAD
     assert not sockets.exists()
-    assert standing(journal.path) == []
+    assert not_undone(journal.path) == []
 
 
 @pytest.mark.system
 def test_a_process_is_found_by_its_runs_token_alone(host: LoopbackHost, journal: Journal, tmp_path: Path) -> None:
     host.start(launch(tmp_path))
-    (deed,) = standing(journal.path)
-    found = list(marked_with(deed.facts["token"]))
-    assert [who.pid for who in found] == [deed.facts["pid"]]
-    assert list(marked_with(deed.facts["token"] + "0")) == []
-    assert found[0] == Identity(deed.facts["pid"], deed.facts["start_ticks"], deed.facts["boot_id"])
+    (action,) = not_undone(journal.path)
+    found = list(marked_with(action.facts["token"]))
+    assert [who.pid for who in found] == [action.facts["pid"]]
+    assert list(marked_with(action.facts["token"] + "0")) == []
+    assert found[0] == Identity(action.facts["pid"], action.facts["start_ticks"], action.facts["boot_id"])
 
 
 def test_a_command_that_does_not_exist_is_a_host_error(host: LoopbackHost, journal: Journal, tmp_path: Path) -> None:
     with pytest.raises(HostError, match="node 0 cannot be started"):
         host.start(launch(tmp_path, ("/nonexistent/broker",)))
-    assert standing(journal.path) == []
+    assert not_undone(journal.path) == []
 
 
 def test_nodes_have_addresses_of_their_own_below_the_ephemeral_ports(host: LoopbackHost) -> None:

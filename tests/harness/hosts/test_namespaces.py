@@ -12,7 +12,7 @@ from harness.errors import HostError
 from harness.hosts import namespaces
 from harness.hosts.contract import Launch
 from harness.hosts.namespaces import NamespaceHost
-from harness.records.journal import FILE_NAME, Journal, standing
+from harness.records.journal import FILE_NAME, Journal, not_undone
 from harness.run.healing import heal
 from nemesis.cluster import CLIENTS, Link
 from tests.harness.needs import needs_root
@@ -110,7 +110,7 @@ def test_closing_leaves_no_namespace_link_or_process(journal: Journal, tmp_path:
     assert len(names_left(host)) == 4  # two nodes, the hub, the harness's own interface
     host.close()
     assert names_left(host) == []
-    assert standing(journal.path) == []
+    assert not_undone(journal.path) == []
 
 
 @on_namespaces

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.records.journal import FILE_NAME, Journal, Undo, standing
+from harness.records.journal import FILE_NAME, Journal, Undo, not_undone
 
 
 @pytest.fixture
@@ -14,14 +14,14 @@ def path(tmp_path: Path) -> Path:
 
 def test_an_announced_deed_stands_before_it_is_done(path: Path) -> None:
     Journal(path).intend("process", {"token": "t", "command": ["sleep"]})
-    assert standing(path) == [Undo(1, "process", {"token": "t", "command": ["sleep"]})]
+    assert not_undone(path) == [Undo(1, "process", {"token": "t", "command": ["sleep"]})]
 
 
 def test_facts_learned_after_the_deed_join_it(path: Path) -> None:
     journal = Journal(path)
     entry = journal.intend("process", {"token": "t"})
     journal.amend(entry, {"pid": 17, "start_ticks": 99})
-    assert standing(path) == [Undo(entry, "process", {"token": "t", "pid": 17, "start_ticks": 99})]
+    assert not_undone(path) == [Undo(entry, "process", {"token": "t", "pid": 17, "start_ticks": 99})]
 
 
 def test_an_undone_deed_no_longer_stands_and_undoing_twice_is_harmless(path: Path) -> None:
@@ -29,14 +29,14 @@ def test_an_undone_deed_no_longer_stands_and_undoing_twice_is_harmless(path: Pat
     first, second = journal.intend("bridge", {"name": "a"}), journal.intend("namespace", {"name": "b"})
     journal.done(first)
     journal.done(first)
-    assert [undo.entry for undo in standing(path)] == [second]
+    assert [undo.entry for undo in not_undone(path)] == [second]
 
 
 def test_a_torn_last_line_is_passed_over(path: Path) -> None:
     Journal(path).intend("bridge", {"name": "a"})
     with path.open("ab") as file:
         file.write(b'{"entry": 2, "kind": "names')
-    assert [undo.facts["name"] for undo in standing(path)] == ["a"]
+    assert [undo.facts["name"] for undo in not_undone(path)] == ["a"]
 
 
 def test_a_journal_continued_after_a_torn_line_loses_nothing(path: Path) -> None:
@@ -45,11 +45,11 @@ def test_a_journal_continued_after_a_torn_line_loses_nothing(path: Path) -> None
         file.write(b'{"entry": 2, "kind": "names')
     entry = Journal(path).intend("namespace", {"name": "b"})
     assert entry == 2
-    assert [undo.facts["name"] for undo in standing(path)] == ["a", "b"]
+    assert [undo.facts["name"] for undo in not_undone(path)] == ["a", "b"]
 
 
 def test_a_missing_journal_means_that_nothing_stands(path: Path) -> None:
-    assert standing(path) == []
+    assert not_undone(path) == []
 
 
 def test_every_line_is_synced_before_the_deed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,4 +66,4 @@ def test_close_is_idempotent(path: Path) -> None:
     journal.intend("bridge", {"name": "a"})
     journal.close()
     journal.close()
-    assert len(standing(path)) == 1
+    assert len(not_undone(path)) == 1

@@ -13,7 +13,7 @@ from harness.plan import Processes, RunSpec
 from harness.progress import Progress
 from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
-from harness.records.journal import FILE_NAME, standing
+from harness.records.journal import FILE_NAME, not_undone
 from harness.records.run_record import read_record
 from harness.run.performing import perform
 from harness.worlds.real import RealWorld
@@ -27,9 +27,9 @@ class CrashingWorld(RealWorld):
     def open(self) -> None:
         super().open()
         (pid,) = [
-            deed.facts["pid"]
-            for deed in standing(self._directory / FILE_NAME)
-            if deed.kind == "process" and deed.facts["node"] == 1
+            action.facts["pid"]
+            for action in not_undone(self._directory / FILE_NAME)
+            if action.kind == "process" and action.facts["node"] == 1
         ]
         self.clock.call_at(self.clock.now_us() + 1_000_000, lambda: os.kill(pid, signal.SIGABRT))
 
@@ -57,7 +57,7 @@ def test_a_run_whose_broker_crashed_is_a_failure_of_the_harness(tmp_path: Path, 
     assert [seen.node for seen in read_observations(run) if isinstance(seen.fact, NodeCrashed)] == [1]
     assert [fault["fault"] for fault in check(run / HISTORY).faults] == ["died", "died"]
     assert read_record(run).ended.status == "harness-failed"
-    assert standing(run / FILE_NAME) == []
+    assert not_undone(run / FILE_NAME) == []
     by_hand = "harness.campaign.judge.check"
     monkeypatch.setattr(by_hand, lambda found, **_: [check(one.place / HISTORY) for one in found])
     judged = judge_all([run], Progress())

@@ -14,7 +14,7 @@ import pytest
 
 from harness.errors import HostError, ResultsError
 from harness.hosts.processes import Identity, boot_id, identify
-from harness.records.journal import FILE_NAME, Journal, Undo, standing
+from harness.records.journal import FILE_NAME, Journal, Undo, not_undone
 from harness.run.healing import heal
 
 #: A little harness: three sleeping nodes, one of them paused and one killed, then it waits for its own end.
@@ -47,8 +47,8 @@ def killed_harness(directory: Path) -> None:
         harness.send_signal(signal.SIGKILL)
 
 
-def identities(deeds: list[Undo]) -> list[Identity]:
-    facts = [deed.facts for deed in deeds if deed.kind == "process"]
+def identities(actions: list[Undo]) -> list[Identity]:
+    facts = [action.facts for action in actions if action.kind == "process"]
     return [Identity(fact["pid"], fact["start_ticks"], fact["boot_id"]) for fact in facts]
 
 
@@ -70,7 +70,7 @@ def test_what_cannot_be_undone_stays_in_the_journal_and_the_rest_is_undone(
     monkeypatch.setattr(shutil, "rmtree", refused)
     with pytest.raises(HostError, match=r"ackproof-stuck.*still there.*not yours.*as root"):
         heal(tmp_path)
-    assert [deed.facts["path"] for deed in standing(tmp_path / FILE_NAME)] == [str(stuck)]
+    assert [action.facts["path"] for action in not_undone(tmp_path / FILE_NAME)] == [str(stuck)]
     assert not free.exists()
     monkeypatch.undo()
     assert heal(tmp_path) == [f"directory {stuck}"]
@@ -81,14 +81,14 @@ def test_what_cannot_be_undone_stays_in_the_journal_and_the_rest_is_undone(
 def test_a_killed_harness_leaves_processes_which_heal_ends_once(tmp_path: Path) -> None:
     run = tmp_path / "run"
     killed_harness(run)
-    left = standing(run / FILE_NAME)
+    left = not_undone(run / FILE_NAME)
     nodes = identities(left)
     assert [node.is_alive() for node in nodes] == [True, True]
     undone = heal(run)
     assert [node.is_alive() for node in nodes] == [False, False]
     assert [line.split()[0] for line in undone] == ["frozen", "process", "process", "directory"]
     assert heal(run) == []
-    assert standing(run / FILE_NAME) == []
+    assert not_undone(run / FILE_NAME) == []
 
 
 @pytest.mark.system
@@ -96,7 +96,7 @@ def test_healing_a_campaign_heals_every_run_in_it(tmp_path: Path) -> None:
     runs = [tmp_path / "campaign" / "runs" / "processes" / cell for cell in ("a", "b")]
     for run in runs:
         killed_harness(run)
-    nodes = [node for run in runs for node in identities(standing(run / FILE_NAME))]
+    nodes = [node for run in runs for node in identities(not_undone(run / FILE_NAME))]
     assert len(nodes) == 4
     heal(tmp_path / "campaign")
     assert not any(node.is_alive() for node in nodes)
@@ -147,7 +147,7 @@ def test_a_deed_of_unknown_kind_stays_in_the_journal(tmp_path: Path) -> None:
     Journal(tmp_path / FILE_NAME).intend("from a newer version", {})
     with pytest.raises(ResultsError, match="may remain"):
         heal(tmp_path)
-    assert len(standing(tmp_path / FILE_NAME)) == 1
+    assert len(not_undone(tmp_path / FILE_NAME)) == 1
 
 
 def test_a_directory_without_journals_needs_no_healing(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A harness may die between any two of its deeds: heal finds everything from what the journal holds at that moment."""
+"""A harness may die between any two of its actions: heal finds everything from what the journal holds then."""
 
 import json
 import os
@@ -58,7 +58,7 @@ def deaths(directory: Path, host: str, step: int) -> Iterator[Path]:
             command = [sys.executable, "-c", HARNESS, str(run), host, str(dies_at), moment]
             ended = subprocess.run(command, timeout=60, check=False).returncode
             if ended == 0:
-                assert dies_at > 5, "it has a handful of deeds at least"
+                assert dies_at > 5, "it has a handful of actions at least"
                 return
             assert ended == -signal.SIGKILL
             yield run

@@ -20,13 +20,21 @@ from harness.observations import (
 from harness.plan import RunSpec
 from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
-from harness.records.journal import FILE_NAME, standing
+from harness.records.journal import FILE_NAME, not_undone
 from harness.records.run_record import read_record
 from harness.run.performing import perform
 
 #: Tries that a permitted loss has to show itself, or a run to be exercised.
 SEEDS = (11, 12, 13, 14, 15)
-TOLD = (LeaderElected, IsrChanged, BrokerFenced, BrokerRegistered, Truncated, ControllerActivated, NodeCrashed)
+SHOWN = (
+    LeaderElected,
+    IsrChanged,
+    BrokerFenced,
+    BrokerRegistered,
+    Truncated,
+    ControllerActivated,
+    NodeCrashed,
+)
 
 
 class Shown(NamedTuple):
@@ -61,7 +69,7 @@ def judged(spec: RunSpec, directory: Path) -> Judgement:
     assert ended.status == "completed", ended.reason
     judgement = judge(spec.chosen(), check(directory / HISTORY))
     assert judgement.broken == {}, tale(directory)
-    assert standing(directory / FILE_NAME) == []
+    assert not_undone(directory / FILE_NAME) == []
     return judgement
 
 
@@ -81,6 +89,6 @@ def tale(directory: Path) -> str:
     lines += [
         (seen.time_us, f"node {seen.node}: {seen.fact}")
         for seen in read_observations(directory)
-        if isinstance(seen.fact, TOLD)
+        if isinstance(seen.fact, SHOWN)
     ]
     return "\n".join(f"{time_us / 1e6:8.3f} s  {words}" for time_us, words in sorted(lines, key=lambda line: line[0]))

@@ -69,4 +69,4 @@ def test_what_left_the_disk_as_it_was_came_to_a_kill(cluster, fault, seen, took_
 
 def test_of_two_disks_one_that_was_damaged_makes_it_no_kill():
     assert degraded_to({"1": {"exit": "9"}, "2": {"exit": "9", "corrupted": {}}}, CorruptRecord(LEADER)) == ""
-    assert degraded_to({"1": {"exit": "9"}}, FullDisk(LEADER)) == "", "a fault without a deed of its own is what it is"
+    assert degraded_to({"1": {"exit": "9"}}, FullDisk(LEADER)) == "", "a fault without one of its own is what it is"

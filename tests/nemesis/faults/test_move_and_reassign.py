@@ -59,10 +59,10 @@ def test_the_last_in_sync_replica_keeps_its_place(state):
     assert aim.impossible == "without broker 0 no in-sync replica of t-0 would run"
 
 
-def played(make_world, fault, deeds=None):
+def played(make_world, fault, actions=None):
     world = make_world()
-    for name, deed in (deeds or {}).items():
-        setattr(world.cluster, name, deed)
+    for name, action in (actions or {}).items():
+        setattr(world.cluster, name, action)
     steps = (Step(begin_ms=100, end_ms=200, group=0, family="move", story="a story", fault=fault),)
     player = Player(Schedule(steps=steps, healed_ms=900), world.target, world.clock, dead_brokers_max=0, witness=print)
     player.start()

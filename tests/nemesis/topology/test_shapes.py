@@ -17,7 +17,7 @@ def reach(shape, brokers, anchor):
 
 
 def heard_by(graph, brokers, listener):
-    return {listener} | {speaker for speaker in brokers if graph.has_edge(speaker, listener)}
+    return {listener} | {logger for logger in brokers if graph.has_edge(logger, listener)}
 
 
 def test_a_healthy_network_has_a_link_each_way_between_any_two():

@@ -9,7 +9,7 @@ import pytest
 
 from harness.errors import HostError
 from harness.hosts.disks.disk import Disks, log_bytes, loop_devices
-from harness.records.journal import Journal, standing
+from harness.records.journal import Journal, not_undone
 from harness.run.healing import heal
 
 needs_root = pytest.mark.skipif(
@@ -68,7 +68,7 @@ class TestWithPower:
         assert [path.name for path in place.iterdir()] == ["0.log"]
         assert not image.exists()
         assert loop_devices(image) == []
-        assert standing(journal.path) == []
+        assert not_undone(journal.path) == []
 
     def test_disks_of_a_dead_harness_are_healed_and_their_files_kept(self, disks: Disks, tmp_path: Path) -> None:
         place = disks.of(0).place
@@ -125,7 +125,7 @@ def test_without_root_the_sentence_says_so(tmp_path: Path, journal: Journal, mon
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(HostError, match="faults on disks need root"):
         Disks(tmp_path / "data", [0], journal).make()
-    assert standing(journal.path) == []
+    assert not_undone(journal.path) == []
 
 
 def test_without_its_programs_the_sentence_names_the_package(

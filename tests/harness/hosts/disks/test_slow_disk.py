@@ -10,8 +10,8 @@ import pytest
 
 from harness.errors import HostError
 from harness.hosts.disks import Disks
-from harness.hosts.disks.slow import ROOT, WRITES_PER_SECOND, Brake, DeviceBrake, GroupBrake, choose_brake
-from harness.records.journal import FILE_NAME, Journal, standing
+from harness.hosts.disks.slow import ROOT, WRITES_PER_SECOND, DeviceBrake, DiskThrottle, GroupBrake, choose_throttle
+from harness.records.journal import FILE_NAME, Journal, not_undone
 from harness.run.healing import heal
 
 V1 = ROOT / "blkio" / "blkio.throttle.write_iops_device"
@@ -23,11 +23,11 @@ FORCED = 6
 
 
 @pytest.fixture
-def brake(disks: Disks, journal: Journal) -> Iterator[Brake]:
-    brake = choose_brake(journal)
-    yield brake
+def throttle(disks: Disks, journal: Journal) -> Iterator[DiskThrottle]:
+    throttle = choose_throttle(journal)
+    yield throttle
     for node in (0, 1):
-        brake.restore_disk_speed(disks.of(node).device)
+        throttle.restore_disk_speed(disks.of(node).device)
 
 
 def seconds_to_force(place: Path) -> float:
@@ -49,21 +49,23 @@ def quickest(place: Path) -> float:
 @pytest.mark.root
 @pytest.mark.system
 class TestOnDisks:
-    def test_only_the_slow_disk_waits_and_only_until_it_is_quick_again(self, disks: Disks, brake: Brake) -> None:
+    def test_only_the_slow_disk_waits_and_only_until_it_is_quick_again(
+        self, disks: Disks, throttle: DiskThrottle
+    ) -> None:
         device = disks.of(0).device
-        told = brake.slow(device, os.getpid())
+        told = throttle.slow(device, os.getpid())
         assert told == {"device": device, "writes_per_second": WRITES_PER_SECOND, "limit": WRITES_PER_SECOND}
         assert seconds_to_force(disks.of(0).place) > FORCED / WRITES_PER_SECOND
         assert quickest(disks.of(1).place) < FORCED / WRITES_PER_SECOND
-        brake.restore_disk_speed(device)
-        brake.restore_disk_speed(device)
+        throttle.restore_disk_speed(device)
+        throttle.restore_disk_speed(device)
         assert quickest(disks.of(0).place) < FORCED / WRITES_PER_SECOND
 
     def test_the_limit_of_a_dead_harness_is_healed_before_its_disk(
-        self, disks: Disks, brake: Brake, tmp_path: Path
+        self, disks: Disks, throttle: DiskThrottle, tmp_path: Path
     ) -> None:
         device = disks.of(1).device
-        brake.slow(device, os.getpid())
+        throttle.slow(device, os.getpid())
         assert heal(tmp_path)[0] == f"slow-device {device}"
         assert f"{device} " not in V1.read_text()
 
@@ -80,26 +82,26 @@ class TestChoice:
     def test_the_first_version_is_taken_where_it_limits_devices(self, journal: Journal, root: Path) -> None:
         (root / "blkio").mkdir()
         (root / "blkio" / V1.name).write_text("")
-        assert isinstance(choose_brake(journal, root), DeviceBrake)
+        assert isinstance(choose_throttle(journal, root), DeviceBrake)
 
     def test_the_second_version_is_taken_where_it_limits_groups(self, journal: Journal, root: Path) -> None:
         (root / "cgroup.subtree_control").write_text("cpu io memory\n")
-        assert isinstance(choose_brake(journal, root), GroupBrake)
+        assert isinstance(choose_throttle(journal, root), GroupBrake)
 
     @pytest.mark.parametrize("shared", ["", "cpu memory\n"])
     def test_without_either_the_sentence_says_what_was_looked_for(self, journal: Journal, root: Path, shared) -> None:
         (root / "cgroup.subtree_control").write_text(shared)
         with pytest.raises(HostError, match=r"neither .+ exists .+ nor"):
-            choose_brake(journal, root)
+            choose_throttle(journal, root)
 
 
 class TestGroups:
     def test_the_process_is_put_into_a_group_with_the_limit(self, journal: Journal, root: Path) -> None:
-        brake = GroupBrake(journal, root)
-        assert brake.slow("7:3", 4711)["limit"] == f"7:3 wiops={WRITES_PER_SECOND}"
+        throttle = GroupBrake(journal, root)
+        assert throttle.slow("7:3", 4711)["limit"] == f"7:3 wiops={WRITES_PER_SECOND}"
         (group,) = root.iterdir()
         assert (group / "cgroup.procs").read_text() == "4711\n"
-        assert [deed.kind for deed in standing(journal.path)] == ["slow-group"]
+        assert [action.kind for action in not_undone(journal.path)] == ["slow-group"]
 
     def test_runs_have_groups_of_their_own_for_one_device(self, root: Path, tmp_path: Path) -> None:
         for run in ("1", "2"):

@@ -17,7 +17,7 @@ from harness.observations import BecameFollower, BecameLeader, BrokerFenced, Bro
 from harness.plan import Kafka, RunSpec, Ssh
 from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
-from harness.records.journal import FILE_NAME, standing
+from harness.records.journal import FILE_NAME, not_undone
 from harness.run.healing import heal
 from harness.run.performing import perform
 from harness.worlds.kafka.installation import Installation
@@ -76,7 +76,7 @@ def test_kafka_on_machines_is_killed_frozen_and_cut_off_and_no_promise_is_broken
     assert {BecameLeader, BecameFollower, LeaderElected, IsrChanged, BrokerFenced, BrokerRegistered} <= told
     for node in (0, 1, 2):
         assert list((run / "data" / str(node)).glob("*-0/*.log")), "the replicas' segments were brought home"
-    assert standing(run / FILE_NAME) == []
+    assert not_undone(run / FILE_NAME) == []
     assert leftovers(farm) == []
 
 

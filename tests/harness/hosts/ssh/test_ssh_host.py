@@ -18,7 +18,7 @@ from harness.hosts.ssh.shell import Answer, must
 from harness.hosts.ssh.undo import allowed_machine
 from harness.plan import Kafka, Machine, Ssh
 from harness.plan.machines import DIRECTORY
-from harness.records.journal import FILE_NAME, Journal, standing
+from harness.records.journal import FILE_NAME, Journal, not_undone
 from nemesis.cluster import CLIENTS, Capability, Link
 
 NASTY = ["a b", "$(reboot)", "`id`", "it's", '"', "*", "", "\\", "x\ny", "; rm -rf /", "&&", "|", "-rf", "é", "~root"]
@@ -126,11 +126,11 @@ def test_what_is_made_is_announced_first_and_undone_at_the_end(make, here: Here,
     host.open([0, 1])
     host.start(launch(here, host))
     host.cut([Link(0, 1), Link(CLIENTS, 0)], alive=[])
-    kinds = [deed.kind for deed in standing(journal.path)]
+    kinds = [action.kind for action in not_undone(journal.path)]
     assert kinds == ["ssh-directory", "ssh-directory", "ssh-process", "ssh-rules", "ssh-rules"]
     before = len(said)
     host.close()
-    assert standing(journal.path) == []
+    assert not_undone(journal.path) == []
     undone = [line.partition("$ ")[2].split()[0:4] for line in said[before:] if "$ " in line]
     assert ["nft", "delete", "table", "ip"] in undone
     assert ["sudo", "-n", "--", "nft"] in undone
@@ -142,8 +142,8 @@ def test_what_is_made_is_announced_first_and_undone_at_the_end(make, here: Here,
 def test_no_secret_is_in_the_journal(make, journal: Journal) -> None:
     host = make()
     host.open([0])
-    (deed,) = standing(journal.path)
-    assert deed.facts["machine"] == msgspec.to_builtins(MACHINES[0])
+    (action,) = not_undone(journal.path)
+    assert action.facts["machine"] == msgspec.to_builtins(MACHINES[0])
     host.close()
 
 
@@ -213,7 +213,7 @@ def test_an_unsuitable_machine_is_refused_in_one_sentence(make, journal: Journal
     host = make(answers)
     with pytest.raises(HostError, match=sentence):
         host.open([0])
-    assert standing(journal.path) == [], "nothing was made"
+    assert not_undone(journal.path) == [], "nothing was made"
 
 
 def test_of_two_runs_that_begin_at_once_one_sees_the_other(make, journal: Journal, said: list[str]) -> None:
@@ -229,9 +229,9 @@ def test_of_two_runs_that_begin_at_once_one_sees_the_other(make, journal: Journa
     with pytest.raises(HostError, match=r"carries another run .ackproof-1-ab in .*heal"):
         host.open([0])
     assert not any("copy" in line for line in said), "nothing is brought to a machine that is not ours"
-    assert [deed.kind for deed in standing(journal.path)] == ["ssh-directory"]
+    assert [action.kind for action in not_undone(journal.path)] == ["ssh-directory"]
     host.close()
-    assert standing(journal.path) == []
+    assert not_undone(journal.path) == []
     assert not any("ackproof-1-ab" in line for line in said)
 
 

@@ -19,7 +19,7 @@ from harness.hosts.ssh.connection import Connection
 from harness.hosts.ssh.host import Here, SshHost
 from harness.hosts.ssh.session import Session
 from harness.plan import Kafka, Machine, Ssh
-from harness.records.journal import FILE_NAME, Journal, standing
+from harness.records.journal import FILE_NAME, Journal, not_undone
 from harness.run.healing import heal
 from nemesis.cluster import CLIENTS, Link
 
@@ -280,7 +280,7 @@ def test_closing_brings_files_home_and_leaves_only_the_release(
     assert "ackproof" not in farm.tables(0)
     left = [path.relative_to(farm.directory / "machine-0") for path in (farm.directory / "machine-0").rglob("*")]
     assert sorted(map(str, left)) == ["kafka", "kafka/9.9.9", "kafka/9.9.9/libs", "kafka/9.9.9/libs/a.jar", "runs"]
-    assert standing(journal.path) == []
+    assert not_undone(journal.path) == []
 
 
 def test_what_a_dead_harness_left_is_healed_once(here: Here, journal: Journal, farm) -> None:
@@ -316,8 +316,8 @@ def test_what_is_out_of_reach_at_the_end_is_healed_when_it_is_back(here: Here, j
             process.state()
         with pytest.raises(HostError, match=r"is still there .*cannot be reached over SSH.*heal"):
             host.close()
-        left = standing(journal.path)
-        assert {deed.facts["node"] for deed in left} == {0}, "the other machine was undone"
+        left = not_undone(journal.path)
+        assert {action.facts["node"] for action in left} == {0}, "the other machine was undone"
         assert who.is_alive()
     finally:
         farm.start_server(0)
@@ -343,7 +343,7 @@ def test_heal_speaks_to_no_machine_that_is_not_in_the_runs_inventory(here: Here,
     journal.intend("ssh-process", {"machine": stranger, "node": 0, "token": "t"})
     with pytest.raises(HostError, match="is in the journal but not in the inventory"):
         heal(here.run)
-    assert len(standing(journal.path)) == 1
+    assert len(not_undone(journal.path)) == 1
 
 
 def test_an_unreachable_machine_stays_in_the_journal(here: Here, farm) -> None:
@@ -353,7 +353,7 @@ def test_an_unreachable_machine_stays_in_the_journal(here: Here, farm) -> None:
     journal.intend("ssh-rules", {"machine": msgspec.to_builtins(gone), "node": 0, "table": "ackproof_x"})
     with pytest.raises(HostError, match="cannot be reached over SSH"):
         heal(here.run)
-    assert len(standing(journal.path)) == 1
+    assert len(not_undone(journal.path)) == 1
 
 
 def test_a_machine_without_java_is_refused_before_anything_is_made(here: Here, journal: Journal, farm) -> None:

@@ -178,5 +178,5 @@ def test_truncating_to_the_high_watermark_loses_what_everybody_had_acknowledged(
 
 
 def test_truncating_by_epochs_keeps_it(tmp_path: Path) -> None:
-    """S39 since 0.11: the same release, the same deeds."""
+    """S39 since 0.11: the same release, the same actions."""
     assert acknowledged_and_gone("kip-101", tmp_path) == 0

@@ -14,7 +14,7 @@ from harness.observations import LeaderElected
 from harness.plan import Kafka, RunSpec, parse_plan
 from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
-from harness.records.journal import FILE_NAME, standing
+from harness.records.journal import FILE_NAME, not_undone
 from harness.run.healing import heal
 from harness.run.performing import perform
 from harness.worlds.kafka import kafka_world
@@ -97,7 +97,7 @@ def test_leaders_of_the_runs_own_topic_move_and_it_is_gone_afterwards(cluster, t
     assert ended.configuration["broker"]["broker.session.timeout.ms"] == "1500"
     assert DEFAULT_VERSION.startswith(ended.configuration["broker"]["version"])
     wait_for_topics(cluster.topics, ["theirs"])
-    assert standing(tmp_path / "run" / FILE_NAME) == []
+    assert not_undone(tmp_path / "run" / FILE_NAME) == []
 
 
 def test_what_needs_the_clusters_machines_is_skipped_and_the_receipts_say_why(cluster, tmp_path: Path) -> None:
@@ -154,4 +154,4 @@ def test_a_cluster_that_cannot_be_reached_gets_its_sentence(tmp_path: Path) -> N
     assert ended.status == "harness-failed"
     assert "no broker answered within 10 s" in str(ended.reason)
     assert "tried 127.0.0.1:1" in str(ended.reason)
-    assert standing(tmp_path / "run" / FILE_NAME) == []
+    assert not_undone(tmp_path / "run" / FILE_NAME) == []

@@ -7,7 +7,7 @@ import pytest
 
 from harness.observations import BecameFollower, Fact
 from harness.plan import Kafka, RunSpec
-from harness.records.journal import FILE_NAME, standing
+from harness.records.journal import FILE_NAME, not_undone
 from harness.worlds.kafka import kafka_world
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.storage import META
@@ -44,7 +44,7 @@ def cluster(tmp_path: Path, real_kafka: Installation) -> Iterator[Cluster]:
         yield Cluster(world, tmp_path)
     finally:
         world.close()
-    assert standing(tmp_path / FILE_NAME) == []
+    assert not_undone(tmp_path / FILE_NAME) == []
 
 
 def wait(cluster: Cluster, condition: Callable[[], bool]) -> None:

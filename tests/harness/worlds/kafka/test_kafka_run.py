@@ -13,7 +13,7 @@ import pytest
 from harness.observations import BecameFollower, BecameLeader, BrokerFenced, BrokerRegistered, IsrChanged, LeaderElected
 from harness.plan import AnyHost, Kafka, Loopback, Namespaces, RunSpec
 from harness.records.cluster_file import read_observations
-from harness.records.journal import FILE_NAME, standing
+from harness.records.journal import FILE_NAME, not_undone
 from harness.records.run_record import read_record
 from harness.worlds.kafka import kafka_world
 from nemesis.cluster import Capability
@@ -86,7 +86,7 @@ def test_a_cluster_starts_in_time_and_memory_without_root(tmp_path: Path) -> Non
     try:
         world.open()
         took_s = time.monotonic() - began
-        pids = [deed.facts["pid"] for deed in standing(tmp_path / FILE_NAME) if deed.kind == "process"]
+        pids = [action.facts["pid"] for action in not_undone(tmp_path / FILE_NAME) if action.kind == "process"]
         taken = sum(psutil.Process(pid).memory_info().rss for pid in pids)
         view, lacks = world.target.view(), world.target.lacks
         evidence = world.target.processes.kill(0)
@@ -98,4 +98,4 @@ def test_a_cluster_starts_in_time_and_memory_without_root(tmp_path: Path) -> Non
     assert "namespaces" in lacks[Capability.LINKS]
     assert {state.isr for state in view.partitions.values()} == {state.replicas for state in view.partitions.values()}
     assert (evidence["exit"], evidence["connect"]) == ("signal 9", "refused")
-    assert standing(tmp_path / FILE_NAME) == []
+    assert not_undone(tmp_path / FILE_NAME) == []

@@ -6,7 +6,7 @@ import pytest
 from kafka.errors import PolicyViolationError, TopicAlreadyExistsError
 
 from harness.errors import HostError, PlanError
-from harness.records.journal import FILE_NAME, Journal, standing
+from harness.records.journal import FILE_NAME, Journal, not_undone
 from harness.run.healing import heal
 from harness.worlds.kafka import own_topic
 from harness.worlds.kafka.administration import TopicImage, UnansweredError
@@ -71,15 +71,15 @@ def own(cluster, journal):
 def test_a_topic_is_made_and_deleted_and_the_journal_knows_it_in_between(cluster, journal):
     topic = own(cluster, journal)
     topic.create(1, 2, {})
-    (deed,) = standing(journal.path)
-    assert (deed.kind, deed.facts) == (
+    (action,) = not_undone(journal.path)
+    assert (action.kind, action.facts) == (
         "topic",
         {"name": "t-7", "bootstrap": ["a:1"], "security": {}, "topic_id": str(UUID(int=1))},
     )
     topic.delete()
     topic.delete()
     assert cluster.topics == {}
-    assert standing(journal.path) == []
+    assert not_undone(journal.path) == []
 
 
 def test_a_topic_of_somebody_else_is_refused_and_stays(cluster, journal):
@@ -89,14 +89,14 @@ def test_a_topic_of_somebody_else_is_refused_and_stays(cluster, journal):
         topic.create(1, 2, {})
     topic.delete()
     assert cluster.topics == {"t-7": UUID(int=99)}
-    assert standing(journal.path) == []
+    assert not_undone(journal.path) == []
 
 
 def test_what_the_cluster_refused_to_create_is_not_deleted_later(cluster, journal):
     cluster.refuses = PolicyViolationError("no")
     with pytest.raises(HostError, match="PolicyViolationError"):
         own(cluster, journal).create(1, 2, {})
-    assert standing(journal.path) == []
+    assert not_undone(journal.path) == []
 
 
 def test_heal_deletes_the_topic_of_a_dead_harness_once(cluster, journal, tmp_path):
@@ -125,7 +125,7 @@ def test_a_topic_whose_id_was_never_told_may_be_anybodys_and_stays(cluster, jour
     assert cluster.topics
     cluster.topics.clear()
     assert heal(tmp_path) == []
-    assert standing(journal.path) == []
+    assert not_undone(journal.path) == []
 
 
 def test_a_topic_that_an_unanswered_try_may_have_made_stays_in_the_journal(cluster, journal):
@@ -137,7 +137,7 @@ def test_a_topic_that_an_unanswered_try_may_have_made_stays_in_the_journal(clust
     with pytest.raises(HostError, match="nobody knows"):
         topic.delete()
     assert cluster.topics == {"t-7": UUID(int=99)}
-    assert len(standing(journal.path)) == 1
+    assert len(not_undone(journal.path)) == 1
 
 
 def test_a_cluster_that_does_not_answer_keeps_the_deed_in_the_journal(cluster, journal, tmp_path):
@@ -145,7 +145,7 @@ def test_a_cluster_that_does_not_answer_keeps_the_deed_in_the_journal(cluster, j
     cluster.silent = True
     with pytest.raises(HostError, match=r'the topic "t-7" is still there'):
         heal(tmp_path)
-    assert len(standing(journal.path)) == 1
+    assert len(not_undone(journal.path)) == 1
     cluster.silent = False
     assert heal(tmp_path) == ["topic t-7"]
 
@@ -166,7 +166,7 @@ def test_a_topic_that_no_harness_wrote_down_keeps_nothing_else_from_being_healed
         heal(tmp_path)
     assert cluster.topics == {}
     assert not left.exists()
-    assert [deed.facts for deed in standing(journal.path)] == [facts]
+    assert [action.facts for action in not_undone(journal.path)] == [facts]
 
 
 def test_a_cluster_without_ids_is_refused_before_anything_is_made():

@@ -180,8 +180,8 @@ def viewer_of(directory: Path, controllers: int) -> Viewer:
 
 
 def active(node: int, epoch: int) -> str:
-    speaker = f"org.apache.kafka.controller.QuorumController [QuorumController id={node}]"
-    return f"{TIME} INFO {speaker} Becoming the active controller at epoch {epoch}, next write offset 1."
+    logger = f"org.apache.kafka.controller.QuorumController [QuorumController id={node}]"
+    return f"{TIME} INFO {logger} Becoming the active controller at epoch {epoch}, next write offset 1."
 
 
 def starts(node: int) -> str:

@@ -12,7 +12,7 @@ from checkers import check_one as check
 from harness.errors import HostError
 from harness.plan import RunSpec, Security, parse_plan
 from harness.records.files import HISTORY
-from harness.records.journal import FILE_NAME, standing
+from harness.records.journal import FILE_NAME, not_undone
 from harness.records.run_record import read_record
 from harness.run.healing import heal
 from harness.run.performing import perform
@@ -58,7 +58,7 @@ def mutual(cluster: SecuredCluster) -> Security:
 
 def run_of(servers: list[str], security: Security, client: str = "kafka-python", duration_ms: int = 3_000) -> RunSpec:
     """The one run of a plan."""
-    way_in = "\n".join(f'{name} = "{value}"' for name, value in msgspec.to_builtins(security).items())
+    login_settings = "\n".join(f'{name} = "{value}"' for name, value in msgspec.to_builtins(security).items())
     text = f"""
     brokers = 2
     families = ["move"]
@@ -78,7 +78,7 @@ def run_of(servers: list[str], security: Security, client: str = "kafka-python",
     client = "{client}"
     bootstrap = {msgspec.json.encode(servers).decode()}
     [worlds.kafka.security]
-    {way_in}
+    {login_settings}
     """
     return parse_plan(text, "p.toml").single(None, None, None)
 
@@ -125,7 +125,7 @@ def test_who_is_not_let_in_gets_one_sentence_within_seconds(cluster, tmp_path: P
         assert ended.status == "harness-failed"
         assert sentence in str(ended.reason)
         assert "\n" not in str(ended.reason)
-        assert standing(tmp_path / str(number) / FILE_NAME) == []
+        assert not_undone(tmp_path / str(number) / FILE_NAME) == []
 
 
 def test_heal_deletes_the_topic_of_a_killed_harness_with_the_password_from_where_it_was(
@@ -138,8 +138,8 @@ def test_heal_deletes_the_topic_of_a_killed_harness_with_the_password_from_where
     harness.kill()
     harness.join(LIMIT_S)
     wait_until(lambda: one.workload.topic in cluster.topics(), "every broker knows the topic")
-    (deed,) = standing(tmp_path / "run" / FILE_NAME)
-    assert (deed.kind, deed.facts["security"]["password_env"]) == (KIND, VARIABLE)
+    (action,) = not_undone(tmp_path / "run" / FILE_NAME)
+    assert (action.kind, action.facts["security"]["password_env"]) == (KIND, VARIABLE)
     assert PASSWORD not in (tmp_path / "run" / FILE_NAME).read_text()
     monkeypatch.delenv(VARIABLE)
     with pytest.raises(HostError, match=f"the environment variable {VARIABLE} is not set"):

@@ -5,7 +5,7 @@ import pytest
 from kafka.errors import KafkaTimeoutError
 
 from harness.observations import BecameLeader
-from harness.records.journal import FILE_NAME, standing
+from harness.records.journal import FILE_NAME, not_undone
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from workloads.operations import EventType
 
@@ -147,5 +147,5 @@ def test_what_happened_is_observed_on_the_runs_clock(cluster) -> None:
 
 
 def test_no_fault_that_was_undone_stands_in_the_journal(cluster) -> None:
-    kinds = {deed.kind for deed in standing(cluster.directory / FILE_NAME)}
+    kinds = {action.kind for action in not_undone(cluster.directory / FILE_NAME)}
     assert kinds == {"process", "directory"}

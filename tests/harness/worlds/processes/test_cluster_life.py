@@ -15,7 +15,7 @@ from harness.errors import PortError, StartError
 from harness.hosts import LoopbackHost
 from harness.hosts.processes import Identity
 from harness.plan import Namespaces, Processes, RunSpec
-from harness.records.journal import FILE_NAME, Undo, standing
+from harness.records.journal import FILE_NAME, Undo, not_undone
 from harness.run.healing import heal
 from harness.worlds.processes import processes_world
 from harness.worlds.processes.distribution import ReferenceDistribution
@@ -37,8 +37,8 @@ def same_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.hosts.local.loopback_address", lambda *_: ADDRESS)
 
 
-def nodes_of(deeds: list[Undo]) -> list[Identity]:
-    facts = [deed.facts for deed in deeds if deed.kind == "process"]
+def nodes_of(actions: list[Undo]) -> list[Identity]:
+    facts = [action.facts for action in actions if action.kind == "process"]
     return [Identity(fact["pid"], fact["start_ticks"], fact["boot_id"]) for fact in facts]
 
 
@@ -46,15 +46,15 @@ def test_a_closed_world_leaves_files_and_nothing_else(tmp_path: Path, make_spec:
     threads = set(threading.enumerate())
     world = processes_world(make_spec(), tmp_path)
     world.open()
-    deeds = standing(tmp_path / FILE_NAME)
-    assert len(nodes_of(deeds)) == 4
+    actions = not_undone(tmp_path / FILE_NAME)
+    assert len(nodes_of(actions)) == 4
     world.clients.producer(0)
     world.clients.consumer(1)
     world.close()
     world.close()
-    assert not any(node.is_alive() for node in nodes_of(deeds))
-    assert not any(Path(deed.facts["path"]).exists() for deed in deeds if deed.kind == "directory")
-    assert standing(tmp_path / FILE_NAME) == []
+    assert not any(node.is_alive() for node in nodes_of(actions))
+    assert not any(Path(action.facts["path"]).exists() for action in actions if action.kind == "directory")
+    assert not_undone(tmp_path / FILE_NAME) == []
     assert set(threading.enumerate()) <= threads
     assert {path.name for path in (tmp_path / "logs").glob("node-*.log")} == {f"node-{n}.log" for n in (0, 1, 2, 100)}
     assert world.observations()
@@ -109,7 +109,7 @@ def test_outstanding_sends_of_a_closed_producer_end_as_unknown(tmp_path: Path, m
 def test_a_port_that_is_taken_is_named(tmp_path: Path, make_spec: MakeSpec, same_address: None) -> None:
     with socket.create_server((ADDRESS, PORT)), pytest.raises(PortError, match=f"{ADDRESS}:{PORT}"):
         world_at_ports(make_spec(), tmp_path).open()
-    assert standing(tmp_path / FILE_NAME) == []
+    assert not_undone(tmp_path / FILE_NAME) == []
 
 
 def test_a_port_taken_between_choice_and_start_is_a_port_error(
@@ -118,26 +118,26 @@ def test_a_port_taken_between_choice_and_start_is_a_port_error(
     monkeypatch.setattr("harness.hosts.local.is_free", lambda _: True)
     with socket.create_server((ADDRESS, PORT)), pytest.raises(PortError, match="found"):
         world_at_ports(make_spec(), tmp_path).open()
-    assert standing(tmp_path / FILE_NAME) == []
+    assert not_undone(tmp_path / FILE_NAME) == []
 
 
 def test_a_node_that_dies_at_its_start_is_explained(tmp_path: Path, make_spec: MakeSpec) -> None:
     (tmp_path / "logs" / "trace-1.jsonl").mkdir(parents=True)  # where the node wants to write
     with pytest.raises(StartError, match=r"node 1 ended with status \d+ .*node-1\.log: .*trace-1\.jsonl"):
         processes_world(make_spec(), tmp_path).open()
-    assert standing(tmp_path / FILE_NAME) == []
+    assert not_undone(tmp_path / FILE_NAME) == []
 
 
 def test_a_topic_that_the_cluster_refuses_is_explained(tmp_path: Path, make_spec: MakeSpec) -> None:
     with pytest.raises(StartError, match="did not create topic"):
         processes_world(make_spec({"replication.factor": 5}), tmp_path).open()
-    assert standing(tmp_path / FILE_NAME) == []
+    assert not_undone(tmp_path / FILE_NAME) == []
 
 
 def test_an_interrupted_drive_closes_the_world(tmp_path: Path, make_spec: MakeSpec) -> None:
     world = processes_world(make_spec(), tmp_path)
     world.open()
-    nodes = nodes_of(standing(tmp_path / FILE_NAME))
+    nodes = nodes_of(not_undone(tmp_path / FILE_NAME))
 
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -177,7 +177,7 @@ def test_heal_ends_whatever_a_killed_harness_left_of_a_cluster(tmp_path: Path, m
         assert harness.stdout is not None
         assert harness.stdout.readline() == b"in mid-run\n"
         harness.send_signal(signal.SIGKILL)
-    left = nodes_of(standing(tmp_path / FILE_NAME))
+    left = nodes_of(not_undone(tmp_path / FILE_NAME))
     assert [node.is_alive() for node in left] == [True] * 4
     assert len([line for line in heal(tmp_path) if line.startswith("process")]) == 4
     assert [node.is_alive() for node in left] == [False] * 4
@@ -208,4 +208,4 @@ def test_a_cluster_in_namespaces_loses_its_leader_to_a_real_partition(tmp_path: 
     finally:
         world.close()
     assert outcomes[0].type is EventType.OK
-    assert standing(tmp_path / FILE_NAME) == []
+    assert not_undone(tmp_path / FILE_NAME) == []

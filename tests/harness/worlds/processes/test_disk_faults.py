@@ -10,7 +10,7 @@ import pytest
 from harness.hosts.disks.slow import ROOT, WRITES_PER_SECOND
 from harness.observations import ReplicaRecovered
 from harness.plan import RunSpec
-from harness.records.journal import FILE_NAME, standing
+from harness.records.journal import FILE_NAME, not_undone
 from harness.worlds.processes import processes_world
 from harness.worlds.real import RealWorld
 from nemesis.cluster import LOG_PARTS, Capability
@@ -42,7 +42,7 @@ def opened(tmp_path: Path, make_spec: MakeSpec) -> Iterator[Open]:
 
     yield start
     worlds[0].close()
-    assert standing(tmp_path / FILE_NAME) == []
+    assert not_undone(tmp_path / FILE_NAME) == []
 
 
 def followers_of(cluster: Cluster) -> list[int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.plan import RunSpec
-from harness.records.journal import FILE_NAME, standing
+from harness.records.journal import FILE_NAME, not_undone
 from harness.worlds.processes import processes_world
 from harness.worlds.real import RealWorld
 from nemesis.cluster import Capability
@@ -52,7 +52,7 @@ def test_after_all_brokers_lost_their_power_only_flushed_writes_are_there(opened
     assert cluster.end_offset() == kept
     cluster.world.close()
     assert (cluster.directory / "data" / "0").is_dir()
-    assert standing(cluster.directory / FILE_NAME) == []
+    assert not_undone(cluster.directory / FILE_NAME) == []
 
 
 def test_without_root_the_view_says_that_power_cannot_be_lost(opened, monkeypatch: pytest.MonkeyPatch) -> None:

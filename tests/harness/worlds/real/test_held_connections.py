@@ -9,11 +9,11 @@ from tests.conftest import ObedientCluster
 LINKS = (Link(0, 1),)
 
 
-@pytest.mark.parametrize("deed", ["hold", "drop"])
-def test_the_whole_connection_is_cut_until_the_release(deed: str) -> None:
+@pytest.mark.parametrize("action", ["hold", "drop"])
+def test_the_whole_connection_is_cut_until_the_release(action: str) -> None:
     cluster = ObedientCluster()
     messages = HeldConnections(cluster)
-    assert getattr(messages, deed)(LINKS, "AlterPartition")["whole_connection"] is True
+    assert getattr(messages, action)(LINKS, "AlterPartition")["whole_connection"] is True
     assert cluster.links == set(LINKS)
     messages.release(LINKS)
     assert cluster.links == set()

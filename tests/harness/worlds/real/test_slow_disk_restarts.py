@@ -7,7 +7,7 @@ import pytest
 
 from harness.hosts import LocalProcess
 from harness.hosts.disks.slow import GroupBrake
-from harness.records.journal import FILE_NAME, Journal, standing
+from harness.records.journal import FILE_NAME, Journal, not_undone
 from harness.worlds.real.storage import SlowDisks
 
 
@@ -51,7 +51,7 @@ def test_a_process_that_is_started_while_its_disk_is_slow_is_slowed_down_too(clu
     cluster.disks.slow(0)
     cluster.restart()
     assert cluster.members() == {"7:3 wiops=20\n": "4712\n"}
-    assert len(standing(cluster.journal.path)) == 1
+    assert len(not_undone(cluster.journal.path)) == 1
 
 
 def test_a_disk_that_became_another_device_is_slow_still(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ def test_a_disk_that_became_another_device_is_slow_still(cluster: Cluster, monke
     assert cluster.members()["7:4 wiops=20\n"] == "4712\n"
     assert [group.name.endswith("-7-3") for group in ended] == [True]
     assert cluster.disks.restore(0) == {"device": "7:4"}
-    assert standing(cluster.journal.path) == []
+    assert not_undone(cluster.journal.path) == []
 
 
 def test_a_process_whose_disk_is_not_slow_starts_as_ever(cluster: Cluster) -> None:
