@@ -20,6 +20,7 @@ class ClientCrash(NodeFault, frozen=True):
     kind: ClassVar[str] = "clientcrash"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.CLIENTS,)
     spares_process: ClassVar[bool] = True
+    spares_cluster: ClassVar[bool] = True
     family: ClassVar[str] = "client-crash"
     hits: ClassVar[tuple[RoleKind, ...]] = (RoleKind.PRODUCER,)
 

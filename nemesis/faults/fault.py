@@ -29,6 +29,8 @@ class FaultKind:
     """A process that it hit may rightly end by itself afterwards, or must."""
     spares_process: ClassVar[bool] = False
     """It ends no process, so no broker returns from an unclean stop because of it (rule 15)."""
+    spares_cluster: ClassVar[bool] = False
+    """It touches no broker and no link: a leader that changes meanwhile does so for another reason."""
     destroys_copy: ClassVar[bool] = False
     """It takes bytes from a replica which that replica had already counted as its own. SIGKILL does not: what the
     operating system holds survives the process."""

@@ -22,6 +22,7 @@ from workloads.settings import ACKS_ALL, Settings
 
 SPAN_US = (0, 9_000_000)
 CLIENTS_CUT = {"targets": (), "fault": "partition", "links": (Link(0, CLIENTS), Link(CLIENTS, 0))}
+PRODUCER_DIED = {"targets": (CLIENTS,), "fault": "clientcrash", "moved": {"t-0": {"leader": [0, 1]}}}
 
 
 def view(leader: int | None = 0, epoch: int = 3, isr: tuple[int, ...] = (0, 1, 2)) -> ClusterView:
@@ -65,6 +66,7 @@ def test_what_replaces_no_leader_has_none(before, after):
         pytest.param(a_receipt(took_effect=False, begin_evidence={"0": {"unconfirmed": "?"}}), True, id="possible"),
         pytest.param(a_receipt(took_effect=False, begin_evidence={"0": {"refused": "no"}}), False, id="refused"),
         pytest.param(a_receipt(**CLIENTS_CUT), False, id="only clients were cut off"),
+        pytest.param(a_receipt(**PRODUCER_DIED), False, id="a producer died"),
     ],
 )
 def test_a_fault_that_may_have_reached_the_cluster_explains_every_change(fault, explained):

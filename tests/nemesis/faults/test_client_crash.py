@@ -70,6 +70,8 @@ def test_it_reaches_no_broker_so_no_promise_is_weaker_for_it(play):
     receipt, _ = play(Producers())
     (seen,) = faults_possible([read_receipt(msgspec.json.decode(to_json(receipt)))])
     assert (seen.kind, seen.clients_only) == ("clientcrash", True)
+    (elected_meanwhile,) = faults_possible([msgspec.structs.replace(receipt, moved={"t-0": {"leader": [0, 1]}})])
+    assert elected_meanwhile.clients_only, "a leader changed for another reason, which has a receipt of its own"
     assert seen.facts.spares_process
     assert not seen.facts.ends_process
     assert not seen.facts.destroys_copy
