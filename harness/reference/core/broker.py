@@ -8,30 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from harness.reference.core import messages
 from harness.reference.core.effects import Context, Effect, Node, Timer
 from harness.reference.core.fetcher import Fetcher, LeadersAnswer
 from harness.reference.core.log import Log
-from harness.reference.core.messages import (
-    AllocateProducerIdsResponse,
-    AlterPartitionResponse,
-    CreateTopic,
-    DeleteTopic,
-    Fetch,
-    FetchResponse,
-    HeartbeatResponse,
-    InitProducerId,
-    ListOffsets,
-    ListOffsetsResponse,
-    Metadata,
-    MetadataResponse,
-    MetadataUpdate,
-    MoveLeader,
-    OffsetForLeaderEpoch,
-    OffsetForLeaderEpochResponse,
-    Produce,
-    RegisterBrokerResponse,
-    TopicResponse,
-)
 from harness.reference.core.partition import Replica
 from harness.reference.core.planted import with_bug
 from harness.reference.core.request_handler import DEADLINES, RequestHandler
@@ -88,24 +68,24 @@ class Broker(Node):
         self._producer_ids = ProducerIds(context)
         self._requests = with_bug(RequestHandler, config.planted_bug)(context, self._replicas)
         self._handlers = {
-            Produce: self._requests.produce,
-            Fetch: self._requests.fetch,
-            FetchResponse: self._on_leaders_answer,
-            HeartbeatResponse: self._on_heartbeat,
-            MetadataUpdate: self._on_metadata_update,
-            AlterPartitionResponse: self._on_proposal_answered,
-            ListOffsets: self._requests.list_offsets,
-            ListOffsetsResponse: self._on_leaders_answer,
-            OffsetForLeaderEpoch: self._requests.epoch_end,
-            OffsetForLeaderEpochResponse: self._on_leaders_answer,
-            Metadata: self._on_metadata,
-            InitProducerId: self._producer_ids.serve,
-            CreateTopic: self._forwarding.forward,
-            DeleteTopic: self._forwarding.forward,
-            MoveLeader: self._forwarding.forward,
-            TopicResponse: self._forwarding.on_answer,
-            RegisterBrokerResponse: self._on_registered,
-            AllocateProducerIdsResponse: self._producer_ids.on_block,
+            messages.Produce: self._requests.produce,
+            messages.Fetch: self._requests.fetch,
+            messages.FetchResponse: self._on_leaders_answer,
+            messages.HeartbeatResponse: self._on_heartbeat,
+            messages.MetadataUpdate: self._on_metadata_update,
+            messages.AlterPartitionResponse: self._on_proposal_answered,
+            messages.ListOffsets: self._requests.list_offsets,
+            messages.ListOffsetsResponse: self._on_leaders_answer,
+            messages.OffsetForLeaderEpoch: self._requests.epoch_end,
+            messages.OffsetForLeaderEpochResponse: self._on_leaders_answer,
+            messages.Metadata: self._on_metadata,
+            messages.InitProducerId: self._producer_ids.serve,
+            messages.CreateTopic: self._forwarding.forward,
+            messages.DeleteTopic: self._forwarding.forward,
+            messages.MoveLeader: self._forwarding.forward,
+            messages.TopicResponse: self._forwarding.on_answer,
+            messages.RegisterBrokerResponse: self._on_registered,
+            messages.AllocateProducerIdsResponse: self._producer_ids.on_block,
         }
         self._timers: dict[str, Callable[..., None]] = {
             HEARTBEAT.name: self._on_heartbeat_timer,
@@ -175,10 +155,10 @@ class Broker(Node):
 
     # --- what the controller decided -----------------------------------------------------------------------------
 
-    def _on_metadata_update(self, message: MetadataUpdate) -> None:
+    def _on_metadata_update(self, message: messages.MetadataUpdate) -> None:
         self._apply(message.image)
 
-    def _on_heartbeat(self, message: HeartbeatResponse) -> None:
+    def _on_heartbeat(self, message: messages.HeartbeatResponse) -> None:
         image = self._session.on_heartbeat(message)
         if image is not None:
             self._apply(image)
@@ -249,11 +229,11 @@ class Broker(Node):
             fetcher = self._fetchers[leader] = Fetcher(leader, self._context)
         return fetcher
 
-    def _on_registered(self, message: RegisterBrokerResponse) -> None:
+    def _on_registered(self, message: messages.RegisterBrokerResponse) -> None:
         self._session.on_registered(message)
         self._producer_ids.refill()
 
-    def _on_proposal_answered(self, message: AlterPartitionResponse) -> None:
+    def _on_proposal_answered(self, message: messages.AlterPartitionResponse) -> None:
         replica = self._replicas.get(message.partition)
         if replica is not None:
             replica.on_proposal_answered(message)
@@ -266,9 +246,9 @@ class Broker(Node):
         if fetcher is not None:
             fetcher.on_answer(message)
 
-    def _on_metadata(self, message: Metadata) -> None:
+    def _on_metadata(self, message: messages.Metadata) -> None:
         """From the own image, however old: a broker that is cut off from the controller does not know better."""
-        self._context.answer(MetadataResponse(message.correlation, self._context.image))
+        self._context.answer(messages.MetadataResponse(message.correlation, self._context.image))
 
     # --- timers ----------------------------------------------------------------------------------------------------
 

@@ -24,24 +24,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from harness.observations import BrokerFenced, BrokerRegistered, LeaderElected
+from harness.reference.core import messages
 from harness.reference.core.effects import Context, Effect, Node, Timer
-from harness.reference.core.messages import (
-    AllocateProducerIds,
-    AllocateProducerIdsResponse,
-    AlterPartition,
-    AlterPartitionResponse,
-    CreateTopic,
-    DeleteTopic,
-    Heartbeat,
-    HeartbeatResponse,
-    Metadata,
-    MetadataResponse,
-    MetadataUpdate,
-    MoveLeader,
-    RegisterBroker,
-    RegisterBrokerResponse,
-    TopicResponse,
-)
 from harness.reference.core.types import (
     CONTROLLER,
     NONE,
@@ -87,14 +71,14 @@ class Controller(Node):
         self._lists_eligible = config.eligible_leader_replicas
         self._session_us = config.broker_session_timeout_ms * 1000
         self._handlers = {
-            Heartbeat: self._on_heartbeat,
-            AlterPartition: self._on_alter_partition,
-            RegisterBroker: self._on_register,
-            CreateTopic: self._on_create_topic,
-            DeleteTopic: self._on_delete_topic,
-            MoveLeader: self._on_move_leader,
-            AllocateProducerIds: self._on_allocate_producer_ids,
-            Metadata: self._on_metadata,
+            messages.Heartbeat: self._on_heartbeat,
+            messages.AlterPartition: self._on_alter_partition,
+            messages.RegisterBroker: self._on_register,
+            messages.CreateTopic: self._on_create_topic,
+            messages.DeleteTopic: self._on_delete_topic,
+            messages.MoveLeader: self._on_move_leader,
+            messages.AllocateProducerIds: self._on_allocate_producer_ids,
+            messages.Metadata: self._on_metadata,
         }
 
     def start(self, now_us: int) -> list[Effect]:
@@ -115,16 +99,20 @@ class Controller(Node):
 
     # --- sessions --------------------------------------------------------------------------------------------------
 
-    def _on_register(self, message: RegisterBroker) -> None:
+    def _on_register(self, message: messages.RegisterBroker) -> None:
         """Rule 20: while another incarnation's session is valid, a new one is refused."""
         node = message.broker
         known = self.image.brokers.get(node)
         if known is not None and self._incarnations.get(node) == message.incarnation:
-            self._context.answer(RegisterBrokerResponse(ErrorCode.NONE, message.incarnation, known.broker_epoch))
+            self._context.answer(
+                messages.RegisterBrokerResponse(ErrorCode.NONE, message.incarnation, known.broker_epoch)
+            )
             return
         alive = node in self._heard_us and node not in self._leaving
         if alive and self._context.config.broker_epochs:
-            self._context.answer(RegisterBrokerResponse(ErrorCode.DUPLICATE_BROKER_REGISTRATION, message.incarnation))
+            self._context.answer(
+                messages.RegisterBrokerResponse(ErrorCode.DUPLICATE_BROKER_REGISTRATION, message.incarnation)
+            )
             return
         if not alive:
             self._fence(node)
@@ -137,14 +125,14 @@ class Controller(Node):
         state = BrokerState(epoch, fenced=not alive, host=message.host, port=message.port)
         if self._context.observing:
             self._context.observe(BrokerRegistered(broker=node, broker_epoch=epoch))
-        self._context.answer(RegisterBrokerResponse(ErrorCode.NONE, message.incarnation, epoch))
+        self._context.answer(messages.RegisterBrokerResponse(ErrorCode.NONE, message.incarnation, epoch))
         self._commit(brokers={**self.image.brokers, node: state})
 
-    def _on_heartbeat(self, message: Heartbeat) -> None:
+    def _on_heartbeat(self, message: messages.Heartbeat) -> None:
         node = message.broker
         known = self.image.brokers.get(node)
         if known is None or known.broker_epoch != message.broker_epoch:
-            self._context.answer(HeartbeatResponse(ErrorCode.STALE_BROKER_EPOCH, message.broker_epoch))
+            self._context.answer(messages.HeartbeatResponse(ErrorCode.STALE_BROKER_EPOCH, message.broker_epoch))
             return
         if not known.fenced or message.metadata_version >= self.image.version:
             self._heard_us[node] = self._context.now_us
@@ -155,7 +143,7 @@ class Controller(Node):
             self._re_elect(lambda state, config: elect(self._without(state, node), config, self._active))
         image = self.image
         self._context.answer(
-            HeartbeatResponse(
+            messages.HeartbeatResponse(
                 ErrorCode.NONE,
                 message.broker_epoch,
                 fenced=image.brokers[node].fenced,
@@ -191,22 +179,22 @@ class Controller(Node):
 
     # --- partitions ------------------------------------------------------------------------------------------------
 
-    def _on_alter_partition(self, message: AlterPartition) -> None:
+    def _on_alter_partition(self, message: messages.AlterPartition) -> None:
         """Rule 10: accept a leader's proposal unless its epochs are old or a member may not be in the ISR."""
         at = message.partition
         state = self.image.partition(at)
         error = self._proposal_error(message, state)
         if error or state is None:
-            self._context.answer(AlterPartitionResponse(message.correlation, at, error))
+            self._context.answer(messages.AlterPartitionResponse(message.correlation, at, error))
             return
         isr = tuple(member.broker for member in message.isr)
         topic = self.image.topics[at.topic]
         accepted = self._settled(state, replace(state, isr=isr, recovering=False), topic.config)
         partitions = (*topic.partitions[: at.partition], accepted, *topic.partitions[at.partition + 1 :])
-        self._context.answer(AlterPartitionResponse(message.correlation, at, ErrorCode.NONE, accepted))
+        self._context.answer(messages.AlterPartitionResponse(message.correlation, at, ErrorCode.NONE, accepted))
         self._commit(topics={**self.image.topics, at.topic: replace(topic, partitions=partitions)})
 
-    def _proposal_error(self, message: AlterPartition, state: PartitionState | None) -> ErrorCode:
+    def _proposal_error(self, message: messages.AlterPartition, state: PartitionState | None) -> ErrorCode:
         broker = self.image.brokers.get(message.broker)
         members = {member.broker for member in message.isr}
         error = ErrorCode.NONE
@@ -278,13 +266,13 @@ class Controller(Node):
             old.version + 1, old.brokers if brokers is None else brokers, old.topics if topics is None else topics
         )
         self._context.image = image
-        update = MetadataUpdate(image)
+        update = messages.MetadataUpdate(image)
         for node in image.brokers:
             self._context.send(node, update)
 
     # --- requests for the cluster ----------------------------------------------------------------------------------
 
-    def _on_create_topic(self, message: CreateTopic) -> None:
+    def _on_create_topic(self, message: messages.CreateTopic) -> None:
         if message.topic in self.image.topics:
             self._answer(message, ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {message.topic} exists")
             return
@@ -299,14 +287,14 @@ class Controller(Node):
         self._answer(message, ErrorCode.NONE)
         self._commit(topics={**self.image.topics, message.topic: topic})
 
-    def _on_delete_topic(self, message: DeleteTopic) -> None:
+    def _on_delete_topic(self, message: messages.DeleteTopic) -> None:
         if message.topic not in self.image.topics:
             self._answer(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {message.topic}")
             return
         self._answer(message, ErrorCode.NONE)
         self._commit(topics={name: topic for name, topic in self.image.topics.items() if name != message.topic})
 
-    def _on_move_leader(self, message: MoveLeader) -> None:
+    def _on_move_leader(self, message: messages.MoveLeader) -> None:
         """A planned move (S03): any active ISR member may be named."""
         state = self.image.partition(TopicPartition(message.topic, message.partition))
         if state is None:
@@ -318,19 +306,24 @@ class Controller(Node):
             self._answer(message, ErrorCode.NONE)
             self._re_elect(lambda s, _: replace(s, leader=message.leader) if s is state else s)
 
-    def _answer(self, message: CreateTopic | DeleteTopic | MoveLeader, error: ErrorCode, reason: str = "") -> None:
-        self._context.answer(TopicResponse(message.correlation, message.topic, error, reason))
+    def _answer(
+        self,
+        message: messages.CreateTopic | messages.DeleteTopic | messages.MoveLeader,
+        error: ErrorCode,
+        reason: str = "",
+    ) -> None:
+        self._context.answer(messages.TopicResponse(message.correlation, message.topic, error, reason))
 
-    def _on_allocate_producer_ids(self, message: AllocateProducerIds) -> None:
+    def _on_allocate_producer_ids(self, message: messages.AllocateProducerIds) -> None:
         known = self.image.brokers.get(message.broker)
         if known is None or known.broker_epoch != message.broker_epoch:
-            self._context.answer(AllocateProducerIdsResponse(ErrorCode.STALE_BROKER_EPOCH))
+            self._context.answer(messages.AllocateProducerIdsResponse(ErrorCode.STALE_BROKER_EPOCH))
             return
         first, self.next_producer_id = self.next_producer_id, self.next_producer_id + PRODUCER_IDS
-        self._context.answer(AllocateProducerIdsResponse(ErrorCode.NONE, first, PRODUCER_IDS))
+        self._context.answer(messages.AllocateProducerIdsResponse(ErrorCode.NONE, first, PRODUCER_IDS))
 
-    def _on_metadata(self, message: Metadata) -> None:
-        self._context.answer(MetadataResponse(message.correlation, self.image))
+    def _on_metadata(self, message: messages.Metadata) -> None:
+        self._context.answer(messages.MetadataResponse(message.correlation, self.image))
 
 
 # --- one partition: who leads, who is listed, which epochs rise ------------------------------------------------------
@@ -410,7 +403,7 @@ def listed(before: PartitionState, after: PartitionState, config: TopicConfig) -
 # --- where a new topic's replicas go, and why a topic cannot be made -------------------------------------------------
 
 
-def objection(message: CreateTopic, brokers: Mapping[NodeId, BrokerState]) -> tuple[ErrorCode, str] | None:
+def objection(message: messages.CreateTopic, brokers: Mapping[NodeId, BrokerState]) -> tuple[ErrorCode, str] | None:
     """Why the topic cannot be made, with a sentence; None if it can."""
     if not _NAME.fullmatch(message.topic) or message.topic in {".", ".."}:
         return (

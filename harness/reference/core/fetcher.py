@@ -14,19 +14,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
+from harness.reference.core import messages
 from harness.reference.core.effects import Context, Timer
-from harness.reference.core.messages import (
-    EARLIEST,
-    LATEST,
-    Fetch,
-    FetchedPartition,
-    FetchPartition,
-    FetchResponse,
-    ListOffsets,
-    ListOffsetsResponse,
-    OffsetForLeaderEpoch,
-    OffsetForLeaderEpochResponse,
-)
 from harness.reference.core.partition import Replica
 from harness.reference.core.types import NONE, ErrorCode, NodeId, TopicPartition
 
@@ -34,7 +23,7 @@ _ASKS_FOR_EPOCHS: Final = ("kip-101", "kip-279", "kip-320")
 _SENDS_EPOCHS: Final = ("kip-320", "on-fetch")
 
 
-LeadersAnswer = FetchResponse | OffsetForLeaderEpochResponse | ListOffsetsResponse
+LeadersAnswer = messages.FetchResponse | messages.OffsetForLeaderEpochResponse | messages.ListOffsetsResponse
 
 
 class Step(IntEnum):
@@ -55,7 +44,7 @@ class Followed:
     def __init__(self, replica: Replica, step: Step) -> None:
         self.replica = replica
         self.step = step
-        self.request: FetchPartition | None = None
+        self.request: messages.FetchPartition | None = None
         self.correlation = NONE
         self.asked_us = 0
         self.ready_us = 0
@@ -97,14 +86,14 @@ class Fetcher:
 
     def on_answer(self, message: LeadersAnswer) -> None:
         """Take one answer of the leader and send what is due then."""
-        if isinstance(message, FetchResponse):
+        if isinstance(message, messages.FetchResponse):
             self._on_fetched(message)
-        elif isinstance(message, OffsetForLeaderEpochResponse):
+        elif isinstance(message, messages.OffsetForLeaderEpochResponse):
             self._on_epoch_end(message)
         else:
             self._on_offset(message)
 
-    def _on_fetched(self, message: FetchResponse) -> None:
+    def _on_fetched(self, message: messages.FetchResponse) -> None:
         """Take the answer to the fetch in flight; any other is stale."""
         if message.correlation != self._in_flight:
             return
@@ -115,7 +104,7 @@ class Fetcher:
                 self._take(followed, answer)
         self.pump()
 
-    def _take(self, followed: Followed, answer: FetchedPartition) -> None:
+    def _take(self, followed: Followed, answer: messages.FetchedPartition) -> None:
         if answer.error:
             self._on_error(followed, answer.error)
         elif answer.diverging is not None:
@@ -135,7 +124,7 @@ class Fetcher:
         else:
             followed.go(followed.step, backoff_us)
 
-    def _on_epoch_end(self, message: OffsetForLeaderEpochResponse) -> None:
+    def _on_epoch_end(self, message: messages.OffsetForLeaderEpochResponse) -> None:
         """Rule 17, eras KIP-101 to KIP-320."""
         followed = self._asked(message.partition, message.correlation)
         if followed is None:
@@ -147,7 +136,7 @@ class Fetcher:
             followed.go(Step.FETCH if agreed or followed.replica.last_epoch() == NONE else Step.AGREE)
         self.pump()
 
-    def _on_offset(self, message: ListOffsetsResponse) -> None:
+    def _on_offset(self, message: messages.ListOffsetsResponse) -> None:
         """Rule 18: shorten the log to the leader's end, or drop it where the leader's starts beyond it."""
         followed = self._asked(message.partition, message.correlation)
         if followed is None:
@@ -219,9 +208,9 @@ class Fetcher:
     def _backoff_us(self) -> int:
         return self._context.now_us + self._context.config.replica_fetch_backoff_ms * 1000
 
-    def _request(self, replica: Replica) -> FetchPartition:
+    def _request(self, replica: Replica) -> messages.FetchPartition:
         config = self._context.config
-        return FetchPartition(
+        return messages.FetchPartition(
             replica.at,
             replica.log.end_offset,
             replica.leader_epoch if config.truncation in _SENDS_EPOCHS else NONE,
@@ -229,13 +218,13 @@ class Fetcher:
             config.replica_fetch_max_bytes,
         )
 
-    def _fetch(self, wanted: tuple[FetchPartition, ...]) -> None:
+    def _fetch(self, wanted: tuple[messages.FetchPartition, ...]) -> None:
         context = self._context
         self._in_flight = context.correlation()
         self._sent_us = context.now_us
         context.send(
             self._leader,
-            Fetch(
+            messages.Fetch(
                 self._in_flight,
                 context.node,
                 context.config.replica_fetch_wait_max_ms,
@@ -249,10 +238,10 @@ class Fetcher:
         followed.correlation = context.correlation()
         followed.asked_us = context.now_us
         epoch = replica.leader_epoch if context.config.truncation in _SENDS_EPOCHS else NONE
-        message: OffsetForLeaderEpoch | ListOffsets
+        message: messages.OffsetForLeaderEpoch | messages.ListOffsets
         if followed.step == Step.AGREE:
-            message = OffsetForLeaderEpoch(followed.correlation, at, replica.last_epoch(), epoch, context.node)
+            message = messages.OffsetForLeaderEpoch(followed.correlation, at, replica.last_epoch(), epoch, context.node)
         else:
-            timestamp = LATEST if followed.step == Step.FIND_END else EARLIEST
-            message = ListOffsets(followed.correlation, at, timestamp, context.node, epoch)
+            timestamp = messages.LATEST if followed.step == Step.FIND_END else messages.EARLIEST
+            message = messages.ListOffsets(followed.correlation, at, timestamp, context.node, epoch)
         context.send(self._leader, message)

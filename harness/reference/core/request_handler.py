@@ -13,21 +13,8 @@ import heapq
 from collections.abc import Iterator, Mapping
 
 from harness.observations import Acknowledged
+from harness.reference.core import messages
 from harness.reference.core.effects import Context, Timer
-from harness.reference.core.messages import (
-    EARLIEST,
-    LATEST,
-    Fetch,
-    FetchedPartition,
-    FetchPartition,
-    FetchResponse,
-    ListOffsets,
-    ListOffsetsResponse,
-    OffsetForLeaderEpoch,
-    OffsetForLeaderEpochResponse,
-    Produce,
-    ProduceResponse,
-)
 from harness.reference.core.partition import UNDEFINED, Replica, end_of_epoch
 from harness.reference.core.types import ACKS_ALL, NONE, EpochEnd, ErrorCode, NodeId, TopicPartition
 
@@ -43,7 +30,7 @@ class ParkedProduce:
 
     __slots__ = ("acks", "base_offset", "client", "correlation", "done", "next_offset", "partition")
 
-    def __init__(self, client: NodeId, message: Produce, base_offset: int, next_offset: int) -> None:
+    def __init__(self, client: NodeId, message: messages.Produce, base_offset: int, next_offset: int) -> None:
         self.client = client
         self.correlation = message.correlation
         self.partition = message.partition
@@ -58,10 +45,10 @@ class ParkedFetch:
 
     __slots__ = ("client", "done", "message", "wanted")
 
-    def __init__(self, client: NodeId, message: Fetch) -> None:
+    def __init__(self, client: NodeId, message: messages.Fetch) -> None:
         self.client = client
         self.message = message
-        self.wanted: dict[TopicPartition, FetchPartition] = {w.partition: w for w in message.partitions}
+        self.wanted: dict[TopicPartition, messages.FetchPartition] = {w.partition: w for w in message.partitions}
         self.done = False
 
 
@@ -199,7 +186,7 @@ class RequestHandler:
 
     # --- produce ---------------------------------------------------------------------------------------------------
 
-    def produce(self, message: Produce) -> None:
+    def produce(self, message: messages.Produce) -> None:
         """Rules 1-5. With acks=0 only a refusal is answered: the edge closes the connection instead (``Produce``)."""
         if message.acks not in (0, 1, ACKS_ALL):
             self._refuse(message, ErrorCode.INVALID_REQUIRED_ACKS)
@@ -233,7 +220,7 @@ class RequestHandler:
         context = self._context
         context.send(
             produce.client,
-            ProduceResponse(produce.correlation, produce.partition, error, offset, replica.log.start_offset),
+            messages.ProduceResponse(produce.correlation, produce.partition, error, offset, replica.log.start_offset),
         )
         if context.observing and not error:
             context.observe(
@@ -247,12 +234,12 @@ class RequestHandler:
                 )
             )
 
-    def _refuse(self, message: Produce, error: ErrorCode) -> None:
-        self._context.answer(ProduceResponse(message.correlation, message.partition, error))
+    def _refuse(self, message: messages.Produce, error: ErrorCode) -> None:
+        self._context.answer(messages.ProduceResponse(message.correlation, message.partition, error))
 
     # --- fetch -----------------------------------------------------------------------------------------------------
 
-    def fetch(self, message: Fetch) -> None:
+    def fetch(self, message: messages.Fetch) -> None:
         """Answer now if there is something to say, else park. A follower's new fetch ends the one it has parked."""
         from_follower = message.replica_id >= 0
         if from_follower:
@@ -269,7 +256,7 @@ class RequestHandler:
             answers = self._looks(message)
         self._respond(self._context.sender, message, answers)
 
-    def _first_look(self, message: Fetch) -> tuple[list[FetchedPartition], bool]:
+    def _first_look(self, message: messages.Fetch) -> tuple[list[messages.FetchedPartition], bool]:
         """The answers as they stand before the fetch counts (rule 6), and whether they should go out at once."""
         answers = []
         urgent = not message.partitions
@@ -287,54 +274,60 @@ class RequestHandler:
         return answers, urgent or size >= message.min_bytes
 
     def _count(
-        self, message: Fetch, wanted: FetchPartition, replica: Replica, answer: FetchedPartition
-    ) -> FetchedPartition:
+        self,
+        message: messages.Fetch,
+        wanted: messages.FetchPartition,
+        replica: Replica,
+        answer: messages.FetchedPartition,
+    ) -> messages.FetchedPartition:
         """Let a follower's fetch count; the answer stays as it was read before, unless the fetch is refused."""
         high_watermark = replica.high_watermark
         error = replica.record_fetch(message.replica_id, wanted.fetch_offset, message.broker_epoch)
         if error:
-            return FetchedPartition(wanted.partition, error)
+            return messages.FetchedPartition(wanted.partition, error)
         if replica.high_watermark != high_watermark:
             self.wake(replica)
         return answer
 
-    def _look(self, wanted: FetchPartition, replica_id: NodeId, replica: Replica | None) -> FetchedPartition:
+    def _look(
+        self, wanted: messages.FetchPartition, replica_id: NodeId, replica: Replica | None
+    ) -> messages.FetchedPartition:
         """What one partition answers now; looking changes nothing."""
         at = wanted.partition
         if replica is None:
-            return FetchedPartition(at, unhosted(self._context, at))
+            return messages.FetchedPartition(at, unhosted(self._context, at))
         error = refusal(self._context, replica, wanted.current_leader_epoch)
         if error:
-            return FetchedPartition(at, error)
+            return messages.FetchedPartition(at, error)
         log = replica.log
         diverging = divergence(replica, wanted)
         if diverging is not None:
             if isinstance(diverging, ErrorCode):
-                return FetchedPartition(at, diverging, replica.high_watermark, log.start_offset)
-            return FetchedPartition(at, ErrorCode.NONE, replica.high_watermark, log.start_offset, diverging)
+                return messages.FetchedPartition(at, diverging, replica.high_watermark, log.start_offset)
+            return messages.FetchedPartition(at, ErrorCode.NONE, replica.high_watermark, log.start_offset, diverging)
         limit = log.end_offset if replica_id >= 0 else replica.high_watermark
         offset = wanted.fetch_offset
         batches = tuple(log.read(offset, limit, wanted.max_bytes)) if offset < limit else ()
-        return FetchedPartition(at, ErrorCode.NONE, replica.high_watermark, log.start_offset, None, batches)
+        return messages.FetchedPartition(at, ErrorCode.NONE, replica.high_watermark, log.start_offset, None, batches)
 
     def _end(self, parked: ParkedFetch) -> None:
         """Answer a parked fetch with what there is now."""
         self._deadlines.finish(parked)
         self._respond(parked.client, parked.message, self._looks(parked.message))
 
-    def _looks(self, message: Fetch) -> list[FetchedPartition]:
+    def _looks(self, message: messages.Fetch) -> list[messages.FetchedPartition]:
         return [self._look(w, message.replica_id, self._replicas.get(w.partition)) for w in message.partitions]
 
-    def _respond(self, client: NodeId, message: Fetch, answers: list[FetchedPartition]) -> None:
+    def _respond(self, client: NodeId, message: messages.Fetch, answers: list[messages.FetchedPartition]) -> None:
         if message.replica_id >= 0:
             for answer in answers:
                 replica = self._replicas.get(answer.partition)
                 follower = None if replica is None else replica.followers.get(message.replica_id)
                 if follower is not None:
                     follower.sent_high_watermark = answer.high_watermark
-        self._context.send(client, FetchResponse(message.correlation, tuple(answers)))
+        self._context.send(client, messages.FetchResponse(message.correlation, tuple(answers)))
 
-    def _brings_high_watermark(self, message: Fetch) -> bool:
+    def _brings_high_watermark(self, message: messages.Fetch) -> bool:
         """Does an answer without records bring the follower a newer high watermark, and is that reason enough?"""
         if not self._context.config.immediate_high_watermark:
             return False
@@ -355,12 +348,12 @@ class RequestHandler:
             return True
         return from_follower and self._brings_high_watermark(message)
 
-    def _size(self, message: Fetch) -> int:
+    def _size(self, message: messages.Fetch) -> int:
         return sum(batch.size_bytes for look in self._looks(message) for batch in look.batches)
 
     # --- questions that change nothing -----------------------------------------------------------------------------
 
-    def list_offsets(self, message: ListOffsets) -> None:
+    def list_offsets(self, message: messages.ListOffsets) -> None:
         """LATEST is the high watermark for a consumer, the log end offset for a follower; EARLIEST is the log start.
 
         A new leader's high watermark may lag behind what consumers saw, so LATEST waits for the start of its epoch
@@ -371,15 +364,15 @@ class RequestHandler:
         if replica is not None and not error:
             error, offset = _offset_of(replica, message)
             epoch = NONE if error else replica.leader_epoch
-        self._context.answer(ListOffsetsResponse(message.correlation, message.partition, error, offset, epoch))
+        self._context.answer(messages.ListOffsetsResponse(message.correlation, message.partition, error, offset, epoch))
 
-    def epoch_end(self, message: OffsetForLeaderEpoch) -> None:
+    def epoch_end(self, message: messages.OffsetForLeaderEpoch) -> None:
         """Where an epoch ends in the leader's log (rule 17)."""
         replica, error = self._asked(message.partition, message.current_leader_epoch)
         end = UNDEFINED
         if replica is not None and not error:
             end = end_of_epoch(replica.log.epochs(), message.leader_epoch, replica.log.end_offset)
-        self._context.answer(OffsetForLeaderEpochResponse(message.correlation, message.partition, error, end))
+        self._context.answer(messages.OffsetForLeaderEpochResponse(message.correlation, message.partition, error, end))
 
     def _asked(self, at: TopicPartition, current_leader_epoch: int) -> tuple[Replica | None, ErrorCode]:
         """The replica that a question is about, and why it is not answered (NONE if it is)."""
@@ -445,7 +438,7 @@ def refusal(context: Context, replica: Replica, current_leader_epoch: int) -> Er
     return ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-def divergence(replica: Replica, wanted: FetchPartition) -> EpochEnd | ErrorCode | None:
+def divergence(replica: Replica, wanted: messages.FetchPartition) -> EpochEnd | ErrorCode | None:
     """Where the asker's log departs from the leader's (KIP-595), None if it does not, an error out of range."""
     offset, epoch = wanted.fetch_offset, wanted.last_fetched_epoch
     end = replica.log.end_offset
@@ -461,11 +454,11 @@ def divergence(replica: Replica, wanted: FetchPartition) -> EpochEnd | ErrorCode
     return None if replica.log.start_offset <= offset <= end else ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def _offset_of(replica: Replica, message: ListOffsets) -> tuple[ErrorCode, int]:
+def _offset_of(replica: Replica, message: messages.ListOffsets) -> tuple[ErrorCode, int]:
     log, high_watermark = replica.log, replica.high_watermark
-    if message.timestamp == EARLIEST:
+    if message.timestamp == messages.EARLIEST:
         return ErrorCode.NONE, log.start_offset
-    if message.timestamp != LATEST:  # Batches are opaque here: their times are not known.
+    if message.timestamp != messages.LATEST:  # Batches are opaque here: their times are not known.
         return ErrorCode.INVALID_REQUEST, NONE
     if message.replica_id >= 0:
         return ErrorCode.NONE, log.end_offset

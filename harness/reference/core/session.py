@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from harness.reference.core import messages
 from harness.reference.core.effects import Context, Timer
-from harness.reference.core.messages import (
-    AllocateProducerIds,
-    AllocateProducerIdsResponse,
-    CreateTopic,
-    DeleteTopic,
-    Heartbeat,
-    HeartbeatResponse,
-    InitProducerId,
-    InitProducerIdResponse,
-    MoveLeader,
-    RegisterBroker,
-    RegisterBrokerResponse,
-    TopicResponse,
-)
 from harness.reference.core.types import CONTROLLER, NONE, ErrorCode, Image, NodeId
 
 HEARTBEAT = Timer("heartbeat")
@@ -43,23 +30,25 @@ class Session:
         context = self._context
         context.remind(context.config.broker_heartbeat_interval_ms, HEARTBEAT)
         if context.broker_epoch == NONE:
-            context.send(CONTROLLER, RegisterBroker(context.node, self._incarnation, self._host, self._port))
+            context.send(CONTROLLER, messages.RegisterBroker(context.node, self._incarnation, self._host, self._port))
         else:
             self.beat()
 
     def beat(self) -> None:
         """Say "alive", and how new the applied image is."""
         context = self._context
-        context.send(CONTROLLER, Heartbeat(context.node, context.broker_epoch, context.image.version, self.leaving))
+        context.send(
+            CONTROLLER, messages.Heartbeat(context.node, context.broker_epoch, context.image.version, self.leaving)
+        )
 
-    def on_registered(self, message: RegisterBrokerResponse) -> None:
+    def on_registered(self, message: messages.RegisterBrokerResponse) -> None:
         """Take the broker epoch. A refusal (another incarnation's session is still valid) is repeated by ``tick``."""
         if message.incarnation != self._incarnation or message.error or self._context.broker_epoch != NONE:
             return
         self._context.broker_epoch = message.broker_epoch
         self.beat()
 
-    def on_heartbeat(self, message: HeartbeatResponse) -> Image | None:
+    def on_heartbeat(self, message: messages.HeartbeatResponse) -> Image | None:
         """The image that came along, if any. A stale broker epoch means: register again."""
         context = self._context
         if message.broker_epoch != context.broker_epoch:
@@ -75,7 +64,7 @@ class Session:
 #: Forwarded requests that wait for the controller; the oldest is forgotten, and its client times out.
 FORWARDED_MAX = 1_000
 
-TopicRequest = CreateTopic | DeleteTopic | MoveLeader
+TopicRequest = messages.CreateTopic | messages.DeleteTopic | messages.MoveLeader
 
 
 class Forwarding:
@@ -95,7 +84,7 @@ class Forwarding:
             del self._waiting[next(iter(self._waiting))]
         self._context.send(CONTROLLER, replace(message, correlation=correlation))
 
-    def on_answer(self, message: TopicResponse) -> None:
+    def on_answer(self, message: messages.TopicResponse) -> None:
         """Relay the answer under the client's correlation; one that nobody waits for is dropped."""
         waiting = self._waiting.pop(message.correlation, None)
         if waiting is not None:
@@ -117,19 +106,19 @@ class ProducerIds:
         """Ask for a block if there is none."""
         context = self._context
         if self._left == 0 and context.broker_epoch != NONE:
-            context.send(CONTROLLER, AllocateProducerIds(context.node, context.broker_epoch))
+            context.send(CONTROLLER, messages.AllocateProducerIds(context.node, context.broker_epoch))
 
-    def on_block(self, message: AllocateProducerIdsResponse) -> None:
+    def on_block(self, message: messages.AllocateProducerIdsResponse) -> None:
         """Take the block; what is left of an earlier one is never used."""
         if not message.error:
             self._next, self._left = message.first, message.count
 
-    def serve(self, message: InitProducerId) -> None:
+    def serve(self, message: messages.InitProducerId) -> None:
         """Answer with a new id, or with an error that makes the client try again while a block is fetched."""
         if self._left == 0:
-            answer = InitProducerIdResponse(message.correlation, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            answer = messages.InitProducerIdResponse(message.correlation, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         else:
-            answer = InitProducerIdResponse(message.correlation, ErrorCode.NONE, self._next, 0)
+            answer = messages.InitProducerIdResponse(message.correlation, ErrorCode.NONE, self._next, 0)
             self._next += 1
             self._left -= 1
         self._context.answer(answer)

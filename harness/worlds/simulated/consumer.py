@@ -13,19 +13,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from harness.reference.core import messages
 from harness.reference.core.effects import Timer
-from harness.reference.core.messages import (
-    EARLIEST,
-    LATEST,
-    Fetch,
-    FetchedPartition,
-    FetchPartition,
-    FetchResponse,
-    ListOffsets,
-    ListOffsetsResponse,
-    Message,
-    MetadataResponse,
-)
 from harness.reference.core.types import NONE, ErrorCode, TopicPartition
 from harness.worlds.simulated.network_client import (
     MICROSECONDS,
@@ -127,16 +116,16 @@ class ConsumerModel:
 
     # --- inputs ------------------------------------------------------------------------------------------------------
 
-    def on_message(self, now_us: int, sender: int, message: Message) -> list[ClientEffect]:
+    def on_message(self, now_us: int, sender: int, message: messages.Message) -> list[ClientEffect]:
         """An answer arrived."""
         del sender
-        if type(message) is FetchResponse:
+        if type(message) is messages.FetchResponse:
             request = self._net.answered(message.correlation)
             if request is not None:
                 self._fetched(now_us, request.purpose, message)
-        elif type(message) is MetadataResponse:
+        elif type(message) is messages.MetadataResponse:
             self._net.on_metadata(now_us, message)
-        elif type(message) is ListOffsetsResponse:
+        elif type(message) is messages.ListOffsetsResponse:
             request = self._net.answered(message.correlation)
             if request is not None:
                 self._on_offset(now_us, request.purpose, message)
@@ -213,26 +202,28 @@ class ConsumerModel:
                 self._send_fetch(now_us, broker, wanted)
 
     def _send_fetch(self, now_us: int, broker: int, wanted: list[tuple[Assigned, int, int]]) -> None:
-        partitions = tuple(FetchPartition(assigned.partition, position, epoch) for assigned, position, epoch in wanted)
+        partitions = tuple(
+            messages.FetchPartition(assigned.partition, position, epoch) for assigned, position, epoch in wanted
+        )
         purpose = FetchPurpose(broker, tuple((assigned, position) for assigned, position, _ in wanted))
         self._fetching[broker] = purpose
-        fetch = Fetch(self._net.next_correlation(), NONE, self._wait_ms, partitions)
+        fetch = messages.Fetch(self._net.next_correlation(), NONE, self._wait_ms, partitions)
         self._net.send(now_us, broker, fetch, purpose)
 
     def _ask_position(self, now_us: int, assigned: Assigned, leader: tuple[int, int]) -> None:
         if not assigned.asking and self._net.ready(now_us, leader[0]) is not None:
             assigned.asking = True
-            self._list_offsets(now_us, assigned.partition, leader, EARLIEST, assigned)
+            self._list_offsets(now_us, assigned.partition, leader, messages.EARLIEST, assigned)
 
     def _list_offsets(
         self, now_us: int, partition: TopicPartition, leader: tuple[int, int], timestamp: int, purpose: Any
     ) -> None:
-        ask = ListOffsets(self._net.next_correlation(), partition, timestamp, NONE, leader[1])
+        ask = messages.ListOffsets(self._net.next_correlation(), partition, timestamp, NONE, leader[1])
         self._net.send(now_us, leader[0], ask, purpose)
 
     # --- answers to fetches ------------------------------------------------------------------------------------------
 
-    def _fetched(self, now_us: int, purpose: FetchPurpose, answer: FetchResponse) -> None:
+    def _fetched(self, now_us: int, purpose: FetchPurpose, answer: messages.FetchResponse) -> None:
         if self._fetching.get(purpose.broker) is purpose:
             del self._fetching[purpose.broker]
         for (assigned, position), part in zip(purpose.positions, answer.partitions, strict=False):
@@ -246,7 +237,7 @@ class ConsumerModel:
                 self._net.want_metadata()
                 assigned.ready_us = now_us + self._backoff_us
 
-    def _take(self, assigned: Assigned, part: FetchedPartition) -> None:
+    def _take(self, assigned: Assigned, part: messages.FetchedPartition) -> None:
         for batch in part.batches:
             for offset, (key, payload) in enumerate(batch.records, batch.base_offset):
                 if assigned.position is not None and offset >= assigned.position:
@@ -255,7 +246,7 @@ class ConsumerModel:
 
     # --- answers about offsets ---------------------------------------------------------------------------------------
 
-    def _on_offset(self, now_us: int, purpose: Any, answer: ListOffsetsResponse) -> None:
+    def _on_offset(self, now_us: int, purpose: Any, answer: messages.ListOffsetsResponse) -> None:
         if answer.error != ErrorCode.NONE:
             self._net.want_metadata()
             self._ask_again(now_us, purpose)
@@ -294,4 +285,4 @@ class ConsumerModel:
             leader = self._net.leader(partition)
             if leader is not None and partition not in query.asked and self._net.ready(now_us, leader[0]) is not None:
                 query.asked[partition] = None
-                self._list_offsets(now_us, partition, leader, LATEST, (query, partition))
+                self._list_offsets(now_us, partition, leader, messages.LATEST, (query, partition))

@@ -15,15 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from harness.reference.core import messages
 from harness.reference.core.effects import Timer
-from harness.reference.core.messages import (
-    InitProducerId,
-    InitProducerIdResponse,
-    Message,
-    MetadataResponse,
-    Produce,
-    ProduceResponse,
-)
 from harness.reference.core.types import NONE, ErrorCode, TopicPartition
 from harness.worlds.simulated.batches import Batch, Queue, Waiting
 from harness.worlds.simulated.network_client import (
@@ -107,19 +100,19 @@ class ProducerModel:
         self._drain(now_us, queue)
         return self._effects(now_us)
 
-    def on_message(self, now_us: int, sender: int, message: Message) -> list[ClientEffect]:
+    def on_message(self, now_us: int, sender: int, message: messages.Message) -> list[ClientEffect]:
         """An answer arrived. With acks=0 it stands for the connection that a broker closes when it refuses a write."""
-        if type(message) is ProduceResponse and self._acks == 0:
+        if type(message) is messages.ProduceResponse and self._acks == 0:
             return self.on_disconnected(now_us, sender)
-        if type(message) is ProduceResponse:
+        if type(message) is messages.ProduceResponse:
             request = self._net.answered(message.correlation)
             if request is not None:
                 queue, batch = request.purpose
                 batch.node = request.broker
                 self._answered(now_us, queue, batch, message)
-        elif type(message) is MetadataResponse:
+        elif type(message) is messages.MetadataResponse:
             self._net.on_metadata(now_us, message)
-        elif type(message) is InitProducerIdResponse:
+        elif type(message) is messages.InitProducerIdResponse:
             self._got_producer_id(now_us, message)
         return self._drained(now_us)
 
@@ -190,7 +183,7 @@ class ProducerModel:
                 self._net.wake_at(self._producer_id_not_before_us)
             elif not self._producer_id_under_way:
                 self._producer_id_under_way = True
-                self._net.send(now_us, broker, InitProducerId(self._net.next_correlation()), PRODUCER_ID)
+                self._net.send(now_us, broker, messages.InitProducerId(self._net.next_correlation()), PRODUCER_ID)
             return False
         if queue.in_flight:
             return not queue.restart_due and not (queue.unresolved and not queue.retries)
@@ -216,7 +209,7 @@ class ProducerModel:
     def _transmit(self, now_us: int, queue: Queue, batch: Batch, broker: int) -> None:
         batch.attempts += 1
         correlation = self._net.next_correlation()
-        produce = Produce(correlation, queue.partition, self._acks, self._request_timeout_ms, batch.encoded())
+        produce = messages.Produce(correlation, queue.partition, self._acks, self._request_timeout_ms, batch.encoded())
         if self._acks == 0:
             self._net.send_only(broker, produce)
             self._end(batch, EventType.OK, None)
@@ -226,7 +219,7 @@ class ProducerModel:
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
-    def _answered(self, now_us: int, queue: Queue, batch: Batch, answer: ProduceResponse) -> None:
+    def _answered(self, now_us: int, queue: Queue, batch: Batch, answer: messages.ProduceResponse) -> None:
         code = answer.error
         queue.in_flight.remove(batch)
         if code in ACCEPTED:
@@ -301,7 +294,7 @@ class ProducerModel:
     def _complete(self, record: Waiting, outcome: SendOutcome) -> None:
         self._net.effects.append(Completed(record.done, outcome))
 
-    def _got_producer_id(self, now_us: int, answer: InitProducerIdResponse) -> None:
+    def _got_producer_id(self, now_us: int, answer: messages.InitProducerIdResponse) -> None:
         if self._net.answered(answer.correlation) is None:
             return
         self._producer_id_under_way = False

@@ -18,17 +18,7 @@ from enum import Enum
 from typing import Final
 
 from harness.reference.core.types import NONE, ErrorCode
-from harness.reference.server.requests import (
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    Response,
-    SyncGroupRequest,
-    SyncGroupResponse,
-)
+from harness.reference.server import requests
 
 #: Groups with members at one coordinator, and members of a group.
 GROUPS_MAX: Final = 1_000
@@ -38,21 +28,23 @@ SESSION_MS_MIN: Final = 100
 SESSION_MS_MAX: Final = 1_800_000
 
 Ticket = int
-Answers = list[tuple[Ticket, Response]]
-MemberRequest = JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
+Answers = list[tuple[Ticket, requests.Response]]
+MemberRequest = (
+    requests.JoinGroupRequest | requests.SyncGroupRequest | requests.HeartbeatRequest | requests.LeaveGroupRequest
+)
 
 
-def refused(request: MemberRequest, error: ErrorCode) -> Response:
+def refused(request: MemberRequest, error: ErrorCode) -> requests.Response:
     """The response to ``request`` that says only ``error``."""
     match request:
-        case JoinGroupRequest():
-            return JoinGroupResponse(error, member=request.member)
-        case SyncGroupRequest():
-            return SyncGroupResponse(error)
-        case HeartbeatRequest():
-            return HeartbeatResponse(error)
-        case LeaveGroupRequest():
-            return LeaveGroupResponse(error)
+        case requests.JoinGroupRequest():
+            return requests.JoinGroupResponse(error, member=request.member)
+        case requests.SyncGroupRequest():
+            return requests.SyncGroupResponse(error)
+        case requests.HeartbeatRequest():
+            return requests.HeartbeatResponse(error)
+        case requests.LeaveGroupRequest():
+            return requests.LeaveGroupResponse(error)
 
 
 class State(Enum):
@@ -100,15 +92,15 @@ class Group:
     def handle(self, now_us: int, request: MemberRequest, ticket: Ticket, new_name: Callable[[str], str]) -> None:
         """Take one request of a member; it is answered at once, or by a later call."""
         match request:
-            case JoinGroupRequest():
+            case requests.JoinGroupRequest():
                 self._join(now_us, request, ticket, new_name)
-            case SyncGroupRequest():
+            case requests.SyncGroupRequest():
                 self._sync(now_us, request, ticket)
-            case HeartbeatRequest():
-                self._answers.append((ticket, HeartbeatResponse(self._heartbeat(now_us, request))))
-            case LeaveGroupRequest():
+            case requests.HeartbeatRequest():
+                self._answers.append((ticket, requests.HeartbeatResponse(self._heartbeat(now_us, request))))
+            case requests.LeaveGroupRequest():
                 left = tuple((name, self._leave(now_us, name)) for name in request.members)
-                self._answers.append((ticket, LeaveGroupResponse(ErrorCode.NONE, left)))
+                self._answers.append((ticket, requests.LeaveGroupResponse(ErrorCode.NONE, left)))
 
     def take(self) -> Answers:
         """The answers that fell due."""
@@ -117,30 +109,32 @@ class Group:
 
     # --- what members ask ------------------------------------------------------------------------------------------
 
-    def _join(self, now_us: int, request: JoinGroupRequest, ticket: Ticket, new_name: Callable[[str], str]) -> None:
+    def _join(
+        self, now_us: int, request: requests.JoinGroupRequest, ticket: Ticket, new_name: Callable[[str], str]
+    ) -> None:
         """Join, rejoin, or be given a name first."""
         error = self._join_error(request)
         if error:
-            self._answers.append((ticket, JoinGroupResponse(error, member=request.member)))
+            self._answers.append((ticket, requests.JoinGroupResponse(error, member=request.member)))
         elif not request.member and request.knows_member_id_required:
             name = new_name(request.client_id)
             self.named[name] = now_us + request.session_timeout_ms * 1000
-            self._answers.append((ticket, JoinGroupResponse(ErrorCode.MEMBER_ID_REQUIRED, member=name)))
+            self._answers.append((ticket, requests.JoinGroupResponse(ErrorCode.MEMBER_ID_REQUIRED, member=name)))
         else:
             self._admit(now_us, request, ticket, request.member or new_name(request.client_id))
 
-    def _sync(self, now_us: int, request: SyncGroupRequest, ticket: Ticket) -> None:
+    def _sync(self, now_us: int, request: requests.SyncGroupRequest, ticket: Ticket) -> None:
         """Bring (leader) and fetch assignments."""
         error = self.membership_error(request.member, request.generation)
         if not error and self.state == State.JOINING:
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error:
-            self._answers.append((ticket, SyncGroupResponse(error)))
+            self._answers.append((ticket, requests.SyncGroupResponse(error)))
             return
         member = self.members[request.member]
         member.heard(now_us)
         if member.sync is not None:
-            self._answers.append((member.sync, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS)))
+            self._answers.append((member.sync, requests.SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS)))
         member.sync = ticket
         if self.state == State.SYNCING and request.member == self.leader:
             assignments = dict(request.assignments)
@@ -150,7 +144,7 @@ class Group:
         if self.state == State.STABLE:
             self._hand_out(now_us)
 
-    def _heartbeat(self, now_us: int, request: HeartbeatRequest) -> ErrorCode:
+    def _heartbeat(self, now_us: int, request: requests.HeartbeatRequest) -> ErrorCode:
         """A member is alive; it learns whether it has to join again."""
         error = self.membership_error(request.member, request.generation)
         if error:
@@ -195,7 +189,7 @@ class Group:
 
     # --- transitions -----------------------------------------------------------------------------------------------
 
-    def _join_error(self, request: JoinGroupRequest) -> ErrorCode:
+    def _join_error(self, request: requests.JoinGroupRequest) -> ErrorCode:
         if not SESSION_MS_MIN <= request.session_timeout_ms <= SESSION_MS_MAX:
             return ErrorCode.INVALID_SESSION_TIMEOUT
         if request.member and request.member not in self.members and request.member not in self.named:
@@ -208,14 +202,16 @@ class Group:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         return ErrorCode.NONE
 
-    def _admit(self, now_us: int, request: JoinGroupRequest, ticket: Ticket, name: str) -> None:
+    def _admit(self, now_us: int, request: requests.JoinGroupRequest, ticket: Ticket, name: str) -> None:
         self.named.pop(name, None)
         member = self.members.get(name)
         unchanged = member is not None and member.protocols == request.protocols
         if member is None:
             member = self.members[name] = _Member(name)
         if member.join is not None:
-            self._answers.append((member.join, JoinGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS, member=name)))
+            self._answers.append(
+                (member.join, requests.JoinGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS, member=name))
+            )
         member.join = ticket
         member.session_us = request.session_timeout_ms * 1000
         member.rebalance_us = max(request.rebalance_timeout_ms, request.session_timeout_ms) * 1000
@@ -235,7 +231,7 @@ class Group:
             self.deadline_us = now_us + max(member.rebalance_us for member in self.members.values())
             for member in self.members.values():
                 if member.sync is not None:
-                    self._answers.append((member.sync, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS)))
+                    self._answers.append((member.sync, requests.SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS)))
                     member.sync = None
         self._complete_if_all_joined(now_us)
 
@@ -268,7 +264,7 @@ class Group:
             return
         leads = member.name == self.leader
         members = tuple((each.name, each.metadata(self.protocol)) for each in self.members.values()) if leads else ()
-        answer = JoinGroupResponse(
+        answer = requests.JoinGroupResponse(
             ErrorCode.NONE, self.generation, self.protocol_type, self.protocol, self.leader, member.name, members
         )
         self._answers.append((member.join, answer))
@@ -278,7 +274,9 @@ class Group:
     def _hand_out(self, now_us: int) -> None:
         for member in self.members.values():
             if member.sync is not None:
-                answer = SyncGroupResponse(ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment)
+                answer = requests.SyncGroupResponse(
+                    ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment
+                )
                 self._answers.append((member.sync, answer))
                 member.sync = None
                 member.heard(now_us)
@@ -292,9 +290,9 @@ class Group:
 
     def _release(self, member: _Member, error: ErrorCode) -> None:
         if member.join is not None:
-            self._answers.append((member.join, JoinGroupResponse(error, member=member.name)))
+            self._answers.append((member.join, requests.JoinGroupResponse(error, member=member.name)))
         if member.sync is not None:
-            self._answers.append((member.sync, SyncGroupResponse(error)))
+            self._answers.append((member.sync, requests.SyncGroupResponse(error)))
         member.join = member.sync = None
 
 
@@ -309,16 +307,16 @@ class Groups:
     def handle(self, now_us: int, request: MemberRequest, ticket: Ticket) -> Answers:
         """Take one request of a member. A join makes the group where there is room for one more."""
         group = self._groups.get(request.group)
-        if group is None and isinstance(request, JoinGroupRequest):
+        if group is None and isinstance(request, requests.JoinGroupRequest):
             if not self._room():
                 return [(ticket, refused(request, ErrorCode.COORDINATOR_NOT_AVAILABLE))]
             group = self._groups[request.group] = Group(request.group)
         if group is not None:
             group.handle(now_us, request, ticket, self._new_name)
             return group.take()
-        if isinstance(request, LeaveGroupRequest):
+        if isinstance(request, requests.LeaveGroupRequest):
             left = tuple((name, ErrorCode.UNKNOWN_MEMBER_ID) for name in request.members)
-            return [(ticket, LeaveGroupResponse(ErrorCode.NONE, left))]
+            return [(ticket, requests.LeaveGroupResponse(ErrorCode.NONE, left))]
         return [(ticket, refused(request, ErrorCode.UNKNOWN_MEMBER_ID))]
 
     def commit_error(self, now_us: int, group_name: str, member: str, generation: int) -> ErrorCode:
