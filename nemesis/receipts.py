@@ -10,8 +10,6 @@ import msgspec
 from nemesis.cluster import ClusterView, Evidence, Link
 from nemesis.faults import Aim, Fault, FaultKind, fault_kind, listed
 
-Mark = Literal["begin", "end", "skipped"]
-
 
 class Receipt(msgspec.Struct, kw_only=True):
     """One fault as it happened. The ``detail`` of a FAULT event is a receipt as JSON, at its begin and at its end.
@@ -33,7 +31,7 @@ class Receipt(msgspec.Struct, kw_only=True):
         took_effect, reason: whether the evidence shows that it happened, and why so.
     """
 
-    mark: Mark
+    mark: Literal["begin", "end", "skipped"]
     sequence: int
     group: int
     family: str

@@ -13,8 +13,6 @@ import msgspec
 
 CONFIDENCE = 0.95
 
-Method = Literal["rule of three", "Clopper-Pearson", "none"]
-
 
 class Proportion(msgspec.Struct, frozen=True):
     """``count`` of ``total`` with its 95 % interval [``low``, ``high``]; nothing is known (0 to 1) where total is 0."""
@@ -23,7 +21,7 @@ class Proportion(msgspec.Struct, frozen=True):
     total: int
     low: float
     high: float
-    method: Method
+    method: Literal["rule of three", "Clopper-Pearson", "none"]
 
     @property
     def rate(self) -> float:

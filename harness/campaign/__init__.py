@@ -11,16 +11,14 @@ from harness.campaign.judge import (
     write_verdicts_to,
 )
 from harness.campaign.replaying import Replayed, replay, rerun
-from harness.campaign.stages import STAGES, Campaign, Stage
+from harness.campaign.stages import Campaign
 from harness.campaign.witnesses import trace_runs, witness
 
 __all__ = [
-    "STAGES",
     "Campaign",
     "CheckOptions",
     "Judged",
     "Replayed",
-    "Stage",
     "exit_code",
     "is_unreadable",
     "judge_all",

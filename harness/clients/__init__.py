@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from harness.clients.adapter import ClientLibrary, RealClients
-from harness.clients.client_thread import ThreadedClock
 from harness.clients.confluent import CONFLUENT
 from harness.clients.credentials import at_home, require_credentials
 from harness.clients.kafka_python import KAFKA_PYTHON, make, named, producer_configuration, producer_options
@@ -15,6 +14,6 @@ from harness.clients.kafka_python import KAFKA_PYTHON, make, named, producer_con
 CLIENTS: Final[Mapping[str, ClientLibrary]] = {"kafka-python": KAFKA_PYTHON, "confluent-kafka": CONFLUENT}
 
 __all__ = [
-    "CLIENTS", "CONFLUENT", "KAFKA_PYTHON", "ClientLibrary", "RealClients", "ThreadedClock", "at_home", "make", "named",
+    "CLIENTS", "CONFLUENT", "KAFKA_PYTHON", "ClientLibrary", "RealClients", "at_home", "make", "named",
     "producer_configuration", "producer_options", "require_credentials",
 ]  # fmt: skip

@@ -6,16 +6,15 @@ nearest valid one. See ``plans/default.toml`` for a complete one.
 """
 
 from harness.plan.machines import Machine
-from harness.plan.model import Choice, Plan, WorldPlan
+from harness.plan.model import Plan, WorldPlan
 from harness.plan.reading import LATEST, parse_plan, read_plan
 from harness.plan.security import OPEN, Security
-from harness.plan.spec import RunSpec, settings_label
+from harness.plan.spec import RunSpec
 from harness.plan.stories import families_in, with_stories
 from harness.plan.values import SEED_MAX, Place
 from harness.plan.worlds import (
     AnyHost,
     AnyWorld,
-    ClientName,
     Existing,
     Kafka,
     Loopback,
@@ -24,7 +23,6 @@ from harness.plan.worlds import (
     RealTime,
     Simulated,
     Ssh,
-    Started,
     require_kind,
 )
 
@@ -34,8 +32,6 @@ __all__ = [
     "SEED_MAX",
     "AnyHost",
     "AnyWorld",
-    "Choice",
-    "ClientName",
     "Existing",
     "Kafka",
     "Loopback",
@@ -49,12 +45,10 @@ __all__ = [
     "Security",
     "Simulated",
     "Ssh",
-    "Started",
     "WorldPlan",
     "families_in",
     "parse_plan",
     "read_plan",
     "require_kind",
-    "settings_label",
     "with_stories",
 ]

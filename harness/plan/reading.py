@@ -11,6 +11,7 @@ from typing import Final, get_args
 import msgspec
 
 from harness.errors import PlanError
+from harness.plan import worlds
 from harness.plan.machines import PORT_MAX, machines_at
 from harness.plan.matrix import choices_in
 from harness.plan.model import Plan, WorldPlan
@@ -26,22 +27,6 @@ from harness.plan.values import (
     table_at,
     unknown_key,
     value_at,
-)
-from harness.plan.worlds import (
-    AnyHost,
-    AnyWorld,
-    ClientName,
-    Existing,
-    HostName,
-    Kafka,
-    LocalHost,
-    Loopback,
-    ModeName,
-    Namespaces,
-    Processes,
-    Simulated,
-    Ssh,
-    WorldName,
 )
 from nemesis.cluster import CONTROLLER
 from nemesis.plan import FaultPlan
@@ -60,35 +45,35 @@ _SERVER: Final = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-F
 _TOPIC_MAX: Final = 200
 
 
-def world_at(name: str, table: Table, brokers: int, topic: str, place: Place) -> AnyWorld:
+def world_at(name: str, table: Table, brokers: int, topic: str, place: Place) -> worlds.AnyWorld:
     """The world ``name`` as its ``table`` describes it; its runs have so many brokers and make ``topic``.
 
     Raises:
         PlanError: something is missing, is no choice, or does not go together with the rest.
     """
-    host = value_at(table, "host", HostName, "loopback", place)
+    host = value_at(table, "host", worlds.HostName, "loopback", place)
     _refuse_host(name, host, place / "host")
     _refuse_what_others_take(name, host, table, place)
     if name == "simulated":
-        return Simulated()
-    client = value_at(table, "client", ClientName, "kafka-python", place)
+        return worlds.Simulated()
+    client = value_at(table, "client", worlds.ClientName, "kafka-python", place)
     if host == "existing":
         security = security_at(table, place)
-        return Existing(bootstrap=_bootstrap(table, topic, place), security=security, client=client)
-    local: LocalHost = Namespaces() if host == "namespaces" else Loopback()
+        return worlds.Existing(bootstrap=_bootstrap(table, topic, place), security=security, client=client)
+    local: worlds.LocalHost = worlds.Namespaces() if host == "namespaces" else worlds.Loopback()
     if name == "processes":
-        return Processes(host=local, client=client)
-    mode = value_at(table, "mode", ModeName, "kraft", place)
+        return worlds.Processes(host=local, client=client)
+    mode = value_at(table, "mode", worlds.ModeName, "kraft", place)
     controllers = _controllers(value_at(table, "controllers", int, 1, place), mode, place / "controllers")
-    there: AnyHost = local
+    there: worlds.AnyHost = local
     if host == "ssh":
         nodes = [*range(brokers), *range(CONTROLLER, CONTROLLER + controllers)]
-        there = Ssh(machines_at(table, nodes, place))
+        there = worlds.Ssh(machines_at(table, nodes, place))
     version = _version(value_at(table, "version", str, "", place), place / "version")
-    return Kafka(version=version, mode=mode, controllers=controllers, host=there, client=client)
+    return worlds.Kafka(version=version, mode=mode, controllers=controllers, host=there, client=client)
 
 
-def _refuse_host(world: str, host: HostName, place: Place) -> None:
+def _refuse_host(world: str, host: worlds.HostName, place: Place) -> None:
     if host != "loopback" and world == "simulated":
         raise place.wrong("the simulated world is one process and has no hosts; leave it out")
     if host == "ssh" and world != "kafka":
@@ -97,7 +82,7 @@ def _refuse_host(world: str, host: HostName, place: Place) -> None:
         raise place.wrong("clusters that exist already are Apache Kafka's; use it under [worlds.kafka]")
 
 
-def _refuse_what_others_take(world: str, host: HostName, table: Table, place: Place) -> None:
+def _refuse_what_others_take(world: str, host: worlds.HostName, table: Table, place: Place) -> None:
     existing, kafka = host == "existing", world == "kafka"
     for key, taken, what in (
         ("inventory", host == "ssh", 'machines are for host = "ssh"; write that, or leave the inventory out'),
@@ -119,7 +104,7 @@ def _version(version: str, place: Place) -> str:
     return version
 
 
-def _controllers(controllers: int, mode: ModeName, place: Place) -> int:
+def _controllers(controllers: int, mode: worlds.ModeName, place: Place) -> int:
     if controllers != 1 and mode == "zookeeper":
         raise place.wrong('with mode = "zookeeper" the controller is one of the brokers; leave controllers out')
     if controllers not in _CONTROLLERS:
@@ -230,15 +215,15 @@ def _families(table: Table, place: Place) -> tuple[str, ...]:
 
 
 def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
-    worlds = table_at(table, "worlds", place)
+    every = table_at(table, "worlds", place)
     place = place / "worlds"
-    if not worlds:
+    if not every:
         raise place.wrong(
             "the plan names no world; add a table [worlds.simulated], [worlds.processes] or [worlds.kafka]"
         )
-    known_keys(worlds, get_args(WorldName), place)
-    for name in worlds:
-        own = table_at(worlds, name, place)
+    known_keys(every, get_args(worlds.WorldName), place)
+    for name in every:
+        own = table_at(every, name, place)
         here = place / name
         known_keys(own, ("runs", "parallel", "workload", "faults", *WORLD_KEYS), here)
         root = Place(place.file)

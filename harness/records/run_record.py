@@ -17,7 +17,6 @@ from harness.records.files import RUN_FILE, files_of, write_file
 from workloads import SettingsError
 
 Part = TypeVar("Part")
-Status = Literal["running", "completed", "harness-failed", "interrupted"]
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +27,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     a run that completed really worked with, by role (:meth:`harness.worlds.contract.World.effective_configuration`).
     """
 
-    status: Status
+    status: Literal["running", "completed", "harness-failed", "interrupted"]
     reason: str | None = None
     wall_ms: int = 0
     report: dict[str, Any] | None = None

@@ -14,16 +14,7 @@ import msgspec
 
 from checkers import Matrix, RunFacts, Verdict, VerdictLine, build_matrix
 from harness.errors import NamedWronglyError, ResultsError
-from harness.records.files import (
-    CAMPAIGN_FILE,
-    HISTORY,
-    MATRIX_FILE,
-    VERDICTS_FILE,
-    files_of,
-    read_json,
-    run_directories,
-    write_file,
-)
+from harness.records import files
 from harness.records.run_record import RunRecord, read_record
 
 
@@ -58,7 +49,7 @@ def write_lines(file: Path, lines: Iterable[VerdictLine]) -> Written:
         keeps = before is not None and line.says_nothing and not before.says_nothing
         kept += keeps
         content.append(msgspec.json.encode(before if keeps else line) + b"\n")
-    write_file(file, b"".join(content))
+    files.write_file(file, b"".join(content))
     return Written(file, kept)
 
 
@@ -82,17 +73,17 @@ def read_lines(directory: Path) -> dict[str, VerdictLine]:
         NamedWronglyError: ``directory`` is no campaign.
         ResultsError: it was not checked yet, or a file of it cannot be read; the text says which and what to do.
     """
-    path = directory / VERDICTS_FILE
-    if not any((directory / file).exists() for file in (VERDICTS_FILE, CAMPAIGN_FILE, "runs")):
+    path = directory / files.VERDICTS_FILE
+    if not any((directory / file).exists() for file in (files.VERDICTS_FILE, files.CAMPAIGN_FILE, "runs")):
         raise NamedWronglyError(f"{directory} is no campaign; name a directory below results/")
     if not path.is_file():
         raise ResultsError(
-            f"{directory} holds no {VERDICTS_FILE}; judge its histories first: ackproof check {directory}"
+            f"{directory} holds no {files.VERDICTS_FILE}; judge its histories first: ackproof check {directory}"
         )
-    with files_of(directory):
+    with files.files_of(directory):
         texts = path.read_bytes().splitlines()
     lines = {_key(line.history): line for line in _decoded(texts, path)}
-    runs = {_key(run.relative_to(directory).as_posix()): run for run in run_directories(directory)}
+    runs = {_key(run.relative_to(directory).as_posix()): run for run in files.run_directories(directory)}
     return dict(_judged(directory, lines, runs))
 
 
@@ -121,7 +112,7 @@ def _decoded(texts: Iterable[bytes], path: Path) -> Iterator[VerdictLine]:
 
 def _key(name: str) -> tuple[str, ...]:
     """A run's place below ``runs/``, whatever the path before it: campaigns may be moved between check and report."""
-    parts = [part for part in Path(name).parts if part != HISTORY]
+    parts = [part for part in Path(name).parts if part != files.HISTORY]
     return tuple(parts[len(parts) - parts[::-1].index("runs") :]) if "runs" in parts else tuple(parts)
 
 
@@ -138,9 +129,9 @@ def write_matrix(directory: Path) -> Matrix:
         NamedWronglyError, ResultsError: as :func:`read_lines`; or there is no run.
     """
     matrix = build_matrix(read_lines(directory).values())
-    if not matrix.cells and not (directory / CAMPAIGN_FILE).is_file():
+    if not matrix.cells and not (directory / files.CAMPAIGN_FILE).is_file():
         raise NamedWronglyError(f"{directory} holds no run; name a campaign's directory (results/...)")
-    write_file(directory / MATRIX_FILE, msgspec.json.format(msgspec.json.encode(matrix), indent=1))
+    files.write_file(directory / files.MATRIX_FILE, msgspec.json.format(msgspec.json.encode(matrix), indent=1))
     return matrix
 
 
@@ -150,7 +141,7 @@ def read_matrix(directory: Path) -> Matrix:
     Raises:
         ResultsError: it is missing or cannot be read.
     """
-    path = directory / MATRIX_FILE
+    path = directory / files.MATRIX_FILE
     if not path.is_file():
-        raise ResultsError(f"{directory} holds no {MATRIX_FILE}; make it with: ackproof report {directory}")
-    return read_json(path, Matrix, f"rebuild it with: ackproof report {directory}")
+        raise ResultsError(f"{directory} holds no {files.MATRIX_FILE}; make it with: ackproof report {directory}")
+    return files.read_json(path, Matrix, f"rebuild it with: ackproof report {directory}")

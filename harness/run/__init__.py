@@ -2,13 +2,11 @@
 
 from harness.run.healing import heal, is_left_behind
 from harness.run.performing import lacks_observations, perform, recover_observations
-from harness.run.phases import LATE_MS_MAX, WARM_UP_MS_MAX, RunReport, execute, planned
+from harness.run.phases import LATE_MS_MAX, WARM_UP_MS_MAX, planned
 
 __all__ = [
     "LATE_MS_MAX",
     "WARM_UP_MS_MAX",
-    "RunReport",
-    "execute",
     "heal",
     "is_left_behind",
     "lacks_observations",

@@ -7,8 +7,8 @@ from typing import Final
 
 from nemesis.faults import Kill, MoveLeader, Partition, Reassign
 from nemesis.roles import Role, RoleKind
+from nemesis.scenarios import shapes
 from nemesis.scenarios.scene import Family, Part, Scene, Story
-from nemesis.scenarios.shapes import OVERLAP_MS, SUCCESSOR_MS, hit_one
 from nemesis.topology import Shape
 
 #: Moves of one story that goes back and forth.
@@ -20,7 +20,7 @@ def _move_while_lagging(scene: Scene) -> list[Part]:
     partition = scene.partition()
     moves_at_ms = scene.behind_ms()
     return [
-        Part(0, moves_at_ms + OVERLAP_MS, Partition(Role(RoleKind.LEADER, partition), Shape.FROM_BROKERS)),
+        Part(0, moves_at_ms + shapes.OVERLAP_MS, Partition(Role(RoleKind.LEADER, partition), Shape.FROM_BROKERS)),
         Part(moves_at_ms, moves_at_ms + scene.lasting_ms(), MoveLeader(scene.role(RoleKind.FOLLOWERS, partition))),
     ]
 
@@ -34,11 +34,11 @@ def _move_then_dies(scene: Scene) -> list[Part]:
     leader = Role(RoleKind.LEADER, partition)
     moves_at_ms = scene.between_ms(300, 600)
     dies_at_ms = moves_at_ms + scene.between_ms(20, 200)
-    end_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms + SUCCESSOR_MS)
+    end_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms + shapes.SUCCESSOR_MS)
     return [
         Part(0, moves_at_ms, MoveLeader(scene.role(RoleKind.FOLLOWERS, partition))),
         Part(moves_at_ms, end_ms, MoveLeader(scene.role(RoleKind.FOLLOWERS, partition))),
-        Part(moves_at_ms + 1, dies_at_ms + OVERLAP_MS, Partition(leader, Shape.FROM_BROKERS)),
+        Part(moves_at_ms + 1, dies_at_ms + shapes.OVERLAP_MS, Partition(leader, Shape.FROM_BROKERS)),
         Part(dies_at_ms, end_ms, Kill(leader)),
     ]
 
@@ -55,7 +55,7 @@ def _reassign_while_lagging(scene: Scene) -> list[Part]:
     leader = Role(RoleKind.LEADER, scene.partition())
     leaves_at_ms = scene.behind_ms()
     return [
-        Part(0, leaves_at_ms + OVERLAP_MS, Partition(leader, Shape.FROM_BROKERS)),
+        Part(0, leaves_at_ms + shapes.OVERLAP_MS, Partition(leader, Shape.FROM_BROKERS)),
         Part(leaves_at_ms, leaves_at_ms + scene.lasting_ms(), Reassign(leader)),
     ]
 
@@ -64,7 +64,7 @@ def _reassign_then_dies(scene: Scene) -> list[Part]:
     """The leader leaves, and its successor dies."""
     leader = Role(RoleKind.LEADER, scene.partition())
     dies_at_ms = scene.between_ms(100, 600)
-    end_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms + SUCCESSOR_MS)
+    end_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms + shapes.SUCCESSOR_MS)
     return [Part(0, end_ms, Reassign(leader)), Part(dies_at_ms, end_ms, Kill(leader))]
 
 
@@ -76,7 +76,7 @@ MOVE: Final = Family(
         Story("move-then-dies", _move_then_dies, number="S39"),
         Story("move-back-and-forth", _move_back_and_forth),
         # What a preferred leader election does.
-        Story("move-once", partial(hit_one, strike=MoveLeader, kind=RoleKind.FOLLOWERS)),
+        Story("move-once", partial(shapes.hit_one, strike=MoveLeader, kind=RoleKind.FOLLOWERS)),
     ),
 )
 
@@ -86,7 +86,7 @@ REASSIGN: Final = Family(
     (
         Story("reassign-while-lagging", _reassign_while_lagging, number="S03"),
         Story("reassign-then-dies", _reassign_then_dies),
-        Story("reassign-leader", partial(hit_one, strike=Reassign, kind=RoleKind.LEADER)),
-        Story("reassign-follower", partial(hit_one, strike=Reassign, kind=RoleKind.FOLLOWER)),
+        Story("reassign-leader", partial(shapes.hit_one, strike=Reassign, kind=RoleKind.LEADER)),
+        Story("reassign-follower", partial(shapes.hit_one, strike=Reassign, kind=RoleKind.FOLLOWER)),
     ),
 )

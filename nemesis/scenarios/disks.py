@@ -9,27 +9,19 @@ from typing import Final
 from nemesis.cluster import LOG_PARTS
 from nemesis.faults import CorruptRecord, FullDisk, Kill, Partition, SlowDisk, WipeDisk
 from nemesis.roles import Role, RoleKind
+from nemesis.scenarios import shapes
 from nemesis.scenarios.scene import Family, Part, Scene, Story
-from nemesis.scenarios.shapes import (
-    Strike,
-    follower_then_leader,
-    hit_all,
-    hit_one,
-    last_in_sync,
-    leader_ahead,
-    two_overlapping,
-)
 from nemesis.topology import Shape
 
 
 def _follower_full_past_lag(scene: Scene) -> list[Part]:
     """A follower cannot append what it fetches, until it is out of the ISR."""
-    return hit_one(scene, FullDisk, RoleKind.FOLLOWER, scene.timings.shrink_ms)
+    return shapes.hit_one(scene, FullDisk, RoleKind.FOLLOWER, scene.timings.shrink_ms)
 
 
 def _leader_full_past_session(scene: Scene) -> list[Part]:
     """The leader has no room for as long as it takes to elect another."""
-    return hit_all(scene, FullDisk, RoleKind.LEADER, scene.timings.fence_ms)
+    return shapes.hit_all(scene, FullDisk, RoleKind.LEADER, scene.timings.fence_ms)
 
 
 def _slow_leader_dies(scene: Scene) -> list[Part]:
@@ -52,19 +44,19 @@ def _slow_followers_leader_dies(scene: Scene) -> list[Part]:
 
 
 def _slow(name: str, kind: RoleKind) -> Story:
-    return Story(name, lambda scene: hit_one(scene, SlowDisk, kind, scene.timings.shrink_ms))
+    return Story(name, lambda scene: shapes.hit_one(scene, SlowDisk, kind, scene.timings.shrink_ms))
 
 
 #: The first makes acks=1 lose where a broker ends over a full disk.
 FULL_DISK: Final = Family(
     "full-disk",
     (
-        Story("leader-ahead", partial(leader_ahead, strike=FullDisk)),
-        Story("last-in-sync", partial(last_in_sync, strike=FullDisk)),
+        Story("leader-ahead", partial(shapes.leader_ahead, strike=FullDisk)),
+        Story("last-in-sync", partial(shapes.last_in_sync, strike=FullDisk)),
         Story("leader-past-session", _leader_full_past_session),
         Story("follower-past-lag", _follower_full_past_lag),
-        Story("two-overlapping", partial(two_overlapping, strike=FullDisk)),
-        Story("random-broker", partial(hit_one, strike=FullDisk, kind=RoleKind.BROKER)),
+        Story("two-overlapping", partial(shapes.two_overlapping, strike=FullDisk)),
+        Story("random-broker", partial(shapes.hit_one, strike=FullDisk, kind=RoleKind.BROKER)),
     ),
 )
 
@@ -90,7 +82,7 @@ def _last_in_sync_restarted(scene: Scene) -> list[Part]:
     A formatted disk has a new identity. Since 3.7 (KIP-858) Kafka elects no replica whose disk it does not know, and
     learns of the new one too late for this election; the next start makes the empty replica lead.
     """
-    parts = last_in_sync(scene, WipeDisk)
+    parts = shapes.last_in_sync(scene, WipeDisk)
     member = Role(RoleKind.ISR_MEMBER, parts[-1].fault.role.partition)
     again_at_ms = max(part.end_ms for part in parts) + START_MS
     return [*parts, Part(again_at_ms, again_at_ms + scene.between_ms(100, 300), Kill(member))]
@@ -122,19 +114,19 @@ def _faster_than_detection(scene: Scene) -> list[Part]:
 WIPE: Final = Family(
     "wipe",
     (
-        Story("last-in-sync", partial(last_in_sync, strike=WipeDisk), number="S08"),
+        Story("last-in-sync", partial(shapes.last_in_sync, strike=WipeDisk), number="S08"),
         Story("all-in-sync", _all_in_sync, number="S25"),
-        Story("two-overlapping", partial(two_overlapping, strike=WipeDisk)),
-        Story("follower-then-leader", partial(follower_then_leader, strike=WipeDisk)),
+        Story("two-overlapping", partial(shapes.two_overlapping, strike=WipeDisk)),
+        Story("follower-then-leader", partial(shapes.follower_then_leader, strike=WipeDisk)),
         Story("faster-than-detection", _faster_than_detection, number="S36"),
-        Story("leader", partial(hit_one, strike=WipeDisk, kind=RoleKind.LEADER)),
-        Story("follower", partial(hit_one, strike=WipeDisk, kind=RoleKind.FOLLOWER)),
+        Story("leader", partial(shapes.hit_one, strike=WipeDisk, kind=RoleKind.LEADER)),
+        Story("follower", partial(shapes.hit_one, strike=WipeDisk, kind=RoleKind.FOLLOWER)),
     ),
     scripted=(Story("last-in-sync-restarted", _last_in_sync_restarted),),
 )
 
 
-def _corrupt(name: str, shape: Callable[[Scene, Strike], list[Part]], number: str = "") -> Story:
+def _corrupt(name: str, shape: Callable[[Scene, shapes.Strike], list[Part]], number: str = "") -> Story:
     """A shared script in which a record is damaged, which one is drawn."""
 
     def parts(scene: Scene) -> list[Part]:
@@ -148,10 +140,10 @@ def _corrupt(name: str, shape: Callable[[Scene, Strike], list[Part]], number: st
 CORRUPT: Final = Family(
     "corrupt",
     (
-        _corrupt("last-in-sync", last_in_sync, number="S34"),
-        _corrupt("follower-then-leader", follower_then_leader, number="S35"),
-        _corrupt("two-overlapping", two_overlapping),
-        _corrupt("leader", partial(hit_one, kind=RoleKind.LEADER)),
-        _corrupt("follower", partial(hit_one, kind=RoleKind.FOLLOWER)),
+        _corrupt("last-in-sync", shapes.last_in_sync, number="S34"),
+        _corrupt("follower-then-leader", shapes.follower_then_leader, number="S35"),
+        _corrupt("two-overlapping", shapes.two_overlapping),
+        _corrupt("leader", partial(shapes.hit_one, kind=RoleKind.LEADER)),
+        _corrupt("follower", partial(shapes.hit_one, kind=RoleKind.FOLLOWER)),
     ),
 )

@@ -10,22 +10,22 @@ from typing import Final
 
 from nemesis.faults import HoldMessages, Kill, Partition, SlowLink
 from nemesis.roles import Role, RoleKind
+from nemesis.scenarios import shapes
 from nemesis.scenarios.scene import Family, Part, Scene, Story
-from nemesis.scenarios.shapes import OVERLAP_MS, SUCCESSOR_MS, alone_ms, hit_all, hit_one
 from nemesis.topology import Shape
 
 
 def _zombie_leader(scene: Scene) -> list[Part]:
     """S04: the leader reaches clients only, another is elected, both take writes."""
     isolate = partial(Partition, shape=Shape.ISOLATE)
-    return hit_all(scene, isolate, RoleKind.LEADER, scene.timings.fence_ms + SUCCESSOR_MS)
+    return shapes.hit_all(scene, isolate, RoleKind.LEADER, scene.timings.fence_ms + shapes.SUCCESSOR_MS)
 
 
 def _last_in_sync_fenced(scene: Scene) -> list[Part]:
     """S06 without a death: the ISR shrinks to the leader, which then loses the controller; followers are well."""
     leader = Role(RoleKind.LEADER, scene.partition())
-    fenced_at_ms = scene.timings.shrink_ms + alone_ms(scene)
-    end_ms = fenced_at_ms + scene.timings.fence_ms + SUCCESSOR_MS
+    fenced_at_ms = scene.timings.shrink_ms + shapes.alone_ms(scene)
+    end_ms = fenced_at_ms + scene.timings.fence_ms + shapes.SUCCESSOR_MS
     shape = (Shape.FROM_CONTROLLER, Shape.ISOLATE_ALSO_FROM_CLIENTS)[scene.draw("also-clients", 2)]
     return [
         Part(0, end_ms, Partition(leader, Shape.FROM_BROKERS)),
@@ -37,7 +37,7 @@ def _fenced_while_lagging(scene: Scene) -> list[Part]:
     """Two overlapping cuts in one direction each: followers cannot fetch, then the leader cannot be heard."""
     leader = Role(RoleKind.LEADER, scene.partition())
     muted_at_ms = scene.behind_ms()
-    end_ms = muted_at_ms + scene.timings.fence_ms + SUCCESSOR_MS
+    end_ms = muted_at_ms + scene.timings.fence_ms + shapes.SUCCESSOR_MS
     return [
         Part(0, end_ms, Partition(leader, Shape.NO_FETCH)),
         Part(muted_at_ms, end_ms, Partition(leader, Shape.NO_HEARTBEAT)),
@@ -47,7 +47,7 @@ def _fenced_while_lagging(scene: Scene) -> list[Part]:
 def _write_parked(scene: Scene) -> list[Part]:
     """S21: writes with acks=all wait for followers in vain, their clients send them again, the followers come back."""
     leader = Role(RoleKind.LEADER, scene.partition())
-    end_ms = max(scene.timings.shrink_ms, scene.timings.unanswered_ms) + alone_ms(scene)
+    end_ms = max(scene.timings.shrink_ms, scene.timings.unanswered_ms) + shapes.alone_ms(scene)
     return [Part(0, end_ms, Partition(leader, Shape.FROM_BROKERS))]
 
 
@@ -69,7 +69,7 @@ def _isr_change_late(scene: Scene) -> list[Part]:
 
 
 def _around(name: str, shape: Shape, kind: RoleKind) -> Story:
-    return Story(name, partial(hit_one, strike=partial(Partition, shape=shape), kind=kind))
+    return Story(name, partial(shapes.hit_one, strike=partial(Partition, shape=shape), kind=kind))
 
 
 #: The first makes acks=1 lose whenever it fits.
@@ -100,14 +100,14 @@ PARTITION: Final = Family(
 def _leader_ahead(scene: Scene) -> list[Part]:
     """As S01, over slow links: followers lag behind the leader, which dies with what has not arrived."""
     leader, dies_at_ms = Role(RoleKind.LEADER, scene.partition()), scene.between_ms(1_000, 2_000)
-    end_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms + SUCCESSOR_MS)
+    end_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms + shapes.SUCCESSOR_MS)
     slow = SlowLink(leader, Shape.FROM_BROKERS)
-    return [Part(0, dies_at_ms + OVERLAP_MS, slow), Part(dies_at_ms, end_ms, Kill(leader))]
+    return [Part(0, dies_at_ms + shapes.OVERLAP_MS, slow), Part(dies_at_ms, end_ms, Kill(leader))]
 
 
 def _slow(name: str, shape: Shape, kind: RoleKind) -> Story:
     def parts(scene: Scene) -> list[Part]:
-        return hit_one(scene, lambda role: SlowLink(role, shape), kind, scene.timings.shrink_ms)
+        return shapes.hit_one(scene, lambda role: SlowLink(role, shape), kind, scene.timings.shrink_ms)
 
     return Story(name, parts)
 

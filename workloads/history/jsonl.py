@@ -8,35 +8,24 @@ from typing import IO, Any, Final
 
 import msgspec
 
+from workloads import operations
 from workloads.history import files
 from workloads.history.origin import LARGEST, Origin, ValueCodes, key_name
 from workloads.history.reader import read_events
 from workloads.history.rows import Rows
 from workloads.history.writer import write_clustered
-from workloads.operations import (
-    HARNESS,
-    NEMESIS,
-    NO_INSTANCE,
-    Defect,
-    Event,
-    EventType,
-    Function,
-    Poll,
-    Record,
-    Send,
-)
 
-_PROCESSES: Final = {"nemesis": NEMESIS, "harness": HARNESS}
+_PROCESSES: Final = {"nemesis": operations.NEMESIS, "harness": operations.HARNESS}
 _NAMES: Final = {number: name for name, number in _PROCESSES.items()}
 #: Operations without a process get one each, from here upwards.
 _NAMELESS: Final = 1_000_000_000
-_MICRO: Final = (Function.SEND, Function.POLL, Function.TXN)
-_LISTS: Final = (Function.ASSIGN, Function.SUBSCRIBE, Function.DRAIN)
+_MICRO: Final = (operations.Function.SEND, operations.Function.POLL, operations.Function.TXN)
+_LISTS: Final = (operations.Function.ASSIGN, operations.Function.SUBSCRIBE, operations.Function.DRAIN)
 #: What a line that is no operation can make decoding and reading of it raise; OSError is about the file.
 _NONSENSE: Final = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-_TYPES: Final = frozenset(EventType)
-_FUNCTIONS: Final = frozenset(Function)
+_TYPES: Final = frozenset(operations.EventType)
+_FUNCTIONS: Final = frozenset(operations.Function)
 
 
 def export_jsonl(directory: Path, sink: IO[bytes]) -> int:
@@ -101,21 +90,21 @@ def _reason(error: Exception) -> str:
 def _add(rows: Rows, values: ValueCodes, entry: Mapping[str, Any]) -> None:
     event_type, function, process = entry["type"], entry["f"], _process(entry.get("process"), rows.events)
     if event_type not in _TYPES:
-        raise ValueError(f'type is "{event_type}"; it must be one of {", ".join(EventType)}')
+        raise ValueError(f'type is "{event_type}"; it must be one of {", ".join(operations.EventType)}')
     value = entry.get("value")
     detail = entry.get("detail")
-    if process < 0 and function != Function.PHASE:
-        detail = detail if function == Function.FAULT and detail else {"f": function, "value": value}
-        function = Function.FAULT
+    if process < 0 and function != operations.Function.PHASE:
+        detail = detail if function == operations.Function.FAULT and detail else {"f": function, "value": value}
+        function = operations.Function.FAULT
     elif function not in _FUNCTIONS:
         rows.skip()
         return
-    event = Event(
+    event = operations.Event(
         time_us=_whole("time", entry.get("time", -1)),
         process=process,
         instance=_instance(entry.get("instance")),
-        type=EventType(event_type),
-        function=Function(function),
+        type=operations.EventType(event_type),
+        function=operations.Function(function),
         micro=tuple(_micro(m, values) for m in value or ()) if function in _MICRO else (),
         partitions=tuple(map(key_name, value or ())) if function in _LISTS else (),
         offset=_offset(entry.get("offset")),
@@ -148,7 +137,7 @@ def _process(process: object, position: int) -> int:
     if process is None:
         return _NAMELESS + position
     if isinstance(process, str):
-        return _PROCESSES.get(process, NEMESIS)
+        return _PROCESSES.get(process, operations.NEMESIS)
     if type(process) is int and 0 <= process < _NAMELESS:
         return process
     raise ValueError(f"process is {process!r}; it must be a whole number, null or a name")
@@ -156,7 +145,7 @@ def _process(process: object, position: int) -> int:
 
 def _instance(instance: object) -> int:
     if instance is None:
-        return NO_INSTANCE
+        return operations.NO_INSTANCE
     if type(instance) is int and 0 <= instance < _NAMELESS:
         return instance
     raise ValueError(f"instance is {instance!r}; it must be null or a whole number from 0")
@@ -166,26 +155,30 @@ def _as_text(text: Any) -> str | None:
     return text if text is None or isinstance(text, str) else msgspec.json.encode(text).decode()
 
 
-def _micro(operation: Any, values: ValueCodes) -> Send | Poll:
+def _micro(operation: Any, values: ValueCodes) -> operations.Send | operations.Poll:
     match operation:
         case ["send", key, [offset, value]]:
-            return Send(key_name(key), values.code(value), _offset(offset))
+            return operations.Send(key_name(key), values.code(value), _offset(offset))
         case ["send", key, value]:
-            return Send(key_name(key), values.code(value))
+            return operations.Send(key_name(key), values.code(value))
         case ["poll"] | ["poll", None]:
-            return Poll()
+            return operations.Poll()
         case ["poll", dict() as found]:
-            return Poll({key_name(k): tuple(_record(r, values) for r in records) for k, records in found.items()})
+            return operations.Poll(
+                {key_name(k): tuple(_record(r, values) for r in records) for k, records in found.items()}
+            )
     raise ValueError(f'{operation!r} is neither ["send", key, value] nor ["poll", {{key: [[offset, value], ...]}}]')
 
 
-def _record(record: Any, values: ValueCodes) -> Record:
+def _record(record: Any, values: ValueCodes) -> operations.Record:
     offset, value, *rest = record
     known = _offset(offset)
     if known is None:
         raise ValueError(f"a record was read without an offset: {record!r}")
-    return Record(
-        known, values.code(value) if value != -1 or not rest else -1, Defect(rest[0]) if rest else Defect.NONE
+    return operations.Record(
+        known,
+        values.code(value) if value != -1 or not rest else -1,
+        operations.Defect(rest[0]) if rest else operations.Defect.NONE,
     )
 
 
@@ -204,7 +197,7 @@ def _rebalanced(log: Any) -> list[str]:
     return names
 
 
-def _line(event: Event, origin: Origin) -> dict[str, Any]:
+def _line(event: operations.Event, origin: Origin) -> dict[str, Any]:
     line: dict[str, Any] = {
         "index": origin.reference(event.index)["index"],
         "time": event.time_us,
@@ -213,7 +206,7 @@ def _line(event: Event, origin: Origin) -> dict[str, Any]:
         "f": event.function,
         "value": _value(event, origin),
     }
-    instance = None if event.instance == NO_INSTANCE else event.instance
+    instance = None if event.instance == operations.NO_INSTANCE else event.instance
     extras = {
         "instance": instance,
         "offset": event.offset,
@@ -228,14 +221,14 @@ def _named(process: int) -> int | str | None:
     return None if process >= _NAMELESS else _NAMES.get(process, process)
 
 
-def _value(event: Event, origin: Origin) -> list[Any] | None:
+def _value(event: operations.Event, origin: Origin) -> list[Any] | None:
     if event.micro:
         return [_exported(operation, origin) for operation in event.micro]
     return list(event.partitions) if event.partitions or event.function in _LISTS else None
 
 
-def _exported(operation: Send | Poll, origin: Origin) -> list[Any]:
-    if isinstance(operation, Send):
+def _exported(operation: operations.Send | operations.Poll, origin: Origin) -> list[Any]:
+    if isinstance(operation, operations.Send):
         value = origin.value(operation.value)
         return ["send", operation.partition, value if operation.offset is None else [operation.offset, value]]
     if not operation.records:
@@ -243,7 +236,7 @@ def _exported(operation: Send | Poll, origin: Origin) -> list[Any]:
     return ["poll", {key: [list(_shown(r, origin)) for r in found] for key, found in operation.records.items()}]
 
 
-def _shown(record: Record, origin: Origin) -> Iterator[Any]:
+def _shown(record: operations.Record, origin: Origin) -> Iterator[Any]:
     yield record.offset
     yield origin.value(record.value) if record.value != -1 else -1
     if record.defect or record.value == -1:  # A bare -1 would be a foreign value of that name.

@@ -8,19 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from workloads.history import files
+from workloads.history import files, schema
 from workloads.history.clustering import fold
 from workloads.history.rows import Columns, Names, from_tables
-from workloads.history.schema import (
-    DEFECTS,
-    DERIVED,
-    FUNCTIONS,
-    INVOKE,
-    NONE,
-    SCHEMA,
-    TYPES,
-    Kind,
-)
 from workloads.operations import Event, EventType, MicroOperation, Poll, Record, Send
 
 
@@ -34,8 +24,8 @@ def load(directory: Path) -> tuple[Columns, Names]:
     paths = [clustered] if clustered.exists() else files.live_files(directory)
     if not paths:
         raise files.HistoryError(f"{directory} holds no history; name the directory of a run")
-    columns, names = from_tables([SCHEMA.empty_table(), *map(files.read_table, paths)])
-    kept = fold(columns) & ~np.isin(columns["kind"], DERIVED)
+    columns, names = from_tables([schema.SCHEMA.empty_table(), *map(files.read_table, paths)])
+    kept = fold(columns) & ~np.isin(columns["kind"], schema.DERIVED)
     return {name: column[kept] for name, column in columns.items()}, names
 
 
@@ -50,7 +40,7 @@ def read_events(directory: Path) -> Iterator[Event]:
     rows = {name: column[order] for name, column in columns.items()}
     starts = np.flatnonzero(np.diff(rows["index"], prepend=-1))
     ends = np.append(starts[1:], len(order))[: len(starts)]
-    folded = rows["folded"][starts] & (rows["type"][starts] != INVOKE)
+    folded = rows["folded"][starts] & (rows["type"][starts] != schema.INVOKE)
     whole = np.concatenate([rows["index"][starts], rows["invoke_index"][starts][folded]])
     first = np.concatenate([starts, starts[folded]])
     last = np.concatenate([ends, ends[folded]])
@@ -75,15 +65,17 @@ def invocation_of(event: Event, rows: Columns, row: int) -> Event:
 
 
 def _event(rows: dict[str, list[Any]], names: Names) -> Event:
-    listed = [names["key"][key] for key, kind in zip(rows["key"], rows["kind"], strict=True) if kind == Kind.LISTED]
-    offset = rows["offset"][0] if rows["kind"][0] in (Kind.LISTED, Kind.EVENT) else NONE
+    listed = [
+        names["key"][key] for key, kind in zip(rows["key"], rows["kind"], strict=True) if kind == schema.Kind.LISTED
+    ]
+    offset = rows["offset"][0] if rows["kind"][0] in (schema.Kind.LISTED, schema.Kind.EVENT) else schema.NONE
     return Event(
         index=rows["index"][0],
         time_us=rows["time_us"][0],
         process=rows["process"][0],
         instance=rows["instance"][0],
-        type=TYPES[rows["type"][0]],
-        function=FUNCTIONS[rows["function"][0]],
+        type=schema.TYPES[rows["type"][0]],
+        function=schema.FUNCTIONS[rows["function"][0]],
         micro=_micro(rows, names),
         partitions=tuple(listed),
         offset=_known(offset),
@@ -99,15 +91,15 @@ def _micro(rows: dict[str, list[Any]], names: Names) -> tuple[MicroOperation, ..
     found: dict[int, Send | None] = {}
     for row, kind in enumerate(rows["kind"]):
         place, key = rows["position"][row], names["key"][rows["key"][row]]
-        if kind == Kind.SEND:
+        if kind == schema.Kind.SEND:
             found[place] = Send(key, rows["value"][row], _known(rows["offset"][row]))
-        elif kind in (Kind.READ, Kind.EMPTY, Kind.BARE):
+        elif kind in (schema.Kind.READ, schema.Kind.EMPTY, schema.Kind.BARE):
             found[place] = None
             records = polls.setdefault(place, {})
-            if kind == Kind.READ:
-                record = Record(rows["offset"][row], rows["value"][row], DEFECTS[rows["defect"][row]])
+            if kind == schema.Kind.READ:
+                record = Record(rows["offset"][row], rows["value"][row], schema.DEFECTS[rows["defect"][row]])
                 records.setdefault(key, []).append(record)
-            elif kind == Kind.EMPTY:
+            elif kind == schema.Kind.EMPTY:
                 records.setdefault(key, [])
     return tuple(
         send if send is not None else Poll({name: tuple(records) for name, records in polls[place].items()})
@@ -116,8 +108,8 @@ def _micro(rows: dict[str, list[Any]], names: Names) -> tuple[MicroOperation, ..
 
 
 def _known(number: int) -> int | None:
-    return None if number == NONE else number
+    return None if number == schema.NONE else number
 
 
 def _text(code: int, texts: Any) -> str | None:
-    return None if code == NONE else texts[code]
+    return None if code == schema.NONE else texts[code]

@@ -4,11 +4,10 @@ disk   a file system for each broker, which can lose power and have no room left
 slow   the kernel lets few writes through
 """
 
-from harness.hosts.disks.disk import Disk, Disks, keep_files, log_bytes
+from harness.hosts.disks.disk import Disks, keep_files, log_bytes
 from harness.hosts.disks.slow import DiskThrottle, choose_throttle, disband, find_limit, lift
 
 __all__ = [
-    "Disk",
     "DiskThrottle",
     "Disks",
     "choose_throttle",

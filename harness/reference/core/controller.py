@@ -446,7 +446,7 @@ def round_robin(brokers: Sequence[NodeId], partitions: int, replication_factor: 
     )
 
 
-def new_partition(replicas: tuple[NodeId, ...], active: Callable[[NodeId], bool]) -> PartitionState:
+def new_partition(replicas: tuple[NodeId, ...], active: Active) -> PartitionState:
     """A partition's first state: every active replica is in sync, the first of them leads."""
     isr = tuple(node for node in replicas if active(node))
     return PartitionState(replicas=replicas, isr=isr, leader=isr[0], leader_epoch=0, partition_epoch=0)

@@ -13,23 +13,8 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
-from kafka import KafkaAdminClient, TopicPartition
+from kafka import KafkaAdminClient, TopicPartition, errors
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import (
-    BrokerResponseError,
-    ElectionNotNeededError,
-    KafkaConnectionError,
-    KafkaError,
-    LeaderNotAvailableError,
-    NodeNotReadyError,
-    NoError,
-    NotControllerError,
-    RequestTimedOutError,
-    UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
-    UnsupportedVersionError,
-    for_code,
-)
 
 from harness.clients import KAFKA_PYTHON, make, named
 from harness.errors import HostError
@@ -57,7 +42,7 @@ _PREFERRED: Final = 0
 _NOBODY: Final = -1
 _DEFAULT: Final = "DEFAULT_CONFIG"
 #: How a broker says that there is no such topic, or that it has not heard of it yet.
-_NOT_YET: Final = (UnknownTopicOrPartitionError, LeaderNotAvailableError)
+_NOT_YET: Final = (errors.UnknownTopicOrPartitionError, errors.LeaderNotAvailableError)
 _MATTERS: Final = frozenset(Settings().to_mapping())
 
 
@@ -122,8 +107,8 @@ class Administration:
             _alter(admin, at, (broker, *(other for other in replicas if other != broker)))
             try:
                 admin.elect_leaders(_PREFERRED, {at.topic: [at.partition]})
-            except KafkaError as error:
-                if not isinstance(error, ElectionNotNeededError) and not _may_pass(error):
+            except errors.KafkaError as error:
+                if not isinstance(error, errors.ElectionNotNeededError) and not _may_pass(error):
                     _alter(admin, at, replicas)
                 raise
             return ""
@@ -156,10 +141,10 @@ class Administration:
             UnansweredError: nobody could be asked.
         """
         answer = self._ask(lambda admin: _described(admin, name))
-        error = for_code(answer["error_code"])
-        if error is not NoError and not issubclass(error, _NOT_YET):
+        error = errors.for_code(answer["error_code"])
+        if error is not errors.NoError and not issubclass(error, _NOT_YET):
             raise error(f"topic {name}")
-        return None if error is not NoError else _image(answer)
+        return None if error is not errors.NoError else _image(answer)
 
     def create_topic(self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]) -> None:
         """Create a topic.
@@ -180,7 +165,7 @@ class Administration:
         """
         try:
             self._ask(lambda admin: admin.delete_topics([topic_id]))
-        except (UnknownTopicIdError, UnknownTopicOrPartitionError):
+        except (errors.UnknownTopicIdError, errors.UnknownTopicOrPartitionError):
             return False
         return True
 
@@ -223,9 +208,9 @@ class Administration:
         """What ``action`` answers, or the name of the refusal. One that got no answer is begun again as a whole."""
         try:
             return self._ask(action)
-        except ElectionNotNeededError:
+        except errors.ElectionNotNeededError:
             return ""
-        except KafkaError as error:
+        except errors.KafkaError as error:
             return type(error).__name__
 
     def _ask(self, question: Callable[[KafkaAdminClient], Answer]) -> Answer:
@@ -234,13 +219,13 @@ class Administration:
         while True:
             try:
                 return question(self._connected())
-            except (KafkaError, OSError, RuntimeError) as error:
+            except (errors.KafkaError, OSError, RuntimeError) as error:
                 if not _may_pass(error):
                     raise
                 self.close()
                 if (left_s := deadline - time.monotonic()) <= 0:
                     tried = ", ".join(self._brokers()) or "none"
-                    why = named(error) if isinstance(error, KafkaConnectionError) else type(error).__name__
+                    why = named(error) if isinstance(error, errors.KafkaConnectionError) else type(error).__name__
                     raise UnansweredError(
                         f"no broker answered within {self._limit_s:.0f} s ({why}); tried {tried}"
                     ) from error
@@ -251,7 +236,7 @@ class Administration:
         if self._client is None:
             brokers = list(self._brokers())
             if not brokers:
-                raise NodeNotReadyError("no broker runs")
+                raise errors.NodeNotReadyError("no broker runs")
             self._client = self._connect(
                 bootstrap_servers=brokers,
                 client_id="ackproof-admin",
@@ -273,9 +258,9 @@ class Administration:
 
 def _may_pass(error: BaseException) -> bool:
     """Whether asking again may help: connections, time limits, a controller that moved (a RuntimeError)."""
-    if isinstance(error, BrokerResponseError):
-        return isinstance(error, (RequestTimedOutError, NotControllerError))
-    return not isinstance(error, KafkaError) or bool(error.retriable)
+    if isinstance(error, errors.BrokerResponseError):
+        return isinstance(error, (errors.RequestTimedOutError, errors.NotControllerError))
+    return not isinstance(error, errors.KafkaError) or bool(error.retriable)
 
 
 def _alter(admin: KafkaAdminClient, at: TopicPartition, replicas: Sequence[int]) -> None:
@@ -297,7 +282,7 @@ def _described(admin: KafkaAdminClient, name: str) -> dict[str, Any]:
         while (cursor := page["next_cursor"]) is not None:
             page = admin.describe_topic_partitions([name], cursor=cursor)
             answer["partitions"] += page["topics"][0]["partitions"]
-    except UnsupportedVersionError:
+    except errors.UnsupportedVersionError:
         (answer,) = admin.describe_topics([name])
     return dict(answer)
 

@@ -11,19 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from harness.observations import (
-    BecameFollower,
-    BecameLeader,
-    BrokerFenced,
-    BrokerRegistered,
-    Brokers,
-    ControllerActivated,
-    ControllerStarted,
-    Fact,
-    IsrChanged,
-    ReplicaRecovered,
-    Truncated,
-)
+from harness import observations
 
 _PREFIX: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}) [A-Z]+ (\S+) (.*)")
 
@@ -43,9 +31,9 @@ class PartitionChanged(NamedTuple):
     leader: int | None = None
     leader_epoch: int | None = None
     partition_epoch: int | None = None
-    isr: Brokers | None = None
-    elr: Brokers | None = None
-    replicas: Brokers | None = None
+    isr: observations.Brokers | None = None
+    elr: observations.Brokers | None = None
+    replicas: observations.Brokers | None = None
     unclean: bool = False
 
 
@@ -56,9 +44,9 @@ class PartitionDescribed(NamedTuple):
     leader: int
     leader_epoch: int
     partition_epoch: int
-    isr: Brokers
-    replicas: Brokers
-    elr: Brokers = ()
+    isr: observations.Brokers
+    replicas: observations.Brokers
+    elr: observations.Brokers = ()
 
 
 class RoleTaken(NamedTuple):
@@ -72,11 +60,11 @@ class ReplicasAssigned(NamedTuple):
     """The replicas of a partition in the order of preference, which before 0.11 only the controller's log has."""
 
     partition: str
-    replicas: Brokers
+    replicas: observations.Brokers
 
 
 #: What a line says: a fact, whose optional fields other lines may have, or part of one.
-LogEvent = Fact | PartitionChanged | PartitionDescribed | RoleTaken | ReplicasAssigned
+LogEvent = observations.Fact | PartitionChanged | PartitionDescribed | RoleTaken | ReplicasAssigned
 
 
 def read_line(text: str) -> Line | None:
@@ -97,7 +85,7 @@ def understand(line: Line) -> LogEvent | None:
     return None
 
 
-def _brokers(listed: str) -> Brokers:
+def _brokers(listed: str) -> observations.Brokers:
     """Broker numbers between commas; leaders before 2.4 name replicas with all that they know of them."""
     return tuple(int(part) for part in re.findall(r"[Rr]eplicaId(?:: |=)(\d+)", listed) or re.findall(r"\d+", listed))
 
@@ -160,7 +148,7 @@ _STATE: Final = (
 _SENT: Final = r"(?:[Cc]ached leader info|[Rr]eceived LeaderAndIsr request) \w*PartitionState\("
 _TRUNCATES: Final = (
     rf"\[(?:Unified)?Log partition={_PARTITION}, dir=[^\]]*\] Truncating to offset (?P<to_offset>\d+)",
-    Truncated,
+    observations.Truncated,
 )
 _LOADED: Final = r"with .* log end offset (?P<end_offset>[1-9]\d*) "
 _EVENTS: Final[Mapping[str, Sequence[tuple[str, Callable[..., LogEvent]]]]] = {
@@ -170,14 +158,14 @@ _EVENTS: Final[Mapping[str, Sequence[tuple[str, Callable[..., LogEvent]]]]] = {
                 rf"Leader {_PARTITION} {_BEGINS} (?:partition epoch \d+, )?high watermark (?P<high_watermark>\d+),? "
                 r"ISR \[(?P<isr>[\d,]*)\]"
             ),
-            BecameLeader,
+            observations.BecameLeader,
         ),
         (  # before 3.0 the leader is not named
             (
                 rf"Follower {_PARTITION} {_BEGINS} (?:partition epoch \d+ and )?high watermark \d+\."
                 r"(?: Current leader is (?P<leader>-?\d+))?"
             ),
-            BecameFollower,
+            observations.BecameFollower,
         ),
         (rf"{_SENT}(?P<partition>topicName='[^']+', partitionIndex=\d+), {_STATE}", PartitionDescribed),
         # Before 2.4 the partition stands behind its state, and lists have no brackets now and then.
@@ -188,7 +176,9 @@ _EVENTS: Final[Mapping[str, Sequence[tuple[str, Callable[..., LogEvent]]]]] = {
             _became,
         ),
     ),
-    "kafka.server.KafkaServer": ((r"\[Kafka ?Server (?:id=)?(?P<broker>\d+)\],? started", BrokerRegistered),),
+    "kafka.server.KafkaServer": (
+        (r"\[Kafka ?Server (?:id=)?(?P<broker>\d+)\],? started", observations.BrokerRegistered),
+    ),
     "kafka.controller.KafkaController": (
         (
             rf"Updated assigned replicas for partition {_EITHER} being reassigned to (?P<replicas>[\d,]+)",
@@ -201,21 +191,21 @@ _EVENTS: Final[Mapping[str, Sequence[tuple[str, Callable[..., LogEvent]]]]] = {
                 rf"\[?Partition {_EITHER} (?:broker=\d+\]|on broker \d+:) ISR updated to (?P<isr>.*?) +and "
                 r"(?:zkV|v)ersion updated to \[?(?P<partition_epoch>\d+)"
             ),
-            IsrChanged,
+            observations.IsrChanged,
         ),
         # Before 2.6. Who is in sync was logged before, as the controller's word.
         (
             rf"{_PARTITION} starts at [Ll]eader [Ee]poch (?P<leader_epoch>\d+) from offset (?P<end_offset>\d+)[ .]",
-            BecameLeader,
+            observations.BecameLeader,
         ),
     ),
     # The same class under its names before 3.1, since, and since 4.0.
     "kafka.log.Log": (
         _TRUNCATES,
-        (rf"Truncating log {_PARTITION} to offset (?P<to_offset>\d+)", Truncated),  # before 1.0
+        (rf"Truncating log {_PARTITION} to offset (?P<to_offset>\d+)", observations.Truncated),  # before 1.0
         # Before 2.6. It is logged of new logs too, which are empty.
-        (rf"\[Log partition={_PARTITION}, dir=[^\]]*\] Completed load of log {_LOADED}", ReplicaRecovered),
-        (rf"Completed load of log {_PARTITION} {_LOADED}", ReplicaRecovered),
+        (rf"\[Log partition={_PARTITION}, dir=[^\]]*\] Completed load of log {_LOADED}", observations.ReplicaRecovered),
+        (rf"Completed load of log {_PARTITION} {_LOADED}", observations.ReplicaRecovered),
     ),
     "kafka.log.UnifiedLog": (_TRUNCATES,),
     "org.apache.kafka.storage.internals.log.UnifiedLog": (_TRUNCATES,),
@@ -225,20 +215,20 @@ _EVENTS: Final[Mapping[str, Sequence[tuple[str, Callable[..., LogEvent]]]]] = {
                 r"Completed load of Log\(.*(?P<partition>topic=[^,)]+, partition=\d+), "
                 r"highWatermark=(?P<high_watermark>\d+),.* logEndOffset=(?P<end_offset>\d+)\)"
             ),
-            ReplicaRecovered,
+            observations.ReplicaRecovered,
         ),
     ),
     f"{_CONTROLLER}.ReplicationControlManager": (
         (rf"(?:for new partition|Created partition) {_PARTITION} with (?P<state>.*)", _created),
         (rf"(?P<unclean>UNCLEAN )?partition change for {_PARTITION} with topic ID \S+: (?P<changes>.*)", _changed),
-        (r"Fencing broker (?P<broker>\d+) ", BrokerFenced),
+        (r"Fencing broker (?P<broker>\d+) ", observations.BrokerFenced),
     ),
     f"{_CONTROLLER}.QuorumController": (
-        (r"Becoming the active controller at epoch (?P<epoch>\d+)", ControllerActivated),
+        (r"Becoming the active controller at epoch (?P<epoch>\d+)", observations.ControllerActivated),
     ),
-    "kafka.server.ControllerServer": ((r"\] Starting controller", ControllerStarted),),
+    "kafka.server.ControllerServer": ((r"\] Starting controller", observations.ControllerStarted),),
     f"{_CONTROLLER}.BrokerHeartbeatManager": (
-        (r"The request from broker (?P<broker>\d+) to unfence has been granted", BrokerRegistered),
+        (r"The request from broker (?P<broker>\d+) to unfence has been granted", observations.BrokerRegistered),
     ),
 }
 #: By the class that logs: what its lines look like, with groups named as the fields of the event that each makes.

@@ -11,18 +11,10 @@ from harness.clients import producer_options
 from harness.reference.core.effects import Arm, Send, Timer
 from harness.reference.core.messages import Message
 from harness.reference.core.types import TopicPartition
+from harness.worlds.simulated import network_client
 from harness.worlds.simulated.consumer import FETCH_MAX_WAIT_MS, MAX_POLL_RECORDS, ConsumerModel
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
-from harness.worlds.simulated.network_client import (
-    METADATA_MAX_AGE_US,
-    MICROSECONDS,
-    RECONNECT_BACKOFF_MAX_US,
-    RECONNECT_BACKOFF_US,
-    ClientEffect,
-    Completed,
-    Connect,
-)
 from harness.worlds.simulated.producer import ProducerModel
 from nemesis.cluster import CLIENTS
 from workloads import (
@@ -40,19 +32,19 @@ from workloads import (
 class Model(Protocol):
     """What producer and consumer models have in common."""
 
-    def on_message(self, now_us: int, sender: int, message: Message) -> list[ClientEffect]:
+    def on_message(self, now_us: int, sender: int, message: Message) -> list[network_client.ClientEffect]:
         """An answer arrived."""
         ...
 
-    def on_timer(self, now_us: int, _timer: Timer) -> list[ClientEffect]:
+    def on_timer(self, now_us: int, _timer: Timer) -> list[network_client.ClientEffect]:
         """The wake-up."""
         ...
 
-    def on_connected(self, now_us: int, broker: int) -> list[ClientEffect]:
+    def on_connected(self, now_us: int, broker: int) -> list[network_client.ClientEffect]:
         """A connection stands."""
         ...
 
-    def on_disconnected(self, now_us: int, broker: int) -> list[ClientEffect]:
+    def on_disconnected(self, now_us: int, broker: int) -> list[network_client.ClientEffect]:
         """A connection was refused or broke."""
         ...
 
@@ -90,7 +82,7 @@ class ClientRunner:
         if not self.closed:
             self.apply(self._model.on_disconnected(self._loop.time_us, broker))
 
-    def apply(self, effects: Sequence[ClientEffect]) -> None:
+    def apply(self, effects: Sequence[network_client.ClientEffect]) -> None:
         """Do what the model asks, in its order."""
         loop = self._loop
         for effect in effects:
@@ -99,20 +91,20 @@ class ClientRunner:
                 wire = self._outgoing.get(effect.target)  # type: ignore[union-attr]
                 if wire is not None:
                     wire.send(effect.message)  # type: ignore[union-attr]
-            elif kind is Completed:
+            elif kind is network_client.Completed:
                 loop.push(loop.time_us, effect.done, effect.outcome)  # type: ignore[union-attr]
             elif kind is Arm:
                 heappush(loop.heap, (effect.at_us, loop.next_sequence(), self._fire, effect.timer))  # type: ignore[union-attr]
-            elif kind is Connect:
+            elif kind is network_client.Connect:
                 self._network.connect(self._node, effect.broker)  # type: ignore[union-attr]
 
-    def close(self, effects: Sequence[ClientEffect]) -> None:
+    def close(self, effects: Sequence[network_client.ClientEffect]) -> None:
         """Do these and nothing after them."""
         self.apply(effects)
         self.closed = True
         self.receive = _ignore
 
-    def crash(self, effects: Sequence[ClientEffect]) -> None:
+    def crash(self, effects: Sequence[network_client.ClientEffect]) -> None:
         """Do these, and break every connection off without a word to its broker."""
         self.close(effects)
         self._network.abandon(self._node)
@@ -224,9 +216,9 @@ class SimulatedClients:
         common = {
             "request_timeout_ms": settings.request_timeout_ms,
             "retry_backoff_ms": settings.retry_backoff_ms,
-            "reconnect_backoff_ms": RECONNECT_BACKOFF_US // MICROSECONDS,
-            "reconnect_backoff_max_ms": RECONNECT_BACKOFF_MAX_US // MICROSECONDS,
-            "metadata_max_age_ms": METADATA_MAX_AGE_US // MICROSECONDS,
+            "reconnect_backoff_ms": network_client.RECONNECT_BACKOFF_US // network_client.MICROSECONDS,
+            "reconnect_backoff_max_ms": network_client.RECONNECT_BACKOFF_MAX_US // network_client.MICROSECONDS,
+            "metadata_max_age_ms": network_client.METADATA_MAX_AGE_US // network_client.MICROSECONDS,
         }
         consumer = {
             "group_id": None,

@@ -15,16 +15,7 @@ from harness.reference.core import messages as core
 from harness.reference.core.partition import Replica
 from harness.reference.core.types import ACKS_ALL, NONE, ErrorCode, Image, NodeId, TopicConfig, TopicPartition
 from harness.reference.server import requests as plain
-from harness.reference.server.handlers.committed import (
-    OFFSETS_PARTITIONS,
-    OFFSETS_REPLICATION,
-    OFFSETS_TOPIC,
-    Commit,
-    OffsetStore,
-    decode_commits,
-    encode_commits,
-    partition_of,
-)
+from harness.reference.server.handlers import committed
 from harness.reference.server.handlers.gateway import Gateway, Reply
 from harness.reference.server.handlers.membership import Answers, Groups, MemberRequest, refused
 from harness.reference.server.runtime import now_us
@@ -66,7 +57,7 @@ class GroupRequests:
         self._create_topic = create_topic
         self._creating = False
         self._groups = Groups(time.time_ns())
-        self._store = OffsetStore()
+        self._store = committed.OffsetStore()
         self._epochs: dict[TopicPartition, int] = {}  # led, and under which epoch
         self._loaded: set[TopicPartition] = set()
         self._tickets = count()
@@ -109,8 +100,8 @@ class GroupRequests:
 
     def look_at_leadership(self) -> None:
         """After every change of metadata: take over partitions of the internal topic, give others up."""
-        for number in range(OFFSETS_PARTITIONS):
-            at = TopicPartition(OFFSETS_TOPIC, number)
+        for number in range(committed.OFFSETS_PARTITIONS):
+            at = TopicPartition(committed.OFFSETS_TOPIC, number)
             replica = self._replicas.get(at)
             epoch = replica.leader_epoch if replica is not None and replica.leading else NONE
             if epoch == self._epochs.get(at, NONE):
@@ -118,7 +109,7 @@ class GroupRequests:
             self._epochs[at] = epoch
             self._loaded.discard(at)
             self._store.forget(at)
-            self._answer(self._groups.abandon(lambda group, at=at: partition_of(group) != at))  # type: ignore[misc]
+            self._answer(self._groups.abandon(lambda group, at=at: committed.partition_of(group) != at))  # type: ignore[misc]
             if replica is not None and epoch != NONE:
                 self._load(at, replica, epoch, replica.log.start_offset)
 
@@ -128,7 +119,7 @@ class GroupRequests:
             return
         end = replica.log.end_offset
         for batch in replica.log.read(offset, end, LOAD_BYTES):
-            for commit in decode_commits(batch):
+            for commit in committed.decode_commits(batch):
                 self._store.put(*commit)
             offset = batch.next_offset
         if offset >= end:
@@ -139,7 +130,7 @@ class GroupRequests:
     def _refusal(self, group: str) -> ErrorCode:
         if not group:
             return ErrorCode.INVALID_GROUP_ID
-        at = partition_of(group)
+        at = committed.partition_of(group)
         if self._epochs.get(at, NONE) == NONE:
             return ErrorCode.NOT_COORDINATOR
         return ErrorCode.NONE if at in self._loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -148,7 +139,7 @@ class GroupRequests:
         if kind != 0:
             return plain.Coordinator(key, ErrorCode.INVALID_REQUEST)
         image = self._image()
-        state = image.partition(partition_of(key))
+        state = image.partition(committed.partition_of(key))
         if state is None:
             self._create_internal(image)
         leader = None if state is None else image.brokers.get(state.leader)
@@ -160,8 +151,8 @@ class GroupRequests:
         if self._creating or not image.brokers:
             return
         self._creating = True
-        replication = min(OFFSETS_REPLICATION, len(image.brokers))
-        topic = plain.NewTopic(OFFSETS_TOPIC, OFFSETS_PARTITIONS, replication)
+        replication = min(committed.OFFSETS_REPLICATION, len(image.brokers))
+        topic = plain.NewTopic(committed.OFFSETS_TOPIC, committed.OFFSETS_PARTITIONS, replication)
         self._create_topic(topic, TopicConfig(), lambda _: setattr(self, "_creating", False))
 
     # --- answers and time ------------------------------------------------------------------------------------------
@@ -183,9 +174,9 @@ class GroupRequests:
 
     # --- offsets ---------------------------------------------------------------------------------------------------
 
-    def _append(self, request: plain.OffsetCommitRequest, known: list[Commit], reply: Reply) -> None:
-        batch = parse_incoming(encode_commits(known, time.time_ns() // 1_000_000))
-        at = partition_of(request.group)
+    def _append(self, request: plain.OffsetCommitRequest, known: list[committed.Commit], reply: Reply) -> None:
+        batch = parse_incoming(committed.encode_commits(known, time.time_ns() // 1_000_000))
+        at = committed.partition_of(request.group)
         produce = core.Produce(0, at, ACKS_ALL, COMMIT_TIMEOUT_MS, batch)
 
         def appended(answer: core.ProduceResponse) -> None:
@@ -203,6 +194,6 @@ class GroupRequests:
 
     def _offsets_of(self, wanted: plain.WantedOffsets) -> plain.FetchedOffsets:
         error = self._refusal(wanted.group)
-        committed = self._store.get(wanted.group) if not error else {}
-        partitions = tuple(committed) if wanted.partitions is None else wanted.partitions
-        return plain.FetchedOffsets(wanted.group, error, tuple((at, committed.get(at)) for at in partitions))
+        offsets = self._store.get(wanted.group) if not error else {}
+        partitions = tuple(offsets) if wanted.partitions is None else wanted.partitions
+        return plain.FetchedOffsets(wanted.group, error, tuple((at, offsets.get(at)) for at in partitions))

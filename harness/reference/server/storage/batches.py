@@ -11,19 +11,9 @@ from typing import Final
 
 import crc32c
 
+from harness import segments
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.types import NONE
-from harness.segments import (
-    CHECKED_FROM,
-    HEADER,
-    HEADER_BYTES,
-    MAGIC_AT,
-    MAGIC_V2,
-    MAX_TIMESTAMP,
-    MAX_TIMESTAMP_AT,
-    PREFIX,
-    UNCOUNTED_BYTES,
-)
 
 #: Kafka's default of message.max.bytes.
 MAX_BATCH_BYTES: Final = 1_048_588
@@ -48,30 +38,34 @@ def parse(data: bytes, *, verify: bool) -> RecordBatch:
         OldFormatError: format 0 or 1.
         CorruptBatchError: short, cut off, followed by more bytes, inconsistent, or a wrong checksum.
     """
-    if len(data) <= MAGIC_AT:
+    if len(data) <= segments.MAGIC_AT:
         raise CorruptBatchError(f"a batch of {len(data)} bytes is shorter than its header")
-    if data[MAGIC_AT] < MAGIC_V2:
-        raise OldFormatError(f"message format {data[MAGIC_AT]} is not supported; use a client that writes format 2")
-    if len(data) < HEADER_BYTES:
+    if data[segments.MAGIC_AT] < segments.MAGIC_V2:
+        raise OldFormatError(
+            f"message format {data[segments.MAGIC_AT]} is not supported; use a client that writes format 2"
+        )
+    if len(data) < segments.HEADER_BYTES:
         raise CorruptBatchError(f"a batch of {len(data)} bytes is shorter than its header")
-    (base, length, epoch, magic, crc, _, last_delta, _, _, pid, pid_epoch, sequence, count) = HEADER.unpack_from(data)
-    if magic != MAGIC_V2:
+    (base, length, epoch, magic, crc, _, last_delta, _, _, pid, pid_epoch, sequence, count) = (
+        segments.HEADER.unpack_from(data)
+    )
+    if magic != segments.MAGIC_V2:
         raise CorruptBatchError(f"message format {magic} is unknown")
-    if length + UNCOUNTED_BYTES != len(data):
-        raise CorruptBatchError(f"the batch says {length + UNCOUNTED_BYTES} bytes and has {len(data)}")
+    if length + segments.UNCOUNTED_BYTES != len(data):
+        raise CorruptBatchError(f"the batch says {length + segments.UNCOUNTED_BYTES} bytes and has {len(data)}")
     if count < 1 or last_delta != count - 1:
         raise CorruptBatchError(f"{count} records do not fit a last offset delta of {last_delta}")
-    if verify and crc32c.crc32c(memoryview(data)[CHECKED_FROM:]) != crc:
+    if verify and crc32c.crc32c(memoryview(data)[segments.CHECKED_FROM :]) != crc:
         raise CorruptBatchError("the checksum does not fit the records")
     return RecordBatch(count, len(data), data, base, epoch, pid, pid_epoch, sequence)
 
 
 def batch_size(data: bytes | memoryview, at: int) -> int:
     """Bytes of the batch that starts at ``at``, or 0 if not even its length field is there or it is nonsense."""
-    if len(data) - at < HEADER_BYTES:
+    if len(data) - at < segments.HEADER_BYTES:
         return 0
-    length: int = PREFIX.unpack_from(data, at)[1]
-    return length + UNCOUNTED_BYTES if length >= HEADER_BYTES - UNCOUNTED_BYTES else 0
+    length: int = segments.PREFIX.unpack_from(data, at)[1]
+    return length + segments.UNCOUNTED_BYTES if length >= segments.HEADER_BYTES - segments.UNCOUNTED_BYTES else 0
 
 
 def split(data: bytes, *, verify: bool) -> Iterator[RecordBatch]:
@@ -106,8 +100,8 @@ def encoded(batch: RecordBatch) -> tuple[bytes, memoryview]:
     """The batch's bytes with its own base offset and leader epoch, in two pieces for a gathering write."""
     data: bytes = batch.records
     return (
-        PREFIX.pack(batch.base_offset, len(data) - UNCOUNTED_BYTES, batch.leader_epoch),
-        memoryview(data)[MAGIC_AT:],
+        segments.PREFIX.pack(batch.base_offset, len(data) - segments.UNCOUNTED_BYTES, batch.leader_epoch),
+        memoryview(data)[segments.MAGIC_AT :],
     )
 
 
@@ -118,5 +112,5 @@ def whole(batch: RecordBatch) -> bytes:
 
 def max_timestamp_ms(batch: RecordBatch) -> int:
     """The largest timestamp of the batch's records."""
-    stamp: int = MAX_TIMESTAMP.unpack_from(batch.records, MAX_TIMESTAMP_AT)[0]
+    stamp: int = segments.MAX_TIMESTAMP.unpack_from(batch.records, segments.MAX_TIMESTAMP_AT)[0]
     return stamp
