@@ -6,10 +6,9 @@ nearest valid one. See ``plans/default.toml`` for a complete one.
 """
 
 from harness.plan.machines import Machine
-from harness.plan.model import Plan, WorldPlan
+from harness.plan.model import Plan, RunSpec, WorldPlan
 from harness.plan.reading import LATEST, parse_plan, read_plan
 from harness.plan.security import OPEN, Security
-from harness.plan.spec import RunSpec
 from harness.plan.stories import families_in, with_stories
 from harness.plan.values import SEED_MAX, Place
 from harness.plan.worlds import (

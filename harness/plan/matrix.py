@@ -10,8 +10,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness.plan.model import Choice
-from harness.plan.spec import settings_label
+from harness.plan.model import Choice, settings_label
 from harness.plan.values import Place, Table, flattened, list_at, shown, table_at, unknown_key
 from workloads import Settings, SettingsError
 
