@@ -49,7 +49,13 @@ class Stream:
         self._next = fraction
 
     def draw(self, bound: int) -> int:
-        """A whole number from 0 to ``bound`` - 1; ``bound`` is from 1 to 2**53."""
+        """A whole number from 0 to ``bound`` - 1; ``bound`` is from 1 to 2**53.
+
+        Raises:
+            ChoicesError: there is nothing to choose from.
+        """
+        if bound < 1:
+            raise ChoicesError(f'"{self.label}" asks for one of {bound} choices; report it, with the plan')
         value = int(self._next() * bound)
         self._keep(value)
         return value
@@ -58,11 +64,17 @@ class Stream:
 class RecordedStream(Stream):
     """A stream whose numbers were drawn before."""
 
-    __slots__ = ("_values",)
+    __slots__ = ("_over", "_values")
 
     def __init__(self, label: str, values: Sequence[int]) -> None:
         super().__init__(label, _no_fraction)
         self._values = values
+        self._over = False
+
+    def continue_with(self, fraction: Callable[[], float]) -> None:
+        """See :meth:`Stream.continue_with`: what was recorded beyond this is not asked for any more."""
+        super().continue_with(fraction)
+        self._over = True
 
     def draw(self, bound: int) -> int:
         """The next recorded value.
@@ -70,6 +82,8 @@ class RecordedStream(Stream):
         Raises:
             ChoicesError: there is none, or it is not below ``bound``: the recording is of another run.
         """
+        if self._over:
+            return super().draw(bound)
         position = len(self.drawn)
         if position >= len(self._values):
             raise ChoicesError(
@@ -118,8 +132,11 @@ class Choices:
         return self.stream(label).draw(bound)
 
     def reseed(self, seed: int) -> None:
-        """Let every stream go on with the numbers of another seed: another future after the same past."""
-        self.seed = seed
+        """Let every stream go on with the numbers of another seed: another future after the same past.
+
+        A recording is performed no further.
+        """
+        self.seed, self._recording = seed, None
         for label, stream in self._streams.items():
             stream.continue_with(self._fractions(label))
 

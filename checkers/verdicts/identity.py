@@ -33,6 +33,9 @@ MATTERING: Final = (
     "fetch.fencing",
     "broker.epochs",
     "eligible.leader.replicas",
+    "retries",
+    "max.in.flight.requests.per.connection",
+    "planted.bug",
 )
 #: Hexadecimal digits of an identity: a campaign has tens of defects, never millions.
 DIGITS: Final = 12
@@ -50,8 +53,10 @@ class _Story(NamedTuple):
 def identity(anomaly: str, settings: Mapping[str, Any], stories: Sequence[tuple[str, Sequence[str]]], fate: str) -> str:
     """The digest of a finding's defect; ``stories`` are (name, kinds of fault), ``fate`` is "" where not known."""
     chosen = {name: settings[name] for name in MATTERING if name in settings}
-    # Flushed after each record or not: what lies between opens the same door as never.
+    # Of these only so much matters: flushed after each record, sent again at all, several at a time.
     chosen["flush.messages"] = chosen.get("flush.messages", NEVER) == 1
+    chosen["retries"] = chosen.get("retries", 1) > 0
+    chosen["max.in.flight.requests.per.connection"] = chosen.get("max.in.flight.requests.per.connection", 2) > 1
     content = msgspec.json.encode([anomaly, chosen, sorted(stories), fate], order="sorted")
     return hashlib.sha256(content).hexdigest()[:DIGITS]
 

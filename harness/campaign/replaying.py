@@ -48,7 +48,8 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 def replay(directory: Path, scratch: Path) -> Replayed:
     """Do the simulated run in ``directory`` again in the new directory ``scratch``, with tracing.
 
-    The trace is left as ``cluster.jsonl`` in ``directory``, which the story of the run is read from.
+    Where the history came out the same, the trace is left as ``cluster.jsonl`` in ``directory``, which the story of the
+    run is read from; where it did not, ``directory`` is left as it was.
 
     Raises:
         ResultsError: ``directory`` is no run, has no history, or is of a world that does not repeat itself.
@@ -56,23 +57,29 @@ def replay(directory: Path, scratch: Path) -> Replayed:
     record = read_record(directory)
     if not record.world.virtual_time:
         raise NamedWronglyError(f"{directory} ran in the {record.world.name} world, which does not repeat itself")
-    trace(directory, scratch)
-    with files_of(directory):
-        same = (directory / HISTORY / CLUSTERED).read_bytes() == (scratch / HISTORY / CLUSTERED).read_bytes()
+    same = _done_again(directory, scratch)
+    if same:
+        _keep_trace(directory, scratch)
     recorded, again = _verdict(directory), _verdict(scratch)
     return Replayed(
         record=record, recorded=recorded, again=again, same_bytes=same, differences=differences(recorded, again)
     )
 
 
-def trace(directory: Path, scratch: Path) -> None:
-    """Do the simulated run in ``directory`` again in ``scratch``, and give ``directory`` the new ``cluster.jsonl``.
-
-    What its replicas held is given to a ``directory`` that lacks it: a run of an earlier version.
-    """
+def _done_again(directory: Path, scratch: Path) -> bool:
+    """Do the simulated run in ``directory`` again in ``scratch``; the answer says that its history is the same."""
     ended = perform(read_record(directory).spec(), scratch, observe=True)
     if ended.status != "completed":
         raise ResultsError(f"{directory} cannot be done again: {ended.reason}")
+    with files_of(directory):
+        return (directory / HISTORY / CLUSTERED).read_bytes() == (scratch / HISTORY / CLUSTERED).read_bytes()
+
+
+def _keep_trace(directory: Path, scratch: Path) -> None:
+    """Give ``directory`` the new ``cluster.jsonl``, and what its replicas held if it lacks that.
+
+    Only of a run whose history came out the same: else it would be evidence of something that did not happen there.
+    """
     with files_of(directory):
         (directory / CLUSTER_FILE).write_bytes((scratch / CLUSTER_FILE).read_bytes())
         if not (directory / REPLICAS_FILE).is_file():
@@ -80,7 +87,11 @@ def trace(directory: Path, scratch: Path) -> None:
 
 
 def trace_missing(directory: Path) -> None:
-    """Leave ``cluster.jsonl`` in a run that has none: a simulated one is done again, a real one's nodes have it."""
+    """Leave ``cluster.jsonl`` in a run that has none: a simulated one is done again, a real one's nodes have it.
+
+    Raises:
+        ResultsError: a simulated run did not come out the same: what was seen now says nothing about the recorded one.
+    """
     if (directory / CLUSTER_FILE).is_file():
         return
     record = read_record(directory)
@@ -88,7 +99,9 @@ def trace_missing(directory: Path) -> None:
         recover_observations(record, directory)
         return
     with tempfile.TemporaryDirectory(prefix="ackproof-") as scratch:
-        trace(directory, Path(scratch) / "again")
+        if not _done_again(directory, again := Path(scratch) / "again"):
+            raise ResultsError(f"{directory} does not repeat itself with this version of the program")
+        _keep_trace(directory, again)
 
 
 def rerun(record: RunRecord, recorded: Path, directory: Path) -> tuple[Verdict, Verdict]:

@@ -25,7 +25,7 @@ from harness.campaign.judge import check_campaign
 from harness.campaign.pool import Perform
 from harness.campaign.runs import Performing
 from harness.campaign.witnesses import witness
-from harness.errors import HarnessError, NamedWronglyError, PlanError
+from harness.errors import HarnessError, NamedWronglyError, PlanError, ResultsError
 from harness.machine import this_machine, versions
 from harness.plan import AnyWorld, Kafka, Plan, RealTime, RunSpec
 from harness.progress import Progress
@@ -36,7 +36,7 @@ from harness.records.campaign_record import (
     read_campaign_record,
     write_campaign_record,
 )
-from harness.records.files import PLAN_FILE, REPORT_FILE, RUN_FILE, files_of, only_user_of, run_directories, write_file
+from harness.records.files import PLAN_FILE, REPORT_FILE, files_of, only_user_of, run_directories, write_file
 from harness.records.run_record import read_record
 from harness.run import heal, is_left_behind
 from harness.run import perform as perform_run
@@ -105,11 +105,12 @@ class Campaign:
         return campaign
 
     def _keep(self, run: RunSpec) -> None:
-        """Count ``run`` as done if it completed."""
+        """Count ``run`` as done if it completed; one whose record nobody can read is done again."""
         directory = self._directory / run.directory()
-        if not (directory / RUN_FILE).is_file():
+        try:
+            record = read_record(directory)
+        except ResultsError:
             return
-        record = read_record(directory)
         if record.ended.status != "completed":
             return
         if record.spec() != run:

@@ -60,6 +60,20 @@ def test_asking_past_the_end_of_a_recorded_stream_is_an_error() -> None:
         choices.draw("b", 10)
 
 
+def test_recorded_choices_end_where_another_seed_takes_over() -> None:
+    choices = Choices.recorded(Recording(3, {"a": [4, 5, 6]}))
+    assert choices.draw("a", 10) == 4
+    choices.reseed(77)
+    fresh = Choices(77)
+    assert draws(choices, "a", 20, 10) == draws(fresh, "a", 20, 10)
+    assert draws(choices, "b", 20, 10) == draws(fresh, "b", 20, 10)
+
+
+def test_nothing_to_choose_from_is_an_error_and_never_a_silent_nought() -> None:
+    with pytest.raises(ChoicesError, match="one of 0 choices"):
+        Choices(3).draw("a", 0)
+
+
 def test_a_recorded_value_that_does_not_fit_its_bound_is_an_error() -> None:
     with pytest.raises(ChoicesError, match='choice 0 of "a" is 17, and there are 10'):
         Choices.recorded(Recording(3, {"a": [17]})).draw("a", 10)

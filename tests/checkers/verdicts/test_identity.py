@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from checkers.verdicts import promises
+from checkers.verdicts.identity import MATTERING
 from checkers.verdicts.judgement import judge
 from checkers.verdicts.verdict import Verdict
 from tests.checkers.in_memory import judge_events
@@ -59,8 +64,19 @@ def test_another_story_or_kind_of_fault_is_another_defect() -> None:
 
 def test_another_setting_that_a_promise_depends_on_is_another_defect_and_a_timeout_is_not() -> None:
     settings = [A1, Settings(acks=0), Settings(min_insync_replicas=2), Settings(unclean_leader_election_enable=True)]
-    assert len({identity_of(lossy(), one) for one in settings}) == 4
+    settings += [Settings(acks=1, retries=0), Settings(acks=1, max_in_flight=1)]
+    settings += [Settings(acks=1, planted_bug="acknowledge-after-append")]
+    assert len({identity_of(lossy(), one) for one in settings}) == 7
+    assert identity_of(lossy(), Settings(acks=1, retries=3)) == identity_of(lossy())
     assert identity_of(lossy(), Settings(acks=1, broker_session_timeout_ms=3_000)) == identity_of(lossy())
+
+
+def test_every_setting_that_promises_read_is_part_of_it() -> None:
+    tree = ast.parse(Path(promises.__file__).read_text(encoding="utf-8"))
+    fields = {field.name: field.metadata["name"] for field in dataclasses.fields(Settings)}
+    read = {fields[node.attr] for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in fields}
+    assert read <= set(MATTERING)
+    assert len(read) > 8
 
 
 def test_another_anomaly_or_fate_of_the_copies_is_another_defect() -> None:

@@ -105,6 +105,15 @@ def test_failed_runs_are_done_again_and_forgotten(tmp_path: Path, fakes: Fakes) 
     assert (record.worlds["simulated"].completed, record.worlds["simulated"].failed, record.failures) == (6, 0, {})
 
 
+def test_a_run_whose_record_was_torn_is_done_again(tmp_path: Path, fakes: Fakes) -> None:
+    plan, directory = plan_at(tmp_path, "kill"), tmp_path / "campaign"
+    begun(plan, directory, fakes.well)
+    run = run_directories(directory)[0]
+    (run / "run.json").write_bytes((run / "run.json").read_bytes()[:50])
+    Campaign.continued(plan, directory).conduct(Progress(), perform=fakes.well, stages=[])
+    assert _completed(run)
+
+
 def test_what_an_interrupted_run_left_is_undone_before_it_is_done_again(tmp_path: Path, fakes: Fakes) -> None:
     plan, directory = plan_at(tmp_path, "kill"), tmp_path / "campaign"
     begun(plan, directory, fakes.well)

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers import Verdict
+from checkers import REPLICAS_FILE, Verdict
 from harness.campaign.replaying import differences, replay, trace_missing
 from harness.cli.app import exit_code_of
 from harness.cli.replay import FINDINGS_MAX, show_findings
@@ -16,6 +16,7 @@ from harness.cli.terminal import State
 from harness.errors import ResultsError
 from harness.plan import Processes, parse_plan
 from harness.records.cluster_file import read_observations
+from harness.records.files import CLUSTER_FILE
 from harness.records.run_record import Ended, write_record
 from harness.run.performing import lacks_observations, perform
 
@@ -83,6 +84,16 @@ def test_a_run_that_was_recorded_with_another_seed_is_not_reproduced(losing_run:
     result = replay(losing_run, tmp_path / "again")
     assert not result.identical
     assert not result.same_bytes
+    assert not (losing_run / CLUSTER_FILE).exists(), "what another run did is no evidence here"
+
+
+def test_a_run_that_does_not_repeat_itself_keeps_what_it_has(losing_run: Path) -> None:
+    (losing_run / REPLICAS_FILE).unlink()
+    write_record(losing_run, msgspec.structs.replace(SPEC, seed=SPEC.seed + 1), Ended(status="completed"))
+    with pytest.raises(ResultsError, match="does not repeat itself"):
+        trace_missing(losing_run)
+    assert not (losing_run / CLUSTER_FILE).exists()
+    assert not (losing_run / REPLICAS_FILE).exists()
 
 
 def test_the_command_says_reproduced_and_exits_with_0(losing_run: Path, capsys: pytest.CaptureFixture[str]) -> None:

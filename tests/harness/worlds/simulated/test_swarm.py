@@ -1,4 +1,4 @@
-"""Whole runs through the conductor: the same seed is the same run, and promises hold over many seeds."""
+"""Whole runs through their phases: the same seed is the same run, and promises hold over many seeds."""
 
 import io
 
