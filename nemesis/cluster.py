@@ -139,7 +139,7 @@ class Messages(Protocol):
     A message is a request of the Kafka API ``api`` ("AlterPartition", "Fetch", "Produce") that goes from the link's
     source to its target, or the response to one that went the other way; an empty ``api`` means every message. A world
     that cannot tell messages apart may hold back the whole connection instead, which its evidence states
-    (``"whole_connection": True``).
+    (``"whole_connection": True``). Several may last on one link; a message is taken by the one that began first.
     """
 
     def hold(self, links: Collection[Link], api: str = "") -> Evidence:
@@ -150,9 +150,10 @@ class Messages(Protocol):
         """Throw away what is sent over these links from now on, until :meth:`release`."""
         ...
 
-    def release(self, links: Collection[Link]) -> Evidence:
-        """Deliver what these links hold, in the order in which it was sent, and from now on everything.
+    def release(self, links: Collection[Link], action: str = "", api: str = "") -> Evidence:
+        """End an ``action`` ("hold" or "drop") on the messages of ``api`` on these links; an empty one: every action.
 
+        What it held is delivered, in the order in which it was sent, unless another that lasts holds or drops it.
         Evidence: how many messages were ``held`` and ``dropped``, where they can be counted.
         """
         ...

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from nemesis.cluster import Capability, ClusterView, Link, Target
+from nemesis.cluster import ClusterView, Link, Target
 from nemesis.faults import Aim
 from nemesis.receipts import Receipt, degraded_to, judge, moved, out_of_sync
 from nemesis.schedule import Schedule, Step
@@ -59,7 +59,7 @@ class Player:
         self._dead_brokers_max = dead_brokers_max
         self._witness = witness
         self._open: dict[int, _Open] = {}
-        self._held: Counter[tuple[tuple[Capability, ...], Link]] = Counter()
+        self._held: Counter[tuple[tuple[str, ...], Link]] = Counter()
         self._healed = False
         self._late_us = 0
         self.receipts: list[Receipt] = []
@@ -120,7 +120,7 @@ class Player:
         receipt = self._receipt(sequence, step, aim)
         self.receipts.append(receipt)
         self._open[sequence] = _Open(step, aim, view, receipt)
-        self._held.update((step.fault.needs, link) for link in aim.links)
+        self._held.update((step.fault.holds_links_by, link) for link in aim.links)
         receipt.out_of_sync = out_of_sync(view)
         receipt.begin_evidence = dict(step.fault.begin(self._target, aim))
         receipt.took_effect, receipt.reason = judge(aim, receipt.begin_evidence, step.fault.shows)
@@ -155,9 +155,9 @@ class Player:
         if lasting is None:
             return
         receipt, aim = lasting.receipt, lasting.aim
-        needs = lasting.step.fault.needs
-        self._held.subtract((needs, link) for link in aim.links)
-        free_links = tuple(link for link in aim.links if not self._held[needs, link])
+        held_by = lasting.step.fault.holds_links_by
+        self._held.subtract((held_by, link) for link in aim.links)
+        free_links = tuple(link for link in aim.links if not self._held[held_by, link])
         free = msgspec.structs.replace(aim, links=free_links)
         receipt.moved = moved(lasting.before, self._target.view())
         receipt.end_evidence = dict(lasting.step.fault.end(self._target, free))

@@ -23,7 +23,7 @@ class FaultSeen(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: the fault's name ("kill", "pause", "partition", ...).
-        clients_only: True where only clients and their links were hit and no leader changed meanwhile, or only clients.
+        clients_only: True where only clients and their links were hit and no leader changed meanwhile.
         nodes: the nodes whose process, disk or replica it hit, controllers among them.
         all_in_sync: whether every replica was in sync when it began, as far as the receipt tells.
     """
@@ -74,4 +74,4 @@ def _may_have_happened(receipt: Receipt) -> bool:
 def _clients_only(receipt: Receipt) -> bool:
     ends = [*map(max, receipt.links), *receipt.targets]
     led_on = not any({"leader", "leader_epoch"} & changes.keys() for changes in receipt.moved.values())
-    return receipt.facts.spares_cluster or (bool(ends) and min(ends) >= CLIENTS and led_on)
+    return bool(ends) and min(ends) >= CLIENTS and led_on

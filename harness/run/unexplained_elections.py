@@ -29,7 +29,7 @@ def unexplained_election(
     that took effect, or may have, explains every change: an election may follow it much later.
     """
     changes = _led_otherwise(before, after)
-    if not changes or any(not fault.clients_only for fault in faults_possible(faults)):
+    if not changes or any(not (seen.clients_only or seen.facts.spares_cluster) for seen in faults_possible(faults)):
         return None
     return Receipt(
         mark="end",

@@ -30,7 +30,8 @@ class FaultKind:
     spares_process: ClassVar[bool] = False
     """It ends no process, so no broker returns from an unclean stop because of it (rule 15)."""
     spares_cluster: ClassVar[bool] = False
-    """It touches no broker and no link: a leader that changes meanwhile does so for another reason."""
+    """It touches no broker and no link, so it explains no leader that changes meanwhile. A promise does not rest on
+    that: what changed it may have no receipt, in a history that was cut off."""
     destroys_copy: ClassVar[bool] = False
     """It takes bytes from a replica which that replica had already counted as its own. SIGKILL does not: what the
     operating system holds survives the process."""
@@ -83,6 +84,11 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
     """Whom the stories of ``family`` hit, one role a story."""
 
     role: Role
+
+    @property
+    def holds_links_by(self) -> tuple[str, ...]:
+        """What its links are held by: one is free when the last of the faults that hold it by the same has ended."""
+        return (self.kind,)
 
     def aim(self, view: ClusterView) -> Aim:
         """Whom it hits, the cluster being as ``view`` says."""

@@ -13,11 +13,19 @@ class _MessageFault(LinkFault, frozen=True):
 
     needs: ClassVar[tuple[Capability, ...]] = (Capability.MESSAGES,)
 
+    action: ClassVar[str] = ""
+    """What :meth:`nemesis.cluster.Messages.release` ends."""
+
     api: str = ""
 
+    @property
+    def holds_links_by(self) -> tuple[str, ...]:
+        """See :attr:`Fault.holds_links_by`; actions on different APIs end by themselves."""
+        return (self.kind, self.api)
+
     def end(self, target: Target, aim: Aim) -> Evidence:
-        """Deliver what is held, and everything from now on."""
-        return present(target.messages).release(aim.links)
+        """Deliver what is held, and everything from now on, as far as no other such fault lasts."""
+        return present(target.messages).release(aim.links, self.action, self.api)
 
 
 class HoldMessages(_MessageFault, frozen=True):
@@ -25,6 +33,7 @@ class HoldMessages(_MessageFault, frozen=True):
 
     kind: ClassVar[str] = "holdmessages"
     done_to_links: ClassVar[str] = "held messages of"
+    action: ClassVar[str] = "hold"
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Hold."""
@@ -36,6 +45,7 @@ class DropMessages(_MessageFault, frozen=True):
 
     kind: ClassVar[str] = "dropmessages"
     done_to_links: ClassVar[str] = "dropped messages of"
+    action: ClassVar[str] = "drop"
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Drop."""

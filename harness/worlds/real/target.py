@@ -93,24 +93,45 @@ class HeldConnections:
     """Implements :class:`nemesis.cluster.Messages` over connections that cannot be looked into: all of a link is held.
 
     What is under way is sent again by TCP once the link is healed, unless somebody closed the connection meanwhile, so
-    dropping is holding too.
+    dropping is holding too. It implements :class:`nemesis.cluster.Links` as well: both cut the same ``links``, and one
+    that either still wants cut is not healed.
     """
 
     def __init__(self, links: Links) -> None:
         self._links = links
+        self._cut: set[Link] = set()
+        self._held: set[tuple[str, str, Link]] = set()
 
-    def hold(self, links: Collection[Link], api: str = "") -> Evidence:  # noqa: ARG002
+    def cut(self, links: Collection[Link]) -> Evidence:
+        """See :meth:`Links.cut`. Evidence: as of ``links``."""
+        self._cut.update(links)
+        return self._links.cut(links)
+
+    def heal(self, links: Collection[Link]) -> Evidence:
+        """See :meth:`Links.heal`; what is held stays so. Evidence: as of ``links``."""
+        self._cut.difference_update(links)
+        held = {link for _, _, link in self._held}
+        return self._links.heal([link for link in links if link not in held])
+
+    def hold(self, links: Collection[Link], api: str = "") -> Evidence:
         """See :meth:`Messages.hold`. Evidence: as of the cut, and ``whole_connection``."""
-        evidence = self._links.cut(links)
-        return {**evidence, "whole_connection": True} if evidence else {}
+        return self._hold(links, "hold", api)
 
     def drop(self, links: Collection[Link], api: str = "") -> Evidence:
         """See :meth:`Messages.drop`. Evidence: as of :meth:`hold`."""
-        return self.hold(links, api)
+        return self._hold(links, "drop", api)
 
-    def release(self, links: Collection[Link]) -> Evidence:
-        """See :meth:`Messages.release`. Evidence: as of healing."""
-        return self._links.heal(links)
+    def release(self, links: Collection[Link], action: str = "", api: str = "") -> Evidence:
+        """See :meth:`Messages.release`; what is cut stays so. Evidence: as of healing."""
+        ended = {held for held in self._held if held[2] in links and (not action or held[:2] == (action, api))}
+        self._held -= ended
+        lasting = self._cut | {link for _, _, link in self._held}
+        return self._links.heal(sorted({link for _, _, link in ended} - lasting))
+
+    def _hold(self, links: Collection[Link], action: str, api: str) -> Evidence:
+        self._held.update((action, api, link) for link in links)
+        evidence = self._links.cut(links)
+        return {**evidence, "whole_connection": True} if evidence else {}
 
 
 def assemble(
@@ -122,7 +143,7 @@ def assemble(
 ) -> Target:
     """The target with everything that its host, its machine and its administration offer."""
     nodes, lacks = control.nodes, preparation.lacks
-    links = None if Capability.LINKS in lacks else control
+    links = None if Capability.LINKS in lacks else HeldConnections(control)
     slow_disks = preparation.prepare(
         lambda: SlowDisks(nodes, present(disks), choose_throttle(control.journal)), Capability.DISK_SPEED
     )
@@ -136,7 +157,7 @@ def assemble(
         power=None if disks is None else PowerSupply(control, disks),
         links=links,
         link_speed=preparation.prepare(lambda: slow_links(nodes), Capability.LINK_SPEED),
-        messages=None if links is None else HeldConnections(links),
+        messages=links,
         files=None if Capability.FILES in lacks else FileStorage(nodes),
         disk_space=None if disks is None else OwnDisks(nodes, disks),
         disk_speed=slow_disks,

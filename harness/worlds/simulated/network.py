@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from harness.choices import Choices
@@ -27,7 +28,7 @@ class Network:
         self._outgoing: dict[int, dict[int, Wire]] = {}
         self._cuts: dict[Link, Cut] = {}
         self._slow: set[Link] = set()
-        self._filters: dict[Link, Filter] = {}
+        self._filters: dict[Link, tuple[Filter, ...]] = {}
 
     def outgoing(self, source: int) -> dict[int, Wire]:
         """The wires from ``source`` by target, always up to date; a missing one is made by ``wire``."""
@@ -46,7 +47,7 @@ class Network:
             cut = self._cut_over(link)
             if cut is not None:
                 wire.sever(cut)
-            wire.filter(self._filters.get(self._among_clients(link)))
+            wire.filter(self._filters.get(self._among_clients(link), ()))
         return wires[target]
 
     def _delays(self, link: Link) -> Callable[[int], int]:
@@ -149,32 +150,36 @@ class Network:
 
     # --- single messages ---------------------------------------------------------------------------------------------
 
-    def filter(self, links: Iterable[Link], wanted: Callable[[int, int, Any], bool], *, keeps: bool) -> None:
+    def filter(
+        self, links: Iterable[Link], wanted: Callable[[int, int, Any], bool], name: str = "", *, keeps: bool
+    ) -> None:
         """Take the ``wanted`` messages (source, target, message) off ``links`` from now on; ``keeps``: see ``release``.
 
-        A filter takes the place of the one that was there.
+        Filters that are there already look at a message first. Each link has a filter of its own.
         """
-        fresh = Filter(wanted, keeps=keeps)
         for link in links:
-            self._filters[link] = fresh
-            for wire in self._wires_of(link):
-                wire.filter(fresh)
+            self._set_filters(link, (*self._filters.get(link, ()), Filter(self._loop, wanted, name, keeps=keeps)))
 
-    def release(self, links: Iterable[Link]) -> list[Filter]:
-        """Take the filters of ``links`` away, each once, and send what they kept; a cut holds for that too."""
+    def release(self, links: Iterable[Link], name: str = "") -> list[Filter]:
+        """Take the filters of that ``name`` off ``links`` (no name: all of them), and send what they kept.
+
+        It is sent in the order in which it was sent at first; cuts, and filters that stay, hold for it too.
+        """
         ended: list[Filter] = []
         for link in links:
-            gone = self._filters.pop(link, None)
-            if gone is None:
-                continue
-            if gone not in ended:
-                ended.append(gone)
-            for wire in self._wires_of(link):
-                wire.filter(None)
-        for gone in ended:
-            for wire, message in gone.held:
-                wire.send(message)
+            there = self._filters.pop(link, ())
+            ended += [one for one in there if name in ("", one.name)]
+            self._set_filters(link, tuple(one for one in there if name not in ("", one.name)))
+        # Sent only now: a filter that stays may take it again.
+        for _, wire, message in sorted((kept for one in ended for kept in one.held), key=itemgetter(0)):
+            wire.send(message)
         return ended
+
+    def _set_filters(self, link: Link, filters: tuple[Filter, ...]) -> None:
+        if filters:
+            self._filters[link] = filters
+        for wire in self._wires_of(link):
+            wire.filter(filters)
 
     # --- slow links --------------------------------------------------------------------------------------------------
 

@@ -112,24 +112,24 @@ class SimulatedMessages:
 
     def hold(self, links: Collection[Link], api: str = "") -> Evidence:
         """See :meth:`Messages.hold`."""
-        return self._filter(links, api, keeps=True)
+        return self._filter(links, api, "hold", keeps=True)
 
     def drop(self, links: Collection[Link], api: str = "") -> Evidence:
         """See :meth:`Messages.drop`."""
-        return self._filter(links, api, keeps=False)
+        return self._filter(links, api, "drop", keeps=False)
 
-    def release(self, links: Collection[Link]) -> Evidence:
+    def release(self, links: Collection[Link], action: str = "", api: str = "") -> Evidence:
         """See :meth:`Messages.release`; what is held at a link that is cut by now is lost or delayed with the rest."""
-        ended = self._network.release(links)
+        ended = self._network.release(links, f"{action} {api}" if action else "")
         if not ended:
             return {}
         return {"held": sum(len(gone.held) for gone in ended), "dropped": sum(gone.dropped for gone in ended)}
 
-    def _filter(self, links: Collection[Link], api: str, *, keeps: bool) -> Evidence:
+    def _filter(self, links: Collection[Link], api: str, action: str, *, keeps: bool) -> Evidence:
         if api and api not in APIS:
             raise HarnessError(f'no message of the reference broker is of the API "{api}"; choose of {", ".join(APIS)}')
         wanted = partial(_is_one_of, APIS[api]) if api else _is_any
-        self._network.filter(links, wanted, keeps=keeps)
+        self._network.filter(links, wanted, f"{action} {api}", keeps=keeps)
         return {"filtered": [f"{source}>{target}" for source, target in sorted(links)]}
 
 

@@ -67,17 +67,20 @@ class Cut:
 
 
 class Filter:
-    """What happens to the ``wanted`` messages of some links: they are kept until the filter is taken away, or dropped.
+    """What happens to the ``wanted`` messages of a link: they are kept until the filter is taken away, or dropped.
 
-    ``held`` are the kept ones with their wires, in the order in which they were sent; ``dropped`` counts the others.
+    ``held`` are the kept ones, each with its place in the order of all that was ever sent, and its wire; ``dropped``
+    counts the others. ``name`` tells the filters of one link apart.
     """
 
-    __slots__ = ("dropped", "held", "keeps", "wanted")
+    __slots__ = ("_loop", "dropped", "held", "keeps", "name", "wanted")
 
-    def __init__(self, wanted: Callable[[int, int, Any], bool], *, keeps: bool) -> None:
+    def __init__(self, loop: Loop, wanted: Callable[[int, int, Any], bool], name: str, *, keeps: bool) -> None:
+        self._loop = loop
         self.wanted = wanted
+        self.name = name
         self.keeps = keeps
-        self.held: list[tuple[Wire, Any]] = []
+        self.held: list[tuple[int, Wire, Any]] = []
         self.dropped = 0
 
     def takes(self, wire: Wire, message: Any) -> bool:
@@ -85,7 +88,7 @@ class Filter:
         if not self.wanted(wire.source, wire.target, message):
             return False
         if self.keeps:
-            self.held.append((wire, message))
+            self.held.append((self._loop.next_sequence(), wire, message))
         else:
             self.dropped += 1
         return True
@@ -99,7 +102,7 @@ class Wire:
     """
 
     __slots__ = (
-        "_arrive", "_draw", "_filter", "_last_us", "_loop", "_lost", "_reset", "_stalled", "_unsent",
+        "_arrive", "_draw", "_filters", "_last_us", "_loop", "_lost", "_reset", "_stalled", "_unsent",
         "blocked", "broken", "cut", "late_us", "receiver", "source", "target",
     )  # fmt: skip
 
@@ -121,7 +124,7 @@ class Wire:
         self._stalled: list[Any] = []
         self._unsent: list[Any] = []
         self._lost = False
-        self._filter: Filter | None = None
+        self._filters: tuple[Filter, ...] = ()
         self.cut: Cut | None = None
         self.late_us = 0
         self.broken = reset is not None
@@ -143,13 +146,13 @@ class Wire:
             self._last_us = time_us
         heappush(loop.heap, (time_us, loop.next_sequence(), self._arrive, message))
 
-    def filter(self, by: Filter | None) -> None:
-        """Let ``by`` look at every message that is sent from now on; None: nobody does."""
-        self._filter = by
+    def filter(self, by: tuple[Filter, ...]) -> None:
+        """Let these, one after the other, look at every message that is sent from now on until one takes it."""
+        self._filters = by
         self._look()
 
     def _stopped(self, message: Any) -> bool:
-        if self._filter is not None and self._filter.takes(self, message):
+        if any(one.takes(self, message) for one in self._filters):
             return True
         if self.broken or self.cut is not None:
             self._hold(message, self._unsent)
@@ -157,7 +160,7 @@ class Wire:
         return False
 
     def _look(self) -> None:
-        self.blocked = self.broken or self.cut is not None or self._filter is not None
+        self.blocked = self.broken or self.cut is not None or bool(self._filters)
 
     def _on_arrival(self, message: Any) -> None:
         if self.cut is not None:

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from checkers import faults_possible
+from checkers.verdicts.promises import promise
 from harness.plan import parse_plan
 from nemesis.cluster import CLIENTS, Capability
 from nemesis.faults import Aim, ClientCrash, fault_kind
@@ -12,6 +13,7 @@ from nemesis.receipts import read_receipt, to_json
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import FAMILIES, needs_of
 from nemesis.schedule import Schedule, Step
+from workloads.settings import Settings
 
 CRASH = ClientCrash(Role(RoleKind.PRODUCER, pick=7))
 DIED = {"instance": 2, "outstanding": 5, "successor": 9}
@@ -71,7 +73,9 @@ def test_it_reaches_no_broker_so_no_promise_is_weaker_for_it(play):
     (seen,) = faults_possible([read_receipt(msgspec.json.decode(to_json(receipt)))])
     assert (seen.kind, seen.clients_only) == ("clientcrash", True)
     (elected_meanwhile,) = faults_possible([msgspec.structs.replace(receipt, moved={"t-0": {"leader": [0, 1]}})])
-    assert elected_meanwhile.clients_only, "a leader changed for another reason, which has a receipt of its own"
+    assert not elected_meanwhile.clients_only, "a leader changed, whose own receipt a history that was cut off lacks"
+    assert not promise(Settings(acks=1), [seen]).permits_loss
+    assert promise(Settings(acks=1), [elected_meanwhile]).permits_loss
     assert seen.facts.spares_process
     assert not seen.facts.ends_process
     assert not seen.facts.destroys_copy

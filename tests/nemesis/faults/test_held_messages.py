@@ -33,18 +33,32 @@ def play(make_world):
 
 def test_messages_are_held_on_the_links_of_a_shape_and_released_at_the_end(play):
     calls, (receipt,) = play(HoldMessages(LEADER, Shape.NO_HEARTBEAT, "AlterPartition"))
-    assert calls == [("hold", (TO_CONTROLLER, "AlterPartition")), ("release", (TO_CONTROLLER,))]
+    assert calls == [
+        ("hold", (TO_CONTROLLER, "AlterPartition")),
+        ("release", (TO_CONTROLLER, "hold", "AlterPartition")),
+    ]
     assert (receipt.fault, receipt.links, receipt.took_effect) == ("holdmessages", TO_CONTROLLER, True)
 
 
 def test_messages_that_are_dropped_are_so_until_the_end(play):
     calls, _ = play(DropMessages(LEADER, Shape.NO_HEARTBEAT))
-    assert calls == [("drop", (TO_CONTROLLER, "")), ("release", (TO_CONTROLLER,))]
+    assert calls == [("drop", (TO_CONTROLLER, "")), ("release", (TO_CONTROLLER, "drop", ""))]
 
 
 def test_a_link_that_two_faults_hold_is_released_with_the_second(play):
-    calls, _ = play(HoldMessages(LEADER, Shape.NO_HEARTBEAT), DropMessages(LEADER, Shape.NO_HEARTBEAT))
+    calls, _ = play(HoldMessages(LEADER, Shape.NO_HEARTBEAT), HoldMessages(LEADER, Shape.NO_HEARTBEAT))
     assert [links for what, (links, *_) in calls if what == "release"] == [(), TO_CONTROLLER]
+
+
+def test_holds_of_different_messages_and_drops_on_one_link_end_each_by_themselves(play):
+    kinds = (HoldMessages, "Fetch"), (HoldMessages, "Produce"), (DropMessages, "Fetch"), (HoldMessages, "Fetch")
+    calls, _ = play(*(kind(LEADER, Shape.NO_HEARTBEAT, api) for kind, api in kinds))
+    assert [whom for what, whom in calls if what == "release"] == [
+        ((), "hold", "Fetch"),
+        (TO_CONTROLLER, "hold", "Produce"),
+        (TO_CONTROLLER, "drop", "Fetch"),
+        (TO_CONTROLLER, "hold", "Fetch"),
+    ]
 
 
 def test_where_messages_cannot_be_held_the_fault_is_skipped(play):

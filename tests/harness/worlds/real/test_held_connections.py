@@ -21,3 +21,31 @@ def test_the_whole_connection_is_cut_until_the_release(action: str) -> None:
 
 def test_where_no_cut_was_observed_nothing_is_claimed_to_be_held() -> None:
     assert HeldConnections(ObedientCluster(blind=True)).hold(LINKS) == {}
+
+
+def test_the_end_of_a_hold_heals_no_partition_that_lasts_and_neither_the_other_way_round() -> None:
+    cluster = ObedientCluster()
+    connections = HeldConnections(cluster)
+    more = (*LINKS, Link(1, 0))
+    connections.cut(LINKS)
+    connections.hold(more)
+    connections.release(more, "hold")
+    assert cluster.links == set(LINKS), "only what nobody else cut is whole again"
+    connections.hold(LINKS)
+    connections.heal(LINKS)
+    assert cluster.links == set(LINKS), "the hold lasts"
+    connections.release(LINKS, "hold")
+    assert cluster.links == set()
+
+
+def test_the_end_of_one_hold_does_not_end_another_on_the_same_link() -> None:
+    cluster = ObedientCluster()
+    messages = HeldConnections(cluster)
+    messages.hold(LINKS, "Fetch")
+    messages.hold(LINKS, "Produce")
+    messages.drop(LINKS, "Fetch")
+    messages.release(LINKS, "hold", "Fetch")
+    messages.release(LINKS, "hold", "Produce")
+    assert cluster.links == set(LINKS)
+    messages.release(LINKS, "drop", "Fetch")
+    assert cluster.links == set()

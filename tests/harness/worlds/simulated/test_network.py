@@ -273,11 +273,48 @@ def test_chosen_messages_are_dropped_and_counted(bench: Bench) -> None:
     bench.network.filter([Link(0, 1), Link(1, 0)], is_odd, keeps=False)
     bench.send(0, 1, 1, 2, 3)
     bench.send(1, 0, 5)
-    (ended,) = bench.network.release([Link(0, 1), Link(1, 0)])
+    ended = bench.network.release([Link(0, 1), Link(1, 0)])
     bench.settle()
     assert bench.brokers[1].messages() == [2]
     assert bench.brokers[0].messages() == []
-    assert ended.dropped == 3
+    assert sum(gone.dropped for gone in ended) == 3
+
+
+def test_the_release_of_some_links_of_a_hold_delivers_what_these_hold(bench: Bench) -> None:
+    bench.network.filter([Link(0, 1), Link(1, 0)], is_odd, keeps=True)
+    bench.send(0, 1, 1)
+    bench.send(1, 0, 3)
+    (ended,) = bench.network.release([Link(0, 1)])
+    bench.settle()
+    assert (bench.brokers[1].messages(), bench.brokers[0].messages()) == ([1], [])
+    (later,) = bench.network.release([Link(0, 1), Link(1, 0)])
+    bench.settle()
+    assert (bench.brokers[1].messages(), bench.brokers[0].messages()) == ([1], [3])
+    assert (len(ended.held), len(later.held)) == (1, 1)
+
+
+def test_a_second_hold_on_a_link_loses_nothing_of_the_first(bench: Bench) -> None:
+    bench.network.filter([Link(0, 1)], is_odd, keeps=True)
+    bench.send(0, 1, 1, 3)
+    bench.network.filter([Link(0, 1)], lambda *sent: not is_odd(*sent), keeps=True)
+    bench.send(0, 1, 2, 5)
+    ended = bench.network.release([Link(0, 1)])
+    bench.settle()
+    assert bench.brokers[1].messages() == [1, 3, 2, 5]
+    assert sum(len(gone.held) for gone in ended) == 4
+
+
+def test_of_two_holds_on_a_link_each_ends_by_its_name(bench: Bench) -> None:
+    bench.network.filter([Link(0, 1)], is_odd, "odd", keeps=True)
+    bench.network.filter([Link(0, 1)], lambda *_: True, "any", keeps=True)
+    bench.send(0, 1, 1, 2)
+    bench.network.release([Link(0, 1)], "any")
+    bench.send(0, 1, 3, 4)
+    bench.settle()
+    assert bench.brokers[1].messages() == [2, 4]
+    bench.network.release([Link(0, 1)], "odd")
+    bench.settle()
+    assert bench.brokers[1].messages() == [2, 4, 1, 3]
 
 
 def test_a_filter_of_all_clients_holds_for_each_of_them_and_for_new_processes(bench: Bench) -> None:

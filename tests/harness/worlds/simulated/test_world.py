@@ -338,3 +338,18 @@ def test_dropped_answers_of_one_api_leave_the_others_alone(stage):
 def test_an_api_that_nobody_speaks_is_refused(stage):
     with pytest.raises(HarnessError, match='the API "Fetsch"; choose of Produce, Fetch'):
         stage().target.messages.hold([Link(0, 1)], "Fetsch")
+
+
+def test_a_hold_of_some_messages_outlasts_one_of_others_on_its_link(stage):
+    at = stage()
+    to_clients = [Link(at.leader, CLIENTS)]
+    at.target.messages.hold(to_clients, "Produce")
+    at.target.messages.drop(to_clients, "Produce")
+    send = at.producer()
+    send("x")
+    at.wait(200)
+    assert at.target.messages.release(to_clients, "drop", "Produce") == {"held": 0, "dropped": 0}
+    at.wait(200)
+    assert "x" not in at.sent
+    assert at.target.messages.release(to_clients, "hold", "Produce") == {"held": 1, "dropped": 0}
+    at.until(lambda: "x" in at.sent, 2_000)
