@@ -19,7 +19,7 @@ RUNS = 200
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     target = tmp_path_factory.mktemp("recorded")
     with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(target, filter="data")
+        archive.extractall(target)  # noqa: S202 - our own; filters came with 3.11.4
     return sorted(path.parent for path in target.glob("*/run.json"))
 
 

@@ -49,11 +49,13 @@ def test_the_stage_can_be_repeated_alone_and_traces_only_what_has_no_trace(
     write_matrix(directory)
     traced = []
 
-    def traces(run, scratch):  # the run was made by hand, so it cannot be done again
+    def keeps(run, scratch):
         traced.append(run)
         (run / CLUSTER_FILE).touch()
 
-    monkeypatch.setattr("harness.campaign.replaying.trace", traces)
+    # The run was made by hand, so it cannot be done again.
+    monkeypatch.setattr("harness.campaign.replaying._done_again", lambda run, scratch: True)
+    monkeypatch.setattr("harness.campaign.replaying._keep_trace", keeps)
     witness(directory, Progress())
     first = (directory / WITNESSES_FILE).read_bytes()
     witness(directory, Progress())
