@@ -58,6 +58,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         faults: how many faults of each kind took effect; ``faults_without_effect``: receipts without evidence.
         loss_permitted, promise: whether the settings permit loss under the faults of any run, and the reasons of the
             run that permits most in words. Faults of different runs never meet, so together they permit nothing.
+        stalled: why log partitions did not come back after healing, with how often, where nothing permits it.
         unknown_reasons: why runs could not be judged, with how often.
         witness: the run with the fewest faults that shows the worst of it; None where there is nothing to show.
         nearest: which settings to change to be rid of a permitted loss; None where there is none or no such cell was
@@ -96,6 +97,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     unknown_reasons: dict[str, int]
     witness: Witness | None
     nearest: Nearest | None = None
+    stalled: dict[str, int] = {}
 
 
 class _Tally:
@@ -103,7 +105,7 @@ class _Tally:
 
     def __init__(self, facts: RunFacts) -> None:
         self.facts = facts
-        self.runs = self.judged = self.runs_lost = self.lost = self.lost_against_promise = 0
+        self.runs = self.judged = self.runs_lost = self.runs_stalled = self.lost = self.lost_against_promise = 0
         self.exercise: Counter[str] = Counter()
         self.broken: Counter[str] = Counter()
         self.permitted: Counter[str] = Counter()
@@ -113,6 +115,7 @@ class _Tally:
         self.permits_loss, self.promise = False, ""
         self.promise_rank = (False, -1, 0)
         self.reasons: Counter[str] = Counter()
+        self.stalled: Counter[str] = Counter()
         self.gap_us, self.recovery_us, self.unrecovered = 0, -1, 0
         self.witness: Witness | None = None
         self.witness_rank: tuple[bool, bool, int] | None = None
@@ -126,6 +129,8 @@ class _Tally:
         self.lost_against_promise += 0 if judgement.permits_loss else judgement.lost
         self.broken.update(judgement.broken)
         self.permitted.update(judgement.permitted)
+        self.runs_stalled += bool(judgement.stalled)
+        self.stalled.update(judgement.stalled.values())
         if judgement.reason is not None:
             self.reasons[judgement.reason] += 1
         self._add_faults(judgement)
@@ -166,6 +171,7 @@ class _Tally:
         """That of all runs so far."""
         return outcome_of(
             broken=bool(self.broken),
+            stalled=self.runs_stalled > 0,
             lost=self.lost > 0,
             judged_share=self.judged / self.runs,
             exercised=self.exercise["acknowledged_in_fault"] > 0,
@@ -249,6 +255,7 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
         promise=tally.promise,
         unknown_reasons=dict(tally.reasons.most_common(3)),
         witness=tally.witness,
+        stalled=dict(tally.stalled.most_common(3)),
     )
 
 
@@ -258,6 +265,9 @@ def _note(outcome: Outcome, tally: _Tally) -> str:
         return f"no loss seen in {runs}; loss is permitted, so this is not a promise"
     if outcome is Outcome.HELD:
         return f"no loss in {runs}, as promised"
+    if outcome is Outcome.STALLED:
+        why = next(iter(dict(tally.stalled.most_common(1))))
+        return f"the log did not come back in {tally.runs_stalled:,} of {tally.runs:,} runs: {why}"
     if outcome is Outcome.NOT_EXERCISED:
         return f"no write was acknowledged while a fault was in effect, in {runs}"
     if outcome is Outcome.UNKNOWN:

@@ -40,6 +40,8 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
         lost: acknowledged writes that nobody can read any more.
         judged: whether the run says anything about loss: the log was read to its end, or loss was proved regardless.
         reason: why not, where it was not judged.
+        stalled: by log partition, why fresh clients could not write or read it after healing; nothing where the faults
+            may have destroyed what it waits for, which ``reason`` says then.
         permits_loss, promise: what had to hold under the faults that took effect or may have, and why, in words.
         reasons: how many reasons ``promise`` names; of a cell's runs the one with most speaks for the cell.
         faults: the faults that took effect.
@@ -60,6 +62,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[FaultSeen, ...]
     uncertain: int
     without_effect: int
+    stalled: dict[str, str] = {}
     identities: dict[str, list[str]] = {}
 
 
@@ -120,19 +123,36 @@ def judge(settings: Settings, verdict: Verdict) -> Judgement:
     # A write that is gone may be counted under both names; the larger count is a lower bound of their union.
     lost = max(counts.get("lost-write", 0), counts.get("unseen", 0))
     judged = lost > 0 or (verdict.valid != "unknown" and drained)
-    exercised = verdict.exercise.acknowledged_in_fault > 0
+    dead = verdict.recovery.unread | verdict.recovery.unwritten
+    destroyed = any(fault.facts.destroys_copy for fault in possible)
+    stalled = {} if destroyed else dead
     return Judgement(
-        outcome=outcome_of(broken=bool(broken), lost=lost > 0, judged_share=float(judged), exercised=exercised),
+        outcome=outcome_of(
+            broken=bool(broken),
+            stalled=bool(stalled),
+            lost=lost > 0,
+            judged_share=float(judged),
+            exercised=verdict.exercise.acknowledged_in_fault > 0 and not dead,
+        ),
         broken=broken,
         permitted=permitted,
         lost=lost,
         judged=judged,
-        reason=None if judged else verdict.reason or "the final readers did not reach the end of the log",
+        reason=None if judged else _reason(verdict, permitted_stall=bool(dead) and destroyed),
         permits_loss=promised.permits_loss,
         promise=promised.sentence(),
         reasons=len(promised.about("lost-write").reasons),
         faults=faults,
         uncertain=len(possible) - len(faults),
         without_effect=len(receipts) - len(faults),
+        stalled=stalled,
         identities=identities(verdict, settings.to_mapping(), receipts),
     )
+
+
+def _reason(verdict: Verdict, *, permitted_stall: bool) -> str:
+    """Why a run could not be judged."""
+    reason = verdict.reason or "the final readers did not reach the end of the log"
+    if not permitted_stall:
+        return reason
+    return f"{reason}; a copy was destroyed, and the log may wait for it: that it did not come back is permitted"

@@ -35,7 +35,7 @@ class Summary(msgspec.Struct, frozen=True):
 
     Attributes:
         sentence: for the last lines of a terminal and the head of the report.
-        exit_code: 0 nothing broken, 1 a promise was broken, 2 it is not known.
+        exit_code: 0 nothing broken, 1 a promise was broken or the log did not come back, 2 it is not known.
         outcomes: number of cells by outcome; every outcome is named.
         losses: what was lost, broken promises apart from what nobody had promised to keep.
     """
@@ -97,8 +97,13 @@ def _head(cells: Sequence[Cell], outcomes: Counter[str]) -> tuple[str, int]:
         accused = _accusation(broken[0])
         sentence = f"A promise was broken in {len(broken)} of {_cells(len(cells))}: {accused}{more}."
         return sentence, Outcome.BROKEN_PROMISE.exit_code
+    stalled = [cell for cell in cells if cell.outcome is Outcome.STALLED]
+    if stalled:
+        where = f"{settings_words(stalled[0].label)} under {stalled[0].family} ({stalled[0].world})"
+        sentence = f"The log did not come back in {len(stalled)} of {_cells(len(cells))}: {where}, {stalled[0].note}."
+        return sentence, Outcome.STALLED.exit_code
     held, lost, rest = outcomes[Outcome.HELD], outcomes[Outcome.PERMITTED_LOSS], _rest(outcomes)
-    if outcomes[Outcome.UNKNOWN] or not held + lost:
+    if outcomes[Outcome.UNKNOWN] or outcomes[Outcome.NOT_EXERCISED] or not held + lost:
         sentence = f"Unknown: {held + lost} of {_cells(len(cells))} could be told, and in these no promise was broken"
         return f"{sentence}{rest}.", Outcome.UNKNOWN.exit_code
     permitted = f", {lost} lost acknowledged writes as their settings permit" if lost else ""

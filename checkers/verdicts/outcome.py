@@ -27,9 +27,10 @@ class Outcome(StrEnum):
     #: A history of another tool: it has no settings, so no promise, and any finding that the field does not allow
     #: makes it this. Cells never have it.
     NOT_VALID = "not valid", "bold red", 1, True
+    STALLED = "stalled", "bold red", 1, True
     UNKNOWN = "unknown", "magenta", 2, True
     PERMITTED_LOSS = "permitted loss", "yellow", 0, False
-    NOT_EXERCISED = "not exercised", "dim", 0, False
+    NOT_EXERCISED = "not exercised", "dim", 2, False
     HELD = "held", "green", 0, False
 
     def __new__(cls, word: str, colour: str, exit_code: int, alarming: bool) -> Self:
@@ -49,10 +50,12 @@ class Outcome(StrEnum):
 OF_CELLS: Final = tuple(outcome for outcome in Outcome if outcome is not Outcome.NOT_VALID)
 
 
-def outcome_of(*, broken: bool, lost: bool, judged_share: float, exercised: bool) -> Outcome:
+def outcome_of(*, broken: bool, stalled: bool, lost: bool, judged_share: float, exercised: bool) -> Outcome:
     """The outcome of a run or a cell; the first that applies.
 
     * ``broken promise``: something was found that the settings forbid under the faults which took effect.
+    * ``stalled``: after healing a fresh client could not write or read some log partition, and no fault had destroyed
+      what it waited for.
     * ``permitted loss``: acknowledged writes were lost, and the settings never promised more.
     * ``unknown``: less than half of the runs could be judged.
     * ``not exercised``: no write was acknowledged while a fault was in effect; silence would prove nothing.
@@ -60,6 +63,8 @@ def outcome_of(*, broken: bool, lost: bool, judged_share: float, exercised: bool
     """
     if broken:
         return Outcome.BROKEN_PROMISE
+    if stalled:
+        return Outcome.STALLED
     if lost:
         return Outcome.PERMITTED_LOSS
     if judged_share < JUDGED_SHARE_MIN:
@@ -68,6 +73,6 @@ def outcome_of(*, broken: bool, lost: bool, judged_share: float, exercised: bool
 
 
 def exit_code_of(outcomes: Iterable[Outcome]) -> int:
-    """1 if anything is broken or not valid, 2 if anything is unknown, else 0."""
+    """1 if anything is broken, not valid or stalled, 2 if anything is unknown or not exercised, else 0."""
     codes = {outcome.exit_code for outcome in outcomes}
     return 1 if 1 in codes else max(codes, default=0)

@@ -9,6 +9,7 @@ import msgspec
 from checkers.measures.availability import Availability
 from checkers.measures.delivery import Delivery
 from checkers.measures.exercise import Exercise
+from checkers.measures.recovery import Recovery
 
 
 class Verdict(msgspec.Struct, kw_only=True):
@@ -32,6 +33,7 @@ class Verdict(msgspec.Struct, kw_only=True):
     availability: dict[str, Availability] = {}
     faults: list[dict[str, Any]] = []
     delivery: Delivery = msgspec.field(default_factory=Delivery)
+    recovery: Recovery = msgspec.field(default_factory=Recovery)
     worst_realtime_lag: dict[str, Any] | None = None
     consume_counts: dict[int, int] = {}
     replicas_compared: int | None = None

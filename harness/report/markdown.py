@@ -12,7 +12,8 @@ from harness.report.outcomes import look_of
 _LEGEND: Final = (
     "✓ none lost, as promised, of so many acknowledged while a fault was in effect (at most so much at 95 %); "
     "○ none seen, but loss is permitted; ▼ lost as permitted (in brackets: acknowledged in faults; what was "
-    "acknowledged before a fault can be lost too); ✖ broken promise; – not exercised; ? unknown."
+    "acknowledged before a fault can be lost too); ✖ broken promise; ■ stalled after healing; – not "
+    "exercised; ? unknown."
 )
 
 

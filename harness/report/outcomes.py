@@ -35,6 +35,7 @@ UNPROMISED: Final = Look("none", "○", "0", "#eaf1f4", "#37505e", "1px dashed #
 #: Of every other cell.
 LOOKS: Final[dict[Outcome, Look]] = {
     Outcome.BROKEN_PROMISE: Look("BROKEN", "✖", "broken promise", "#b3261e", "#ffffff"),
+    Outcome.STALLED: Look("STALLED", "■", "stalled", "#8c4a00", "#ffffff"),
     Outcome.PERMITTED_LOSS: Look("loss", "▼", "lost", "#fbdfa2", "#6b4300"),
     Outcome.HELD: Look("held", "✓", "0", "#d3ece0", "#0b5137"),
     Outcome.NOT_EXERCISED: Look("not exercised", "–", "not exercised", "#ffffff", "#5b6570", "1px solid #d8dee4"),
@@ -43,6 +44,7 @@ LOOKS: Final[dict[Outcome, Look]] = {
 #: As the page explains them.
 LEGEND: Final = {
     LOOKS[Outcome.BROKEN_PROMISE]: "something happened that the settings forbid",
+    LOOKS[Outcome.STALLED]: "after healing fresh clients could not write or read, and no fault had destroyed a copy",
     LOOKS[Outcome.PERMITTED_LOSS]: "acknowledged writes are gone, and the settings never promised more",
     LOOKS[Outcome.HELD]: "held: no loss is permitted and none was seen; at most this share at 95 % confidence",
     UNPROMISED: "none seen, but the settings permit loss: not a promise",

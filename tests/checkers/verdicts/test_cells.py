@@ -10,6 +10,7 @@ import pytest
 
 from checkers.measures.availability import Availability
 from checkers.measures.exercise import Exercise
+from checkers.measures.recovery import Recovery
 from checkers.verdicts.cells import Cell, build_cells
 from checkers.verdicts.judgement import RunFacts, VerdictLine, judge
 from checkers.verdicts.matrix import MATRIX_VERSION, build_matrix, settings_words, summarise
@@ -62,6 +63,32 @@ def only(*runs: VerdictLine) -> Cell:
 )
 def test_each_outcome(settings: Settings, found: Verdict, outcome: str) -> None:
     assert only(run(settings, found)).outcome == outcome
+
+
+def stalled(found: Verdict) -> Verdict:
+    found.recovery = Recovery(tried=True, unwritten={"t-1": "no answer within 20,000 ms"})
+    return found
+
+
+def test_a_log_that_nobody_can_write_after_healing_is_stalled() -> None:
+    cell = only(run(A1, stalled(verdict(lost_write=2))), run(A1, verdict(), seed=2))
+    assert (cell.outcome, cell.stalled) == ("stalled", {"no answer within 20,000 ms": 1})
+    assert cell.note == "the log did not come back in 1 of 2 runs: no answer within 20,000 ms"
+    summary = summarise([cell])
+    assert (summary.exit_code, summary.sentence[:36]) == (1, "The log did not come back in 1 of 1 ")
+
+
+def test_a_broken_promise_is_worse_than_a_stall() -> None:
+    assert only(run(SAFE, stalled(verdict(lost_write=1)))).outcome == "broken promise"
+
+
+def test_a_log_that_waits_for_a_destroyed_copy_may_stall_and_the_reason_says_so() -> None:
+    found = stalled(under("powerloss", "kill"))
+    found.exercise.drained = False
+    judged = judge(SAFE, found)
+    assert (judged.outcome, judged.stalled) == ("unknown", {})
+    assert judged.reason is not None
+    assert judged.reason.endswith("that it did not come back is permitted")
 
 
 def test_one_broken_run_breaks_the_cell_whatever_the_others_say() -> None:
@@ -210,8 +237,8 @@ def test_the_sentence_is_that_of_the_run_that_permits_most() -> None:
         ([run(SAFE, verdict(in_fault=0))], 2, "Unknown: 0 of 1 cell could be told"),
         (
             [run(SAFE, verdict(in_fault=0)), run(A1, verdict())],
-            0,
-            "No promise was broken: 0 of 2 cells held, 1 lost nothing though they may (1 not exer",
+            2,
+            "Unknown: 1 of 2 cells could be told, and in these no promise was broken (1 not exercised).",
         ),
         ([], 2, "Unknown: 0 of 0 cells"),
     ],

@@ -141,7 +141,9 @@ def test_a_verdict_outlives_a_history_that_cannot_be_read_any_more(tmp_path: Pat
 def test_a_broken_promise_outweighs_an_unknown() -> None:
     assert exit_code_of([Outcome.HELD, Outcome.UNKNOWN, Outcome.BROKEN_PROMISE]) == 1
     assert exit_code_of([Outcome.HELD, Outcome.UNKNOWN]) == 2
-    assert exit_code_of([Outcome.HELD, Outcome.PERMITTED_LOSS, Outcome.NOT_EXERCISED]) == 0
+    assert exit_code_of([Outcome.HELD, Outcome.PERMITTED_LOSS]) == 0
+    assert exit_code_of([Outcome.HELD, Outcome.NOT_EXERCISED]) == 2
+    assert exit_code_of([Outcome.UNKNOWN, Outcome.STALLED]) == 1
 
 
 @pytest.mark.parametrize(
