@@ -8,6 +8,7 @@
         * ``ChoicesError``     recorded choices are not those of the run that asks for them
         * ``JavaError``        no usable Java for the checking
         * ``HostError``        this machine lacks what a host needs (root, namespaces, nftables, SSH)
+            * ``NotUndoneError``     what a run did is still there
             * ``NotReachableError``  nor could it be fetched: nobody answers, or what fetches is missing (69)
         * ``ResultsError``     a run directory cannot be read or written
             * ``NamedWronglyError``  what the command line names is not what the command works on (64)
@@ -17,12 +18,18 @@ The text of each is one sentence that says what happened and what to do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 EXIT_HELD = 0
 EXIT_BROKEN = 1
 EXIT_UNKNOWN = 2
 EXIT_PLAN = 64
 EXIT_NOT_REACHABLE = 69
 EXIT_HARNESS = 70
+
+#: What to do about things that a run left behind.
+HEAL_AGAIN: Final = "run `ackproof heal` again, as the user who started it or as root"
 
 
 class AckproofError(Exception):
@@ -59,6 +66,17 @@ class JavaError(HarnessError):
 
 class HostError(HarnessError):
     """This machine cannot offer the host that the plan asks for: choose another host or install what the text names."""
+
+
+class NotUndoneError(HostError):
+    """What a run did is still there: heal it again, with the rights of the user who ran it.
+
+    ``remaining`` has a sentence for each thing, ``undone`` names what else was there and is gone now.
+    """
+
+    def __init__(self, remaining: Sequence[str], undone: Sequence[str] = ()) -> None:
+        super().__init__(f"{'; '.join(remaining)}; {HEAL_AGAIN}")
+        self.remaining, self.undone = tuple(remaining), tuple(undone)
 
 
 class NotReachableError(HostError):

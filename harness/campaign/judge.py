@@ -30,7 +30,7 @@ from checkers import (
 from harness.errors import HarnessError, JavaError, NamedWronglyError, ResultsError
 from harness.java import usable_java
 from harness.progress import Progress
-from harness.records.files import RUN_FILE, VERDICTS_FILE
+from harness.records.files import HISTORY, RUN_FILE, VERDICTS_FILE
 from harness.records.run_record import Ended, RunRecord, read_record
 from harness.records.verdict_lines import Written, facts_of, write_lines, write_matrix
 from workloads.history import HistoryError
@@ -152,9 +152,23 @@ def _judged(found: FoundHistory, verdict: Verdict) -> Judged:
         unknown = msgspec.structs.replace(verdict, valid="unknown", reason=why)
         return Judged(found.place, VerdictLine.of(unknown), is_run=True)
     if not found.files:
-        why = record.ended.reason or "it was killed before it recorded anything"
-        verdict = msgspec.structs.replace(verdict, valid="unknown", reason=f"{NO_HISTORY}: {why}")
+        why = f"{NO_HISTORY}: {_why_no_history(found.place, record.ended)}"
+        verdict = msgspec.structs.replace(verdict, valid="unknown", reason=why)
     return Judged(found.place, VerdictLine.of(_of_failed_run(verdict, record.ended), facts_of(record)), is_run=True)
+
+
+def _why_no_history(run: Place, ended: Ended) -> str:
+    """A directory that may not be listed looks empty to whoever searches for histories; here it is asked itself."""
+    try:
+        if isinstance(run, Path):
+            next((run / HISTORY).iterdir(), None)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        return f"{run / HISTORY} cannot be listed ({error.strerror})"
+    if ended.status == "completed":
+        return "the run completed, and its files are not there any more"
+    return ended.reason or "it was killed before it recorded anything"
 
 
 def _of_failed_run(verdict: Verdict, ended: Ended) -> Verdict:

@@ -10,7 +10,7 @@ from typing import Final
 from rich.markup import escape
 
 from checkers import Outcome, Place
-from harness.campaign import Judged
+from harness.campaign import Judged, is_unreadable
 from harness.cli.terminal import State
 
 #: Rows of a table, which is a screen; the rest stands in verdicts.jsonl.
@@ -21,24 +21,37 @@ NOTHING: Final = "none"
 
 
 def show_judged(state: State, judged: Sequence[Judged], written: Sequence[str]) -> None:
-    """Tables of what was found, then one line with the verdict and the files in which it is ``written``.
+    """Print tables of what was found, then one line with the verdict and the files in which it is ``written``.
 
-    More histories than fit on a screen are grouped by the directory they lie in, which for runs is their cell, after
-    those that are alarming.
+    Files that nobody could read have nothing to put in a table: a sentence each says why. More histories than fit on a
+    screen are grouped by the directory they lie in, which for runs is their cell, after those that are alarming.
     """
     worst = sorted(judged, key=_badness)
-    below = _common_directory(judged)
-    if len(worst) <= ROWS_MAX:
-        _show_each(state, worst, below, ROWS_MAX)
-    else:
-        alarming = [one for one in worst if one.outcome.alarming]
-        if alarming:
-            _show_each(state, alarming, below, ALARMING_MAX)
-        _show_groups(state, worst, below)
+    _show_unreadable(state, [one for one in worst if is_unreadable(one)])
+    _show_readable(state, [one for one in worst if not is_unreadable(one)])
     counted = Counter(one.outcome for one in worst)
     what = "1 history" if len(judged) == 1 else f"{len(judged)} histories"
     counts = ", ".join(f"{count} {outcome}" for outcome, count in counted.items())
     state.say(f"{what}: {counts}" + (f"; see {' '.join(written)}" if written else ""))
+
+
+def _show_unreadable(state: State, judged: Sequence[Judged]) -> None:
+    for one in judged[:ROWS_MAX]:
+        reason = one.line.why_unknown or "it cannot be read"
+        state.say(reason if str(one.path) in reason else f"{one.path}: {reason}")
+    if judged:
+        _show_rest(state, len(judged) - ROWS_MAX, "files")
+
+
+def _show_readable(state: State, worst: Sequence[Judged]) -> None:
+    below = _common_directory(worst)
+    if len(worst) > ROWS_MAX:
+        alarming = [one for one in worst if one.outcome.alarming]
+        if alarming:
+            _show_each(state, alarming, below, ALARMING_MAX)
+        _show_groups(state, worst, below)
+    elif worst:
+        _show_each(state, worst, below, ROWS_MAX)
 
 
 def _badness(one: Judged) -> tuple[int, int, int, str]:

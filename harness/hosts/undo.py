@@ -29,7 +29,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final
 
-from harness.errors import HostError
+from harness.errors import HostError, NotUndoneError
 from harness.hosts.disks import disband, keep_files, lift
 from harness.hosts.processes import NAME_PREFIX, Identity, attempt, boot_id, end, marked_with
 from harness.records.journal import Journal, Undo, not_undone
@@ -46,8 +46,8 @@ def undo_kinds(journal: Journal, kinds: Collection[str], undo: Callable[[Undo], 
     ``undo`` answers what really was still there, and so does this. Other kinds stay in the journal.
 
     Raises:
-        HostError: something is still there, or says what no harness writes, and stays in the journal; everything else
-            was undone.
+        NotUndoneError: something is still there, or says what no harness writes, and stays in the journal; everything
+            else was undone.
     """
     undone: list[str] = []
     left: list[str] = []
@@ -63,7 +63,7 @@ def undo_kinds(journal: Journal, kinds: Collection[str], undo: Callable[[Undo], 
         else:
             journal.done(action.entry)
     if left:
-        raise HostError(f"{'; '.join(left)}; run `ackproof heal` again, as the user who started it or as root")
+        raise NotUndoneError(left, undone)
     return undone
 
 

@@ -7,52 +7,104 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
-from harness.errors import HostError, NamedWronglyError, ResultsError
+import msgspec
+
+from harness.errors import HEAL_AGAIN, HostError, NamedWronglyError, NotUndoneError, ResultsError
 from harness.hosts import NAME_PREFIX, undo_here, undo_machines
 from harness.records.journal import FILE_NAME, Journal, not_undone, unreadable
 from harness.worlds.kafka.own_topic import undo_topics
 
+_MAY_REMAIN: Final = f"nodes' processes and what is named {NAME_PREFIX}... may remain"
+
+
+class Healed(msgspec.Struct, kw_only=True):
+    """What came of healing: a sentence for each thing.
+
+    ``undone`` names what was there ("process 4711 (node 2)"), ``remaining`` what is still there, and ``doubts`` are
+    journals and directories that hide or say what nobody understands.
+    """
+
+    undone: list[str]
+    remaining: list[str]
+    doubts: list[str]
+
+    def summary(self) -> str:
+        """How much of each there is, and what to do, in one sentence."""
+        if not self.remaining and not self.doubts:
+            return (
+                f"{len(self.undone)} things were left behind and are undone"
+                if self.undone
+                else "nothing was left behind"
+            )
+        counted = [f"{len(self.undone)} things are undone"]
+        if self.remaining:
+            counted.append(f"{len(self.remaining)} are still there: {HEAL_AGAIN}")
+        if self.doubts:
+            counted.append(f"{len(self.doubts)} things are in doubt: {_MAY_REMAIN}")
+        return "; ".join(counted)
+
+    def refuse(self, sentence: str) -> None:
+        """Raise what follows from this healing, with ``sentence``, unless everything is undone.
+
+        Raises:
+            HostError: something is still there.
+            ResultsError: something is in doubt.
+        """
+        if self.remaining:
+            raise HostError(sentence)
+        if self.doubts:
+            raise ResultsError(sentence)
+
 
 def heal(directory: Path) -> list[str]:
-    """Undo everything that still stands in the journals of a run, or of all runs below a campaign's directory.
+    """Undo everything that is still in the journals of a run, or of all runs below a campaign's directory.
 
-    Newest actions first. The answer names what was still there ("process 4711 (node 2)"); a second call finds nothing.
-    Process ids that the kernel has given to others since are left alone (see :mod:`harness.hosts.processes`).
+    Newest actions first. The answer names what was still there; a second call finds nothing.
 
     Raises:
-        ResultsError: ``directory`` is none or cannot be listed whole, or a journal cannot be written; or a journal says
-            what nobody understands.
+        NamedWronglyError: ``directory`` is none.
+        ResultsError: it cannot be listed whole, or a journal cannot be written or says what nobody understands.
         HostError: something is still there.
             What can be undone was undone before either is raised.
     """
+    healed = heal_all(directory)
+    problems = [*healed.remaining, *([HEAL_AGAIN] if healed.remaining else []), *healed.doubts]
+    doubt = f": {_MAY_REMAIN}" if healed.doubts else ""
+    done = f"; undone: {', '.join(healed.undone)}" if healed.undone else ""
+    healed.refuse(f"{'; '.join(problems)}{doubt}{done}")
+    return healed.undone
+
+
+def heal_all(directory: Path) -> Healed:
+    """Do what :func:`heal` does, and answer with a list of each; what could not be undone raises nothing.
+
+    Process ids that the kernel has given to others since are left alone (see :mod:`harness.hosts.processes`).
+
+    Raises:
+        NamedWronglyError: ``directory`` is none.
+    """
     if not directory.is_dir():
         raise NamedWronglyError(f"{directory} is no directory; name a run or a campaign below results/")
-    undone: list[str] = []
-    doubts: list[str] = []
-    failures: list[str] = []
+    healed = Healed(undone=[], remaining=[], doubts=[])
     closed: list[OSError] = []
     journals = _journals(directory, closed.append)
     for path in journals:
         try:
             if not_undone(path):
-                _heal_journal(path, undone, failures)
-            doubts += _doubts(path)
+                _heal_journal(path, healed)
+            healed.doubts += _doubts(path)
         except ResultsError as error:
-            doubts.append(str(error))
+            healed.doubts.append(str(error))
         except OSError as error:
-            doubts.append(f"{path} cannot be read ({error})")
-    doubts += _unlisted(closed, journals)
-    done = f"; undone: {', '.join(undone)}" if undone else ""
-    if failures:
-        raise HostError("; ".join(failures + doubts) + done)
-    if doubts:
-        raise ResultsError(f"{'; '.join(doubts)}: nodes' processes and what is named {NAME_PREFIX}... may remain{done}")
-    return undone
+            healed.doubts.append(f"{path} cannot be read ({error})")
+    healed.doubts += _unlisted(closed, journals)
+    return healed
 
 
 def is_left_behind(directory: Path) -> bool:
-    """Whether something still stands, as far as can be read, in the journals at or below ``directory``."""
+    """Whether something is still, as far as can be read, in the journals at or below ``directory``."""
     for path in _journals(directory):
         with contextlib.suppress(OSError):
             if not_undone(path):
@@ -82,7 +134,7 @@ def _doubts(path: Path) -> list[str]:
     ]
 
 
-def _heal_journal(path: Path, undone: list[str], failures: list[str]) -> None:
+def _heal_journal(path: Path, healed: Healed) -> None:
     try:
         journal = Journal(path)
     except OSError as error:
@@ -92,8 +144,9 @@ def _heal_journal(path: Path, undone: list[str], failures: list[str]) -> None:
     try:
         for undo in (undo_here, undo_machines, undo_topics):  # none waits for another to succeed
             try:
-                undone += undo(journal)
-            except HostError as error:
-                failures.append(str(error))
+                healed.undone += undo(journal)
+            except NotUndoneError as error:
+                healed.undone += error.undone
+                healed.remaining += error.remaining
     finally:
         journal.close()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -99,6 +103,34 @@ def test_a_run_that_left_no_history_is_unknown_and_says_why(tmp_path: Path, monk
     assert asked == [good]
     assert (judged[bad].outcome, judged[bad].line.why_unknown) == ("unknown", "no history: broker 1 died")
     assert judged[good].outcome == "held"
+
+
+def test_a_run_whose_history_may_not_be_listed_was_not_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_at(tmp_path / "run", 1)
+    closed = str(run / "history")
+    real = {name: getattr(os, name) for name in ("scandir", "listdir")}
+
+    def refusing(name: str) -> Callable[[str], object]:
+        def call(path: str = ".") -> object:
+            if str(path) == closed:  # as its mode would for everybody but root, who may run these tests
+                raise PermissionError(errno.EACCES, "Permission denied", path)
+            return real[name](path)
+
+        return call
+
+    for name in real:
+        monkeypatch.setattr(os, name, refusing(name))
+    check_saying(monkeypatch, Verdict(history="", valid=True, exercise=DRAINED))
+    (judged,) = judge_all([run], Progress())
+    assert judged.line.why_unknown == f"no history: {closed} cannot be listed (Permission denied)"
+
+
+def test_a_run_whose_history_was_deleted_was_not_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_at(tmp_path / "run", 1)
+    shutil.rmtree(run / "history")
+    check_saying(monkeypatch, Verdict(history="", valid=True, exercise=DRAINED))
+    (judged,) = judge_all([run], Progress())
+    assert judged.line.why_unknown == "no history: the run completed, and its files are not there any more"
 
 
 def test_a_history_of_another_tool_is_valid_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,3 +107,12 @@ def test_nothing_is_cut_off_on_a_narrow_terminal(capsys: pytest.CaptureFixture[s
     *table, _, _ = told(ones, capsys, width)
     assert max(len(line) for line in table) <= width
     assert "acks=1,isr=2/kill/1" in "".join("".join(line.split()[-1:]) for line in table)
+
+
+def test_a_file_that_nobody_could_read_is_a_sentence_and_no_table(capsys: pytest.CaptureFixture[str]) -> None:
+    why = "notes.txt is neither Parquet nor has the name of JSON lines (.jsonl, .ndjson, .json); name runs"
+    unreadable = Judged(Path("notes.txt"), VerdictLine(history="notes.txt", valid="unknown", reason=why))
+    assert told([unreadable], capsys) == [why, "", "1 history: 1 unknown; see results/c/verdicts.jsonl"]
+    lines = told([judged("r/a", "held"), unreadable], capsys)
+    assert lines[0] == why
+    assert lines[3] == "held 10 4 none a"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -12,6 +15,7 @@ from harness import doctor, java
 from harness.cli import app
 from harness.cli.app import COMMANDS, exit_code_of
 from harness.errors import JavaError, PlanError, StartError
+from harness.records.journal import FILE_NAME, Journal
 
 
 def command_raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -187,3 +191,30 @@ def test_heal_finds_nothing_where_nothing_was_left(tmp_path: Path, capsys: pytes
     assert exit_code_of(["heal", str(tmp_path)]) == 0
     assert capsys.readouterr().out == "nothing was left behind\n"
     assert exit_code_of(["heal", str(tmp_path / "absent")]) == 64
+
+
+def test_heal_prints_a_line_for_each_thing_and_a_summary_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However much was left: of what is gone, of what is still there, and of what nobody understands."""
+    directories = [tmp_path / f"ackproof-{number}" for number in range(100)]
+    with contextlib.closing(Journal(tmp_path / FILE_NAME)) as journal:
+        for directory in directories:
+            directory.mkdir()
+            journal.intend("directory", {"path": str(directory)})
+        journal.intend("from a newer version", {})
+    rmtree = shutil.rmtree
+
+    def refused(path: Path) -> None:
+        if path.name.endswith("7"):
+            raise PermissionError("not yours")
+        rmtree(path)
+
+    monkeypatch.setattr(shutil, "rmtree", refused)
+    assert exit_code_of(["heal", str(tmp_path)]) == 70
+    out, err = capsys.readouterr()
+    kinds = Counter(line.partition(":")[0] for line in out.splitlines())
+    assert kinds == {"healed": 90, "remains": 10, "in doubt": 1}
+    (summary,) = err.splitlines()
+    assert summary.startswith("ackproof: 90 things are undone; 10 are still there: run `ackproof heal` again")
+    assert len(summary) < 300
