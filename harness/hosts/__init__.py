@@ -4,18 +4,16 @@ contract     what a world asks of a host, wherever its nodes live
 local        nodes as processes on this machine, with an address for the run
 namespaces   each in a network namespace, with an address of its own
 ssh          each on a machine of an inventory
-links        how links are cut or slowed
-disks        how disks are broken
-clocks       how a node's clock is made wrong
+cut_links, link_speed, disks, disk_speed, clocks   what is broken
 processes    a node's process on this machine; control: its control socket
 undo         what is undone at the end, or after a crash
 """
 
 from harness.hosts.clocks import Clocks, faketime_library, steps_in
 from harness.hosts.contract import Address, Host, Launch, NodeProcess, NodeState
-from harness.hosts.disks import Disks, DiskThrottle, choose_throttle, find_limit, log_bytes
-from harness.hosts.links import Shaper
-from harness.hosts.links.slow import FIFO, LATE, probe_slow_links
+from harness.hosts.disk_speed import DiskThrottle, choose_throttle, find_limit
+from harness.hosts.disks import Disks, log_bytes
+from harness.hosts.link_speed import FIFO, LATE, Shaper, probe_slow_links
 from harness.hosts.local import LocalHost, LoopbackHost, free_addresses
 from harness.hosts.namespaces import NamespaceHost
 from harness.hosts.processes import NAME_PREFIX, LocalProcess

@@ -20,7 +20,7 @@ from typing import Any, Final
 from harness.errors import PortError
 from harness.hosts import control
 from harness.hosts.contract import Address, Launch, NodeProcess
-from harness.hosts.links import HeldLinks
+from harness.hosts.cut_links import HeldLinks
 from harness.hosts.processes import LocalProcess, spawn
 from harness.hosts.undo import undo_here
 from harness.records.journal import Journal

@@ -23,8 +23,8 @@ from typing import Any, Final
 
 from harness.errors import HostError
 from harness.hosts.contract import Address
-from harness.hosts.links import DroppedLinks, Interface, ruleset
-from harness.hosts.links.dropped import TABLE
+from harness.hosts.cut_links import TABLE, DroppedLinks, ruleset
+from harness.hosts.link_speed import Interface
 from harness.hosts.local import LocalHost
 from harness.hosts.processes import NAME_PREFIX, attempt, boot_id, run
 from harness.records.journal import Journal

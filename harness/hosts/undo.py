@@ -30,7 +30,8 @@ from pathlib import Path
 from typing import Final
 
 from harness.errors import HostError, NotUndoneError
-from harness.hosts.disks import disband, keep_files, lift
+from harness.hosts.disk_speed import disband, lift
+from harness.hosts.disks import keep_files
 from harness.hosts.processes import NAME_PREFIX, Identity, attempt, boot_id, end, marked_with
 from harness.records.journal import Journal, Undo, not_undone
 

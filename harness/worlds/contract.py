@@ -37,17 +37,14 @@ class World(Protocol):
     @property
     def clock(self) -> Clock:
         """The run's clock; it starts at 0 when the world is opened."""
-        ...
 
     @property
     def clients(self) -> Clients:
         """Makes producers and consumers with the run's settings."""
-        ...
 
     @property
     def target(self) -> Target:
         """The cluster, for the nemesis."""
-        ...
 
     def open(self) -> None:
         """Start the cluster, create the run's topic, return when every partition has a leader and a full ISR.
@@ -55,23 +52,18 @@ class World(Protocol):
         Raises:
             HarnessError: with what to do, if that does not happen within the world's own limit.
         """
-        ...
 
     def drive(self, finished: Callable[[], bool], limit_us: int) -> bool:
         """Let time pass until ``finished()`` is true or the clock reads ``limit_us``; the answer is ``finished()``."""
-        ...
 
     def observations(self) -> Sequence[Observation]:
         """What was observed of the cluster so far, in order of time."""
-        ...
 
     def crashes(self) -> Sequence[NodeCrash]:
         """Every node that ended by itself so far, looked for afresh, in the order in which they were noticed."""
-        ...
 
     def replica_logs(self) -> ReplicaLogs | None:
         """What the brokers' disks hold of the run's topic, once the world was closed; None if no disk is in reach."""
-        ...
 
     def effective_configuration(self) -> dict[str, dict[str, Any]]:
         """What clients and brokers really work with, defaults included, by role: producer, consumer, broker.
@@ -81,8 +73,6 @@ class World(Protocol):
         Raises:
             HarnessError: it never was.
         """
-        ...
 
     def close(self) -> None:
         """End every process, remove every rule."""
-        ...

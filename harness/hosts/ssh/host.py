@@ -25,7 +25,7 @@ import msgspec
 
 from harness.errors import HostError
 from harness.hosts.contract import Address, Launch, NodeProcess
-from harness.hosts.links import DroppedLinks
+from harness.hosts.cut_links import DroppedLinks
 from harness.hosts.local import run_token
 from harness.hosts.ssh import commands, undo
 from harness.hosts.ssh.process import Identity, RemoteProcess

@@ -31,39 +31,30 @@ class Shell(Protocol):
     @property
     def machine(self) -> Machine:
         """The machine on the other side."""
-        ...
 
     def run(self, words: Sequence[str], text: str = "") -> Answer:
         """Run a command to its end, with ``text`` on its standard input."""
-        ...
 
     def read(self, path: str) -> str | None:
         """A small file's text (of ``/proc``, for one), None if there is none."""
-        ...
 
     def push(self, source: Path, target: str) -> None:
         """Copy a file of this machine there, over what is there."""
-        ...
 
     def push_missing(self, source: Path, target: str) -> None:
         """Copy the files of a directory there which are not there in the same size."""
-        ...
 
     def fetch(self, source: str, names: Sequence[str], target: Path) -> None:
         """Copy the directories ``names`` below ``source`` into ``target`` on this machine, over what is there."""
-        ...
 
     def follow(self, source: str, target: Path) -> None:
         """Copy what a growing file gains to ``target``, again and again until :meth:`close`."""
-        ...
 
     def unfollow(self) -> None:
         """Follow no file any more. Idempotent."""
-        ...
 
     def close(self) -> None:
         """Hang up. Idempotent."""
-        ...
 
 
 Connect = Callable[[Machine], Shell]

@@ -57,23 +57,18 @@ class Mode(Protocol):
     @property
     def levels(self) -> Mapping[str, str]:
         """The classes that log more than warnings, and from which level on."""
-        ...
 
     def main(self, node: int) -> str:
         """The main class of a node."""
-        ...
 
     def format(self, data: Path, node: int) -> tuple[Path, ...]:
         """Format a directory that never was, or was wiped; the answer is what is new in it."""
-        ...
 
     def properties(self, place: NodePlace) -> dict[str, str]:
         """What a node is configured with."""
-        ...
 
     def metadata(self, nodes: Nodes) -> Metadata:
         """The controllers' word, from the nodes' logs."""
-        ...
 
 
 class KafkaDistribution:

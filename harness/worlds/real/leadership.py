@@ -23,7 +23,6 @@ class Operator(Protocol):
 
     def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:
         """Let ``broker``, the first of the partition's ``replicas``, lead; where they have an order, in this one."""
-        ...
 
 
 class ReassigningOperator(Operator, Protocol):
@@ -31,7 +30,6 @@ class ReassigningOperator(Operator, Protocol):
 
     def reassign(self, partition: str, replicas: Sequence[int]) -> str:
         """Let these brokers replicate."""
-        ...
 
 
 class ConfirmedLeadership:

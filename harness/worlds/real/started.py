@@ -40,37 +40,29 @@ class Distribution(Protocol):
     @property
     def controllers(self) -> int:
         """How many nodes are controllers, numbered from CONTROLLER on."""
-        ...
 
     def check(self) -> None:
         """See :meth:`harness.worlds.real.world.Cluster.check`."""
-        ...
 
     def lacks(self, host: Host) -> Mapping[Capability, str]:
         """What this system's nodes on this host do not offer, whatever is planned, and why."""
-        ...
 
     def launch(self, nodes: Nodes, node: int) -> Launch:
         """How to start a node on its old files, or on none; its directory is there."""
-        ...
 
     def metadata(self, nodes: Nodes) -> Metadata:
         """The controllers' word, once every node was started."""
-        ...
 
     def administration(
         self, nodes: Nodes, viewer: Viewer, resources: ExitStack
     ) -> tuple[Leadership, Reassignment | None]:
         """Who changes leaders and replicas; what has to be closed is pushed to ``resources``."""
-        ...
 
     def configuration(self, nodes: Nodes) -> dict[str, Any]:
         """What every broker runs with."""
-        ...
 
     def observations(self, directory: Path, wall_begin_us: int) -> list[Observation]:
         """What the nodes of the run in ``directory`` wrote of themselves, by their own wall clocks."""
-        ...
 
 
 def lifetime_s(spec: RunSpec) -> float:

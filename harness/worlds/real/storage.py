@@ -23,11 +23,9 @@ class NodeFiles(Protocol):
 
     def process(self, node: int) -> NodeProcess:
         """The newest process of a node."""
-        ...
 
     def data(self, node: int) -> Path:
         """What a node keeps on its disk."""
-        ...
 
 
 class FileStorage:
@@ -86,7 +84,7 @@ class OwnDisks:
         self._disks = disks
 
     def fill(self, node: int) -> Evidence:
-        """See :meth:`DiskSpace.fill`. Evidence: as of :func:`harness.hosts.disks.disk.fill`."""
+        """See :meth:`DiskSpace.fill`. Evidence: as of :func:`harness.hosts.disks.fill`."""
         return self._disks.of(node).fill()
 
     def free(self, node: int) -> Evidence:

@@ -26,15 +26,12 @@ class Metadata(Protocol):
 
     def image(self) -> ClusterImage:
         """The newest metadata; where no controller can be heard, the last that were."""
-        ...
 
     def controllers(self) -> tuple[int, ...]:
         """Every controller, the active one first."""
-        ...
 
     def controller_works(self) -> bool:
         """True unless it is known that the active controller has not begun its work since its last start."""
-        ...
 
 
 def partitions_of(image: ClusterImage, topic: str) -> dict[str, PartitionView]:

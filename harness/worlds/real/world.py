@@ -60,7 +60,6 @@ class Cluster(Protocol):
         Raises:
             HarnessError: with what to change.
         """
-        ...
 
     def open(self, opening: Opening) -> Opened:
         """Start or reach the cluster and make the run's topic.
@@ -68,19 +67,15 @@ class Cluster(Protocol):
         Raises:
             HarnessError: with what to do.
         """
-        ...
 
     def observations(self, wall_begin_us: int) -> list[Observation]:
         """What was observed, from the run's files; time 0 is ``wall_begin_us``, in microseconds since the epoch."""
-        ...
 
     def crashes(self, now_us: int) -> Sequence[NodeCrash]:
         """See :meth:`harness.worlds.contract.World.crashes`."""
-        ...
 
     def replica_logs(self) -> ReplicaLogs | None:
         """See :meth:`harness.worlds.contract.World.replica_logs`."""
-        ...
 
 
 class RealWorld:

@@ -11,8 +11,9 @@ import pytest
 
 from harness.errors import HostError
 from harness.hosts import clocks
+from harness.hosts import link_speed as slow
 from harness.hosts.clocks import Clocks
-from harness.hosts.links import Shaper, slow
+from harness.hosts.link_speed import Shaper
 from harness.hosts.namespaces import NamespaceHost
 from harness.observations import IsrChanged, Observation
 from harness.records.journal import FILE_NAME, Journal

@@ -9,7 +9,7 @@ import pytest
 
 from harness.errors import HostError
 from harness.hosts.contract import Launch, NodeState
-from harness.hosts.links import dropped_packets
+from harness.hosts.cut_links import dropped_packets
 from harness.hosts.ssh import commands, undo
 from harness.hosts.ssh.dry_run import DryShell
 from harness.hosts.ssh.host import Here, SshHost

@@ -17,8 +17,7 @@ from harness.hosts.processes import Identity
 from harness.plan import Namespaces, Processes, RunSpec
 from harness.records.journal import FILE_NAME, Undo, not_undone
 from harness.run.healing import heal
-from harness.worlds.processes import processes_world
-from harness.worlds.processes.distribution import ReferenceDistribution
+from harness.worlds.processes import ReferenceDistribution, processes_world
 from harness.worlds.real import RealWorld, StartedCluster
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from tests.harness.needs import needs_root

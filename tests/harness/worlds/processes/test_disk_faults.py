@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.hosts.disks.slow import ROOT, WRITES_PER_SECOND
+from harness.hosts.disk_speed import ROOT, WRITES_PER_SECOND
 from harness.observations import ReplicaRecovered
 from harness.plan import RunSpec
 from harness.records.journal import FILE_NAME, not_undone

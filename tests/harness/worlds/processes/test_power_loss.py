@@ -56,7 +56,7 @@ def test_after_all_brokers_lost_their_power_only_flushed_writes_are_there(opened
 
 
 def test_without_root_the_view_says_that_power_cannot_be_lost(opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.hosts.disks.disk.os.geteuid", lambda: 1000)
+    monkeypatch.setattr("harness.hosts.disks.os.geteuid", lambda: 1000)
     cluster = opened()
     assert "need root" in cluster.target.lacks[Capability.POWER]
     assert cluster.target.power is None

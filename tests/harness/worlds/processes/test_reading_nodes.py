@@ -12,8 +12,8 @@ from harness.observations import BecameLeader
 from harness.plan import Processes, RunSpec
 from harness.reference.core.types import BrokerConfig, BrokerState, Image, PartitionState, TopicConfig, TopicState
 from harness.reference.server import describe_image
-from harness.worlds.processes import distribution, processes_world
-from harness.worlds.processes.distribution import ControlSocketMetadata, image_in, module_path
+from harness.worlds import processes
+from harness.worlds.processes import ControlSocketMetadata, image_in, module_path
 from harness.worlds.real.observing import traced, with_crashes
 from harness.worlds.real.topic import topic_configs
 from harness.worlds.real.view import Viewer, partitions_of
@@ -52,7 +52,7 @@ def test_a_controller_that_gives_no_answer_is_not_active_and_the_last_view_stand
     answers = [status(Image(7, {0: BrokerState(3, False)}, {"t": TopicState(TopicConfig(), (LED,))})), {}]
     host = SimpleNamespace(ask=lambda nodes, *_: {nodes[0]: answers.pop(0)})
     nodes = SimpleNamespace(host=host, brokers=(0,), controllers=(CONTROLLER,), in_state=lambda _, asked: tuple(asked))
-    monkeypatch.setattr(distribution, "FRESH_S", 0.0)
+    monkeypatch.setattr(processes, "FRESH_S", 0.0)
     viewer = Viewer(ControlSocketMetadata(nodes), nodes, "t")  # type: ignore[arg-type]
     first, second = viewer.view(), viewer.view()
     assert (first.controller_active, second.controller_active) == (True, False)
@@ -97,7 +97,7 @@ def test_a_world_that_was_not_opened_has_seen_nothing_and_has_no_cluster(tmp_pat
     spec = RunSpec(
         world=Processes(), cell="c", family="kill", settings={}, workload=WorkloadPlan(), faults=FaultPlan(), seed=1
     )
-    world = processes_world(spec, tmp_path)
+    world = processes.processes_world(spec, tmp_path)
     assert list(world.observations()) == []
     with pytest.raises(HarnessError, match=r"call open\(\) first"):
         _ = world.target

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.errors import HostError
-from harness.worlds.processes.distribution import ControlSocketOperator
+from harness.worlds.processes import ControlSocketOperator
 from harness.worlds.real import leadership
 from harness.worlds.real.leadership import ConfirmedReassignment
 from nemesis.cluster import CONTROLLER, PartitionView

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.hosts import LocalProcess
-from harness.hosts.disks.slow import GroupBrake
+from harness.hosts.disk_speed import GroupBrake
 from harness.records.journal import FILE_NAME, Journal, not_undone
 from harness.worlds.real.storage import SlowDisks
 
@@ -56,7 +56,7 @@ def test_a_process_that_is_started_while_its_disk_is_slow_is_slowed_down_too(clu
 
 def test_a_disk_that_became_another_device_is_slow_still(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[Path] = []
-    monkeypatch.setattr("harness.hosts.disks.slow.disband", ended.append)  # ordinary files keep a directory from going
+    monkeypatch.setattr("harness.hosts.disk_speed.disband", ended.append)  # ordinary files keep a directory from going
     cluster.disks.slow(0)
     cluster.disk.device = "7:4"
     cluster.restart()

@@ -1,4 +1,4 @@
-"""The reference broker as a distribution: each node a Python process, asked over its control socket."""
+"""The world of processes: the reference broker, each node a Python process that is asked over its control socket."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import harness
 from harness.errors import HostError
 from harness.hosts import Host, Launch, NodeState
 from harness.observations import Observation
-from harness.plan import RunSpec
+from harness.plan import Processes, RunSpec, require_kind
 from harness.reference.server import NodeConfig
-from harness.worlds.real import lifetime_s
+from harness.worlds.real import RealWorld, StartedCluster, lifetime_s, local_host
 from harness.worlds.real.leadership import ConfirmedLeadership
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.observing import trace_path, traced
@@ -31,6 +31,12 @@ STATUS_LIMIT_S: Final = 0.25
 #: Several faults that fire together look once.
 FRESH_S: Final = 0.05
 _MOVE_LIMIT_S: Final = 2.0
+
+
+def processes_world(spec: RunSpec, directory: Path) -> RealWorld:
+    """The world of the run ``spec``, whose files are in ``directory``; not yet opened."""
+    host = local_host(require_kind(spec.world, Processes).host)
+    return RealWorld(spec, directory, StartedCluster(spec, directory, ReferenceDistribution(spec), host))
 
 
 class ReferenceDistribution:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HostError
+from harness.hosts.disk_speed import ROOT, WRITES_PER_SECOND, DeviceBrake, DiskThrottle, GroupBrake, choose_throttle
 from harness.hosts.disks import Disks
-from harness.hosts.disks.slow import ROOT, WRITES_PER_SECOND, DeviceBrake, DiskThrottle, GroupBrake, choose_throttle
 from harness.records.journal import FILE_NAME, Journal, not_undone
 from harness.run.healing import heal
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HostError
-from harness.hosts.disks.disk import Disks, log_bytes, loop_devices
+from harness.hosts.disks import Disks, log_bytes, loop_devices
 from harness.records.journal import Journal, not_undone
 from harness.run.healing import heal
 
@@ -81,7 +81,7 @@ class TestWithPower:
     def test_a_mount_that_somebody_holds_is_not_taken_for_a_new_one(
         self, disks: Disks, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("harness.hosts.disks.disk._RELEASE_LIMIT_S", 0.2)
+        monkeypatch.setattr("harness.hosts.disks._RELEASE_LIMIT_S", 0.2)
         holder = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sleep", "30"])
         try:
             while "sleep" not in Path(f"/proc/{holder.pid}/cmdline").read_text().split("\0")[0]:

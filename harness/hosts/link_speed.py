@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from harness.errors import HostError
-from harness.hosts.links.held import link_name
+from harness.hosts.cut_links import link_name
 from harness.hosts.processes import attempt, run
 from nemesis.cluster import Evidence, Link
 

@@ -22,7 +22,7 @@ from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration
 from harness.worlds.kafka.metadata_poller import MetadataPoller
 from harness.worlds.kafka.own_topic import OwnTopic, require_ids
 from harness.worlds.kafka.properties import possible
-from harness.worlds.real import Opened, Opening
+from harness.worlds.real import Opened, Opening, RealWorld
 from harness.worlds.real.leadership import ConfirmedReassignment
 from harness.worlds.real.observing import trace_path, traced
 from harness.worlds.real.topic import topic_configs
@@ -35,6 +35,11 @@ _OUT_OF_REACH: Final = (
     "the machines of a cluster that exists already are out of reach; of these families stories can be played: "
     + ", ".join(name for name in FAMILIES if needs_of(name) & _WITHIN_REACH)
 )
+
+
+def existing_world(spec: RunSpec, directory: Path) -> RealWorld:
+    """The world of the run ``spec``, whose files are in ``directory``; not yet opened."""
+    return RealWorld(spec, directory, ExistingCluster(spec, directory.absolute()))
 
 
 class ExistingCluster:

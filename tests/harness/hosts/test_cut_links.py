@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.hosts.links import DroppedLinks, HeldLinks, dropped_packets, ruleset
-from harness.hosts.links.held import ends, links_at
+from harness.hosts.cut_links import DroppedLinks, HeldLinks, dropped_packets, ends, links_at, ruleset
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 
 NODES = (0, 1, 2, CONTROLLER)
