@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from checkers.local import check_one
     from checkers.measures.availability import Availability
     from checkers.measures.exercise import Exercise
+    from checkers.measures.recovery import Recovery
     from checkers.spark.pipeline import check
     from checkers.verdicts.cells import Cell, Witness
     from checkers.verdicts.comparison import Comparison, compare
@@ -60,6 +61,7 @@ __all__ = [
     "Outcome",
     "PartitionEnd",
     "Place",
+    "Recovery",
     "RunFacts",
     "Summary",
     "Verdict",
@@ -92,6 +94,7 @@ _HOMES = {
     "checkers.local": "check_one",
     "checkers.measures.availability": "Availability",
     "checkers.measures.exercise": "Exercise",
+    "checkers.measures.recovery": "Recovery",
     "checkers.spark.pipeline": "check",
     "checkers.verdicts.cells": "Cell Witness",
     "checkers.verdicts.comparison": "Comparison compare",

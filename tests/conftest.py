@@ -53,6 +53,7 @@ class PerfectLog:
     """Clients of a log that takes every record, unless ``answer_send`` or ``answer_poll`` says something else."""
 
     clock: VirtualClock
+    name: str = "perfect 1.0"
     latency_us: int = 1_000
     records: dict[str, list[tuple[bytes, bytes]]] = field(default_factory=dict)
     answer_send: Callable[..., SendOutcome | None] = lambda partition: None

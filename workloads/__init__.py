@@ -28,11 +28,13 @@ from workloads.operations import (
     Defect,
     Event,
     EventType,
+    FreshWrites,
     Function,
     MicroOperation,
     Poll,
     Record,
     Recorder,
+    Retirement,
     Send,
 )
 from workloads.plan import WorkloadPlan
@@ -41,7 +43,7 @@ from workloads.settings import ACKS_ALL, NEVER, Settings, SettingsError, Truncat
 __all__ = [
     "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "NEMESIS", "NEVER", "NEVER_SENT", "TIME_LIMIT", "WORKLOADS",
     "Batches", "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Defect", "Event", "EventType",
-    "Fetched", "Function", "MicroOperation", "Offsets", "Poll", "PollOutcome", "Positions", "Producer", "Record",
-    "Recorder", "Send", "SendOutcome", "Settings", "SettingsError", "Subscription", "Truncation", "Unsent",
-    "WorkloadPlan", "classify", "unknown_name",
+    "Fetched", "FreshWrites", "Function", "MicroOperation", "Offsets", "Poll", "PollOutcome", "Positions", "Producer",
+    "Record", "Recorder", "Retirement", "Send", "SendOutcome", "Settings", "SettingsError", "Subscription",
+    "Truncation", "Unsent", "WorkloadPlan", "classify", "unknown_name",
 ]  # fmt: skip

@@ -211,6 +211,11 @@ class Clients(Protocol):
         """What these clients cannot do, and why."""
         ...
 
+    @property
+    def name(self) -> str:
+        """Library and version ("kafka-python 3.0.8")."""
+        ...
+
     def producer(self, process: int) -> Producer:
         """A new producer with the run's settings."""
         ...

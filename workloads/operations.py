@@ -9,7 +9,7 @@ several processes of one instance (docs/decisions/004-pipelined-sends.md).
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 import msgspec
 
@@ -37,6 +37,8 @@ class Function(StrEnum):
     """What an operation does.
 
     ``DRAIN`` is a final reader's statement without an invoke: OK if it read the partition from its start to ``offset``.
+    ``RETIRE`` and ``RECOVERY`` have no invoke either; their ``detail`` is a :class:`Retirement`, a
+    :class:`FreshWrites`. A new member goes to the end, because its place is its code in stored histories.
     """
 
     SEND = "send"
@@ -48,6 +50,8 @@ class Function(StrEnum):
     DRAIN = "drain"
     FAULT = "fault"
     PHASE = "phase"
+    RETIRE = "retire"
+    RECOVERY = "recovery"
 
     __hash__ = str.__hash__
 
@@ -103,7 +107,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         offset: for DRAIN, the log end offset asked after healing and reached by the reader.
         node: broker that answered, where known.
         error: the client's error, by name, with the broker's words if there were any.
-        detail: JSON of a fault's receipt, or of a phase.
+        detail: JSON of a fault's receipt, of a phase, of a :class:`Retirement` or of :class:`FreshWrites`.
     """
 
     time_us: int
@@ -118,6 +122,41 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     node: int | None = None
     error: str | None = None
     detail: str | None = None
+
+
+class Retirement(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a producer instance was given up, and what came of it beside its successor.
+
+    Attributes:
+        reason: "fatal" if the client itself refused one send after the other, "silent" if it had none acknowledged.
+        successor: the instance that took its place.
+        silent_ms: how long it had been silent then, on the log partition where that was longest.
+        partitions: the log partitions on which it was silent.
+        errors: the last few errors of its sends, the newest last.
+        client: library and version, as :attr:`workloads.client.Clients.name` has it.
+        wedged: the log partitions on which, tried side by side, its successor was acknowledged and it was not.
+    """
+
+    reason: Literal["fatal", "silent"]
+    successor: int
+    silent_ms: int
+    partitions: tuple[str, ...]
+    errors: tuple[str, ...]
+    client: str
+    wedged: tuple[str, ...] = ()
+
+
+class FreshWrites(msgspec.Struct, frozen=True, kw_only=True):
+    """What fresh clients could write after everything was healed, within ``limit_ms``.
+
+    ``unwritten`` says why not by log partition; ``lacking`` what the cluster still lacked at the end: a leader, members
+    of the ISR. What fresh clients could read is in the events of DRAIN.
+    """
+
+    limit_ms: int
+    written: tuple[str, ...]
+    unwritten: dict[str, str]
+    lacking: dict[str, str]
 
 
 class Recorder(Protocol):

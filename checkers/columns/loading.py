@@ -15,8 +15,7 @@ from checkers.columns.ids import Flags, Numbers, starts_of
 from checkers.columns.log import Log, pack_operation
 from checkers.columns.phases import Moment, Phases, decode_detail
 from checkers.histories.stores import open_history, place_of
-from workloads import Function
-from workloads.history import FUNCTION_CODE, META_COMPLETE, META_EVENTS, META_JOINED, Columns, HistoryError, completed
+from workloads.history import MARKS, META_COMPLETE, META_EVENTS, META_JOINED, Columns, HistoryError, completed
 
 #: The columns of :class:`Log`, which are those of the rows that kernels need.
 COLUMNS: Final = (
@@ -36,8 +35,7 @@ COLUMNS: Final = (
     "invoke_us",
     "waited_us",
 )
-_OF_PHASES: Final = ["key", "function", "time_us", "index", "detail"]
-_PHASE_ROWS: Final = [FUNCTION_CODE[Function.FAULT], FUNCTION_CODE[Function.PHASE]]
+_OF_MOMENTS: Final = ("time_us", "function", "index", "process")
 
 
 class Unit(msgspec.Struct, frozen=True, array_like=True):
@@ -167,7 +165,7 @@ def _read_part(unit: Unit) -> Part:
             return part_of(file.read(columns=["key", "detail", *COLUMNS], use_threads=False), **facts)
         with_phases = ["detail"] if 0 in unit.groups else []
         table = file.read_row_groups(list(unit.groups), columns=["key", *with_phases, *COLUMNS], use_threads=False)
-        first = file.read_row_group(0, columns=_OF_PHASES) if 0 not in unit.groups else None
+        first = file.read_row_group(0, columns=["key", "detail", *_OF_MOMENTS]) if 0 not in unit.groups else None
         return part_of(table, phases=first, **facts)
 
 
@@ -217,9 +215,11 @@ def _numpy(table: pa.Table, name: str) -> npt.NDArray[Any]:
 
 def _phases(table: pa.Table) -> Phases:
     functions = _numpy(table, "function")
-    rows = np.flatnonzero(np.isin(functions, _PHASE_ROWS))
+    rows = np.flatnonzero(np.isin(functions, MARKS))
     if not len(rows):
         return Phases()
-    few = table.select(_OF_PHASES).take(pa.array(rows)).to_pylist()
+    few = table.select(["key", "detail", *_OF_MOMENTS]).take(pa.array(rows)).to_pylist()
     few.sort(key=lambda row: row["index"])
-    return Phases(tuple(Moment(r["time_us"], r["function"], decode_detail(r["detail"])) for r in few if r["key"] == ""))
+    marks = [row for row in few if row["key"] == ""]
+    moments = ({name: row[name] for name in _OF_MOMENTS} | {"detail": decode_detail(row["detail"])} for row in marks)
+    return Phases(tuple(Moment(**moment) for moment in moments))

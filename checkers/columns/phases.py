@@ -1,18 +1,24 @@
-"""What a history tells of its run beside operations: when phases began, and faults with their receipts."""
+"""What a history tells of its run beside operations: when phases began, faults with their receipts, and what came of
+clients.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
 from checkers.columns.ids import Numbers
-from workloads import Function
+from workloads import FreshWrites, Function, Retirement
 from workloads.history import FUNCTION_CODE
 
-_FAULT = FUNCTION_CODE[Function.FAULT]
+_FAULT, _PHASE, _RETIRE, _RECOVERY = (
+    FUNCTION_CODE[name] for name in (Function.FAULT, Function.PHASE, Function.RETIRE, Function.RECOVERY)
+)
+_Detail = TypeVar("_Detail", Retirement, FreshWrites)
 #: What the phases of a run are called.
 WORKLOAD_BEGINS = ("break",)
 HEALED = ("heal", "healed")
@@ -20,10 +26,15 @@ DRAINING = ("drain",)
 
 
 class Moment(msgspec.Struct, frozen=True, array_like=True):
-    """One row of a fault or a phase. ``detail`` is its JSON object, decoded."""
+    """One row of :data:`workloads.history.MARKS`. ``detail`` is its JSON object, decoded.
+
+    ``index`` and ``process`` are those of the event.
+    """
 
     time_us: int
     function: int
+    index: int
+    process: int
     detail: dict[str, Any]
 
 
@@ -35,16 +46,35 @@ class Phases(msgspec.Struct, frozen=True):
     @property
     def own(self) -> bool:
         """Whether a run of ours wrote this history: it says when its phases began."""
-        return any(moment.function != _FAULT for moment in self.moments)
+        return any(moment.function == _PHASE for moment in self.moments)
 
     @property
     def receipts(self) -> list[dict[str, Any]]:
         """Details of faults as they stand in the history."""
         return [moment.detail for moment in self.moments if moment.function == _FAULT and "mark" in moment.detail]
 
+    @property
+    def retirements(self) -> list[tuple[Moment, Retirement]]:
+        """Producer instances that were given up."""
+        return self._facts(_RETIRE, Retirement)
+
+    @property
+    def fresh_writes(self) -> FreshWrites | None:
+        """What fresh clients could write after healing, None where nobody tried."""
+        return next((found for _, found in reversed(self._facts(_RECOVERY, FreshWrites))), None)
+
+    def _facts(self, function: int, kind: type[_Detail]) -> list[tuple[Moment, _Detail]]:
+        """Marks of one kind with their facts; those of another tool, which mean something else, are passed over."""
+        found = []
+        for moment in self.moments:
+            if moment.function == function:
+                with contextlib.suppress(msgspec.ValidationError):
+                    found.append((moment, msgspec.convert(moment.detail, kind)))
+        return found
+
     def phase_us(self, names: Iterable[str]) -> int | None:
         """When the last phase of one of these names began."""
-        times = [m.time_us for m in self.moments if m.function != _FAULT and m.detail.get("mark") in tuple(names)]
+        times = [m.time_us for m in self.moments if m.function == _PHASE and m.detail.get("mark") in tuple(names)]
         return max(times, default=None)
 
     def fault_windows(self) -> Numbers:

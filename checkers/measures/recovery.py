@@ -1,16 +1,24 @@
-"""Recovery: what fresh clients could do with a log after everything was healed."""
+"""Recovery of a log after everything was healed: what fresh clients could write and read of it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
+
+from checkers.columns.phases import Phases
+
+#: Why a log partition counts as unread; the final reader's own reason stands in the history.
+NOT_READ = "the final readers did not reach its end"
 
 
 class Recovery(msgspec.Struct, kw_only=True):
-    """Whether fresh clients could write and read every log partition after healing.
+    """What fresh clients could do after healing, by log partition.
 
-    ``tried`` is false in histories of older versions, and of runs that ended before it: nothing is claimed of them.
-    ``unwritten`` and ``unread`` say by log partition why a fresh client could not, ``lacking`` what the cluster still
-    lacked at the limit; ``retired`` counts the producers that were given up and replaced.
+    ``tried`` is false where nobody tried, as in histories of older versions: then nothing is claimed. ``unwritten`` and
+    ``unread`` say why; ``lacking`` what the cluster still lacked at the end, a leader or members of the ISR, so that
+    writing or reading had no chance. A log partition in ``unread`` lacks nothing. ``retired`` counts the producers
+    that were replaced because they had stopped working.
     """
 
     tried: bool = False
@@ -18,3 +26,12 @@ class Recovery(msgspec.Struct, kw_only=True):
     unread: dict[str, str] = {}
     lacking: dict[str, str] = {}
     retired: int = 0
+
+
+def recovery(phases: Phases, undrained: Iterable[str]) -> Recovery:
+    """Of one history; ``undrained`` are its log partitions that no final reader read to their end."""
+    fresh, retired = phases.fresh_writes, len(phases.retirements)
+    if fresh is None:
+        return Recovery(retired=retired)
+    unread = {key: NOT_READ for key in undrained if key not in fresh.lacking}
+    return Recovery(tried=True, unwritten=fresh.unwritten, unread=unread, lacking=fresh.lacking, retired=retired)

@@ -21,6 +21,7 @@ from checkers.measures.availability import Availability, availability
 from checkers.measures.delivery import Delivery, consume_counts, count, decide
 from checkers.measures.exercise import Exercise, drained, exercise
 from checkers.measures.lag import worst
+from checkers.measures.recovery import Recovery, recovery
 from checkers.verdicts.verdict import Verdict
 from workloads import Function
 from workloads.history import FUNCTION_CODE, Origin, shown_key
@@ -56,6 +57,7 @@ class PartialVerdict(msgspec.Struct, kw_only=True):
     availability: dict[str, Availability] = {}
     faults: list[dict[str, Any]] = []
     delivery: Delivery = msgspec.field(default_factory=Delivery)
+    recovery: Recovery = msgspec.field(default_factory=Recovery)
     worst_realtime_lag: dict[str, Any] | None = None
     consume_counts: dict[int, int] = {}
     ww_deps: bool = True
@@ -88,6 +90,8 @@ def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[PartialVerdi
         for place in range(histories)
     ]
     _by_partition(batch, partials, reached)
+    for partial, phases in zip(partials, batch.phases, strict=True):
+        partial.recovery = recovery(phases, partial.undrained)
     _add_anomalies(log, partials, shown)
     for step in core_steps(log, ww_deps=batch.ww_deps, joined=batch.joined, whole=batch.whole):
         partials[step["history"]].steps.append(step)
@@ -133,6 +137,7 @@ def merge(parts: Iterable[PartialVerdict], *, shown: int | None = SHOWN) -> Part
         merged.availability |= part.availability
         if merged.partitions > AVAILABILITY_MAX:
             merged.availability = {}
+        merged.recovery.unread |= part.recovery.unread
         for name in ("attempted", "acknowledged", "acknowledged_in_fault", "rejected", "unknown", "records_read"):
             setattr(merged.exercise, name, getattr(merged.exercise, name) + getattr(part.exercise, name))
         merged.steps += part.steps
@@ -178,6 +183,7 @@ def verdict(name: str, partial: PartialVerdict, origin: Origin, *, shown: int | 
         exercise=exercised,
         availability=partial.availability,
         faults=partial.faults,
+        recovery=partial.recovery,
         delivery=decide(partial.delivery, certain=_all_read(partial)),
         worst_realtime_lag=_present(partial.worst_realtime_lag, origin) if partial.worst_realtime_lag else None,
         consume_counts=dict(sorted(partial.consume_counts.items())),

@@ -228,6 +228,7 @@ class ClientLibrary:
         password: the property that the password is given under.
         producer: makes one on a clock.
         consumer: makes one on a clock, for a group or none.
+        name: library and version.
         defaults: what the library works with by role where it was not asked for anything, as far as it discloses that.
         lacks: the capabilities that its clients do not have besides transactions, and why.
     """
@@ -238,6 +239,7 @@ class ClientLibrary:
     password: str
     producer: Callable[[ThreadedClock, Configuration], AdaptedProducer[Any]]
     consumer: Callable[[ThreadedClock, Configuration, str | None], AdaptedConsumer[Any]]
+    name: str
     defaults: Mapping[str, Mapping[str, Any]]
     lacks: Mapping[ClientCapability, str] = field(default_factory=dict)
 
@@ -279,6 +281,7 @@ class RealClients:
         self._way_in = library.login_settings(security)
         self._login = library.login(security)
         self._made: list[AdaptedProducer[Any] | AdaptedConsumer[Any]] = []
+        self.name = library.name
         self.lacks = {ClientCapability.TRANSACTIONS: NO_TRANSACTIONS, **library.lacks}
 
     def producer(self, process: int) -> AdaptedProducer[Any]:

@@ -264,5 +264,6 @@ CONFLUENT: Final = ClientLibrary(
     password="sasl.password",  # noqa: S106 - the name of a property
     producer=ConfluentProducer,
     consumer=ConfluentConsumer,
+    name=f"confluent-kafka {confluent_kafka.__version__}",
     defaults={"producer": _RELEASE, "consumer": _RELEASE},
 )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
+import kafka
 from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
@@ -285,6 +286,7 @@ KAFKA_PYTHON: Final = ClientLibrary(
     password="sasl_plain_password",  # noqa: S106 - the name of an argument
     producer=KafkaPythonProducer,
     consumer=KafkaPythonConsumer,
+    name=f"kafka-python {kafka.__version__}",
     defaults={"producer": KafkaProducer.DEFAULT_CONFIG, "consumer": KafkaConsumer.DEFAULT_CONFIG},
     lacks={
         ClientCapability.BATCHES: "kafka-python takes single records and makes up its batches by itself",

@@ -26,6 +26,7 @@ from workloads.history.schema import (
     FUNCTION_CODE,
     INFO,
     INVOKE,
+    MARKS,
     META_COMPLETE,
     META_EVENTS,
     META_JOINED,
@@ -39,7 +40,7 @@ from workloads.history.schema import (
 from workloads.history.writer import HistoryWriter, LiveHistoryWriter, seal
 
 __all__ = [
-    "CLUSTERED", "DEFECTS", "FAIL", "FUNCTION_CODE", "INFO", "INVOKE", "LIVE_PATTERN", "META_COMPLETE",
+    "CLUSTERED", "DEFECTS", "FAIL", "FUNCTION_CODE", "INFO", "INVOKE", "LIVE_PATTERN", "MARKS", "META_COMPLETE",
     "META_EVENTS", "META_JOINED", "META_RUN", "META_SPREAD", "NONE", "OK", "ORIGIN_FILE", "ROWS_A_GROUP", "SCHEMA",
     "Columns", "HistoryError", "HistoryWriter", "Kind", "LiveHistoryWriter", "Origin", "Rows", "check_metadata",
     "cluster", "completed", "export_jsonl", "import_jsonl", "joined", "live_files", "open_file", "open_writer",

@@ -1,9 +1,9 @@
 """The layout that checking wants: all rows of a log partition together, in the order of events.
 
 Invocations that say nothing new are left out, and rows that tell a process's loss of a position are added. Marks
-(faults and phases) come first, in a row group of their own; then whole log partitions, several small ones to a row
-group so that neither the footer nor the number of reads grows with the number of partitions; then what touched no
-partition.
+(:data:`workloads.history.MARKS`) come first, in a row group of their own; then whole log partitions, several small ones
+to a row group so that neither the footer nor the number of reads grows with the number of partitions; then what touched
+no partition.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workloads.history.rows import Columns
-from workloads.history.schema import FAIL, FUNCTION_CODE, INFO, INVOKE, NONE, OK, Kind
+from workloads.history.schema import FAIL, FUNCTION_CODE, INFO, INVOKE, MARKS, NONE, OK, Kind
 from workloads.operations import Function
 
 Numbers = npt.NDArray[np.int64]
@@ -24,7 +24,6 @@ Numbers = npt.NDArray[np.int64]
 ROWS_A_GROUP: Final = 250_000
 
 _ASSIGNS = (FUNCTION_CODE[Function.ASSIGN], FUNCTION_CODE[Function.SUBSCRIBE])
-_MARKS = (FUNCTION_CODE[Function.FAULT], FUNCTION_CODE[Function.PHASE])
 _POLLS = (FUNCTION_CODE[Function.POLL], FUNCTION_CODE[Function.TXN])
 
 
@@ -71,15 +70,15 @@ def _rank(rows: Columns) -> Numbers:
     """0 for marks, the code of the log partition, and a number above all codes for rows of no partition."""
     key = rows["key"].astype(np.int64)
     above = key.max(initial=0) + 1
-    return np.where(key > 0, key, np.where(np.isin(rows["function"], _MARKS), 0, above))
+    return np.where(key > 0, key, np.where(np.isin(rows["function"], MARKS), 0, above))
 
 
 def _is_mark(rows: Columns, row: int) -> bool:
-    return bool(rows["key"][row] == 0 and rows["function"][row] in _MARKS)
+    return bool(rows["key"][row] == 0 and rows["function"][row] in MARKS)
 
 
 def _is_rest(rows: Columns, row: int) -> bool:
-    return bool(rows["key"][row] == 0 and rows["function"][row] not in _MARKS)
+    return bool(rows["key"][row] == 0 and rows["function"][row] not in MARKS)
 
 
 def fold(columns: Columns) -> npt.NDArray[np.bool_]:

@@ -23,6 +23,8 @@ _MICRO: Final = (operations.Function.SEND, operations.Function.POLL, operations.
 _LISTS: Final = (operations.Function.ASSIGN, operations.Function.SUBSCRIBE, operations.Function.DRAIN)
 #: What a line that is no operation can make decoding and reading of it raise; OSError is about the file.
 _NONSENSE: Final = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
+#: What the harness itself writes; everything else of processes that are no clients is a fault.
+_MARKS: Final = (operations.Function.PHASE, operations.Function.RECOVERY)
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _TYPES: Final = frozenset(operations.EventType)
 _FUNCTIONS: Final = frozenset(operations.Function)
@@ -93,7 +95,7 @@ def _add(rows: Rows, values: ValueCodes, entry: Mapping[str, Any]) -> None:
         raise ValueError(f'type is "{event_type}"; it must be one of {", ".join(operations.EventType)}')
     value = entry.get("value")
     detail = entry.get("detail")
-    if process < 0 and function != operations.Function.PHASE:
+    if process < 0 and function not in _MARKS:
         detail = detail if function == operations.Function.FAULT and detail else {"f": function, "value": value}
         function = operations.Function.FAULT
     elif function not in _FUNCTIONS:

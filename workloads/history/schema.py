@@ -77,6 +77,9 @@ TYPE_CODE: Final = {name: code for code, name in enumerate(TYPES)}
 FUNCTION_CODE: Final = {name: code for code, name in enumerate(FUNCTIONS)}
 DEFECT_CODE: Final = {name: code for code, name in enumerate(DEFECTS)}
 
+#: Codes of the functions that tell of the run as a whole.
+MARKS: Final = tuple(FUNCTION_CODE[f] for f in (Function.FAULT, Function.PHASE, Function.RETIRE, Function.RECOVERY))
+
 INVOKE, OK, FAIL, INFO = (TYPE_CODE[t] for t in (EventType.INVOKE, EventType.OK, EventType.FAIL, EventType.INFO))
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())

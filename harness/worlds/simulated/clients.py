@@ -183,6 +183,7 @@ class SimulatedConsumer:
 class SimulatedClients:
     """``workloads.client.Clients``: process p is node CLIENTS + 1 + p."""
 
+    name: Final = "simulated"
     lacks: Final = dict.fromkeys(
         ClientCapability, "the models of clients send single records and read assigned partitions"
     )

@@ -91,7 +91,7 @@ def test_a_history_without_marks_is_measured_between_its_own_attempts() -> None:
 def test_overlapping_faults_are_one_window() -> None:
     fault = FUNCTION_CODE[Function.FAULT]
     spans = [("begin", 0, 10), ("begin", 1, 20), ("end", 0, 30), ("end", 1, 40), ("begin", 2, 50), ("end", 2, 60)]
-    marks = Phases(tuple(Moment(t, fault, {"mark": m, "sequence": s, "took_effect": True}) for m, s, t in spans))
+    marks = Phases(tuple(Moment(t, fault, 0, -1, {"mark": m, "sequence": s, "took_effect": True}) for m, s, t in spans))
     windows = marks.fault_windows()
     assert windows.tolist() == [[10, 40], [50, 60]]
     assert inside(np.array([9, 10, 40, 45, 60]), windows).tolist() == [False, True, True, False, True]

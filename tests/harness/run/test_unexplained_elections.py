@@ -98,7 +98,7 @@ def test_a_run_whose_leader_moved_by_itself_promises_no_more_than_under_a_fault(
     seen = faults_seen(read_receipts(told))
     assert [fault.kind for fault in seen] == ["unasked"]
     assert promise(Settings(acks=acks), seen).permits_loss is (acks == 1)
-    moment = Moment(9_000_000, FUNCTION_CODE[Function.FAULT], told[0])
+    moment = Moment(9_000_000, FUNCTION_CODE[Function.FAULT], 0, -1, told[0])
     assert Phases((moment,)).fault_windows().size == 0, "no write counts as acknowledged in it"
 
 
