@@ -158,18 +158,6 @@ class Choices:
                 yield label, list(stream.drawn)
 
 
-def read_choices(data: bytes) -> Recording:
-    """The recording that ``data`` holds as JSON.
-
-    Raises:
-        ChoicesError: it holds none.
-    """
-    try:
-        return msgspec.json.decode(data, type=Recording)
-    except msgspec.MsgspecError as error:
-        raise ChoicesError(f"these are no recorded choices ({error}); name a choices.json") from error
-
-
 def _no_fraction() -> float:
     """A recorded stream has values instead."""
     raise AssertionError("a recorded stream has values")

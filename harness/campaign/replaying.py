@@ -16,10 +16,11 @@ import msgspec
 
 from checkers import REPLICAS_FILE, Verdict, check_one
 from harness.campaign.judge import translated_errors
+from harness.choices import Choices
 from harness.errors import HarnessError, NamedWronglyError, ResultsError
 from harness.records.files import CLUSTER_FILE, HISTORY, files_of
 from harness.records.run_record import RunRecord, read_record
-from harness.run import perform, recover_observations
+from harness.run import perform, recover_observations, write_choices
 from workloads.history import CLUSTERED
 
 #: Differences that are shown; the first one is what a reader follows.
@@ -48,8 +49,8 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 def replay(directory: Path, scratch: Path) -> Replayed:
     """Do the simulated run in ``directory`` again in the new directory ``scratch``, with tracing.
 
-    Where the history came out the same, the trace is left as ``cluster.jsonl`` in ``directory``, which the story of the
-    run is read from; where it did not, ``directory`` is left as it was.
+    Where the history came out the same, ``directory`` is given the trace (``cluster.jsonl``), which the story of the
+    run is read from, and every draw of chance (``choices.json``); where it did not, it is left as it was.
 
     Raises:
         ResultsError: ``directory`` is no run, has no history, or is of a world that does not repeat itself.
@@ -57,18 +58,20 @@ def replay(directory: Path, scratch: Path) -> Replayed:
     record = read_record(directory)
     if not record.world.virtual_time:
         raise NamedWronglyError(f"{directory} ran in the {record.world.name} world, which does not repeat itself")
-    same = _done_again(directory, scratch)
+    choices = Choices(record.seed)
+    same = _done_again(directory, scratch, choices)
     if same:
         _keep_trace(directory, scratch)
+        write_choices(directory, choices)
     recorded, again = _verdict(directory), _verdict(scratch)
     return Replayed(
         record=record, recorded=recorded, again=again, same_bytes=same, differences=differences(recorded, again)
     )
 
 
-def _done_again(directory: Path, scratch: Path) -> bool:
+def _done_again(directory: Path, scratch: Path, choices: Choices | None = None) -> bool:
     """Do the simulated run in ``directory`` again in ``scratch``; the answer says that its history is the same."""
-    ended = perform(read_record(directory).spec(), scratch, observe=True)
+    ended = perform(read_record(directory).spec(), scratch, observe=True, choices=choices)
     if ended.status != "completed":
         raise ResultsError(f"{directory} cannot be done again: {ended.reason}")
     with files_of(directory):
@@ -104,14 +107,18 @@ def trace_missing(directory: Path) -> None:
         _keep_trace(directory, again)
 
 
-def rerun(record: RunRecord, recorded: Path, directory: Path) -> tuple[Verdict, Verdict]:
-    """Do a run of real processes once more, below ``directory``; the verdicts on the old history and on the new one.
+def rerun(
+    record: RunRecord, recorded: Path, directory: Path, choices: Choices | None = None
+) -> tuple[Verdict, Verdict]:
+    """Do a run once more, below ``directory``; the verdicts on the old history and on the new one.
+
+    It is one of real processes, or is to follow other ``choices`` than its seed gives; one in virtual time is observed.
 
     Raises:
-        HarnessError: it could not be done.
+        HarnessError: it could not be done; or it asks for a choice that was not recorded.
     """
     target = directory / record.spec().directory()
-    ended = perform(record.spec(), target)
+    ended = perform(record.spec(), target, observe=True, choices=choices)
     if ended.status != "completed":
         raise HarnessError(f"{recorded} could not be run again: {ended.reason}")
     return _verdict(recorded), _verdict(target)

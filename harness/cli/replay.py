@@ -12,10 +12,12 @@ import msgspec
 from checkers import Verdict
 from harness.campaign import Replayed, rerun
 from harness.campaign import replay as replay_run
+from harness.choices import Choices
 from harness.cli.terminal import State, as_json, directory_argument
 from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_UNKNOWN
 from harness.records.files import CLUSTER_FILE, new_campaign
 from harness.records.run_record import RunRecord, read_record
+from harness.run import read_choices
 
 RESULTS: Final = Path("results")
 #: Findings of one anomaly that are printed; the rest stands in the verdict.
@@ -24,17 +26,30 @@ FINDINGS_MAX: Final = 5
 
 @click.command()
 @click.argument("run_dir", type=directory_argument)
+@click.option(
+    "--choices",
+    "choices_file",
+    type=directory_argument,
+    help="Perform the draws of chance in this file, such as a changed copy of RUN_DIR's choices.json.",
+)
 @as_json
 @click.pass_obj
-def replay(state: State, run_dir: Path, *, json_: bool) -> int:
+def replay(state: State, run_dir: Path, choices_file: Path | None, *, json_: bool) -> int:
     """Do the run in RUN_DIR again and compare. Exit code 0 if the same was found, else 70.
 
-    A simulated run comes out byte for byte, and its cluster.jsonl is written on the way. A run of real processes only
-    repeats its plan; exit code 2 if its findings did not show again.
+    A simulated run comes out byte for byte, and its cluster.jsonl and choices.json are written on the way. A run of
+    real processes only repeats its plan, and one with --choices is another run: each gets a directory of its own, and
+    the exit code is 2 if its findings did not show again.
     """
     record = read_record(run_dir)
+    if choices_file is not None:
+        return _rerun(state, run_dir, record, read_choices(choices_file), json_=json_)
     if not record.world.virtual_time:
-        return _rerun(state, run_dir, record, json_=json_)
+        state.err.print(
+            f"{run_dir} ran on real processes: its seed repeats the plan of faults, not their effect; running it again",
+            markup=False,
+        )
+        return _rerun(state, run_dir, record, None, json_=json_)
     with tempfile.TemporaryDirectory(prefix="ackproof-") as scratch:
         result = replay_run(run_dir, Path(scratch) / "again")
     if json_:
@@ -47,18 +62,14 @@ def replay(state: State, run_dir: Path, *, json_: bool) -> int:
 
 def _conclusion(result: Replayed, run_dir: Path) -> str:
     if result.identical:
-        return f"reproduced identically, history and findings; the cluster's story is in {run_dir / CLUSTER_FILE}"
+        return f"reproduced identically, history and findings; what the cluster did is in {run_dir / CLUSTER_FILE}"
     what = "; ".join(result.differences) or "the findings are the same, but the histories differ"
     return f"not reproduced: {what}. The program or a library changed since (see campaign.json), or chance leaked in"
 
 
-def _rerun(state: State, run_dir: Path, record: RunRecord, *, json_: bool) -> int:
-    state.err.print(
-        f"{run_dir} ran on real processes: its seed repeats the plan of faults, not their effect; running it again",
-        markup=False,
-    )
+def _rerun(state: State, run_dir: Path, record: RunRecord, choices: Choices | None, *, json_: bool) -> int:
     directory = new_campaign(RESULTS, f"rerun-{record.seed}")
-    before, again = rerun(record, run_dir, directory)
+    before, again = rerun(record, run_dir, directory, choices)
     shown = set(before.counts) <= set(again.counts)
     if json_:
         state.json({"recorded": before, "again": again, "directory": str(directory)})

@@ -8,11 +8,19 @@ from typing import Any
 
 import msgspec
 
-from harness.choices import Choices
+from harness.choices import Choices, Recording
 from harness.errors import AckproofError, ResultsError
 from harness.plan import RunSpec
 from harness.records.cluster_file import write_observations
-from harness.records.files import CHOICES_FILE, CLUSTER_FILE, HISTORY, files_of, is_out_of_room, write_file
+from harness.records.files import (
+    CHOICES_FILE,
+    CLUSTER_FILE,
+    HISTORY,
+    files_of,
+    is_out_of_room,
+    read_json,
+    write_file,
+)
 from harness.records.replica_dump import write_replicas
 from harness.records.run_record import Ended, RunRecord, write_record
 from harness.run.crashes import own_failure
@@ -84,8 +92,20 @@ def write_choices(directory: Path, choices: Choices) -> None:
     """Write ``choices.json``: every draw of a run, which :func:`perform` can be given again.
 
     Some hundred kilobytes for a minute of virtual time, so it is written only where somebody asks for it.
+
+    Raises:
+        ResultsError: it cannot be written.
     """
     write_file(directory / CHOICES_FILE, msgspec.json.encode(choices.recording()))
+
+
+def read_choices(file: Path) -> Choices:
+    """The choices that ``file`` holds, a ``choices.json``, to be performed again.
+
+    Raises:
+        ResultsError: it cannot be read.
+    """
+    return Choices.recorded(read_json(file, Recording, "name a choices.json, which `ackproof replay` leaves"))
 
 
 def recover_observations(record: RunRecord, directory: Path) -> None:

@@ -103,6 +103,26 @@ def test_the_command_says_reproduced_and_exits_with_0(losing_run: Path, capsys: 
     assert out.splitlines()[-1].startswith("reproduced identically, history and findings")
 
 
+def test_a_run_is_performed_from_its_recorded_choices_and_never_beyond_them(
+    losing_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a replay records is the whole run; where a draw was taken out of it, nothing is made up."""
+    monkeypatch.chdir(tmp_path)
+    history = Path("history", "clustered.parquet")
+    assert exit_code_of(["replay", str(losing_run)]) == 0
+    recorded = json.loads((losing_run / "choices.json").read_text())
+    assert exit_code_of(["replay", str(losing_run), "--choices", str(losing_run / "choices.json")]) == 0
+    (again,) = Path("results").rglob(str(history))
+    assert again.read_bytes() == (losing_run / history).read_bytes()
+    link = next(label for label, draws in recorded["streams"].items() if label.startswith("delay 1001>") and draws)
+    recorded["streams"][link] = []
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(recorded))
+    capsys.readouterr()
+    assert exit_code_of(["replay", str(losing_run), "--choices", str(changed)]) == 70
+    assert f'the recorded choices end after 0 of "{link}"' in capsys.readouterr().err
+
+
 def test_the_command_exits_with_70_where_nothing_is_reproduced(
     losing_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,11 +4,13 @@ import io
 from pathlib import Path
 
 import msgspec
+import pytest
 
-from harness.choices import Choices, read_choices
+from harness.choices import Choices
+from harness.errors import ResultsError
 from harness.plan import RunSpec, Simulated
 from harness.records.run_record import read_record
-from harness.run.performing import perform, write_choices
+from harness.run.performing import perform, read_choices, write_choices
 from nemesis.plan import FaultPlan
 from workloads.history import export_jsonl
 from workloads.plan import WorkloadPlan
@@ -32,9 +34,9 @@ def test_a_run_is_performed_again_from_its_recorded_choices(tmp_path: Path) -> N
     choices = Choices(one.seed)
     perform(one, tmp_path / "first", choices=choices)
     write_choices(tmp_path / "first", choices)
-    recorded = read_choices((tmp_path / "first" / "choices.json").read_bytes())
+    recorded = read_choices(tmp_path / "first" / "choices.json")
     other_seed = msgspec.structs.replace(one, seed=99)
-    perform(other_seed, tmp_path / "again", choices=Choices.recorded(recorded))
+    perform(other_seed, tmp_path / "again", choices=recorded)
     first, again = (exported(tmp_path / name / "history") for name in ("first", "again"))
     assert first == again
     assert first.count(b"\n") > 100
@@ -44,6 +46,13 @@ def test_choices_of_another_run_end_it_with_a_reason(tmp_path: Path) -> None:
     ended = perform(spec(), tmp_path / "run", choices=Choices(1, {}))
     assert ended.status == "harness-failed"
     assert "recorded choices end after 0" in str(ended.reason)
+
+
+@pytest.mark.parametrize("content", [b'{"seed": 1}', b"{", b'{"seed": 1, "streams": {"a": ["b"]}}'])
+def test_what_is_no_recording_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "choices.json").write_bytes(content)
+    with pytest.raises(ResultsError, match=r"choices.json cannot be read .*name a choices.json"):
+        read_choices(tmp_path / "choices.json")
 
 
 def exported(history: Path) -> bytes:
