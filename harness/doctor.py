@@ -13,10 +13,11 @@ from typing import Final
 import msgspec
 import psutil
 
+from harness.clients import CLIENTS
 from harness.errors import HarnessError
 from harness.hosts import FIFO, LATE, faketime_library, find_limit, probe_slow_links
 from harness.java import HOW, usable_java
-from harness.machine import cores
+from harness.machine import cores, versions
 from harness.worlds.kafka.installation import installed
 
 #: A default campaign leaves about this much (measured with plans/default.toml), with as much again for Spark.
@@ -44,7 +45,7 @@ class Check(msgspec.Struct, frozen=True):
 
 def examine(directory: Path) -> list[Check]:
     """Every check, the needed ones first; ``directory`` is where results will be written."""
-    here = [_python(), _java(), _disk(directory), _memory(), _cores()]
+    here = [_python(), _java(), _disk(directory), _memory(), _cores(), *_client_libraries()]
     return [*here, *_programs(), _root(), _namespaces(), _slow_disks(), _slow_links(), _wrong_clocks(), _kafka()]
 
 
@@ -79,6 +80,11 @@ def _memory() -> Check:
 def _cores() -> Check:
     purpose, how = "the default campaign within six minutes", "it works with one core, more slowly"
     return Check("cores", cores() >= 2, str(cores()), purpose, how)
+
+
+def _client_libraries() -> list[Check]:
+    known = versions()
+    return [Check(name, not one.unfit, known[name], f'client = "{name}"', one.unfit) for name, one in CLIENTS.items()]
 
 
 def _programs() -> list[Check]:

@@ -15,6 +15,7 @@ from typing import Any, Final, Generic
 
 from harness.clients.client_thread import OUTSTANDING_MAX, Library, Owner, Pending, ThreadedClock
 from harness.clients.credentials import password_of
+from harness.errors import HostError
 from harness.plan import OPEN, Security
 from workloads import (
     CLIENT_CLOSED,
@@ -199,7 +200,7 @@ class AdaptedConsumer(ABC, Generic[Library]):
             return
         fetched = self._late + outcome.records
         self._late = () if self._polls.stands(ticket) else fetched
-        self._polls.end(ticket, PollOutcome(EventType.OK, fetched))
+        self._polls.end(ticket, PollOutcome(EventType.OK, fetched, outcome.error))
 
     def _ask(self, requests: int, question: Callable[[Library], Offsets], done: Callable[[Offsets], None]) -> None:
         """Put a question that takes at most so many requests to the library."""
@@ -231,6 +232,7 @@ class ClientLibrary:
         name: library and version.
         defaults: what the library works with by role where it was not asked for anything, as far as it discloses that.
         lacks: the capabilities that its clients do not have besides transactions, and why.
+        unfit: why the installed release cannot be used; empty where it can.
     """
 
     producer_configuration: Callable[[Settings, Sequence[str], int], Configuration]
@@ -242,6 +244,7 @@ class ClientLibrary:
     name: str
     defaults: Mapping[str, Mapping[str, Any]]
     lacks: Mapping[ClientCapability, str] = field(default_factory=dict)
+    unfit: str = ""
 
     def login(self, security: Security) -> Configuration:
         """What every client needs to be let in, for the library alone: it has the password.
@@ -258,8 +261,10 @@ class ClientLibrary:
         """The clients of one run. ``bootstrap`` are "host:port" of all brokers.
 
         Raises:
-            HostError: the password is not where the plan says.
+            HostError: the installed release is unfit, or the password is not where the plan says.
         """
+        if self.unfit:
+            raise HostError(self.unfit)
         return RealClients(self, clock, settings, tuple(bootstrap), security)
 
 

@@ -36,6 +36,8 @@ NAMES: Final = {
 RECONNECT_BACKOFF_MAX_MS: Final = 1_000
 METADATA_MAX_AGE_MS: Final = 5_000
 RECORDS_MAX: Final = 500
+#: Before 2.13.2, consume() moves the position past a record for each error that it hands over (librdkafka #4844).
+LIBRDKAFKA_MIN: Final = 0x020D02FF
 #: librdkafka refuses less.
 SOCKET_TIMEOUT_MIN_MS: Final = 10
 _POLL_S: Final = 0.05
@@ -186,11 +188,10 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
         first = library.poll(max_wait_ms / 1_000)
         messages = [] if first is None else [first, *library.consume(RECORDS_MAX - 1, 0)]
         records = tuple(_fetched(message) for message in messages if message.error() is None)
-        errors = [error for message in messages if (error := message.error()) is not None]
+        errors = [named(error) for message in messages if (error := message.error()) is not None]
         self._positions.update({record.partition: record.offset + 1 for record in records})
-        if errors and not records:
-            return PollOutcome(EventType.INFO, error=named(errors[0]))
-        return PollOutcome(EventType.OK, records)
+        kind = EventType.INFO if errors and not records else EventType.OK
+        return PollOutcome(kind, records, errors[0] if errors else None)
 
     def _subscribe(
         self, topics: tuple[str, ...], on_assigned: Callable[[tuple[str, ...]], None], library: Consumer
@@ -257,6 +258,17 @@ _RELEASE: Final = {
     "library": f"confluent-kafka {confluent_kafka.version()}, librdkafka {confluent_kafka.libversion()[0]}"
 }
 
+
+def unfit(librdkafka: tuple[str, int]) -> str:
+    """Why clients with this librdkafka (its version in words and as a number) cannot be used; empty if they can."""
+    if librdkafka[1] >= LIBRDKAFKA_MIN:
+        return ""
+    return (
+        f"librdkafka {librdkafka[0]} skips records in consume() (librdkafka #4844, fixed in 2.13.2); "
+        'install it with: pip install "confluent-kafka>=2.13.2"'
+    )
+
+
 CONFLUENT: Final = ClientLibrary(
     producer_configuration=producer_configuration,
     consumer_configuration=consumer_configuration,
@@ -266,4 +278,5 @@ CONFLUENT: Final = ClientLibrary(
     consumer=ConfluentConsumer,
     name=f"confluent-kafka {confluent_kafka.__version__}",
     defaults={"producer": _RELEASE, "consumer": _RELEASE},
+    unfit=unfit(confluent_kafka.libversion()),
 )

@@ -105,6 +105,9 @@ class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
     def __init__(self, clock: ThreadedClock, configuration: Mapping[str, Any]) -> None:
         # Without an acknowledgement the library makes up a success; an offset in it would be made up too.
         self._offsets_known = configuration["acks"] != 0
+        # After an error that it takes for fatal, an idempotent producer ends every other batch with that same error,
+        # also what is in flight: so no error of one send proves anything about it.
+        self._errors_prove = not configuration["enable_idempotence"]
         owner: Owner[KafkaProducer] = Owner(
             f"{configuration['client_id']}-producer", lambda: make(KafkaProducer, configuration), _close_producer
         )
@@ -124,7 +127,8 @@ class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
         self._pending.answer(ticket, SendOutcome(EventType.OK, offset=offset))
 
     def _failed(self, ticket: int, error: BaseException) -> None:
-        self._pending.answer(ticket, SendOutcome(classify(type(error).__name__), error=named(error)))
+        kind = classify(type(error).__name__) if self._errors_prove else EventType.INFO
+        self._pending.answer(ticket, SendOutcome(kind, error=named(error)))
 
 
 class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
-from kafka.errors import KafkaTimeoutError, NotEnoughReplicasAfterAppendError
+from kafka.errors import KafkaTimeoutError, MessageSizeTooLargeError, NotEnoughReplicasAfterAppendError
 
 from harness.clients import KAFKA_PYTHON
-from harness.clients.kafka_python import consumer_configuration, named, producer_configuration
+from harness.clients.kafka_python import KafkaPythonProducer, consumer_configuration, named, producer_configuration
 from harness.worlds.real.clock import RealClock
 from workloads.client import PollOutcome, SendOutcome
 from workloads.errors import CLIENT_CLOSED
@@ -49,6 +49,18 @@ def test_a_consumers_wait_is_always_shorter_than_its_request(request_timeout_ms:
     settings = Settings(request_timeout_ms=request_timeout_ms, delivery_timeout_ms=30_000)
     configuration = consumer_configuration(settings, BROKERS, 0)
     assert configuration["fetch_max_wait_ms"] < configuration["request_timeout_ms"]
+
+
+@pytest.mark.parametrize(("idempotent", "outcome"), [(False, EventType.FAIL), (True, EventType.INFO)])
+def test_an_idempotent_producers_error_proves_nothing_because_it_is_given_to_every_batch(
+    idempotent: bool, outcome: EventType
+) -> None:
+    clock, answers = RealClock(), list[SendOutcome]()
+    producer = KafkaPythonProducer(clock, producer_configuration(Settings(enable_idempotence=idempotent), NOBODY, 0))
+    producer._failed(producer._begin(answers.append), MessageSizeTooLargeError())
+    producer.close()
+    assert clock.run(lambda: bool(answers), 5_000_000)
+    assert answers == [SendOutcome(outcome, error="MessageSizeTooLargeError")]
 
 
 def test_the_effective_configuration_can_be_written_and_read() -> None:

@@ -1,0 +1,167 @@
+"""Defects of the client libraries that docs/clients.md describes, as they are in the releases that are installed here.
+
+Where one of these fails with a newer release, the library has changed: the documentation has to follow.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import kafka
+import pytest
+from kafka.errors import InvalidRecordError, KafkaTimeoutError, MessageSizeTooLargeError, UnknownError
+from kafka.producer.transaction_manager import ProducerIdAndEpoch, TransactionManager, TransactionState
+
+from harness.clients.confluent import unfit
+from harness.clients.kafka_python import _close_producer
+from harness.worlds.processes import processes_world
+from tests.harness.worlds.processes.conftest import Cluster, spec
+
+LIMIT_S = 60.0
+#: After this long, a record that a producer took should have ended: its delivery.timeout.ms, and a second more.
+DELIVERY_MS = 2_000
+OVERDUE_S = 3.0
+
+
+def test_kafka_python_asks_for_no_producer_id_after_it_has_dropped_its_own() -> None:
+    manager = TransactionManager(api_version=(4, 0))
+    manager.init_producer_id()
+    manager.next_request_handler(has_incomplete_batches=False)
+    manager.set_producer_id_and_epoch(ProducerIdAndEpoch(7, 0))
+    manager._transition_to(TransactionState.READY)
+    manager.reset_producer_id()  # what the sender does when a batch expires that it had sent before
+    manager.init_producer_id()  # what the sender does each time before it sends
+    assert manager.next_request_handler(has_incomplete_batches=True) is None
+    assert not manager.has_producer_id()
+    assert not manager.has_error()
+
+
+@pytest.mark.parametrize("error", [MessageSizeTooLargeError, InvalidRecordError, UnknownError])
+def test_kafka_python_takes_the_refusal_of_one_batch_for_fatal_to_the_producer(error: type[Exception]) -> None:
+    manager = TransactionManager(api_version=(4, 0))
+    assert manager.classify_batch_error(error(), batch=None) == TransactionManager.ERROR_CLASS_FATAL
+
+
+def kafka_python(bootstrap: str) -> tuple[Callable[[], Callable[[float], str]], Callable[[], None]]:
+    """How one sends (the answer waits for the end and names it), and how one closes."""
+    producer = kafka.KafkaProducer(
+        bootstrap_servers=bootstrap,
+        acks="all",
+        enable_idempotence=True,
+        delivery_timeout_ms=DELIVERY_MS,
+        request_timeout_ms=DELIVERY_MS // 2,
+    )
+
+    def send() -> Callable[[float], str]:
+        future = producer.send("ackproof", b"value", partition=0)
+
+        def ended(limit_s: float) -> str:
+            try:
+                future.get(limit_s)
+            except KafkaTimeoutError as error:
+                return "timed out" if future.is_done else f"never: {error}"
+            return "acknowledged"
+
+        return ended
+
+    return send, lambda: _close_producer(producer)  # its own close() raises, with its thread running
+
+
+def confluent(bootstrap: str) -> tuple[Callable[[], Callable[[float], str]], Callable[[], None]]:
+    """The same with librdkafka."""
+    producer = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": "all",
+            "enable.idempotence": True,
+            "message.timeout.ms": DELIVERY_MS,
+            "request.timeout.ms": DELIVERY_MS // 2,
+        }
+    )
+
+    def send() -> Callable[[float], str]:
+        errors: list[Any] = []
+        producer.produce("ackproof", b"value", partition=0, on_delivery=lambda error, _: errors.append(error))
+
+        def ended(limit_s: float) -> str:
+            producer.flush(limit_s)
+            return "never" if not errors else "acknowledged" if errors[0] is None else "timed out"
+
+        return ended
+
+    return send, producer.purge
+
+
+def bootstrap_of(directory: Path) -> str:
+    nodes = [json.loads(path.read_text()) for path in (directory / "data").glob("*.json")]
+    return ",".join(f"{node['host']}:{node['port']}" for node in nodes if node["role"] == "broker")
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("library", "afterwards"), [(kafka_python, "never"), (confluent, "acknowledged")])
+def test_after_a_delivery_timeout_an_idempotent_producer_of_kafka_python_stays_silent(
+    library: Callable[..., Any], afterwards: str, tmp_path: Path
+) -> None:
+    world = processes_world(spec({"acks": "all", "min.insync.replicas": 2}), tmp_path)
+    world.open()
+    try:
+        cluster = Cluster(world, tmp_path)
+        bootstrap = bootstrap_of(tmp_path)
+        send, close = library(bootstrap)
+        assert send()(LIMIT_S) == "acknowledged"
+        followers = {0, 1, 2} - {cluster.leads()}
+        for broker in followers:
+            cluster.target.processes.kill(broker)
+        assert send()(LIMIT_S) == "timed out"
+        for broker in followers:
+            cluster.target.processes.restart(broker)
+        assert cluster.until(cluster.is_well)
+        again = send()
+        fresh_send, close_fresh = library(bootstrap)
+        assert fresh_send()(LIMIT_S) == "acknowledged"
+        assert again(OVERDUE_S).startswith(afterwards)
+        close()
+        close_fresh()
+    finally:
+        world.close()
+
+
+def run_consume_skips(path: Path | None) -> dict[str, Any]:
+    program = Path(__file__).with_name("consume_skips.py")
+    environment = {"PYTHONPATH": str(path)} if path else {}
+    done = subprocess.run(
+        [sys.executable, program], capture_output=True, timeout=LIMIT_S, check=True, env=environment, text=True
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.system
+def test_consume_skips_a_record_at_the_end_of_a_partition_before_librdkafka_2_13_2(tmp_path: Path) -> None:
+    wanted = ["confluent-kafka==2.13.0", "--no-deps", "--only-binary=:all:", "--target", str(tmp_path), "--quiet"]
+    fetched = subprocess.run(
+        [sys.executable, "-m", "pip", "install", *wanted],
+        capture_output=True,
+        timeout=2 * LIMIT_S,
+        check=False,
+        text=True,
+    )
+    if fetched.returncode:
+        pytest.skip(f"confluent-kafka 2.13.0 cannot be fetched here: {fetched.stderr.strip().splitlines()[-1]}")
+    assert run_consume_skips(tmp_path) == {"librdkafka": "2.13.0", "first": "01234", "position": 6, "then": "67"}
+
+
+@pytest.mark.system
+def test_consume_skips_no_record_in_the_installed_release() -> None:
+    found = run_consume_skips(None)
+    assert (found["first"], found["position"], found["then"]) == ("01234", 5, "567")
+
+
+def test_an_older_librdkafka_is_refused_with_what_to_install() -> None:
+    assert not unfit(confluent_kafka.libversion())
+    assert not unfit(("2.13.2", 0x020D02FF))
+    assert "confluent-kafka>=2.13.2" in unfit(("2.13.0", 0x020D00FF))
