@@ -16,6 +16,7 @@ from checkers.anomalies import (
     lost_write,
     phantom_read,
     precommitted_read,
+    reordered,
     unseen,
 )
 from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
@@ -37,6 +38,7 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
         g1a.ANOMALY,
         precommitted_read.ANOMALY,
         *ORDER,
+        reordered.ANOMALY,
         *CYCLES,
         divergent_replicas.ANOMALY,
     )

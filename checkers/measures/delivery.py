@@ -8,6 +8,7 @@ nothing else happened.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -16,9 +17,8 @@ import numpy as np
 from checkers.anomalies.lost_write import lost_values
 from checkers.columns.ids import Numbers, dense_ids, starts_of
 from checkers.columns.log import Log
-from checkers.columns.steps import Steps
 from workloads import Function
-from workloads.history import FUNCTION_CODE, OK, Kind
+from workloads.history import FUNCTION_CODE, NONE, OK, Kind
 
 Observed = Literal["exactly-once", "at-least-once", "at-most-once", "none", "unknown"]
 
@@ -26,33 +26,39 @@ Observed = Literal["exactly-once", "at-least-once", "at-most-once", "none", "unk
 class Delivery(msgspec.Struct, kw_only=True):
     """Counts of acknowledged records. ``observed`` is "unknown" where some record may be lost or merely unread.
 
-    ``reordered`` counts acknowledged records that stand before one that their producer had sent, and had
-    acknowledged, earlier.
+    ``reordered`` is the count of the anomaly of that name. ``ordered`` says whether what is left of each producer's
+    records stands in the order in which it was asked to send them; None where that is not known: something was not
+    read, two values share an offset, or the producers of some records (``unattributed``) are not known.
     """
 
     observed: Observed = "unknown"
+    ordered: bool | None = None
     lost: int = 0
     duplicated: int = 0
     reordered: int = 0
+    unattributed: int = 0
 
 
 def count(log: Log, histories: int) -> list[Delivery]:
-    """Lost, duplicated and reordered records of each history; ``observed`` is decided by :func:`decide`."""
+    """Lost, duplicated and unattributed records of each history; :func:`decide` says what follows."""
     order = log.order
     begins = starts_of(order.entry_value)
     several = order.entry_value[begins][np.diff(np.append(begins, len(order.entry_value))) > 1]
     lost = np.concatenate(lost_values(log)) if log.segments else several[:0]
-    lost_by = _by_history(log, lost[log.sent_ok[lost]], histories)
-    duplicated_by = _by_history(log, several[log.sent_ok[several]], histories)
-    reordered_by = _reordered(log, log.send_steps, histories) + _reordered(log, log.inner_sends, histories)
-    return [
-        Delivery(lost=int(a), duplicated=int(b), reordered=int(c))
-        for a, b, c in zip(lost_by, duplicated_by, reordered_by, strict=True)
-    ]
+    unattributed = log.sends[(log.type[log.sends] == OK) & (log.instance[log.sends] == NONE)]
+    counts = (
+        _by_history(log, log.values.segment[lost[log.sent_ok[lost]]], histories),
+        _by_history(log, log.values.segment[several[log.sent_ok[several]]], histories),
+        _by_history(log, log.segment[unattributed], histories),
+    )
+    return [Delivery(lost=int(a), duplicated=int(b), unattributed=int(c)) for a, b, c in zip(*counts, strict=True)]
 
 
-def decide(delivery: Delivery, *, certain: bool) -> Delivery:
-    """With ``observed``. ``certain`` says that every acknowledged record was read, or the log read to its end."""
+def decide(delivery: Delivery, counts: Mapping[str, int], *, certain: bool) -> Delivery:
+    """With ``observed``, ``ordered`` and ``reordered``, from the whole ``counts`` of anomalies.
+
+    ``certain`` says that every acknowledged record was read, or the log read to its end.
+    """
     observed: Observed
     if delivery.lost:
         observed = "none" if delivery.duplicated else "at-most-once"
@@ -60,16 +66,14 @@ def decide(delivery: Delivery, *, certain: bool) -> Delivery:
         observed = "unknown"
     else:
         observed = "at-least-once" if delivery.duplicated else "exactly-once"
-    return msgspec.structs.replace(delivery, observed=observed)
+    reordered = counts.get("reordered", 0)
+    comparable = certain and not delivery.unattributed and not counts.get("inconsistent-offsets")
+    ordered = False if reordered else True if comparable else None
+    return msgspec.structs.replace(delivery, observed=observed, ordered=ordered, reordered=reordered)
 
 
-def _by_history(log: Log, values: Numbers, histories: int) -> Numbers:
-    return np.bincount(log.segment_history[log.values.segment[values]], minlength=histories)
-
-
-def _reordered(log: Log, steps: Steps, histories: int) -> Numbers:
-    back = (steps.delta < 0) & (log.type[steps.earlier] == OK) & (log.type[steps.later] == OK)
-    return np.bincount(log.segment_history[log.segment[steps.later[back]]], minlength=histories)
+def _by_history(log: Log, segments: Numbers, histories: int) -> Numbers:
+    return np.bincount(log.segment_history[segments], minlength=histories)
 
 
 _SUBSCRIBE = FUNCTION_CODE[Function.SUBSCRIBE]

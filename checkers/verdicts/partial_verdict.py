@@ -141,7 +141,7 @@ def merge(parts: Iterable[PartialVerdict], *, shown: int | None = SHOWN) -> Part
         for name in ("attempted", "acknowledged", "acknowledged_in_fault", "rejected", "unknown", "records_read"):
             setattr(merged.exercise, name, getattr(merged.exercise, name) + getattr(part.exercise, name))
         merged.steps += part.steps
-        for name in ("lost", "duplicated", "reordered"):
+        for name in ("lost", "duplicated", "unattributed"):
             setattr(merged.delivery, name, getattr(merged.delivery, name) + getattr(part.delivery, name))
         if _lag(part) > _lag(merged):
             merged.worst_realtime_lag = part.worst_realtime_lag
@@ -184,7 +184,7 @@ def verdict(name: str, partial: PartialVerdict, origin: Origin, *, shown: int | 
         availability=partial.availability,
         faults=partial.faults,
         recovery=partial.recovery,
-        delivery=decide(partial.delivery, certain=_all_read(partial)),
+        delivery=decide(partial.delivery, partial.counts, certain=_all_read(partial)),
         worst_realtime_lag=_present(partial.worst_realtime_lag, origin) if partial.worst_realtime_lag else None,
         consume_counts=dict(sorted(partial.consume_counts.items())),
         reason=reason,

@@ -61,6 +61,13 @@ goes for `nonmonotonic-send`: after a loss the new leader's offsets start lower.
 duplicate has two places in the log and comparisons of neighbours use the last one, so `poll-skip` and
 `nonmonotonic-poll` may follow from a permitted duplicate; see :meth:`Promise.about`.
 
+*Order.* Two acknowledged writes of one producer change places where several batches are in flight and one of them is
+sent again, or to another leader, after a later one was appended (rule 21). With idempotence a leader refuses a batch
+that is not the next one; with one request in flight the next is sent when the one before has been answered, or given
+up, and then it was not acknowledged (at acks=0 nobody knows, and it is permitted). A producer that crashed or was
+replaced is another one. A lost write has no place in the log, so loss does not make the others reordered. Where
+readable records can vanish, a leader may not have what the sequence numbers are compared with (KIP-360), and takes any.
+
 *Never permitted*: `corrupt-read` (CRC, rule 25), `phantom-read` (nobody wrote it), and any anomaly without a rule
 here. Writes whose outcome is unknown (info) are neither lost nor promised; no checker counts them.
 """
@@ -192,7 +199,8 @@ _REUSED = Reason("the offset of a lost write is given to another record", "rules
 _RETRIED = Reason("enable.idempotence=false and retries>0: a retry may append again", "rule 21")
 _NO_RETRY = Reason("retries=0: a record is sent once", "rule 21")
 _SEQUENCES = Reason("enable.idempotence=true: a leader recognises a batch it has", "rule 21")
-_REORDERED = Reason("without idempotence a retry may be overtaken by a later batch", "rule 21")
+_OVERTAKEN = Reason("without idempotence and with several requests in flight, a batch that is sent again, or to "
+                    "another leader, may be overtaken by a later one", "rule 21")  # fmt: skip
 _IN_ORDER = Reason("one request at a time, or sequence numbers, keep a producer's order", "rule 21")
 _PRODUCER_STATE = Reason("with truncated records a leader forgets what it had from a producer", "KIP-360")
 _INTERLEAVED = Reason("producers are not isolated from each other, their records may interleave", "KIP-98")
@@ -203,14 +211,16 @@ def promise(settings: Settings, faults: Sequence[FaultSeen]) -> Promise:
     """What ``settings`` promise under ``faults``, which are those that took effect (see the module's text)."""
     losses, readable = _loss_reasons(settings, faults), _readable_reasons(settings, faults)
     reused = (_REUSED, *losses) if losses and settings.acks != 0 else ()
-    duplicates = _duplicate_reasons(settings, readable)
-    reordered = (*_reorder_reasons(settings), *duplicates, *reused)
+    forgotten = _forgotten_reasons(settings, readable)
+    duplicates = (*_duplicate_reasons(settings), *forgotten)
+    overtaken = _overtaking_reasons(settings)
     claims = (
         *(_claim(name, losses, _safe_reasons(settings, faults)) for name in LOSS),
         _claim("inconsistent-offsets", (*readable, *reused), (_BELOW_HW,)),
         *(_claim(name, readable, (_BELOW_HW,)) for name in POLL_ORDER),
         _claim("duplicate", duplicates, (_SEQUENCES if settings.enable_idempotence else _NO_RETRY,)),
-        *(_claim(name, reordered, (_IN_ORDER,)) for name in SEND_ORDER),
+        _claim("reordered", (*overtaken, *forgotten), (_IN_ORDER,)),
+        *(_claim(name, (*overtaken, *duplicates, *reused), (_IN_ORDER,)) for name in SEND_ORDER),
         _claim("divergent-replicas", _divergence_reasons(settings, faults), (_BELOW_HW,)),
         *(_claim(name, (), (_NO_RULE,)) for name in NEVER),
         *(_claim(name, (_INTERLEAVED,), ()) for name in ALWAYS),
@@ -297,15 +307,19 @@ def _safe_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reas
     return (_EVERYWHERE if settings.unclean_leader_election_enable else _CLEAN,)
 
 
-def _duplicate_reasons(settings: Settings, readable: tuple[Reason, ...]) -> tuple[Reason, ...]:
-    if not settings.enable_idempotence:
-        return (_RETRIED,) if settings.retries > 0 else ()
-    return (_PRODUCER_STATE, *readable) if readable else ()
+def _forgotten_reasons(settings: Settings, readable: tuple[Reason, ...]) -> tuple[Reason, ...]:
+    """Sequence numbers help as long as the leader has those of the batches before."""
+    return (_PRODUCER_STATE, *readable) if settings.enable_idempotence and readable else ()
 
 
-def _reorder_reasons(settings: Settings) -> tuple[Reason, ...]:
-    overtaking = not settings.enable_idempotence and settings.retries > 0 and settings.max_in_flight > 1
-    return (_REORDERED,) if overtaking else ()
+def _duplicate_reasons(settings: Settings) -> tuple[Reason, ...]:
+    return (_RETRIED,) if not settings.enable_idempotence and settings.retries > 0 else ()
+
+
+def _overtaking_reasons(settings: Settings) -> tuple[Reason, ...]:
+    if settings.acks == 0:
+        return (_ACKS_0,)
+    return (_OVERTAKEN,) if not settings.enable_idempotence and settings.max_in_flight > 1 else ()
 
 
 def _divergence_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:

@@ -266,6 +266,30 @@ def nonmonotonic_send(events: list[Event]) -> Findings:
     return sorted(s[:6] for s in _sends(events) if s[5] < 1)
 
 
+def reordered(events: list[Event]) -> Findings:
+    """Each acknowledged write that stands before an earlier one of its instance, with the furthest of those."""
+    log, began = Log(events), _invocations(events)
+    lost = {finding[:2] for finding in lost_write(events)} | set(lost_after_drain(events))
+    counted = [(s.partition, s.value) for e in log.done for s in sends_of(e)]
+    asked = []
+    for event in log.done:
+        for position, send in enumerate(sends_of(event)):
+            name = send.partition, send.value
+            places = log.places(*name)
+            alone = all(len(log.order[send.partition][place]) == 1 for place in places)
+            sure = name in log.read_ok - lost and counted.count(name) == 1 and alone
+            if event.type == OK and event.instance >= 0 and event.index in began and sure:
+                asked.append((event.instance, send.partition, began[event.index], position, event.index, send.value))
+    found = []
+    for instance, key, invoked, position, index, value in asked:
+        before = [one for one in asked if one[:2] == (instance, key) and one[2:4] < (invoked, position)]
+        overtaken = [(log.places(key, v)[0], v, i) for *_, i, v in before]
+        place, earlier, other = max(overtaken, default=(-1, -1, -1))
+        if log.places(key, value)[-1] < place:
+            found.append((key, other, index, earlier, value, log.places(key, value)[-1] - place))
+    return sorted(found)
+
+
 def dependencies(events: list[Event], *, ww_deps: bool) -> set[tuple[int, int, str]]:
     """Every (writer, reader or next writer, kind) between different operations."""
     log = Log(events)

@@ -12,13 +12,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from workloads.operations import Defect, Event, EventType, Function, MicroOperation, Poll, Record, Send
+from workloads.operations import NO_INSTANCE, Defect, Event, EventType, Function, MicroOperation, Poll, Record, Send
 
 KEYS = ("x", "y")
 PROCESSES = 3
 #: Offsets near the end of what kernels promise to handle.
 HUGE = 2**62 - 100
 OUTCOMES = (EventType.OK, EventType.OK, EventType.OK, EventType.INFO, EventType.FAIL)
+#: Instances of processes: not known, one for all, and one of two processes beside another.
+INSTANCES = ({}, {0: 0, 1: 0, 2: 0}, {0: 0, 1: 1, 2: 1})
 
 
 @dataclass
@@ -30,6 +32,7 @@ class Scene:
     logs: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: {key: [] for key in KEYS})
     read_to: dict[tuple[int, str], int] = field(default_factory=dict)
     next_value: int = 0
+    instances: dict[int, int] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
 
     def chance(self, one_in: int) -> bool:
@@ -37,9 +40,8 @@ class Scene:
 
     def add(self, process: int, kind: EventType, function: Function, **rest: Any) -> None:
         index = len(self.events)
-        self.events.append(
-            Event(index=index, time_us=index * 10, process=process, type=kind, function=function, **rest)
-        )
+        who = {"process": process, "instance": self.instances.get(process, NO_INSTANCE)}
+        self.events.append(Event(index=index, time_us=index * 10, type=kind, function=function, **who, **rest))
 
     def send(self, kind: EventType) -> Send:
         key = self.random.choice(KEYS)
@@ -79,8 +81,11 @@ class Scene:
 @st.composite
 def histories(draw: st.DrawFn, operations_max: int = 30) -> list[Event]:
     """Overlapping processes that send, poll, assign; infos, fails, holes, huge and double offsets, broken records."""
-    chosen = random.Random(draw(st.integers(0, 2**32)))
-    scene = Scene(chosen, {key: chosen.choice([0, 5, HUGE]) for key in KEYS})
+    seed = draw(st.integers(0, 2**32))
+    chosen = random.Random(seed)
+    scene = Scene(
+        chosen, {key: chosen.choice([0, 5, HUGE]) for key in KEYS}, instances=INSTANCES[seed % len(INSTANCES)]
+    )
     waiting: dict[int, tuple[EventType, Function, dict[str, Any]]] = {}
     for _ in range(draw(st.integers(0, operations_max))):
         process = chosen.randrange(PROCESSES)
@@ -140,3 +145,35 @@ def _drain(scene: Scene) -> None:
         scene.add(process, EventType.OK, Function.POLL, micro=(Poll({key: records}),))
         end = found[-1][0] + 1 if found else 0
         scene.add(process, EventType.OK, Function.DRAIN, partitions=(key,), offset=end)
+
+
+@st.composite
+def pipelined_histories(draw: st.DrawFn, writes_max: int = 20) -> list[Event]:
+    """Two instances with many sends in flight, each send a process of its own, on a log that mixes them up.
+
+    Retries double and displace, answers come in any order or not at all, records are lost and read in part.
+    """
+    chosen = random.Random(draw(st.integers(0, 2**32)))
+    writes = range(draw(st.integers(0, writes_max)))
+    scene = Scene(chosen, dict.fromkeys(KEYS, 0), instances={value: value % 2 for value in writes})
+    key = {value: chosen.choice(KEYS) for value in writes}
+    due = {value: sorted(value + chosen.choice([0, 0, 1, 3, 9]) for _ in range(chosen.choice([0, 1, 1, 1, 2])))
+           for value in writes}  # fmt: skip
+    for _, value in sorted((when, value) for value, places in due.items() for when in places):
+        scene.logs[key[value]].append((len(scene.logs[key[value]]), value))
+    for value in writes:
+        scene.add(value, EventType.INVOKE, Function.SEND, micro=(Send(key[value], value),))
+    for value in chosen.sample(writes, len(writes)):
+        at = [offset for offset, other in scene.logs[key[value]] if other == value]
+        offset = chosen.choice([*at, *at, None])
+        offset = chosen.randrange(25) if scene.chance(25) else offset
+        scene.add(value, chosen.choice(OUTCOMES), Function.SEND, micro=(Send(key[value], value, offset),))
+    for number, name in enumerate(KEYS):
+        log = scene.logs[name]
+        if scene.chance(3):
+            log = [one for one in log if not scene.chance(5)]
+        found = tuple(Record(*one) for one in log[: chosen.choice([len(log), len(log), len(log) // 2])])
+        scene.add(30 + number, EventType.OK, Function.POLL, micro=(Poll({name: found}),))
+        if scene.chance(2):
+            scene.add(30 + number, EventType.OK, Function.DRAIN, partitions=(name,), offset=len(log))
+    return scene.events

@@ -43,6 +43,14 @@ class Scene:
     def send(self, value: int, offset: int | None, *, key: str = "t-0", process: int = 0, kind: EventType = OK) -> int:
         return self.operation(process, Function.SEND, Send(key, value, offset), kind=kind)
 
+    def pipelined(self, *asked: int, answered: dict[int, int | None], instance: int = 20, key: str = "t-0") -> None:
+        """Values that one producer sends before any is answered, each by a process of its own, and their offsets."""
+        who = {value: {"process": 20 + value, "function": Function.SEND, "instance": instance} for value in asked}
+        for value in asked:
+            self.event(kind=INVOKE, micro=(Send(key, value),), **who[value])
+        for value, offset in answered.items():
+            self.event(kind=OK, micro=(Send(key, value, offset),), **who[value])
+
     def poll(self, *records: tuple[int, int] | Record, key: str = "t-0", process: int = 1, kind: EventType = OK) -> int:
         """``records`` are (offset, value) pairs."""
         read = tuple(record if isinstance(record, Record) else Record(*record) for record in records)

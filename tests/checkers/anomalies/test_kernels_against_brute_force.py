@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checkers import brute_force
-from tests.checkers.history_strategies import KEYS, histories
+from tests.checkers.history_strategies import KEYS, histories, pipelined_histories
 from tests.checkers.in_memory import judge_events, judge_rows
 from tests.checkers.series import Lag, lag_series, unseen_series
 from tests.workloads.history.event_strategies import examples
@@ -45,6 +45,7 @@ COMPARED: dict[str, tuple[Callable[[list[Event]], list[tuple[Any, ...]]], Callab
     "poll-skip": (brute_force.poll_skip, lambda f: (*_step(f), f["delta"], tuple(f["skipped"]))),
     "nonmonotonic-poll": (brute_force.nonmonotonic_poll, lambda f: (*_step(f), *f["values"], f["delta"])),
     "nonmonotonic-send": (brute_force.nonmonotonic_send, lambda f: (*_step(f), *f["values"], f["delta"])),
+    "reordered": (brute_force.reordered, lambda f: (*_step(f), *f["values"], f["delta"])),
     "G1a": (brute_force.g1a, lambda f: (f["key"], f["value"], _op(f["reader"]))),
     "precommitted-read": (brute_force.precommitted_read, lambda f: (f["key"], _op(f["op"]), f["value"])),
     "int-poll-skip": (brute_force.int_poll_skip, lambda f: (*_inner(f), tuple(f["skipped"]))),
@@ -61,6 +62,15 @@ def test_every_kernel_agrees_with_its_twin(history: list[Event]) -> None:
     for anomaly, (twin, essence) in COMPARED.items():
         found = sorted(essence(finding) for finding in verdict.anomalies.get(anomaly, []))
         assert found == twin(history), anomaly
+
+
+@given(pipelined_histories())
+@examples(300)
+def test_reordered_writes_are_found_across_sends_in_flight(history: list[Event]) -> None:
+    verdict = judge_events(history, shown=None)
+    twin, essence = COMPARED["reordered"]
+    assert sorted(essence(finding) for finding in verdict.anomalies.get("reordered", [])) == twin(history)
+    assert verdict.delivery.reordered == len(twin(history))
 
 
 @given(histories(), st.integers(0, 2**32))

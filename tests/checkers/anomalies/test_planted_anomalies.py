@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from checkers.verdicts.verdict import Verdict
 from tests.checkers.in_memory import judge_events
-from tests.checkers.scenes import FAIL, INFO, INVOKE, Scene
-from workloads.operations import Defect, Function, Poll, Record, Send
+from tests.checkers.scenes import FAIL, INFO, INVOKE, OK, Scene
+from workloads.operations import Defect, EventType, Function, Poll, Record, Send
 
 
 def judged(scene: Scene, *, complete: bool = True) -> Verdict:
@@ -135,6 +137,70 @@ def test_a_write_that_was_only_begun_is_no_phantom() -> None:
     scene.event(0, INVOKE, Function.SEND, micro=(Send("t-0", 4),))
     scene.poll((4, 4))
     assert judged(scene).anomalies == {}
+
+
+def test_writes_in_flight_that_changed_places_are_reordered() -> None:
+    """The second and the third are appended before the first, which had to be sent again."""
+    scene = Scene()
+    scene.pipelined(0, 1, 2, answered={1: 0, 2: 1, 0: 2})
+    scene.poll((0, 1), (1, 2), (2, 0))
+    verdict = judged(scene)
+    assert names(verdict) == ["reordered"]
+    assert verdict.counts == {"reordered": 2}, "each write that stands before an earlier one, once"
+    furthest = verdict.anomalies["reordered"][0]
+    assert (furthest["values"], furthest["delta"]) == ([0, 1], -2)
+    assert [op["op_pos"] for op in furthest["ops"]] == [5, 3]
+    assert (verdict.delivery.reordered, verdict.delivery.ordered) == (2, False)
+
+
+def test_an_acknowledgement_out_of_turn_reorders_nothing() -> None:
+    scene = Scene()
+    scene.pipelined(0, 1, answered={1: 1, 0: 0})
+    scene.poll((0, 0), (1, 1))
+    verdict = judged(scene)
+    assert verdict.anomalies == {}
+    assert (verdict.delivery.observed, verdict.delivery.ordered) == ("exactly-once", True)
+
+
+@pytest.mark.parametrize("log", [(0, 1, 0), (1, 0, 1)], ids=["the first twice", "the second twice"])
+def test_a_duplicate_is_excused_by_whichever_of_its_places_keeps_the_order(log: tuple[int, ...]) -> None:
+    scene = Scene()
+    scene.pipelined(0, 1, answered={0: log.index(0), 1: log.index(1)})
+    scene.poll(*enumerate(log))
+    assert "reordered" not in judged(scene).counts
+    assert "duplicate" in judged(scene).counts
+
+
+def test_a_lost_write_has_no_place_before_or_behind_others() -> None:
+    """The first is acknowledged at 4 and read there; the leader with it is gone; the second gets offset 0."""
+    scene = Scene()
+    scene.pipelined(0, 1, answered={0: 4})
+    scene.poll((4, 0))
+    scene.event(21, OK, Function.SEND, instance=20, micro=(Send("t-0", 1, 0),))
+    scene.poll((0, 1), process=9)
+    scene.drain(1)
+    verdict = judged(scene)
+    assert names(verdict) == ["lost-write"]
+    assert verdict.delivery.ordered is True
+
+
+@pytest.mark.parametrize("kind", [INFO, FAIL])
+def test_a_producer_owes_no_order_to_a_write_that_it_gave_up(kind: EventType) -> None:
+    scene = Scene()
+    scene.pipelined(0, 1, answered={1: 0})
+    scene.event(20, kind, Function.SEND, instance=20, micro=(Send("t-0", 0),))
+    scene.poll((0, 1), (1, 0))
+    assert "reordered" not in judged(scene).counts
+
+
+def test_two_producers_and_unknown_ones_may_write_in_any_order() -> None:
+    scene = Scene()
+    for value, instance in enumerate((20, 21, -1, -1)):
+        scene.pipelined(value, answered={value: 3 - value}, instance=instance)
+    scene.poll((0, 3), (1, 2), (2, 1), (3, 0))
+    verdict = judged(scene)
+    assert verdict.anomalies == {}
+    assert (verdict.delivery.unattributed, verdict.delivery.ordered) == (2, None)
 
 
 def test_a_broken_record_is_one_finding_however_many_read_it() -> None:

@@ -189,6 +189,29 @@ def test_a_retry_is_overtaken_only_without_idempotence_and_with_requests_in_flig
     assert not permitted(Settings(enable_idempotence=True), KILL, "nonmonotonic-send")
 
 
+@pytest.mark.parametrize(
+    ("settings", "faults", "may_be"),
+    [
+        pytest.param(Settings(), NONE, True, id="five requests in flight, even without a fault (S23)"),
+        pytest.param(Settings(retries=0), NONE, True, id="without retries two batches may go to two leaders"),
+        pytest.param(Settings(max_in_flight=1), KILL, False, id="one request in flight"),
+        pytest.param(Settings(max_in_flight=1, acks=1), KILL, False, id="a lost write has no place"),
+        pytest.param(Settings(max_in_flight=1, acks=0), NONE, True, id="nobody answers"),
+        pytest.param(Settings(enable_idempotence=True), KILL, False, id="idempotence"),
+        pytest.param(
+            Settings(enable_idempotence=True, unclean_leader_election_enable=True),
+            KILL,
+            True,
+            id="producer state is truncated with the records",
+        ),
+    ],
+)
+def test_acknowledged_writes_of_a_producer_change_places_only_where_batches_may_overtake(
+    settings: Settings, faults: list[FaultSeen], may_be: bool
+) -> None:
+    assert permitted(settings, faults, "reordered") is may_be
+
+
 @pytest.mark.parametrize("anomaly", [*NEVER, "an-anomaly-of-tomorrow"])
 def test_corruption_invention_and_the_unknown_are_never_permitted(anomaly: str) -> None:
     everything = Settings(acks=0, unclean_leader_election_enable=True, truncation="high-watermark")

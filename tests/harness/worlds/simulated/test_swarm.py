@@ -7,6 +7,7 @@ import pytest
 from harness.choices import Choices
 from harness.run.phases import execute
 from harness.worlds.simulated import SimulatedWorld
+from tests.checkers.in_memory import judge_events
 from workloads.history import HistoryWriter, export_jsonl
 from workloads.operations import EventType, Function
 
@@ -109,6 +110,27 @@ def test_retries_without_idempotence_do_double(spec):
         for _, _, events in swarm(spec, range(10), FAMILIES[3], **SAFE)
         for places in events.places.values()
     )
+
+
+class Kept(list):
+    """A recorder that keeps whole events."""
+
+    record = list.append
+
+
+@pytest.mark.parametrize(
+    ("settings", "reordered"),
+    [({}, True), ({"enable_idempotence": True}, False), ({"max_in_flight": 1}, False)],
+    ids=["five in flight", "idempotence", "one in flight"],
+)
+def test_a_producer_is_overtaken_by_itself_only_in_flight_and_without_idempotence(spec, settings, reordered):
+    found = 0
+    for number in range(9):
+        events = Kept()
+        run(spec(number, families=FAMILIES[number % 3], **SAFE, **settings), events)
+        found += judge_events(events).counts.get("reordered", 0)
+    assert (found > 50) is reordered, f"{found} in nine runs"
+    assert reordered or found == 0
 
 
 @pytest.mark.parametrize("acks", [0, 1])
