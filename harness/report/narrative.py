@@ -12,16 +12,12 @@ from harness.report.names import fault_name, link_names, moment, node_name, node
 from harness.report.timeline import Timeline, lacks
 from nemesis.faults import Crash, Partition, UnexplainedElection
 from nemesis.receipts import Receipt
+from nemesis.scenarios import preparation_of
 
 #: Sentences of one kind (faults, elections, truncations, ...); the chart shows all of them.
 SENTENCES_MAX: Final = 6
 #: When (microseconds of the run's clock), and what happened.
 Moment = tuple[int, str]
-#: Why a story of another family begins with a cut, by the story's name.
-PREPARATIONS: Final = {
-    "leader-ahead": "this lets followers fall a little behind, still in sync, before the leader is hit",
-    "last-in-sync": "this drives followers out of sync, so that the leader alone has the writes when it is hit",
-}
 WITHOUT_BROKERS: Final = (
     "What the brokers did was not recorded for this run, so leaders and high watermarks are missing here: the replay "
     "command below records them."
@@ -137,7 +133,7 @@ def _fault(receipt: Receipt, partition: str) -> str:
     until = "it lasted to the end" if receipt.ended_us is None else f"until {moment(receipt.ended_us)}"
     details = [f"{receipt.facts.done_to_links} {link_names(receipt)}"] if receipt.links else []
     details += [words] if (words := receipt.facts.in_words(receipt.begin_evidence)) else []
-    details += [PREPARATIONS[receipt.story]] if _prepares(receipt) else []
+    details += _preparation(receipt)
     details += [f"meanwhile {moves}"] if moves else []
     if receipt.fault == Crash.kind:
         ends = [str(seen.get("exit")) for seen in receipt.begin_evidence.values() if isinstance(seen, dict)]
@@ -146,8 +142,10 @@ def _fault(receipt: Receipt, partition: str) -> str:
     return f"Fault: {'; '.join([f'{fault_name(receipt)} from {begun} {until}', *details])}."
 
 
-def _prepares(receipt: Receipt) -> bool:
-    return receipt.fault == Partition.kind != receipt.family and receipt.story in PREPARATIONS
+def _preparation(receipt: Receipt) -> list[str]:
+    """Why a story of another family than partitions begins with a cut."""
+    why = preparation_of(receipt.family, receipt.story) if receipt.fault == Partition.kind else ""
+    return [why] if why else []
 
 
 def _moves(receipt: Receipt, partition: str) -> str:

@@ -32,10 +32,10 @@ class ClientCrash(NodeFault, frozen=True):
                 return f"producer {died} died (sends outstanding: {sends}), producer {successor} took its place"
         return ""
 
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:  # noqa: ARG002
+    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Crash."""
         return present(target.clients).crash_producer(self.role.pick)
 
-    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:  # noqa: ARG002
+    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Nothing: the new instance may go on."""
         return {}

@@ -17,10 +17,10 @@ class ClockStep(NodeFault, frozen=True):
 
     offset_ms: int
 
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:  # noqa: ARG002
+    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Step."""
         return present(target.clocks).set(node, self.offset_ms)
 
-    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:  # noqa: ARG002
+    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Set right."""
         return present(target.clocks).set(node, 0)

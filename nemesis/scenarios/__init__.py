@@ -17,7 +17,18 @@ from nemesis.scenarios.links import PARTITION, SLOW_LINK
 from nemesis.scenarios.scene import Draw, Family, Part, Scene, Story, Timings
 from nemesis.scenarios.shapes import family_of
 
-__all__ = ["FAMILIES", "Draw", "Family", "Part", "Scene", "Story", "Timings", "needs_of", "stories_named"]
+__all__ = [
+    "FAMILIES",
+    "Draw",
+    "Family",
+    "Part",
+    "Scene",
+    "Story",
+    "Timings",
+    "needs_of",
+    "preparation_of",
+    "stories_named",
+]
 
 _SCRIPTS: Final = (
     KILL, PAUSE, PARTITION, RESTART, POWER, ROLLING, CLOCK, SLOW_LINK, MOVE, REASSIGN, WIPE, CORRUPT, FULL_DISK,
@@ -35,6 +46,12 @@ FAMILIES: Final[Mapping[str, Family]] = {
 def needs_of(family: str) -> frozenset[Capability]:
     """The parts of a target that a family's faults use."""
     return FAMILIES[family].needs()
+
+
+def preparation_of(family: str, story: str) -> str:
+    """Why a story begins with a cut of links; empty where it does not, or where this version does not know it."""
+    known = FAMILIES[family].every_story if family in FAMILIES else ()
+    return next((one.preparation for one in known if one.name == story), "")
 
 
 def stories_named(word: str, families: Iterable[str]) -> list[tuple[str, Story]]:

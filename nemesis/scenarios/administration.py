@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
 from nemesis.faults import Kill, MoveLeader, Partition, Reassign
@@ -76,7 +75,7 @@ MOVE: Final = Family(
         Story("move-then-dies", _move_then_dies, number="S39"),
         Story("move-back-and-forth", _move_back_and_forth),
         # What a preferred leader election does.
-        Story("move-once", partial(shapes.hit_one, strike=MoveLeader, kind=RoleKind.FOLLOWERS)),
+        shapes.hit_one("move-once", MoveLeader, RoleKind.FOLLOWERS),
     ),
 )
 
@@ -86,7 +85,7 @@ REASSIGN: Final = Family(
     (
         Story("reassign-while-lagging", _reassign_while_lagging, number="S03"),
         Story("reassign-then-dies", _reassign_then_dies),
-        Story("reassign-leader", partial(shapes.hit_one, strike=Reassign, kind=RoleKind.LEADER)),
-        Story("reassign-follower", partial(shapes.hit_one, strike=Reassign, kind=RoleKind.FOLLOWER)),
+        shapes.hit_one("reassign-leader", Reassign, RoleKind.LEADER),
+        shapes.hit_one("reassign-follower", Reassign, RoleKind.FOLLOWER),
     ),
 )

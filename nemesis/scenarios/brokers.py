@@ -35,15 +35,15 @@ BOUNCE_IN_TURN: Final = Story("bounce-in-turn", _bounce_in_turn, number="S31")
 KILL: Final = Family(
     "kill",
     (
-        Story("leader-ahead", partial(shapes.leader_ahead, strike=Kill), number="S01"),
-        Story("last-in-sync", partial(shapes.last_in_sync, strike=Kill), number="S06"),
-        Story("two-overlapping", partial(shapes.two_overlapping, strike=Kill)),
+        shapes.leader_ahead(Kill, "S01"),
+        shapes.last_in_sync(Kill, "S06"),
+        shapes.two_overlapping(Kill),
         BOUNCE_IN_TURN,
-        Story("leader", partial(shapes.hit_one, strike=Kill, kind=RoleKind.LEADER)),
-        Story("follower", partial(shapes.hit_one, strike=Kill, kind=RoleKind.FOLLOWER)),
-        Story("random-broker", partial(shapes.hit_one, strike=Kill, kind=RoleKind.BROKER)),
+        shapes.hit_one("leader", Kill, RoleKind.LEADER),
+        shapes.hit_one("follower", Kill, RoleKind.FOLLOWER),
+        shapes.hit_one("random-broker", Kill, RoleKind.BROKER),
     ),
-    scripted=(Story("everybody", partial(shapes.everybody, strike=Kill, apart_ms=shapes.APART_MS), number="S12"),),
+    scripted=(shapes.everybody("everybody", Kill, "S12", apart_ms=shapes.APART_MS),),
 )
 
 RESTART: Final = Family(
@@ -56,21 +56,6 @@ RESTART: Final = Family(
 )
 
 
-def _leader_past_session(scene: Scene) -> list[Part]:
-    """The leader wakes as a zombie, with the requests that its sockets kept for it."""
-    return shapes.hit_all(scene, Pause, RoleKind.LEADER, scene.timings.fence_ms)
-
-
-def _follower_past_lag(scene: Scene) -> list[Part]:
-    """A follower sleeps until it is out of the ISR."""
-    return shapes.hit_one(scene, Pause, RoleKind.FOLLOWER, scene.timings.shrink_ms)
-
-
-def _all_followers_past_lag(scene: Scene) -> list[Part]:
-    """The ISR shrinks to the leader, which is then asked to hold what it promised alone."""
-    return shapes.hit_all(scene, Pause, RoleKind.FOLLOWERS, scene.timings.shrink_ms + 300)
-
-
 def _blink(scene: Scene) -> list[Part]:
     """Shorter than the session: nobody should lose a role."""
     return [Part(0, scene.timings.session_ms // 2, Pause(scene.role(RoleKind.BROKER)))]
@@ -80,33 +65,28 @@ def _blink(scene: Scene) -> list[Part]:
 PAUSE: Final = Family(
     "pause",
     (
-        Story("leader-ahead", partial(shapes.leader_ahead, strike=Pause)),
-        Story("last-in-sync", partial(shapes.last_in_sync, strike=Pause)),
-        Story("leader-past-session", _leader_past_session),
-        Story("follower-past-lag", _follower_past_lag),
-        Story("all-followers-past-lag", _all_followers_past_lag),
+        *shapes.silent(Pause),
+        # The ISR shrinks to the leader, which is then asked to hold what it promised alone.
+        shapes.hit_all(
+            "all-followers-past-lag", Pause, RoleKind.FOLLOWERS, at_least_ms=lambda timings: timings.shrink_ms + 300
+        ),
         Story("blink", _blink),
-        Story("two-overlapping", partial(shapes.two_overlapping, strike=Pause)),
+        shapes.two_overlapping(Pause),
     ),
 )
-
 
 #: The first makes acks=all lose without flush.messages=1 whenever it fits: the last in-sync replica forgets.
 POWER: Final = Family(
     "power",
     (
-        Story("last-in-sync", partial(shapes.last_in_sync, strike=PowerLoss), number="S09"),
-        Story("leader-ahead", partial(shapes.leader_ahead, strike=PowerLoss)),
-        Story("everybody", partial(shapes.everybody, strike=PowerLoss)),
-        Story("two-overlapping", partial(shapes.two_overlapping, strike=PowerLoss)),
+        shapes.last_in_sync(PowerLoss, "S09"),
+        shapes.leader_ahead(PowerLoss),
+        shapes.everybody("everybody", PowerLoss),
+        shapes.two_overlapping(PowerLoss),
         # It fetches again what it lost.
-        Story("follower", partial(shapes.hit_one, strike=PowerLoss, kind=RoleKind.FOLLOWER), number="S10"),
+        shapes.hit_one("follower", PowerLoss, RoleKind.FOLLOWER, "S10"),
     ),
-    scripted=(
-        Story(
-            "everybody-one-by-one", partial(shapes.everybody, strike=PowerLoss, apart_ms=shapes.APART_MS), number="S11"
-        ),
-    ),
+    scripted=(shapes.everybody("everybody-one-by-one", PowerLoss, "S11", apart_ms=shapes.APART_MS),),
 )
 
 
@@ -117,33 +97,31 @@ def _leader_ahead(scene: Scene) -> list[Part]:
 
 def _last_in_sync(scene: Scene) -> list[Part]:
     """The ISR shrinks to the leader, which is stopped and comes back: everything it acknowledged is on its disk."""
-    alone_at_ms = scene.timings.shrink_ms + shapes.alone_ms(scene)
-    return shapes.leader_stops(scene, Stop, alone_at_ms, overlap_ms=scene.timings.fence_ms)
+    return shapes.leader_stops(scene, Stop, shapes.alone_at_ms(scene), overlap_ms=scene.timings.fence_ms)
 
 
 def _one_after_the_other(scene: Scene) -> list[Part]:
     """A rolling restart as it should be: every broker has time to return to the ISR before the next one stops."""
-    return _in_turn(scene, down_ms=scene.between_ms(800, 1_500), gap_ms=2 * scene.timings.lag_ms + 2_000)
+    return _in_turn(scene, scene.between_ms(800, 1_500), gap_ms=2 * scene.timings.lag_ms + 2_000)
 
 
 def _in_haste(scene: Scene) -> list[Part]:
     """A rolling restart that waits for nobody: the next broker stops while the last one starts (S31, cleanly)."""
-    return _in_turn(scene, down_ms=scene.between_ms(800, 1_500), gap_ms=scene.between_ms(100, 500))
+    return _in_turn(scene, scene.between_ms(800, 1_500), gap_ms=scene.between_ms(100, 500))
 
 
 def _in_turn(scene: Scene, down_ms: int, gap_ms: int) -> list[Part]:
-    first = scene.draw("first", scene.brokers)
-    return shapes.in_turn(scene, Stop, first=first, down_ms=down_ms, gap_ms=gap_ms)
+    return shapes.in_turn(scene, Stop, first=scene.draw("first", scene.brokers), down_ms=down_ms, gap_ms=gap_ms)
 
 
 #: The first makes acks=1 lose whenever it fits.
 ROLLING: Final = Family(
     "rolling",
     (
-        Story("leader-ahead", _leader_ahead, number="S03"),
-        Story("last-in-sync", _last_in_sync),
+        Story("leader-ahead", _leader_ahead, "S03", shapes.LAGGING),
+        Story("last-in-sync", _last_in_sync, preparation=shapes.OUT_OF_SYNC),
         Story("one-after-the-other", _one_after_the_other),
         Story("in-haste", _in_haste),
-        Story("leader", partial(shapes.hit_all, strike=Stop, kind=RoleKind.LEADER)),
+        shapes.hit_all("leader", Stop, RoleKind.LEADER),
     ),
 )

@@ -26,7 +26,7 @@ def _leader_dies_in_the_future(scene: Scene) -> list[Part]:
 
 def _step(name: str, kind: RoleKind, offset_ms: int) -> Story:
     strike = partial(ClockStep, offset_ms=offset_ms)
-    return Story(name, partial(hit_one, strike=strike, kind=kind, at_least_ms=WRONG_MS))
+    return hit_one(name, strike, kind, at_least_ms=lambda _: WRONG_MS)
 
 
 CLOCK: Final = Family(

@@ -6,22 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from nemesis.cluster import LOG_PARTS
 from nemesis.faults import CorruptRecord, FullDisk, Kill, Partition, SlowDisk, WipeDisk
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import shapes
 from nemesis.scenarios.scene import Family, Part, Scene, Story
 from nemesis.topology import Shape
-
-
-def _follower_full_past_lag(scene: Scene) -> list[Part]:
-    """A follower cannot append what it fetches, until it is out of the ISR."""
-    return shapes.hit_one(scene, FullDisk, RoleKind.FOLLOWER, scene.timings.shrink_ms)
-
-
-def _leader_full_past_session(scene: Scene) -> list[Part]:
-    """The leader has no room for as long as it takes to elect another."""
-    return shapes.hit_all(scene, FullDisk, RoleKind.LEADER, scene.timings.fence_ms)
 
 
 def _slow_leader_dies(scene: Scene) -> list[Part]:
@@ -43,20 +35,13 @@ def _slow_followers_leader_dies(scene: Scene) -> list[Part]:
     ]
 
 
-def _slow(name: str, kind: RoleKind) -> Story:
-    return Story(name, lambda scene: shapes.hit_one(scene, SlowDisk, kind, scene.timings.shrink_ms))
-
-
 #: The first makes acks=1 lose where a broker ends over a full disk.
 FULL_DISK: Final = Family(
     "full-disk",
     (
-        Story("leader-ahead", partial(shapes.leader_ahead, strike=FullDisk)),
-        Story("last-in-sync", partial(shapes.last_in_sync, strike=FullDisk)),
-        Story("leader-past-session", _leader_full_past_session),
-        Story("follower-past-lag", _follower_full_past_lag),
-        Story("two-overlapping", partial(shapes.two_overlapping, strike=FullDisk)),
-        Story("random-broker", partial(shapes.hit_one, strike=FullDisk, kind=RoleKind.BROKER)),
+        *shapes.silent(FullDisk),
+        shapes.two_overlapping(FullDisk),
+        shapes.hit_one("random-broker", FullDisk, RoleKind.BROKER),
     ),
 )
 
@@ -66,8 +51,8 @@ SLOW_DISK: Final = Family(
     (
         Story("slow-followers-leader-dies", _slow_followers_leader_dies),
         Story("slow-leader-dies", _slow_leader_dies),
-        _slow("leader", RoleKind.LEADER),
-        _slow("follower", RoleKind.FOLLOWER),
+        shapes.hit_one("leader", SlowDisk, RoleKind.LEADER, at_least_ms=lambda timings: timings.shrink_ms),
+        shapes.hit_one("follower", SlowDisk, RoleKind.FOLLOWER, at_least_ms=lambda timings: timings.shrink_ms),
     ),
 )
 
@@ -82,7 +67,7 @@ def _last_in_sync_restarted(scene: Scene) -> list[Part]:
     A formatted disk has a new identity. Since 3.7 (KIP-858) Kafka elects no replica whose disk it does not know, and
     learns of the new one too late for this election; the next start makes the empty replica lead.
     """
-    parts = shapes.last_in_sync(scene, WipeDisk)
+    parts = shapes.last_in_sync(WipeDisk).parts(scene)
     member = Role(RoleKind.ISR_MEMBER, parts[-1].fault.role.partition)
     again_at_ms = max(part.end_ms for part in parts) + START_MS
     return [*parts, Part(again_at_ms, again_at_ms + scene.between_ms(100, 300), Kill(member))]
@@ -114,25 +99,25 @@ def _faster_than_detection(scene: Scene) -> list[Part]:
 WIPE: Final = Family(
     "wipe",
     (
-        Story("last-in-sync", partial(shapes.last_in_sync, strike=WipeDisk), number="S08"),
+        shapes.last_in_sync(WipeDisk, "S08"),
         Story("all-in-sync", _all_in_sync, number="S25"),
-        Story("two-overlapping", partial(shapes.two_overlapping, strike=WipeDisk)),
-        Story("follower-then-leader", partial(shapes.follower_then_leader, strike=WipeDisk)),
+        shapes.two_overlapping(WipeDisk),
+        shapes.follower_then_leader(WipeDisk),
         Story("faster-than-detection", _faster_than_detection, number="S36"),
-        Story("leader", partial(shapes.hit_one, strike=WipeDisk, kind=RoleKind.LEADER)),
-        Story("follower", partial(shapes.hit_one, strike=WipeDisk, kind=RoleKind.FOLLOWER)),
+        shapes.hit_one("leader", WipeDisk, RoleKind.LEADER),
+        shapes.hit_one("follower", WipeDisk, RoleKind.FOLLOWER),
     ),
     scripted=(Story("last-in-sync-restarted", _last_in_sync_restarted),),
 )
 
 
-def _corrupt(name: str, shape: Callable[[Scene, shapes.Strike], list[Part]], number: str = "") -> Story:
-    """A shared script in which a record is damaged, which one is drawn."""
+def _corrupt(shape: Callable[[shapes.Strike], Story]) -> Story:
+    """A shared story in which a record is damaged, which one is drawn."""
 
     def parts(scene: Scene) -> list[Part]:
-        return shape(scene, lambda role: CorruptRecord(role, scene.draw("record", LOG_PARTS)))
+        return shape(lambda role: CorruptRecord(role, scene.draw("record", LOG_PARTS))).parts(scene)
 
-    return Story(name, parts, number)
+    return replace(shape(CorruptRecord), parts=parts)
 
 
 #: The first makes acks=all lose unless there are eligible leader replicas: the ISR shrinks to the leader, which ends
@@ -140,10 +125,10 @@ def _corrupt(name: str, shape: Callable[[Scene, shapes.Strike], list[Part]], num
 CORRUPT: Final = Family(
     "corrupt",
     (
-        _corrupt("last-in-sync", shapes.last_in_sync, number="S34"),
-        _corrupt("follower-then-leader", shapes.follower_then_leader, number="S35"),
-        _corrupt("two-overlapping", shapes.two_overlapping),
-        _corrupt("leader", partial(shapes.hit_one, kind=RoleKind.LEADER)),
-        _corrupt("follower", partial(shapes.hit_one, kind=RoleKind.FOLLOWER)),
+        _corrupt(partial(shapes.last_in_sync, number="S34")),
+        _corrupt(partial(shapes.follower_then_leader, number="S35")),
+        _corrupt(shapes.two_overlapping),
+        _corrupt(lambda strike: shapes.hit_one("leader", strike, RoleKind.LEADER)),
+        _corrupt(lambda strike: shapes.hit_one("follower", strike, RoleKind.FOLLOWER)),
     ),
 )

@@ -15,16 +15,10 @@ from nemesis.scenarios.scene import Family, Part, Scene, Story
 from nemesis.topology import Shape
 
 
-def _zombie_leader(scene: Scene) -> list[Part]:
-    """S04: the leader reaches clients only, another is elected, both take writes."""
-    isolate = partial(Partition, shape=Shape.ISOLATE)
-    return shapes.hit_all(scene, isolate, RoleKind.LEADER, scene.timings.fence_ms + shapes.SUCCESSOR_MS)
-
-
 def _last_in_sync_fenced(scene: Scene) -> list[Part]:
     """S06 without a death: the ISR shrinks to the leader, which then loses the controller; followers are well."""
     leader = Role(RoleKind.LEADER, scene.partition())
-    fenced_at_ms = scene.timings.shrink_ms + shapes.alone_ms(scene)
+    fenced_at_ms = shapes.alone_at_ms(scene)
     end_ms = fenced_at_ms + scene.timings.fence_ms + shapes.SUCCESSOR_MS
     shape = (Shape.FROM_CONTROLLER, Shape.ISOLATE_ALSO_FROM_CLIENTS)[scene.draw("also-clients", 2)]
     return [
@@ -69,14 +63,21 @@ def _isr_change_late(scene: Scene) -> list[Part]:
 
 
 def _around(name: str, shape: Shape, kind: RoleKind) -> Story:
-    return Story(name, partial(shapes.hit_one, strike=partial(Partition, shape=shape), kind=kind))
+    return shapes.hit_one(name, partial(Partition, shape=shape), kind)
 
 
 #: The first makes acks=1 lose whenever it fits.
 PARTITION: Final = Family(
     "partition",
     (
-        Story("zombie-leader", _zombie_leader, number="S04"),
+        # The leader reaches clients only, another is elected, both take writes.
+        shapes.hit_all(
+            "zombie-leader",
+            partial(Partition, shape=Shape.ISOLATE),
+            RoleKind.LEADER,
+            "S04",
+            at_least_ms=lambda timings: timings.fence_ms + shapes.SUCCESSOR_MS,
+        ),
         Story("last-in-sync-fenced", _last_in_sync_fenced),
         Story("fenced-while-lagging", _fenced_while_lagging),
         _around("follower-isolated", Shape.ISOLATE, RoleKind.FOLLOWER),
@@ -106,10 +107,8 @@ def _leader_ahead(scene: Scene) -> list[Part]:
 
 
 def _slow(name: str, shape: Shape, kind: RoleKind) -> Story:
-    def parts(scene: Scene) -> list[Part]:
-        return shapes.hit_one(scene, lambda role: SlowLink(role, shape), kind, scene.timings.shrink_ms)
-
-    return Story(name, parts)
+    strike = partial(SlowLink, shape=shape)
+    return shapes.hit_one(name, strike, kind, at_least_ms=lambda timings: timings.shrink_ms)
 
 
 #: The first makes acks=1 lose whenever it fits.

@@ -96,12 +96,14 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 class Story(msgspec.Struct, frozen=True):
     """A named way to draw parts. ``number`` is its place in the list of stories whose outcome is known, if it has one.
 
-    One number may stand in several families: the same script with another fault.
+    One number may be in several families: the same script with another fault. ``preparation`` says why a story begins
+    with a cut of links before its own fault, in words for the report.
     """
 
     name: str
     parts: Callable[[Scene], list[Part]]
     number: str = ""
+    preparation: str = ""
 
 
 class Family(msgspec.Struct, frozen=True):
