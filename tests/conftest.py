@@ -50,7 +50,10 @@ class VirtualClock:
 
 @dataclass
 class PerfectLog:
-    """Clients of a log that takes every record, unless ``answer_send`` or ``answer_poll`` says something else."""
+    """Clients of a log that takes every record, unless ``answer_send`` or ``answer_poll`` says something else.
+
+    ``silent`` are (process, log partition) of producers that never answer, ``refusing`` those that refuse every send.
+    """
 
     clock: VirtualClock
     name: str = "perfect 1.0"
@@ -59,6 +62,8 @@ class PerfectLog:
     answer_send: Callable[..., SendOutcome | None] = lambda partition: None
     answer_poll: Callable[..., PollOutcome | None] = lambda process, partitions: None
     silent_sends: bool = False
+    silent: set[tuple[int, str]] = field(default_factory=set)
+    refusing: dict[int, str] = field(default_factory=dict)
     unknown_ends: set[str] = field(default_factory=set)
     producers: list["PerfectProducer"] = field(default_factory=list)
     consumers: list["PerfectConsumer"] = field(default_factory=list)
@@ -82,7 +87,9 @@ class PerfectProducer:
     def send(self, partition, key, payload, done):
         token = object()
         self.open[token] = done
-        if not self.log.silent_sends:
+        if self.process in self.log.refusing:
+            self.log.later(partial(self._refuse, token, self.log.refusing[self.process]))
+        elif not self.log.silent_sends and (self.process, partition) not in self.log.silent:
             self.log.later(partial(self._arrive, token, partition, key, payload))
 
     def _arrive(self, token, partition, key, payload):
@@ -95,6 +102,10 @@ class PerfectProducer:
             kept.append((key, payload))
             outcome = SendOutcome(EventType.OK, offset=len(kept) - 1, node=0)
         done(outcome)
+
+    def _refuse(self, token, error):
+        if (done := self.open.pop(token, None)) is not None:
+            done(SendOutcome(EventType.FAIL, error=error))
 
     def close(self):
         self._end("ClientClosed")

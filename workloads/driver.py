@@ -1,14 +1,16 @@
 """The workload of one run, as a state machine over callbacks: it never waits, so it runs in any world.
 
 Phases, each marked in the history: ``break`` (write and read while faults happen), ``heal`` (faults are over, writes
-and reads go on, so that recovery is seen), ``drain`` (writes are answered, fresh consumers read to the end), ``end``.
+and reads go on, so that recovery is seen; then fresh producers write), ``drain`` (writes are answered, fresh consumers
+read to the end), ``end``.
 Whoever owns the clock decides when a phase is over; see :mod:`harness.run.phases`.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Final
 
 import msgspec
 
@@ -16,11 +18,18 @@ from workloads.client import Clients, Clock
 from workloads.consumers import Consumers, Readers
 from workloads.final_read import Drain
 from workloads.generators import WORKLOADS
-from workloads.operations import HARNESS, Event, EventType, Function, Recorder
+from workloads.instance import SendCounts, Writers
+from workloads.operations import HARNESS, Event, EventType, FreshWrites, Function, Recorder
 from workloads.plan import WorkloadPlan
-from workloads.producers import OUTSTANDING_MAX, Producers, SendCounts
+from workloads.producers import OUTSTANDING_MAX, Producers
+from workloads.recovery import RecoveryWrites
+from workloads.settings import Settings
 
-__all__ = ["OUTSTANDING_MAX", "Drain", "SendCounts", "Workload", "partition_names"]
+__all__ = ["OUTSTANDING_MAX", "Drain", "RecoveryWrites", "SendCounts", "Workload", "partition_names"]
+
+#: A client has so much longer than delivery.timeout.ms to report what it did not deliver. Giving up one that was only
+#: slow harms nobody: beside its successor it is seen to work.
+REPORT_MS: Final = 500
 
 
 def partition_names(plan: WorkloadPlan) -> tuple[str, ...]:
@@ -37,22 +46,24 @@ class Workload:
         consumers: who reads meanwhile.
     """
 
-    def __init__(self, plan: WorkloadPlan, *, clients: Clients, clock: Clock, recorder: Recorder) -> None:
+    def __init__(
+        self, plan: WorkloadPlan, settings: Settings, *, clients: Clients, clock: Clock, recorder: Recorder
+    ) -> None:
         self._plan = plan
+        self._acks = settings.acks
         self._clock = clock
         self._recorder = recorder
         #: Hands out the process ids of the run, each once.
         new_process = itertools.count().__next__
         self._readers = Readers(clients, clock, recorder, new_process, plan.poll_wait_ms)
         self.partitions = partition_names(plan)
+        self._writers = Writers(clients, clock, recorder, new_process, SendCounts())
         self.producers = Producers(
-            clients=clients,
-            clock=clock,
-            recorder=recorder,
-            new_process=new_process,
+            self._writers,
             partitions=self.partitions,
             producers=plan.producers,
             writes=WORKLOADS[plan.name].writes(plan),
+            silent_ms=_silent_ms(plan, settings),
         )
         self.consumers = Consumers(self._readers, self.partitions, plan.consumers)
 
@@ -64,15 +75,7 @@ class Workload:
 
     def mark(self, phase: str) -> None:
         """Write the begin of a phase into the history."""
-        self._recorder.record(
-            Event(
-                time_us=self._clock.now_us(),
-                process=HARNESS,
-                type=EventType.INFO,
-                function=Function.PHASE,
-                detail=msgspec.json.encode({"mark": phase}).decode(),
-            )
-        )
+        self._record(Function.PHASE, EventType.INFO, {"mark": phase})
 
     def all_acknowledged_since(self, time_us: int) -> bool:
         """True if every log partition acknowledged a write at or after ``time_us`` (microseconds of the run)."""
@@ -84,9 +87,48 @@ class Workload:
         self.producers.close()
         self.consumers.stop()
 
-    def begin_drain(self, unhealthy: Mapping[str, str]) -> Drain:
-        """Let fresh consumers read every log partition; ``unhealthy`` names those that prove nothing, and why."""
+    def begin_recovery(self) -> RecoveryWrites:
+        """Let fresh producers write to every log partition."""
+        recovery = RecoveryWrites(self._writers, self.partitions, acks=self._acks)
+        recovery.start()
+        return recovery
+
+    def begin_drain(self, unhealthy: Mapping[str, str], looked_for: Collection[int] = ()) -> Drain:
+        """Let fresh consumers read every log partition; ``unhealthy`` names those that prove nothing, and why.
+
+        ``looked_for`` are values of which it must be known whether a reader saw them.
+        """
         self.mark("drain")
-        drain = Drain(self._readers, self.partitions, unhealthy=unhealthy, consumers=self._plan.consumers)
+        consumers = self._plan.consumers
+        drain = Drain(self._readers, self.partitions, unhealthy=unhealthy, consumers=consumers, looked_for=looked_for)
         drain.start()
         return drain
+
+    def record_recovery(self, recovery: RecoveryWrites, drain: Drain, lacking: Mapping[str, str]) -> None:
+        """Write into the history what fresh clients could write; ``lacking`` is what the cluster lacked then."""
+        unwritten = recovery.unwritten(drain.found)
+        facts = FreshWrites(
+            limit_ms=self._plan.recovery_limit_ms,
+            written=tuple(name for name in self.partitions if name not in unwritten),
+            unwritten=unwritten,
+            lacking=dict(lacking),
+        )
+        self._record(Function.RECOVERY, EventType.INFO if unwritten else EventType.OK, facts)
+
+    def _record(self, function: Function, kind: EventType, detail: object) -> None:
+        self._recorder.record(
+            Event(
+                time_us=self._clock.now_us(),
+                process=HARNESS,
+                type=kind,
+                function=function,
+                detail=msgspec.json.encode(detail).decode(),
+            )
+        )
+
+
+def _silent_ms(plan: WorkloadPlan, settings: Settings) -> int | None:
+    """How long a producer may go without an acknowledgement; with acks=0 there are none to wait for."""
+    if settings.acks == 0:
+        return None
+    return plan.replace_silent_ms or settings.delivery_timeout_ms + REPORT_MS

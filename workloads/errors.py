@@ -27,6 +27,13 @@ CLIENT_CRASHED: Final = "ClientCrashed"
 TIME_LIMIT: Final = "TimeLimit"
 
 
+#: What a refusal names if the client is not to blame: it waits for metadata, for room in its buffer or for answers to
+#: other sends, or the record is too large.
+_NO_FAULT_OF_THE_CLIENT: Final = (
+    "KafkaTimeoutError", "BufferError", "are outstanding", "MessageSizeTooLargeError", "MSG_SIZE_TOO_LARGE",
+)  # fmt: skip
+
+
 class Classification(NamedTuple):
     """What an error proves about the write, and why."""
 
@@ -101,3 +108,8 @@ def classify(name: str) -> EventType:
     """The outcome of a send that the client reported under error ``name``; INFO for a name that is not in the table."""
     known = ERRORS.get(name)
     return known.type if known else EventType.INFO
+
+
+def refuses_for_good(error: str) -> bool:
+    """True if a client refused a record before taking it, whatever the record and however long one waits."""
+    return error.startswith(NEVER_SENT) and not any(word in error for word in _NO_FAULT_OF_THE_CLIENT)

@@ -7,7 +7,7 @@ leader, or replicas that have not caught up) may yet get records back, so its re
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -22,7 +22,10 @@ ASKS_MAX: Final = 30
 
 
 class Drain:
-    """One drain of all log partitions. ``unhealthy`` maps those that cannot be drained for good to the reason."""
+    """One drain of all log partitions. ``unhealthy`` maps those that cannot be drained for good to the reason.
+
+    ``found`` are those of the values ``looked_for`` that some reader saw.
+    """
 
     def __init__(
         self,
@@ -31,7 +34,10 @@ class Drain:
         *,
         unhealthy: Mapping[str, str],
         consumers: int,
+        looked_for: Collection[int] = (),
     ) -> None:
+        self._looked_for = frozenset(looked_for)
+        self.found: frozenset[int] = frozenset()
         self._make = partial(Reader, readers, on_read=self._read, lost=self._replace)
         self._clock = readers.clock
         self._record = readers.recorder.record
@@ -97,6 +103,7 @@ class Drain:
     def _read(self, read: Poll) -> None:
         for partition, records in read.records.items():
             self._read_to[partition] = max(self._read_to[partition], records[-1].offset + 1)
+            self.found |= self._looked_for.intersection(record.value for record in records)
         self._check(read.records)
 
     def _check(self, partitions: Sequence[str] | Mapping[str, object]) -> None:

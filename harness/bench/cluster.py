@@ -171,7 +171,7 @@ def _driven(world: RealWorld, spec: RunSpec, pace: float, directory: Path) -> An
     plan = msgspec.structs.replace(spec.workload, writes_per_second=pace, consumers=0)
     clock = world.clock
     with LiveHistoryWriter(directory / HISTORY, "bench") as recorder:
-        workload = Workload(plan, clients=world.clients, clock=clock, recorder=recorder)
+        workload = Workload(plan, spec.chosen(), clients=world.clients, clock=clock, recorder=recorder)
         began_us = clock.now_us()
         workload.begin()
         world.drive(lambda: False, began_us + int(MEASURED_S * 1e6))

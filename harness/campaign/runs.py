@@ -97,5 +97,5 @@ def limit_of(spec: RunSpec) -> float:
         return SIMULATED_LIMIT_S
     settings, workload = spec.chosen(), spec.workload
     answers_ms = settings.delivery_timeout_ms + settings.request_timeout_ms
-    phases_ms = WARM_UP_MS_MAX + workload.duration_ms + LATE_MS_MAX + workload.drain_limit_ms
+    phases_ms = WARM_UP_MS_MAX + workload.duration_ms + LATE_MS_MAX + workload.ending_limit_ms
     return (phases_ms + answers_ms) / 1000 + STARTING_LIMIT_S

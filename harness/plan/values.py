@@ -19,7 +19,17 @@ Record = TypeVar("Record", bound=msgspec.Struct)
 
 #: Numbers that may be nought; every other one is at least 1 (or above 0 where it is not whole).
 MAY_BE_NOUGHT: Final = frozenset(
-    {"node", "consumers", "count", "fault_ms_min", "healed_ms_min", "payload_bytes", "poll_wait_ms", "seed"}
+    {
+        "node",
+        "consumers",
+        "count",
+        "fault_ms_min",
+        "healed_ms_min",
+        "payload_bytes",
+        "poll_wait_ms",
+        "seed",
+        "replace_silent_ms",
+    }
 )
 #: As alike as this, from 0 to 1, a wrong key and the nearest right one must be for that one to be meant.
 NEAR: Final = 0.5

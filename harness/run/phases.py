@@ -1,10 +1,10 @@
 """The phases of a run, from opening a world to closing it, the same for every world.
 
 Break, heal, drain: work begins, and once the cluster is well there are faults besides for ``duration_ms``; then
-everything is healed, and work goes on until it is well again; then every write is answered, and fresh consumers read
-each log partition to the end that its leader names. A cluster is well when a controller is active and every log
-partition has a leader, a full ISR and a newly acknowledged write. Loss is claimed only of a log that was healed and
-read to its end. Every wait has a limit, and the world is closed whatever happens.
+everything is healed, and work goes on until it is well again; then every write is answered, fresh producers write to
+each log partition, and fresh consumers read it to the end that its leader names. A cluster is well when a controller is
+active and every log partition has a leader, a full ISR and a newly acknowledged write. Loss is claimed only of a log
+that was healed and read to its end. Every wait has a limit, and the world is closed whatever happens.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from nemesis.receipts import Receipt, to_json
 from nemesis.scenarios import Draw, Timings
 from nemesis.schedule import Schedule, draw_schedule
 from workloads import NEMESIS, Event, EventType, Function, Recorder, Settings
-from workloads.driver import Drain, SendCounts, Workload
+from workloads.driver import Drain, RecoveryWrites, SendCounts, Workload
 
 #: How long a cluster has for its first writes before faults begin anyway: settings may let it acknowledge none.
 WARM_UP_MS_MAX: Final = 15_000
@@ -141,7 +141,9 @@ class _Phases:
         self._clock = world.clock
         self._recorder = recorder
         self._schedule = schedule
-        self._workload = Workload(spec.workload, clients=world.clients, clock=world.clock, recorder=recorder)
+        self._workload = Workload(
+            spec.workload, spec.chosen(), clients=world.clients, clock=world.clock, recorder=recorder
+        )
         self._player = Player(
             schedule,
             # The clients are the workload's in every world.
@@ -160,7 +162,8 @@ class _Phases:
         self._break()
         self._recover()
         self._answer()
-        lacking, drain = self._drain()
+        fresh = self._write_afresh()
+        lacking, drain = self._drain(fresh)
         self._look_for_unexplained(before, begun_us)
         self._workload.mark("end")
         return RunReport(
@@ -206,10 +209,12 @@ class _Phases:
         self._player.heal_all()
 
     def _recover(self) -> None:
-        """Work on until the cluster is well; half the drain's limit is for this."""
+        """Work on until the cluster is well and no producer is in doubt; half the drain's limit is for this."""
         self._healed_us = self._clock.now_us()
         self._workload.mark("heal")
-        self._recovered_us = self._until_well(self._spec.workload.drain_limit_ms // 2)
+        limit_ms = self._spec.workload.drain_limit_ms // 2
+        self._recovered_us = self._until_well(limit_ms)
+        self._world.drive(lambda: self._workload.producers.settled, self._healed_us + limit_ms * 1000)
 
     def _until_well(self, limit_ms: int) -> int | None:
         """Work on until the cluster is well and has acknowledged a write of every log partition since now.
@@ -236,12 +241,22 @@ class _Phases:
         self._workload.close_clients()
         self._pass(SETTLE_MS)
 
-    def _drain(self) -> tuple[dict[str, str], Drain]:
+    def _write_afresh(self) -> RecoveryWrites:
+        """Let fresh clients write, whatever the old ones could."""
+        fresh = self._workload.begin_recovery()
+        self._until(lambda: fresh.finished, self._spec.workload.recovery_limit_ms)
+        fresh.end()
+        self._pass(SETTLE_MS)
+        return fresh
+
+    def _drain(self, fresh: RecoveryWrites) -> tuple[dict[str, str], Drain]:
+        """Let fresh clients read, and record what they could do and what the cluster lacked."""
         lacking = self._lacking()
-        drain = self._workload.begin_drain(lacking)
+        drain = self._workload.begin_drain(lacking, fresh.values)
         self._until(lambda: drain.finished, self._spec.workload.drain_limit_ms // 2)
         drain.end()
         self._pass(CLOSING_MS)
+        self._workload.record_recovery(fresh, drain, lacking)
         return lacking, drain
 
     def _lacking(self) -> dict[str, str]:

@@ -7,6 +7,7 @@ from workloads.driver import Workload
 from workloads.operations import HARNESS, Defect, EventType, Function
 from workloads.plan import WorkloadPlan
 from workloads.producers import OUTSTANDING_MAX
+from workloads.settings import Settings
 from workloads.values import split
 
 SECOND_US = 1_000_000
@@ -15,9 +16,8 @@ SECOND_US = 1_000_000
 @pytest.fixture
 def start(perfect_world, events):
     def begin(**plan):
-        workload = Workload(
-            WorkloadPlan(**plan), clients=perfect_world.clients, clock=perfect_world.clock, recorder=events
-        )
+        clients, clock = perfect_world.clients, perfect_world.clock
+        workload = Workload(WorkloadPlan(**plan), Settings(), clients=clients, clock=clock, recorder=events)
         workload.begin()
         return workload
 

@@ -69,7 +69,7 @@ def lifetime_s(spec: RunSpec) -> float:
     """When a node ends by itself, should nobody be left to end it."""
     workload, settings = spec.workload, spec.chosen()
     answers_ms = settings.delivery_timeout_ms + settings.request_timeout_ms
-    return (workload.duration_ms + workload.drain_limit_ms + answers_ms) / 1_000 + SPARE_LIFETIME_S
+    return (workload.duration_ms + workload.ending_limit_ms + answers_ms) / 1_000 + SPARE_LIFETIME_S
 
 
 def local_host(place: Loopback | Namespaces) -> Callable[[Journal], Host]:

@@ -1,0 +1,141 @@
+"""One producer instance: its sends, each an operation of the history, and how it gets on.
+
+A history process has one open operation at most, but a producer has many sends in flight. So a producer instance owns
+several processes, which take its sends in turn. A send takes a free process, or opens a new one; an answered process is
+free again, and one whose send ended INFO is never used again, because that send may still happen. The client instance,
+and with it the client's own retries and sequence numbers, stays (docs/decisions/004-pipelined-sends.md).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from functools import partial
+from typing import Final, NamedTuple
+
+import msgspec
+
+from workloads.client import Clients, Clock, SendOutcome
+from workloads.errors import refuses_for_good
+from workloads.operations import Event, EventType, Function, Recorder, Send
+from workloads.values import encode, join, split
+
+#: Errors that are remembered of an instance; more than that only repeats.
+ERRORS_KEPT: Final = 5
+
+
+class SendCounts(msgspec.Struct):
+    """What became of the sends so far; ``passed_over`` were due while too many were outstanding."""
+
+    attempted: int = 0
+    acknowledged: int = 0
+    rejected: int = 0
+    unknown: int = 0
+    passed_over: int = 0
+
+    @property
+    def outstanding(self) -> int:
+        """Sends without an answer."""
+        return self.attempted - self.acknowledged - self.rejected - self.unknown
+
+
+class Writers(NamedTuple):
+    """What the producers of one run share."""
+
+    clients: Clients
+    clock: Clock
+    recorder: Recorder
+    new_process: Callable[[], int]
+    counts: SendCounts
+
+
+class ProducerInstance:
+    """One producer, from its making to its closing.
+
+    Attributes:
+        number: its first process, which names it.
+        outstanding: sends without an answer.
+        silent_since_us: by log partition with a send since, when it was last acknowledged there, or first asked.
+        refused: how many sends in a row the client itself refused for good.
+        errors: the last few different errors of its sends, the newest last.
+    """
+
+    def __init__(self, writers: Writers, ended: Callable[[ProducerInstance, str, SendOutcome], None]) -> None:
+        self._clock = writers.clock
+        self._record = writers.recorder.record
+        self._new_process = writers.new_process
+        self._counts = writers.counts
+        self._ended = ended
+        self.number = writers.new_process()
+        self._producer = writers.clients.producer(self.number)
+        self._event = partial(Event, instance=self.number, function=Function.SEND)
+        #: The next value of each of its processes that has no open send.
+        self._free = [join(self.number, 0)]
+        self._open: Counter[str] = Counter()
+        self.outstanding = 0
+        self.silent_since_us: dict[str, int] = {}
+        self.refused = 0
+        self.errors: deque[str] = deque(maxlen=ERRORS_KEPT)
+
+    def send(self, partition: str, key: bytes, payload_bytes: int = 0) -> int:
+        """Append a record to ``partition``; its value is returned."""
+        value = self._free.pop() if self._free else join(self._new_process(), 0)
+        self.outstanding += 1
+        self._counts.attempted += 1
+        self._open[partition] += 1
+        now_us, process = self._clock.now_us(), split(value)[0]
+        self.silent_since_us.setdefault(partition, now_us)
+        send = (Send(partition, value),)
+        self._record(self._event(time_us=now_us, process=process, type=EventType.INVOKE, micro=send))
+        payload = encode(partition, key, value, payload_bytes)
+        self._producer.send(partition, key, payload, partial(self._answered, partition, value))
+        return value
+
+    def close(self) -> None:
+        """Close the client: outstanding sends end as INFO. Idempotent."""
+        self._producer.close()
+
+    def crash(self) -> None:
+        """Let the client die as if its process had been killed: outstanding sends end as INFO. Idempotent."""
+        self._producer.crash()
+
+    def silent_us(self, now_us: int) -> dict[str, int]:
+        """How long it has had no acknowledgement, by log partition that it was asked to write to since the last."""
+        return {partition: now_us - since_us for partition, since_us in self.silent_since_us.items()}
+
+    def _answered(self, partition: str, value: int, outcome: SendOutcome) -> None:
+        self.outstanding -= 1
+        self._open[partition] -= 1
+        now_us = self._clock.now_us()
+        if outcome.type is not EventType.INFO:
+            self._free.append(value + 1)
+        self._note(partition, outcome, now_us)
+        self._record(
+            self._event(
+                time_us=now_us,
+                process=split(value)[0],
+                type=outcome.type,
+                micro=(Send(partition, value, outcome.offset),),
+                node=outcome.node,
+                error=outcome.error,
+            )
+        )
+        self._ended(self, partition, outcome)
+
+    def _note(self, partition: str, outcome: SendOutcome, now_us: int) -> None:
+        """Count the answer, and remember what it says of the client."""
+        if outcome.type is EventType.INFO:
+            self._counts.unknown += 1
+        elif outcome.type is EventType.FAIL:
+            self._counts.rejected += 1
+        if outcome.type is EventType.OK:
+            self._counts.acknowledged += 1
+            self.refused = 0
+            if self._open[partition]:
+                self.silent_since_us[partition] = now_us
+            else:
+                self.silent_since_us.pop(partition, None)
+        elif outcome.error is not None:
+            self.refused += refuses_for_good(outcome.error)
+            if outcome.error not in self.errors:
+                self.errors.append(outcome.error)

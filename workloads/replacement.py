@@ -1,0 +1,193 @@
+"""Producers that stop working are replaced, as an application would, and tried beside their successor.
+
+A producer instance is given up when it is
+
+* *fatal*: the client itself refused one send after the other, and not because it waits for something; or
+* *silent*: on some log partition it has made sends for longer than the settings let a send take, and none was
+  acknowledged. With acks=0 every send is "acknowledged", so nobody is silent.
+
+A new instance takes its place at once for all sends. That alone says nothing about the old one: the log may not have
+been writable. So the old one is not closed yet but *tried*: right after its successor had a write of a log partition
+acknowledged, the old one is asked to write to it too, a second apart, :data:`TRIAL_WRITES` times. If none of these
+writes is acknowledged while the successor's are, without a gap, the old client is *wedged* there: it would never have
+written again though the log was well. Then it is closed, and the history says why (:class:`Retirement`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, Literal
+
+import msgspec
+
+from workloads.client import SendOutcome
+from workloads.instance import ProducerInstance, Writers
+from workloads.operations import Event, EventType, Function, Retirement
+
+#: Refused sends in a row after which a client is taken to refuse for good: more than what happens to be in its buffer
+#: when it reconnects, less than a second of any workload.
+REFUSALS_MAX: Final = 10
+#: The least time between two replacements in one place: each is a client with threads and connections, and one that is
+#: fatal from its first send on (a right that is lacking) would be made anew all the time.
+REPLACE_EVERY_MS: Final = 1_000
+#: Six seconds of trial: as long may a client take to notice that a log partition can be written again, because its
+#: metadata are refreshed within 5 s and it reconnects within 1 s (both are set so).
+TRIAL_WRITES: Final = 6
+TRIAL_PAUSE_MS: Final = 1_000
+#: Without an acknowledgement of the successor for so long, the log partition was not writable throughout: try anew.
+TRIAL_GAP_MS: Final = 1_500
+#: Where the log partition is hardly ever writable, or hardly ever written to, a trial comes to nothing.
+TRIAL_LIMIT_MS: Final = 30_000
+#: The key of writes of a trial.
+TRIAL_KEY: Final = b"trial"
+
+
+class _PartitionTrial(msgspec.Struct):
+    """A trial on one log partition: how often the old instance was asked, and when last; the successor's last ack."""
+
+    asked: int = 0
+    asked_us: int = 0
+    acknowledged_us: int = 0
+
+
+class Trial:
+    """An instance that was given up, beside whoever has its place now. ``facts`` are what is known of it so far."""
+
+    def __init__(self, retired: ProducerInstance, facts: Retirement, partitions: Iterable[str], now_us: int) -> None:
+        self.retired = retired
+        self.facts = facts
+        self._open = {partition: _PartitionTrial() for partition in partitions}
+        self._wedged: list[str] = []
+        self._limit_us = now_us + TRIAL_LIMIT_MS * 1000
+
+    def over(self, now_us: int) -> bool:
+        """True once every log partition is decided, or the limit has passed."""
+        return not self._open or now_us >= self._limit_us
+
+    def acknowledged(self, by: ProducerInstance, partition: str, now_us: int) -> None:
+        """Somebody was acknowledged: the old instance, which decides it, or its successor, so that it is its turn."""
+        if by is self.retired:
+            self._open.pop(partition, None)
+        elif (trial := self._open.get(partition)) is not None:
+            if now_us > trial.acknowledged_us + TRIAL_GAP_MS * 1000:
+                trial.asked = 0
+            trial.acknowledged_us = now_us
+            if trial.asked and now_us < trial.asked_us + TRIAL_PAUSE_MS * 1000:
+                return
+            if trial.asked == TRIAL_WRITES:
+                self._wedged.append(partition)
+                del self._open[partition]
+            else:
+                trial.asked, trial.asked_us = trial.asked + 1, now_us
+                self.retired.send(partition, TRIAL_KEY)
+
+    def close(self) -> Retirement:
+        """Close the old client; what came of it."""
+        errors = tuple(self.retired.errors)
+        self.retired.close()
+        return msgspec.structs.replace(self.facts, wedged=tuple(sorted(self._wedged)), errors=errors)
+
+
+class ProducerPlace:
+    """One producer of the plan: the instance that has its place now, and the one before while that is tried.
+
+    ``silent_ms`` is how long an instance may go without an acknowledgement, None for ever; ``acknowledged`` is called
+    with the log partition of each.
+    """
+
+    def __init__(
+        self,
+        writers: Writers,
+        partitions: Iterable[str],
+        silent_ms: int | None,
+        acknowledged: Callable[[str], None],
+    ) -> None:
+        self._writers = writers
+        self._partitions = tuple(partitions)
+        self._silent_ms = silent_ms
+        self._acknowledged = acknowledged
+        self._trial: Trial | None = None
+        self._made_us = 0
+        self.instance = self._make()
+
+    def crash(self) -> dict[str, object]:
+        """Let the instance die, and a new one take its place; the evidence (see :meth:`Producers.crash_producer`)."""
+        crashed, self.instance = self.instance, self._make()
+        crashed.crash()
+        return {"instance": crashed.number, "outstanding": crashed.outstanding, "successor": self.instance.number}
+
+    def look(self) -> None:
+        """Replace the instance if it has stopped working; end a trial that is over."""
+        now_us = self._writers.clock.now_us()
+        if self._trial is not None and self._trial.over(now_us):
+            self._end_trial()
+        silent = self._silent(now_us)
+        fatal = self.instance.refused >= REFUSALS_MAX
+        if (silent or fatal) and now_us >= self._made_us + REPLACE_EVERY_MS * 1000:
+            self._end_trial()
+            self._replace("fatal" if fatal else "silent", silent, now_us)
+
+    @property
+    def unsettled(self) -> bool:
+        """True while an instance is being tried, or the one that writes may be about to be given up."""
+        return self._trial is not None or bool(self._silent(self._writers.clock.now_us(), share=0.5))
+
+    def close(self) -> None:
+        """Close every client: outstanding sends end as INFO."""
+        self._end_trial()
+        self.instance.close()
+
+    def _make(self) -> ProducerInstance:
+        self._made_us = self._writers.clock.now_us()
+        return ProducerInstance(self._writers, self._answered)
+
+    def _silent(self, now_us: int, share: float = 1.0) -> dict[str, int]:
+        """For how long the instance has been silent, by log partition where that is ``share`` of the limit or more."""
+        if self._silent_ms is None:
+            return {}
+        least_us = self._silent_ms * 1000 * share
+        return {name: silent_us for name, silent_us in self.instance.silent_us(now_us).items() if silent_us >= least_us}
+
+    def _replace(self, reason: Literal["fatal", "silent"], silent: dict[str, int], now_us: int) -> None:
+        retired, self.instance = self.instance, self._make()
+        facts = Retirement(
+            reason=reason,
+            successor=self.instance.number,
+            silent_ms=max(silent.values(), default=0) // 1000,
+            partitions=tuple(sorted(silent)),
+            errors=(),
+            client=self._writers.clients.name,
+        )
+        self._trial = Trial(retired, facts, silent if reason == "silent" else self._partitions, now_us)
+
+    def _answered(self, instance: ProducerInstance, partition: str, outcome: SendOutcome) -> None:
+        if outcome.type is not EventType.OK:
+            return
+        if self._trial is not None and instance in (self.instance, self._trial.retired):
+            self._trial.acknowledged(instance, partition, self._writers.clock.now_us())
+        self._acknowledged(partition)
+
+    def _end_trial(self) -> None:
+        if self._trial is None:
+            return
+        trial, self._trial = self._trial, None
+        facts = trial.close()
+        self._writers.recorder.record(
+            Event(
+                time_us=self._writers.clock.now_us(),
+                process=trial.retired.number,
+                instance=trial.retired.number,
+                type=EventType.INFO,
+                function=Function.RETIRE,
+                error=_sentence(facts),
+                detail=msgspec.json.encode(facts).decode(),
+            )
+        )
+
+
+def _sentence(facts: Retirement) -> str:
+    if facts.reason == "fatal":
+        why = f"the client refused {REFUSALS_MAX} sends in a row"
+    else:
+        why = f"no write of {', '.join(facts.partitions)} was acknowledged for {facts.silent_ms} ms"
+    return f"{why}; producer {facts.successor} took its place"
