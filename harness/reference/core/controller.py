@@ -403,13 +403,18 @@ def listed(before: PartitionState, after: PartitionState, config: TopicConfig) -
 # --- where a new topic's replicas go, and why a topic cannot be made -------------------------------------------------
 
 
+def name_objection(name: str) -> tuple[ErrorCode, str] | None:
+    """Why no topic can have this name, with a sentence; None if one can."""
+    if _NAME.fullmatch(name) and name not in {".", ".."}:
+        return None
+    reason = f'"{name}" is no topic name: use 1 to 249 letters, digits, dots, dashes and underscores'
+    return ErrorCode.INVALID_TOPIC_EXCEPTION, reason
+
+
 def objection(message: messages.CreateTopic, brokers: Mapping[NodeId, BrokerState]) -> tuple[ErrorCode, str] | None:
     """Why the topic cannot be made, with a sentence; None if it can."""
-    if not _NAME.fullmatch(message.topic) or message.topic in {".", ".."}:
-        return (
-            ErrorCode.INVALID_TOPIC_EXCEPTION,
-            f'"{message.topic}" is no topic name: use 1 to 249 letters, digits, dots, dashes and underscores',
-        )
+    if (refused := name_objection(message.topic)) is not None:
+        return refused
     if message.assignment:
         return _assignment_objection(message.assignment, brokers)
     if not 1 <= message.partitions <= PARTITIONS_MAX:

@@ -3,13 +3,13 @@
 ``python -m harness.reference.server CONFIG.json`` runs one node. From the outside in:
 
     links       connections, frames, who is at the other end, cuts
-    codec       the wire protocols to plain requests (requests) and back
+    codec       the wire protocols: frames to requests, and fields of answers to frames
     sessions    one client: requests in order, answers in order
     handlers    what a broker does with each kind of request; gateway leads into the core, membership is consumer groups
     peers       connections to the controller and to leaders
     storage     the log of a replica in files
     runtime     does what the core asks for; broker and controller put everything together
-    control     steers a node from the harness; trace tells the harness what the core observed
+    control     steers a node from the harness; trace writes what the core observed
 """
 
 from harness.reference.server.config import NodeConfig

@@ -13,13 +13,13 @@ from typing import Any, Final
 from harness.reference.core import messages as core
 from harness.reference.core.broker import Broker
 from harness.reference.core.types import CONTROLLER, NodeId, TopicPartition
-from harness.reference.server import requests as plain
-from harness.reference.server.codec import FollowerRequest, TopicIds
+from harness.reference.server.codec.follower import FollowerRequest
+from harness.reference.server.codec.wire import ApiKey, TopicIds
 from harness.reference.server.config import NodeConfig
 from harness.reference.server.control import describe_image
 from harness.reference.server.handlers.cluster import ClusterRequests
 from harness.reference.server.handlers.data import DataRequests
-from harness.reference.server.handlers.gateway import Gateway, Reply
+from harness.reference.server.handlers.gateway import Call, Gateway
 from harness.reference.server.handlers.groups import GroupRequests
 from harness.reference.server.links import Links
 from harness.reference.server.peers import ControllerLink, LeaderLink
@@ -88,33 +88,31 @@ class BrokerServer:
             (config.controller_host, config.controller_port),
             lambda message: self._runtime.deliver(CONTROLLER, message),
         )
-        data = DataRequests(self._gateway, self._logs.opened)
-        cluster = ClusterRequests(config, self._gateway, lambda: self._core.image)
+        data = DataRequests(self._gateway, self._logs.opened, self._ids)
+        cluster = ClusterRequests(config, self._gateway, lambda: self._core.image, self._ids)
         self._groups = groups = GroupRequests(
-            config.node,
-            self._gateway,
-            lambda: self._core.image,
-            replicas=self._core.replicas,
-            create_topic=cluster.create_internal,
+            config.node, self._gateway, lambda: self._core.image, replicas=self._core.replicas, cluster=cluster
         )
-        self._handlers: dict[type, Callable[[NodeId, Any, Reply], None]] = {
-            plain.ProduceRequest: data.produce,
-            core.Fetch: data.fetch,
-            plain.ListOffsetsRequest: data.list_offsets,
-            plain.OffsetForLeaderEpochRequest: data.offset_for_leader_epoch,
-            plain.InitProducerIdRequest: data.init_producer_id,
-            plain.ApiVersionsRequest: cluster.api_versions,
-            plain.MetadataRequest: cluster.metadata,
-            plain.CreateTopicsRequest: cluster.create_topics,
-            plain.DeleteTopicsRequest: cluster.delete_topics,
-            plain.DescribeConfigsRequest: cluster.describe_configs,
-            plain.FindCoordinatorRequest: groups.find_coordinator,
-            plain.JoinGroupRequest: groups.member,
-            plain.SyncGroupRequest: groups.member,
-            plain.HeartbeatRequest: groups.member,
-            plain.LeaveGroupRequest: groups.member,
-            plain.OffsetCommitRequest: groups.offset_commit,
-            plain.OffsetFetchRequest: groups.offset_fetch,
+        self._handlers: dict[int, Callable[[Call], None]] = {
+            ApiKey.PRODUCE: data.produce,
+            ApiKey.FETCH: data.fetch,
+            ApiKey.LIST_OFFSETS: data.list_offsets,
+            ApiKey.OFFSET_FOR_LEADER_EPOCH: data.offset_for_leader_epoch,
+            ApiKey.INIT_PRODUCER_ID: data.init_producer_id,
+            ApiKey.API_VERSIONS: cluster.api_versions,
+            ApiKey.METADATA: cluster.metadata,
+            ApiKey.CREATE_TOPICS: cluster.create_topics,
+            ApiKey.DELETE_TOPICS: cluster.delete_topics,
+            ApiKey.DESCRIBE_CONFIGS: cluster.describe_configs,
+            ApiKey.FIND_COORDINATOR: groups.find_coordinator,
+            ApiKey.JOIN_GROUP: groups.member,
+            ApiKey.SYNC_GROUP: groups.member,
+            ApiKey.HEARTBEAT: groups.member,
+            ApiKey.LEAVE_GROUP: groups.member,
+            ApiKey.LIST_GROUPS: groups.list_groups,
+            ApiKey.DESCRIBE_GROUPS: groups.describe_groups,
+            ApiKey.OFFSET_COMMIT: groups.offset_commit,
+            ApiKey.OFFSET_FETCH: groups.offset_fetch,
         }
 
     def start(self) -> None:
@@ -123,7 +121,7 @@ class BrokerServer:
 
     def protocol(self) -> asyncio.Protocol:
         """The receiving end of a new connection."""
-        return Session(self._links, self._ids, self._handle).connection
+        return Session(self._links, lambda call: self._handlers[call.header.api_key](call)).connection
 
     def status(self) -> dict[str, Any]:
         """This broker's image and logs, for the control socket."""
@@ -154,9 +152,6 @@ class BrokerServer:
         self._logs.close()
 
     # --- inside ----------------------------------------------------------------------------------------------------
-
-    def _handle(self, sender: NodeId, request: plain.Request | core.Fetch, reply: Reply) -> None:
-        self._handlers[type(request)](sender, request, reply)
 
     def _send(self, target: NodeId, message: core.Message) -> None:
         if target == CONTROLLER:

@@ -58,7 +58,7 @@ class ControllerServer:
         if not number.isdecimal():
             return f'"{partition}" is no partition; write topic-number'
         answers: list[TopicResponse] = []
-        self._gateway.ask(CONTROLLER, lambda n: MoveLeader(n, topic, int(number), leader), answers.append)
+        self._gateway.ask(CONTROLLER, MoveLeader(0, topic, int(number), leader), answers.append)
         return answers[0].reason
 
     async def stop(self) -> None:

@@ -208,6 +208,12 @@ class Connection(asyncio.Protocol):
     # --- what the owner calls --------------------------------------------------------------------------------------
 
     @property
+    def host(self) -> str:
+        """The peer's address as Kafka's tools print it, "/" in front; empty where it has none."""
+        address = self._transport.get_extra_info("peername") if self._transport else None
+        return f"/{address[0]}" if address else ""
+
+    @property
     def open(self) -> bool:
         """True while something can be sent."""
         return self._transport is not None and not self._transport.is_closing()

@@ -7,12 +7,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from harness.reference.core.messages import Fetch
-from harness.reference.core.types import NodeId
+from harness.reference.core.types import ErrorCode, NodeId
 from harness.reference.server import codec
-from harness.reference.server.codec import TopicIds
+from harness.reference.server.codec.wire import ApiKey, Fields, Header
 from harness.reference.server.handlers.data import FETCH_BYTES
-from harness.reference.server.handlers.gateway import Reply
+from harness.reference.server.handlers.gateway import Call
 from harness.reference.server.links import (
     BROKER_CLIENT_ID,
     HARNESS_CLIENT_ID,
@@ -20,7 +19,6 @@ from harness.reference.server.links import (
     Connection,
     Links,
 )
-from harness.reference.server.requests import Header, ProduceRequest, ProduceResponse, Request
 from harness.reference.server.runtime import NodeFailure
 from nemesis.cluster import CLIENTS
 
@@ -43,6 +41,8 @@ def peer_of(client_id: str | None, links: Links) -> NodeId:
 
 
 class _Slot:
+    """The place of an answer in the order of the requests; ``promised_bytes`` is what it may take while it waits."""
+
     __slots__ = ("frame", "promised_bytes")
 
     def __init__(self, promised_bytes: int) -> None:
@@ -51,10 +51,9 @@ class _Slot:
 
 
 class Session:
-    """Requests of one connection. ``handle`` gets each with the function that answers it, now or later, once."""
+    """Requests of one connection. ``handle`` gets each as a call that it answers, now or later, once."""
 
-    def __init__(self, links: Links, ids: TopicIds, handle: Callable[[NodeId, Request | Fetch, Reply], None]) -> None:
-        self._ids = ids
+    def __init__(self, links: Links, handle: Callable[[Call], None]) -> None:
         self._handle = handle
         self._slots: deque[_Slot] = deque()
         self._promised_bytes = 0
@@ -63,46 +62,50 @@ class Session:
         )
 
     def _on_frame(self, connection: Connection, frame: memoryview) -> None:
-        header, request = codec.decode_request(frame, self._ids)
+        header, request = codec.decode_request(frame)
         peer = connection.peer
         if peer is None:
             raise BadFrameError("a request of nobody")
-        if isinstance(request, ProduceRequest) and request.acks == 0:
-            self._call(peer, request, self._close_if_refused)
+        host = connection.host
+        if header.api_key == ApiKey.PRODUCE and request.acks == 0:
+            self._call(Call(peer, header, host, request, self._close_if_refused))
             return
-        slot = _Slot(_answer_bytes(request))
+        # Only the answer to a fetch is large enough to be worth counting.
+        slot = _Slot(min(request.max_bytes, FETCH_BYTES) if header.api_key == ApiKey.FETCH else 0)
         self._slots.append(slot)
         self._promised_bytes += slot.promised_bytes
 
-        def reply(response: Any) -> None:
-            slot.frame = self._encoded(header, response)
+        def reply(fields: Fields) -> None:
+            slot.frame = self._encoded(header, fields)
             self._flush()
 
-        self._call(peer, request, reply)
+        self._call(Call(peer, header, host, request, reply))
         if self._has_enough():
             connection.set_busy(True)
 
-    def _close_if_refused(self, produced: ProduceResponse) -> None:
+    def _close_if_refused(self, produced: Fields) -> None:
         """With acks=0 nobody waits for an answer; a broken connection makes the client look for the leader."""
-        errors = sorted({part.error.name for part in produced.parts if part.error})
+        parts: list[Any] = [part for topic in produced["responses"] for part in topic["partition_responses"]]
+        errors = sorted({ErrorCode(part["error_code"]).name for part in parts if part["error_code"]})
         if errors:
             self.connection.close(f"a write with acks=0 was refused: {', '.join(errors)}")
 
     def _has_enough(self) -> bool:
         return len(self._slots) >= UNDER_WAY or self._promised_bytes >= PROMISED_BYTES
 
-    def _call(self, peer: NodeId, request: Request | Fetch, reply: Reply) -> None:
+    def _call(self, call: Call) -> None:
         try:
-            self._handle(peer, request, reply)
+            self._handle(call)
         except NodeFailure:
             raise
         except Exception as error:  # Whatever a strange request provokes concerns its connection only.
             log.exception("a request could not be handled")
-            raise BadFrameError(f"{type(request).__name__} could not be handled: {type(error).__name__}") from error
+            name = codec.APIS[call.header.api_key].request.__name__
+            raise BadFrameError(f"{name} could not be handled: {type(error).__name__}") from error
 
-    def _encoded(self, header: Header, response: Any) -> bytes:
+    def _encoded(self, header: Header, fields: Fields) -> bytes:
         try:
-            return codec.encode_response(header, response, self._ids)
+            return codec.encode_response(header, fields)
         except Exception:  # Somebody else's request may be what this answer came from.
             log.exception("the answer to API %d version %d could not be encoded", header.api_key, header.version)
             self.connection.close("its answer could not be encoded")
@@ -115,8 +118,3 @@ class Session:
             connection.send(frame)
         if not self._has_enough():
             connection.set_busy(False)
-
-
-def _answer_bytes(request: Request | Fetch) -> int:
-    """Memory that the answer may take while it waits for its turn; only that of a fetch is worth counting."""
-    return min(request.max_bytes, FETCH_BYTES) if isinstance(request, Fetch) else 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum
 from functools import cache
 from itertools import groupby
 from operator import attrgetter
@@ -17,13 +18,14 @@ from typing import Any, Final, NamedTuple
 
 from harness.reference.core.types import TopicPartition, TopicState
 from harness.reference.server.links import BadFrameError
-from harness.reference.server.requests import Header
 
 _FIXED: Final = struct.Struct(">hhih")
 _NAMESPACE: Final = uuid.UUID("5c2f3f4e-2f5e-4d0e-9d0e-0d6b5f6b8f11")
 _NO_TOPIC: Final = uuid.UUID(int=0)
 #: Begins what stands for the name of a topic known only by an id. A colon is impossible in real names.
 _UNNAMED: Final = "id:"
+#: The simple types of Kafka's schemas whose encoding has a null.
+_NULLABLE_TYPES: Final = ("string", "bytes", "records")
 
 #: The fields of a schema's struct; a nested struct is such a dictionary again, an array of structs a list of them.
 Fields = dict[str, Any]
@@ -52,12 +54,37 @@ class TopicIds:
         return self._ids.get(name, _NO_TOPIC)
 
 
-class Context(NamedTuple):
-    """The surroundings of a message that its translation depends on: the client's version and name, the topics' ids."""
+class ApiKey(IntEnum):
+    """Kafka's numbers of the requests that are served."""
 
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
+    METADATA = 3
+    OFFSET_COMMIT = 8
+    OFFSET_FETCH = 9
+    FIND_COORDINATOR = 10
+    JOIN_GROUP = 11
+    HEARTBEAT = 12
+    LEAVE_GROUP = 13
+    SYNC_GROUP = 14
+    DESCRIBE_GROUPS = 15
+    LIST_GROUPS = 16
+    API_VERSIONS = 18
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
+    INIT_PRODUCER_ID = 22
+    OFFSET_FOR_LEADER_EPOCH = 23
+    DESCRIBE_CONFIGS = 32
+
+
+class Header(NamedTuple):
+    """The begin of every request. ``client_id`` is None where the client gave none."""
+
+    api_key: int
     version: int
-    ids: TopicIds
-    client_id: str = ""
+    correlation: int
+    client_id: str | None
 
 
 def parse_header(frame: memoryview, flexible_from: dict[int, int]) -> tuple[Header, memoryview]:
@@ -101,10 +128,10 @@ def _varint(frame: memoryview, at: int) -> tuple[int, int]:
 
 
 def decode(message: Any, body: memoryview, version: int) -> Any:
-    """``body`` as the kafka-python class ``message``.
+    """``body`` as an object of the kafka-python class ``message``, with a value in every field that may not be null.
 
     Raises:
-        BadFrameError: the body is not one, ends early, or goes on after its end.
+        BadFrameError: the body is not one, ends early, goes on after its end, or lacks a field.
     """
     flexible = message.flexible_version_q(version)
     reader = message._struct.compiled_decode_from(  # noqa: SLF001 - the public decode() does not say where it stopped
@@ -117,32 +144,39 @@ def decode(message: Any, body: memoryview, version: int) -> Any:
         raise BadFrameError(f"{message.__name__} version {version} cannot be read: {reason}") from error
     if end != len(body):
         raise BadFrameError(f"{message.__name__} version {version} takes {end} bytes and has {len(body)}")
+    _check_nulls(message, decoded, version)
     return decoded
 
 
-def text(value: str | None) -> str:
-    """``value``, which Kafka's schema does not let be null though the decoder does.
+def _check_nulls(schema: Any, decoded: Any, version: int) -> None:
+    """Refuse a null where Kafka's schema allows none: the decoder lets it pass."""
+    for name, nullable, inner in _references(schema, version):
+        value = getattr(decoded, name)
+        if value is None and not nullable:
+            raise BadFrameError(f"{schema.__name__} version {version} lacks {name}")
+        if value is not None and inner is not None:
+            for each in value if isinstance(value, list) else (value,):
+                _check_nulls(inner, each, version)
 
-    Raises:
-        BadFrameError: it is null.
-    """
-    if value is None:
-        raise BadFrameError("a name is missing")
-    return value
+
+@cache
+def _references(schema: Any, version: int) -> list[tuple[str, bool, Any]]:
+    """Of every field that ``version`` has and that is no number: its name, may it be null, and the struct in it."""
+    structs = _structs(schema)
+    return [
+        (name, field.nullable_for_version_q(version) or field.tagged_field_q(version), structs.get(name))
+        for name, field in schema.fields.items()
+        if field.for_version_q(version) and (field.is_array() or name in structs or field.type_str in _NULLABLE_TYPES)
+    ]
 
 
 def by_partition(
     topics: Iterable[Any], *, name: str = "name", partitions: str = "partitions", index: str = "partition_index"
 ) -> Iterator[tuple[TopicPartition, Any]]:
-    """Every partition's part of a decoded message that has topics with partitions in them, in its order.
-
-    Raises:
-        BadFrameError: a topic has no name.
-    """
+    """Every partition's part of a decoded message that has topics with partitions in them, in its order."""
     for topic in topics:
-        at = text(getattr(topic, name))
         for part in getattr(topic, partitions):
-            yield TopicPartition(at, getattr(part, index)), part
+            yield TopicPartition(getattr(topic, name), getattr(part, index)), part
 
 
 def by_topic(

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from harness.reference.core import messages as core
-from harness.reference.core.types import NONE, BrokerConfig, ErrorCode, Image, NodeId, TopicConfig
-from harness.reference.server import requests as plain
+from harness.reference.core.controller import name_objection
+from harness.reference.core.types import NONE, BrokerConfig, ErrorCode, Image, NodeId, PartitionState, TopicConfig
+from harness.reference.server.codec import ADVERTISED
+from harness.reference.server.codec.wire import Fields, TopicIds
 from harness.reference.server.config import NodeConfig
-from harness.reference.server.handlers.gateway import Gateway, Gather, Reply
+from harness.reference.server.handlers.gateway import Call, Gateway, Gather
 
 #: How long the controller may take; it answers at once or the message was lost.
 CONTROLLER_TIMEOUT_S: Final = 5.0
-_LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
+#: Where a setting comes from, as DescribeConfigs says it: set on the topic, or in the broker's file.
+_CONFIG_SOURCES: Final = {TOPIC_RESOURCE: 1, BROKER_RESOURCE: 4}
+#: "Ask again" for clients: LEADER_NOT_AVAILABLE, which nothing but a partition in Metadata ever has.
+_LEADER_NOT_AVAILABLE: Final = 5
+#: From this version on, DeleteTopics names topics by name or id.
+_DELETE_BY_ID: Final = 6
+_DEFAULTS: Final = TopicConfig()
 #: Names of settings that every Kafka client may send and that mean nothing here: this log keeps everything, in order.
 IGNORED_SETTINGS: Final = frozenset(
     {"cleanup.policy", "compression.type", "max.message.bytes", "retention.bytes", "retention.ms", "segment.bytes"}
@@ -29,107 +36,177 @@ IGNORED_SETTINGS: Final = frozenset(
 class ClusterRequests:
     """Requests about the cluster as a whole. ``image`` gives the image that this broker has applied."""
 
-    def __init__(self, config: NodeConfig, gateway: Gateway, image: Callable[[], Image]) -> None:
+    def __init__(self, config: NodeConfig, gateway: Gateway, image: Callable[[], Image], ids: TopicIds) -> None:
         self._config = config
         self._gateway = gateway
         self._image = image
+        self._ids = ids
 
-    def api_versions(self, _sender: NodeId, request: plain.ApiVersionsRequest, reply: Reply) -> None:
+    def api_versions(self, call: Call) -> None:
         """The table of what is served, with an error where the question's version is unknown (KIP-511)."""
-        reply(plain.ApiVersionsResponse(ErrorCode.NONE if request.supported else ErrorCode.UNSUPPORTED_VERSION))
+        rows = [{"api_key": key, "min_version": low, "max_version": high} for key, (low, high) in ADVERTISED.items()]
+        error = ErrorCode.UNSUPPORTED_VERSION if call.request is None else ErrorCode.NONE
+        call.reply({"error_code": error, "api_keys": rows})
 
-    def metadata(self, sender: NodeId, request: plain.MetadataRequest, reply: Reply) -> None:
-        """Live brokers and topics from the own image; a missing topic is made if that is switched on."""
-        image = self._image()
-        live = {node: broker for node, broker in image.brokers.items() if not broker.fenced}
-        names = tuple(image.topics) if request.topics is None else request.topics
-        topics = tuple(self._topic(image, name) for name in names)
-        if self._config.auto_create_topics and request.auto_create:
-            for topic in topics:
-                if topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    self._create_default(sender, topic.name)
-        # Clients send topic changes to "the controller"; any broker passes them on, so the same one for everybody does.
-        controller = min(live, default=NONE)
-        reply(plain.MetadataResponse(self._config.cluster_id, controller, live, topics))
+    def metadata(self, call: Call) -> None:
+        """Live brokers and topics from the own image; a missing topic is made if that is switched on.
 
-    def create_topics(self, sender: NodeId, request: plain.CreateTopicsRequest, reply: Reply) -> None:
+        Brokers are in the order of their numbers, topics in the order of the request. In version 0 no topics means all,
+        later null does.
+        """
+        image, wanted = self._image(), call.request.topics
+        live = {node: broker for node, broker in sorted(image.brokers.items()) if not broker.fenced}
+        everything = wanted is None or (call.header.version == 0 and not wanted)
+        names = tuple(image.topics) if everything else self._names(wanted)
+        if self._config.auto_create_topics and call.request.allow_auto_topic_creation:
+            for name in names:
+                if name not in image.topics and name_objection(name) is None:
+                    self.create_topic(call.sender, name, lambda _: None)
+        call.reply(
+            {
+                "brokers": [
+                    {"node_id": node, "host": broker.host, "port": broker.port, "rack": None}
+                    for node, broker in live.items()
+                ],
+                "cluster_id": self._config.cluster_id,
+                # Clients send topic changes to "the controller"; any broker passes them on, so one for everybody does.
+                "controller_id": min(live, default=NONE),
+                "topics": [self._topic(image, name, live) for name in names],
+            }
+        )
+
+    def create_topics(self, call: Call) -> None:
         """The controller decides; what can be refused here is."""
-        gather = Gather(len(request.topics), plain.TopicsResponse, reply)
-        for place, topic in enumerate(request.topics):
+        topics = call.request.topics
+        gather = Gather(len(topics), lambda results: call.reply({"topics": results}))
+        for place, topic in enumerate(topics):
+            put = gather.at(place)
+            refused = name_objection(topic.name)
             try:
-                config = parse_topic_config(topic.configs)
+                config = parse_topic_config({each.name: each.value for each in topic.configs})
             except SettingError as error:
-                gather.put(place, plain.TopicResult(topic.name, ErrorCode.INVALID_CONFIG, str(error)))
+                refused = ErrorCode.INVALID_CONFIG, str(error)
+            if refused is not None or call.request.validate_only:
+                put(self._result(topic.name, *(refused or (ErrorCode.NONE, ""))))
                 continue
-            if not _LEGAL_NAME.fullmatch(topic.name) or topic.name in (".", ".."):
-                reason = "a topic's name has 1 to 249 letters, digits, dots, underscores and hyphens"
-                gather.put(place, plain.TopicResult(topic.name, ErrorCode.INVALID_TOPIC_EXCEPTION, reason))
-            elif request.validate_only:
-                gather.put(place, plain.TopicResult(topic.name, ErrorCode.NONE))
-            else:
-                self._ask_controller(sender, self._new(topic, config), gather.at(place))
+            rows = sorted(topic.assignments, key=lambda row: row.partition_index)
+            self.create_topic(
+                call.sender,
+                topic.name,
+                put,
+                partitions=topic.num_partitions,
+                replication_factor=topic.replication_factor,
+                config=config,
+                assignment=tuple(tuple(row.broker_ids) for row in rows),
+            )
 
-    def delete_topics(self, sender: NodeId, request: plain.DeleteTopicsRequest, reply: Reply) -> None:
+    def delete_topics(self, call: Call) -> None:
         """The controller decides."""
-        gather = Gather(len(request.names), plain.TopicsResponse, reply)
-        for place, name in enumerate(request.names):
-            self._ask_controller(sender, core.DeleteTopic(0, name), gather.at(place))
+        by_id = call.header.version >= _DELETE_BY_ID
+        names = self._names(call.request.topics) if by_id else call.request.topic_names
+        gather = Gather(len(names), lambda results: call.reply({"responses": results}))
+        for place, name in enumerate(names):
+            self._ask_controller(call.sender, core.DeleteTopic(0, name), gather.at(place))
 
-    def describe_configs(self, _sender: NodeId, request: plain.DescribeConfigsRequest, reply: Reply) -> None:
-        """Settings of topics and of this broker."""
-        reply(plain.DescribeConfigsResponse(tuple(self._describe(resource) for resource in request.resources)))
+    def describe_configs(self, call: Call) -> None:
+        """Settings of topics and of this broker, all read-only: they are fixed when a topic is made, a node started."""
+        call.reply({"results": [self._describe(resource) for resource in call.request.resources]})
 
-    def create_internal(self, topic: plain.NewTopic, config: TopicConfig, done: Reply) -> None:
-        """Create a topic for the broker itself; ``done`` gets a TopicResult."""
-        self._ask_controller(self._config.node, self._new(topic, config), done)
+    def create_topic(
+        self,
+        sender: NodeId,
+        name: str,
+        done: Callable[[Fields], None],
+        *,
+        partitions: int = NONE,
+        replication_factor: int = NONE,
+        config: TopicConfig = _DEFAULTS,
+        assignment: tuple[tuple[NodeId, ...], ...] = (),
+    ) -> None:
+        """Have a topic made; ``done`` gets the result's fields. Counts of NONE mean this node's defaults (KIP-464)."""
+        if partitions == NONE:
+            partitions = self._config.default_partitions
+        if replication_factor == NONE:
+            replication_factor = self._config.default_replication_factor
+        question = core.CreateTopic(0, name, partitions, replication_factor, config, assignment)
+        self._ask_controller(sender, question, done)
 
-    def _ask_controller(self, sender: NodeId, question: core.CreateTopic | core.DeleteTopic, done: Reply) -> None:
+    def _ask_controller(
+        self, sender: NodeId, question: core.CreateTopic | core.DeleteTopic, done: Callable[[Fields], None]
+    ) -> None:
         def answered(answer: core.TopicResponse) -> None:
             timeout.cancel()
-            done(plain.TopicResult(question.topic, answer.error, answer.reason))
+            done(self._result(question.topic, answer.error, answer.reason))
 
         def expired() -> None:
             if self._gateway.give_up(correlation):
-                done(plain.TopicResult(question.topic, ErrorCode.REQUEST_TIMED_OUT, "the controller did not answer"))
+                reason = "the controller did not answer"
+                done(self._result(question.topic, ErrorCode.REQUEST_TIMED_OUT, reason))
 
         timeout = asyncio.get_running_loop().call_later(CONTROLLER_TIMEOUT_S, expired)
-        correlation = self._gateway.ask_numbered(sender, question, answered)
+        correlation = self._gateway.ask(sender, question, answered)
 
-    def _new(self, topic: plain.NewTopic, config: TopicConfig) -> core.CreateTopic:
-        return core.CreateTopic(
-            0,
-            topic.name,
-            self._config.default_partitions if topic.partitions == NONE else topic.partitions,
-            self._config.default_replication_factor if topic.replication_factor == NONE else topic.replication_factor,
-            config,
-            topic.assignment,
-        )
+    def _result(self, name: str, error: ErrorCode, reason: str = "") -> Fields:
+        """The outcome of creating or deleting a topic."""
+        identity = self._ids.identity(name)
+        return {"name": name, "topic_id": identity, "error_code": error, "error_message": reason or None}
 
-    def _create_default(self, sender: NodeId, name: str) -> None:
-        request = plain.CreateTopicsRequest((plain.NewTopic(name),), validate_only=False)
-        self.create_topics(sender, request, lambda _: None)
+    def _names(self, topics: Any) -> list[str]:
+        return [self._ids.name(topic.topic_id) if topic.name is None else topic.name for topic in topics]
 
-    def _topic(self, image: Image, name: str) -> plain.TopicMetadata:
-        state = image.topics.get(name)
-        if state is None:
-            return plain.TopicMetadata(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return plain.TopicMetadata(name, ErrorCode.NONE, state)
+    def _topic(self, image: Image, name: str, live: Mapping[NodeId, object]) -> Fields:
+        topic = image.topics.get(name)
+        return {
+            "error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else ErrorCode.NONE,
+            "name": name,
+            "topic_id": self._ids.identity(name),
+            "is_internal": name.startswith("__"),
+            "partitions": [_partition(*each, live) for each in enumerate(topic.partitions if topic else ())],
+        }
 
-    def _describe(self, resource: plain.ConfigResource) -> plain.DescribedResource:
-        topic = self._image().topics.get(resource.name)
-        if resource.kind == BROKER_RESOURCE and resource.name in ("", str(self._config.node)):
+    def _describe(self, resource: Any) -> Fields:
+        kind, name = resource.resource_type, resource.resource_name
+        topic = self._image().topics.get(name)
+        error, reason = ErrorCode.NONE, None
+        configs: dict[str, str] = {}
+        if kind == BROKER_RESOURCE and name in ("", str(self._config.node)):
             configs = written(self._config.broker)
-        elif resource.kind == TOPIC_RESOURCE and topic is not None:
+        elif kind == TOPIC_RESOURCE and topic is not None:
             configs = written(topic.config)
-        elif resource.kind == TOPIC_RESOURCE:
-            return plain.DescribedResource(resource, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {resource.name}")
+        elif kind == TOPIC_RESOURCE:
+            error, reason = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {name}"
         else:
-            return plain.DescribedResource(
-                resource, ErrorCode.INVALID_REQUEST, "ask for a topic, or a broker about itself"
-            )
-        if resource.keys is not None:
-            configs = {name: value for name, value in configs.items() if name in resource.keys}
-        return plain.DescribedResource(resource, ErrorCode.NONE, configs=configs)
+            error, reason = ErrorCode.INVALID_REQUEST, "ask for a topic, or a broker about itself"
+        wanted = resource.configuration_keys
+        return {
+            "error_code": error,
+            "error_message": reason,
+            "resource_type": kind,
+            "resource_name": name,
+            "configs": [
+                {
+                    "name": key,
+                    "value": value,
+                    "read_only": True,
+                    "config_source": _CONFIG_SOURCES[kind],
+                    "documentation": None,
+                }
+                for key, value in configs.items()
+                if wanted is None or key in wanted
+            ],
+        }
+
+
+def _partition(index: int, state: PartitionState, live: Mapping[NodeId, object]) -> Fields:
+    return {
+        "error_code": _LEADER_NOT_AVAILABLE if state.leader == NONE else 0,
+        "partition_index": index,
+        "leader_id": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "replica_nodes": list(state.replicas),
+        "isr_nodes": list(state.isr),
+        "offline_replicas": [replica for replica in state.replicas if replica not in live],
+    }
 
 
 class SettingError(ValueError):
@@ -166,9 +243,6 @@ def parse_topic_config(configs: Mapping[str, str | None]) -> TopicConfig:
 
 
 def written(config: TopicConfig | BrokerConfig) -> dict[str, str]:
-    """Every setting of ``config`` under Kafka's name."""
-    return {kafka_name(field): _text(getattr(config, field)) for field in config.__struct_fields__}
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """Every setting of ``config`` under Kafka's name, in the form that Kafka prints (true, false)."""
+    values = {field: getattr(config, field) for field in config.__struct_fields__}
+    return {kafka_name(field): str(v).lower() if isinstance(v, bool) else str(v) for field, v in values.items()}

@@ -8,15 +8,14 @@ as long as there were commits. The records' content is this broker's own (Messag
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from harness.reference.core.messages import RecordBatch
-from harness.reference.core.types import TopicPartition
-from harness.reference.server.requests import CommittedOffset
+from harness.reference.core.types import NONE, TopicPartition
 from harness.reference.server.storage.batches import whole
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
@@ -24,6 +23,15 @@ OFFSETS_PARTITIONS: Final = 4
 OFFSETS_REPLICATION: Final = 3
 #: Groups whose offsets one broker remembers; beyond it a commit is refused.
 OFFSET_GROUPS_MAX: Final = 10_000
+
+
+class CommittedOffset(msgspec.Struct, frozen=True, gc=False):
+    """A position that a group has committed; ``metadata`` is the client's own note."""
+
+    offset: int
+    leader_epoch: int = NONE
+    metadata: str | None = ""
+
 
 Commit = tuple[str, TopicPartition, CommittedOffset]
 
@@ -39,10 +47,10 @@ def partition_of(group: str) -> TopicPartition:
     return TopicPartition(OFFSETS_TOPIC, zlib.crc32(group.encode()) % OFFSETS_PARTITIONS)
 
 
-def encode_commits(commits: Iterable[Commit], timestamp_ms: int) -> bytes:
+def encode_commits(group: str, commits: Mapping[TopicPartition, CommittedOffset], timestamp_ms: int) -> bytes:
     """One record batch with one record a commit."""
     builder: Any = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 30)
-    for number, (group, at, committed) in enumerate(commits):
+    for number, (at, committed) in enumerate(commits.items()):
         key = msgspec.msgpack.encode(_Key(group, at.topic, at.partition))
         builder.append(number, timestamp_ms, key, msgspec.msgpack.encode(committed), [])
     return bytes(builder.build())
@@ -73,6 +81,10 @@ class OffsetStore:
     def get(self, group: str) -> dict[TopicPartition, CommittedOffset]:
         """Everything that ``group`` has committed."""
         return self._groups.get(group, {})
+
+    def groups(self) -> set[str]:
+        """Every group that has committed something."""
+        return set(self._groups)
 
     def has_room(self, group: str) -> bool:
         """True if ``group`` may commit."""

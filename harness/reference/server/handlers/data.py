@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
-
-from msgspec.structs import replace
+from typing import Any, Final
 
 from harness.reference.core import messages as core
-from harness.reference.core.types import ErrorCode, NodeId, TopicPartition
-from harness.reference.server import requests as plain
+from harness.reference.core.types import NONE, ErrorCode, TopicPartition
+from harness.reference.server.codec.wire import Fields, TopicIds, by_partition, by_topic, fields_of
 from harness.reference.server.handlers.committed import OFFSETS_TOPIC
-from harness.reference.server.handlers.gateway import Gateway, Gather, Reply
+from harness.reference.server.handlers.gateway import Call, Gateway, Gather
 from harness.reference.server.storage.batches import (
     MAX_BATCH_BYTES,
     BatchError,
     OldFormatError,
     max_timestamp_ms,
     parse_incoming,
+    whole,
 )
 from harness.reference.server.storage.log import SegmentLog
 
@@ -30,85 +29,179 @@ PARTITION_BYTES: Final = 65_536
 WAIT_MS: Final = 120_000
 #: Timestamps with a meaning of their own (KIP-79), which the core answers.
 _BY_NAME: Final = (core.LATEST, core.EARLIEST)
+#: From these versions on: Fetch names topics by id only (KIP-516), and has a ReplicaState (KIP-903).
+_FETCH_BY_ID: Final = 13
+_FETCH_REPLICA_STATE: Final = 15
 
 
 class DataRequests:
-    """Everything that touches the records of a partition."""
+    """Everything that touches the records of a partition.
 
-    def __init__(self, gateway: Gateway, logs: Mapping[TopicPartition, SegmentLog]) -> None:
+    Batches are parsed and bounded here; leadership, epochs and offsets are the core's to judge.
+    """
+
+    def __init__(self, gateway: Gateway, logs: Mapping[TopicPartition, SegmentLog], ids: TopicIds) -> None:
         self._gateway = gateway
         self._logs = logs
+        self._ids = ids
 
-    def produce(self, sender: NodeId, request: plain.ProduceRequest, reply: Reply) -> None:
-        """Append one batch for each partition; ``reply`` gets the answers when every one of them has its own.
+    def produce(self, call: Call) -> None:
+        """Append one batch for each partition; the answers go out when every partition has its own.
 
-        With acks=0 the core is silent about what it took, so silence stands for success here.
+        With acks=0 the core is silent about what it took, so silence stands for success here. Leader hints (KIP-951)
+        are not given: clients ask for metadata.
         """
-        gather = Gather(len(request.parts), plain.ProduceResponse, reply)
-        for place, (at, records) in enumerate(request.parts):
-            batch = self._checked(request, at, records)
+        request = call.request
+
+        def done(answers: list[core.ProduceResponse]) -> None:
+            parts = fields_of(
+                answers, error_code="error", base_offset="base_offset", log_start_offset="log_start_offset"
+            )
+            call.reply({"responses": by_topic(parts, partitions="partition_responses", index="index")})
+
+        parts = list(by_partition(request.topic_data, partitions="partition_data", index="index"))
+        gather = Gather(len(parts), done)
+        for place, (at, part) in enumerate(parts):
+            batch = _checked(request.transactional_id, at, part.records)
             if isinstance(batch, ErrorCode):
                 gather.put(place, core.ProduceResponse(0, at, batch))
                 continue
             question = core.Produce(0, at, request.acks, min(request.timeout_ms, WAIT_MS), batch)
-            correlation = self._gateway.ask_numbered(sender, question, gather.at(place))
+            correlation = self._gateway.ask(call.sender, question, gather.at(place))
             if request.acks == 0 and self._gateway.give_up(correlation):
                 gather.put(place, core.ProduceResponse(correlation, at, ErrorCode.NONE))
 
-    def fetch(self, sender: NodeId, request: core.Fetch, reply: Reply) -> None:
-        """Let the core park it; the answer is bounded in size and in time."""
-        share = max(PARTITION_BYTES, min(request.max_bytes, FETCH_BYTES) // max(len(request.partitions), 1))
-        parts = tuple(replace(part, max_bytes=min(part.max_bytes, share)) for part in request.partitions)
-        wait_ms = min(request.max_wait_ms, WAIT_MS)
-        self._gateway.ask_numbered(sender, replace(request, partitions=parts, max_wait_ms=wait_ms), reply)
+    def fetch(self, call: Call) -> None:
+        """A consumer's or a follower's fetch: the core may park it; the answer is bounded in bytes and in time.
 
-    def list_offsets(self, sender: NodeId, request: plain.ListOffsetsRequest, reply: Reply) -> None:
+        Fetch sessions (KIP-227) are declined by answering session 0.
+        """
+        request, by_id = call.request, call.header.version >= _FETCH_BY_ID
+        wanted = [(topic, part) for topic in request.topics for part in topic.partitions]
+        share = max(PARTITION_BYTES, min(request.max_bytes, FETCH_BYTES) // max(len(wanted), 1))
+        replica = request.replica_state if call.header.version >= _FETCH_REPLICA_STATE else None
+        question = core.Fetch(
+            0,
+            request.replica_id if replica is None else replica.replica_id,
+            min(request.max_wait_ms, WAIT_MS),
+            tuple(
+                core.FetchPartition(
+                    TopicPartition(self._ids.name(topic.topic_id) if by_id else topic.topic, part.partition),
+                    part.fetch_offset,
+                    part.current_leader_epoch,
+                    part.last_fetched_epoch,
+                    min(part.partition_max_bytes, share),
+                )
+                for topic, part in wanted
+            ),
+            request.min_bytes,
+            request.max_bytes,
+            NONE if replica is None else replica.replica_epoch,
+        )
+        self._gateway.ask(call.sender, question, lambda answer: call.reply(self._fetched(answer)))
+
+    def _fetched(self, answer: core.FetchResponse) -> Fields:
+        """Batches follow each other with the offsets and epochs that the leader gave them."""
+        topics = by_topic(((part.partition, _fetched_partition(part)) for part in answer.partitions), name="topic")
+        for topic in topics:
+            topic["topic_id"] = self._ids.identity(topic["topic"])
+        return {"responses": topics}
+
+    def list_offsets(self, call: Call) -> None:
         """By LATEST and EARLIEST the core answers; by timestamp the log is searched below the high watermark."""
-        gather = Gather(len(request.parts), plain.ListOffsetsResponse, reply)
-        for place, part in enumerate(request.parts):
-            asked = part if part.timestamp in _BY_NAME else replace(part, timestamp=core.LATEST)
-            self._gateway.ask_numbered(sender, asked, partial(self._found, gather, place, part))
+        replica = call.request.replica_id
 
-    def offset_for_leader_epoch(self, sender: NodeId, request: plain.OffsetForLeaderEpochRequest, reply: Reply) -> None:
-        """Where leader epochs end, as the core says."""
-        gather = Gather(len(request.parts), plain.OffsetForLeaderEpochResponse, reply)
-        for place, part in enumerate(request.parts):
-            self._gateway.ask_numbered(sender, part, gather.at(place))
+        def question(at: TopicPartition, part: Any) -> core.ListOffsets:
+            timestamp = part.timestamp if part.timestamp in _BY_NAME else core.LATEST
+            return core.ListOffsets(0, at, timestamp, replica, part.current_leader_epoch)
 
-    def init_producer_id(self, sender: NodeId, request: plain.InitProducerIdRequest, reply: Reply) -> None:
-        """A producer id. Transactions are not offered."""
-        if request.transactional:
+        def fields(part: Any, answer: core.ListOffsetsResponse) -> Fields:
+            if part.timestamp in _BY_NAME or answer.error:
+                return {"error_code": answer.error, "offset": answer.offset, "leader_epoch": answer.leader_epoch}
+            return self._by_time(part.timestamp, answer)
+
+        self._ask_each(call, question, fields)
+
+    def offset_for_leader_epoch(self, call: Call) -> None:
+        """Where leader epochs end, as the core says (KIP-101). A debugger's replica id (-2) counts as a consumer's."""
+        replica = max(call.request.replica_id, NONE)
+
+        def question(at: TopicPartition, part: Any) -> core.OffsetForLeaderEpoch:
+            return core.OffsetForLeaderEpoch(0, at, part.leader_epoch, part.current_leader_epoch, replica)
+
+        def fields(_: Any, answer: core.OffsetForLeaderEpochResponse) -> Fields:
+            end = answer.end
+            return {"error_code": answer.error, "leader_epoch": end.leader_epoch, "end_offset": end.end_offset}
+
+        self._ask_each(call, question, fields, name="topic", index="partition")
+
+    def init_producer_id(self, call: Call) -> None:
+        """A producer id; a producer that had one simply gets a new one. Transactions are not offered."""
+
+        def reply(answer: core.InitProducerIdResponse) -> None:
+            names = ("producer_id", "producer_epoch")
+            call.reply({"error_code": answer.error, **{name: getattr(answer, name) for name in names}})
+
+        if call.request.transactional_id is not None:
             reply(core.InitProducerIdResponse(0, ErrorCode.INVALID_REQUEST))
         else:
-            self._gateway.ask(sender, core.InitProducerId, reply)
+            self._gateway.ask(call.sender, core.InitProducerId(0), reply)
 
-    def _checked(
-        self, request: plain.ProduceRequest, at: TopicPartition, records: bytes | None
-    ) -> core.RecordBatch | ErrorCode:
-        if request.transactional:
-            return ErrorCode.INVALID_REQUEST
-        if at.topic == OFFSETS_TOPIC:
-            return ErrorCode.INVALID_TOPIC_EXCEPTION
-        try:
-            batch = parse_incoming(records)
-        except OldFormatError:
-            return ErrorCode.INVALID_RECORD
-        except BatchError:
-            return ErrorCode.CORRUPT_MESSAGE
-        return ErrorCode.MESSAGE_TOO_LARGE if batch.size_bytes > MAX_BATCH_BYTES else batch
+    def _ask_each(
+        self,
+        call: Call,
+        question: Callable[[TopicPartition, Any], core.Message],
+        fields: Callable[[Any, Any], Fields],
+        **names: str,
+    ) -> None:
+        """Ask the core about each partition of a request, and reply with all answers; ``names`` as by_partition's."""
+        parts = list(by_partition(call.request.topics, **names))
+        gather = Gather(len(parts), lambda answers: call.reply({"topics": by_topic(answers, **names)}))
 
-    def _found(self, gather: Gather, place: int, asked: core.ListOffsets, answer: core.ListOffsetsResponse) -> None:
-        found = plain.FoundOffset(asked.partition, answer.error, answer.offset, answer.leader_epoch)
-        if asked.timestamp not in _BY_NAME and not answer.error:
-            found = self._by_time(asked, answer)
-        gather.put(place, found)
+        def put(place: int, at: TopicPartition, part: Any, answer: Any) -> None:
+            gather.put(place, (at, fields(part, answer)))
 
-    def _by_time(self, asked: core.ListOffsets, answer: core.ListOffsetsResponse) -> plain.FoundOffset:
-        """Offset of the first batch that reaches the timestamp; NONE if there is none, as Kafka answers."""
-        log = self._logs.get(asked.partition)
-        batch = log.first_at(asked.timestamp, answer.offset) if log is not None and asked.timestamp >= 0 else None
+        for place, (at, part) in enumerate(parts):
+            self._gateway.ask(call.sender, question(at, part), partial(put, place, at, part))
+
+    def _by_time(self, timestamp_ms: int, latest: core.ListOffsetsResponse) -> Fields:
+        """The first batch below ``latest`` that reaches the timestamp; offset -1 if there is none, as Kafka answers."""
+        log = self._logs.get(latest.partition)
+        batch = log.first_at(timestamp_ms, latest.offset) if log is not None and timestamp_ms >= 0 else None
         if batch is None:
-            return plain.FoundOffset(asked.partition, ErrorCode.NONE)
-        return plain.FoundOffset(
-            asked.partition, ErrorCode.NONE, batch.base_offset, batch.leader_epoch, max_timestamp_ms(batch)
-        )
+            return {"error_code": ErrorCode.NONE}
+        return {
+            "error_code": ErrorCode.NONE,
+            "offset": batch.base_offset,
+            "leader_epoch": batch.leader_epoch,
+            "timestamp": max_timestamp_ms(batch),
+        }
+
+
+def _checked(transactional_id: str | None, at: TopicPartition, records: bytes | None) -> core.RecordBatch | ErrorCode:
+    """The batch that a client sent for ``at``, or why it may not be appended."""
+    if transactional_id is not None:
+        return ErrorCode.INVALID_REQUEST
+    if at.topic == OFFSETS_TOPIC:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    try:
+        batch = parse_incoming(records)
+    except OldFormatError:
+        return ErrorCode.INVALID_RECORD
+    except BatchError:
+        return ErrorCode.CORRUPT_MESSAGE
+    return ErrorCode.MESSAGE_TOO_LARGE if batch.size_bytes > MAX_BATCH_BYTES else batch
+
+
+def _fetched_partition(part: core.FetchedPartition) -> Fields:
+    fields: Fields = {
+        "error_code": part.error,
+        "high_watermark": part.high_watermark,
+        "last_stable_offset": part.high_watermark,
+        "log_start_offset": part.log_start_offset,
+        "aborted_transactions": None,
+        "records": b"".join([whole(batch) for batch in part.batches]),
+    }
+    if part.diverging is not None:
+        fields["diverging_epoch"] = {"epoch": part.diverging.leader_epoch, "end_offset": part.diverging.end_offset}
+    return fields

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from harness.reference.core.messages import Message
 from harness.reference.core.types import NodeId
+from harness.reference.server.codec.wire import Fields, Header
 
-#: Takes the response to a request, or a part of one; called once, at once or later.
-Reply = Callable[[Any], None]
+
+class Call(NamedTuple):
+    """One request of a client, as :mod:`harness.reference.server.codec` reads it, and the way back.
+
+    ``reply`` takes the fields of the response; it is called once, at once or later.
+    """
+
+    sender: NodeId
+    header: Header
+    client_host: str
+    request: Any
+    reply: Callable[[Fields], None]
 
 
 class Gateway:
@@ -23,17 +34,16 @@ class Gateway:
         self._pending: dict[int, Callable[[Any], None]] = {}
         self._correlation = 0
 
-    def ask(self, sender: NodeId, question: Callable[[int], Message], answered: Callable[[Any], None]) -> int:
-        """Give the core ``question(correlation)``; ``answered`` gets its answer, maybe before this returns."""
+    def ask(self, sender: NodeId, question: Any, answered: Callable[[Any], None]) -> int:
+        """Give the core ``question`` under a correlation of this gateway's own, which is returned.
+
+        ``answered`` gets the core's answer, maybe before this returns.
+        """
         self._correlation += 1
         correlation = self._correlation
         self._pending[correlation] = answered
-        self._deliver(sender, question(correlation))
+        self._deliver(sender, replace(question, correlation=correlation))
         return correlation
-
-    def ask_numbered(self, sender: NodeId, question: Any, answered: Callable[[Any], None]) -> int:
-        """Give the core ``question`` under a correlation of this gateway's own; otherwise as :meth:`ask`."""
-        return self.ask(sender, lambda correlation: replace(question, correlation=correlation), answered)
 
     def give_up(self, correlation: int) -> bool:
         """Wait no more for an answer; True if it was still waited for."""
@@ -52,23 +62,22 @@ class Gateway:
 
 
 class Gather:
-    """Collects the answers to the ``size`` parts of a request and replies with all of them, as one ``response``."""
+    """Collects the answers to the ``size`` parts of a request and gives ``done`` all of them, in the parts' order."""
 
-    def __init__(self, size: int, response: Callable[[tuple[Any, ...]], Any], reply: Reply) -> None:
+    def __init__(self, size: int, done: Callable[[list[Any]], None]) -> None:
         self._answers: list[Any] = [None] * size
         self._missing = size
-        self._response = response
-        self._reply = reply
+        self._done = done
         if not size:
-            reply(response(()))
+            done([])
 
     def put(self, place: int, answer: Any) -> None:
         """Keep the answer to the part at ``place``; the last one completes the response."""
         self._answers[place] = answer
         self._missing -= 1
         if not self._missing:
-            self._reply(self._response(tuple(self._answers)))
+            self._done(self._answers)
 
-    def at(self, place: int) -> Reply:
+    def at(self, place: int) -> Callable[[Any], None]:
         """A function that puts its argument at ``place``."""
         return partial(self.put, place)

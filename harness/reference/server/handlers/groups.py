@@ -8,16 +8,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from itertools import count
-from typing import Final
+from typing import Any, Final
 
 from harness.reference.core import messages as core
 from harness.reference.core.partition import Replica
-from harness.reference.core.types import ACKS_ALL, NONE, ErrorCode, Image, NodeId, TopicConfig, TopicPartition
-from harness.reference.server import requests as plain
+from harness.reference.core.types import ACKS_ALL, NONE, ErrorCode, Image, NodeId, TopicPartition
+from harness.reference.server.codec.wire import Fields, by_partition, by_topic
 from harness.reference.server.handlers import committed
-from harness.reference.server.handlers.gateway import Gateway, Reply
-from harness.reference.server.handlers.membership import Answers, Groups, MemberRequest, refused
+from harness.reference.server.handlers.cluster import ClusterRequests
+from harness.reference.server.handlers.gateway import Call, Gateway
+from harness.reference.server.handlers.membership import Answers, Groups, State, refused
 from harness.reference.server.runtime import now_us
 from harness.reference.server.storage.batches import parse_incoming
 
@@ -27,6 +27,12 @@ COMMIT_TIMEOUT_MS: Final = 5_000
 TICK_S: Final = 0.05
 #: Bytes of the internal topic read at once while loading, so that other requests are served in between.
 LOAD_BYTES: Final = 262_144
+#: From these versions on, several coordinators are asked for at once, and the offsets of several groups.
+_FIND_SEVERAL: Final = 4
+_FETCH_SEVERAL: Final = 8
+#: The only kind of group here, as ListGroups calls it (KIP-848).
+_CLASSIC: Final = "classic"
+_NOTHING: Final = committed.CommittedOffset(NONE)
 _STORAGE_ERRORS: Final = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -35,11 +41,9 @@ _STORAGE_ERRORS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
 
-CreateTopic = Callable[[plain.NewTopic, TopicConfig, Reply], None]
-
 
 class GroupRequests:
-    """Everything about groups at one broker."""
+    """Everything about groups at one broker: membership in memory, offsets in the internal topic."""
 
     def __init__(
         self,
@@ -48,53 +52,95 @@ class GroupRequests:
         image: Callable[[], Image],
         *,
         replicas: Mapping[TopicPartition, Replica],
-        create_topic: CreateTopic,
+        cluster: ClusterRequests,
     ) -> None:
         self._node = node
         self._gateway = gateway
         self._image = image
         self._replicas = replicas
-        self._create_topic = create_topic
+        self._cluster = cluster
         self._creating = False
         self._groups = Groups(time.time_ns())
         self._store = committed.OffsetStore()
         self._epochs: dict[TopicPartition, int] = {}  # led, and under which epoch
         self._loaded: set[TopicPartition] = set()
-        self._tickets = count()
-        self._waiting: dict[int, Reply] = {}
-        self._ticking: asyncio.TimerHandle | None = None
+        self._ticking = False
 
     # --- requests --------------------------------------------------------------------------------------------------
 
-    def find_coordinator(self, _sender: NodeId, request: plain.FindCoordinatorRequest, reply: Reply) -> None:
+    def find_coordinator(self, call: Call) -> None:
         """The leader of the group's partition. The internal topic is made the first time anybody asks."""
-        reply(plain.FindCoordinatorResponse(tuple(self._find(request.kind, key) for key in request.keys)))
+        request = call.request
+        if call.header.version < _FIND_SEVERAL:
+            call.reply(self._find(request.key_type, request.key))
+            return
+        keys = request.coordinator_keys
+        call.reply({"coordinators": [{"key": key, **self._find(request.key_type, key)} for key in keys]})
 
-    def member(self, _sender: NodeId, request: MemberRequest, reply: Reply) -> None:
+    def member(self, call: Call) -> None:
         """JoinGroup, SyncGroup, Heartbeat and LeaveGroup, which only the group's coordinator answers."""
-        if error := self._refusal(request.group):
-            reply(refused(request, error))
-        else:
-            self._answer(self._groups.handle(now_us(), request, self._ticket(reply)))
+        if error := self._refusal(call.request.group_id):
+            call.reply(refused(call, error))
+            return
+        if not self._ticking:
+            self._ticking = True
+            self._tick()
+        self._answer(self._groups.handle(now_us(), call))
 
-    def offset_commit(self, _sender: NodeId, request: plain.OffsetCommitRequest, reply: Reply) -> None:
+    def list_groups(self, call: Call) -> None:
+        """The groups that this broker coordinates; one that only has committed offsets is Empty, as in Kafka."""
+        coordinated = [at for at, epoch in self._epochs.items() if epoch != NONE]
+        loading = any(at not in self._loaded for at in coordinated)
+        states, types = call.request.states_filter, call.request.types_filter
+        rows = []
+        for name in sorted(self._groups.groups.keys() | self._store.groups()):
+            described = self._described(name)
+            wanted = not states or described["group_state"].lower() in {state.lower() for state in states}
+            if wanted and (not types or _CLASSIC in {kind.lower() for kind in types}):
+                kept = {key: described[key] for key in ("group_id", "protocol_type", "group_state")}
+                rows.append({**kept, "group_type": _CLASSIC})
+        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE
+        call.reply({"error_code": error, "groups": [] if loading else rows})
+
+    def describe_groups(self, call: Call) -> None:
+        """State and members of groups; one that does not exist is Dead, as in Kafka."""
+        call.reply({"groups": [self._described(name) for name in call.request.groups]})
+
+    def offset_commit(self, call: Call) -> None:
         """OffsetCommit: acknowledged when the record that says it is on every in-sync replica."""
-        error = self._refusal(request.group) or self._groups.commit_error(
-            now_us(), request.group, request.member, request.generation
+        request = call.request
+        group = request.group_id
+        error = self._refusal(group) or self._groups.commit_error(
+            now_us(), group, request.member_id, request.generation_id_or_member_epoch
         )
-        if not error and not self._store.has_room(request.group):
+        if not error and not self._store.has_room(group):
             error = ErrorCode.INVALID_GROUP_ID
+        asked = list(by_partition(request.topics))
         image = self._image()
-        known = [(request.group, at, offset) for at, offset in request.offsets if image.partition(at) is not None]
-        if error or not known:
-            error = error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            reply(plain.OffsetCommitResponse(tuple((at, error) for at, _ in request.offsets)))
-        else:
-            self._append(request, known, reply)
+        commits = {
+            at: committed.CommittedOffset(part.committed_offset, part.committed_leader_epoch, part.committed_metadata)
+            for at, part in asked
+            if image.partition(at) is not None
+        }
 
-    def offset_fetch(self, _sender: NodeId, request: plain.OffsetFetchRequest, reply: Reply) -> None:
-        """OffsetFetch: what was committed, from memory."""
-        reply(plain.OffsetFetchResponse(tuple(self._offsets_of(wanted) for wanted in request.groups)))
+        def reply(error: ErrorCode, of_missing: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) -> None:
+            rows = ((at, {"error_code": error if at in commits else of_missing}) for at, _ in asked)
+            call.reply({"topics": by_topic(rows)})
+
+        if error:
+            reply(error, error)
+        elif commits:
+            self._append(group, commits, reply)
+        else:
+            reply(ErrorCode.NONE)
+
+    def offset_fetch(self, call: Call) -> None:
+        """OffsetFetch: what was committed, from memory; offset -1 where nothing is."""
+        request = call.request
+        if call.header.version < _FETCH_SEVERAL:
+            call.reply(self._fetched(request))
+            return
+        call.reply({"groups": [{"group_id": group.group_id, **self._fetched(group)} for group in request.groups]})
 
     # --- being coordinator -----------------------------------------------------------------------------------------
 
@@ -135,65 +181,93 @@ class GroupRequests:
             return ErrorCode.NOT_COORDINATOR
         return ErrorCode.NONE if at in self._loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
-    def _find(self, kind: int, key: str) -> plain.Coordinator:
+    def _find(self, kind: int, key: str) -> Fields:
+        """The coordinator of a group (kind 0; others are not offered) and its address."""
         if kind != 0:
-            return plain.Coordinator(key, ErrorCode.INVALID_REQUEST)
+            return _no_coordinator(ErrorCode.INVALID_REQUEST)
         image = self._image()
         state = image.partition(committed.partition_of(key))
         if state is None:
             self._create_internal(image)
         leader = None if state is None else image.brokers.get(state.leader)
         if state is None or leader is None or leader.fenced:
-            return plain.Coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return plain.Coordinator(key, ErrorCode.NONE, state.leader, leader.host, leader.port)
+            return _no_coordinator(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return {"error_code": ErrorCode.NONE, "node_id": state.leader, "host": leader.host, "port": leader.port}
 
     def _create_internal(self, image: Image) -> None:
         if self._creating or not image.brokers:
             return
         self._creating = True
-        replication = min(committed.OFFSETS_REPLICATION, len(image.brokers))
-        topic = plain.NewTopic(committed.OFFSETS_TOPIC, committed.OFFSETS_PARTITIONS, replication)
-        self._create_topic(topic, TopicConfig(), lambda _: setattr(self, "_creating", False))
+        self._cluster.create_topic(
+            self._node,
+            committed.OFFSETS_TOPIC,
+            lambda _: setattr(self, "_creating", False),
+            partitions=committed.OFFSETS_PARTITIONS,
+            replication_factor=min(committed.OFFSETS_REPLICATION, len(image.brokers)),
+        )
 
     # --- answers and time ------------------------------------------------------------------------------------------
 
-    def _ticket(self, reply: Reply) -> int:
-        ticket = next(self._tickets)
-        self._waiting[ticket] = reply
-        if self._ticking is None:
-            self._ticking = asyncio.get_running_loop().call_later(TICK_S, self._tick)
-        return ticket
-
     def _answer(self, answers: Answers) -> None:
-        for ticket, response in answers:
-            self._waiting.pop(ticket)(response)
+        for call, fields in answers:
+            call.reply(fields)
 
     def _tick(self) -> None:
-        self._ticking = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+        asyncio.get_running_loop().call_later(TICK_S, self._tick)
         self._answer(self._groups.expire(now_us()))
+
+    def _described(self, name: str) -> Fields:
+        """The group as DescribeGroups shows it."""
+        group, error = self._groups.groups.get(name), self._refusal(name)
+        if group is not None and not error:
+            return group.described()
+        state = State.EMPTY.value if not error and name in self._store.groups() else "" if error else "Dead"
+        return {"error_code": error, "group_id": name, "group_state": state, "protocol_type": "", "members": []}
 
     # --- offsets ---------------------------------------------------------------------------------------------------
 
-    def _append(self, request: plain.OffsetCommitRequest, known: list[committed.Commit], reply: Reply) -> None:
-        batch = parse_incoming(committed.encode_commits(known, time.time_ns() // 1_000_000))
-        at = committed.partition_of(request.group)
-        produce = core.Produce(0, at, ACKS_ALL, COMMIT_TIMEOUT_MS, batch)
+    def _append(
+        self,
+        group: str,
+        commits: Mapping[TopicPartition, committed.CommittedOffset],
+        reply: Callable[[ErrorCode], None],
+    ) -> None:
+        batch = parse_incoming(committed.encode_commits(group, commits, time.time_ns() // 1_000_000))
+        produce = core.Produce(0, committed.partition_of(group), ACKS_ALL, COMMIT_TIMEOUT_MS, batch)
 
         def appended(answer: core.ProduceResponse) -> None:
-            error = _STORAGE_ERRORS.get(answer.error, answer.error)
-            if not error:
-                for commit in known:
-                    self._store.put(*commit)
-            kept = {at for _, at, _ in known}
-            missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            reply(
-                plain.OffsetCommitResponse(tuple((at, error if at in kept else missing) for at, _ in request.offsets))
+            if not answer.error:
+                for at, offset in commits.items():
+                    self._store.put(group, at, offset)
+            reply(_STORAGE_ERRORS.get(answer.error, answer.error))
+
+        self._gateway.ask(self._node, produce, appended)
+
+    def _fetched(self, wanted: Any) -> Fields:
+        """The committed offsets of one group; no topics (null) means all of them."""
+        error = self._refusal(wanted.group_id)
+        offsets = self._store.get(wanted.group_id) if not error else {}
+        partitions = (
+            list(offsets)
+            if wanted.topics is None
+            else [TopicPartition(topic.name, number) for topic in wanted.topics for number in topic.partition_indexes]
+        )
+        rows = []
+        for at in partitions:
+            found = offsets.get(at, _NOTHING)
+            rows.append(
+                (
+                    at,
+                    {
+                        "committed_offset": found.offset,
+                        "committed_leader_epoch": found.leader_epoch,
+                        "metadata": found.metadata,
+                        "error_code": error,
+                    },
+                )
             )
+        return {"topics": by_topic(rows), "error_code": error}
 
-        self._gateway.ask_numbered(self._node, produce, appended)
 
-    def _offsets_of(self, wanted: plain.WantedOffsets) -> plain.FetchedOffsets:
-        error = self._refusal(wanted.group)
-        offsets = self._store.get(wanted.group) if not error else {}
-        partitions = tuple(offsets) if wanted.partitions is None else wanted.partitions
-        return plain.FetchedOffsets(wanted.group, error, tuple((at, offsets.get(at)) for at in partitions))
+def _no_coordinator(error: ErrorCode) -> Fields:
+    return {"error_code": error, "node_id": NONE, "host": "", "port": NONE}

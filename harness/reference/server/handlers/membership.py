@@ -6,19 +6,21 @@ A group goes through four states, and this module owns every transition:
       ^                          ^                                        |                                        |
       +-- the last one left --   +---------- somebody joins, leaves, or falls silent ------------------------------+
 
-Every call takes the present time and answers with (ticket, response) pairs: a ticket is what the caller gave with a
-request, and each is answered exactly once, at once or by a later call. Times of requests are milliseconds.
+Every entry takes the present time in microseconds and returns the answers that fell due, as (call, fields) pairs: each
+call of a member is answered exactly once, at once or by a later entry. Nothing is answered inside a transition, because
+whoever gets an answer may ask again at once. Static membership (KIP-345) is not offered: an instance id is ignored.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from harness.reference.core.types import NONE, ErrorCode
-from harness.reference.server import requests
+from harness.reference.server.codec.wire import ApiKey, Fields
+from harness.reference.server.handlers.gateway import Call
 
 #: Groups with members at one coordinator, and members of a group.
 GROUPS_MAX: Final = 1_000
@@ -26,59 +28,54 @@ MEMBERS_MAX: Final = 1_000
 #: What a session may last; Kafka allows 6 s to 30 min by default, tests want shorter ones.
 SESSION_MS_MIN: Final = 100
 SESSION_MS_MAX: Final = 1_800_000
+#: From these versions on: a member gets its id before it joins (KIP-394), the protocol's name may be null, several
+#: members leave at once.
+_JOIN_NAMED: Final = 4
+_JOIN_TYPED: Final = 7
+_LEAVE_SEVERAL: Final = 3
 
-Ticket = int
-Answers = list[tuple[Ticket, requests.Response]]
-MemberRequest = (
-    requests.JoinGroupRequest | requests.SyncGroupRequest | requests.HeartbeatRequest | requests.LeaveGroupRequest
-)
-
-
-def refused(request: MemberRequest, error: ErrorCode) -> requests.Response:
-    """The response to ``request`` that says only ``error``."""
-    match request:
-        case requests.JoinGroupRequest():
-            return requests.JoinGroupResponse(error, member=request.member)
-        case requests.SyncGroupRequest():
-            return requests.SyncGroupResponse(error)
-        case requests.HeartbeatRequest():
-            return requests.HeartbeatResponse(error)
-        case requests.LeaveGroupRequest():
-            return requests.LeaveGroupResponse(error)
+Answers = list[tuple[Call, Fields]]
 
 
 class State(Enum):
-    """See the picture above."""
+    """See the picture above. The values are the names of Kafka's tools."""
 
-    EMPTY = "empty"
-    JOINING = "joining"
-    SYNCING = "syncing"
-    STABLE = "stable"
+    EMPTY = "Empty"
+    JOINING = "PreparingRebalance"
+    SYNCING = "CompletingRebalance"
+    STABLE = "Stable"
 
 
 class _Member:
-    def __init__(self, name: str) -> None:
+    """A member; ``join`` and ``sync`` are the calls that wait for the group."""
+
+    def __init__(self, name: str, call: Call) -> None:
         self.name = name
+        self.client_id = call.header.client_id or ""
+        self.client_host = call.client_host
         self.session_us = 0
         self.rebalance_us = 0
-        self.protocols: tuple[tuple[str, bytes], ...] = ()
+        #: Metadata by protocol, the one it likes best first.
+        self.protocols: dict[str, bytes] = {}
         self.assignment = b""
         self.expires_us = 0
-        self.join: Ticket | None = None
-        self.sync: Ticket | None = None
-
-    def metadata(self, protocol: str) -> bytes:
-        return dict(self.protocols)[protocol]
+        self.join: Call | None = None
+        self.sync: Call | None = None
 
     def heard(self, now_us: int) -> None:
+        """Its session begins anew."""
         self.expires_us = now_us + self.session_us
 
 
 class Group:
-    """One group. Members are kept in the order in which they came; the first one leads unless a leader is left."""
+    """One group. Members are kept in the order in which they came; the first one leads unless a leader is left.
 
-    def __init__(self, name: str) -> None:
+    Every method that may answer somebody leaves that in ``answers``.
+    """
+
+    def __init__(self, name: str, new_name: Callable[[str], str]) -> None:
         self.name = name
+        self._new_name = new_name
         self.state = State.EMPTY
         self.generation = 0
         self.protocol_type: str | None = None
@@ -87,73 +84,65 @@ class Group:
         self.members: dict[str, _Member] = {}
         self.named: dict[str, int] = {}  # given a name, not joined yet (KIP-394), and until when
         self.deadline_us = 0
-        self._answers: Answers = []
-
-    def handle(self, now_us: int, request: MemberRequest, ticket: Ticket, new_name: Callable[[str], str]) -> None:
-        """Take one request of a member; it is answered at once, or by a later call."""
-        match request:
-            case requests.JoinGroupRequest():
-                self._join(now_us, request, ticket, new_name)
-            case requests.SyncGroupRequest():
-                self._sync(now_us, request, ticket)
-            case requests.HeartbeatRequest():
-                self._answers.append((ticket, requests.HeartbeatResponse(self._heartbeat(now_us, request))))
-            case requests.LeaveGroupRequest():
-                left = tuple((name, self._leave(now_us, name)) for name in request.members)
-                self._answers.append((ticket, requests.LeaveGroupResponse(ErrorCode.NONE, left)))
+        self.answers: Answers = []
 
     def take(self) -> Answers:
         """The answers that fell due."""
-        answers, self._answers = self._answers, []
+        answers, self.answers = self.answers, []
         return answers
 
     # --- what members ask ------------------------------------------------------------------------------------------
 
-    def _join(
-        self, now_us: int, request: requests.JoinGroupRequest, ticket: Ticket, new_name: Callable[[str], str]
-    ) -> None:
-        """Join, rejoin, or be given a name first."""
-        error = self._join_error(request)
+    def join(self, now_us: int, call: Call) -> None:
+        """Join or rejoin; a newcomer whose client knows that step is given its name first (KIP-394)."""
+        request = call.request
+        error, name = self._join_error(request), request.member_id
+        if not error and not name:
+            name = self._new_name(call.header.client_id or "member")
+            if call.header.version >= _JOIN_NAMED:
+                self.named[name] = now_us + request.session_timeout_ms * 1000
+                error = ErrorCode.MEMBER_ID_REQUIRED
         if error:
-            self._answers.append((ticket, requests.JoinGroupResponse(error, member=request.member)))
-        elif not request.member and request.knows_member_id_required:
-            name = new_name(request.client_id)
-            self.named[name] = now_us + request.session_timeout_ms * 1000
-            self._answers.append((ticket, requests.JoinGroupResponse(ErrorCode.MEMBER_ID_REQUIRED, member=name)))
+            self._refuse(call, error, name)
         else:
-            self._admit(now_us, request, ticket, request.member or new_name(request.client_id))
+            self._admit(now_us, call, name)
 
-    def _sync(self, now_us: int, request: requests.SyncGroupRequest, ticket: Ticket) -> None:
+    def sync(self, now_us: int, call: Call) -> None:
         """Bring (leader) and fetch assignments."""
-        error = self.membership_error(request.member, request.generation)
+        request = call.request
+        error = self.membership_error(request.member_id, request.generation_id)
         if not error and self.state == State.JOINING:
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error:
-            self._answers.append((ticket, requests.SyncGroupResponse(error)))
+            self._refuse(call, error)
             return
-        member = self.members[request.member]
+        member = self.members[request.member_id]
         member.heard(now_us)
         if member.sync is not None:
-            self._answers.append((member.sync, requests.SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS)))
-        member.sync = ticket
-        if self.state == State.SYNCING and request.member == self.leader:
-            assignments = dict(request.assignments)
+            self._refuse(member.sync, ErrorCode.REBALANCE_IN_PROGRESS)
+        member.sync = call
+        if self.state == State.SYNCING and request.member_id == self.leader:
+            assignments = {row.member_id: bytes(row.assignment) for row in request.assignments}
             for each in self.members.values():
                 each.assignment = assignments.get(each.name, b"")
             self.state = State.STABLE
         if self.state == State.STABLE:
             self._hand_out(now_us)
 
-    def _heartbeat(self, now_us: int, request: requests.HeartbeatRequest) -> ErrorCode:
+    def heartbeat(self, now_us: int, call: Call) -> None:
         """A member is alive; it learns whether it has to join again."""
-        error = self.membership_error(request.member, request.generation)
-        if error:
-            return error
-        self.members[request.member].heard(now_us)
-        return ErrorCode.REBALANCE_IN_PROGRESS if self.state == State.JOINING else ErrorCode.NONE
+        member = call.request.member_id
+        error = self.membership_error(member, call.request.generation_id)
+        if not error:
+            self.members[member].heard(now_us)
+            error = ErrorCode.REBALANCE_IN_PROGRESS if self.state == State.JOINING else ErrorCode.NONE
+        self._refuse(call, error)
+
+    def leave(self, now_us: int, call: Call) -> None:
+        """Members leave by themselves."""
+        self.answers.append((call, left(call, lambda name: self._leave(now_us, name))))
 
     def _leave(self, now_us: int, name: str) -> ErrorCode:
-        """A member leaves by itself."""
         if self.named.pop(name, None) is not None:
             return ErrorCode.NONE
         if name not in self.members:
@@ -166,6 +155,26 @@ class Group:
         if member not in self.members:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.NONE if generation == self.generation else ErrorCode.ILLEGAL_GENERATION
+
+    def described(self) -> Fields:
+        """The group as DescribeGroups shows it: metadata and assignments only while they are settled."""
+        stable = self.state == State.STABLE
+        return {
+            "group_id": self.name,
+            "group_state": self.state.value,
+            "protocol_type": self.protocol_type or "",
+            "protocol_data": (self.protocol or "") if stable else "",
+            "members": [
+                {
+                    "member_id": member.name,
+                    "client_id": member.client_id,
+                    "client_host": member.client_host,
+                    "member_metadata": member.protocols[self.protocol] if stable and self.protocol else b"",
+                    "member_assignment": member.assignment if stable else b"",
+                }
+                for member in self.members.values()
+            ],
+        }
 
     # --- time ------------------------------------------------------------------------------------------------------
 
@@ -189,33 +198,32 @@ class Group:
 
     # --- transitions -----------------------------------------------------------------------------------------------
 
-    def _join_error(self, request: requests.JoinGroupRequest) -> ErrorCode:
+    def _join_error(self, request: Any) -> ErrorCode:
+        name = request.member_id
         if not SESSION_MS_MIN <= request.session_timeout_ms <= SESSION_MS_MAX:
             return ErrorCode.INVALID_SESSION_TIMEOUT
-        if request.member and request.member not in self.members and request.member not in self.named:
+        if name and name not in self.members and name not in self.named:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        if len(self.members) + len(self.named) >= MEMBERS_MAX and not request.member:
+        if len(self.members) + len(self.named) >= MEMBERS_MAX and not name:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        others = [member for name, member in self.members.items() if name != request.member]
-        common = set(dict(request.protocols)).intersection(*(set(dict(other.protocols)) for other in others))
+        others = [member.protocols for other, member in self.members.items() if other != name]
+        common = {protocol.name for protocol in request.protocols}.intersection(*others)
         if not common or (others and request.protocol_type != self.protocol_type):
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         return ErrorCode.NONE
 
-    def _admit(self, now_us: int, request: requests.JoinGroupRequest, ticket: Ticket, name: str) -> None:
+    def _admit(self, now_us: int, call: Call, name: str) -> None:
+        request = call.request
         self.named.pop(name, None)
-        member = self.members.get(name)
-        unchanged = member is not None and member.protocols == request.protocols
-        if member is None:
-            member = self.members[name] = _Member(name)
+        member = self.members.setdefault(name, _Member(name, call))
         if member.join is not None:
-            self._answers.append(
-                (member.join, requests.JoinGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS, member=name))
-            )
-        member.join = ticket
+            self._refuse(member.join, ErrorCode.REBALANCE_IN_PROGRESS, name)
+        member.join = call
         member.session_us = request.session_timeout_ms * 1000
         member.rebalance_us = max(request.rebalance_timeout_ms, request.session_timeout_ms) * 1000
-        member.protocols = request.protocols
+        protocols = {protocol.name: bytes(protocol.metadata) for protocol in request.protocols}
+        unchanged = list(protocols.items()) == list(member.protocols.items())
+        member.protocols = protocols
         member.heard(now_us)
         self.protocol_type = request.protocol_type
         settled = self.state == State.SYNCING or (self.state == State.STABLE and name != self.leader)
@@ -231,7 +239,7 @@ class Group:
             self.deadline_us = now_us + max(member.rebalance_us for member in self.members.values())
             for member in self.members.values():
                 if member.sync is not None:
-                    self._answers.append((member.sync, requests.SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS)))
+                    self._refuse(member.sync, ErrorCode.REBALANCE_IN_PROGRESS)
                     member.sync = None
         self._complete_if_all_joined(now_us)
 
@@ -254,30 +262,39 @@ class Group:
 
     def _vote(self) -> str:
         """The protocol that most members like best among those that all of them know."""
-        members = list(self.members.values())
-        common = set(dict(members[0].protocols)).intersection(*(set(dict(member.protocols)) for member in members))
-        votes = Counter(next(name for name, _ in member.protocols if name in common) for member in members)
+        known = [member.protocols for member in self.members.values()]
+        common = set(known[0]).intersection(*known)
+        votes = Counter(next(name for name in protocols if name in common) for protocols in known)
         return votes.most_common(1)[0][0]
 
     def _answer_join(self, now_us: int, member: _Member) -> None:
+        """The new generation, with the members' metadata for the group's leader only."""
         if member.join is None or self.protocol is None:
             return
-        leads = member.name == self.leader
-        members = tuple((each.name, each.metadata(self.protocol)) for each in self.members.values()) if leads else ()
-        answer = requests.JoinGroupResponse(
-            ErrorCode.NONE, self.generation, self.protocol_type, self.protocol, self.leader, member.name, members
-        )
-        self._answers.append((member.join, answer))
+        shown = self.members.values() if member.name == self.leader else ()
+        fields = {
+            "error_code": ErrorCode.NONE,
+            "generation_id": self.generation,
+            "protocol_type": self.protocol_type,
+            "protocol_name": self.protocol,
+            "leader": self.leader,
+            "member_id": member.name,
+            "members": [{"member_id": each.name, "metadata": each.protocols[self.protocol]} for each in shown],
+        }
+        self.answers.append((member.join, fields))
         member.join = None
         member.heard(now_us)
 
     def _hand_out(self, now_us: int) -> None:
         for member in self.members.values():
             if member.sync is not None:
-                answer = requests.SyncGroupResponse(
-                    ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment
-                )
-                self._answers.append((member.sync, answer))
+                fields = {
+                    "error_code": ErrorCode.NONE,
+                    "protocol_type": self.protocol_type,
+                    "protocol_name": self.protocol,
+                    "assignment": member.assignment,
+                }
+                self.answers.append((member.sync, fields))
                 member.sync = None
                 member.heard(now_us)
 
@@ -290,38 +307,68 @@ class Group:
 
     def _release(self, member: _Member, error: ErrorCode) -> None:
         if member.join is not None:
-            self._answers.append((member.join, requests.JoinGroupResponse(error, member=member.name)))
+            self._refuse(member.join, error, member.name)
         if member.sync is not None:
-            self._answers.append((member.sync, requests.SyncGroupResponse(error)))
+            self._refuse(member.sync, error)
         member.join = member.sync = None
+
+    def _refuse(self, call: Call, error: ErrorCode, member: str = "") -> None:
+        self.answers.append((call, refused(call, error, member)))
+
+
+def refused(call: Call, error: ErrorCode, member: str = "") -> Fields:
+    """The answer to a member's call that gives ``error`` alone; that to a join also names the member."""
+    if call.header.api_key != ApiKey.JOIN_GROUP:
+        return {"error_code": error}
+    protocol = None if call.header.version >= _JOIN_TYPED else ""
+    return {"error_code": error, "member_id": member or call.request.member_id, "protocol_name": protocol}
+
+
+def left(call: Call, leave: Callable[[str], ErrorCode]) -> Fields:
+    """The answer to LeaveGroup, with what ``leave`` gives for each member; before version 3 there is only one."""
+    if call.header.version < _LEAVE_SEVERAL:
+        return {"error_code": leave(call.request.member_id)}
+    rows = [{"member_id": each.member_id, "error_code": leave(each.member_id)} for each in call.request.members]
+    return {"error_code": ErrorCode.NONE, "members": rows}
+
+
+_ENTRIES: Final[Mapping[int, Callable[[Group, int, Call], None]]] = {
+    ApiKey.JOIN_GROUP: Group.join,
+    ApiKey.SYNC_GROUP: Group.sync,
+    ApiKey.HEARTBEAT: Group.heartbeat,
+    ApiKey.LEAVE_GROUP: Group.leave,
+}
 
 
 class Groups:
-    """All groups of one coordinator. ``incarnation`` makes member names unique across restarts."""
+    """All groups of one coordinator, those that anybody joined since it is one.
+
+    ``incarnation`` makes member names unique across restarts.
+    """
 
     def __init__(self, incarnation: int) -> None:
         self._incarnation = incarnation
-        self._groups: dict[str, Group] = {}
+        self.groups: dict[str, Group] = {}
         self._members = 0
 
-    def handle(self, now_us: int, request: MemberRequest, ticket: Ticket) -> Answers:
-        """Take one request of a member. A join makes the group where there is room for one more."""
-        group = self._groups.get(request.group)
-        if group is None and isinstance(request, requests.JoinGroupRequest):
+    def handle(self, now_us: int, call: Call) -> Answers:
+        """Take one call of a member. A join makes the group where there is room for one more."""
+        name, key = call.request.group_id, call.header.api_key
+        group = self.groups.get(name)
+        if group is None and key == ApiKey.JOIN_GROUP:
             if not self._room():
-                return [(ticket, refused(request, ErrorCode.COORDINATOR_NOT_AVAILABLE))]
-            group = self._groups[request.group] = Group(request.group)
+                return [(call, refused(call, ErrorCode.COORDINATOR_NOT_AVAILABLE))]
+            group = self.groups[name] = Group(name, self._new_name)
         if group is not None:
-            group.handle(now_us, request, ticket, self._new_name)
+            _ENTRIES[key](group, now_us, call)
             return group.take()
-        if isinstance(request, requests.LeaveGroupRequest):
-            left = tuple((name, ErrorCode.UNKNOWN_MEMBER_ID) for name in request.members)
-            return [(ticket, requests.LeaveGroupResponse(ErrorCode.NONE, left))]
-        return [(ticket, refused(request, ErrorCode.UNKNOWN_MEMBER_ID))]
+        if key == ApiKey.LEAVE_GROUP:
+            return [(call, left(call, lambda _: ErrorCode.UNKNOWN_MEMBER_ID))]
+        return [(call, refused(call, ErrorCode.UNKNOWN_MEMBER_ID))]
 
     def commit_error(self, now_us: int, group_name: str, member: str, generation: int) -> ErrorCode:
         """Why offsets may not be committed; a consumer outside any generation may where the group has no members."""
-        group = self._groups.get(group_name)
+        group = self.groups.get(group_name)
         if group is None or not group.members:
             return ErrorCode.NONE if generation == NONE else ErrorCode.UNKNOWN_MEMBER_ID
         error = group.membership_error(member, generation)
@@ -333,26 +380,23 @@ class Groups:
 
     def expire(self, now_us: int) -> Answers:
         """Time has passed."""
-        answers: Answers = []
-        for group in self._groups.values():
+        for group in self.groups.values():
             group.expire(now_us)
-            answers += group.take()
-        return answers
+        return [answer for group in self.groups.values() for answer in group.take()]
 
     def abandon(self, mine: Callable[[str], bool]) -> Answers:
         """Forget every group for which ``mine`` is not true any more."""
-        answers: Answers = []
-        for name in [name for name in self._groups if not mine(name)]:
-            group = self._groups.pop(name)
+        others = [group for name, group in self.groups.items() if not mine(name)]
+        for group in others:
             group.abandon()
-            answers += group.take()
-        return answers
+            del self.groups[group.name]
+        return [answer for group in others for answer in group.take()]
 
     def _room(self) -> bool:
-        if len(self._groups) >= GROUPS_MAX:
-            self._groups = {n: g for n, g in self._groups.items() if g.members or g.named}
-        return len(self._groups) < GROUPS_MAX
+        if len(self.groups) >= GROUPS_MAX:
+            self.groups = {n: g for n, g in self.groups.items() if g.members or g.named}
+        return len(self.groups) < GROUPS_MAX
 
     def _new_name(self, client_id: str) -> str:
         self._members += 1
-        return f"{client_id or 'member'}-{self._incarnation:x}-{self._members}"
+        return f"{client_id}-{self._incarnation:x}-{self._members}"

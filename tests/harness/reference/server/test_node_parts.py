@@ -21,12 +21,17 @@ from harness.reference.core.types import (
 )
 from harness.reference.server import sessions as sessions_module
 from harness.reference.server.codec.controller import Hello, decode, encode
-from harness.reference.server.codec.wire import TopicIds, request_frame
+from harness.reference.server.codec.wire import request_frame
 from harness.reference.server.config import ConfigError, read_config
 from harness.reference.server.control import ControlSocket
-from harness.reference.server.handlers.committed import OffsetStore, decode_commits, encode_commits, partition_of
+from harness.reference.server.handlers.committed import (
+    CommittedOffset,
+    OffsetStore,
+    decode_commits,
+    encode_commits,
+    partition_of,
+)
 from harness.reference.server.links import BadFrameError, Links
-from harness.reference.server.requests import CommittedOffset, HeartbeatResponse, ProduceResponse
 from harness.reference.server.runtime import NodeFailure, Runtime, Timers, now_us
 from harness.reference.server.sessions import FETCH_BYTES, PROMISED_BYTES, UNDER_WAY, Session, peer_of
 from harness.reference.server.storage.batches import parse_incoming
@@ -169,7 +174,7 @@ class Desk:
 
     def __init__(self):
         self.waiting = []
-        self.session = Session(Links(0), TopicIds(), lambda *request: self.waiting.append(request))
+        self.session = Session(Links(0), self.waiting.append)
         self.wire = Wire()
         self.session.connection.connection_made(self.wire)
         self.numbers = count()
@@ -181,7 +186,7 @@ class Desk:
             self.session.connection.data_received(request_frame(schema, values, version, next(self.numbers), "c"))
 
     def answer(self, place):
-        self.waiting[place][2](HeartbeatResponse(ErrorCode.NONE))
+        self.waiting[place].reply({"error_code": ErrorCode.NONE})
 
     def answered(self):
         """Correlations of the answers that went out, in order."""
@@ -230,9 +235,8 @@ def test_a_produce_without_acknowledgement_takes_no_place_in_the_order():
 def test_a_refused_produce_without_acknowledgement_closes_the_connection(error, closed):
     desk = Desk()
     desk.ask(key=0, acks=0, timeout_ms=1, topic_data=[], transactional_id=None)
-    desk.waiting[0][2](
-        ProduceResponse((core.ProduceResponse(1, T0, ErrorCode.NONE), core.ProduceResponse(2, T0, error)))
-    )
+    parts = [{"index": 0, "error_code": ErrorCode.NONE}, {"index": 1, "error_code": error}]
+    desk.waiting[0].reply({"responses": [{"name": "t", "partition_responses": parts}]})
     assert desk.wire.closed is closed
     assert desk.answered() == []
 
@@ -243,7 +247,7 @@ def test_a_client_with_too_many_bytes_of_fetches_under_way_is_not_read():
     desk.ask(5, key=1, **greedy, version=4)
     assert len(desk.waiting) * FETCH_BYTES == PROMISED_BYTES
     assert not desk.wire.reading
-    desk.waiting[0][2](core.FetchResponse(0, ()))
+    desk.waiting[0].reply({"responses": []})
     assert len(desk.waiting) * FETCH_BYTES == PROMISED_BYTES + FETCH_BYTES
 
 
@@ -251,7 +255,7 @@ def test_a_request_that_breaks_its_handler_closes_the_connection_only():
     def broken(*_):
         raise TypeError("no such luck")
 
-    session = Session(Links(0), TopicIds(), broken)
+    session = Session(Links(0), broken)
     wire = Wire()
     session.connection.connection_made(wire)
     session.connection.data_received(request_frame(sessions_module.codec.APIS[12].request, HEARTBEAT, 3, 1, "c"))
@@ -262,7 +266,7 @@ def test_a_failing_core_is_not_taken_for_a_bad_request():
     def failing(*_):
         raise NodeFailure("the disk is full")
 
-    session = Session(Links(0), TopicIds(), failing)
+    session = Session(Links(0), failing)
     session.connection.connection_made(Wire())
     with pytest.raises(NodeFailure):
         session.connection.data_received(request_frame(sessions_module.codec.APIS[12].request, HEARTBEAT, 3, 1, "c"))
@@ -320,12 +324,9 @@ def test_frames_helper_agrees_with_the_wire():
 
 
 def test_commits_are_read_back_from_their_records():
-    commits = [
-        ("group", T0, CommittedOffset(5, 2, "note")),
-        ("gruppe ü", TopicPartition("u", 3), CommittedOffset(2**40, -1, None)),
-    ]
-    batch = parse_incoming(encode_commits(commits, 1234))
-    assert list(decode_commits(batch)) == commits
+    commits = {T0: CommittedOffset(5, 2, "note"), TopicPartition("u", 3): CommittedOffset(2**40, -1, None)}
+    batch = parse_incoming(encode_commits("gruppe ü", commits, 1234))
+    assert list(decode_commits(batch)) == [("gruppe ü", at, offset) for at, offset in commits.items()]
 
 
 def test_the_last_commit_counts_until_another_broker_takes_over():

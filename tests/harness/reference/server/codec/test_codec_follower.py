@@ -4,18 +4,18 @@ from pathlib import Path
 
 import pytest
 from batch_maker import batch
-from client_side import T0, T1, U0, topic_ids
+from client_side import T0, T1, U0, CannedCore, topic_ids
+from msgspec.structs import replace
 
 from harness.reference.core import messages as core
 from harness.reference.core.types import EpochEnd, ErrorCode
 from harness.reference.server import codec
-from harness.reference.server import requests as plain
 from harness.reference.server.codec import APIS, decode_request, encode_response
 from harness.reference.server.codec.follower import decode_response, encode_request
 from harness.reference.server.codec.wire import request_frame
+from harness.reference.server.handlers.data import DataRequests
+from harness.reference.server.handlers.gateway import Call
 from harness.reference.server.links import BadFrameError
-
-PART = [{"index": 0, "records": b"xy"}]
 
 
 @pytest.fixture
@@ -26,12 +26,19 @@ def ids():
 # --- as a follower -------------------------------------------------------------------------------------------------
 
 
-def over_the_wire(request, respond, ids):
-    """The core's answer to a follower's request after both crossed the wire; and what the leader understood."""
-    frame = encode_request(request, 9, "ackproof-broker-1", ids)
-    header, understood = decode_request(memoryview(frame)[4:], ids)
-    answer = encode_response(header, respond, ids)
-    return understood, decode_response(request, memoryview(answer)[8:], ids)
+def over_the_wire(request, response, ids):
+    """The core's answer to a follower's request after both crossed the wire; and what the leader's core was asked."""
+    canned = CannedCore()
+    leader = DataRequests(canned.gateway, {}, ids)
+    handle = leader.fetch if isinstance(request, core.Fetch) else leader.list_offsets
+    if isinstance(request, core.OffsetForLeaderEpoch):
+        handle = leader.offset_for_leader_epoch
+    header, understood = decode_request(memoryview(encode_request(request, 9, "ackproof-broker-1", ids))[4:])
+    answers = []
+    handle(Call(1, header, "", understood, answers.append))
+    canned.answer(0, response)
+    answer = encode_response(header, answers[0])
+    return canned.questions[0], decode_response(request, memoryview(answer)[8:], ids)
 
 
 def test_a_followers_fetch_crosses_the_wire_whole(ids):
@@ -60,37 +67,35 @@ def test_a_followers_fetch_error_crosses_the_wire(ids, error):
 def test_a_followers_questions_cross_the_wire(ids):
     epoch = core.OffsetForLeaderEpoch(5, T1, 4, 6, 1)
     found = core.OffsetForLeaderEpochResponse(5, T1, ErrorCode.NONE, EpochEnd(3, 12))
-    understood, answer = over_the_wire(epoch, plain.OffsetForLeaderEpochResponse((found,)), ids)
-    assert understood.parts[0].replica_id == 1
+    understood, answer = over_the_wire(epoch, found, ids)
+    assert understood.replica_id == 1
     assert answer == found
     offset = core.ListOffsets(6, T1, -2, 1, 8)
-    _, answer = over_the_wire(offset, plain.ListOffsetsResponse((plain.FoundOffset(T1, ErrorCode.NONE, 3, 8),)), ids)
+    understood, answer = over_the_wire(offset, core.ListOffsetsResponse(0, T1, ErrorCode.NONE, 3, 8), ids)
+    assert understood == core.ListOffsets(0, T1, -2, 1, 8)
     assert answer == core.ListOffsetsResponse(6, T1, ErrorCode.NONE, 3, 8)
 
 
 def test_a_damaged_batch_from_the_leader_is_refused(ids):
     request = core.Fetch(7, 1, 0, (core.FetchPartition(T0, 5),))
-    frame = encode_request(request, 9, "x", ids)
-    header, _ = decode_request(memoryview(frame)[4:], ids)
-    answer = core.FetchResponse(0, (core.FetchedPartition(T0, ErrorCode.NONE, 8, 0, None, (batch(5, 2),)),))
-    damaged = bytearray(encode_response(header, answer, ids))
-    damaged[-6] ^= 1
+    damaged = replace(batch(5, 2), records=batch(5, 2).records[:-1] + b"!")
+    answer = core.FetchResponse(0, (core.FetchedPartition(T0, ErrorCode.NONE, 8, 0, None, (damaged,)),))
     with pytest.raises(BadFrameError, match="damaged"):
-        decode_response(request, memoryview(bytes(damaged))[8:], ids)
+        over_the_wire(request, answer, ids)
 
 
 # --- what is refused -----------------------------------------------------------------------------------------------
 
 
-def test_unknown_apis_and_versions_are_refused_by_name(ids):
+def test_unknown_apis_and_versions_are_refused_by_name():
     with pytest.raises(BadFrameError, match="API 71"):
-        decode_request(memoryview(b"\0\x47\0\0\0\0\0\x01\xff\xff"), ids)
+        decode_request(memoryview(b"\0\x47\0\0\0\0\0\x01\xff\xff"))
     with pytest.raises(BadFrameError, match="3 to 12, not 2"):
-        decode_request(memoryview(b"\0\0\0\x02\0\0\0\x01\xff\xff"), ids)
+        decode_request(memoryview(b"\0\0\0\x02\0\0\0\x01\xff\xff"))
 
 
 @pytest.mark.parametrize("key", sorted(APIS))
-def test_a_request_that_is_cut_short_anywhere_is_refused(key, ids):
+def test_a_request_that_is_cut_short_anywhere_is_refused(key):
     version = APIS[key].versions[1]
     samples = {
         0: {
@@ -102,15 +107,15 @@ def test_a_request_that_is_cut_short_anywhere_is_refused(key, ids):
         11: {"group_id": "g", "session_timeout_ms": 1, "member_id": "m", "protocol_type": "c", "protocols": []},
     }
     frame = request_frame(APIS[key].request, samples.get(key, {}), version, 1, "c")[4:]
-    decode_request(memoryview(frame), ids)
+    decode_request(memoryview(frame))
     for size in range(len(frame)):
         with pytest.raises(BadFrameError):
-            decode_request(memoryview(frame[:size]), ids)
+            decode_request(memoryview(frame[:size]))
     with pytest.raises(BadFrameError, match="takes"):
-        decode_request(memoryview(frame + b"\0"), ids)
+        decode_request(memoryview(frame + b"\0"))
 
 
-def test_garbage_is_refused_and_never_anything_else(ids):
+def test_garbage_is_refused_and_never_anything_else():
     chance = random.Random(4)
     for _ in range(3_000):
         key = chance.choice(sorted(APIS))
@@ -118,7 +123,7 @@ def test_garbage_is_refused_and_never_anything_else(ids):
         head = key.to_bytes(2, "big") + chance.randint(low, high).to_bytes(2, "big") + b"\0\0\0\1\0\1c\0"
         body = bytes(chance.choice((0, 0, 0, 1, 2, chance.randrange(256))) for _ in range(chance.randrange(60)))
         with contextlib.suppress(BadFrameError):
-            assert decode_request(memoryview(head + body), ids)[0].api_key == key
+            assert decode_request(memoryview(head + body))[0].api_key == key
 
 
 def test_only_the_codec_package_imports_the_protocol_classes():

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from batch_maker import batch, records
+from client_side import T0, T1, Asked, CannedCore, topic_ids
 from msgspec.structs import replace
 
 from harness.reference.core import messages as core
@@ -16,32 +17,13 @@ from harness.reference.core.types import (
     TopicPartition,
     TopicState,
 )
-from harness.reference.server import requests as plain
+from harness.reference.server.codec.wire import by_topic
 from harness.reference.server.config import NodeConfig
 from harness.reference.server.handlers import cluster as cluster_requests
 from harness.reference.server.handlers.cluster import ClusterRequests, SettingError, parse_topic_config, written
 from harness.reference.server.handlers.data import FETCH_BYTES, DataRequests
 from harness.reference.server.handlers.gateway import Gateway
 from harness.reference.server.storage.log import SegmentLog
-
-T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
-
-
-class CannedCore:
-    """Remembers what it was asked; answers when told to."""
-
-    def __init__(self):
-        self.asked = []
-        self.gateway = Gateway(lambda sender, message: self.asked.append((sender, message)))
-
-    def answer(self, place, **changes):
-        question = self.asked[place][1]
-        kind = {
-            core.Produce: core.ProduceResponse,
-            core.ListOffsets: core.ListOffsetsResponse,
-            core.OffsetForLeaderEpoch: core.OffsetForLeaderEpochResponse,
-        }[type(question)]
-        self.gateway.answered(kind(question.correlation, question.partition, **changes))
 
 
 @pytest.fixture
@@ -51,23 +33,29 @@ def canned():
 
 @pytest.fixture
 def data(canned):
-    return DataRequests(canned.gateway, {})
+    return DataRequests(canned.gateway, {}, topic_ids())
 
 
-def produce(*parts, acks=-1, transactional=False):
-    return plain.ProduceRequest(transactional, acks, 1000, parts)
+def produced(data, *parts, acks=-1, transactional=None):
+    """A produce of (partition, records) pairs."""
+    topics = by_topic(((at, {"records": each}) for at, each in parts), partitions="partition_data", index="index")
+    values = {"acks": acks, "timeout_ms": 1000, "topic_data": topics}
+    return Asked(data.produce, 0, transactional_id=transactional, **values)
+
+
+def errors(asked):
+    return [part.error_code for topic in asked.answer.responses for part in topic.partition_responses]
 
 
 def test_a_produce_is_answered_when_every_partition_is_and_in_their_order(canned, data):
-    answers = []
-    data.produce(1001, produce((T0, records(2)), (T1, records(1))), answers.append)
-    canned.answer(1, error=ErrorCode.NONE, base_offset=7)
-    assert answers == []
-    canned.answer(0, error=ErrorCode.NOT_ENOUGH_REPLICAS)
-    [produced] = answers
-    assert [(p.partition, p.error, p.base_offset) for p in produced.parts] == [
-        (T0, ErrorCode.NOT_ENOUGH_REPLICAS, -1),
-        (T1, ErrorCode.NONE, 7),
+    asked = produced(data, (T0, records(2)), (T1, records(1)))
+    canned.answer(1, core.ProduceResponse(0, T1, ErrorCode.NONE, 7))
+    assert asked.fields is None
+    canned.answer(0, core.ProduceResponse(0, T0, ErrorCode.NOT_ENOUGH_REPLICAS))
+    [topic] = asked.answer.responses
+    assert [(p.index, p.error_code, p.base_offset) for p in topic.partition_responses] == [
+        (0, ErrorCode.NOT_ENOUGH_REPLICAS, -1),
+        (1, ErrorCode.NONE, 7),
     ]
     assert canned.gateway.pending == 0
 
@@ -84,18 +72,15 @@ def test_a_produce_is_answered_when_every_partition_is_and_in_their_order(canned
     ],
 )
 def test_what_may_not_be_appended_never_reaches_the_core(canned, data, part, error):
-    answers = []
-    data.produce(1001, produce(part), answers.append)
-    assert answers[0].parts[0].error == error
+    assert errors(produced(data, part)) == [error]
     assert canned.asked == []
 
 
 def test_without_acknowledgement_nothing_is_waited_for_and_silence_is_success(canned, data):
-    answers = []
-    data.produce(1001, produce((T0, records(1)), acks=0), answers.append)
+    asked = produced(data, (T0, records(1)), acks=0)
     assert len(canned.asked) == 1
     assert canned.gateway.pending == 0
-    assert [part.error for part in answers[0].parts] == [ErrorCode.NONE]
+    assert errors(asked) == [ErrorCode.NONE]
 
 
 def test_a_refusal_without_acknowledgement_is_told():
@@ -103,40 +88,43 @@ def test_a_refusal_without_acknowledgement_is_told():
         gateway.answered(core.ProduceResponse(message.correlation, message.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
     gateway = Gateway(refuse)
-    answers = []
-    DataRequests(gateway, {}).produce(1001, produce((T0, records(1)), (T1, None), acks=0), answers.append)
-    assert [part.error for part in answers[0].parts] == [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.CORRUPT_MESSAGE]
+    asked = produced(DataRequests(gateway, {}, topic_ids()), (T0, records(1)), (T1, None), acks=0)
+    assert errors(asked) == [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.CORRUPT_MESSAGE]
     assert gateway.pending == 0
 
 
-def test_a_transactional_produce_is_refused(canned, data):
-    answers = []
-    data.produce(1001, produce((T0, records(1)), transactional=True), answers.append)
-    assert answers[0].parts[0].error == ErrorCode.INVALID_REQUEST
+def test_a_transactional_produce_is_refused(data):
+    assert errors(produced(data, (T0, records(1)), transactional="x")) == [ErrorCode.INVALID_REQUEST]
 
 
 def test_a_fetch_is_bounded_in_bytes_and_time(canned, data):
-    parts = tuple(core.FetchPartition(TopicPartition("t", n), 0, max_bytes=2**31 - 1) for n in range(4))
-    data.fetch(1001, core.Fetch(0, -1, 2**31 - 1, parts, max_bytes=2**31 - 1), pytest.fail)
-    asked = canned.asked[0][1]
-    assert sum(part.max_bytes for part in asked.partitions) <= FETCH_BYTES
-    assert asked.max_wait_ms == 120_000
+    most = 2**31 - 1
+    parts = [{"partition": n, "fetch_offset": 0, "partition_max_bytes": most} for n in range(4)]
+    topics = [{"topic": "t", "partitions": parts}]
+    Asked(data.fetch, 1, 12, replica_id=-1, max_wait_ms=most, min_bytes=1, max_bytes=most, topics=topics)
+    [question] = canned.questions
+    assert sum(part.max_bytes for part in question.partitions) <= FETCH_BYTES
+    assert question.max_wait_ms == 120_000
 
 
 def test_an_offset_by_time_is_looked_for_below_the_high_watermark(canned, tmp_path):
     log = SegmentLog(tmp_path / "log")
     for offset in (0, 3, 6):
         log.append(batch(offset, 3))  # times 1000 to 1002
-    data = DataRequests(canned.gateway, {T0: log})
-    answers = []
-    for timestamp in (1002, 1003, -1):
-        data.list_offsets(1001, plain.ListOffsetsRequest((core.ListOffsets(0, T0, timestamp),)), answers.append)
-        assert canned.asked[-1][1].timestamp == core.LATEST
-        canned.answer(len(canned.asked) - 1, error=ErrorCode.NONE, offset=6, leader_epoch=2)
-    assert [answer.parts[0].offset for answer in answers] == [0, -1, 6]
-    data.list_offsets(1001, plain.ListOffsetsRequest((core.ListOffsets(0, T0, 5),)), answers.append)
-    canned.answer(3, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    assert answers[-1].parts[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    data = DataRequests(canned.gateway, {T0: log}, topic_ids())
+
+    def found(timestamp, response):
+        topics = [{"name": "t", "partitions": [{"partition_index": 0, "timestamp": timestamp}]}]
+        asked = Asked(data.list_offsets, 2, replica_id=-1, topics=topics)
+        assert canned.questions[-1].timestamp == core.LATEST
+        canned.answer(len(canned.asked) - 1, response)
+        return asked.answer.topics[0].partitions[0]
+
+    latest = core.ListOffsetsResponse(0, T0, ErrorCode.NONE, 6, 2)
+    assert [found(timestamp, latest).offset for timestamp in (1002, 1003, -1)] == [0, -1, 6]
+    assert [found(timestamp, latest).timestamp for timestamp in (1002, 1003, -1)] == [1002, -1, -1]
+    refused = core.ListOffsetsResponse(0, T0, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert found(5, refused).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 # --- the cluster -----------------------------------------------------------------------------------------------------
@@ -150,24 +138,25 @@ CONFIG = NodeConfig(role="broker", node=1, port=1, directory="", control_socket=
 
 
 def cluster(canned, **changes):
-    return ClusterRequests(replace(CONFIG, **changes), canned.gateway, lambda: IMAGE)
+    return ClusterRequests(replace(CONFIG, **changes), canned.gateway, lambda: IMAGE, topic_ids())
 
 
 def test_metadata_names_live_brokers_and_one_of_them_as_controller(canned):
-    answers = []
-    cluster(canned).metadata(1001, plain.MetadataRequest(None, auto_create=True), answers.append)
-    cluster(canned).metadata(1001, plain.MetadataRequest(("t", "no"), auto_create=True), answers.append)
-    assert (set(answers[0].brokers), answers[0].controller) == ({1, 2}, 1)
-    assert [topic.name for topic in answers[0].topics] == ["t"]
-    assert [topic.error for topic in answers[1].topics] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    everything = Asked(cluster(canned).metadata, 3, 4, topics=None, allow_auto_topic_creation=True).answer
+    assert ([broker.node_id for broker in everything.brokers], everything.controller_id) == ([1, 2], 1)
+    assert [topic.name for topic in everything.topics] == ["t"]
+    wanted = [{"name": "t"}, {"name": "no"}]
+    some = Asked(cluster(canned).metadata, 3, 4, topics=wanted, allow_auto_topic_creation=True).answer
+    assert [topic.error_code for topic in some.topics] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert canned.asked == []
 
 
 def test_topics_are_made_on_demand_only_where_that_is_switched_on_and_wanted(canned):
     async def ask():
         on = cluster(canned, auto_create_topics=True, default_partitions=3, default_replication_factor=2)
-        on.metadata(1001, plain.MetadataRequest(("no", "t"), auto_create=False), lambda _: None)
-        on.metadata(1001, plain.MetadataRequest(("no", "t"), auto_create=True), lambda _: None)
+        for wanted in (False, True):
+            topics = [{"name": "no"}, {"name": "t"}, {"name": "a b"}]
+            Asked(on.metadata, 3, topics=topics, allow_auto_topic_creation=wanted)
 
     asyncio.run(ask())
     [(sender, made)] = canned.asked
@@ -176,38 +165,35 @@ def test_topics_are_made_on_demand_only_where_that_is_switched_on_and_wanted(can
 
 def test_a_silent_controller_is_not_waited_for_for_ever(canned, monkeypatch):
     monkeypatch.setattr(cluster_requests, "CONTROLLER_TIMEOUT_S", 0.01)
-    answers = []
 
     async def ask():
-        cluster(canned).delete_topics(1001, plain.DeleteTopicsRequest(("t",)), answers.append)
+        asked = Asked(cluster(canned).delete_topics, 20, 5, topic_names=["t"], timeout_ms=1)
         await asyncio.sleep(0.05)
+        return asked
 
-    asyncio.run(ask())
-    assert answers[0].results[0].error == ErrorCode.REQUEST_TIMED_OUT
-    canned.gateway.answered(core.TopicResponse(canned.asked[0][1].correlation, "t", ErrorCode.NONE))
-    assert len(answers) == 1
+    asked = asyncio.run(ask())
+    assert asked.answer.responses[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    canned.answer(0, core.TopicResponse(0, "t", ErrorCode.NONE))  # answers twice would be refused
+    assert asked.answer.responses[0].error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
 @pytest.mark.parametrize("name", ["", "a b", "..", "x" * 250, "a/b"])
 def test_an_illegal_topic_name_is_refused(canned, name):
-    answers = []
-    new = plain.NewTopic(name, 1, 1, (), {})
-    cluster(canned).create_topics(1001, plain.CreateTopicsRequest((new,), validate_only=False), answers.append)
-    assert answers[0].results[0].error == ErrorCode.INVALID_TOPIC_EXCEPTION
+    new = {"name": name, "num_partitions": 1, "replication_factor": 1}
+    for only in (False, True):
+        asked = Asked(cluster(canned).create_topics, 19, topics=[new], timeout_ms=1, validate_only=only)
+        assert asked.answer.topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert canned.asked == []
 
 
 def test_settings_are_described_under_kafkas_names(canned):
-    answers = []
-    wanted = (
-        plain.ConfigResource(2, "t", ("flush.ms",)),
-        plain.ConfigResource(4, "1", ("replica.lag.time.max.ms",)),
-        plain.ConfigResource(4, "2", None),
-        plain.ConfigResource(2, "no", None),
-    )
-    cluster(canned).describe_configs(1001, plain.DescribeConfigsRequest(wanted), answers.append)
-    results = answers[0].results
-    assert [result.configs for result in results] == [{"flush.ms": "7"}, {"replica.lag.time.max.ms": "1500"}, {}, {}]
-    assert [result.error for result in results[2:]] == [
+    wanted = [(2, "t", ["flush.ms"]), (4, "1", ["replica.lag.time.max.ms"]), (4, "2", None), (2, "no", None)]
+    names = ("resource_type", "resource_name", "configuration_keys")
+    resources = [dict(zip(names, each, strict=True)) for each in wanted]
+    results = Asked(cluster(canned).describe_configs, 32, resources=resources).answer.results
+    configs = [{config.name: config.value for config in result.configs} for result in results]
+    assert configs == [{"flush.ms": "7"}, {"replica.lag.time.max.ms": "1500"}, {}, {}]
+    assert [result.error_code for result in results[2:]] == [
         ErrorCode.INVALID_REQUEST,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ]
