@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
 from nemesis.cluster import ClusterView, Link, Target
 from nemesis.faults import Aim
-from nemesis.receipts import Receipt, degraded_to, judge, moved, out_of_sync
+from nemesis.receipts import Receipt, Watch, degraded_to, judge, moved, out_of_sync, touched
 from nemesis.schedule import Schedule, Step
 from nemesis.topology import every_link
+
+#: How often is looked at the cluster while a fault lasts, to see leaders and in-sync replicas change.
+LOOK_EVERY_MS: Final = 100
 
 
 class Clock(Protocol):
@@ -35,6 +38,7 @@ class _Open(msgspec.Struct):
     aim: Aim
     before: ClusterView
     receipt: Receipt
+    watch: Watch
 
 
 class Player:
@@ -60,7 +64,7 @@ class Player:
         self._witness = witness
         self._open: dict[int, _Open] = {}
         self._held: Counter[tuple[tuple[str, ...], Link]] = Counter()
-        self._healed = False
+        self._healed = self._looking = False
         self._late_us = 0
         self.receipts: list[Receipt] = []
 
@@ -119,7 +123,11 @@ class Player:
             return
         receipt = self._receipt(sequence, step, aim)
         self.receipts.append(receipt)
-        self._open[sequence] = _Open(step, aim, view, receipt)
+        receipt.touched = touched(aim, view)
+        watch = Watch(receipt.touched)
+        watch.look(view, receipt.begun_us)
+        self._open[sequence] = _Open(step, aim, view, receipt, watch)
+        self._look_later()
         self._held.update((step.fault.holds_links_by, link) for link in aim.links)
         receipt.out_of_sync = out_of_sync(view)
         receipt.begin_evidence = dict(step.fault.begin(self._target, aim))
@@ -127,6 +135,19 @@ class Player:
         receipt.degraded_to = degraded_to(receipt.begin_evidence, step.fault)
         self._witness(receipt)
         self._arm(zero_us + step.end_ms * 1000, partial(self._end, sequence))
+
+    def _look_later(self) -> None:
+        """Look again, once, if a fault lasts."""
+        if self._open and not self._looking:
+            self._looking = True
+            self._clock.call_at(self._clock.now_us() + LOOK_EVERY_MS * 1000, self._look)
+
+    def _look(self) -> None:
+        self._looking = False
+        view, now_us = self._target.view(), self._clock.now_us()
+        for lasting in self._open.values():
+            lasting.watch.look(view, now_us)
+        self._look_later()
 
     def _skip(self, sequence: int, step: Step, aim: Aim) -> None:
         receipt = self._receipt(sequence, step, aim)
@@ -159,7 +180,10 @@ class Player:
         self._held.subtract((held_by, link) for link in aim.links)
         free_links = tuple(link for link in aim.links if not self._held[held_by, link])
         free = msgspec.structs.replace(aim, links=free_links)
-        receipt.moved = moved(lasting.before, self._target.view())
+        view = self._target.view()
+        receipt.moved = moved(lasting.before, view)
+        lasting.watch.look(view, self._clock.now_us())
+        receipt.seen = lasting.watch.seen
         receipt.end_evidence = dict(lasting.step.fault.end(self._target, free))
         receipt.mark, receipt.ended_us = "end", self._clock.now_us()
         self._witness(receipt)

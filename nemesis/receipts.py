@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeGuard
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, NamedTuple, TypeGuard
 
 import msgspec
 
 from nemesis.cluster import ClusterView, Evidence, Link
 from nemesis.faults import Aim, Fault, FaultKind, fault_kind, listed
+
+
+class Look(NamedTuple):
+    """What the controller said of one log partition at one time: ``isr`` is the number of in-sync replicas."""
+
+    time_us: int
+    leader: int | None
+    leader_epoch: int
+    isr: int
 
 
 class Receipt(msgspec.Struct, kw_only=True):
@@ -24,6 +33,11 @@ class Receipt(msgspec.Struct, kw_only=True):
         begin_evidence, end_evidence: what was observed of it, by node where nodes are hit.
         out_of_sync: by log partition, the replicas that were not in its ISR when it began; whole ones are left out, and
             receipts of older harnesses have none.
+        touched: the log partitions with a replica on a broker that was hit, or at the end of a link that was; those of
+            the fault's own where it concerns one; all where only controllers or clients were hit. None in receipts of
+            older harnesses.
+        seen: by touched log partition, [time, leader, leader epoch, size of the ISR], of each state the first look that
+            found it and the last, from the begin on; in receipts of an end.
         degraded_to: the kind of fault that it came to, where nothing was seen of what makes it more: a kill, for a
             record that was not damaged; "" where it came to what it is, or to nothing. Older receipts call it ``less``.
         moved: by log partition, those of leader, leader epoch, ISR and replicas that the controller changed, each as
@@ -46,6 +60,8 @@ class Receipt(msgspec.Struct, kw_only=True):
     begin_evidence: dict[str, Any] = {}
     end_evidence: dict[str, Any] = {}
     out_of_sync: dict[str, tuple[int, ...]] = {}
+    touched: tuple[str, ...] | None = None
+    seen: dict[str, list[Look]] = {}
     degraded_to: str = ""
     moved: dict[str, dict[str, Any]] = {}
     took_effect: bool = False
@@ -96,12 +112,42 @@ def judge(aim: Aim, evidence: Evidence, shows: str = "") -> tuple[bool, str]:
 
 
 def degraded_to(evidence: Evidence, fault: Fault) -> str:
-    """The kind of fault that ``fault`` came to, if the evidence shows of no node what makes it more.
+    """The kind of fault that ``fault`` came to, if the evidence shows that it was less; "" where it does not."""
+    return fault.degraded_to if fault.degraded_to and fault.was_less(evidence) else ""
 
-    "" where it is shown of one at least, or nothing was observed at all.
-    """
-    came_to_it = not fault.shows or any(_holds(seen, fault.shows) for seen in evidence.values())
-    return "" if came_to_it or not evidence else fault.degraded_to
+
+def touched(aim: Aim, view: ClusterView) -> tuple[str, ...]:
+    """The log partitions that a fault touches, see :attr:`Receipt.touched`."""
+    if aim.partition:
+        return (aim.partition,)
+    brokers = {*aim.nodes, *(end for link in aim.links for end in link)} & set(view.brokers)
+    return tuple(name for name, state in view.partitions.items() if not brokers or brokers & set(state.replicas))
+
+
+class Watch:
+    """Looks at the log partitions ``names``, and keeps of each state the first look that found it and the last."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = tuple(names)
+        self._first: dict[str, list[Look]] = {}
+        self._last: dict[str, Look] = {}
+
+    def look(self, view: ClusterView, time_us: int) -> None:
+        """Look now, at ``time_us`` on the run's clock."""
+        for name in self._names:
+            state = view.partitions.get(name)
+            if state is None:
+                continue
+            now = Look(time_us, state.leader, state.leader_epoch, len(state.isr))
+            before = self._last.get(name)
+            if before is None or before[1:] != now[1:]:
+                self._first.setdefault(name, []).extend((now,) if before is None else (before, now))
+            self._last[name] = now
+
+    @property
+    def seen(self) -> dict[str, list[Look]]:
+        """By log partition, in order of time; a state that one look found stands there once."""
+        return {name: list(dict.fromkeys((*looks, self._last[name]))) for name, looks in self._first.items()}
 
 
 def out_of_sync(view: ClusterView) -> dict[str, tuple[int, ...]]:

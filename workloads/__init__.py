@@ -21,7 +21,7 @@ from workloads.client import (
     Subscription,
     Unsent,
 )
-from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, NEVER_SENT, TIME_LIMIT, classify
+from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, NEVER_SENT, TIME_LIMIT, Refusal, classify, refusal
 from workloads.generators import WORKLOADS
 from workloads.operations import (
     NEMESIS,
@@ -44,6 +44,6 @@ __all__ = [
     "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "NEMESIS", "NEVER", "NEVER_SENT", "TIME_LIMIT", "WORKLOADS",
     "Batches", "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Defect", "Event", "EventType",
     "Fetched", "FreshWrites", "Function", "MicroOperation", "Offsets", "Poll", "PollOutcome", "Positions", "Producer",
-    "Record", "Recorder", "Retirement", "Send", "SendOutcome", "Settings", "SettingsError", "Subscription",
-    "Truncation", "Unsent", "WorkloadPlan", "classify", "unknown_name",
+    "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome", "Settings", "SettingsError", "Subscription",
+    "Truncation", "Unsent", "WorkloadPlan", "classify", "refusal", "unknown_name",
 ]  # fmt: skip

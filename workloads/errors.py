@@ -13,6 +13,7 @@ adapter that sees ``send`` itself raise reports :data:`NEVER_SENT`.
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 from workloads.operations import EventType
@@ -113,3 +114,25 @@ def classify(name: str) -> EventType:
 def refuses_for_good(error: str) -> bool:
     """True if a client refused a record before taking it, whatever the record and however long one waits."""
     return error.startswith(NEVER_SENT) and not any(word in error for word in _NO_FAULT_OF_THE_CLIENT)
+
+
+class Refusal(IntEnum):
+    """Which of the two refusals for want of in-sync replicas an error is (rules 3 and 4), if any."""
+
+    NONE = 0
+    BEFORE_APPEND = 1
+    AFTER_APPEND = 2
+
+
+#: By kafka-python's names and by librdkafka's. A client that retries until its time is over may report only that.
+_REFUSALS: Final = {
+    "NotEnoughReplicasError": Refusal.BEFORE_APPEND,
+    "NOT_ENOUGH_REPLICAS": Refusal.BEFORE_APPEND,
+    "NotEnoughReplicasAfterAppendError": Refusal.AFTER_APPEND,
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": Refusal.AFTER_APPEND,
+}
+
+
+def refusal(error: str) -> Refusal:
+    """What a send's error, a name and maybe words after a colon, says of in-sync replicas."""
+    return _REFUSALS.get(error.partition(":")[0], Refusal.NONE)

@@ -15,6 +15,7 @@ from checkers.columns.ids import Flags, Numbers, starts_of
 from checkers.columns.log import Log, pack_operation
 from checkers.columns.phases import Moment, Phases, decode_detail
 from checkers.histories.stores import open_history, place_of
+from workloads import refusal
 from workloads.history import MARKS, META_COMPLETE, META_EVENTS, META_JOINED, Columns, HistoryError, completed
 
 #: The columns of :class:`Log`, which are those of the rows that kernels need.
@@ -35,6 +36,8 @@ COLUMNS: Final = (
     "invoke_us",
     "waited_us",
 )
+#: The text column of which kernels need only what it says of in-sync replicas.
+_ERROR: Final = "error"
 _OF_MOMENTS: Final = ("time_us", "function", "index", "process")
 
 
@@ -121,7 +124,9 @@ def assemble(units: Sequence[Unit], parts: Sequence[Part]) -> Batch:
     if owners != sorted(owners):
         raise ValueError("units of one history must follow each other")
     local = np.searchsorted(histories, owners)
-    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in (*COLUMNS, "segment")}
+    columns = {
+        name: np.concatenate([part.columns[name] for part in parts]) for name in (*COLUMNS, "refusal", "segment")
+    }
     sizes = [len(part.names) for part in parts]
     lengths = [len(part.columns["index"]) for part in parts]
     shift = np.cumsum([0, *sizes[:-1]])
@@ -162,9 +167,11 @@ def _read_part(unit: Unit) -> Part:
             "joined": metadata.get(META_JOINED) == b"true",
         }
         if unit.groups is None:
-            return part_of(file.read(columns=["key", "detail", *COLUMNS], use_threads=False), **facts)
+            return part_of(file.read(columns=["key", "detail", _ERROR, *COLUMNS], use_threads=False), **facts)
         with_phases = ["detail"] if 0 in unit.groups else []
-        table = file.read_row_groups(list(unit.groups), columns=["key", *with_phases, *COLUMNS], use_threads=False)
+        table = file.read_row_groups(
+            list(unit.groups), columns=["key", *with_phases, _ERROR, *COLUMNS], use_threads=False
+        )
         first = file.read_row_group(0, columns=["key", "detail", *_OF_MOMENTS]) if 0 not in unit.groups else None
         return part_of(table, phases=first, **facts)
 
@@ -193,7 +200,20 @@ def segments_of(table: pa.Table) -> tuple[Columns, list[str]]:
     segment = np.concatenate(segments) if segments else np.zeros(0, np.int64)
     kept = _slice(segment)
     columns: Columns = {name: _numpy(table, name)[kept] for name in COLUMNS}
-    return {**columns, "segment": segment[kept]}, names
+    return {**columns, "refusal": _refusals(table)[kept], "segment": segment[kept]}, names
+
+
+def _refusals(table: pa.Table) -> npt.NDArray[np.int8]:
+    """Of row: what its error says of in-sync replicas (int8, :class:`workloads.Refusal`)."""
+    found = np.zeros(table.num_rows, dtype=np.int8)
+    begin = 0
+    for chunk in table.column(_ERROR).chunks:
+        known = np.array([refusal(text) for text in chunk.dictionary.to_pylist()], dtype=np.int8)
+        if known.any():
+            codes = chunk.indices.fill_null(0).to_numpy(zero_copy_only=False)
+            found[begin : begin + len(chunk)] = known[codes] * chunk.is_valid().to_numpy(zero_copy_only=False)
+        begin += len(chunk)
+    return found
 
 
 def _slice(segment: Numbers) -> slice | npt.NDArray[np.bool_]:

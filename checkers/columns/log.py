@@ -29,12 +29,13 @@ _DRAIN = FUNCTION_CODE[Function.DRAIN]
 class Log:
     """Rows of log partitions, column by column, as in :mod:`workloads.history.schema`, with segments instead of keys.
 
-    The columns ``segment`` to ``waited_us`` are by row, in the order that the module's text gives.
+    The columns ``segment`` to ``refusal`` are by row, in the order that the module's text gives.
 
     Attributes:
         segment: of row: segment (int64, ascending).
         index, position: event index and place in the event. time_us: of the event, on the run's clock.
         invoke_index, invoke_us: of the invocation of a completion, -1 where that is not known.
+        refusal: what the event's error says of in-sync replicas (int8, :class:`workloads.Refusal`).
         segment_history, segment_key: of segment: history (int64), and the log partition's name.
         complete: of history: whether it was recorded to its end (bool).
         proven: int64, (history, event index) packed by :func:`pack_operation` of uncertain operations that a read
@@ -57,6 +58,7 @@ class Log:
     invoke_index: Numbers
     invoke_us: Numbers
     waited_us: Numbers
+    refusal: Numbers
     segment_history: Numbers
     segment_key: list[str]
     complete: Flags

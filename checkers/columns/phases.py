@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -36,6 +36,14 @@ class Moment(msgspec.Struct, frozen=True, array_like=True):
     index: int
     process: int
     detail: dict[str, Any]
+
+
+class FaultSpan(NamedTuple):
+    """A fault that took effect: its begin and its end on the run's clock, and its receipt, the latest, as stored."""
+
+    begun_us: int
+    ended_us: int
+    receipt: dict[str, Any]
 
 
 class Phases(msgspec.Struct, frozen=True):
@@ -77,40 +85,49 @@ class Phases(msgspec.Struct, frozen=True):
         times = [m.time_us for m in self.moments if m.function == _PHASE and m.detail.get("mark") in tuple(names)]
         return max(times, default=None)
 
-    def fault_windows(self) -> Numbers:
-        """Spans of time (int64, (n, 2), microseconds), merged and in order, inside which some fault was in effect.
+    @property
+    def faults(self) -> list[FaultSpan]:
+        """The faults that took effect, by their receipts, in order of their begins; those without a begin are left out.
 
-        A fault counts from its begin to its end, or for ever if no end is known, if its receipts say that it took
-        effect.
+        A fault counts from the event of its begin to that of its end, or for ever if no end is known.
         """
         begun: dict[Any, int] = {}
         ended: dict[Any, int] = {}
-        effective: set[Any] = set()
+        latest: dict[Any, dict[str, Any]] = {}
         for moment in self.moments:
             which = moment.detail.get("sequence")
             if moment.function != _FAULT or which is None:
                 continue
-            if moment.detail.get("took_effect"):
-                effective.add(which)
+            latest[which] = moment.detail
             if moment.detail.get("mark") == "begin":
                 begun.setdefault(which, moment.time_us)
             elif moment.detail.get("mark") == "end":
                 ended[which] = moment.time_us
-        spans = sorted((start, ended.get(which, _FOR_EVER)) for which, start in begun.items() if which in effective)
-        return _merged(spans)
+        spans = [
+            FaultSpan(begun_us, ended.get(which, FOR_EVER), latest[which])
+            for which, begun_us in begun.items()
+            if latest[which].get("took_effect")
+        ]
+        return sorted(spans, key=lambda span: span.begun_us)
+
+    def fault_windows(self) -> Numbers:
+        """Spans of time (int64, (n, 2), microseconds), merged and in order, inside which some fault was in effect."""
+        return merged((fault.begun_us, fault.ended_us) for fault in self.faults)
 
 
-_FOR_EVER = int(np.iinfo(np.int64).max)
+#: The end of what has none.
+FOR_EVER = int(np.iinfo(np.int64).max)
 
 
-def _merged(spans: Iterable[tuple[int, int]]) -> Numbers:
-    merged: list[list[int]] = []
-    for start, end in spans:
-        if merged and start <= merged[-1][1]:
-            merged[-1][1] = max(merged[-1][1], end)
+def merged(spans: Iterable[tuple[int, int]]) -> Numbers:
+    """Spans of time that meet as one: int64, (n, 2), in order."""
+    together: list[list[int]] = []
+    for start, end in sorted(spans):
+        if together and start <= together[-1][1]:
+            together[-1][1] = max(together[-1][1], end)
         else:
-            merged.append([start, end])
-    return np.array(merged, dtype=np.int64).reshape(-1, 2)
+            together.append([start, end])
+    return np.array(together, dtype=np.int64).reshape(-1, 2)
 
 
 def decode_detail(text: str | None) -> dict[str, Any]:

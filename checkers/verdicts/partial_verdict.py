@@ -17,12 +17,14 @@ from checkers.columns.log import Log
 from checkers.cycles.edges import related
 from checkers.cycles.search import find_cycles
 from checkers.cycles.trimming import core_steps
-from checkers.measures.availability import Availability, availability
-from checkers.measures.delivery import Delivery, consume_counts, count, decide
-from checkers.measures.exercise import Exercise, drained, exercise
+from checkers.measures.availability import availability
+from checkers.measures.delivery import consume_counts, count, decide
+from checkers.measures.exercise import drained, exercise
+from checkers.measures.fault_exercise import fault_exercise
 from checkers.measures.lag import worst
-from checkers.measures.recovery import Recovery, recovery
-from checkers.verdicts.verdict import Verdict
+from checkers.measures.recovery import recovery
+from checkers.measures.situations import situations
+from checkers.verdicts.verdict import Measures, Verdict
 from workloads import Function
 from workloads.history import FUNCTION_CODE, Origin, shown_key
 
@@ -35,11 +37,11 @@ AVAILABILITY_MAX = 1000
 _SUBSCRIBE = FUNCTION_CODE[Function.SUBSCRIBE]
 
 
-class PartialVerdict(msgspec.Struct, kw_only=True):
+class PartialVerdict(Measures, kw_only=True):
     """The judgement of some log partitions of one history.
 
     ``problem`` says why it could not be read; ``steps`` are dependencies between operations that may be on a cycle;
-    ``related`` says whether any operation depends on another; ``times_us`` are the moments of ``findings``.
+    ``related`` says whether any operation depends on another.
     """
 
     history: int
@@ -49,26 +51,18 @@ class PartialVerdict(msgspec.Struct, kw_only=True):
     problem: str | None = None
     subscribed: bool = False
     partitions: int = 0
-    undrained: list[str] = []
-    counts: dict[str, int] = {}
-    findings: dict[str, list[dict[str, Any]]] = {}
-    times_us: dict[str, list[int | None]] = {}
-    exercise: Exercise = msgspec.field(default_factory=Exercise)
-    availability: dict[str, Availability] = {}
-    faults: list[dict[str, Any]] = []
-    delivery: Delivery = msgspec.field(default_factory=Delivery)
-    recovery: Recovery = msgspec.field(default_factory=Recovery)
-    worst_realtime_lag: dict[str, Any] | None = None
-    consume_counts: dict[int, int] = {}
+    undrained: list[str] = msgspec.field(default_factory=list)
+    findings: dict[str, list[dict[str, Any]]] = msgspec.field(default_factory=dict)
     ww_deps: bool = True
     related: bool = False
-    steps: list[dict[str, Any]] = []
+    steps: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
 
 def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[PartialVerdict]:
     """Apply every kernel to a batch."""
     log, histories = batch.log, len(batch.histories)
     exercised = exercise(log, batch.phases)
+    put_to_test, met = fault_exercise(log, batch.phases), situations(log, batch.phases)
     delivered, lagging, consumed = count(log, histories), worst(log, histories), consume_counts(log, histories)
     reached, depends = drained(log), related(log)
     subscribed = np.bincount(log.segment_history[log.segment[log.function == _SUBSCRIBE]], minlength=histories) > 0
@@ -81,6 +75,8 @@ def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[PartialVerdi
             subscribed=bool(subscribed[place]),
             exercise=exercised[place],
             faults=batch.phases[place].receipts,
+            fault_exercise=put_to_test[place],
+            situations=met[place],
             delivery=delivered[place],
             worst_realtime_lag=lagging[place],
             consume_counts=consumed[place],
@@ -134,28 +130,14 @@ def merge(parts: Iterable[PartialVerdict], *, shown: int | None = SHOWN) -> Part
         merged.related |= part.related
         merged.partitions += part.partitions
         merged.undrained += part.undrained
-        merged.availability |= part.availability
+        merged.steps += part.steps
+        merged.add(part)
         if merged.partitions > AVAILABILITY_MAX:
             merged.availability = {}
-        merged.recovery.unread |= part.recovery.unread
-        for name in ("attempted", "acknowledged", "acknowledged_in_fault", "rejected", "unknown", "records_read"):
-            setattr(merged.exercise, name, getattr(merged.exercise, name) + getattr(part.exercise, name))
-        merged.steps += part.steps
-        for name in ("lost", "duplicated", "unattributed"):
-            setattr(merged.delivery, name, getattr(merged.delivery, name) + getattr(part.delivery, name))
-        if _lag(part) > _lag(merged):
-            merged.worst_realtime_lag = part.worst_realtime_lag
-        for times, number in part.consume_counts.items():
-            merged.consume_counts[times] = merged.consume_counts.get(times, 0) + number
-        for name, number in part.counts.items():
-            merged.counts[name] = merged.counts.get(name, 0) + number
+        for name in part.counts:
             merged.findings[name] = (merged.findings.get(name, []) + part.findings[name])[:shown]
             merged.times_us[name] = (merged.times_us.get(name, []) + part.times_us[name])[:shown]
     return merged
-
-
-def _lag(part: PartialVerdict) -> int:
-    return -1 if part.worst_realtime_lag is None else int(part.worst_realtime_lag["lag"])
 
 
 def verdict(name: str, partial: PartialVerdict, origin: Origin, *, shown: int | None = SHOWN) -> Verdict:
@@ -170,7 +152,12 @@ def verdict(name: str, partial: PartialVerdict, origin: Origin, *, shown: int | 
         partial.counts[EMPTY_GRAPH] = 1
         partial.findings[EMPTY_GRAPH] = [{"sends": exercised.attempted, "reads": exercised.records_read}]
     valid, reason = _validity(partial)
+    partial.delivery = decide(partial.delivery, partial.counts, certain=_all_read(partial))
+    partial.consume_counts = dict(sorted(partial.consume_counts.items()))
+    if partial.worst_realtime_lag is not None:
+        partial.worst_realtime_lag = _present(partial.worst_realtime_lag, origin)
     return Verdict(
+        **{name: getattr(partial, name) for name in Measures.__struct_fields__},
         history=name,
         valid=valid,
         anomalies={
@@ -178,15 +165,6 @@ def verdict(name: str, partial: PartialVerdict, origin: Origin, *, shown: int | 
             for name in ANOMALIES
             if name in partial.findings
         },
-        counts=partial.counts,
-        times_us=partial.times_us,
-        exercise=exercised,
-        availability=partial.availability,
-        faults=partial.faults,
-        recovery=partial.recovery,
-        delivery=decide(partial.delivery, partial.counts, certain=_all_read(partial)),
-        worst_realtime_lag=_present(partial.worst_realtime_lag, origin) if partial.worst_realtime_lag else None,
-        consume_counts=dict(sorted(partial.consume_counts.items())),
         reason=reason,
     )
 

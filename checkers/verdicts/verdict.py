@@ -2,39 +2,83 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Any, Final, Literal
 
 import msgspec
 
 from checkers.measures.availability import Availability
 from checkers.measures.delivery import Delivery
 from checkers.measures.exercise import Exercise
+from checkers.measures.fault_exercise import FaultExercise
 from checkers.measures.recovery import Recovery
+from checkers.measures.situations import Situations
 
 
-class Verdict(msgspec.Struct, kw_only=True):
-    """What the checkers say of one history, whatever was promised.
+class Measures(msgspec.Struct, kw_only=True):
+    """What was counted and measured in a history, or in some of its log partitions.
 
-    ``anomalies`` maps an anomaly's name to its findings (each a mapping with the fields of the anomaly's specification,
-    at least ``key``, the log partition), maybe capped; ``counts`` are never capped; ``times_us`` are the moments of the
-    listed findings on the run's clock (of the lost write, of the wrong read; None where it is not known). ``faults``
-    are the receipts found in the history. ``valid`` is false if any anomaly was found but those that the field allows
-    (:class:`checkers.anomalies.Allowed`), or if nothing was sent or read at all; "unknown" with a ``reason`` if it
-    could not be told. ``replicas_compared`` counts the log partitions whose replicas' logs were compared with each
-    other; None where there are no such logs, so that nothing is said of them.
+    ``counts`` are findings by anomaly, never capped; ``times_us`` the moments of those that are listed, on the run's
+    clock (of the lost write, of the wrong read; None where it is not known). ``faults`` are the receipts found in the
+    history, ``fault_exercise`` what each that took effect put to the test; None in a verdict of an older version, which
+    did not ask.
     """
 
-    history: str
-    valid: bool | Literal["unknown"]
-    anomalies: dict[str, list[dict[str, Any]]] = {}
     counts: dict[str, int] = {}
     times_us: dict[str, list[int | None]] = {}
     exercise: Exercise = msgspec.field(default_factory=Exercise)
     availability: dict[str, Availability] = {}
     faults: list[dict[str, Any]] = []
+    fault_exercise: list[FaultExercise] | None = None
+    situations: Situations = msgspec.field(default_factory=Situations)
     delivery: Delivery = msgspec.field(default_factory=Delivery)
     recovery: Recovery = msgspec.field(default_factory=Recovery)
     worst_realtime_lag: dict[str, Any] | None = None
     consume_counts: dict[int, int] = {}
+
+    def add(self, other: Measures) -> None:
+        """Add what other log partitions of the same history say; ``times_us`` go with findings and stay as they are."""
+        self.availability |= other.availability
+        self.recovery.unread |= other.recovery.unread
+        self.situations.add(other.situations)
+        _add_counts(self.exercise, other.exercise, _WRITES)
+        _add_counts(self.delivery, other.delivery, _RECORDS)
+        for mine, theirs in zip(self.fault_exercise or (), other.fault_exercise or (), strict=False):
+            _add_counts(mine, theirs, _PUT_TO_TEST)
+        if _lag(other) > _lag(self):
+            self.worst_realtime_lag = other.worst_realtime_lag
+        for times, number in other.consume_counts.items():
+            self.consume_counts[times] = self.consume_counts.get(times, 0) + number
+        for name, number in other.counts.items():
+            self.counts[name] = self.counts.get(name, 0) + number
+
+
+_WRITES: Final = ("attempted", "acknowledged", "acknowledged_in_fault", "rejected", "unknown", "records_read")
+_RECORDS: Final = ("lost", "duplicated", "unattributed")
+_PUT_TO_TEST: Final = ("in_flight", "recent", "acknowledged", "refused")
+
+
+def _add_counts(total: msgspec.Struct, part: msgspec.Struct, names: Iterable[str]) -> None:
+    for name in names:
+        setattr(total, name, getattr(total, name) + getattr(part, name))
+
+
+def _lag(measures: Measures) -> int:
+    return -1 if measures.worst_realtime_lag is None else int(measures.worst_realtime_lag["lag"])
+
+
+class Verdict(Measures, kw_only=True):
+    """What the checkers say of one history, whatever was promised.
+
+    ``anomalies`` maps an anomaly's name to its findings (each a mapping with the fields of the anomaly's specification,
+    at least ``key``, the log partition), maybe capped. ``valid`` is false if any anomaly was found but those that the
+    field allows (:class:`checkers.anomalies.Allowed`), or if nothing was sent or read at all; "unknown" with a
+    ``reason`` if it could not be told. ``replicas_compared`` counts the log partitions whose replicas' logs were
+    compared with each other; None where there are no such logs, so that nothing is said of them.
+    """
+
+    history: str
+    valid: bool | Literal["unknown"]
+    anomalies: dict[str, list[dict[str, Any]]] = msgspec.field(default_factory=dict)
     replicas_compared: int | None = None
     reason: str | None = None

@@ -6,7 +6,7 @@ no other list of faults by their properties. A fault is one file, and one line i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 import msgspec
@@ -76,13 +76,18 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
     shows: ClassVar[str] = ""
     """What the evidence of every node holds if the fault was more than ``degraded_to``; empty if it is never less."""
     degraded_to: ClassVar[str] = ""
-    """The kind of fault that it came to where nothing ``shows``."""
+    """The kind of fault that it came to where it :meth:`was_less`."""
     family: ClassVar[str] = ""
     """The family whose stories are this fault alone, for a fault that needs no script in :mod:`nemesis.scenarios`."""
     hits: ClassVar[tuple[RoleKind, ...]] = ()
     """Whom the stories of ``family`` hit, one role a story."""
 
     role: Role
+
+    def was_less(self, evidence: Evidence) -> bool:
+        """The evidence shows that it came to no more than ``degraded_to``; nothing observed shows nothing."""
+        shown = any(isinstance(seen, Mapping) and self.shows in seen for seen in evidence.values())
+        return bool(self.shows and evidence) and not shown
 
     @property
     def holds_links_by(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from nemesis.cluster import Capability, Link
 from nemesis.faults import Aim, Kill, Partition, Pause, PowerLoss, WipeDisk
 from nemesis.plan import FaultPlan
 from nemesis.player import Player
-from nemesis.receipts import judge, moved, read_receipt, to_json
+from nemesis.receipts import degraded_to, judge, moved, read_receipt, to_json, touched
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import FAMILIES, Timings
 from nemesis.schedule import Schedule, Step, draw_schedule
@@ -276,3 +276,50 @@ def test_a_receipt_of_an_older_version_says_less_where_this_one_says_degraded_to
     del old["degraded_to"]
     assert read_receipt(old).degraded_to == "kill"
     assert read_receipt(msgspec.json.decode(to_json(a_receipt(degraded_to="kill")))).degraded_to == "kill"
+
+
+def test_a_receipt_names_the_log_partitions_that_the_fault_touched(play):
+    """Log partition t-n has its replicas on brokers n and n + 1 of four, in a circle; what hits nobody's hits all."""
+    aims = {
+        Aim(nodes=(0,)): ("t-0", "t-3"),
+        Aim(links=(Link(2, 100), Link(100, 2))): ("t-1", "t-2"),
+        Aim(nodes=(100,)): ("t-0", "t-1", "t-2", "t-3"),
+        Aim(nodes=(1000,)): ("t-0", "t-1", "t-2", "t-3"),
+        Aim(partition="t-3", replicas=(1,)): ("t-3",),
+    }
+    world, *_ = play(partitions=tuple(f"t-{n}" for n in range(4)), brokers=4)
+    world.cluster.places = {f"t-{n}": [n, (n + 1) % 4] for n in range(4)}
+    assert {aim: touched(aim, world.cluster.view()) for aim in aims} == aims
+
+
+def test_a_receipt_says_what_was_seen_of_leaders_and_in_sync_replicas_while_it_lasted(play):
+    world, player, _ = play(step(100, 450, Kill(LEADER)))
+    at(world, 150)
+    assert player.receipts[0].touched == ("t-0", "t-1", "t-2")
+    assert player.receipts[0].seen == {}, "it stands in the receipt of the end"
+    at(world, 500)
+    before, after = (0, 0, 3), (1, 1, 2)
+    looks = [(100_000, *before), (200_000, *after), (450_000, *after)]
+    assert [tuple(look) for look in player.receipts[0].seen["t-0"]] == looks
+
+
+def test_a_state_that_lasted_stands_with_its_first_look_and_its_last(play):
+    world, player, _ = play(step(100, 450, Pause(Role(RoleKind.NAMED, pick=9))), step(100, 650, Kill(LEADER)))
+    at(world, 310)
+    world.cluster.elected += 1
+    at(world, 700)
+    assert [look.time_us for look in player.receipts[1].seen["t-2"]] == [100_000, 200_000, 300_000, 400_000, 650_000]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "came_to"),
+    [
+        ({"0": {"exit": "9", "lost": {"t-0": 0, "t-1": 0}}}, "kill"),
+        ({"0": {"lost": {"t-0": 0}}, "1": {"lost": {"t-0": 1}}}, ""),
+        ({"0": {"exit": "9", "log_bytes_before": 400, "log_bytes_after": 400}}, ""),
+        ({"0": {"exit": "9"}}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_loss_of_power_that_took_nothing_was_a_kill_where_its_evidence_counts_every_record(evidence, came_to):
+    assert degraded_to(evidence, PowerLoss(LEADER)) == came_to

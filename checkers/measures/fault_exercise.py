@@ -1,0 +1,94 @@
+"""What each fault of a run put to the test: silence about a fault that met nobody's writes proves nothing.
+
+A fault *strikes* at the event of its begin and lasts until that of its end. It *touches* the log partitions that its
+receipt names, which have a replica on a broker that was hit; receipts of older versions name none, which means all. Of
+these it counts sends that were
+
+* *in flight* when it struck: made before, and acknowledged then or later. Sends that nobody acknowledged are not
+  counted, because a producer that stopped working has hundreds of them in flight and none at a broker;
+* acknowledged less than :data:`RECENT_US` before it struck. A follower gets what is new with its next fetch, so these
+  *may* not be everywhere yet; a history does not know where they are;
+* acknowledged while it lasted;
+* *refused* for want of in-sync replicas, by the name of their error, and under way while it lasted. A client that
+  retries until its time is over may report only that, so there may have been more.
+
+A send may be counted in several of these, and under several faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from checkers.columns.ids import Numbers
+from checkers.columns.log import Log
+from checkers.columns.phases import FOR_EVER, FaultSpan, Phases
+from checkers.columns.times import Spans, Times
+from workloads.history import OK
+
+#: Kafka's default of replica.fetch.wait.max.ms: an idle follower's fetch waits no longer.
+RECENT_US = 500_000
+
+
+class FaultExercise(msgspec.Struct, kw_only=True):
+    """Counts of sends of the fault with this ``sequence``; see the module's text."""
+
+    sequence: int
+    in_flight: int = 0
+    recent: int = 0
+    acknowledged: int = 0
+    refused: int = 0
+
+    @property
+    def exercised(self) -> bool:
+        """Something was at risk when it struck, or was acknowledged or refused while it lasted."""
+        return self.in_flight + self.recent + self.acknowledged + self.refused > 0
+
+
+def fault_exercise(log: Log, phases: Sequence[Phases]) -> list[list[FaultExercise]]:
+    """Of each history, its faults that took effect, in order of their begins. O(n log n)."""
+    found: list[list[FaultExercise]] = [[] for _ in phases]
+    struck = [(history, fault) for history, phase in enumerate(phases) for fault in phase.faults]
+    if not struck:
+        return found
+    number, segment = touched(log, struck)
+    begun_us = np.array([fault.begun_us for _, fault in struck], dtype=np.int64)[number]
+    ended_us = np.array([fault.ended_us for _, fault in struck], dtype=np.int64)[number]
+    after_us = np.minimum(ended_us, FOR_EVER - 1) + 1
+    acknowledged, refused = log.sends[log.type[log.sends] == OK], log.sends[log.refusal[log.sends] != 0]
+    answers = Times(log.segment[acknowledged], log.time_us[acknowledged], log.segments)
+    counts = {
+        "in_flight": spans_of(log, acknowledged).around(segment, begun_us),
+        "recent": answers.between(segment, begun_us - RECENT_US, begun_us),
+        "acknowledged": answers.between(segment, begun_us, after_us),
+        "refused": spans_of(log, refused).meeting(segment, begun_us, after_us),
+    }
+    summed = {name: np.bincount(number, by_pair, len(struck)).astype(np.int64) for name, by_pair in counts.items()}
+    for place, (history, fault) in enumerate(struck):
+        of_fault = {name: int(by_fault[place]) for name, by_fault in summed.items()}
+        found[history].append(FaultExercise(sequence=int(fault.receipt["sequence"]), **of_fault))
+    return found
+
+
+def touched(log: Log, struck: Sequence[tuple[int, FaultSpan]]) -> tuple[Numbers, Numbers]:
+    """The log partitions that faults touched: pairs (place in ``struck``, segment), int64."""
+    first = np.searchsorted(log.segment_history, np.arange(int(log.segment_history.max(initial=0)) + 2))
+    numbers, segments = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for place, (history, fault) in enumerate(struck):
+        mine = np.arange(first[history], first[history + 1]) if history + 1 < len(first) else segments[0]
+        names = fault.receipt.get("touched")
+        if names is not None:
+            named = set(names)
+            mine = np.array([segment for segment in mine.tolist() if log.segment_key[segment] in named], np.int64)
+        numbers.append(np.full(len(mine), place))
+        segments.append(mine)
+    return np.concatenate(numbers), np.concatenate(segments)
+
+
+def spans_of(log: Log, rows: Numbers) -> Spans:
+    """From the invocation to the end of these sends; one whose invocation is not known was never under way."""
+    ended = log.time_us[rows]
+    begun = np.where(log.invoke_us[rows] >= 0, log.invoke_us[rows], ended)
+    return Spans(log.segment[rows], np.minimum(begun, ended), ended, log.segments)

@@ -1,0 +1,202 @@
+"""Situations in which a replicated log loses writes when it does something wrong: how often a run was in each.
+
+Some are seen in the history itself; of others only the cluster knew, and what the harness saw of it while faults were
+in effect stands in their receipts (``seen``: by log partition, of each leader, leader epoch and size of the ISR the
+first look that found them and the last). A situation that a history cannot show is None: not known, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from checkers.columns.ids import Numbers
+from checkers.columns.log import Log
+from checkers.columns.phases import Phases, merged
+from checkers.columns.times import Times
+from checkers.measures.fault_exercise import RECENT_US
+from workloads import Refusal
+from workloads.history import OK
+
+_FAR = np.iinfo(np.int64).max
+
+
+class Situations(msgspec.Struct, kw_only=True):
+    """Counts of one history, or of some of its log partitions.
+
+    Attributes:
+        leader_changed_in_flight: changes of leader, or of its epoch, seen while a fault was in effect, with a send in
+            flight that was acknowledged afterwards. In flight means made before the last look at the old leader and
+            answered after the first at the new one.
+        acknowledged_across_epochs: those sends.
+        acknowledged_at_isr: writes acknowledged while a fault was in effect, by the size of the ISR that was seen.
+        acknowledged_before_strike: writes acknowledged less than :data:`RECENT_US` before a fault struck, counted for
+            each fault, by the size of the ISR that was seen when it struck.
+        read_across_truncation: consumers of a log partition that read it before acknowledged writes were truncated, and
+            again afterwards. That they were is seen where a write was acknowledged at an offset no larger than that of
+            one acknowledged before it was made; with acks=0 nobody is told an offset.
+        refused_before_append, refused_after_append: sends that ended with NOT_ENOUGH_REPLICAS, or with
+            NOT_ENOUGH_REPLICAS_AFTER_APPEND; with acks=0 nobody is told.
+    """
+
+    leader_changed_in_flight: int | None = None
+    acknowledged_across_epochs: int | None = None
+    acknowledged_at_isr: dict[int, int] | None = None
+    acknowledged_before_strike: dict[int, int] | None = None
+    read_across_truncation: int | None = None
+    refused_before_append: int | None = None
+    refused_after_append: int | None = None
+
+    def add(self, other: Situations) -> None:
+        """Count what other log partitions of the same history show."""
+        for name in self.__struct_fields__:
+            setattr(self, name, _sum(getattr(self, name), getattr(other, name)))
+
+
+def _sum(one: int | dict[int, int] | None, other: int | dict[int, int] | None) -> int | dict[int, int] | None:
+    if one is None or other is None:
+        return one if other is None else other
+    if isinstance(one, int) or isinstance(other, int):
+        return int(one) + int(other)  # type: ignore[arg-type]
+    return {size: one.get(size, 0) + other.get(size, 0) for size in sorted({*one, *other})}
+
+
+def situations(log: Log, phases: Sequence[Phases]) -> list[Situations]:
+    """Of each history of ``log``. O(n log n)."""
+    acknowledged = log.sends[log.type[log.sends] == OK]
+    of_history = [Situations() for _ in phases]
+    _add_refusals(log, acknowledged, of_history)
+    _add_truncations(log, acknowledged, of_history)
+    _add_seen(log, acknowledged, phases, of_history)
+    return of_history
+
+
+def _add_refusals(log: Log, acknowledged: Numbers, of_history: list[Situations]) -> None:
+    owner = log.segment_history[log.segment[log.sends]]
+    count = len(of_history)
+    before, after = (
+        np.bincount(owner[log.refusal[log.sends] == kind], minlength=count)
+        for kind in (Refusal.BEFORE_APPEND, Refusal.AFTER_APPEND)
+    )
+    ok = np.bincount(log.segment_history[log.segment[acknowledged]], minlength=count)
+    for history, found in enumerate(of_history):
+        if not ok[history] or _told(log, acknowledged, count)[history] or before[history] + after[history]:
+            found.refused_before_append, found.refused_after_append = int(before[history]), int(after[history])
+
+
+def _told(log: Log, acknowledged: Numbers, histories: int) -> Numbers:
+    """Of history: how many acknowledgements named an offset."""
+    named = acknowledged[log.offset[acknowledged] >= 0]
+    return np.bincount(log.segment_history[log.segment[named]], minlength=histories)
+
+
+def _add_truncations(log: Log, acknowledged: Numbers, of_history: list[Situations]) -> None:
+    cut_after, cut_before = _truncated(log, acknowledged)
+    first = np.full(int(log.client.max(initial=-1)) + 1, _FAR)
+    last = np.full(len(first), -1)
+    reads = log.reads[log.type[log.reads] == OK]
+    np.minimum.at(first, log.client[reads], log.time_us[reads])
+    np.maximum.at(last, log.client[reads], log.time_us[reads])
+    segment = np.zeros(len(first), dtype=np.int64)
+    segment[log.client] = log.segment
+    across = (first <= cut_after[segment]) & (last >= cut_before[segment]) & (cut_after[segment] >= 0)
+    histories = np.bincount(log.segment_history[segment[across]], minlength=len(of_history))
+    told = _told(log, acknowledged, len(of_history))
+    for history, found in enumerate(of_history):
+        if told[history]:
+            found.read_across_truncation = int(histories[history])
+
+
+def _truncated(log: Log, acknowledged: Numbers) -> tuple[Numbers, Numbers]:
+    """Of segment: two moments between which acknowledged writes were truncated for the first time, -1 for never."""
+    after = np.full(log.segments, -1)
+    before = after.copy()
+    rows = acknowledged[log.offset[acknowledged] >= 0]
+    if not len(rows):
+        return after, before
+    rows = rows[np.lexsort((log.time_us[rows], log.segment[rows]))]
+    segment, offset, time_us = log.segment[rows], log.offset[rows], log.time_us[rows]
+    starts = np.searchsorted(segment, np.arange(log.segments))
+    place = np.arange(len(rows))
+    # Places ordered by offset within the segment: their running maximum is that of offsets.
+    rank = np.empty(len(rows), dtype=np.int64)
+    rank[np.lexsort((place, offset, segment))] = place
+    highest = np.maximum.accumulate(rank)
+    of_rank = np.empty(len(rows), dtype=np.int64)
+    of_rank[rank] = place
+    begun = np.where(log.invoke_us[rows] >= 0, log.invoke_us[rows], time_us)
+    earlier = starts[segment] + Times(segment, time_us, log.segments).before(segment, begun) - 1
+    known = np.flatnonzero(earlier >= starts[segment])
+    holder = of_rank[highest[earlier[known]]]
+    back = offset[holder] >= offset[known]
+    shown, holder = known[back], holder[back]
+    # The first to be seen of each segment: the last to be written here.
+    order = np.lexsort((time_us[shown], segment[shown]))[::-1]
+    after[segment[shown[order]]] = time_us[holder[order]]
+    before[segment[shown[order]]] = time_us[shown[order]]
+    return after, before
+
+
+def _add_seen(log: Log, acknowledged: Numbers, phases: Sequence[Phases], of_history: list[Situations]) -> None:
+    bounds = np.searchsorted(log.segment[acknowledged], np.arange(log.segments + 1))
+    segments = np.searchsorted(log.segment_history, np.arange(len(phases) + 1))
+    for history, phase in enumerate(phases):
+        watched = [(fault.begun_us, fault.receipt["seen"]) for fault in phase.faults if fault.receipt.get("seen")]
+        if not watched:
+            continue
+        found = of_history[history]
+        found.leader_changed_in_flight = found.acknowledged_across_epochs = 0
+        found.acknowledged_at_isr, found.acknowledged_before_strike = {}, {}
+        for segment in range(segments[history], segments[history + 1]):
+            key = log.segment_key[segment]
+            rows = acknowledged[bounds[segment] : bounds[segment + 1]]
+            of_partition = [
+                (begun_us, [_Look(*look) for look in seen[key]]) for begun_us, seen in watched if key in seen
+            ]
+            found.add(_of_partition(log, rows, of_partition))
+
+
+class _Look(NamedTuple):
+    """What a look at one log partition found."""
+
+    time_us: int
+    leader: int | None
+    leader_epoch: int
+    isr: int
+
+
+def _of_partition(log: Log, rows: Numbers, watched: Sequence[tuple[int, Sequence[_Look]]]) -> Situations:
+    """Of the acknowledged ``rows`` of one log partition: ``watched`` has each fault's strike and the looks since."""
+    ended = np.sort(log.time_us[rows])
+    at_isr: dict[int, int] = {}
+    before_strike: dict[int, int] = {}
+    for begun_us, looks in watched:
+        if looks:
+            size = looks[0].isr
+            before_strike[size] = before_strike.get(size, 0) + _within(ended, begun_us - RECENT_US, begun_us)
+    steps = [step for _, looks in watched for step in pairwise(looks)]
+    same = [(before, after) for before, after in steps if before[1:] == after[1:]]
+    for size in {before.isr for before, _ in same}:
+        windows = merged((before.time_us, after.time_us) for before, after in same if before.isr == size)
+        at_isr[size] = sum(_within(ended, begin_us, end_us) for begin_us, end_us in windows.tolist())
+    changes = {(before.time_us, after.time_us) for before, after in steps if before[1:3] != after[1:3]}
+    across = [
+        int(((log.invoke_us[rows] < old_us) & (log.invoke_us[rows] >= 0) & (log.time_us[rows] >= new_us)).sum())
+        for old_us, new_us in changes
+    ]
+    return Situations(
+        leader_changed_in_flight=sum(count > 0 for count in across),
+        acknowledged_across_epochs=sum(across),
+        acknowledged_at_isr=at_isr,
+        acknowledged_before_strike=before_strike,
+    )
+
+
+def _within(times_us: Numbers, begin_us: int, end_us: int) -> int:
+    """How many of ascending ``times_us`` lie in [``begin_us``, ``end_us``)."""
+    begin, end = np.searchsorted(times_us, [begin_us, end_us])
+    return int(end - begin)
