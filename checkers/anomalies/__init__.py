@@ -18,6 +18,7 @@ from checkers.anomalies import (
     precommitted_read,
     reordered,
     unseen,
+    wedged_client,
 )
 from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
 from checkers.anomalies.cycles import CYCLES, EMPTY_GRAPH
@@ -41,5 +42,6 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
         reordered.ANOMALY,
         *CYCLES,
         divergent_replicas.ANOMALY,
+        wedged_client.ANOMALY,
     )
 }

@@ -137,6 +137,7 @@ def assemble(units: Sequence[Unit], parts: Sequence[Part]) -> Batch:
         segment_history=np.repeat(local, sizes),
         segment_key=[name for part in parts for name in part.names],
         complete=np.array([parts[place].complete for place in first], dtype=bool),
+        retirements=[parts[place].phases.retirements for place in first],
     )
     return Batch(
         histories,

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from checkers.columns.ids import Flags, Ids, Numbers, dense_ids, stable_order
+from checkers.columns.phases import Moment
 from checkers.columns.steps import Steps, inner_steps, poll_steps, send_steps
 from checkers.columns.version_order import VersionOrder, version_order
-from workloads import Function
+from workloads import Function, Retirement
 from workloads.history import FAIL, FUNCTION_CODE, INFO, INVOKE, NONE, OK, Kind
 
 _DRAIN = FUNCTION_CODE[Function.DRAIN]
@@ -40,6 +41,7 @@ class Log:
         complete: of history: whether it was recorded to its end (bool).
         proven: int64, (history, event index) packed by :func:`pack_operation` of uncertain operations that a read
             elsewhere proved to have happened; in no order.
+        retirements: of history: the producers that were given up, as :attr:`Phases.retirements` has them.
     """
 
     segment: Numbers
@@ -63,6 +65,7 @@ class Log:
     segment_key: list[str]
     complete: Flags
     proven: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+    retirements: list[list[tuple[Moment, Retirement]]] = field(default_factory=list)
 
     @property
     def segments(self) -> int:

@@ -1,8 +1,8 @@
 """What makes two findings, of two runs, the same defect: a short digest that a campaign can count and look up.
 
 The identity is made of the anomaly, the settings on which a promise depends, the story of faults in whose window the
-finding fell, and what became of the copies. Seeds, offsets, times, values, nodes and the world are not part of it: the
-same weakness shows with all of them.
+finding fell, and what became of the copies, or whose client library it is about. Seeds, offsets, times, values, nodes
+and the world are not part of it: the same weakness shows with all of them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class _Story(NamedTuple):
 
 
 def identity(anomaly: str, settings: Mapping[str, Any], stories: Sequence[tuple[str, Sequence[str]]], fate: str) -> str:
-    """The digest of a finding's defect; ``stories`` are (name, kinds of fault), ``fate`` is "" where not known."""
+    """The digest of a finding's defect; ``stories`` are (name, kinds of fault), ``fate`` is that of the copies, of a
+    finding about a client its library, and "" where neither is known.
+    """
     chosen = {name: settings[name] for name in MATTERING if name in settings}
     # Of these only so much matters: flushed after each record, sent again at all, several at a time.
     chosen["flush.messages"] = chosen.get("flush.messages", NEVER) == 1
@@ -71,9 +73,14 @@ def identities(verdict: Verdict, settings: Mapping[str, Any], receipts: Sequence
     for anomaly, findings in verdict.anomalies.items():
         times = verdict.times_us.get(anomaly) or [None] * len(findings)
         pairs = zip(findings, times, strict=True)
-        each = (identity(anomaly, settings, _around(at, stories), finding.get("fate", "")) for finding, at in pairs)
+        each = (identity(anomaly, settings, _around(at, stories), _fate(finding)) for finding, at in pairs)
         found[anomaly] = list(dict.fromkeys(each))
     return found
+
+
+def _fate(finding: Mapping[str, Any]) -> str:
+    library, _, _version = str(finding.get("client", "")).rpartition(" ")
+    return str(finding.get("fate", library))
 
 
 def _stories(receipts: Sequence[Receipt]) -> list[_Story]:

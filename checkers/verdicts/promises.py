@@ -68,6 +68,8 @@ up, and then it was not acknowledged (at acks=0 nobody knows, and it is permitte
 replaced is another one. A lost write has no place in the log, so loss does not make the others reordered. Where
 readable records can vanish, a leader may not have what the sequence numbers are compared with (KIP-360), and takes any.
 
+*Clients.* `wedged-client` is about a client library, so it is always permitted, whatever the settings.
+
 *Never permitted*: `corrupt-read` (CRC, rule 25), `phantom-read` (nobody wrote it), and any anomaly without a rule
 here. Writes whose outcome is unknown (info) are neither lost nor promised; no checker counts them.
 """
@@ -87,6 +89,9 @@ SEND_ORDER = ("nonmonotonic-send", "int-nonmonotonic-send")
 NEVER = ("corrupt-read", "phantom-read", "G1a")
 #: What Kafka promises nobody: records and transactions of different producers may interleave.
 ALWAYS = ("int-send-skip", "G0", "G0-realtime")
+
+#: Findings about client libraries, of which no log promises anything.
+OF_CLIENTS = ("wedged-client",)
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -204,6 +209,7 @@ _OVERTAKEN = Reason("without idempotence and with several requests in flight, a 
 _IN_ORDER = Reason("one request at a time, or sequence numbers, keep a producer's order", "rule 21")
 _PRODUCER_STATE = Reason("with truncated records a leader forgets what it had from a producer", "KIP-360")
 _INTERLEAVED = Reason("producers are not isolated from each other, their records may interleave", "KIP-98")
+_CLIENT = Reason("a client library stopped working; the log did what it promises", "docs/clients.md")
 _AFTER_DUPLICATE = Reason("a duplicated record has two places, and neighbours are compared at the last one", "rule 21")
 
 
@@ -224,6 +230,7 @@ def promise(settings: Settings, faults: Sequence[FaultSeen]) -> Promise:
         _claim("divergent-replicas", _divergence_reasons(settings, faults), (_BELOW_HW,)),
         *(_claim(name, (), (_NO_RULE,)) for name in NEVER),
         *(_claim(name, (_INTERLEAVED,), ()) for name in ALWAYS),
+        *(_claim(name, (_CLIENT,), ()) for name in OF_CLIENTS),
     )
     return Promise(claims)
 

@@ -71,6 +71,7 @@ def test_what_the_field_allows_is_a_fact_of_the_anomaly() -> None:
     allowed = {name: anomaly.allowed for name, anomaly in ANOMALIES.items() if anomaly.allowed is not Allowed.NEVER}
     assert allowed == {
         "int-send-skip": Allowed.ALWAYS,
+        "wedged-client": Allowed.ALWAYS,
         "G0": Allowed.ALWAYS,
         "G0-realtime": Allowed.ALWAYS,
         "poll-skip": Allowed.SUBSCRIBED,

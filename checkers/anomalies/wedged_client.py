@@ -1,0 +1,67 @@
+"""``wedged-client``: a producer that wrote nothing any more to a log partition, where a new one wrote without trouble.
+
+Example: a broker is dead for a while; when it is back, producer 0 has no write of ``t-0`` acknowledged for longer than
+its settings allow, and is replaced by producer 7. Then both write to ``t-0``: 7 is acknowledged each time, 0 never.
+
+This is a finding about a client library, never about the log: it makes no history invalid and breaks no promise. What
+the old producer had not been told stays uncertain.
+
+False alarms avoided: where the successor was not acknowledged throughout, right before each write of the old producer
+and after the last, the log partition may not have been writable, and nothing is claimed; nor where the old producer had
+one write acknowledged; nor of producers that a fault killed.
+
+Findings, one for each log partition: key, instance, successor, client (library and version), reason (``fatal``: it
+refused to send; ``silent``: it was not acknowledged), silent_ms, errors (its last ones), op. O(n) in the rows of such
+producers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
+from checkers.columns.log import Log
+from workloads.history import NONE
+
+
+def find(log: Log) -> Found:
+    """The wedged log partitions of all producers that were given up, those of each in the order in which they stand."""
+    named = zip(log.segment_history.tolist(), log.segment_key, strict=True)
+    segments = {partition: segment for segment, partition in enumerate(named)} if any(log.retirements) else {}
+    wedged = [
+        (segments[history, key], moment, facts)
+        for history, found in enumerate(log.retirements)
+        for moment, facts in found
+        for key in facts.wedged
+        if (history, key) in segments
+    ]
+    rows = [_last_send(log, segment, moment.process) for segment, moment, _ in wedged]
+
+    def describe(place: int) -> Finding:
+        segment, moment, facts = wedged[place]
+        return {
+            "key": log.segment_key[segment],
+            "instance": moment.process,
+            "successor": facts.successor,
+            "client": facts.client,
+            "reason": facts.reason,
+            "silent_ms": facts.silent_ms,
+            "errors": list(facts.errors),
+            "op": {"op_pos": moment.index},
+        }
+
+    return Found(
+        segment=np.array([segment for segment, _, _ in wedged], dtype=np.int64),
+        describe=describe,
+        row=np.array(rows, dtype=np.int64),
+    )
+
+
+def _last_send(log: Log, segment: int, instance: int) -> int:
+    rows = log.attempts[(log.segment[log.attempts] == segment) & (log.instance[log.attempts] == instance)]
+    return int(rows[-1]) if len(rows) else NONE
+
+
+ANOMALY: Final = Anomaly.documented("wedged-client", __doc__, find, Allowed.ALWAYS)
