@@ -37,7 +37,8 @@ from workloads.history.schema import (
     SCHEMA,
     Kind,
 )
-from workloads.history.writer import HistoryWriter, LiveHistoryWriter, seal
+from workloads.history.sealing import seal
+from workloads.history.writer import HistoryWriter, LiveHistoryWriter
 
 __all__ = [
     "CLUSTERED", "DEFECTS", "FAIL", "FUNCTION_CODE", "INFO", "INVOKE", "LIVE_PATTERN", "MARKS", "META_COMPLETE",

@@ -9,16 +9,18 @@ no partition.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from workloads.history.rows import Columns
-from workloads.history.schema import FAIL, FUNCTION_CODE, INFO, INVOKE, MARKS, NONE, OK, Kind
+from workloads.history.schema import FAIL, FUNCTION_CODE, INFO, INVOKE, MARKS, NAMELESS, NONE, OK, Kind
 from workloads.operations import Function
 
 Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+NOTHING: Final[Numbers] = np.zeros(0, dtype=np.int64)
 
 #: Rows after which a row group is closed; see docs/decisions on the history's layout for the measurement.
 ROWS_A_GROUP: Final = 250_000
@@ -29,11 +31,61 @@ _POLLS = (FUNCTION_CODE[Function.POLL], FUNCTION_CODE[Function.TXN])
 
 def cluster(columns: Columns) -> Columns:
     """Rows in the clustered order. ``columns`` may come in any order that keeps the records of one poll in place."""
-    kept = fold(columns)
+    rows = completed({name: column[:0] for name, column in columns.items()}, columns)
+    return ordered(together(rows, tails(rows)))
+
+
+def completed(before: Columns, columns: Columns, answered: Numbers = NOTHING) -> Columns:
+    """The rows of a stretch of a history, without needless invocations and with what follows from earlier rows.
+
+    Args:
+        before: what :func:`remembered` keeps of the rows before this stretch.
+        columns: the rows of whole events, as in :func:`cluster`.
+        answered: indexes of invocations that a completion after this stretch repeats.
+    """
+    kept = fold(columns, answered)
     rows = {name: column[kept] for name, column in columns.items()}
-    drops = dropped(rows)
-    rows = {name: np.concatenate([column, drops[name]]) for name, column in rows.items()}
-    rows = with_waits(rows)
+    begin = first_index(columns)
+    drops = dropped(together(before, rows))
+    mine = drops["index"] >= begin
+    return with_waits(before, together(rows, {name: column[mine] for name, column in drops.items()}))
+
+
+def remembered(rows: Columns) -> Columns:
+    """The few completed rows on which later ones depend, in order.
+
+    Of each process the last poll and the last assignment, and of each process and log partition the last row and the
+    last use. Which rows are left is the same whether it is asked once or again with every stretch.
+    """
+    rows = {name: column[np.argsort(rows["index"], kind="stable")] for name, column in rows.items()}
+    returns = (rows["process"] >= 0) & (rows["process"] < NAMELESS)
+    assigns = _assigns(rows) & returns
+    last_assign = _last(assigns, rows["process"])
+    kept = np.zeros(len(returns), dtype=bool)
+    for which in (_used(rows), rows["key"] > 0):
+        kept[_last(which & returns, rows["process"], rows["key"])] = True
+    kept[_last(_polled(rows) & returns, rows["process"])] = True
+    kept |= assigns & np.isin(rows["index"], rows["index"][last_assign])
+    return {name: column[kept] for name, column in rows.items()}
+
+
+def _last(which: Flags, *columns: npt.NDArray[Any]) -> Numbers:
+    """The last row among ``which`` for each combination of values of these columns."""
+    rows = np.flatnonzero(which)[::-1]
+    packed = np.zeros(len(rows), dtype=np.int64)
+    for column in columns:
+        _, number = np.unique(column[rows], return_inverse=True)
+        packed = packed * (int(number.max(initial=0)) + 1) + number
+    return rows[np.unique(packed, return_index=True)[1]]
+
+
+def together(*parts: Columns) -> Columns:
+    """Rows laid end to end, with the types of the last part, which may not be empty of columns."""
+    return {name: np.concatenate([p[name] for p in parts]).astype(c.dtype) for name, c in parts[-1].items()}
+
+
+def ordered(rows: Columns) -> Columns:
+    """Rows in the clustered order."""
     order = np.lexsort((rows["position"], rows["index"], _rank(rows)))
     return {name: column[order] for name, column in rows.items()}
 
@@ -42,10 +94,9 @@ def groups(rows: Columns, rows_a_group: int = ROWS_A_GROUP) -> Iterator[Columns]
     """Clustered rows cut into row groups; a log partition is never cut."""
     starts = np.flatnonzero(np.diff(_rank(rows), prepend=-1))
     ends = np.append(starts[1:], len(rows["key"]))[: len(starts)]
-    begin = 0
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        edge = _is_mark(rows, start) or _is_rest(rows, start)
-        if begin < start and (edge or end - begin > rows_a_group or _is_mark(rows, begin)):
+    begin, alone = 0, rows["key"][starts] == 0
+    for start, end, edge in zip(starts.tolist(), ends.tolist(), alone.tolist(), strict=True):
+        if begin < start and (edge or end - begin > rows_a_group or rows["key"][begin] == 0):
             yield {name: column[begin:start] for name, column in rows.items()}
             begin = start
     yield {name: column[begin:] for name, column in rows.items()}
@@ -66,28 +117,54 @@ def joined(rows: Columns) -> bool:
     return bool(len(np.unique(sends)) < len(sends) or np.isin(sends, reads).any())
 
 
+def is_rest(rows: Columns) -> Flags:
+    """Of row: whether it belongs to no log partition and is no mark (bool)."""
+    rest: Flags = (rows["key"] == 0) & ~np.isin(rows["function"], MARKS)
+    return rest
+
+
 def _rank(rows: Columns) -> Numbers:
     """0 for marks, the code of the log partition, and a number above all codes for rows of no partition."""
     key = rows["key"].astype(np.int64)
-    above = key.max(initial=0) + 1
-    return np.where(key > 0, key, np.where(np.isin(rows["function"], MARKS), 0, above))
+    return np.where(is_rest(rows), key.max(initial=0) + 1, key)
 
 
-def _is_mark(rows: Columns, row: int) -> bool:
-    return bool(rows["key"][row] == 0 and rows["function"][row] in MARKS)
-
-
-def _is_rest(rows: Columns, row: int) -> bool:
-    return bool(rows["key"][row] == 0 and rows["function"][row] not in MARKS)
-
-
-def fold(columns: Columns) -> npt.NDArray[np.bool_]:
-    """Which rows to keep: all but those of invocations that their completion repeats."""
-    index, invoke_index = columns["index"], columns["invoke_index"]
-    needless = np.zeros(int(index.max(initial=0)) + 1, dtype=bool)
-    needless[invoke_index[columns["folded"].astype(bool)]] = True
-    kept: npt.NDArray[np.bool_] = ~((columns["type"] == INVOKE) & needless[index])
+def fold(columns: Columns, answered: Numbers = NOTHING) -> Flags:
+    """Which rows to keep (bool): all but those of invocations that a completion, here or in ``answered``, repeats."""
+    index = columns["index"]
+    begin, end = first_index(columns), int(index.max(initial=-1)) + 1
+    repeated = np.concatenate([columns["invoke_index"][columns["folded"].astype(bool)], answered])
+    needless = np.zeros(end - begin, dtype=bool)
+    needless[repeated[(repeated >= begin) & (repeated < end)] - begin] = True
+    kept: Flags = ~((columns["type"] == INVOKE) & needless[index - begin])
     return kept
+
+
+def first_index(columns: Columns) -> int:
+    """The smallest event index of these rows, 0 if there are none."""
+    return int(columns["index"].min()) if len(columns["index"]) else 0
+
+
+def _assigns(rows: Columns) -> Flags:
+    assigns: Flags = _counts(rows) & np.isin(rows["function"], _ASSIGNS) & (rows["kind"] != Kind.DROPPED)
+    return assigns
+
+
+def _counts(rows: Columns) -> Flags:
+    counts: Flags = ~np.isin(rows["type"], (INVOKE, FAIL)) & (rows["process"] >= 0)
+    return counts
+
+
+def _used(rows: Columns) -> Flags:
+    used: Flags = _counts(rows) & np.isin(rows["kind"], (Kind.SEND, Kind.READ, Kind.EMPTY)) | (
+        (rows["type"] == FAIL) & np.isin(rows["kind"], (Kind.READ, Kind.EMPTY))
+    )
+    return used
+
+
+def _polled(rows: Columns) -> Flags:
+    polled: Flags = (rows["type"] == OK) & np.isin(rows["function"], _POLLS) & (rows["invoke_us"] >= 0)
+    return polled
 
 
 def dropped(rows: Columns) -> Columns:
@@ -95,15 +172,10 @@ def dropped(rows: Columns) -> Columns:
 
     An assignment counts unless it failed; invocations do not count.
     """
-    empty = {name: column[:0] for name, column in rows.items()}
-    counts = ~np.isin(rows["type"], (INVOKE, FAIL)) & (rows["process"] >= 0)
-    assigns = counts & np.isin(rows["function"], _ASSIGNS)
-    if not assigns.any():
-        return empty
-    used = counts & np.isin(rows["kind"], (Kind.SEND, Kind.READ, Kind.EMPTY)) | (
-        (rows["type"] == FAIL) & np.isin(rows["kind"], (Kind.READ, Kind.EMPTY))
-    )
-    first, keys = _losses(rows, np.flatnonzero(assigns), np.flatnonzero(used))
+    assigns = np.flatnonzero(_assigns(rows))
+    if not len(assigns):
+        return {name: column[:0] for name, column in rows.items()}
+    first, keys = _losses(rows, assigns, np.flatnonzero(_used(rows)))
     derived = {name: column[first] for name, column in rows.items()}
     derived["key"] = keys.astype(rows["key"].dtype)
     for name, value in (("position", 0), ("kind", int(Kind.DROPPED)), ("offset", NONE), ("value", 0)):
@@ -135,34 +207,58 @@ def _losses(rows: Columns, assigns: Numbers, used: Numbers) -> tuple[Numbers, Nu
     return np.array(found_rows, dtype=np.int64), np.array(found_keys, dtype=np.int64)
 
 
-def with_waits(rows: Columns) -> Columns:
-    """The rows with ``waited_us`` filled in, and rows of kind WAITED for polls after the last row of a partition.
+def with_waits(before: Columns, rows: Columns) -> Columns:
+    """The rows with ``waited_us`` filled in; those ``before`` are only looked at. O(n log n), in any order.
 
     How far a consumer lags behind a partition grows with every poll that brings nothing of it. Such a poll has no row
     there, but only the last one before the consumer's next row of the partition matters, so that row carries when it
-    began. O(n log n). Rows may come in any order.
+    began.
     """
-    polls = np.flatnonzero((rows["type"] == OK) & np.isin(rows["function"], _POLLS) & (rows["invoke_us"] >= 0))
+    seen = together(before, rows)
+    polls, placed = _polls(seen)
+    same = _same_place(seen, placed)
+    previous = np.where(same, np.concatenate([[NONE], seen["index"][placed][:-1]]), NONE)
+    waited = np.where(same, _last_poll(seen, polls, placed, seen["index"][placed] - 1, previous), NONE)
+    filled = seen["waited_us"].copy()
+    filled[placed] = waited
+    return {**rows, "waited_us": filled[len(before["index"]) :]}
+
+
+def tails(rows: Columns) -> Columns:
+    """Rows of kind WAITED for polls after a process's last row of a partition; ``rows`` may be all or remembered."""
+    polls, placed = _polls(rows)
+    ends = placed[np.append(~_same_place(rows, placed)[1:], True)] if len(placed) else placed
+    ends = ends[rows["kind"][ends] != Kind.DROPPED]
+    waited = _last_poll(rows, polls, ends, np.full(len(ends), np.iinfo(np.int64).max), rows["index"][ends])
+    ends, waited = ends[waited != NONE], waited[waited != NONE]
+    tails = {name: column[ends] for name, column in rows.items()}
+    tails["waited_us"] = waited
+    tails["kind"] = np.full(len(ends), int(Kind.WAITED), dtype=rows["kind"].dtype)
+    for name in ("invoke_index", "invoke_us", "offset"):
+        tails[name] = np.full(len(ends), NONE, dtype=rows[name].dtype)
+    tails["folded"] = np.zeros(len(ends), dtype=rows["folded"].dtype)
+    return tails
+
+
+def _polls(rows: Columns) -> tuple[Numbers, Numbers]:
+    """Polls that brought or might have brought something, and their processes' rows of partitions, both sorted."""
+    polls = np.flatnonzero(_polled(rows))
     placed = np.flatnonzero(np.isin(rows["process"], np.unique(rows["process"][polls])) & (rows["key"] > 0))
-    if not len(placed):
-        return rows
     polls = polls[np.lexsort((rows["index"][polls], rows["process"][polls]))]
-    order = np.lexsort((rows["index"][placed], rows["key"][placed], rows["process"][placed]))
-    placed = placed[order]
+    return polls, placed[np.lexsort((rows["index"][placed], rows["key"][placed], rows["process"][placed]))]
+
+
+def _same_place(rows: Columns, placed: Numbers) -> Flags:
+    """Of placed row: whether the one before it is of the same process and log partition (bool)."""
     same = np.zeros(len(placed), dtype=bool)
     same[1:] = (np.diff(rows["process"][placed]) == 0) & (np.diff(rows["key"][placed]) == 0)
-    previous = np.where(same, np.concatenate([[NONE], rows["index"][placed][:-1]]), NONE)
-    waited = np.where(same, _last_poll(rows, polls, placed, rows["index"][placed] - 1, previous), NONE)
-    filled = rows["waited_us"].copy()
-    filled[placed] = waited
-    ends = placed[np.append(~same[1:], True)]
-    ends = ends[rows["kind"][ends] != Kind.DROPPED]
-    tails = _last_poll(rows, polls, ends, np.full(len(ends), np.iinfo(np.int64).max), rows["index"][ends])
-    return _with_tails({**rows, "waited_us": filled}, ends[tails != NONE], tails[tails != NONE])
+    return same
 
 
 def _last_poll(rows: Columns, polls: Numbers, of: Numbers, before: Numbers, after: Numbers) -> Numbers:
     """Begin of the last poll of each row's process with an index in (``after``, ``before``], -1 for none."""
+    if not len(of):
+        return NOTHING
     process, index = rows["process"][polls].astype(np.int64), rows["index"][polls].astype(np.int64)
     rank, starts = np.unique(process, return_index=True)
     span = int(index.max(initial=0)) + 2
@@ -172,14 +268,3 @@ def _last_poll(rows: Columns, polls: Numbers, of: Numbers, before: Numbers, afte
     first = starts[np.searchsorted(rank, rows["process"][of])]
     found = (place >= first) & (index[np.maximum(place, 0)] > after)
     return np.where(found, rows["invoke_us"][polls][np.maximum(place, 0)], NONE)
-
-
-def _with_tails(rows: Columns, ends: Numbers, waited: Numbers) -> Columns:
-    """One row more for each last row of a partition after which its process went on polling."""
-    tails = {name: column[ends] for name, column in rows.items()}
-    tails["waited_us"] = waited
-    tails["kind"] = np.full(len(ends), int(Kind.WAITED), dtype=rows["kind"].dtype)
-    for name in ("invoke_index", "invoke_us", "offset"):
-        tails[name] = np.full(len(ends), NONE, dtype=rows[name].dtype)
-    tails["folded"] = np.zeros(len(ends), dtype=rows["folded"].dtype)
-    return {name: np.concatenate([column, tails[name].astype(column.dtype)]) for name, column in rows.items()}

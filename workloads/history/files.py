@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -37,20 +38,31 @@ def live_name(number: int) -> str:
     return f"live-{number:05d}.parquet"
 
 
-def write(path: Path, groups: Sequence[pa.Table], metadata: Mapping[bytes, bytes], *, durable: bool) -> None:
-    """Write one file, one row group per table, so that it is either absent or whole at any time.
+def write(path: Path, group: pa.Table, metadata: Mapping[bytes, bytes], *, durable: bool) -> None:
+    """Write a file with one row group, see :func:`writing`."""
+    with writing(path, metadata, durable=durable) as writer:
+        writer.write_table(group, row_group_size=max(1, group.num_rows))
+
+
+@contextmanager
+def writing(path: Path, metadata: Mapping[bytes, bytes], *, durable: bool) -> Iterator[pq.ParquetWriter]:
+    """A writer of history rows into ``path``, which is either absent or whole at any time.
 
     ``durable`` also asks the operating system to put it on the disk before the name appears.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # Two checks of one history that was cut off may write at once.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with temporary.open("wb") as sink:
-        write_groups(sink, groups, metadata)
-        if durable:
-            sink.flush()
-            os.fsync(sink.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as sink:
+            with open_writer(sink, metadata) as writer:
+                yield writer
+            if durable:
+                sink.flush()
+                os.fsync(sink.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def open_writer(sink: object, metadata: Mapping[bytes, bytes]) -> pq.ParquetWriter:
@@ -65,13 +77,6 @@ def open_writer(sink: object, metadata: Mapping[bytes, bytes]) -> pq.ParquetWrit
         write_statistics=["key"],
         data_page_size=1 << 20,
     )
-
-
-def write_groups(sink: object, groups: Sequence[pa.Table], metadata: Mapping[bytes, bytes]) -> None:
-    """Write tables as row groups into an open file."""
-    with open_writer(sink, metadata) as writer:
-        for group in groups:
-            writer.write_table(group, row_group_size=max(1, group.num_rows))
 
 
 def open_file(path: Path) -> pq.ParquetFile:
@@ -90,14 +95,16 @@ def open_file(path: Path) -> pq.ParquetFile:
     return opened
 
 
-def read_table(path: Path) -> pa.Table:
-    """All rows of a history file, in the columns of this version's layout.
+def read_table(path: Path, names: Sequence[str] = SCHEMA.names) -> pa.Table:
+    """All rows of a history file, in columns of this version's layout.
 
     Raises:
         HistoryError: it is not one, of a layout that this version does not know, or damaged.
     """
     try:
-        return completed(open_file(path).read()).select(SCHEMA.names)
+        with open_file(path) as file:
+            known = [name for name in names if name in file.schema_arrow.names]
+            return completed(file.read(known)).select(names)
     except (OSError, pa.ArrowException) as error:
         raise HistoryError(f"{path} is damaged ({error}); remove it or restore it") from error
 

@@ -13,12 +13,11 @@ from workloads.history import files
 from workloads.history.origin import LARGEST, Origin, ValueCodes, key_name
 from workloads.history.reader import read_events
 from workloads.history.rows import Rows
-from workloads.history.writer import write_clustered
+from workloads.history.schema import NAMELESS
+from workloads.history.sealing import Part, write_clustered
 
 _PROCESSES: Final = {"nemesis": operations.NEMESIS, "harness": operations.HARNESS}
 _NAMES: Final = {number: name for name, number in _PROCESSES.items()}
-#: Operations without a process get one each, from here upwards.
-_NAMELESS: Final = 1_000_000_000
 _MICRO: Final = (operations.Function.SEND, operations.Function.POLL, operations.Function.TXN)
 _LISTS: Final = (operations.Function.ASSIGN, operations.Function.SUBSCRIBE, operations.Function.DRAIN)
 #: What a line that is no operation can make decoding and reading of it raise; OSError is about the file.
@@ -74,7 +73,7 @@ def import_jsonl(source: Path, directory: Path) -> Origin:
     origin = Origin(
         values=values.values, indexes=labels if given and labels != list(range(len(labels))) else None, options=options
     )
-    write_clustered(directory, source.stem, rows.take(), rows.names, complete=True, durable=False)
+    write_clustered(directory, source.stem, [Part.of_rows(rows)], complete=True, durable=False)
     origin.save(directory)
     return origin
 
@@ -137,10 +136,10 @@ def _whole_or_none(name: str, number: object) -> int | None:
 
 def _process(process: object, position: int) -> int:
     if process is None:
-        return _NAMELESS + position
+        return NAMELESS + position
     if isinstance(process, str):
         return _PROCESSES.get(process, operations.NEMESIS)
-    if type(process) is int and 0 <= process < _NAMELESS:
+    if type(process) is int and 0 <= process < NAMELESS:
         return process
     raise ValueError(f"process is {process!r}; it must be a whole number, null or a name")
 
@@ -148,7 +147,7 @@ def _process(process: object, position: int) -> int:
 def _instance(instance: object) -> int:
     if instance is None:
         return operations.NO_INSTANCE
-    if type(instance) is int and 0 <= instance < _NAMELESS:
+    if type(instance) is int and 0 <= instance < NAMELESS:
         return instance
     raise ValueError(f"instance is {instance!r}; it must be null or a whole number from 0")
 
@@ -220,7 +219,7 @@ def _line(event: operations.Event, origin: Origin) -> dict[str, Any]:
 
 
 def _named(process: int) -> int | str | None:
-    return None if process >= _NAMELESS else _NAMES.get(process, process)
+    return None if process >= NAMELESS else _NAMES.get(process, process)
 
 
 def _value(event: operations.Event, origin: Origin) -> list[Any] | None:

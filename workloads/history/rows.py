@@ -203,11 +203,11 @@ def _texts(codes: npt.NDArray[Any], names: Sequence[str]) -> pa.DictionaryArray:
 
 
 def from_tables(tables: Sequence[pa.Table]) -> tuple[Columns, Names]:
-    """Columns and texts of tables laid end to end; the texts of all are merged."""
+    """Columns and texts of tables laid end to end, which may lack columns; the texts of all are merged."""
     table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
     columns: Columns = {}
     names: dict[str, Sequence[str]] = {}
-    for name in SCHEMA.names:
+    for name in table.column_names:
         column = table.column(name).combine_chunks()
         if isinstance(column, pa.ChunkedArray):
             column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], SCHEMA.field(name).type)

@@ -46,6 +46,8 @@ META_JOINED: Final = b"ackproof.joined"
 META_EVENTS: Final = b"ackproof.events"
 
 NONE: Final = -1
+#: Operations without a process get one each, from here upwards.
+NAMELESS: Final = 1_000_000_000
 
 
 class Kind(IntEnum):

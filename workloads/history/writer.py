@@ -7,12 +7,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from workloads.history import files
-from workloads.history.clustering import cluster, groups, joined, spread
-from workloads.history.rows import Columns, Names, Rows, from_tables, to_table
-from workloads.history.schema import META_COMPLETE, META_EVENTS, META_JOINED, META_RUN, META_SPREAD, SCHEMA
+from workloads.history.rows import Names, Rows, to_table
+from workloads.history.schema import META_RUN
+from workloads.history.sealing import Part, seal, write_clustered
 from workloads.operations import Event
 
 #: A killed harness loses at most what happened since the last flush.
@@ -47,8 +45,8 @@ class HistoryWriter(AbstractContextManager["HistoryWriter"]):
         """Seal the history. Idempotent."""
         if not self._closed:
             self._closed = True
-            columns = self._rows.take()
-            write_clustered(self.directory, self.run, columns, self._rows.names, complete=True, durable=False)
+            part = Part.of_rows(self._rows)
+            write_clustered(self.directory, self.run, [part], complete=True, durable=False)
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -92,7 +90,7 @@ class LiveHistoryWriter(HistoryWriter):
         if len(columns["index"]):
             table = to_table(columns, names)
             path = self.directory / files.live_name(self._files)
-            files.write(path, [table], {META_RUN: self.run.encode()}, durable=True)
+            files.write(path, table, {META_RUN: self.run.encode()}, durable=True)
             self._files += 1
 
     def close(self) -> None:
@@ -118,50 +116,3 @@ class LiveHistoryWriter(HistoryWriter):
             except OSError as error:
                 self._failure = error
                 return
-
-
-def seal(directory: Path, *, complete: bool, run: str | None = None) -> Path:
-    """Cluster the live files of ``directory`` into ``clustered.parquet``.
-
-    ``complete`` is False for a history whose writer was not closed; its live files stay, in case it is still at work.
-    ``run`` names the history, by default as its live files do.
-
-    Raises:
-        files.HistoryError: there is nothing to seal, or a live file cannot be read.
-    """
-    live = files.live_files(directory)
-    if not live and run is None:
-        raise files.HistoryError(f"{directory} holds no history; name the directory of a run")
-    name = run if run is not None else files.open_file(live[0]).schema_arrow.metadata.get(META_RUN, b"").decode()
-    columns, names = from_tables([SCHEMA.empty_table(), *map(files.read_table, live)])
-    path = write_clustered(directory, name, *empty_key_first(columns, names), complete=complete, durable=True)
-    if complete:
-        for file in files.live_files(directory):
-            file.unlink()
-    return path
-
-
-def empty_key_first(columns: Columns, names: Names) -> tuple[Columns, Names]:
-    """Renumber keys so that the empty one is 0, whatever the files began with."""
-    keys = ["", *(key for key in names["key"] if key)]
-    places = {key: place for place, key in enumerate(keys)}
-    table = np.array([places[key] for key in names["key"]], dtype=np.int64)
-    return {**columns, "key": table[columns["key"]] if len(table) else columns["key"]}, {**names, "key": keys}
-
-
-def write_clustered(
-    directory: Path, run: str, columns: Columns, names: Names, *, complete: bool, durable: bool
-) -> Path:
-    """Write unclustered rows as ``clustered.parquet``. The empty key must have code 0."""
-    rows = cluster(columns)
-    events = int(columns["index"].max(initial=-1)) + 1
-    metadata = {
-        META_RUN: run.encode(),
-        META_COMPLETE: str(complete).lower().encode(),
-        META_SPREAD: str(spread(rows)).lower().encode(),
-        META_JOINED: str(joined(rows)).lower().encode(),
-        META_EVENTS: str(events).encode(),
-    }
-    path = directory / files.CLUSTERED
-    files.write(path, [to_table(part, names) for part in groups(rows)], metadata, durable=durable)
-    return path
