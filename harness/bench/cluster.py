@@ -2,8 +2,9 @@
 
 Both send the same payloads to the same log partitions with one producer, the same configuration and the same bound on
 what is outstanding, and take turns on one cluster, so that a slow moment of the machine hits both. Two loads: *paced*,
-where latency tells what the driver adds to a write; and *saturated*, where throughput tells what it costs in processor
-time, because driver, client library and brokers share the cores. The driver also writes its history, as in every run.
+where latency tells what the driver adds to a write; and *saturated*, where throughput tells what it costs, because
+driver, client library and brokers share the cores. The processor time of this process for each acknowledged write is
+what a busy machine disturbs least. The driver also writes its history, as in every run.
 """
 
 from __future__ import annotations
@@ -45,9 +46,10 @@ ANSWER_LIMIT_S: Final = 10.0
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
-    """Acknowledged writes per second, and their latencies in milliseconds."""
+    """Acknowledged writes per second, their latencies in milliseconds, and this process's processor time for each."""
 
     writes_per_second: float
+    cpu_us: float
     p50_ms: float
     p99_ms: float
     p999_ms: float
@@ -78,6 +80,11 @@ class ClusterSpeed(msgspec.Struct, frozen=True, kw_only=True):
         bare = _median(t.bare.writes_per_second for t in self.saturated)
         return 1 - _median(t.driven.writes_per_second for t in self.saturated) / bare
 
+    @property
+    def cpu_overhead(self) -> float:
+        """What the driver adds to the processor time of a saturated write, as a share of the bare loop's."""
+        return _median(t.driven.cpu_us for t in self.saturated) / _median(t.bare.cpu_us for t in self.saturated) - 1
+
     def lines(self) -> Iterator[str]:
         """For people."""
         for acks, one in self.by_acks.items():
@@ -89,6 +96,9 @@ class ClusterSpeed(msgspec.Struct, frozen=True, kw_only=True):
         rates = " ".join(f"{t.bare.writes_per_second:.0f}/{t.driven.writes_per_second:.0f}" for t in self.saturated)
         name = "overhead in saturated throughput"
         yield f"{name:<43}{self.throughput_overhead:9.1%}   writes/s, bare/driver: {rates}"
+        cpu = " ".join(f"{t.bare.cpu_us:.0f}/{t.driven.cpu_us:.0f}" for t in self.saturated)
+        name = "overhead in processor time of a write"
+        yield f"{name:<43}{self.cpu_overhead:9.1%}   µs, saturated, bare/driver: {cpu}"
 
 
 def measure_cluster(directory: Path) -> ClusterSpeed:
@@ -150,7 +160,7 @@ def _bare(spec: RunSpec, configuration: Mapping[str, Any], pace: float) -> Answe
         free.release()
 
     try:
-        began, number = time.perf_counter(), 0
+        began, began_cpu_s, number = time.perf_counter(), time.process_time(), 0
         while time.perf_counter() - began < MEASURED_S and free.acquire(timeout=ANSWER_LIMIT_S):
             early_s = began + number / pace - time.perf_counter()
             if early_s > 0:  # a sleep of nothing would still give the processor away
@@ -161,7 +171,7 @@ def _bare(spec: RunSpec, configuration: Mapping[str, Any], pace: float) -> Answe
             future = producer.send(spec.workload.topic, value=payloads[at], key=b"key-0", partition=at)
             future.add_callback(lambda _, begun=begun: answered(begun)).add_errback(lambda _: free.release())
         producer.flush(ANSWER_LIMIT_S)
-        return _summary(latencies, time.perf_counter() - began)
+        return _summary(latencies, time.perf_counter() - began, time.process_time() - began_cpu_s)
     finally:
         producer.close(ANSWER_LIMIT_S)
 
@@ -172,14 +182,14 @@ def _driven(world: RealWorld, spec: RunSpec, pace: float, directory: Path) -> An
     clock = world.clock
     with LiveHistoryWriter(directory / HISTORY, "bench") as recorder:
         workload = Workload(plan, spec.chosen(), clients=world.clients, clock=clock, recorder=recorder)
-        began_us = clock.now_us()
+        began_us, began_cpu_s = clock.now_us(), time.process_time()
         workload.begin()
         world.drive(lambda: False, began_us + int(MEASURED_S * 1e6))
         workload.producers.stop()
         world.drive(lambda: workload.producers.outstanding == 0, clock.now_us() + int(ANSWER_LIMIT_S * 1e6))
-        wall_s = (clock.now_us() - began_us) / 1e6
+        wall_s, cpu_s = (clock.now_us() - began_us) / 1e6, time.process_time() - began_cpu_s
         workload.close_clients()
-    return _summary(_recorded_latencies(directory / HISTORY), wall_s)
+    return _summary(_recorded_latencies(directory / HISTORY), wall_s, cpu_s)
 
 
 def _recorded_latencies(history: Path) -> list[float]:
@@ -194,11 +204,12 @@ def _recorded_latencies(history: Path) -> list[float]:
     return latencies
 
 
-def _summary(latencies: Sequence[float], wall_s: float) -> Answered:
+def _summary(latencies: Sequence[float], wall_s: float, cpu_s: float) -> Answered:
     if not latencies:
         raise HarnessError("no write was acknowledged by the measured cluster; see its logs, or try again")
     p50, p99, p999 = (float(p) * 1000 for p in np.percentile(latencies, [50, 99, 99.9]))
-    return Answered(writes_per_second=len(latencies) / wall_s, p50_ms=p50, p99_ms=p99, p999_ms=p999)
+    done = len(latencies)
+    return Answered(writes_per_second=done / wall_s, cpu_us=cpu_s / done * 1e6, p50_ms=p50, p99_ms=p99, p999_ms=p999)
 
 
 def _median(values: Iterator[float]) -> float:

@@ -55,7 +55,11 @@ def cluster(state: State, *, json_: bool) -> int:
     with tempfile.TemporaryDirectory(prefix="ackproof-bench-") as scratch:
         speed = measure_cluster(Path(scratch))
     if json_:
-        overhead = {"latency": speed.latency_overhead, "throughput": speed.throughput_overhead}
+        overhead = {
+            "latency": speed.latency_overhead,
+            "throughput": speed.throughput_overhead,
+            "processor_time": speed.cpu_overhead,
+        }
         state.json({"machine": this_machine(), "versions": versions(), "cluster": speed, "overhead": overhead})
         return EXIT_HELD
     _head(state)

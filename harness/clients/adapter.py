@@ -58,7 +58,7 @@ class AdaptedProducer(ABC, Generic[Library]):
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
         """See :meth:`workloads.client.Producer.send`."""
         ticket = self._begin(done)
-        self._submit([ticket], partial(self._send, ticket, partition, key, payload))
+        self._submit([ticket], partial(self._send, ticket, partition, key, payload), partition)
 
     def close(self) -> None:
         """See :meth:`workloads.client.Producer.close`."""
@@ -86,14 +86,20 @@ class AdaptedProducer(ABC, Generic[Library]):
     def _begin(self, done: Callable[[SendOutcome], None]) -> int:
         return self._pending.begin(done, self._limit_ms, SendOutcome(EventType.INFO, error=TIME_LIMIT))
 
-    def _submit(self, tickets: Sequence[int], job: Callable[[Library], None]) -> None:
-        """Let the library's thread do the job of these sends, unless they have ended before it comes to that."""
+    @abstractmethod
+    def _waits(self, partition: str, library: Library) -> bool:
+        """True if a send to this log partition may make the caller wait now."""
+
+    def _submit(self, tickets: Sequence[int], job: Callable[[Library], None], partition: str) -> None:
+        """Do the job of these sends: now if it cannot wait, else on the library's thread unless they end before."""
         if self._closed:
             self._refuse_all(tickets, "the client is closed")
         elif len(self._pending) > OUTSTANDING_MAX:
             self._refuse_all(tickets, f"{OUTSTANDING_MAX} sends are outstanding")
+        elif (library := self.owner.idle) is not None and not self._waits(partition, library):
+            self.owner.do(job, library)
         else:
-            self.owner.submit(lambda library: job(library) if any(map(self._pending.stands, tickets)) else None)
+            self.owner.submit(lambda library: job(library) if any(map(self._pending.waits, tickets)) else None)
 
     def _refuse_all(self, tickets: Sequence[int], why: str) -> None:
         for ticket in tickets:
@@ -140,7 +146,7 @@ class AdaptedConsumer(ABC, Generic[Library]):
         if self._closed:
             self._polls.answer(ticket, PollOutcome(EventType.INFO, error=CLIENT_CLOSED))
         else:
-            self.owner.submit(partial(self._poll_standing, ticket, max_wait_ms))
+            self.owner.submit(partial(self._poll_waiting, ticket, max_wait_ms))
 
     def end_offsets(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
         """See :meth:`workloads.client.Consumer.end_offsets`."""
@@ -188,8 +194,8 @@ class AdaptedConsumer(ABC, Generic[Library]):
     def _commit(self, library: Library) -> Offsets:
         """Commit all positions; errors are in the answer."""
 
-    def _poll_standing(self, ticket: int, max_wait_ms: int, library: Library) -> None:
-        if self._polls.stands(ticket):
+    def _poll_waiting(self, ticket: int, max_wait_ms: int, library: Library) -> None:
+        if self._polls.waits(ticket):
             outcome = self._read(max_wait_ms, library)
             self._clock.post(partial(self._polled, ticket, outcome))
 
@@ -199,7 +205,7 @@ class AdaptedConsumer(ABC, Generic[Library]):
             self._polls.end(ticket, outcome)
             return
         fetched = self._late + outcome.records
-        self._late = () if self._polls.stands(ticket) else fetched
+        self._late = () if self._polls.waits(ticket) else fetched
         self._polls.end(ticket, PollOutcome(EventType.OK, fetched, outcome.error))
 
     def _ask(self, requests: int, question: Callable[[Library], Offsets], done: Callable[[Offsets], None]) -> None:
@@ -208,10 +214,10 @@ class AdaptedConsumer(ABC, Generic[Library]):
         if self._closed:
             self._questions.answer(ticket, Offsets({}, CLIENT_CLOSED))
         else:
-            self.owner.submit(partial(self._answer_standing, ticket, question))
+            self.owner.submit(partial(self._answer_waiting, ticket, question))
 
-    def _answer_standing(self, ticket: int, question: Callable[[Library], Offsets], library: Library) -> None:
-        if self._questions.stands(ticket):
+    def _answer_waiting(self, ticket: int, question: Callable[[Library], Offsets], library: Library) -> None:
+        if self._questions.waits(ticket):
             self._questions.answer(ticket, question(library))
 
 

@@ -1,8 +1,8 @@
 """What every adapter of a client with threads needs: calls that end exactly once, and one thread per library object.
 
 The library waits inside its constructor, inside a send (for metadata) and inside a poll; the run's clock must not. So
-each client has one thread, which owns the library's object; calls go there through a queue, and results come back
-through :meth:`ThreadedClock.post`.
+each client has one thread, which owns the library's object; calls go there through a queue, unless the adapter knows
+that one will not wait, and results come back through :meth:`ThreadedClock.post`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
 from workloads import Clock
@@ -23,6 +24,8 @@ Library = TypeVar("Library")
 
 #: Outstanding calls of one client; an adapter refuses more. At 200 writes a second, 50 s of silence.
 OUTSTANDING_MAX: Final = 10_000
+#: Later than any time of a clock.
+NEVER: Final = 2**63 - 1
 #: Between two attempts to make the library's object while no broker answers.
 _CONNECT_PAUSE_S: Final = 0.1
 
@@ -35,16 +38,29 @@ class ThreadedClock(Clock, Protocol):
         ...
 
 
+class Call(Generic[Answer]):
+    """One call that waits for its end: whom to answer, and what to answer at ``limit_us`` of the clock."""
+
+    __slots__ = ("done", "limit_us", "too_late")
+
+    def __init__(self, done: Callable[[Answer], None], limit_us: int, too_late: Answer) -> None:
+        self.done = done
+        self.limit_us = limit_us
+        self.too_late = too_late
+
+
 class Pending(Generic[Answer]):
     """Calls that wait for their end. The first answer ends a call; later ones change nothing.
 
-    Everything but :meth:`stands` and :meth:`answer` belongs to the clock's thread.
+    One timer serves all calls: it goes off at the earliest limit. Everything but :meth:`waits` and :meth:`answer`
+    belongs to the clock's thread.
     """
 
     def __init__(self, clock: ThreadedClock) -> None:
         self._clock = clock
         self._tickets = itertools.count()
-        self._waiting: dict[int, Callable[[Answer], None]] = {}
+        self._waiting: dict[int, Call[Answer]] = {}
+        self._sweep_us = NEVER
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -52,35 +68,54 @@ class Pending(Generic[Answer]):
     def begin(self, done: Callable[[Answer], None], limit_ms: int, too_late: Answer) -> int:
         """A new call, which ends with ``too_late`` unless it is answered within ``limit_ms``."""
         ticket = next(self._tickets)
-        self._waiting[ticket] = done
-        self._clock.call_at(self._clock.now_us() + limit_ms * 1_000, lambda: self.end(ticket, too_late))
+        limit_us = self._clock.now_us() + limit_ms * 1_000
+        self._waiting[ticket] = Call(done, limit_us, too_late)
+        self._sweep_by(limit_us)
         return ticket
 
-    def stands(self, ticket: int) -> bool:
+    def waits(self, ticket: int) -> bool:
         """True while the call waits. Any thread may ask."""
         return ticket in self._waiting
 
     def answer(self, ticket: int, answer: Answer) -> None:
         """End a call soon, on the clock's thread. Any thread may do that."""
-        self._clock.post(lambda: self.end(ticket, answer))
+        self._clock.post(partial(self.end, ticket, answer))
 
     def end(self, ticket: int, answer: Answer) -> None:
         """End a call now, if it still waits."""
-        done = self._waiting.pop(ticket, None)
-        if done is not None:
-            done(answer)
+        call = self._waiting.pop(ticket, None)
+        if call is not None:
+            call.done(answer)
 
     def answer_all(self, answer: Answer) -> None:
         """End every call that waits, soon."""
         for ticket in tuple(self._waiting):
             self.answer(ticket, answer)
 
+    def _sweep_by(self, limit_us: int) -> None:
+        if limit_us < self._sweep_us:
+            self._sweep_us = limit_us
+            self._clock.call_at(limit_us, partial(self._sweep, limit_us))
+
+    def _sweep(self, planned_us: int) -> None:
+        """End what is too late, unless an earlier sweep was planned since and has taken this one's place."""
+        if planned_us != self._sweep_us:
+            return
+        self._sweep_us = NEVER
+        now_us = self._clock.now_us()
+        for ticket, call in tuple(self._waiting.items()):
+            if call.limit_us <= now_us:
+                self.end(ticket, call.too_late)
+        if self._waiting:
+            self._sweep_by(min(call.limit_us for call in self._waiting.values()))
+
 
 class Owner(Generic[Library]):
-    """The one thread that makes, uses and unmakes a library's object.
+    """The one thread that makes and unmakes a library's object, and does with it what may have to wait.
 
     ``make`` is tried until it works or the owner is stopped; ``unmake`` is called once at the end. Both have limits of
-    their own. A job that raises is logged: its call ends by its time limit.
+    their own. A job that raises is logged: its call ends by its time limit. ``submit``, ``idle`` and ``stop`` belong to
+    the clock's thread.
     """
 
     def __init__(self, name: str, make: Callable[[], Library], unmake: Callable[[Library], None]) -> None:
@@ -89,12 +124,28 @@ class Owner(Generic[Library]):
         # Bounded by the callers: no more jobs than outstanding calls.
         self._jobs: queue.SimpleQueue[Callable[[Library], None] | None] = queue.SimpleQueue()
         self._stopped = threading.Event()
+        self._library: Library | None = None
+        self._submitted = 0  # counted by the clock's thread alone, what was done by the owner's alone
+        self._done = 0
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
     def submit(self, job: Callable[[Library], None]) -> None:
         """Do ``job`` after those before it."""
+        self._submitted += 1
         self._jobs.put(job)
+
+    @property
+    def idle(self) -> Library | None:
+        """The library's object while no job waits or is under way, so that what is done to it now keeps its place."""
+        return self._library if self._done == self._submitted else None
+
+    def do(self, job: Callable[[Library], None], library: Library) -> None:
+        """Do ``job`` on this thread; what it raises is logged."""
+        try:
+            job(library)
+        except Exception:
+            log.exception("%s: a call failed in a way that its adapter does not know", self._thread.name)
 
     def stop(self) -> None:
         """Begin no further job; unmake. Returns at once."""
@@ -110,11 +161,10 @@ class Owner(Generic[Library]):
         library = self._connected()
         if library is None:
             return
+        self._library = library
         while (job := self._jobs.get()) is not None and not self._stopped.is_set():
-            try:
-                job(library)
-            except Exception:
-                log.exception("%s: a call failed in a way that its adapter does not know", self._thread.name)
+            self.do(job, library)
+            self._done += 1
         try:
             self._unmake(library)
         except Exception:

@@ -136,7 +136,7 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
     def send_batch(self, partition: str, records: Sequence[Unsent], done: Callable[[int, SendOutcome], None]) -> None:
         """See :meth:`workloads.client.Batches.send_batch`."""
         tickets = [self._begin(partial(done, place)) for place in range(len(records))]
-        self._submit(tickets, partial(self._send_records, tickets, partition, tuple(records)))
+        self._submit(tickets, partial(self._send_records, tickets, partition, tuple(records)), partition)
 
     def _send_records(
         self, tickets: list[int], partition: str, records: tuple[Unsent, ...], library: PolledProducer
@@ -150,6 +150,10 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
         for ticket, message in zip(tickets, batch, strict=True):
             if "_error" in message:  # the binding's mark of one that it did not take
                 self._refuse(ticket, str(message["_error"]))
+
+    def _waits(self, *_: object) -> bool:
+        """Never: the library only queues, and refuses where its queue is full."""
+        return False
 
     def _send(self, ticket: int, partition: str, key: bytes, payload: bytes, library: PolledProducer) -> None:
         topic, _, number = partition.rpartition("-")

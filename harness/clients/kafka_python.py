@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, TypeVar
 
 import kafka
@@ -112,6 +112,11 @@ class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
             f"{configuration['client_id']}-producer", lambda: make(KafkaProducer, configuration), _close_producer
         )
         super().__init__(clock, owner, configuration["delivery_timeout_ms"] + configuration["max_block_ms"] + GRACE_MS)
+
+    def _waits(self, partition: str, library: KafkaProducer) -> bool:
+        """The library waits for the metadata of a topic that it does not know, or knows no longer."""
+        topic = _topic_partition(partition).topic
+        return library._metadata.partitions_for_topic(topic) is None  # noqa: SLF001 - the library's version is pinned
 
     def _send(self, ticket: int, partition: str, key: bytes, payload: bytes, library: KafkaProducer) -> None:
         at = _topic_partition(partition)
@@ -231,6 +236,7 @@ def _fetched(record: Any) -> Fetched:
     return Fetched(f"{record.topic}-{record.partition}", record.offset, record.key or b"", record.value or b"")
 
 
+@cache
 def _topic_partition(name: str) -> TopicPartition:
     topic, _, number = name.rpartition("-")
     return TopicPartition(topic, int(number))

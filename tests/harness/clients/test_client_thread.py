@@ -1,10 +1,13 @@
 """Calls end exactly once, on the clock's thread, whatever the library does."""
 
 import threading
+import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from harness.clients.adapter import AdaptedProducer
 from harness.clients.client_thread import Owner, Pending
 
 LIMIT_S = 5.0
@@ -66,10 +69,22 @@ def test_a_call_without_answer_ends_at_its_limit_and_not_before(clock: ManualClo
     pending, answers = Pending[str](clock), list[str]()
     ticket = pending.begin(answers.append, 100, "too late")
     clock.pass_until(99_999)
-    assert pending.stands(ticket)
+    assert pending.waits(ticket)
     clock.pass_until(100_000)
     assert answers == ["too late"]
-    assert not pending.stands(ticket)
+    assert not pending.waits(ticket)
+
+
+def test_many_calls_share_one_timer_and_each_ends_at_its_own_limit(clock: ManualClock) -> None:
+    pending, answers = Pending[str](clock), list[str]()
+    for limit_ms in (100, 200, 50, 300):
+        pending.begin(answers.append, limit_ms, f"after {limit_ms} ms")
+    assert [at_us for at_us, _ in clock.calls] == [100_000, 50_000]  # the second because it is earlier
+    ended = {50: 1, 100: 2, 199: 2, 200: 3, 299: 3, 300: 4}
+    for time_ms, count in ended.items():
+        clock.pass_until(time_ms * 1_000)
+        assert len(answers) == count
+    assert answers == ["after 50 ms", "after 100 ms", "after 200 ms", "after 300 ms"]
 
 
 def test_closing_ends_every_call_once(clock: ManualClock) -> None:
@@ -138,3 +153,61 @@ def test_a_thread_that_lives_on_is_named() -> None:
     assert owner.join(0.01) == "stuck owner"
     release.set()
     assert owner.join(LIMIT_S) is None
+
+
+def when_idle(owner: Owner[Any]) -> Any:
+    deadline = time.monotonic() + LIMIT_S
+    while owner.idle is None and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return owner.idle
+
+
+def test_an_owner_is_idle_only_while_no_job_waits_or_is_under_way() -> None:
+    began, release = threading.Event(), threading.Event()
+
+    def hold(_: str) -> None:
+        began.set()
+        release.wait(LIMIT_S)
+
+    owner = Owner("owner", lambda: "library", lambda _: None)
+    owner.submit(hold)
+    assert owner.idle is None
+    assert began.wait(LIMIT_S)
+    assert owner.idle is None
+    release.set()
+    assert when_idle(owner) == "library"
+    owner.stop()
+    assert owner.join(LIMIT_S) is None
+
+
+class RecordingProducer(AdaptedProducer[list[bytes]]):
+    """Its library is a list; a send to partition "t-1" has to wait for ``known``."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.known = threading.Event()
+        self.appended_by: list[str] = []
+        super().__init__(clock, Owner("library", list[bytes], lambda _: None), 1_000)
+
+    def _waits(self, partition: str, _: list[bytes]) -> bool:
+        return partition == "t-1" and not self.known.is_set()
+
+    def _send(self, ticket: int, partition: str, key: bytes, payload: bytes, library: list[bytes]) -> None:
+        if partition == "t-1":
+            self.known.wait(LIMIT_S)
+        library.append(payload)
+        self.appended_by.append(threading.current_thread().name)
+
+
+def test_a_send_that_cannot_wait_is_made_at_once_but_never_before_one_that_waits(clock: ManualClock) -> None:
+    producer = RecordingProducer(clock)
+    library = when_idle(producer.owner)
+    for number, partition in enumerate(["t-0", "t-1", "t-0"]):
+        producer.send(partition, b"key", bytes([number]), lambda _: None)
+    assert library == [b"\0"]
+    producer.known.set()
+    when_idle(producer.owner)
+    producer.send("t-1", b"key", b"\3", lambda _: None)
+    assert library == [b"\0", b"\1", b"\2", b"\3"]
+    assert producer.appended_by == ["MainThread", "library", "library", "MainThread"]
+    producer.close()
+    assert producer.owner.join(LIMIT_S) is None
