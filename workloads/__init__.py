@@ -38,12 +38,12 @@ from workloads.operations import (
     Send,
 )
 from workloads.plan import WorkloadPlan
-from workloads.settings import ACKS_ALL, NEVER, Settings, SettingsError, Truncation, unknown_name
+from workloads.settings import ACKS_ALL, IDEMPOTENCE, NEVER, Settings, SettingsError, Truncation, unknown_name
 
 __all__ = [
-    "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "NEMESIS", "NEVER", "NEVER_SENT", "TIME_LIMIT", "WORKLOADS",
-    "Batches", "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Defect", "Event", "EventType",
-    "Fetched", "FreshWrites", "Function", "MicroOperation", "Offsets", "Poll", "PollOutcome", "Positions", "Producer",
-    "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome", "Settings", "SettingsError", "Subscription",
-    "Truncation", "Unsent", "WorkloadPlan", "classify", "refusal", "unknown_name",
+    "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "IDEMPOTENCE", "NEMESIS", "NEVER", "NEVER_SENT", "TIME_LIMIT",
+    "WORKLOADS", "Batches", "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Defect", "Event",
+    "EventType", "Fetched", "FreshWrites", "Function", "MicroOperation", "Offsets", "Poll", "PollOutcome", "Positions",
+    "Producer", "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome", "Settings", "SettingsError",
+    "Subscription", "Truncation", "Unsent", "WorkloadPlan", "classify", "refusal", "unknown_name",
 ]  # fmt: skip

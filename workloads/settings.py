@@ -18,9 +18,13 @@ PlantedBug = Literal["none", "acknowledge-after-append", "shrink-before-acceptan
 ACKS_ALL = -1
 #: Kafka's types: a 32-bit number, and a 64-bit one for what may be "never", the default of flush.messages and flush.ms.
 INT_MAX = 2**31 - 1
+#: A broker knows so many batches of a producer again.
+IDEMPOTENT_IN_FLIGHT_MAX = 5
 NEVER = 2**63 - 1
 #: Longer than anything waits in a run; a limit beyond it is one that a run never sees.
 _HOUR_MS = 3_600_000
+#: The one setting whose default is the client library's own; see :attr:`Settings.against_idempotence`.
+IDEMPOTENCE = "enable.idempotence"
 #: Below it not even an idle machine answers every request in time, so nothing would be acknowledged.
 _ANSWER_MS = 10
 #: kafka-python closes connections that were idle for 540 s, and refuses to wait for an answer as long as that.
@@ -41,10 +45,14 @@ def _setting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """One choice of every setting. Times are milliseconds where the name ends in ``_ms``."""
+    """One choice of every setting. Times are milliseconds where the name ends in ``_ms``.
+
+    ``enable_idempotence`` is false where nothing is said: what a client would choose is not known here. Plans, which
+    know the client, ask it (:class:`harness.plan.RunSpec`).
+    """
 
     acks: int = _setting("acks", "client", ACKS_ALL, choices=(ACKS_ALL, 0, 1))
-    enable_idempotence: bool = _setting("enable.idempotence", "client", False)
+    enable_idempotence: bool = _setting(IDEMPOTENCE, "client", False)
     retries: int = _setting("retries", "client", INT_MAX, least=0)
     max_in_flight: int = _setting("max.in.flight.requests.per.connection", "client", 5)
     request_timeout_ms: int = _setting("request.timeout.ms", "client", 1_500, least=_ANSWER_MS, most=_IDLE_MS - 1)
@@ -82,11 +90,20 @@ class Settings:
                 f"min.insync.replicas={self.min_insync_replicas} can never be met with "
                 f"replication.factor={self.replication_factor}; lower the first or raise the second"
             )
-        if self.enable_idempotence and self.acks != ACKS_ALL:
-            raise SettingsError('enable.idempotence=true needs acks="all"; Kafka clients drop or refuse it otherwise')
-        if self.enable_idempotence and self.max_in_flight > 5:
-            raise SettingsError("enable.idempotence=true allows at most max.in.flight.requests.per.connection=5")
+        if self.enable_idempotence and (obstacle := self.against_idempotence):
+            raise SettingsError(
+                f"{IDEMPOTENCE}=true {obstacle}; Kafka clients refuse it, or drop it where it is a default"
+            )
         self._check_times()
+
+    @property
+    def against_idempotence(self) -> str | None:
+        """What is against idempotent producers here, after ``enable.idempotence=true``; None for nothing (KIP-679)."""
+        if self.acks != ACKS_ALL:
+            return 'needs acks="all"'
+        if self.max_in_flight > IDEMPOTENT_IN_FLIGHT_MAX:
+            return f"allows at most max.in.flight.requests.per.connection={IDEMPOTENT_IN_FLIGHT_MAX}"
+        return None if self.retries else "needs retries of at least 1"
 
     def _check_times(self) -> None:
         """What Kafka's clients and brokers refuse, and what could never be stable."""

@@ -8,7 +8,7 @@ did not show is not safety.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -44,7 +44,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         cell, family, world: what was run. ``label`` holds the settings that vary within the campaign.
-        settings: the complete settings, under Kafka's names.
+        settings: the complete settings, under Kafka's names; ``client_defaults`` are those of them that have the
+            client library's own default. Those that follow from the others are in no label.
         outcome, note: see the module's text.
         runs, runs_judged, runs_lost: how many there were, could be judged, and lost acknowledged writes.
         acknowledged_in_fault: writes acknowledged while a fault was in effect; ``lost`` of them and others are gone,
@@ -98,6 +99,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     witness: Witness | None
     nearest: Nearest | None = None
     stalled: dict[str, int] = {}
+    client_defaults: tuple[str, ...] = ()
 
 
 class _Tally:
@@ -188,7 +190,7 @@ def build_cells(lines: Iterable[VerdictLine]) -> list[Cell]:
         if line.run is not None and line.judgement is not None:
             key = (line.run.world, line.run.family, line.run.cell)
             tallies.setdefault(key, _Tally(line.run)).add(line, line.judgement, line.run.seed)
-    varying = _varying([tally.facts.settings for tally in tallies.values()])
+    varying = _varying([tally.facts for tally in tallies.values()])
     cells = [_cell(tally, varying) for tally in tallies.values()]
     return [msgspec.structs.replace(cell, nearest=nearest_held(cell, cells)) for cell in cells]
 
@@ -205,19 +207,35 @@ def nearest_held(cell: Cell, cells: Sequence[Cell]) -> Nearest | None:
     ]
     if not green:
         return None
-    nearest = min(green, key=lambda other: len(_changes(cell.settings, other.settings)))
-    return Nearest(nearest.cell, _changes(cell.settings, nearest.settings))
+    nearest = min(green, key=lambda other: len(_changes(cell, other)))
+    return Nearest(nearest.cell, _changes(cell, nearest))
 
 
-def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in new.items() if old.get(name) != value}
+def _changes(old: Cell, new: Cell) -> dict[str, Any]:
+    """Settings to change; a client's default changes by itself."""
+    named = (name for name in new.settings if name not in new.client_defaults)
+    return {name: new.settings[name] for name in named if old.settings.get(name) != new.settings[name]}
 
 
-def _varying(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+def _varying(runs: Sequence[RunFacts]) -> list[str]:
     """Names of the settings that differ between cells, in the order of the settings."""
-    if not settings:
+    if not runs:
         return []
-    return [name for name in settings[0] if len({repr(chosen[name]) for chosen in settings}) > 1]
+    return [
+        name
+        for name in runs[0].settings
+        if len({repr(run.settings[name]) for run in runs}) > 1
+        and not (name in runs[0].client_defaults and _follows(name, runs))
+    ]
+
+
+def _follows(name: str, runs: Sequence[RunFacts]) -> bool:
+    """Whether the value of ``name`` follows from the other settings: no two clients decided otherwise."""
+    values: dict[str, set[str]] = {}
+    for run in runs:
+        others = {other: value for other, value in run.settings.items() if other != name}
+        values.setdefault(repr(others), set()).add(repr(run.settings[name]))
+    return all(len(found) == 1 for found in values.values())
 
 
 def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
@@ -256,6 +274,7 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
         unknown_reasons=dict(tally.reasons.most_common(3)),
         witness=tally.witness,
         stalled=dict(tally.stalled.most_common(3)),
+        client_defaults=run.client_defaults,
     )
 
 

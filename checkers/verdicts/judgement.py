@@ -21,7 +21,8 @@ from workloads import Settings
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What was run: as in the run's specification, but for ``settings``, which are complete, under Kafka's names.
 
-    ``cell`` names the choice of settings and the family within the campaign.
+    ``cell`` names the choice of settings and the family within the campaign; ``client_defaults`` are the names of
+    settings that have the client library's own default.
     """
 
     cell: str
@@ -29,6 +30,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     world: str
     seed: int
     settings: dict[str, Any]
+    client_defaults: tuple[str, ...] = ()
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from harness.plan.model import Choice, settings_label
 from harness.plan.values import Place, Table, flattened, list_at, shown, table_at, unknown_key
-from workloads import Settings, SettingsError
+from workloads import IDEMPOTENCE, Settings, SettingsError
+
+#: Settings whose default is the client library's own.
+CLIENT_DEFAULTS: Final = (IDEMPOTENCE,)
 
 
 def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, place: Place) -> Iterator[Choice]:
@@ -44,7 +47,8 @@ def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, plac
         if label in seen:
             raise matrix.wrong(f"{label} comes twice; leave one spelling out")
         seen.add(label)
-        yield Choice(label=label, settings=settings)
+        left_open = tuple(name for name in CLIENT_DEFAULTS if name not in values)
+        yield Choice(label=label, settings=settings, client_defaults=left_open)
     if not seen:
         raise (matrix / "exclude").wrong("nothing is left to run; take an exclusion out")
 
@@ -75,11 +79,12 @@ def _refuse_idle(exclusions: list[Table], combinations: list[dict[str, Any]], pl
 
 
 def _matches(exclusion: Table, values: Table) -> bool:
-    """Every value of ``exclusion`` is that of ``values``, or of the default where these have none."""
-    default = Settings().to_mapping()
-    return all(
-        _meant(name, value) == _meant(name, values.get(name, default[name])) for name, value in exclusion.items()
-    )
+    """Every value of ``exclusion`` is that of ``values``, or of the default where these have none.
+
+    What the client decides has none here.
+    """
+    given = Settings().to_mapping() | dict.fromkeys(CLIENT_DEFAULTS) | {**values}
+    return all(_meant(name, value) == _meant(name, given[name]) for name, value in exclusion.items())
 
 
 def _meant(name: str, value: object) -> object:

@@ -12,13 +12,15 @@ from harness.choices import derived_seed
 from harness.errors import PlanError
 from harness.plan.worlds import AnyWorld
 from nemesis.plan import FaultPlan
-from workloads import Settings, WorkloadPlan
+from workloads import IDEMPOTENCE, Settings, WorkloadPlan
 
-#: The settings that every cell names, and how they are called in its name.
+#: The settings that every cell names.
+ALWAYS_NAMED: Final = ("acks", "min.insync.replicas", "unclean.leader.election.enable")
+#: What settings are called in a cell's name, where that is shorter.
 SHORT_NAMES: Final[Mapping[str, str]] = {
-    "acks": "acks",
     "min.insync.replicas": "isr",
     "unclean.leader.election.enable": "unclean",
+    IDEMPOTENCE: "idem",
 }
 
 
@@ -26,7 +28,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One run: a plan with one choice of settings, one fault family and one seed. Written as ``run.json``.
 
     ``cell`` names settings and family within the campaign (``acks=all,isr=2,unclean=false/kill``); ``settings`` is
-    complete and under Kafka's names.
+    complete and under Kafka's names. ``client_defaults`` are the names of those that the plan leaves to the client
+    library, so that they have its own default.
     """
 
     world: AnyWorld
@@ -37,6 +40,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     faults: FaultPlan
     seed: int
     brokers: int = 3
+    client_defaults: tuple[str, ...] = ()
 
     def chosen(self) -> Settings:
         """The settings as an object."""
@@ -48,8 +52,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settings_label(settings: Mapping[str, object], axes: Iterable[str] = ()) -> str:
-    """``acks=all,isr=2,unclean=false``, then every other axis of the matrix under its full name."""
-    shown = dict.fromkeys([*SHORT_NAMES, *axes])
+    """``acks=all,isr=2,unclean=false``, then every other axis of the matrix, most under their full names."""
+    shown = dict.fromkeys([*ALWAYS_NAMED, *axes])
     return ",".join(f"{SHORT_NAMES.get(name, name)}={_shown(settings[name])}" for name in shown)
 
 
@@ -61,10 +65,21 @@ Offered = TypeVar("Offered")
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """One choice of settings: complete, under Kafka's names, with the label that stands in cells and paths."""
+    """One choice of settings: complete, under Kafka's names, with the label that stands in cells and paths.
+
+    ``client_defaults`` are the names of those that each world's client library decides.
+    """
 
     label: str
     settings: dict[str, Any]
+    client_defaults: tuple[str, ...] = ()
+
+    def settings_in(self, world: AnyWorld) -> dict[str, Any]:
+        """The settings as ``world`` completes them."""
+        if IDEMPOTENCE not in self.client_defaults:
+            return self.settings
+        possible = Settings.from_mapping(self.settings).against_idempotence is None
+        return self.settings | {IDEMPOTENCE: possible and world.idempotent_by_default}
 
 
 class WorldPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,7 +124,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             world=world.world,
             cell=cell,
             family=family,
-            settings=choice.settings,
+            settings=choice.settings_in(world.world),
+            client_defaults=choice.client_defaults,
             workload=_own_topic(world.workload, world.world, seed),
             faults=msgspec.structs.replace(world.faults, families=tuple(family.split("+"))),
             seed=seed,

@@ -17,6 +17,9 @@ from harness.plan.security import OPEN, Security
 
 #: Libraries whose producers and consumers a real world can use; adapters stand in harness.clients.
 ClientName = Literal["kafka-python", "confluent-kafka"]
+#: Libraries whose producers are idempotent unless they are told otherwise, or told what speaks against it: as Kafka's
+#: own client since 3.0 (KIP-679). librdkafka's are not (its CONFIGURATION.md).
+IDEMPOTENT_BY_DEFAULT: Final[frozenset[ClientName]] = frozenset({"kafka-python"})
 #: Where Kafka keeps its metadata.
 ModeName = Literal["kraft", "zookeeper"]
 #: What plans, paths, cells and reports call a world.
@@ -101,11 +104,21 @@ class Simulated(_World, frozen=True, kw_only=True, tag="simulated"):
         """See :attr:`_World.parallel`: they never wait."""
         return None
 
+    @property
+    def idempotent_by_default(self) -> bool:
+        """Its producers are idempotent where nothing is said or speaks against it: models do as Kafka's own client."""
+        return True
+
 
 class RealTime(_World, frozen=True, kw_only=True):
     """A world with real clients, those of the library ``client``."""
 
     client: ClientName = "kafka-python"
+
+    @property
+    def idempotent_by_default(self) -> bool:
+        """Its producers are idempotent where nothing is said or speaks against it: the library decides."""
+        return self.client in IDEMPOTENT_BY_DEFAULT
 
 
 class Started(RealTime, frozen=True, kw_only=True):

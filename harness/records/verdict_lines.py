@@ -33,6 +33,7 @@ def facts_of(record: RunRecord) -> RunFacts:
         world=record.world.name,
         seed=record.seed,
         settings=record.chosen().to_mapping(),
+        client_defaults=record.client_defaults,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Final
 from checkers import Cell, Comparison, Summary, compare, setting_value
 from harness.report.grid import columns_of, grid_of, percent
 from harness.report.outcomes import look_of
+from harness.report.setups import left_to_clients
 
 _LEGEND: Final = (
     "✓ none lost, as promised, of so many acknowledged while a fault was in effect (at most so much at 95 %); "
@@ -35,6 +36,7 @@ def as_markdown(summary: Summary, cells: Sequence[Cell]) -> str:
             *_table([*(names or ["settings"]), *places], rows),
             "",
             _LEGEND,
+            *(line for sentence in left_to_clients(cells) for line in ("", _text(sentence))),
             *_differences(compare(cells)),
             "",
         ]

@@ -15,6 +15,7 @@ from checkers import Cell, Summary, compare, setting_value, settings_words
 from harness.report.charts import Chart, chart_templates
 from harness.report.grid import columns_of, grid_of, percent
 from harness.report.outcomes import LEGEND, LOOKS, look_of
+from harness.report.setups import left_to_clients
 from harness.report.stories import Story
 
 
@@ -41,6 +42,8 @@ def content_of(summary: Summary, cells: Sequence[Cell], stories: Sequence[Story]
         "stories": stories,
         "comparison": compare(cells),
         "promises": _promises(cells),
+        "client_defaults": left_to_clients(cells),
+        "same_everywhere": _same_everywhere(cells),
         "linked": {cell_id(story.cell) for story in stories},
         "templates": chart_templates(cells),
     }
@@ -52,6 +55,12 @@ def _promises(cells: Sequence[Cell]) -> list[tuple[str, str, str]]:
     for cell in cells:
         families.setdefault((settings_words(cell.label), cell.promise), {})[cell.family] = None
     return [(words, ", ".join(under), promise) for (words, promise), under in families.items()]
+
+
+def _same_everywhere(cells: Sequence[Cell]) -> dict[str, Any]:
+    """The settings that have one value in all cells."""
+    shared = cells[0].settings if cells else {}
+    return {name: value for name, value in shared.items() if all(cell.settings[name] == value for cell in cells)}
 
 
 def cell_id(cell: Cell) -> str:

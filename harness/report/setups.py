@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from checkers import Cell
 from harness.observations import JVM_PAUSE_MIN_MS, JvmPaused, of_kind
 from harness.plan import Kafka, RealTime
 from harness.records.cluster_file import read_observations
@@ -25,11 +26,6 @@ Configuration = Mapping[str, Mapping[str, Any]]
 _ALSO: Final = {"message.timeout.ms": "delivery.timeout.ms"}
 #: Other ones in every run, and of no interest.
 _ADDRESSES: Final = frozenset({"listeners", "advertised.listeners", "controller.quorum.voters"})
-#: Of kafka-python 3 (KIP-679): it is why every run sets idempotence itself.
-IDEMPOTENCE: Final = (
-    "enable.idempotence is set in every run and never left to kafka-python, which by itself would turn it on with "
-    "acks=all and drop it, with no more than a warning in its log, with acks=0 and acks=1."
-)
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +63,19 @@ def setups_of(runs: Iterable[Path], versions: Mapping[str, str]) -> list[Setup]:
     ]
 
 
+def left_to_clients(cells: Iterable[Cell]) -> list[str]:
+    """A sentence for each setting that the plan left to the client libraries, with what was in force."""
+    found: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        for name in cell.client_defaults:
+            value = f"{_shown(cell.settings[name])} with acks={cell.settings['acks']} ({cell.world})"
+            found.setdefault(name, {})[value] = None
+    return [
+        f"The plan leaves {name} to the client. The client's own default was in force: {', '.join(values)}."
+        for name, values in found.items()
+    ]
+
+
 def pauses_note(runs: Iterable[Path]) -> list[str]:
     """How often and how long the Java of nodes stood still in these runs, where it did for long; else nothing."""
     seen = [(pause.fact.pause_ms, pause.node) for run in runs for pause in of_kind(read_observations(run), JvmPaused)]
@@ -92,7 +101,7 @@ def _setup(records: Sequence[RunRecord], versions: Mapping[str, str], pauses: li
             role: {name: str(value) for name, value in options.items()} for role, options in configurations[0].items()
         },
         varied=_varied(configurations),
-        notes=[*notes, *([IDEMPOTENCE] if client == "kafka-python" else []), *pauses],
+        notes=[*notes, *pauses],
     )
 
 

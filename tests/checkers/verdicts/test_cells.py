@@ -15,7 +15,7 @@ from checkers.verdicts.cells import Cell, build_cells
 from checkers.verdicts.judgement import RunFacts, VerdictLine, judge
 from checkers.verdicts.matrix import MATRIX_VERSION, build_matrix, settings_words, summarise
 from checkers.verdicts.verdict import Verdict
-from workloads.settings import Settings
+from workloads.settings import IDEMPOTENCE, Settings
 
 A0 = Settings(acks=0)
 A1 = Settings(acks=1)
@@ -187,6 +187,32 @@ def test_labels_hold_the_settings_that_vary() -> None:
         "acks=1, min.insync.replicas=1",
         "acks=all, min.insync.replicas=2",
     ]
+
+
+def left_to_client(settings: Settings, cell: str, *, world: str = "simulated") -> VerdictLine:
+    facts = RunFacts(
+        cell=cell, family="kill", world=world, seed=1, settings=settings.to_mapping(), client_defaults=(IDEMPOTENCE,)
+    )
+    return VerdictLine.of(verdict(lost_write=int(settings.acks == 1)), facts)
+
+
+def test_what_the_client_decides_by_acks_is_no_difference_of_its_own() -> None:
+    idempotent = Settings(enable_idempotence=True)
+    cells = build_cells([left_to_client(Settings(acks=1), "1"), left_to_client(idempotent, "all")])
+    assert [cell.label for cell in cells] == [{"acks": 1}, {"acks": "all"}]
+    assert cells[1].settings[IDEMPOTENCE] is True
+    assert cells[0].nearest is not None
+    assert cells[0].nearest.changes == {"acks": "all"}, "the client follows by itself"
+
+
+def test_clients_that_decide_otherwise_are_kept_apart() -> None:
+    cells = build_cells(
+        [
+            left_to_client(Settings(enable_idempotence=True), "all"),
+            left_to_client(Settings(enable_idempotence=False), "all", world="kafka"),
+        ]
+    )
+    assert [cell.label for cell in cells] == [{IDEMPOTENCE: True}, {IDEMPOTENCE: False}]
 
 
 def test_availability_is_the_worst_of_all_runs() -> None:

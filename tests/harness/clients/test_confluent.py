@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from harness.clients import CONFLUENT
 from harness.clients.confluent import NAMES, consumer_configuration, producer_configuration
@@ -29,6 +29,15 @@ def test_the_library_takes_every_property_and_no_setting_is_left_to_it(settings:
     assert configuration["message.timeout.ms"] == settings.delivery_timeout_ms
     Producer(configuration).purge()
     Consumer(consumer_configuration(settings, NOBODY, 3)).close()
+
+
+def test_what_plans_take_for_the_librarys_default_is_its_default() -> None:
+    """With idempotence librdkafka refuses more than five requests in flight, so what it takes has none."""
+    beyond = {"bootstrap.servers": NOBODY[0], "max.in.flight.requests.per.connection": 6}
+    with pytest.raises(KafkaException, match="idempotence"):
+        Producer(beyond | {"enable.idempotence": True})
+    Producer(beyond).purge()
+    assert Processes(client="confluent-kafka").idempotent_by_default is False
 
 
 def test_the_effective_configuration_names_the_library_and_can_be_written_and_read() -> None:

@@ -7,6 +7,7 @@ from kafka.errors import KafkaTimeoutError, MessageSizeTooLargeError, NotEnoughR
 
 from harness.clients import KAFKA_PYTHON
 from harness.clients.kafka_python import KafkaPythonProducer, consumer_configuration, named, producer_configuration
+from harness.plan import Processes
 from harness.worlds.real.clock import RealClock
 from workloads.client import PollOutcome, SendOutcome
 from workloads.errors import CLIENT_CLOSED
@@ -37,6 +38,10 @@ def test_no_setting_that_matters_is_left_to_the_library(settings: Settings) -> N
     assert configuration["acks"] == settings.acks
     assert configuration["enable_idempotence"] is settings.enable_idempotence
     assert configuration["client_id"] == "ackproof-client-3"
+
+
+def test_what_plans_take_for_the_librarys_default_is_its_default() -> None:
+    assert KafkaProducer.DEFAULT_CONFIG["enable_idempotence"] is Processes(client="kafka-python").idempotent_by_default
 
 
 def test_the_library_knows_every_name_that_it_is_given() -> None:

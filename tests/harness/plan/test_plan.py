@@ -30,14 +30,59 @@ def refusal(text: str) -> str:
     return str(caught.value)
 
 
-def test_the_default_plan_is_twelve_settings_by_three_families_in_both_worlds() -> None:
+def test_the_default_plan_is_sixteen_settings_by_three_families_in_both_worlds() -> None:
     runs = read_plan(PLANS / "default.toml").runs()
     cells = {run.cell for run in runs}
-    assert len(cells) == 36
+    assert len(cells) == 48
     for world, per_cell in (("simulated", 100), ("processes", 1)):
         counted = [run.cell for run in runs if run.world.name == world]
         assert all(counted.count(cell) == per_cell for cell in cells)
-    assert "acks=all,isr=2,unclean=false/kill" in cells
+    assert {"acks=all,isr=2,unclean=false,idem=true/kill", "acks=1,isr=2,unclean=false,idem=false/kill"} <= cells
+    assert not any("acks=all" not in cell and "idem=true" in cell for cell in cells)
+
+
+@pytest.mark.parametrize(
+    ("client", "settings", "idempotent"),
+    [
+        ("kafka-python", 'acks = "all"', True),
+        ("kafka-python", 'acks = "all"\nmax.in.flight.requests.per.connection = 6', False),
+        ("kafka-python", 'acks = "all"\nretries = 0', False),
+        ("kafka-python", "acks = 1", False),
+        ("kafka-python", "acks = 0", False),
+        ("confluent-kafka", 'acks = "all"', False),
+    ],
+)
+def test_idempotence_is_the_clients_own_default_unless_the_plan_names_it(
+    client: str, settings: str, idempotent: bool
+) -> None:
+    def idempotence(more: str) -> list[tuple[object, tuple[str, ...], str]]:
+        worlds = f'[worlds.processes]\nclient = "{client}"\n[worlds.simulated]'
+        runs = parse_plan(f"[settings]\n{settings}\n{more}\n{worlds}", "p.toml").runs()
+        return [(run.settings["enable.idempotence"], run.client_defaults, run.cell) for run in runs]
+
+    real, simulated = idempotence("")
+    assert real[:2] == (idempotent, ("enable.idempotence",))
+    assert simulated[0] is (idempotent or client == "confluent-kafka"), "models do as Kafka's own client"
+    assert "idem" not in real[2]
+    named = idempotence("enable.idempotence = false")
+    assert {(value, left) for value, left, _ in named} == {(False, ())}
+
+
+def test_what_the_client_decides_matches_no_exclusion() -> None:
+    text = '[matrix]\nacks = ["all", 1]\n[[matrix.exclude]]\nacks = "all"\nenable.idempotence = false' + WORLD
+    assert "no combination of the matrix has these values" in refusal(text)
+
+
+def test_one_plan_gives_both_of_its_worlds_the_same_schedules() -> None:
+    plan = read_plan(PLANS / "kafka-default.toml")
+    schedules: dict[str, list[object]] = {}
+    for run in plan.runs():
+        choices = Choices(run.seed)
+        what = (run.cell, run.family, run.faults, run.workload, run.settings, planned(run, choices.draw))
+        schedules.setdefault(run.world.name, []).append(what)
+    assert list(schedules) == ["processes", "kafka"]
+    assert schedules["processes"] == schedules["kafka"]
+    assert len(schedules["kafka"]) == 16 * 4
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in PLANS.glob("*.toml")))
@@ -138,7 +183,9 @@ def test_a_single_run_asks_for_the_choice_that_is_open() -> None:
     assert plan.single("kill", "simulated", None) in plan.runs()
     with pytest.raises(PlanError, match=r"choose with --family among: kill \| pause \| partition"):
         plan.single(None, "simulated", None)
-    with pytest.raises(PlanError, match=r"fix with --settings NAME=VALUE: acks, min\.insync\.replicas, unclean"):
+    with pytest.raises(
+        PlanError, match=r"fix with --settings NAME=VALUE: acks, enable\.idempotence, min\.insync\.replicas, "
+    ):
         read_plan(PLANS / "default.toml").single("kill", "simulated", None)
     with pytest.raises(PlanError, match='no world "kafka"'):
         plan.single("kill", "kafka", None)

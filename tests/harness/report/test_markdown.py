@@ -52,6 +52,15 @@ def test_worlds_that_differ_are_listed_with_the_reason() -> None:
     assert "permitted" in last[3]
 
 
+def test_what_was_left_to_the_client_is_stated_with_what_was_in_force() -> None:
+    settings = Settings(enable_idempotence=True).to_mapping()
+    one = msgspec.structs.replace(cell("kafka", "all"), settings=settings, client_defaults=("enable.idempotence",))
+    assert (
+        "The plan leaves enable.idempotence to the client. The client's own default was in force: "
+        "true with acks=all (kafka)."
+    ) in as_markdown(summarise([one]), [one]).splitlines()
+
+
 def test_a_name_from_a_file_cannot_end_its_cell_or_begin_a_tag() -> None:
     evil = msgspec.structs.replace(cell("kafka", "all"), label={"acks": "a|b<script>"})
     text = as_markdown(summarise([evil]), [evil])

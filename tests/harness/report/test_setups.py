@@ -12,7 +12,7 @@ from harness.plan import RunSpec
 from harness.plan.reading import parse_plan
 from harness.records.cluster_file import write_observations
 from harness.records.run_record import Ended, RunRecord, write_record
-from harness.report.setups import IDEMPOTENCE, Setup, dropped, setups_of
+from harness.report.setups import Setup, dropped, setups_of
 
 PLAN = 'families = ["kill"]\n[matrix]\nacks = {acks}\n[worlds.{world}]\nruns = 1\n'
 VERSIONS = {"kafka-python": "3.0.12", "ackproof": "0.1.0"}
@@ -34,7 +34,7 @@ def test_client_broker_and_versions_are_named(tmp_path: Path) -> None:
     (setup,) = setups_of([leave(tmp_path, spec_of("kafka")[0])], VERSIONS)
     assert (setup.client, setup.broker) == ("kafka-python 3.0.12", "Apache Kafka 4.3.1")
     assert setup.nodes.startswith("3 brokers, 1 controller, kraft, host ")
-    assert setup.notes == [IDEMPOTENCE]
+    assert setup.notes == []
 
 
 def test_the_reference_broker_and_the_models_of_clients_are_called_so(tmp_path: Path) -> None:
