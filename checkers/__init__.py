@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from checkers.anomalies import ANOMALIES
+    from checkers.anomalies.wedged_client import WedgedClient, wedged_clients
     from checkers.columns.replica_file import (
         REPLICAS_FILE,
         REPLICAS_META,
@@ -66,6 +67,7 @@ __all__ = [
     "Summary",
     "Verdict",
     "VerdictLine",
+    "WedgedClient",
     "Witness",
     "build_matrix",
     "check",
@@ -81,11 +83,13 @@ __all__ = [
     "read_replicas",
     "setting_value",
     "settings_words",
+    "wedged_clients",
 ]
 
 #: Where each name of ``__all__`` comes from: the imports above, for the program.
 _HOMES = {
     "checkers.anomalies": "ANOMALIES",
+    "checkers.anomalies.wedged_client": "WedgedClient wedged_clients",
     "checkers.columns.replica_file": "REPLICAS_FILE REPLICAS_META REPLICAS_SCHEMA Ends PartitionEnd read_replicas",
     "checkers.errors": "CheckError JavaMissingError",
     "checkers.histories": "HISTORY RUN_FILE VERDICTS_FILE",

@@ -27,6 +27,9 @@ from workloads.operations import Event, EventType, Function, Retirement
 #: Refused sends in a row after which a client is taken to refuse for good: more than what happens to be in its buffer
 #: when it reconnects, less than a second of any workload.
 REFUSALS_MAX: Final = 10
+#: Who has been silent for this share of the limit may be about to be given up; one that is given up for one log
+#: partition is tried on all of which that is true.
+DOUBTFUL_SHARE: Final = 0.5
 #: The least time between two replacements in one place: each is a client with threads and connections, and one that is
 #: fatal from its first send on (a right that is lacking) would be made anew all the time.
 REPLACE_EVERY_MS: Final = 1_000
@@ -125,12 +128,12 @@ class ProducerPlace:
         fatal = self.instance.refused >= REFUSALS_MAX
         if (silent or fatal) and now_us >= self._made_us + REPLACE_EVERY_MS * 1000:
             self._end_trial()
-            self._replace("fatal" if fatal else "silent", silent, now_us)
+            self._replace("fatal" if fatal else "silent", self._silent(now_us, DOUBTFUL_SHARE), now_us)
 
     @property
     def unsettled(self) -> bool:
         """True while an instance is being tried, or the one that writes may be about to be given up."""
-        return self._trial is not None or bool(self._silent(self._writers.clock.now_us(), share=0.5))
+        return self._trial is not None or bool(self._silent(self._writers.clock.now_us(), DOUBTFUL_SHARE))
 
     def close(self) -> None:
         """Close every client: outstanding sends end as INFO."""

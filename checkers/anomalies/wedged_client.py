@@ -17,13 +17,19 @@ producers.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
 from checkers.columns.log import Log
 from workloads.history import NONE
+
+#: Different last errors that are shown of a library.
+ERRORS_SHOWN: Final = 3
 
 
 def find(log: Log) -> Found:
@@ -62,6 +68,49 @@ def find(log: Log) -> Found:
 def _last_send(log: Log, segment: int, instance: int) -> int:
     rows = log.attempts[(log.segment[log.attempts] == segment) & (log.instance[log.attempts] == instance)]
     return int(rows[-1]) if len(rows) else NONE
+
+
+class WedgedClient(msgspec.Struct, frozen=True, kw_only=True):
+    """One client library that stopped working, over several histories.
+
+    ``producers`` counts those that findings list, which may be capped; ``errors`` are the last of each, the most
+    frequent first.
+    """
+
+    client: str
+    runs: int
+    producers: int
+    errors: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """What happened, for a reader who looks for the log's faults."""
+        producers = "1 producer" if self.producers == 1 else f"{self.producers} producers"
+        runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
+        last = f"; last error: {self.errors[0]}" if self.errors else ""
+        return f"Not the log: {producers} of {self.client} stopped working in {runs}, where new ones worked{last}."
+
+
+def wedged_clients(anomalies: Iterable[Mapping[str, Sequence[Finding]]]) -> list[WedgedClient]:
+    """The libraries that stopped working; ``anomalies`` are the findings of each history by anomaly."""
+    runs: Counter[str] = Counter()
+    producers: Counter[str] = Counter()
+    errors: dict[str, Counter[str]] = {}
+    for found in anomalies:
+        named = [finding for finding in found.get(ANOMALY.name, ()) if "client" in finding]
+        instances = {(finding["client"], finding["instance"]): finding for finding in named}
+        runs.update({client for client, _ in instances})
+        for (client, _), finding in instances.items():
+            producers[client] += 1
+            errors.setdefault(client, Counter()).update(finding["errors"][-1:])
+    return [
+        WedgedClient(
+            client=client,
+            runs=runs[client],
+            producers=producers[client],
+            errors=tuple(text for text, _ in errors[client].most_common(ERRORS_SHOWN)),
+        )
+        for client in sorted(producers)
+    ]
 
 
 ANOMALY: Final = Anomaly.documented("wedged-client", __doc__, find, Allowed.ALWAYS)

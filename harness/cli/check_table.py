@@ -9,7 +9,7 @@ from typing import Final
 
 from rich.markup import escape
 
-from checkers import Outcome, Place
+from checkers import Outcome, Place, wedged_clients
 from harness.campaign import Judged, is_unreadable
 from harness.cli.terminal import State
 
@@ -29,6 +29,8 @@ def show_judged(state: State, judged: Sequence[Judged], written: Sequence[str]) 
     worst = sorted(judged, key=_badness)
     _show_unreadable(state, [one for one in worst if is_unreadable(one)])
     _show_readable(state, [one for one in worst if not is_unreadable(one)])
+    for client in wedged_clients(one.line.anomalies for one in judged):
+        state.say(client.sentence())
     counted = Counter(one.outcome for one in worst)
     what = "1 history" if len(judged) == 1 else f"{len(judged)} histories"
     counts = ", ".join(f"{count} {outcome}" for outcome, count in counted.items())

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from checkers import Cell
+from checkers import Cell, wedged_clients
 from harness.cli.terminal import State
 from harness.errors import ResultsError
 from harness.records.campaign_record import read_campaign_record
 from harness.records.files import PLAN_FILE
-from harness.records.verdict_lines import read_matrix
+from harness.records.verdict_lines import read_lines, read_matrix
 from harness.report import look_of, style_of
 
 LEGEND: Final = (
@@ -28,6 +28,8 @@ def show_campaign(state: State, directory: Path, report: Path, *, json_: bool) -
         state.json(summary)
         return matrix.verdict.exit_code
     show_cells(state, matrix.cells)
+    for client in wedged_clients(line.anomalies for line in read_lines(directory).values()):
+        state.say(client.sentence())
     if unfinished := _unfinished(directory, matrix.cells):
         state.say(unfinished)
     state.say(matrix.verdict.sentence)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from checkers import ANOMALIES, Cell
+from checkers import ANOMALIES, Cell, wedged_clients
 from harness.records.files import MATRIX_TEXT_FILE, REPORT_FILE, run_directories, write_file
 from harness.report.charts import availability_chart, loss_rate_chart
 from harness.report.loading import read_campaign
@@ -38,6 +38,7 @@ def write(campaign_directory: Path) -> Path:
         plan=files.plan,
         setups=setups_of(run_directories(campaign_directory), files.campaign.get("versions", {})),
         definitions=_definitions(cells),
+        wedged=wedged_clients(line.anomalies for line in files.lines.values()),
         charts={"losses": loss_rate_chart(cells), "gaps": availability_chart(cells)} if cells else {},
         **content_of(summary, cells, stories_of(files)),
     )

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from checkers.anomalies.wedged_client import find
+from checkers.anomalies.wedged_client import find, wedged_clients
 from checkers.columns.loading import Unit, load_units
 from checkers.local import check_one
 from checkers.verdicts.identity import identities
@@ -99,3 +99,18 @@ def test_a_history_read_in_parts_has_each_finding_once(tmp_path):
     path = str(tmp_path / "run" / "history" / "clustered.parquet")
     parts = [find(load_units([Unit(0, path, groups=groups)]).log) for groups in ((0,), (1,))]
     assert [len(part.segment) for part in parts] == [0, 2]
+
+
+def test_libraries_are_counted_by_runs_and_producers_not_by_log_partitions():
+    verdict = judge_events(run())
+    (client,) = wedged_clients([verdict.anomalies, {}, verdict.anomalies])
+    assert (client.client, client.runs, client.producers, client.errors) == (
+        "kafka-python 3.0.12",
+        2,
+        2,
+        ("TimeLimit",),
+    )
+    assert client.sentence() == (
+        "Not the log: 2 producers of kafka-python 3.0.12 stopped working in 2 runs, where new ones worked; "
+        "last error: TimeLimit."
+    )

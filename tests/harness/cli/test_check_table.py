@@ -116,3 +116,13 @@ def test_a_file_that_nobody_could_read_is_a_sentence_and_no_table(capsys: pytest
     lines = told([judged("r/a", "held"), unreadable], capsys)
     assert lines[0] == why
     assert lines[3] == "held 10 4 none a"
+
+
+def test_a_client_that_stopped_working_is_named_and_not_blamed_on_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    one = judged("r/a", "held")
+    finding = {"key": "t-0", "instance": 0, "client": "kafka-python 3.0.12", "errors": ["TimeLimit"]}
+    one.line.anomalies = {"wedged-client": [finding]}
+    one.line.counts = {"wedged-client": 1}
+    lines = told([one], capsys)
+    sentence = "Not the log: 1 producer of kafka-python 3.0.12 stopped working in 1 run, where new ones worked"
+    assert f"{sentence}; last error: TimeLimit." in lines

@@ -255,6 +255,20 @@ def test_whatever_was_found_has_its_definition_on_the_page(campaign: Campaign, n
     assert re.sub(r"\s+", " ", ANOMALIES[name].specification) in words
 
 
+def test_a_client_that_stopped_working_is_named_with_its_version_and_last_error(campaign: Campaign) -> None:
+    directory, make = campaign
+    finding = {"key": "ackproof-0", "instance": 3, "client": "kafka-python 3.0.12", "errors": ["TimeLimit"]}
+    make(A1, counts={"wedged-client": 1}, anomalies={"wedged-client": [finding]})
+    assert "Clients that stopped working" in page_of(directory).words()
+    assert "kafka-python 3.0.12 1 1 TimeLimit" in page_of(directory).words()
+
+
+def test_where_all_clients_worked_the_page_has_nothing_about_them(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(A1)
+    assert "stopped working" not in page_of(directory).words()
+
+
 def test_definitions_of_g1a_and_of_a_cycle_are_among_them() -> None:
     assert {"G1a", "G1c", "G1c-realtime"} <= ANOMALIES.keys()
 

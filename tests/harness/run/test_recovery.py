@@ -1,0 +1,113 @@
+"""Whole runs whose clients or whose log do not come back: which of the two it was stands in the history."""
+
+from functools import partial
+
+import msgspec
+import pytest
+
+from checkers import judge
+from harness.run.phases import execute
+from nemesis.plan import FaultPlan
+from tests.checkers.in_memory import judge_events
+from tests.harness.run.test_run import TOPIC_PARTITIONS, chance, spec
+from workloads import FreshWrites, Retirement, SendOutcome
+from workloads.operations import EventType, Function
+
+DEAD_US = 4_000_000
+
+
+@pytest.fixture
+def world(make_world):
+    return make_world(partitions=TOPIC_PARTITIONS)
+
+
+def run(world, events, *, duration_ms=40_000, drain_limit_ms=20_000, **settings):
+    one = msgspec.structs.replace(
+        spec(duration_ms=duration_ms, drain_limit_ms=drain_limit_ms, delivery_timeout_ms=2_000, **settings),
+        faults=FaultPlan(count=0),
+    )
+    report = execute(one, world, events, chance())
+    verdict = judge_events(events.events)
+    return report, verdict, judge(one.chosen(), verdict)
+
+
+def fall_silent(world, first=0):
+    """From now on the producers that were made so far, from the ``first`` on, get no answer any more."""
+    processes = [producer.process for producer in world.clients.producers][first:]
+    world.clients.silent |= {(process, name) for process in processes for name in TOPIC_PARTITIONS}
+
+
+def fresh_writes(events):
+    (mark,) = events.of(Function.RECOVERY)
+    return msgspec.json.decode(mark.detail, type=FreshWrites)
+
+
+def test_producers_that_fall_silent_for_good_are_replaced_and_the_workload_goes_on(world, events):
+    world.clock.call_at(DEAD_US, partial(fall_silent, world))
+    report, verdict, judgement = run(world, events)
+    sends = report.sends
+    assert sends.acknowledged / (sends.attempted + sends.passed_over) > 0.9
+    assert report.recovered_us is not None
+    assert (verdict.recovery.tried, verdict.recovery.unwritten, verdict.recovery.unread) == (True, {}, {})
+    assert verdict.recovery.retired == 3
+    assert judgement.permitted == {"wedged-client": 9}
+    assert judgement.broken == {}
+
+
+def test_producers_that_fall_silent_at_the_end_are_still_tried_before_the_run_is_over(world, events):
+    world.clock.call_at(39_500_000, partial(fall_silent, world))
+    report, verdict, _ = run(world, events)
+    assert verdict.counts["wedged-client"] == 9
+    assert report.ended_us - report.healed_us < 12_000_000
+
+
+def test_a_run_whose_clients_work_does_not_wait_for_trials(world, events):
+    report, verdict, _ = run(world, events)
+    assert report.ended_us - report.healed_us < 3_000_000
+    assert verdict.recovery.retired == 0
+    assert "wedged-client" not in verdict.counts
+
+
+def test_a_log_that_never_comes_back_though_all_nodes_are_there_is_unwritten_and_lacks_nothing(world, events):
+    refused = SendOutcome(EventType.INFO, error="NotEnoughReplicasError")
+    stop = partial(setattr, world.clients, "answer_send", lambda name: refused if name == "ackproof-1" else None)
+    world.clock.call_at(DEAD_US, stop)
+    _, verdict, judgement = run(world, events)
+    assert fresh_writes(events).written == ("ackproof-0", "ackproof-2")
+    assert verdict.recovery.unwritten == {"ackproof-1": "NotEnoughReplicasError"}
+    assert verdict.recovery.lacking == {}
+    assert "wedged-client" not in verdict.counts, "new producers fared no better"
+    assert judgement.outcome == "stalled"
+
+
+def test_a_log_partition_that_lacks_a_replica_says_so(world, events):
+    world.cluster.never_in_sync = {"ackproof-1": {2}}
+    _, verdict, _ = run(world, events, duration_ms=5_000)
+    assert verdict.recovery.lacking == {"ackproof-1": "not in its ISR: broker 2"}
+    assert verdict.recovery.unwritten == {}
+    assert verdict.recovery.unread == {}, "it was not read to its end, because it lacked something"
+
+
+def test_an_end_that_no_leader_names_is_unread_though_nothing_is_lacking(world, events):
+    world.clients.unknown_ends.add("ackproof-2")
+    _, verdict, _ = run(world, events, duration_ms=5_000)
+    assert list(verdict.recovery.unread) == ["ackproof-2"]
+
+
+def test_who_was_given_up_is_in_the_history_with_the_reason_in_words(world, events):
+    world.clock.call_at(DEAD_US, partial(fall_silent, world, 2))
+    run(world, events)
+    (mark,) = events.of(Function.RETIRE)
+    facts = msgspec.json.decode(mark.detail, type=Retirement)
+    assert mark.error == (
+        f"no write of {', '.join(TOPIC_PARTITIONS)} was acknowledged for {facts.silent_ms} ms; "
+        f"producer {facts.successor} took its place"
+    )
+
+
+def test_without_acknowledgements_a_log_that_keeps_nothing_is_unwritten(world, events):
+    made_up = SendOutcome(EventType.OK)
+    stop = partial(setattr, world.clients, "answer_send", lambda name: made_up if name == "ackproof-1" else None)
+    world.clock.call_at(DEAD_US, stop)
+    _, verdict, _ = run(world, events, duration_ms=5_000, acks=0)
+    assert verdict.recovery.unwritten == {"ackproof-1": "no final reader saw a write"}
