@@ -114,7 +114,7 @@ def _add(rows: Rows, values: ValueCodes, entry: Mapping[str, Any]) -> None:
         detail=_as_text(detail),
     )
     rows.add(event)
-    if mentioned := _rebalanced(entry.get("rebalance-log")):
+    if event.type != operations.EventType.INVOKE and (mentioned := _rebalanced(entry.get("rebalance-log"))):
         rows.mark_rebalanced(mentioned)
 
 

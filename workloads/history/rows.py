@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workloads.history.schema import DEFECT_CODE, FUNCTION_CODE, INVOKE, NONE, SCHEMA, TEXT_COLUMNS, TYPE_CODE, Kind
-from workloads.operations import Event, Function, MicroOperation, Poll, Send
+from workloads.history.schema import DEFECT_CODE, FUNCTION_CODE, NONE, SCHEMA, TEXT_COLUMNS, TYPE_CODE, Kind
+from workloads.operations import Event, EventType, Function, MicroOperation, Poll, Send
 
 #: The rows of a history by column; columns of texts hold codes into :data:`Names`.
 Columns = dict[str, npt.NDArray[Any]]
@@ -25,6 +25,7 @@ Names = Mapping[str, Sequence[str]]
 
 WIDTH: Final = len(SCHEMA.names)
 _ROW: Final = struct.Struct(f"={WIDTH}q")
+_INDEX: Final = SCHEMA.get_field_index("index")
 #: Where the columns that a row has before its position, and after its defect, end and begin.
 _WHO_END: Final = SCHEMA.get_field_index("position")
 _TAIL_BEGIN: Final = SCHEMA.get_field_index("node")
@@ -53,7 +54,10 @@ class Texts:
 
 
 class Rows:
-    """Rows in the making, in the order of events."""
+    """Rows in the making.
+
+    An invocation has no row until it is known that its completion will not repeat it, or until rows are taken.
+    """
 
     def __init__(self) -> None:
         self._keys = Texts("")
@@ -62,6 +66,8 @@ class Rows:
         self._numbers = bytearray()
         #: Open operations by process, each with the index of its invocation.
         self._open: dict[int, dict[object, tuple[int, Event]]] = {}
+        #: The invocations of open operations before this index have their rows.
+        self._taken = 0
         self.events = 0
 
     def add(self, event: Event) -> None:
@@ -72,26 +78,32 @@ class Rows:
         """
         index = self.events
         self.events = index + 1
-        process, function, micro = event.process, event.function, event.micro
-        event_type = TYPE_CODE[event.type]
-        invoke_index, invoke_us, folded = NONE, NONE, 0
-        if process >= 0:
-            token = _token(function, micro)
-            if event_type == INVOKE:
-                self._open.setdefault(process, {})[token] = index, event
-            elif (begun := self._invocation(process, function, token)) is not None:
-                invoke_index, invocation = begun
-                invoke_us = invocation.time_us
-                folded = int(_says_nothing_new(invocation, event))
-        who = (index, event.time_us, process, event.instance, event_type, FUNCTION_CODE[function])
+        if event.process < 0:
+            self._put(index, event)
+        elif event.type is EventType.INVOKE:
+            begun, token = self._open.setdefault(event.process, {}), _token(event.function, event.micro)
+            if token in begun:  # its completion will never be known from that of the later one
+                self._put_open(*begun[token])
+            begun[token] = index, event
+        elif (found := self._invocation(event)) is None:
+            self._put(index, event)
+        else:
+            invoke_index, invocation = found
+            folded = _says_nothing_new(invocation, event)
+            if not folded:
+                self._put_open(invoke_index, invocation)
+            self._put(index, event, (invoke_index, invocation.time_us, NONE, int(folded)))
+
+    def _put(self, index: int, event: Event, invoked: tuple[int, int, int, int] = (NONE, NONE, NONE, 0)) -> None:
+        """Make the rows of one event; ``invoked`` are the columns about its invocation."""
+        micro = event.micro
+        kind = TYPE_CODE[event.type], FUNCTION_CODE[event.function]
+        who = (index, event.time_us, event.process, event.instance, *kind)
         tail = (
             NONE if event.node is None else event.node,
-            invoke_index,
-            invoke_us,
-            NONE,
-            folded,
-            NONE if event.error is None else self._errors.code(event.error),
-            NONE if event.detail is None else self._details.code(event.detail),
+            *invoked,
+            self._errors.code(event.error),
+            self._details.code(event.detail),
         )
         if len(micro) == 1 and not event.partitions and isinstance(only := micro[0], Send):
             at = NONE if only.offset is None else only.offset
@@ -104,6 +116,11 @@ class Rows:
                 self._numbers += _ROW.pack(self._keys.code(name), *who, place, _LISTED, end, 0, 0, *tail)
             if not event.partitions:
                 self._numbers += _ROW.pack(0, *who, 0, _EVENT, end, 0, 0, *tail)
+
+    def _put_open(self, index: int, invocation: Event) -> None:
+        """Make the rows of an invocation, unless they were taken before."""
+        if index >= self._taken:
+            self._put(index, invocation)
 
     def _add_micro(self, who: tuple[int, ...], micro: Sequence[MicroOperation], tail: tuple[int, ...]) -> None:
         put, pack, code = self._numbers.extend, _ROW.pack, self._keys.code
@@ -127,19 +144,20 @@ class Rows:
         self.events += 1
 
     def mark_rebalanced(self, names: Sequence[str]) -> None:
-        """State of the event added last that a group rebalance touched these log partitions inside it."""
+        """State of the completion added last that a group rebalance touched these log partitions inside it."""
         last = _ROW.unpack_from(self._numbers, len(self._numbers) - _ROW.size)
         who, tail = last[1:_WHO_END], last[_TAIL_BEGIN:]
         for name in names:
             self._numbers += _ROW.pack(self._keys.code(name), *who, 0, Kind.REBALANCED, NONE, 0, 0, *tail)
 
-    def _invocation(self, process: int, function: Function, token: object) -> tuple[int, Event] | None:
-        begun = self._open.get(process)
+    def _invocation(self, done: Event) -> tuple[int, Event] | None:
+        begun = self._open.get(done.process)
         if not begun:
             return None
+        token = _token(done.function, done.micro)
         if token in begun:
             return begun.pop(token)
-        same = next((key for key, (_, event) in begun.items() if event.function == function), None)
+        same = next((key for key, (_, event) in begun.items() if event.function == done.function), None)
         return None if same is None else begun.pop(same)
 
     @property
@@ -148,9 +166,14 @@ class Rows:
         return {"key": self._keys.names, "error": self._errors.names, "detail": self._details.names}
 
     def take(self) -> Columns:
-        """The rows so far, which are then forgotten. Codes of texts stay valid."""
+        """The rows so far by index, which are then forgotten. Codes of texts stay valid."""
+        for begun in self._open.values():
+            for index, invocation in begun.values():
+                self._put_open(index, invocation)
+        self._taken = self.events
         taken, self._numbers = self._numbers, bytearray()
         matrix = np.frombuffer(taken, dtype=np.int64).reshape(-1, WIDTH)
+        matrix = matrix[np.argsort(matrix[:, _INDEX], kind="stable")]
         return {name: matrix[:, place] for place, name in enumerate(SCHEMA.names)}
 
 

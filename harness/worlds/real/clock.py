@@ -50,7 +50,7 @@ class RealClock:
             wait_us = min(self._calls[0][0] if self._calls else limit_us, limit_us) - now_us
             if wait_us <= 0:
                 heapq.heappop(self._calls)[2]()
-            # After every call one result, so that neither starves the other.
+            # After every call the results that are there, so that neither starves the other.
             self._serve_posted(min(max(wait_us, 0) / 1e6, _IDLE_S))
         return True
 
@@ -60,3 +60,5 @@ class RealClock:
         except queue.Empty:
             return
         callback()
+        for _ in range(self._posted.qsize()):
+            self._posted.get_nowait()()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -114,6 +116,28 @@ def test_an_answered_send_is_one_row(tmp_path: Path) -> None:
     assert pq.read_metadata(tmp_path / CLUSTERED).num_rows == 1
 
 
+def test_an_invocation_is_on_disk_only_where_no_answer_came_before_the_flush(tmp_path: Path) -> None:
+    writer = LiveHistoryWriter(tmp_path, "run", flush_seconds=60)
+    history = [
+        [
+            _send(1, time_us=1, kind=EventType.INVOKE),
+            _send(1, 0, time_us=2),
+            _send(2, time_us=3, kind=EventType.INVOKE),
+        ],
+        [_send(2, time_us=4, kind=EventType.FAIL), _send(3, time_us=5, kind=EventType.INVOKE)],
+    ]
+    rows = []
+    for flushed in history:
+        record_all(writer, flushed)
+        writer.flush()
+        rows.append(pq.read_table(live_files(tmp_path)[-1], columns=["index", "type"]).to_pydict())
+    assert [one["index"] for one in rows] == [[1, 2], [3, 4]]
+    assert list(read_events(tmp_path)) == [
+        msgspec.structs.replace(event, index=index) for index, event in enumerate(itertools.chain(*history))
+    ]
+    writer.close()
+
+
 def test_overlapping_sends_of_one_process_find_their_own_invocations() -> None:
     rows = Rows()
     for value in (1, 2):
@@ -121,7 +145,7 @@ def test_overlapping_sends_of_one_process_find_their_own_invocations() -> None:
     for value in (2, 1):
         add(rows, process=0, kind=EventType.OK, function=Function.SEND, micro=(Send("t-0", value, value),))
     columns = rows.take()
-    assert columns["invoke_index"].tolist() == [-1, -1, 1, 0]
+    assert columns["invoke_index"].tolist() == [1, 0]
 
 
 def add(rows: Rows, *, process: int, kind: EventType, function: Function, **rest: Any) -> None:
