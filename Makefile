@@ -4,7 +4,7 @@ PLAN ?= plans/default.toml
 SEED ?=
 BIN := .venv/bin
 
-.PHONY: help setup setup-test campaign check test kafka bench bench-check clean
+.PHONY: help setup setup-test campaign check test canary kafka bench bench-check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +27,9 @@ check: setup ## format, lint, strict types, layer contract, fast tests (under 90
 
 test: setup-test ## all tests (about 9 minutes on 2 cores, real Kafka included)
 	@$(BIN)/pytest -q -n 2 --dist loadgroup
+
+canary: setup ## a campaign with a planted bug, which must end with a broken promise (1 minute)
+	@scripts/canary.sh
 
 kafka: setup-test ## a short campaign on real Apache Kafka, where Maven and root are at hand (3 minutes)
 	@scripts/kafka-campaign.sh

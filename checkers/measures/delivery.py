@@ -38,6 +38,11 @@ class Delivery(msgspec.Struct, kw_only=True):
     reordered: int = 0
     unattributed: int = 0
 
+    @property
+    def words(self) -> str:
+        """As one would say it: ``exactly-once, in order``."""
+        return f"{self.observed}{', in order' if self.ordered else '' if self.ordered is None else ', not in order'}"
+
 
 def count(log: Log, histories: int) -> list[Delivery]:
     """Lost, duplicated and unattributed records of each history; :func:`decide` says what follows."""

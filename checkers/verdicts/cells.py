@@ -61,6 +61,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
             run that permits most in words. Faults of different runs never meet, so together they permit nothing.
         stalled: why log partitions did not come back after healing, with how often, where nothing permits it.
         unknown_reasons: why runs could not be judged, with how often.
+        delivery: how many runs gave their producers what, for example ``exactly-once, in order``
+            (:class:`checkers.measures.delivery.Delivery`).
         witness: the run with the fewest faults that shows the worst of it; None where there is nothing to show.
         nearest: which settings to change to be rid of a permitted loss; None where there is none or no such cell was
             run. A broken promise is a defect, and no setting is offered as its cure.
@@ -100,6 +102,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     nearest: Nearest | None = None
     stalled: dict[str, int] = {}
     client_defaults: tuple[str, ...] = ()
+    delivery: dict[str, int] = {}
 
 
 class _Tally:
@@ -118,6 +121,7 @@ class _Tally:
         self.promise_rank = (False, -1, 0)
         self.reasons: Counter[str] = Counter()
         self.stalled: Counter[str] = Counter()
+        self.delivery: Counter[str] = Counter()
         self.gap_us, self.recovery_us, self.unrecovered = 0, -1, 0
         self.witness: Witness | None = None
         self.witness_rank: tuple[bool, bool, int] | None = None
@@ -133,6 +137,7 @@ class _Tally:
         self.permitted.update(judgement.permitted)
         self.runs_stalled += bool(judgement.stalled)
         self.stalled.update(judgement.stalled.values())
+        self.delivery[line.delivery.words] += 1
         if judgement.reason is not None:
             self.reasons[judgement.reason] += 1
         self._add_faults(judgement)
@@ -275,6 +280,7 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
         witness=tally.witness,
         stalled=dict(tally.stalled.most_common(3)),
         client_defaults=run.client_defaults,
+        delivery=dict(tally.delivery.most_common()),
     )
 
 

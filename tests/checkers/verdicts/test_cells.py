@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from checkers.measures.availability import Availability
+from checkers.measures.delivery import Delivery
 from checkers.measures.exercise import Exercise
 from checkers.measures.recovery import Recovery
 from checkers.verdicts.cells import Cell, build_cells
@@ -213,6 +214,14 @@ def test_clients_that_decide_otherwise_are_kept_apart() -> None:
         ]
     )
     assert [cell.label for cell in cells] == [{IDEMPOTENCE: True}, {IDEMPOTENCE: False}]
+
+
+def test_what_producers_got_is_counted_by_run() -> None:
+    ordered, mixed = verdict(), verdict()
+    ordered.delivery = Delivery(observed="exactly-once", ordered=True)
+    mixed.delivery = Delivery(observed="at-least-once", ordered=False, reordered=3)
+    cell = only(*(run(SAFE, found, seed=seed) for seed, found in enumerate((ordered, mixed, ordered))))
+    assert cell.delivery == {"exactly-once, in order": 2, "at-least-once, not in order": 1}
 
 
 def test_availability_is_the_worst_of_all_runs() -> None:

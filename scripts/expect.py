@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""What continuous integration expects of a campaign, read from its matrix.json.
+
+    scripts/expect.py SUMMARY EXPECTATION
+
+SUMMARY is a file with what ``ackproof campaign PLAN --json`` printed; it names the campaign's directory. Says what each
+cell showed, then whether that is what was expected: exit code 0, else 1.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+Cell = dict[str, Any]
+
+
+def settings_are_told_apart(cells: Sequence[Cell]) -> Iterator[str]:
+    """What is missing of: acks=1 lost acknowledged writes, and acks=all held wherever it promised to."""
+    if not any(cell["lost"] for cell in cells if cell["settings"]["acks"] == 1):
+        yield "no cell with acks=1 lost an acknowledged write"
+    promised = [cell for cell in cells if cell["settings"]["acks"] == "all" and not cell["loss_permitted"]]
+    if not promised:
+        yield "no cell with acks=all promised anything"
+    for cell in promised:
+        if cell["outcome"] != "held":
+            yield f"{cell['cell']} ({cell['world']}) did not hold what it promised: {cell['outcome']}, {cell['note']}"
+
+
+def every_cell_is_broken(cells: Sequence[Cell]) -> Iterator[str]:
+    """What is missing of: a broken promise in every cell, and one cell at least."""
+    if not cells:
+        yield "there is no cell"
+    for cell in cells:
+        if cell["outcome"] != "broken promise":
+            yield f"{cell['cell']} ({cell['world']}) should have broken its promise: {cell['outcome']}, {cell['note']}"
+
+
+EXPECTATIONS: Final[dict[str, Callable[[Sequence[Cell]], Iterator[str]]]] = {
+    "told-apart": settings_are_told_apart,
+    "broken": every_cell_is_broken,
+}
+
+
+def main(summary: str, expectation: str) -> int:
+    """The exit code."""
+    directory = Path(json.loads(Path(summary).read_text(encoding="utf-8"))["directory"])
+    cells = json.loads((directory / "matrix.json").read_text(encoding="utf-8"))["cells"]
+    for cell in cells:
+        sys.stdout.write(f"{cell['world']} {cell['cell']}: {cell['outcome']}, {cell['lost']} lost, {cell['note']}\n")
+    problems = list(EXPECTATIONS[expectation](cells))
+    for problem in problems:
+        sys.stdout.write(f"NOT AS EXPECTED: {problem}\n")
+    sys.stdout.write(f"{directory / 'report.html'}\n")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,103 @@
+"""Continuous integration goes red where it should: the expectations of scripts/, and the campaign that must fail."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkers.verdicts.judgement import judge
+from checkers.verdicts.outcome import Outcome
+from harness.choices import Choices
+from harness.plan import read_plan
+from harness.run.phases import execute
+from harness.worlds.simulated import SimulatedWorld
+from tests.checkers.in_memory import judge_events
+from workloads.operations import Event
+
+ROOT = Path(__file__).parents[1]
+
+
+def expect(directory: Path, expectation: str, *cells: dict[str, Any]) -> int:
+    module = importlib.util.spec_from_file_location("expect", ROOT / "scripts" / "expect.py")
+    assert module is not None
+    assert module.loader is not None
+    script = importlib.util.module_from_spec(module)
+    module.loader.exec_module(script)
+    (directory / "matrix.json").write_text(json.dumps({"cells": cells}))
+    (directory / "summary.json").write_text(json.dumps({"directory": str(directory)}))
+    found: int = script.main(str(directory / "summary.json"), expectation)
+    return found
+
+
+def cell(outcome: str, acks: int | str = "all", *, lost: int = 0, permitted: bool = False) -> dict[str, Any]:
+    what = {"cell": f"acks={acks}/kill", "world": "kafka", "note": "", "settings": {"acks": acks}}
+    return {**what, "outcome": outcome, "lost": lost, "loss_permitted": permitted}
+
+
+LOSSY = cell("permitted loss", 1, lost=3, permitted=True)
+
+
+def test_settings_are_told_apart_by_a_loss_and_a_promise_that_held(tmp_path: Path) -> None:
+    assert expect(tmp_path, "told-apart", LOSSY, cell("held"), cell("permitted loss", lost=9, permitted=True)) == 0
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pytest.param([cell("held")], id="nothing weak"),
+        pytest.param([cell("held"), cell("held", 1, permitted=True)], id="the weak one lost nothing"),
+        pytest.param([LOSSY], id="nothing strong"),
+        pytest.param([LOSSY, cell("held", permitted=True)], id="nothing was promised"),
+        pytest.param([LOSSY, cell("not exercised")], id="the strong one was not put to the test"),
+        pytest.param([LOSSY, cell("held"), cell("stalled")], id="one of the strong ones stalled"),
+        pytest.param([LOSSY, cell("broken promise", lost=1)], id="the strong one lost"),
+    ],
+)
+def test_settings_that_are_not_told_apart_are_a_failure(tmp_path: Path, cells: list[dict[str, Any]]) -> None:
+    assert expect(tmp_path, "told-apart", *cells) == 1
+
+
+@pytest.mark.parametrize("outcomes", [(), ("held",), ("broken promise", "unknown")])
+def test_a_canary_that_lives_is_a_failure(tmp_path: Path, outcomes: tuple[str, ...]) -> None:
+    assert expect(tmp_path, "broken", *map(cell, outcomes)) == 1
+    assert expect(tmp_path, "broken", cell("broken promise", lost=1)) == 0
+
+
+class Kept(list[Event]):
+    """A recorder that keeps whole events."""
+
+    record = list.append
+
+
+def test_the_canary_dies() -> None:
+    for spec in read_plan(ROOT / "plans" / "canary.toml").runs():
+        if spec.world.virtual_time:
+            choices, events = Choices(spec.seed), Kept()
+            execute(spec, SimulatedWorld(spec, choices), events, choices.draw)
+            judgement = judge(spec.chosen(), judge_events(events))
+            assert judgement.outcome is Outcome.BROKEN_PROMISE
+            assert judgement.broken["lost-write"] > 0
+
+
+@pytest.mark.parametrize(("needed", "code"), [("", 0), ("1", 1)])
+def test_kafka_that_cannot_be_had_is_a_failure_only_where_it_must_be(tmp_path: Path, needed: str, code: int) -> None:
+    nobody = tmp_path / "id"
+    nobody.write_text("#!/bin/sh\necho 1000\n")
+    nobody.chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "ACKPROOF_NEEDS_KAFKA": needed}
+    done = subprocess.run(
+        [ROOT / "scripts" / "kafka-campaign.sh"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code
+    assert done.stdout.startswith("REAL KAFKA WAS NOT TESTED: ")
+
+
+def test_continuous_integration_needs_kafka_and_runs_the_canary() -> None:
+    lines = (ROOT / ".ci" / "run").read_text().splitlines()
+    assert {"export ACKPROOF_NEEDS_KAFKA=1", "make canary", "make kafka"} <= set(lines)
