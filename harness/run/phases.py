@@ -242,11 +242,16 @@ class _Phases:
         self._pass(SETTLE_MS)
 
     def _write_afresh(self) -> RecoveryWrites:
-        """Let fresh clients write, whatever the old ones could."""
+        """Let fresh clients write, whatever the old ones could, and in the same time the cluster become whole again.
+
+        An ISR may shrink late: a leader repeats a request that got lost, although its followers are back meanwhile.
+        """
+        limit_us = self._clock.now_us() + self._spec.workload.recovery_limit_ms * 1000
         fresh = self._workload.begin_recovery()
-        self._until(lambda: fresh.finished, self._spec.workload.recovery_limit_ms)
+        self._world.drive(lambda: fresh.finished, limit_us)
         fresh.end()
         self._pass(SETTLE_MS)
+        self._world.drive(lambda: not self._lacking(), limit_us)
         return fresh
 
     def _drain(self, fresh: RecoveryWrites) -> tuple[dict[str, str], Drain]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nemesis.faults import CorruptRecord, FullDisk, SlowDisk, WipeDisk
+from nemesis.faults import CorruptRecord, FullDisk, PowerLoss, SlowDisk, WipeDisk
 from nemesis.receipts import degraded_to, judge
 from nemesis.roles import Role, RoleKind
 from tests.conftest import ObedientCluster
@@ -70,3 +70,13 @@ def test_what_left_the_disk_as_it_was_came_to_a_kill(cluster, fault, seen, took_
 def test_of_two_disks_one_that_was_damaged_makes_it_no_kill():
     assert degraded_to({"1": {"exit": "9"}, "2": {"exit": "9", "corrupted": {}}}, CorruptRecord(LEADER)) == ""
     assert degraded_to({"1": {"exit": "9"}}, FullDisk(LEADER)) == "", "a fault without one of its own is what it is"
+
+
+@pytest.mark.parametrize(
+    ("lost", "came_to"),
+    [({"t-0": 0, "t-1": 0}, "kill"), ({"t-0": 0, "t-1": 3}, ""), ({}, "kill"), (None, ""), ("9 bytes", "")],
+)
+def test_a_loss_of_power_that_took_no_record_was_a_kill(lost: object, came_to: str) -> None:
+    """Only counted records prove it."""
+    evidence = {"1": {"exit": "9"} | ({} if lost is None else {"lost": lost})}
+    assert degraded_to(evidence, PowerLoss(LEADER)) == came_to
