@@ -5,7 +5,7 @@ Nothing waits in here. Everything between brokers may be lost: each request is r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from harness.reference.core import messages
@@ -35,7 +35,7 @@ _NEVER_MS: Final = 10**12
 
 
 class Broker(Node):
-    """One broker: replicas it hosts, its session with the controller, delayed produces and fetches, its fetchers.
+    """One broker: ``replicas`` it hosts, its ``session`` with the controller, parked requests, its fetchers.
 
     Args:
         node: its number.
@@ -60,13 +60,13 @@ class Broker(Node):
         self._context = context = Context(node, config, observing=observe, incarnation=incarnation)
         self._make_log = make_log
         self._make_replica = with_bug(Replica, config.planted_bug)
-        self._replicas: dict[TopicPartition, Replica] = {}
+        self.replicas: dict[TopicPartition, Replica] = {}
         self._fetchers: dict[NodeId, Fetcher] = {}
         self._flush_ms: dict[TopicPartition, int] = {}
-        self._session = Session(context, incarnation, host, port)
+        self.session = Session(context, incarnation, host, port)
         self._forwarding = Forwarding(context)
         self._producer_ids = ProducerIds(context)
-        self._requests = with_bug(RequestHandler, config.planted_bug)(context, self._replicas)
+        self._requests = with_bug(RequestHandler, config.planted_bug)(context, self.replicas)
         self._handlers = {
             messages.Produce: self._requests.produce,
             messages.Fetch: self._requests.fetch,
@@ -102,7 +102,7 @@ class Broker(Node):
         """Register with the controller and wind up the timers. Replicas appear with the first image."""
         config = self._context.config
         self._context.begin(now_us)
-        self._session.tick()
+        self.session.tick()
         self._context.remind(config.replica_lag_time_max_ms / 2, ISR_CHECK)
         self._context.remind(config.replica_high_watermark_checkpoint_interval_ms, CHECKPOINT)
         return self._context.take()
@@ -126,32 +126,15 @@ class Broker(Node):
     def leave(self, now_us: int) -> list[Effect]:
         """Begin controlled shutdown: ask for leadership to be moved away until ``may_leave`` is true."""
         self._context.begin(now_us)
-        self._session.leaving = True
+        self.session.leaving = True
         if self._context.broker_epoch != NONE:
-            self._session.beat()
+            self.session.beat()
         return self._context.take()
-
-    # --- facts -----------------------------------------------------------------------------------------------------
-
-    @property
-    def replicas(self) -> Mapping[TopicPartition, Replica]:
-        """The replicas that it hosts."""
-        return self._replicas
 
     @property
     def broker_epoch(self) -> int:
         """The epoch under which it is registered, NONE while it is not."""
         return self._context.broker_epoch
-
-    @property
-    def fenced(self) -> bool:
-        """Whether the controller's last answer called it fenced; true before the first."""
-        return self._session.fenced
-
-    @property
-    def may_leave(self) -> bool:
-        """Whether controlled shutdown may end the process."""
-        return self._session.may_leave
 
     # --- what the controller decided -----------------------------------------------------------------------------
 
@@ -159,7 +142,7 @@ class Broker(Node):
         self._apply(message.image)
 
     def _on_heartbeat(self, message: messages.HeartbeatResponse) -> None:
-        image = self._session.on_heartbeat(message)
+        image = self.session.on_heartbeat(message)
         if image is not None:
             self._apply(image)
 
@@ -181,16 +164,16 @@ class Broker(Node):
         for fetcher in self._fetchers.values():
             fetcher.pump()
         if image.brokers[context.node].fenced:
-            self._session.beat()  # Up to date now: no need to stay fenced for another heartbeat interval.
+            self.session.beat()  # Up to date now: no need to stay fenced for another heartbeat interval.
 
     def _apply_topic(self, name: str, topic: TopicState) -> None:
         for number, state in enumerate(topic.partitions):
             if self._context.node not in state.replicas:
                 continue
             at = TopicPartition(name, number)
-            replica = self._replicas.get(at)
+            replica = self.replicas.get(at)
             if replica is None:
-                replica = self._replicas[at] = self._make_replica(at, self._make_log(at), self._context)
+                replica = self.replicas[at] = self._make_replica(at, self._make_log(at), self._context)
                 self._flush_regularly(at, topic.config)
             if state.partition_epoch > replica.partition_epoch:
                 self._apply_partition(replica, state, topic.config)
@@ -212,7 +195,7 @@ class Broker(Node):
         """The topic was deleted, or deleted and made again: its logs are gone."""
         for number in range(len(topic.partitions)):
             at = TopicPartition(name, number)
-            replica = self._replicas.get(at)
+            replica = self.replicas.get(at)
             if replica is None:
                 continue
             for fetcher in self._fetchers.values():
@@ -220,7 +203,7 @@ class Broker(Node):
             replica.resign()
             self._requests.abandon(replica)
             replica.log.reset_to(0)
-            del self._replicas[at]
+            del self.replicas[at]
             self._flush_ms.pop(at, None)
 
     def _fetcher(self, leader: NodeId) -> Fetcher:
@@ -230,11 +213,11 @@ class Broker(Node):
         return fetcher
 
     def _on_registered(self, message: messages.RegisterBrokerResponse) -> None:
-        self._session.on_registered(message)
+        self.session.on_registered(message)
         self._producer_ids.refill()
 
     def _on_proposal_answered(self, message: messages.AlterPartitionResponse) -> None:
-        replica = self._replicas.get(message.partition)
+        replica = self.replicas.get(message.partition)
         if replica is not None:
             replica.on_proposal_answered(message)
             self._requests.wake(replica)
@@ -253,9 +236,9 @@ class Broker(Node):
     # --- timers ----------------------------------------------------------------------------------------------------
 
     def _on_heartbeat_timer(self) -> None:
-        self._session.tick()
+        self.session.tick()
         self._producer_ids.refill()
-        for replica in self._replicas.values():
+        for replica in self.replicas.values():
             replica.repeat_proposal()
 
     def _on_fetch_timer(self, leader: NodeId) -> None:
@@ -266,7 +249,7 @@ class Broker(Node):
     def _on_isr_timer(self) -> None:
         """Rule 10: twice per replica.lag.time.max.ms, so a follower that stops is out after 1 to 1.5 times as long."""
         self._context.remind(self._context.config.replica_lag_time_max_ms / 2, ISR_CHECK)
-        for replica in self._replicas.values():
+        for replica in self.replicas.values():
             if replica.leading:
                 replica.check_isr()
                 self._requests.wake(replica)
@@ -274,7 +257,7 @@ class Broker(Node):
     def _on_checkpoint_timer(self) -> None:
         """Rule 25."""
         self._context.remind(self._context.config.replica_high_watermark_checkpoint_interval_ms, CHECKPOINT)
-        for replica in self._replicas.values():
+        for replica in self.replicas.values():
             replica.log.checkpoint_high_watermark(replica.high_watermark)
 
     def _flush_regularly(self, at: TopicPartition, config: TopicConfig) -> None:
@@ -285,7 +268,7 @@ class Broker(Node):
 
     def _on_flush_timer(self, at: TopicPartition) -> None:
         """Rule 24: what flush.ms promises for one partition."""
-        flush_ms, replica = self._flush_ms.get(at), self._replicas.get(at)
+        flush_ms, replica = self._flush_ms.get(at), self.replicas.get(at)
         if flush_ms is None or replica is None:
             return
         if replica.log.flushed_offset < replica.log.end_offset:

@@ -52,15 +52,12 @@ class Core(Protocol):
 
     def start(self, now_us: int) -> list[Effect]:
         """Called once, first."""
-        ...
 
     def on_message(self, now_us: int, sender: NodeId, message: Any) -> list[Effect]:
         """A message came."""
-        ...
 
     def on_timer(self, now_us: int, timer: Timer) -> list[Effect]:
         """A reminder is due."""
-        ...
 
 
 class Context:
@@ -69,8 +66,6 @@ class Context:
     ``now_us`` and ``sender`` are those of the step; ``sender`` is NONE in a reminder. ``observing`` is looked at before
     facts are gathered, so that bulk simulation does not pay for stories.
     """
-
-    __slots__ = ("_correlation", "broker_epoch", "config", "effects", "image", "node", "now_us", "observing", "sender")
 
     def __init__(self, node: NodeId, config: BrokerConfig, *, observing: bool, incarnation: int = 0) -> None:
         self.node = node

@@ -14,6 +14,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
+import msgspec
+
 from harness.reference.core import messages
 from harness.reference.core.effects import Context, Timer
 from harness.reference.core.partition import Replica
@@ -36,18 +38,18 @@ class Step(IntEnum):
     HALT = 4
 
 
-class Followed:
-    """A partition in one leader epoch; ``request`` is its part of the last fetch, ``correlation`` its open question."""
+class Followed(msgspec.Struct, eq=False):
+    """A partition in one leader epoch; ``request`` is its part of the last fetch, ``correlation`` its open question.
 
-    __slots__ = ("asked_us", "correlation", "ready_us", "replica", "request", "step")
+    The question was asked at ``asked_us``; before ``ready_us`` nothing is asked.
+    """
 
-    def __init__(self, replica: Replica, step: Step) -> None:
-        self.replica = replica
-        self.step = step
-        self.request: messages.FetchPartition | None = None
-        self.correlation = NONE
-        self.asked_us = 0
-        self.ready_us = 0
+    replica: Replica
+    step: Step
+    request: messages.FetchPartition | None = None
+    correlation: int = NONE
+    asked_us: int = 0
+    ready_us: int = 0
 
     def go(self, step: Step, ready_us: int = 0) -> None:
         """Continue with ``step``, not before ``ready_us``; what is under way is not waited for."""
@@ -59,8 +61,6 @@ class Followed:
 
 class Fetcher:
     """Everything that this broker follows at one leader."""
-
-    __slots__ = ("_armed_us", "_context", "_followed", "_in_flight", "_leader", "_sent_us", "_timer")
 
     def __init__(self, leader: NodeId, context: Context) -> None:
         self._leader = leader

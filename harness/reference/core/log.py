@@ -2,16 +2,17 @@
 
 A log keeps two ends: what is appended (log end offset) and what is flushed. Power loss drops the difference; the death
 of the process does not. It also keeps what must survive a restart beside the records: the leader epochs with their
-start offsets (rule 19) and the high watermark of the last checkpoint (rule 25).
+start offsets (rule 19), the high watermark of the last checkpoint (rule 25), and the state of producers (rule 21).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from harness.reference.core.messages import RecordBatch
+from harness.reference.core.producers import Producers
 from harness.reference.core.types import NONE
 
 
@@ -21,64 +22,48 @@ class Log(Protocol):
     @property
     def start_offset(self) -> int:
         """Offset of the first record."""
-        ...
 
     @property
     def end_offset(self) -> int:
         """Log end offset: one past the last record."""
-        ...
 
     @property
     def flushed_offset(self) -> int:
         """One past the last record that survives a power loss."""
-        ...
+
+    @property
+    def producers(self) -> Producers:
+        """The idempotent producers whose batches are in the log (rule 21); another object after a truncation."""
 
     def append(self, batch: RecordBatch) -> None:
         """Append; ``batch.base_offset`` equals ``end_offset`` and its epoch is not below the last one."""
-        ...
 
     def read(self, offset: int, limit_offset: int, max_bytes: int) -> Sequence[RecordBatch]:
         """Whole batches from the one that holds ``offset``, all ending at or before ``limit_offset``.
 
         At least one batch is returned if there is one, however large (KIP-74).
         """
-        ...
-
-    def producer_batches(self) -> Iterable[RecordBatch]:
-        """What producer state is rebuilt from, in log order (rule 21).
-
-        At least the last BATCHES_KEPT batches of each of the PRODUCERS_KEPT idempotent producers that wrote last; more
-        may be there, and ``records`` may be empty.
-        """
-        ...
 
     def truncate_to(self, offset: int) -> None:
         """Drop every record at or after ``offset``, and epochs that start there or later."""
-        ...
 
     def reset_to(self, offset: int) -> None:
         """Drop everything and start again, empty, at ``offset``."""
-        ...
 
     def flush(self) -> None:
         """Make everything appended durable."""
-        ...
 
     def epochs(self) -> Sequence[tuple[int, int]]:
         """(leader epoch, start offset), ascending in both."""
-        ...
 
     def start_epoch(self, epoch: int, offset: int) -> None:
         """Remember durably that ``epoch`` starts at ``offset``, even if nothing is ever written in it (KAFKA-7415)."""
-        ...
 
     def checkpoint_high_watermark(self, offset: int) -> None:
         """Remember the high watermark durably."""
-        ...
 
     def checkpointed_high_watermark(self) -> int:
         """The high watermark of the last checkpoint, 0 if there is none."""
-        ...
 
 
 class MemoryLog:
@@ -87,19 +72,9 @@ class MemoryLog:
     Truncation works on whole batches: an offset inside a batch drops that batch.
     """
 
-    __slots__ = (
-        "_bases",
-        "_batches",
-        "_epochs",
-        "_high_watermark",
-        "_last_epoch",
-        "end_offset",
-        "flushed_offset",
-        "start_offset",
-    )
-
     def __init__(self) -> None:
-        self._batches: list[RecordBatch] = []
+        self.batches: list[RecordBatch] = []
+        self.producers = Producers()
         self._bases: list[int] = []
         self._epochs: list[tuple[int, int]] = []
         self._last_epoch = NONE
@@ -120,9 +95,11 @@ class MemoryLog:
             if batch.leader_epoch < self._last_epoch:
                 raise ValueError(f"a batch of epoch {batch.leader_epoch} does not follow epoch {self._last_epoch}")
             self.start_epoch(batch.leader_epoch, batch.base_offset)
-        self._batches.append(batch)
+        self.batches.append(batch)
         self._bases.append(batch.base_offset)
         self.end_offset += batch.count
+        if batch.producer_id != NONE:
+            self.producers.record(batch)
 
     def read(self, offset: int, limit_offset: int, max_bytes: int) -> Sequence[RecordBatch]:
         """See :class:`Log`."""
@@ -130,34 +107,35 @@ class MemoryLog:
             return ()
         found: list[RecordBatch] = []
         size = 0
-        for at in range(max(bisect_right(self._bases, offset) - 1, 0), len(self._batches)):
-            batch = self._batches[at]
+        for at in range(max(bisect_right(self._bases, offset) - 1, 0), len(self.batches)):
+            batch = self.batches[at]
             size += batch.size_bytes
             if batch.base_offset + batch.count > limit_offset or (found and size > max_bytes):
                 break
             found.append(batch)
         return found
 
-    def producer_batches(self) -> Iterable[RecordBatch]:
-        """See :class:`Log`; here every batch, whole."""
-        return self._batches
-
     def truncate_to(self, offset: int) -> None:
         """See :class:`Log`."""
         keep = bisect_left(self._bases, offset)
-        if keep and self._batches[keep - 1].next_offset > offset:
+        if keep and self.batches[keep - 1].next_offset > offset:
             keep -= 1
-        del self._batches[keep:], self._bases[keep:]
-        self.end_offset = self._batches[-1].next_offset if self._batches else self.start_offset
+        if keep < len(self.batches):
+            del self.batches[keep:], self._bases[keep:]
+            self.producers = Producers(self.batches)
+        self.end_offset = self.batches[-1].next_offset if self.batches else self.start_offset
         self.flushed_offset = min(self.flushed_offset, self.end_offset)
-        self._forget_epochs(offset)
+        while self._epochs and self._epochs[-1][1] >= offset:
+            self._epochs.pop()
+        self._last_epoch = self._epochs[-1][0] if self._epochs else NONE
 
     def reset_to(self, offset: int) -> None:
         """See :class:`Log`."""
-        self._batches.clear()
+        self.batches.clear()
         self._bases.clear()
         self._epochs.clear()
         self._last_epoch = NONE
+        self.producers = Producers()
         self.start_offset = self.end_offset = self.flushed_offset = self._high_watermark = offset
 
     def flush(self) -> None:
@@ -190,8 +168,3 @@ class MemoryLog:
         lost = self.end_offset - self.flushed_offset
         self.truncate_to(self.flushed_offset)
         return lost
-
-    def _forget_epochs(self, offset: int) -> None:
-        while self._epochs and self._epochs[-1][1] >= offset:
-            self._epochs.pop()
-        self._last_epoch = self._epochs[-1][0] if self._epochs else NONE

@@ -41,6 +41,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from harness.observations import (
@@ -55,7 +56,6 @@ from harness.observations import (
 from harness.reference.core.effects import Context
 from harness.reference.core.log import Log
 from harness.reference.core.messages import AlterPartition, AlterPartitionResponse, IsrMember, RecordBatch
-from harness.reference.core.producers import Producers
 from harness.reference.core.types import (
     ACKS_ALL,
     CONTROLLER,
@@ -93,30 +93,21 @@ class Appended(NamedTuple):
     next_offset: int = NONE
 
 
-class Follower:
+class Follower(msgspec.Struct, eq=False):
     """A leader's view of one follower. Unknown offsets are NONE, which holds the high watermark back.
 
-    ``sent_high_watermark`` is the one that went out with the last fetch response.
+    ``end_offset`` is the follower's log end by its last fetch, which came at ``fetched_us`` when the leader's own log
+    end was ``leader_end_at_fetch``; ``caught_up_us`` is the last time at which it had everything (rule 9), and
+    ``broker_epoch`` that of the incarnation that fetched. ``sent_high_watermark`` went out with the last response.
     """
 
-    __slots__ = (
-        "broker_epoch",
-        "caught_up_us",
-        "end_offset",
-        "fetched_us",
-        "leader_end_at_fetch",
-        "node",
-        "sent_high_watermark",
-    )
-
-    def __init__(self, node: NodeId, caught_up_us: int) -> None:
-        self.node = node
-        self.end_offset = NONE
-        self.caught_up_us = caught_up_us
-        self.fetched_us = 0
-        self.leader_end_at_fetch = NONE
-        self.broker_epoch = NONE
-        self.sent_high_watermark = NONE
+    node: NodeId
+    caught_up_us: int
+    end_offset: int = NONE
+    fetched_us: int = 0
+    leader_end_at_fetch: int = NONE
+    broker_epoch: int = NONE
+    sent_high_watermark: int = NONE
 
     def fetched(self, now_us: int, offset: int, leader_end: int, broker_epoch: int) -> None:
         """Take a fetch at ``offset`` into account: everything below it is on the follower (rule 6).
@@ -145,28 +136,6 @@ class Follower:
 class Replica:
     """One replica of one partition; only this module writes to it, except for ``followers[n].sent_high_watermark``."""
 
-    __slots__ = (
-        "_context",
-        "_effective_min_isr",
-        "_flush_messages",
-        "_lag_us",
-        "_proposal",
-        "_proposed_us",
-        "at",
-        "epoch_start",
-        "followers",
-        "high_watermark",
-        "isr",
-        "leader",
-        "leader_epoch",
-        "leading",
-        "log",
-        "maximal_isr",
-        "partition_epoch",
-        "producers",
-        "replicas",
-    )
-
     def __init__(self, at: TopicPartition, log: Log, context: Context) -> None:
         self.at = at
         self.log = log
@@ -186,8 +155,6 @@ class Replica:
         self.followers: dict[NodeId, Follower] = {}
         self.epoch_start = NONE
         self.high_watermark = min(log.checkpointed_high_watermark(), log.end_offset)
-        self.producers = Producers()
-        self.producers.rebuild(log.producer_batches())
         if context.observing:
             context.observe(
                 ReplicaRecovered(partition=str(at), end_offset=log.end_offset, high_watermark=self.high_watermark)
@@ -276,7 +243,7 @@ class Replica:
         if acks == ACKS_ALL and len(self.isr) < self._effective_min_isr:
             return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
         if batch.producer_id != NONE:
-            error, duplicate = self.producers.judge(batch)
+            error, duplicate = self.log.producers.judge(batch)
             if error:
                 return Appended(error)
             if duplicate is not None:
@@ -482,7 +449,6 @@ class Replica:
         if end == before:
             return
         self._bound_high_watermark(self.high_watermark)
-        self.producers.rebuild(self.log.producer_batches())
         if self._context.observing:
             self._context.observe(
                 Truncated(
@@ -507,8 +473,6 @@ class Replica:
     def _store(self, batch: RecordBatch) -> None:
         log = self.log
         log.append(batch)
-        if batch.producer_id != NONE:
-            self.producers.record(batch)
         if log.end_offset - log.flushed_offset >= self._flush_messages:  # Rule 24, on leader and follower alike.
             log.flush()
         if self._context.observing:

@@ -24,8 +24,6 @@ Part = TypeVar("Part")
 class _AcknowledgesAfterAppend(RequestHandler):
     """acks=all is answered as soon as the leader has the record (rule 2). The story of S01 loses it."""
 
-    __slots__ = ()
-
     def _answer_or_park(self, produce: ParkedProduce, replica: Replica, timeout_ms: int) -> None:  # noqa: ARG002
         self._acknowledge(produce, replica, ErrorCode.NONE)
 
@@ -37,8 +35,6 @@ class _ShrinksBeforeAcceptance(Replica):
     min.insync.replicas=1.
     """
 
-    __slots__ = ()
-
     def _propose(self, isr: tuple[NodeId, ...]) -> None:
         super()._propose(isr)
         self.maximal_isr = isr
@@ -49,8 +45,6 @@ class _CommitsLargestLogEnd(Replica):
 
     What only the leader has is acknowledged and read: S01.
     """
-
-    __slots__ = ()
 
     def append(self, batch: RecordBatch, acks: int) -> Appended:
         appended = super().append(batch, acks)

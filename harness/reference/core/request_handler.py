@@ -3,14 +3,17 @@
 A request that must wait is *parked*: a produce with acks=all for the high watermark (rules 2 and 5), a fetch for data.
 ``wake`` ends the waiting when something happened to a replica, ``abandon`` when its leader epoch ended, ``expire`` when
 the time is over; each parked request is answered exactly once. All deadlines of a broker share one heap and one armed
-timer: nearly every request is answered long before its own. Questions about offsets
-and epochs change nothing.
+timer: nearly every request is answered long before its own, so finished ones stay in the heaps until their turn comes
+or until most of a heap is finished. Questions about offsets and epochs change nothing.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
+
+import msgspec
 
 from harness.observations import Acknowledged
 from harness.reference.core import messages
@@ -25,57 +28,80 @@ PARKED_MAX = 10_000
 DEADLINES = Timer("deadlines")
 
 
-class ParkedProduce:
+class ParkedProduce(msgspec.Struct, eq=False):
     """An acks=all produce, appended up to ``next_offset``. Its records are in the log, so they are not kept here."""
 
-    __slots__ = ("acks", "base_offset", "client", "correlation", "done", "next_offset", "partition")
-
-    def __init__(self, client: NodeId, message: messages.Produce, base_offset: int, next_offset: int) -> None:
-        self.client = client
-        self.correlation = message.correlation
-        self.partition = message.partition
-        self.acks = message.acks
-        self.base_offset = base_offset
-        self.next_offset = next_offset
-        self.done = False
+    client: NodeId
+    correlation: int
+    partition: TopicPartition
+    acks: int
+    base_offset: int
+    next_offset: int
+    done: bool = False
 
 
-class ParkedFetch:
-    """A fetch that found too little. ``wanted`` holds its partitions."""
+class ParkedFetch(msgspec.Struct, eq=False):
+    """A fetch that found too little, and its partitions."""
 
-    __slots__ = ("client", "done", "message", "wanted")
-
-    def __init__(self, client: NodeId, message: messages.Fetch) -> None:
-        self.client = client
-        self.message = message
-        self.wanted: dict[TopicPartition, messages.FetchPartition] = {w.partition: w for w in message.partitions}
-        self.done = False
+    client: NodeId
+    message: messages.Fetch
+    wanted: dict[TopicPartition, messages.FetchPartition]
+    done: bool = False
 
 
 Parked = ParkedProduce | ParkedFetch
+P = TypeVar("P", ParkedProduce, ParkedFetch, Parked)
+
+
+class ParkedHeap(Generic[P]):
+    """Parked requests by what ends their waiting: a deadline or an offset. Finished ones are swept out now and then."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, P]] = []
+        self._sequence = 0
+        self._swept = 32
+
+    def add(self, key: int, parked: P) -> None:
+        """Wait until ``key`` is reached."""
+        heap = self._heap
+        self._sequence += 1
+        heapq.heappush(heap, (key, self._sequence, parked))
+        if len(heap) > 2 * self._swept:
+            heap[:] = [entry for entry in heap if not entry[2].done]
+            heapq.heapify(heap)
+            self._swept = max(len(heap), 32)
+
+    def reached(self, limit: int) -> Iterator[P]:
+        """Those with a key of ``limit`` or less that nobody finished, smallest key first; they wait here no more."""
+        heap = self._heap
+        while heap and (heap[0][0] <= limit or heap[0][2].done):
+            parked = heapq.heappop(heap)[2]
+            if not parked.done:
+                yield parked
+
+    def waiting(self) -> list[P]:
+        """All that nobody finished, in no particular order."""
+        return [parked for _, _, parked in self._heap if not parked.done]
+
+    def smallest(self) -> int | None:
+        """The smallest key that somebody waits for; None if nobody waits."""
+        return self._heap[0][0] if self._heap else None
 
 
 class Deadlines:
-    """When parked requests end, whether anything happened or not."""
-
-    __slots__ = ("_armed_us", "_context", "_heap", "_sequence", "live")
+    """When parked requests end, whether anything happened or not. ``live`` is how many are not answered yet."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._heap: list[tuple[int, int, Parked]] = []
-        self._sequence = 0
+        self._waiting: ParkedHeap[Parked] = ParkedHeap()
         self._armed_us = 2**63
         self.live = 0
 
     def add(self, after_ms: int, parked: Parked) -> None:
         """Expire ``parked`` in ``after_ms`` unless it is finished by then."""
         at_us = self._context.now_us + after_ms * 1000
-        self._sequence += 1
         self.live += 1
-        heapq.heappush(self._heap, (at_us, self._sequence, parked))
-        if len(self._heap) > 2 * self.live + 64:
-            self._heap = [entry for entry in self._heap if not entry[2].done]
-            heapq.heapify(self._heap)
+        self._waiting.add(at_us, parked)
         self._arm(at_us)
 
     def finish(self, parked: Parked) -> None:
@@ -87,13 +113,10 @@ class Deadlines:
     def expired(self) -> Iterator[Parked]:
         """Every request whose time is over; the taker finishes it. Arms the next timer at the end."""
         self._armed_us = 2**63
-        heap, now_us = self._heap, self._context.now_us
-        while heap and (heap[0][0] <= now_us or heap[0][2].done):
-            parked = heapq.heappop(heap)[2]
-            if not parked.done:
-                yield parked
-        if heap:
-            self._arm(heap[0][0])
+        yield from self._waiting.reached(self._context.now_us)
+        next_us = self._waiting.smallest()
+        if next_us is not None:
+            self._arm(next_us)
 
     def _arm(self, at_us: int) -> None:
         if at_us < self._armed_us:
@@ -101,46 +124,8 @@ class Deadlines:
             self._context.arm(at_us, DEADLINES)
 
 
-class ParkedProduces:
-    """Parked produces by partition, in the order of the offsets they wait for."""
-
-    __slots__ = ("_by_partition", "_sequence", "_swept")
-
-    def __init__(self) -> None:
-        self._sequence = 0
-        self._by_partition: dict[TopicPartition, list[tuple[int, int, ParkedProduce]]] = {}
-        self._swept: dict[TopicPartition, int] = {}
-
-    def add(self, parked: ParkedProduce) -> None:
-        """Wait for ``parked.next_offset``; now and then sweep out what has timed out at a stuck partition."""
-        at = parked.partition
-        heap = self._by_partition.setdefault(at, [])
-        self._sequence += 1
-        heapq.heappush(heap, (parked.next_offset, self._sequence, parked))
-        if len(heap) > 2 * self._swept.get(at, 32):
-            heap[:] = [entry for entry in heap if not entry[2].done]
-            heapq.heapify(heap)
-            self._swept[at] = max(len(heap), 32)
-
-    def reached(self, at: TopicPartition, high_watermark: int) -> list[ParkedProduce]:
-        """Those that the high watermark has covered; they are waiting no more."""
-        heap = self._by_partition.get(at)
-        found: list[ParkedProduce] = []
-        while heap and (heap[0][0] <= high_watermark or heap[0][2].done):
-            parked = heapq.heappop(heap)[2]
-            if not parked.done:
-                found.append(parked)
-        return found
-
-    def all_of(self, at: TopicPartition) -> list[ParkedProduce]:
-        """Every produce that waits at a partition; they are waiting no more."""
-        return [parked for _, _, parked in self._by_partition.pop(at, ()) if not parked.done]
-
-
 class ParkedFetches:
     """Parked fetches: one per follower, any number per partition for consumers."""
-
-    __slots__ = ("_consumers", "_followers")
 
     def __init__(self) -> None:
         self._followers: dict[NodeId, ParkedFetch] = {}
@@ -175,13 +160,11 @@ class ParkedFetches:
 class RequestHandler:
     """The leader's side of all replicas of one broker."""
 
-    __slots__ = ("_context", "_deadlines", "_fetches", "_produces", "_replicas")
-
     def __init__(self, context: Context, replicas: Mapping[TopicPartition, Replica]) -> None:
         self._context = context
         self._replicas = replicas
         self._deadlines = Deadlines(context)
-        self._produces = ParkedProduces()
+        self._produces: dict[TopicPartition, ParkedHeap[ParkedProduce]] = {}
         self._fetches = ParkedFetches()
 
     # --- produce ---------------------------------------------------------------------------------------------------
@@ -200,7 +183,9 @@ class RequestHandler:
             self._refuse(message, error)
             return
         if message.acks != 0:
-            produce = ParkedProduce(self._context.sender, message, base_offset, next_offset)
+            produce = ParkedProduce(
+                self._context.sender, message.correlation, message.partition, message.acks, base_offset, next_offset
+            )
             self._answer_or_park(produce, replica, message.timeout_ms)
         self.wake(replica)
 
@@ -212,7 +197,7 @@ class RequestHandler:
         elif self._deadlines.live >= PARKED_MAX:
             self._acknowledge(produce, replica, ErrorCode.REQUEST_TIMED_OUT)
         else:
-            self._produces.add(produce)
+            self._produces.setdefault(replica.at, ParkedHeap()).add(produce.next_offset, produce)
             self._deadlines.add(timeout_ms, produce)
 
     def _acknowledge(self, produce: ParkedProduce, replica: Replica, error: ErrorCode) -> None:
@@ -249,7 +234,7 @@ class RequestHandler:
         answers, urgent = self._first_look(message)
         if not urgent and message.max_wait_ms > 0 and self._deadlines.live < PARKED_MAX:
             if not (from_follower and self._brings_high_watermark(message)):
-                parked = ParkedFetch(self._context.sender, message)
+                parked = ParkedFetch(self._context.sender, message, {w.partition: w for w in message.partitions})
                 self._fetches.add(parked)
                 self._deadlines.add(message.max_wait_ms, parked)
                 return
@@ -386,9 +371,11 @@ class RequestHandler:
     def wake(self, replica: Replica) -> None:
         """Something was appended, or the high watermark moved: answer whoever waited for that."""
         at = replica.at
-        for produce in self._produces.reached(at, replica.high_watermark):
-            self._deadlines.finish(produce)
-            self._acknowledge(produce, replica, replica.commits())
+        produces = self._produces.get(at)
+        if produces is not None:
+            for produce in produces.reached(replica.high_watermark):
+                self._deadlines.finish(produce)
+                self._acknowledge(produce, replica, replica.commits())
         for node in replica.followers:
             parked = self._fetches.of_follower(node)
             if parked is not None and at in parked.wanted and self._ends_waiting(parked, replica):
@@ -403,7 +390,8 @@ class RequestHandler:
             self._end(parked)
         if replica.leading:
             return
-        for produce in self._produces.all_of(replica.at):
+        produces = self._produces.pop(replica.at, None)
+        for produce in produces.waiting() if produces is not None else ():
             self._deadlines.finish(produce)
             self._acknowledge(produce, replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 

@@ -12,9 +12,11 @@ HEARTBEAT = Timer("heartbeat")
 
 
 class Session:
-    """Keeps one incarnation of a broker registered. Whatever is lost is repeated with the next heartbeat."""
+    """Keeps one incarnation of a broker registered. Whatever is lost is repeated with the next heartbeat.
 
-    __slots__ = ("_context", "_host", "_incarnation", "_port", "fenced", "leaving", "may_leave")
+    ``fenced`` is the controller's last answer, true before the first; with ``leaving`` set, controlled shutdown waits
+    for ``may_leave``.
+    """
 
     def __init__(self, context: Context, incarnation: int, host: str, port: int) -> None:
         self._context = context
@@ -70,8 +72,6 @@ TopicRequest = messages.CreateTopic | messages.DeleteTopic | messages.MoveLeader
 class Forwarding:
     """Forwards topic requests under correlations of its own and relays the answers."""
 
-    __slots__ = ("_context", "_waiting")
-
     def __init__(self, context: Context) -> None:
         self._context = context
         self._waiting: dict[int, tuple[NodeId, int]] = {}
@@ -94,8 +94,6 @@ class Forwarding:
 
 class ProducerIds:
     """Hands out producer ids from a block that the controller allocated (KIP-730)."""
-
-    __slots__ = ("_context", "_left", "_next")
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -128,7 +128,7 @@ class BrokerServer:
         replicas = self._core.replicas
         return {
             "broker_epoch": self._core.broker_epoch,
-            "fenced": self._core.fenced,
+            "fenced": self._core.session.fenced,
             "image": describe_image(self._core.image),
             "logs": {
                 str(at): {"end_offset": replica.log.end_offset, "high_watermark": replica.high_watermark}
@@ -144,7 +144,7 @@ class BrokerServer:
         """Hand leaderships over as far as that is possible in time, then close the logs cleanly."""
         self._runtime.do(self._core.leave)
         limit_us = now_us() + int(LEAVE_LIMIT_S * 1e6)
-        while not self._core.may_leave and now_us() < limit_us:
+        while not self._core.session.may_leave and now_us() < limit_us:
             await asyncio.sleep(0.02)
         self._runtime.close()
         for replica in self._core.replicas.values():

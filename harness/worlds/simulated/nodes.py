@@ -156,7 +156,7 @@ class ControlledShutdown:
         return {"state": "ending"}
 
     def _look(self, node: int, process: Process, broker: Broker, until_us: int) -> None:
-        if process.alive and not broker.may_leave and self._loop.time_us < until_us:
+        if process.alive and not broker.session.may_leave and self._loop.time_us < until_us:
             look_again = partial(self._look, node, process, broker, until_us)
             self._loop.call_at(self._loop.time_us + LOOK_EVERY_US, look_again)
             return

@@ -72,7 +72,7 @@ class SimulatedStorage:
         it; so it ends there now.
         """
         log = next((log for at, log in self._disks[node].items() if str(at) == partition), None)
-        batches = [] if log is None or not self._dead(node) else list(log.producer_batches())
+        batches = [] if log is None or not self._dead(node) else log.batches
         if log is None or not batches:
             return {}
         offset = batches[len(batches) * pick // LOG_PARTS].base_offset

@@ -6,17 +6,14 @@ state can be made again from the log, so its files are not synced.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from harness.durable import write_durably
 from harness.reference.core.messages import RecordBatch
-from harness.reference.core.producers import BATCHES_KEPT, PRODUCERS_KEPT
-from harness.reference.core.types import NONE
+from harness.reference.core.producers import Producers
 
 
 class OffsetFile:
@@ -53,41 +50,14 @@ class EpochFile:
             self.entries = list(entries)
 
 
-class ProducerTail:
-    """The batches that a partition's producer state is rebuilt from without reading the whole log (rule 21).
+def save_producers(path: Path, producers: Producers) -> None:
+    """Write to ``path``. Not durable: a missing or damaged file is made again from the log."""
+    path.write_bytes(msgspec.msgpack.encode(producers.batches()))
 
-    Of each idempotent producer only the last five batches matter, so a log keeps their headers (``records`` is empty)
-    in memory as it is written, and a copy in a file for the beginning of each segment. Opening a log or cutting it back
-    reads one segment.
-    """
 
-    def __init__(self, batches: Iterable[RecordBatch] = ()) -> None:
-        self._kept: dict[int, deque[RecordBatch]] = {}
-        for batch in batches:
-            self.note(batch)
-
-    def note(self, batch: RecordBatch) -> None:
-        """A batch was appended. Plain batches leave no trace; the producer silent for longest is forgotten first."""
-        if batch.producer_id == NONE:
-            return
-        kept = self._kept.pop(batch.producer_id, None) or deque(maxlen=BATCHES_KEPT)
-        self._kept[batch.producer_id] = kept
-        kept.append(replace(batch, records=b""))
-        if len(self._kept) > PRODUCERS_KEPT:
-            del self._kept[next(iter(self._kept))]
-
-    def batches(self) -> list[RecordBatch]:
-        """Every kept header in log order."""
-        return sorted((b for kept in self._kept.values() for b in kept), key=lambda batch: batch.base_offset)
-
-    def save(self, path: Path) -> None:
-        """Write to ``path``. Not durable: a missing or damaged file is made again from the log."""
-        path.write_bytes(msgspec.msgpack.encode(self.batches()))
-
-    @classmethod
-    def load(cls, path: Path) -> ProducerTail | None:
-        """Read from ``path``; None if it is missing or damaged."""
-        try:
-            return cls(msgspec.msgpack.decode(path.read_bytes(), type=list[RecordBatch]))
-        except (OSError, msgspec.MsgspecError):
-            return None
+def load_producers(path: Path) -> Producers | None:
+    """Read from ``path``; None if it is missing or damaged."""
+    try:
+        return Producers(msgspec.msgpack.decode(path.read_bytes(), type=list[RecordBatch]))
+    except (OSError, msgspec.MsgspecError):
+        return None

@@ -19,10 +19,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from harness.durable import remove_durably, sync_directory, write_durably
 from harness.reference.core.messages import RecordBatch
+from harness.reference.core.producers import Producers
+from harness.reference.core.types import NONE
 from harness.reference.server.storage.batches import BatchError, encoded, max_timestamp_ms
-from harness.reference.server.storage.checkpoints import EpochFile, OffsetFile, ProducerTail
+from harness.reference.server.storage.checkpoints import EpochFile, OffsetFile, load_producers, save_producers
 from harness.reference.server.storage.segment import Segment, SparseIndex
 
 SEGMENT_BYTES: Final = 16 * 1024 * 1024
@@ -49,7 +53,7 @@ class SegmentLog:
         self._cursors: OrderedDict[int, tuple[int, int]] = OrderedDict()
         self._segments = [Segment(directory, int(path.stem)) for path in sorted(directory.glob("*.log"))]
         self._index = SparseIndex()
-        self._producers = ProducerTail()
+        self.producers = Producers()
         self._end = 0
         #: What recovery found wrong, in words, or None.
         self.damage: str | None = None
@@ -66,7 +70,7 @@ class SegmentLog:
         remove_durably(self._clean)
         first = max(bisect_right(self._bases(), self._recovery_point.value) - 1, 0)
         self._end = self._segments[first].base_offset
-        self._producers = self._producers_before(first)
+        self.producers = self._producers_before(first)
         for number in range(first, len(self._segments)):
             if not self._recover(number, verify=not clean):
                 break
@@ -85,8 +89,7 @@ class SegmentLog:
             for at, batch in segment.scan(0, verify=verify):
                 if batch.base_offset != self._end:
                     raise BatchError(f"{segment.path} continues with {batch.base_offset} instead of {self._end}")
-                self._index.note(batch, at)
-                self._producers.note(batch)
+                self._learn(batch, at)
                 self._learn_epoch(batch)
                 position, self._end = at + batch.size_bytes, batch.next_offset
         except BatchError as error:
@@ -135,8 +138,7 @@ class SegmentLog:
         self._learn_epoch(batch)
         position = active.size_bytes
         active.write(encoded(batch))
-        self._index.note(batch, position)
-        self._producers.note(batch)
+        self._learn(batch, position)
         self._end = batch.next_offset
 
     def flush(self) -> None:
@@ -161,10 +163,9 @@ class SegmentLog:
         segment.cut(position)
         segment.index_path.unlink(missing_ok=True)
         segment.latest_ms = None
-        self._index, self._producers = SparseIndex(), self._producers_before(number)
+        self._index, self.producers = SparseIndex(), self._producers_before(number)
         for at, batch in segment.scan(0):
-            self._index.note(batch, at)
-            self._producers.note(batch)
+            self._learn(batch, at)
         self._forget(end)
 
     def reset_to(self, offset: int) -> None:
@@ -193,13 +194,6 @@ class SegmentLog:
         if found:
             self._remember(found[-1].next_offset, end)
         return found
-
-    def producer_batches(self) -> list[RecordBatch]:
-        """Headers of the last batches of each idempotent producer, from which producer state is rebuilt (rule 21).
-
-        They are kept in memory, so the answer does not take longer as the log grows.
-        """
-        return self._producers.batches()
 
     def first_at(self, timestamp_ms: int, limit_offset: int) -> RecordBatch | None:
         """The first batch below ``limit_offset`` that holds a timestamp at or after ``timestamp_ms``, at least 0.
@@ -255,6 +249,12 @@ class SegmentLog:
             return len(self._segments) - 1
         return max(bisect_right(self._bases(), offset) - 1, 0)
 
+    def _learn(self, batch: RecordBatch, position: int) -> None:
+        """``batch`` is in the segment being written, at ``position``."""
+        self._index.note(batch, position)
+        if batch.producer_id != NONE:
+            self.producers.record(replace(batch, records=b""))
+
     def _learn_epoch(self, batch: RecordBatch) -> None:
         if batch.leader_epoch > self._epochs.last:
             self.start_epoch(batch.leader_epoch, batch.base_offset)
@@ -262,7 +262,7 @@ class SegmentLog:
     def _begin(self, base_offset: int) -> None:
         segment = Segment(self._directory, base_offset)
         segment.open_for_writing()
-        self._producers.save(segment.producers_path)
+        save_producers(segment.producers_path, self.producers)
         sync_directory(self._directory)
         self._segments.append(segment)
         self._index = SparseIndex()
@@ -282,7 +282,7 @@ class SegmentLog:
         self._recovery_point.write(min(self._recovery_point.value, offset))
         while self._segments:
             self._segments.pop().delete()
-        self._producers = ProducerTail()
+        self.producers = Producers()
         self._begin(offset)
         self._forget(offset)
 
@@ -290,12 +290,14 @@ class SegmentLog:
         while len(self._segments) > number + 1:
             self._segments.pop().delete()
 
-    def _producers_before(self, number: int) -> ProducerTail:
+    def _producers_before(self, number: int) -> Producers:
         """Producer state where a segment begins, from its file or else from all that is before it."""
-        saved = ProducerTail.load(self._segments[number].producers_path)
+        saved = load_producers(self._segments[number].producers_path)
         if saved is not None:
             return saved
-        return ProducerTail(batch for segment in self._segments[:number] for _, batch in segment.scan(0))
+        return Producers(
+            replace(batch, records=b"") for segment in self._segments[:number] for _, batch in segment.scan(0)
+        )
 
     def _forget(self, end: int) -> None:
         self._cursors.clear()

@@ -92,7 +92,7 @@ class Lab(Driven):
     def committed(self) -> list[str]:
         """What a consumer reads from the leader."""
         replica = self.brokers[self.state().leader].replicas[AT]
-        return [b.records for b in replica.log.producer_batches() if b.next_offset <= replica.high_watermark]
+        return [b.records for b in replica.log.batches if b.next_offset <= replica.high_watermark]
 
     def settled(self) -> bool:
         """Is every replica in the ISR, with equal logs and high watermarks?"""

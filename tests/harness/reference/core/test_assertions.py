@@ -82,8 +82,7 @@ def test_the_controller_makes_no_impossible_state(after: PartitionState, words: 
 
 def test_a_parked_request_is_answered_once() -> None:
     context = Context(0, BrokerConfig(), observing=False)
-    deadlines, parked = Deadlines(context), object.__new__(ParkedProduce)
-    parked.done = False
+    deadlines, parked = Deadlines(context), ParkedProduce(1000, 1, AT, -1, 0, 1)
     deadlines.add(10, parked)
     deadlines.finish(parked)
     with pytest.raises(AssertionError, match="answered once"):

@@ -16,9 +16,7 @@ def batch(sequence: int, count: int = 1, epoch: int = 0, producer: int = 7, offs
 
 
 def knowing(*batches: RecordBatch) -> Producers:
-    producers = Producers()
-    producers.rebuild(batches)
-    return producers
+    return Producers(batches)
 
 
 def test_any_of_the_last_five_batches_is_recognised_and_older_ones_are_not() -> None:

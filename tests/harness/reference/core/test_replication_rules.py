@@ -65,7 +65,7 @@ def test_a_leader_stamps_its_epoch_and_offsets(lab: Any) -> None:
     cluster.move_leader(1)
     cluster.settle()
     cluster.write_ok(1, "x")
-    last = list(cluster.log(1).producer_batches())[-1]
+    last = cluster.log(1).batches[-1]
     assert (last.base_offset, last.leader_epoch) == (1, 1)
 
 
@@ -444,7 +444,7 @@ def test_a_fetch_of_a_dead_incarnation_readmits_nobody(lab: Any) -> None:
 def test_controlled_shutdown_moves_leadership_first(lab: Any) -> None:
     cluster = lab()
     cluster.cluster.process(0).do(cluster.brokers[0].leave)
-    cluster.wait(lambda: cluster.brokers[0].may_leave)
+    cluster.wait(lambda: cluster.brokers[0].session.may_leave)
     assert (cluster.state().leader, cluster.state().isr) == (1, (1, 2))
     cluster.kill(0)
     cluster.start(0)
@@ -603,7 +603,7 @@ def test_writes_that_timed_out_at_a_stuck_partition_are_not_kept(lab: Any) -> No
     for _ in range(300):
         cluster.write(0, "x", timeout_ms=20)
         cluster.run(10)
-    waiting = cluster.brokers[0]._requests._produces._by_partition[AT]
+    waiting = cluster.brokers[0]._requests._produces[AT]._heap
     assert len(waiting) <= 64
 
 
@@ -613,8 +613,8 @@ def test_a_parked_write_keeps_no_records(lab: Any) -> None:
     stop_fetching(cluster, 1)
     cluster.write(0, "x")
     cluster.run(10)
-    [(_, _, parked)] = cluster.brokers[0]._requests._produces._by_partition[AT]
-    kept = [getattr(parked, name) for name in parked.__slots__]
+    [(_, _, parked)] = cluster.brokers[0]._requests._produces[AT]._heap
+    kept = [getattr(parked, name) for name in parked.__struct_fields__]
     assert not any(isinstance(value, (Produce, RecordBatch)) for value in kept)
 
 
@@ -622,4 +622,4 @@ def test_a_log_that_an_old_era_let_diverge_takes_an_older_epoch_without_falling_
     replica = lab().brokers[1].replicas[AT]
     replica.replicate((RecordBatch(1, 100, "x", 1, 5), RecordBatch(1, 100, "y", 2, 3)), 1)
     assert list(replica.log.epochs()) == [(0, 0), (5, 1)]
-    assert [batch.records for batch in replica.log.producer_batches()] == ["base", "x", "y"]
+    assert [batch.records for batch in replica.log.batches] == ["base", "x", "y"]

@@ -149,4 +149,4 @@ class Driven:
 
     def records(self, node: int) -> list[str]:
         """What is on a broker's disk, in order."""
-        return [batch.records for batch in self.log(node).producer_batches()]
+        return [batch.records for batch in self.log(node).batches]
