@@ -34,7 +34,7 @@ def test_the_default_plan_is_sixteen_settings_by_three_families_in_both_worlds()
     runs = read_plan(PLANS / "default.toml").runs()
     cells = {run.cell for run in runs}
     assert len(cells) == 48
-    for world, per_cell in (("simulated", 100), ("processes", 1)):
+    for world, per_cell in (("simulated", 75), ("processes", 1)):
         counted = [run.cell for run in runs if run.world.name == world]
         assert all(counted.count(cell) == per_cell for cell in cells)
     assert {"acks=all,isr=2,unclean=false,idem=true/kill", "acks=1,isr=2,unclean=false,idem=false/kill"} <= cells
