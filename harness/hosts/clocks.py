@@ -40,22 +40,18 @@ def faketime_library() -> str | None:
 
 
 class Clocks:
-    """The clocks of a run's nodes; their files stand in ``directory``, which is made."""
+    """The clocks of a run's nodes; their files are in ``directory``, which is made.
+
+    Raises:
+        HostError: the library is not there, or has no effect.
+    """
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory.absolute()
-        self._library = ""
-
-    def make(self) -> None:
-        """Find the library, and see that it works.
-
-        Raises:
-            HostError: it is not there, or has no effect.
-        """
         found = faketime_library()
         if found is None:
             raise HostError("wrong clocks need libfaketime; install the package faketime")
         self._library = found
+        self._directory = directory.absolute()
         self._directory.mkdir(parents=True, exist_ok=True)
         probe = self._directory / "probe"
         _write(probe, _PROBE_OFFSET_MS)

@@ -5,19 +5,22 @@ cuts the links between nodes. Everything that it makes is announced in the run's
 ``close``.
 
 Nothing here assumes that a node lives on this machine: process ids stay behind :class:`NodeProcess`, conversations
-behind :meth:`Host.ask`, and all files of a node stand under ``Launch.directory`` or are named in ``Launch``, so that a
-host elsewhere knows what to copy.
+behind :meth:`Host.ask`, and all files of a node are under ``Launch.directory`` or named in ``Launch``, so that a host
+elsewhere knows what to copy.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM, Signals
+from typing import Any, NamedTuple
 
 import msgspec
 
+from harness.errors import HostError
 from nemesis.cluster import Capability, Evidence, Link
 
 
@@ -58,34 +61,77 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[Path, ...] = ()
 
 
-class NodeProcess(Protocol):
+class NodeProcess(ABC):
     """The process of one node. Every call takes effect before it returns and is safe to repeat."""
 
     def state(self) -> NodeState:
         """Its state now, asked afresh."""
-
-    def exit(self) -> str | None:
-        """Its end, ``"status 98"`` or ``"signal 9"``; None while it lives."""
+        return NodeState.of(self._letter())
 
     def kill(self) -> Evidence:
         """SIGKILL, and wait for the end. Evidence: ``exit`` and ``pid``."""
+        return self._signal(SIGKILL, "")
 
     def pause(self) -> Evidence:
-        """SIGSTOP, and wait until it stands still. Evidence: ``state`` ("T") and ``pid``."""
+        """SIGSTOP, and wait until it is stopped. Evidence: ``state`` ("T") and ``pid``."""
+        return self._signal(SIGSTOP, "[Tt]")
 
     def resume(self) -> Evidence:
         """SIGCONT. Evidence: ``state`` (not "T") and ``pid``."""
+        return self._signal(SIGCONT, "[!Tt]")
 
     def terminate(self) -> Evidence:
         """SIGTERM, without waiting for the end. Evidence: ``pid`` and ``signal``; nothing if it has ended."""
+        if self.state() is NodeState.DEAD:
+            return {}
+        return {"pid": self._signal(SIGTERM, "*")["pid"], "signal": SIGTERM.value}
 
-    def stop(self, limit_s: float) -> Evidence:
-        """SIGTERM, and SIGKILL if it has not ended within ``limit_s``. Evidence: ``exit`` and ``pid``."""
+    @abstractmethod
+    def exit(self) -> str | None:
+        """Its end, ``"status 98"`` or ``"signal 9"``; None while it lives."""
+
+    @abstractmethod
+    def _letter(self) -> str | None:
+        """The letter of its state in ``/proc/PID/stat``, None where it has ended."""
+
+    @abstractmethod
+    def _signal(self, signal: Signals, shows: str) -> Evidence:
+        """Send a signal and wait, for a limited time, until the state's letter matches ``shows`` or it has ended.
+
+        ``shows`` is a pattern as of :mod:`fnmatch`, and of ``case`` in a shell. Evidence: ``pid``, and ``state`` or
+        ``exit``.
+        """
 
 
-class Host(Protocol):
-    """A place for the nodes of one run. ``open`` once, ``close`` always."""
+class LinkCuts:
+    """The links of a run that are cut. This one has none and cuts none."""
 
+    def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:  # noqa: ARG002
+        """Deliver nothing over these links. ``alive`` are the nodes that can be asked to help."""
+        return {}
+
+    def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:  # noqa: ARG002
+        """Deliver again over these links."""
+        return {}
+
+    def at(self, node: int) -> list[Link]:  # noqa: ARG002
+        """The cut links that ``node`` itself has to enforce, so that a restarted one begins with them."""
+        return []
+
+    def update(self, node: int) -> Callable[[], bool]:  # noqa: ARG002
+        """Inform a node that was not listening (frozen, restarted) of its links as they are now.
+
+        The request was sent before this returns; the function returned waits for its answer, and is False if none came.
+        """
+        return lambda: True
+
+
+class Host(ABC):
+    """A place for the nodes of one run, and the ``links`` between them. ``open`` once, ``close`` always."""
+
+    links: LinkCuts
+
+    @abstractmethod
     def open(self, nodes: Collection[int]) -> None:
         """Make what these nodes need: addresses, namespaces.
 
@@ -94,22 +140,11 @@ class Host(Protocol):
             PortError: a given port is taken.
         """
 
+    @abstractmethod
     def address(self, node: int) -> Address:
         """The address at which ``node`` listens; the same for the whole run."""
 
-    def control_path(self, node: int) -> str:
-        """The path of the Unix socket on which ``node`` is to answer :meth:`ask`, as the node sees it."""
-
-    def place(self, node: int, path: Path) -> str:
-        """The name of a file of the run, or of what is installed, where ``node`` lives; its own name on this machine.
-
-        Raises:
-            HostError: the file has no place there.
-        """
-
-    def lacks(self) -> Mapping[Capability, str]:
-        """The capabilities that the nodes of this host lack, and why; known once it is open."""
-
+    @abstractmethod
     def start(self, launch: Launch) -> NodeProcess:
         """Start a node's process; it returns before the node is ready.
 
@@ -117,26 +152,33 @@ class Host(Protocol):
             HostError: the command cannot be started at all.
         """
 
-    def ask(self, nodes: Collection[int], request: Mapping[str, Any], limit_s: float) -> dict[int, dict[str, Any]]:
+    @abstractmethod
+    def close(self) -> None:
+        """Bring home what the nodes left, and undo what this host made and still is, processes too. Idempotent."""
+
+    def place(self, node: int, path: Path) -> str:  # noqa: ARG002
+        """The name of a file of the run, or of what is installed, where ``node`` lives; its own name on this machine.
+
+        Raises:
+            HostError: the file has no place there.
+        """
+        return str(path)
+
+    def lacks(self) -> Mapping[Capability, str]:
+        """The capabilities that the nodes of this host lack, and why; known once it is open."""
+        return {}
+
+    def control_path(self, node: int) -> str:
+        """The path of the Unix socket on which ``node`` is to answer :meth:`ask`, as the node sees it.
+
+        Raises:
+            HostError: nodes of this host have none.
+        """
+        raise HostError(f"node {node} is on another machine, where only Apache Kafka can live")
+
+    def ask(self, nodes: Collection[int], request: Mapping[str, Any], limit_s: float) -> dict[int, dict[str, Any]]:  # noqa: ARG002
         """Put one request to the control sockets of these nodes at the same time.
 
         Nodes that did not answer within ``limit_s`` seconds are left out: silence is ordinary while faults are about.
         """
-
-    def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
-        """Deliver nothing over these links. ``alive`` are the nodes that can be asked to help."""
-
-    def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
-        """Deliver again over these links."""
-
-    def cuts_at(self, node: int) -> list[Link]:
-        """The cut links that ``node`` itself has to enforce, so that a restarted one begins with them."""
-
-    def update(self, node: int) -> Callable[[], bool]:
-        """Inform a node that was not listening (frozen, restarted) of its links as they are now.
-
-        The request was sent before this returns; the function returned waits for its answer, and is False if none came.
-        """
-
-    def close(self) -> None:
-        """Bring home what the nodes left, and undo what this host made and still stands, processes too. Idempotent."""
+        return {}

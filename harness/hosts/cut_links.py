@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from harness.hosts import control
+from harness.hosts.contract import LinkCuts
 from nemesis.cluster import CLIENTS, Evidence, Link
 
 #: A control request is answered in about a millisecond; two busy cores and a garbage collection stretch that.
@@ -40,7 +41,7 @@ def link_name(link: Link) -> str:
     return f"{link.source}>{link.target}"
 
 
-class HeldLinks:
+class HeldLinks(LinkCuts):
     """The links that nodes hold back, and the requests that make them do so. ``paths``: control sockets by node."""
 
     def __init__(self, paths: Mapping[int, str]) -> None:
@@ -64,11 +65,11 @@ class HeldLinks:
         return self._request("heal", links, alive)
 
     def at(self, node: int) -> list[Link]:
-        """The cut links that this node has to enforce."""
+        """See :meth:`LinkCuts.at`."""
         return links_at(self._cut, node)
 
     def update(self, node: int) -> Callable[[], bool]:
-        """See :meth:`harness.hosts.contract.Host.update`. A frozen node finds the requests first when it wakes."""
+        """See :meth:`LinkCuts.update`. A frozen node finds the requests first when it wakes."""
         healed = links_at(self._touched - self._cut, node)
         calls: list[control.Call] = []
         for op, links in (("heal", healed), ("cut", self.at(node))):
@@ -99,12 +100,13 @@ def _answered(call: control.Call) -> bool:
 TABLE: Final = "ackproof"
 
 
-class DroppedLinks:
+class DroppedLinks(LinkCuts):
     """The links that are cut by rules, and the packets that each has dropped since.
 
     Rules can stand at ``nodes``; ``addresses(node)`` are those of all nodes and of the clients as that node sees them.
     ``replace(node, text)`` makes the rules of a node anew, ``listing(node)`` is what ``nft --json list table`` writes
     there: the host knows how a command gets to a node's kernel. ``ports`` and ``table`` are as of :func:`ruleset`.
+    Links of which an end has no address, as single clients have none, are cut by ``rest``.
     """
 
     def __init__(
@@ -116,6 +118,7 @@ class DroppedLinks:
         *,
         ports: Mapping[int, int] | None = None,
         table: str = TABLE,
+        rest: LinkCuts | None = None,
     ) -> None:
         self._nodes = nodes
         self._addresses = addresses
@@ -123,6 +126,7 @@ class DroppedLinks:
         self._listing = listing
         self._ports = ports
         self._table = table
+        self._rest = rest or LinkCuts()
         self._ruled: set[int] = set()
         self._cut: set[Link] = set()
         self._dropped: dict[Link, int] = {}
@@ -131,17 +135,30 @@ class DroppedLinks:
         """Those of ``links`` whose ends both have addresses; single clients have none of their own."""
         return {link for link in links if all(end in self._nodes or end == CLIENTS for end in link)}
 
-    def cut(self, links: Collection[Link]) -> Evidence:
-        """Cut those whose ends have addresses. Evidence: ``dropped`` packets by link since it was cut, if any is."""
+    def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
+        """See :meth:`LinkCuts.cut`. Evidence: ``dropped`` packets by link since it was cut, if any is."""
         new = self.addressed(links) - self._cut
         self._cut |= new
         self._dropped.update(dict.fromkeys(new, 0))
-        return self._update(links)
+        rest = self._others(links)
+        return {**self._update(links), **(self._rest.cut(rest, alive) if rest else {})}
 
-    def heal(self, links: Collection[Link]) -> Evidence:
-        """Deliver again over these links. Evidence: as of :meth:`cut`."""
+    def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
+        """See :meth:`LinkCuts.heal`. Evidence: as of :meth:`cut`."""
         self._cut.difference_update(links)
-        return self._update(links)
+        rest = self._others(links)
+        return {**self._update(links), **(self._rest.heal(rest, alive) if rest else {})}
+
+    def at(self, node: int) -> list[Link]:
+        """See :meth:`LinkCuts.at`: rules outlive processes, so only the rest."""
+        return self._rest.at(node)
+
+    def update(self, node: int) -> Callable[[], bool]:
+        """See :meth:`LinkCuts.update`, likewise."""
+        return self._rest.update(node)
+
+    def _others(self, links: Collection[Link]) -> list[Link]:
+        return sorted(set(links) - self.addressed(links))
 
     def _update(self, links: Collection[Link]) -> Evidence:
         """Bring the rules of every node concerned up to date; counts are kept over the replacement."""

@@ -10,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from harness.errors import HostError
-from harness.hosts.processes import boot_id
+from harness.hosts.processes import NAME_PREFIX, boot_id
 from harness.records.journal import Journal
 from nemesis.cluster import Evidence
 
@@ -33,12 +34,12 @@ _RUN_DIGITS: Final = 12
 
 
 class DiskThrottle(ABC):
-    """Makes one device slow, and quick again; announced in ``journal`` first."""
+    """Makes one device slow, and quick again; announced in ``journal`` first. ``place`` is where limits are set."""
 
     def __init__(self, journal: Journal, place: Path) -> None:
         self._journal = journal
         self._place = place
-        self._entries: dict[str, int] = {}
+        self._slowed: dict[str, tuple[int, str, dict[str, str]]] = {}
 
     def slow(self, device: str, pid: int) -> Evidence:
         """Limit writes to ``device`` ("7:0"), at least those of process ``pid``.
@@ -48,48 +49,43 @@ class DiskThrottle(ABC):
         Raises:
             OSError: the kernel refuses.
         """
-        if device not in self._entries:
-            kind, facts = self._deed(device)
-            self._entries[device] = self._journal.intend(kind, {**facts, "boot_id": boot_id()})
+        if device not in self._slowed:
+            kind, facts = self._undo(device)
+            facts["boot_id"] = boot_id()
+            self._slowed[device] = (self._journal.intend(kind, facts), kind, facts)
         return {"device": device, "writes_per_second": WRITES_PER_SECOND, "limit": self._limit(device, pid)}
 
     def restore_disk_speed(self, device: str) -> None:
         """Lift the limit. Idempotent."""
-        if device in self._entries:
-            self._lift(device)
-            self._journal.done(self._entries.pop(device))
+        if device in self._slowed:
+            entry, kind, facts = self._slowed.pop(device)
+            UNDO[kind](facts)
+            self._journal.done(entry)
 
     @abstractmethod
-    def _deed(self, device: str) -> tuple[str, dict[str, str]]:
-        """The kind and the facts by which a journal undoes it."""
+    def _undo(self, device: str) -> tuple[str, dict[str, str]]:
+        """The kind and the facts by which :data:`UNDO` lifts the limit."""
 
     @abstractmethod
     def _limit(self, device: str, pid: int) -> int | str | None:
         """Set the limit; the answer is what the kernel lists."""
 
-    @abstractmethod
-    def _lift(self, device: str) -> None:
-        """Take the limit away."""
 
-
-class DeviceBrake(DiskThrottle):
+class DeviceThrottle(DiskThrottle):
     """Control groups of version 1: a limit for everybody at the device, in the file ``place``."""
 
-    def _deed(self, device: str) -> tuple[str, dict[str, str]]:
+    def _undo(self, device: str) -> tuple[str, dict[str, str]]:
         return "slow-device", {"device": device, "file": str(self._place)}
 
     def _limit(self, device: str, pid: int) -> int | None:  # noqa: ARG002 - it holds for all processes
         self._place.write_text(f"{device} {WRITES_PER_SECOND}\n")
         return _limit_of(self._place, device)
 
-    def _lift(self, device: str) -> None:
-        lift(self._place, device)
 
-
-class GroupBrake(DiskThrottle):
+class GroupThrottle(DiskThrottle):
     """Control groups of version 2: the node's process in a group of its own below ``place``, and back to the top."""
 
-    def _deed(self, device: str) -> tuple[str, dict[str, str]]:
+    def _undo(self, device: str) -> tuple[str, dict[str, str]]:
         return "slow-group", {"group": str(self._group(device))}
 
     def _limit(self, device: str, pid: int) -> str:
@@ -98,9 +94,6 @@ class GroupBrake(DiskThrottle):
         (group / _V2_FILE).write_text(f"{device} wiops={WRITES_PER_SECOND}\n")
         (group / _MEMBERS).write_text(f"{pid}\n")
         return (group / _V2_FILE).read_text().strip()
-
-    def _lift(self, device: str) -> None:
-        disband(self._group(device))
 
     def _group(self, device: str) -> Path:
         """Named after the run's journal: process ids come again, and so do devices' numbers."""
@@ -132,30 +125,31 @@ def choose_throttle(journal: Journal, root: Path = ROOT) -> DiskThrottle:
         HostError: as :func:`find_limit`.
     """
     limit = find_limit(root)
-    return DeviceBrake(journal, limit) if limit.name == _V1_FILE else GroupBrake(journal, root)
+    return DeviceThrottle(journal, limit) if limit.name == _V1_FILE else GroupThrottle(journal, root)
 
 
-def lift(file: Path, device: str) -> bool:
-    """Take a limit away; True if there was one."""
-    limited = _limit_of(file, device) is not None
-    if limited:
-        file.write_text(f"{device} {_LIFTED}\n")
-    return limited
+def _lift(facts: Mapping[str, Any]) -> list[str]:
+    device, file = str(facts["device"]), Path(str(facts["file"]))
+    if facts["boot_id"] != boot_id() or not file.is_file() or _limit_of(file, device) is None:
+        return []
+    file.write_text(f"{device} {_LIFTED}\n")
+    return [device]
 
 
-def disband(group: Path) -> bool:
-    """End a group of version 2, its processes go on above it; True if there was one.
-
-    Raises:
-        OSError: the kernel keeps it.
-    """
-    if not group.is_dir():
-        return False
+def _disband(facts: Mapping[str, Any]) -> list[str]:
+    """End a group of version 2; its processes go on above it."""
+    group = Path(str(facts["group"]))
+    if facts["boot_id"] != boot_id() or not group.name.startswith(NAME_PREFIX) or not group.is_dir():
+        return []
     for pid in (group / _MEMBERS).read_text().split():
         with contextlib.suppress(ProcessLookupError):
             (group.parent / _MEMBERS).write_text(f"{pid}\n")
     group.rmdir()
-    return True
+    return [str(group)]
+
+
+#: By the kind in a journal and from its facts: lifts a limit; the answer names what was there. OSError: it still is.
+UNDO: Final[Mapping[str, Callable[[Mapping[str, Any]], list[str]]]] = {"slow-device": _lift, "slow-group": _disband}
 
 
 def _limit_of(file: Path, device: str) -> int | None:

@@ -3,7 +3,7 @@
 Loss of power: the file system is shut down (``ioctl(FS_IOC_SHUTDOWN)`` without a flush of its log), which drops
 every dirty page at once; then it is mounted again and replays its journal. What was fsynced is there, what was only in
 the page cache is not. This is the kernel's own behaviour, so it holds for every program. Needs root, loop devices and
-mkfs.ext4. How a disk becomes slow stands beside this.
+mkfs.ext4. How a disk becomes slow: :mod:`harness.hosts.disk_speed`.
 
 No room: one file takes all of it, and is removed again. It is allocated and never written, so the image, sparse on the
 machine's own disk, does not grow. It is gone with the file system; nothing outlives the harness.
@@ -17,9 +17,9 @@ import os
 import shutil
 import struct
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from harness.durable import sync_directory
 from harness.errors import HostError
@@ -31,48 +31,6 @@ from nemesis.cluster import Evidence
 FILL_NAME: Final = "ackproof-fill"
 #: Allocations become smaller until not even one block is to be had.
 _FIRST_STEP_BYTES: Final = 64 * 2**20
-
-
-def fill(place: Path) -> Evidence:
-    """Leave no room in the file system at ``place``. Evidence: ``filled_bytes``, and ``free_bytes`` that are left.
-
-    Idempotent: what became free since the last call is taken too. Files can still grow in blocks that they have.
-
-    Raises:
-        OSError: the file system refuses for another reason than lack of room.
-    """
-    descriptor = os.open(place / FILL_NAME, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        size, step = os.fstat(descriptor).st_size, _FIRST_STEP_BYTES
-        while step >= os.fstatvfs(descriptor).f_bsize:
-            if _allocate(descriptor, size, step):
-                size += step
-            else:
-                step //= 2
-        left = os.fstatvfs(descriptor)
-        return {"filled_bytes": size, "free_bytes": left.f_bavail * left.f_frsize}
-    finally:
-        os.close(descriptor)
-
-
-def free(place: Path) -> Evidence:
-    """Give it back. Evidence: ``freed_bytes``; nothing if nothing was taken."""
-    file = place / FILL_NAME
-    if not file.exists():
-        return {}
-    size = file.stat().st_size
-    file.unlink()
-    return {"freed_bytes": size}
-
-
-def _allocate(descriptor: int, offset: int, length: int) -> bool:
-    try:
-        os.posix_fallocate(descriptor, offset, length)
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        return False
-    return True
 
 
 #: Sparse: the file grows with what is written.
@@ -93,7 +51,6 @@ class Disk:
         self.place: Final = place
         self.image: Final = image
         self._journal = journal
-        self._entry: int | None = None
 
     def make(self) -> None:
         """Make and mount it, and see that it can lose power.
@@ -103,7 +60,7 @@ class Disk:
         """
         shutil.rmtree(self.place, ignore_errors=True)  # of an attempt to start that failed
         self.place.mkdir(parents=True)
-        self._entry = self._journal.intend("disk", {"place": str(self.place), "image": str(self.image)})
+        self._journal.intend("disk", {"place": str(self.place), "image": str(self.image)})
         with self.image.open("wb") as file:
             file.truncate(SIZE_MB * 2**20)
         # No reserved blocks, no delayed initialisation that would write while the run goes on.
@@ -130,25 +87,40 @@ class Disk:
         return {"log_bytes_after": log_bytes(self.place)}
 
     def fill(self) -> Evidence:
-        """See :func:`fill`."""
-        return fill(self.place)
+        """Leave no room in it. Evidence: ``filled_bytes``, and ``free_bytes`` that are left.
+
+        Idempotent: what became free since the last call is taken too. Files can still grow in blocks that they have.
+
+        Raises:
+            OSError: the file system refuses for another reason than lack of room.
+        """
+        descriptor = os.open(self.place / FILL_NAME, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            size, step = os.fstat(descriptor).st_size, _FIRST_STEP_BYTES
+            while step >= os.fstatvfs(descriptor).f_bsize:
+                if _allocate(descriptor, size, step):
+                    size += step
+                else:
+                    step //= 2
+            left = os.fstatvfs(descriptor)
+            return {"filled_bytes": size, "free_bytes": left.f_bavail * left.f_frsize}
+        finally:
+            os.close(descriptor)
 
     def free(self) -> Evidence:
-        """See :func:`free`."""
-        return free(self.place)
+        """Give the room back. Evidence: ``freed_bytes``; nothing if nothing was taken."""
+        file = self.place / FILL_NAME
+        if not file.exists():
+            return {}
+        size = file.stat().st_size
+        file.unlink()
+        return {"freed_bytes": size}
 
     @property
     def device(self) -> str:
         """The kernel's numbers of the block device under it ("7:0")."""
         number = self.place.stat().st_dev
         return f"{os.major(number)}:{os.minor(number)}"
-
-    def close(self) -> None:
-        """Turn it into an ordinary directory; what is not there any more needs nothing. Idempotent."""
-        if self._entry is not None:
-            keep_files(self.place, self.image)
-            self._journal.done(self._entry)
-            self._entry = None
 
     def _mount(self) -> None:
         _run(["mount", "-o", "loop,nodev,nosuid,noatime", str(self.image), str(self.place)])
@@ -168,7 +140,7 @@ class Disk:
 
 
 class Disks:
-    """The disks of a run's brokers."""
+    """The disks of a run's brokers. They end as its journal is undone."""
 
     def __init__(self, directory: Path, nodes: Collection[int], journal: Journal) -> None:
         self._disks = {
@@ -193,11 +165,6 @@ class Disks:
         """The disk of a broker."""
         return self._disks[node]
 
-    def close(self) -> None:
-        """Keep the files and nothing else; the nodes must have ended. Idempotent, and what undoing a journal does."""
-        for disk in self._disks.values():
-            disk.close()
-
 
 def unmount(place: Path) -> None:
     """Unmount what is mounted there, if anything is.
@@ -213,13 +180,14 @@ def unmount(place: Path) -> None:
             time.sleep(_PAUSE_S)
 
 
-def keep_files(place: Path, image: Path) -> bool:
-    """Turn the file system of ``image``, mounted at ``place``, into a directory with the same files.
+def keep_files(facts: Mapping[str, Any]) -> list[str]:
+    """Undo a ``disk`` of a journal: turn the file system into a directory with the same files; the answer names it.
 
-    True if there was one. The image is removed; files that cannot be read are left out, and what only took room.
+    The image is removed; files that cannot be read are left out, and what only took room. The nodes must have ended.
     """
-    if not image.is_file():
-        return False
+    place, image = Path(str(facts["place"])), Path(str(facts["image"]))
+    if not image.name.startswith(NAME_PREFIX) or not image.is_file():
+        return []
     kept = place.with_name(f"{place.name}.kept")
     shutil.rmtree(kept, ignore_errors=True)
     if place.is_mount():
@@ -231,7 +199,7 @@ def keep_files(place: Path, image: Path) -> bool:
         place.rmdir()
         kept.rename(place)
     image.unlink()
-    return True
+    return [str(place)]
 
 
 def loop_devices(image: Path) -> list[str]:
@@ -249,6 +217,16 @@ def loop_devices(image: Path) -> list[str]:
 def log_bytes(place: Path) -> int:
     """The bytes of all log segments of topics below a directory; Kafka's copy of the metadata is not one."""
     return sum(path.stat().st_size for path in place.rglob("*.log") if path.parent.name != "__cluster_metadata-0")
+
+
+def _allocate(descriptor: int, offset: int, length: int) -> bool:
+    try:
+        os.posix_fallocate(descriptor, offset, length)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        return False
+    return True
 
 
 def _shut_down(place: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
 from harness.errors import HostError
@@ -67,15 +67,23 @@ def _try(leaf: str) -> None:
 
 
 class Shaper:
-    """The slow links of a run. ``interfaces`` and ``addresses`` are by node, the clients' among them.
+    """The slow links of a run. Implements :class:`nemesis.cluster.LinkSpeed`.
 
-    ``leaf`` is what :func:`probe_slow_links` found.
+    ``interfaces`` and ``addresses`` are by node, the clients' among them; ``leaf`` is what :func:`probe_slow_links`
+    found; ``single_links`` gives the links between single nodes for those that a fault names.
     """
 
-    def __init__(self, interfaces: Mapping[int, Interface], addresses: Mapping[int, str], leaf: str) -> None:
+    def __init__(
+        self,
+        interfaces: Mapping[int, Interface],
+        addresses: Mapping[int, str],
+        leaf: str,
+        single_links: Callable[[Collection[Link]], Collection[Link]] = sorted,
+    ) -> None:
         self._interfaces = interfaces
         self._addresses = addresses
         self._leaf = leaf
+        self._single_links = single_links
         self._slow: set[Link] = set()
         self._passed: dict[Link, dict[str, int]] = {}
 
@@ -84,6 +92,7 @@ class Shaper:
 
         Evidence: ``kbit`` by link, and ``delay_ms`` by link, as the kernel now has them; none of what it has not.
         """
+        links = self._single_links(links)
         new = set(links) - self._slow
         self._keep_counts(new)
         self._passed.update({link: {} for link in new})
@@ -99,7 +108,7 @@ class Shaper:
 
     def restore(self, links: Collection[Link]) -> Evidence:
         """Deliver as before. Evidence: ``passed`` by link since it became slow: bytes, and how often one waited."""
-        slow = self._slow & set(links)
+        slow = self._slow & set(self._single_links(links))
         self._keep_counts(slow)
         self._slow -= slow
         self._enforce(slow)

@@ -13,18 +13,17 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from harness.errors import PortError
 from harness.hosts import control
-from harness.hosts.contract import Address, Launch, NodeProcess
+from harness.hosts.contract import Address, Host, Launch, LinkCuts
 from harness.hosts.cut_links import HeldLinks
 from harness.hosts.processes import LocalProcess, spawn
 from harness.hosts.undo import undo_here
 from harness.records.journal import Journal
-from nemesis.cluster import Capability, Evidence, Link
 
 #: The first port that is tried; any range below 32768 (ip_local_port_range) and above the well-known ports would do.
 FIRST_PORT: Final = 19_092
@@ -38,7 +37,7 @@ def run_token() -> str:
     return f"{os.getpid()}-{time.time_ns():x}"
 
 
-class LocalHost:
+class LocalHost(Host):
     """Base of the hosts on this machine, which add addresses; links are cut by the nodes themselves.
 
     ``journal`` takes what has to be undone.
@@ -50,7 +49,7 @@ class LocalHost:
         self._addresses: dict[int, Address] = {}
         self._paths: dict[int, str] = {}
         self._processes: list[LocalProcess] = []
-        self._held = HeldLinks(self._paths)
+        self.links: LinkCuts = HeldLinks(self._paths)
 
     def address(self, node: int) -> Address:
         """See :meth:`Host.address`."""
@@ -60,15 +59,7 @@ class LocalHost:
         """See :meth:`Host.control_path`."""
         return self._paths[node]
 
-    def place(self, node: int, path: Path) -> str:  # noqa: ARG002 - they all live here
-        """See :meth:`Host.place`."""
-        return str(path)
-
-    def lacks(self) -> Mapping[Capability, str]:
-        """See :meth:`Host.lacks`."""
-        return {}
-
-    def start(self, launch: Launch) -> NodeProcess:
+    def start(self, launch: Launch) -> LocalProcess:
         """See :meth:`Host.start`."""
         process = spawn(launch, self._journal, self._token, self._prefix(launch.node))
         self._processes.append(process)
@@ -77,22 +68,6 @@ class LocalHost:
     def ask(self, nodes: Collection[int], request: Mapping[str, Any], limit_s: float) -> dict[int, dict[str, Any]]:
         """See :meth:`Host.ask`."""
         return control.ask({node: self._paths[node] for node in nodes}, request, limit_s)
-
-    def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
-        """See :meth:`Host.cut`."""
-        return self._held.cut(links, alive)
-
-    def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
-        """See :meth:`Host.heal`."""
-        return self._held.heal(links, alive)
-
-    def cuts_at(self, node: int) -> list[Link]:
-        """See :meth:`Host.cuts_at`."""
-        return self._held.at(node)
-
-    def update(self, node: int) -> Callable[[], bool]:
-        """See :meth:`Host.update`."""
-        return self._held.update(node)
 
     def close(self) -> None:
         """See :meth:`Host.close`."""

@@ -18,17 +18,17 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from harness.errors import HostError
 from harness.hosts.contract import Address
 from harness.hosts.cut_links import TABLE, DroppedLinks, ruleset
-from harness.hosts.link_speed import Interface
+from harness.hosts.link_speed import Interface, Shaper, probe_slow_links
 from harness.hosts.local import LocalHost
 from harness.hosts.processes import NAME_PREFIX, attempt, boot_id, run
 from harness.records.journal import Journal
-from nemesis.cluster import CLIENTS, Evidence, Link
+from nemesis.cluster import CLIENTS, Link
 
 #: The port of every node; addresses tell nodes apart.
 PORT: Final = 9_092
@@ -65,7 +65,10 @@ class NamespaceHost(LocalHost):
         super().__init__(journal)
         self._suffix = _unique()
         self._ips: dict[int, str] = {}
-        self._dropped = DroppedLinks(self._addresses, lambda _: self._ips, self._replace_rules, self._list_rules)
+        # Links of single clients, which share an address, are cut by the nodes themselves.
+        self.links = DroppedLinks(
+            self._addresses, lambda _: self._ips, self._replace_rules, self._list_rules, rest=self.links
+        )
 
     def open(self, nodes: Collection[int]) -> None:
         """See :meth:`Host.open`."""
@@ -80,24 +83,19 @@ class NamespaceHost(LocalHost):
             self._join_node(hub, node)
             self._addresses[node] = Address(self._ips[node], PORT)
 
-    def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
-        """See :meth:`Host.cut`. Links of single clients, which share an address, are cut by the nodes themselves."""
-        held = self._held_by_nodes(links)
-        return {**self._dropped.cut(links), **(super().cut(held, alive) if held else {})}
+    def shaper(self, single_links: Callable[[Collection[Link]], Collection[Link]] = sorted) -> Shaper:
+        """What makes links slow here; ``single_links`` as there.
 
-    def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
-        """See :meth:`Host.heal`. Evidence: ``dropped`` packets by link since it was cut."""
-        held = self._held_by_nodes(links)
-        return {**self._dropped.heal(links), **(super().heal(held, alive) if held else {})}
+        Raises:
+            HostError: as of :func:`probe_slow_links`.
+        """
+        leaf = probe_slow_links()
+        return Shaper(self.interfaces(), self._ips, leaf, single_links)
 
     def interfaces(self) -> dict[int, Interface]:
         """The interface by which every node's packets leave for the others, those of the harness's clients too."""
         nodes = {node: Interface(self._namespace(str(node)), "eth0") for node in self._addresses}
         return {**nodes, CLIENTS: Interface("", self._namespace("r"))}
-
-    def addresses(self) -> dict[int, str]:
-        """The address of every node, and of the harness's clients."""
-        return dict(self._ips)
 
     def _prefix(self, node: int) -> tuple[str, ...]:
         # `ip netns exec` would give the node its own copy of all mounts, and keep those of other nodes' disks busy.
@@ -137,9 +135,6 @@ class NamespaceHost(LocalHost):
         _run(["ip", "-n", name, "link", "add", "eth0", "type", "veth", "peer", "name", port, "netns", hub])
         _batch(hub, [f"link set {port} master bridge", f"link set {port} up"])
         _batch(name, [f"address add {self._ips[node]}/24 dev eth0", "link set eth0 up"])
-
-    def _held_by_nodes(self, links: Collection[Link]) -> list[Link]:
-        return sorted(set(links) - self._dropped.addressed(links))
 
     def _replace_rules(self, node: int, text: str) -> None:
         _nft(self._namespace(str(node)), "-f", "-", text=text)

@@ -7,17 +7,18 @@ somebody else is never signalled. Start times are counted in clock ticks since b
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
+from signal import SIGCONT, SIGKILL, SIGSTOP, Signals
 from typing import Final
 
 import msgspec
 
 from harness.errors import HostError
-from harness.hosts.contract import Launch, NodeState
+from harness.hosts.contract import Launch, NodeProcess
 from harness.records.journal import Journal
 from nemesis.cluster import Evidence
 
@@ -123,30 +124,25 @@ def end(identity: Identity) -> bool:
     if not identity.is_alive():
         return False
     try:
-        os.kill(identity.pid, signal.SIGKILL)
+        os.kill(identity.pid, SIGKILL)
     except ProcessLookupError:
         return False
     _wait(lambda: not identity.is_alive())
     return True
 
 
-class LocalProcess:
-    """A node's process on this machine; the harness is its parent. Implements :class:`NodeProcess`."""
+class LocalProcess(NodeProcess):
+    """A node's process on this machine; the harness is its parent. ``entry`` is its own in the journal."""
 
     def __init__(self, child: subprocess.Popen[bytes], journal: Journal, entry: int) -> None:
         self._child = child
         self._journal = journal
-        self._entry: int | None = entry
-        self._paused: int | None = None
+        self._entries = {"process": entry}
 
     @property
     def pid(self) -> int:
         """The process id, valid until the process was waited for."""
         return self._child.pid
-
-    def state(self) -> NodeState:
-        """See :meth:`NodeProcess.state`."""
-        return NodeState.of(self._letter())
 
     def exit(self) -> str | None:
         """See :meth:`NodeProcess.exit`."""
@@ -155,64 +151,28 @@ class LocalProcess:
             return None
         return f"signal {-status}" if status < 0 else f"status {status}"
 
-    def kill(self) -> Evidence:
-        """See :meth:`NodeProcess.kill`."""
-        self._child.send_signal(signal.SIGKILL)
-        evidence = self._ended(SIGNAL_LIMIT_S)
-        self._resumed()
-        return evidence
-
-    def pause(self) -> Evidence:
-        """See :meth:`NodeProcess.pause`."""
-        if self._paused is None and (who := identify(self.pid)) is not None:
-            self._paused = self._journal.intend("frozen", msgspec.structs.asdict(who))
-        return self._signalled(signal.SIGSTOP, lambda letter: letter in "Tt")
-
-    def resume(self) -> Evidence:
-        """See :meth:`NodeProcess.resume`."""
-        evidence = self._signalled(signal.SIGCONT, lambda letter: letter not in "Tt")
-        self._resumed()
-        return evidence
-
-    def terminate(self) -> Evidence:
-        """See :meth:`NodeProcess.terminate`."""
-        if self.state() is NodeState.DEAD:
-            return {}
-        self._child.send_signal(signal.SIGTERM)
-        return {"pid": self.pid, "signal": signal.SIGTERM.value}
-
-    def stop(self, limit_s: float) -> Evidence:
-        """See :meth:`NodeProcess.stop`."""
-        self._child.send_signal(signal.SIGTERM)
-        evidence = self._ended(limit_s)
-        return evidence if "exit" in evidence else self.kill()
-
     def _letter(self) -> str | None:
         if self._child.poll() is not None:
             return None
         stat = read_stat(self.pid)
         return stat.state if stat is not None else None
 
-    def _ended(self, limit_s: float) -> Evidence:
-        try:
-            self._child.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            return {"pid": self.pid, "state": self._letter()}
-        if self._entry is not None:
-            self._journal.done(self._entry)
-            self._entry = None
+    def _signal(self, signal: Signals, shows: str) -> Evidence:
+        if signal == SIGSTOP and "frozen" not in self._entries and (who := identify(self.pid)) is not None:
+            self._entries["frozen"] = self._journal.intend("frozen", msgspec.structs.asdict(who))
+        self._child.send_signal(signal)
+        _wait(lambda: (letter := self._letter()) is None or fnmatchcase(letter, shows))
+        letter = self._letter()
+        if signal == SIGCONT or letter is None:
+            self._undone("frozen")
+        if letter is not None:
+            return {"pid": self.pid, "state": letter}
+        self._undone("process")
         return {"exit": self.exit(), "pid": self.pid}
 
-    def _signalled(self, number: signal.Signals, shows: Callable[[str], bool]) -> Evidence:
-        self._child.send_signal(number)
-        _wait(lambda: (letter := self._letter()) is None or shows(letter))
-        letter = self._letter()
-        return {"pid": self.pid, "state": letter} if letter is not None else {"exit": self.exit(), "pid": self.pid}
-
-    def _resumed(self) -> None:
-        if self._paused is not None:
-            self._journal.done(self._paused)
-            self._paused = None
+    def _undone(self, kind: str) -> None:
+        if kind in self._entries:
+            self._journal.done(self._entries.pop(kind))
 
 
 def spawn(launch: Launch, journal: Journal, token: str, prefix: tuple[str, ...] = ()) -> LocalProcess:

@@ -25,20 +25,21 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from harness.errors import HostError, NotUndoneError
-from harness.hosts.disk_speed import disband, lift
+from harness.hosts import disk_speed
 from harness.hosts.disks import keep_files
 from harness.hosts.processes import NAME_PREFIX, Identity, attempt, boot_id, end, marked_with
-from harness.records.journal import Journal, Undo, not_undone
+from harness.records.journal import Facts, Journal, Undo, not_undone
 
 
 def undo_here(journal: Journal) -> list[str]:
     """Undo what stands on this machine; otherwise as :func:`undo_kinds`."""
-    return undo_kinds(journal, _UNDO, lambda action: _UNDO[action.kind](action))
+    return undo_kinds(journal, _UNDO, lambda action: _UNDO[action.kind](action.facts))
 
 
 def undo_kinds(journal: Journal, kinds: Collection[str], undo: Callable[[Undo], list[str]]) -> list[str]:
@@ -68,17 +69,17 @@ def undo_kinds(journal: Journal, kinds: Collection[str], undo: Callable[[Undo], 
     return undone
 
 
-def _end_process(action: Undo) -> list[str]:
-    identity = _identity(action)
-    found = marked_with(str(action.facts["token"])) if identity is None else [identity]
+def _end_process(facts: Facts) -> list[str]:
+    identity = _identity(facts)
+    found = marked_with(str(facts["token"])) if identity is None else [identity]
     ended = [who for who in found if end(who)]
     if alive := [who.pid for who in ended if who.is_alive()]:
         raise HostError(f"processes {alive} do not end")
-    return [f"{who.pid} (node {action.facts.get('node')})" for who in ended]
+    return [f"{who.pid} (node {facts.get('node')})" for who in ended]
 
 
-def _thaw(action: Undo) -> list[str]:
-    identity = _identity(action)
+def _thaw(facts: Facts) -> list[str]:
+    identity = _identity(facts)
     if identity is None or not identity.is_alive():
         return []
     try:
@@ -88,24 +89,16 @@ def _thaw(action: Undo) -> list[str]:
     return [str(identity.pid)]
 
 
-def _identity(action: Undo) -> Identity | None:
-    if "pid" not in action.facts:
+def _identity(facts: Facts) -> Identity | None:
+    if "pid" not in facts:
         return None
-    return Identity(int(action.facts["pid"]), int(action.facts["start_ticks"]), str(action.facts["boot_id"]))
+    return Identity(int(facts["pid"]), int(facts["start_ticks"]), str(facts["boot_id"]))
 
 
-def _delete_namespace(action: Undo) -> list[str]:
-    return _delete_with_ip(action, ["netns", "delete"], Path("/run/netns"))
-
-
-def _delete_link(action: Undo) -> list[str]:
-    return _delete_with_ip(action, ["link", "delete"], Path("/sys/class/net"))
-
-
-def _delete_with_ip(action: Undo, words: list[str], where: Path) -> list[str]:
-    name = str(action.facts["name"])
+def _delete_with_ip(words: list[str], where: Path, facts: Facts) -> list[str]:
+    name = str(facts["name"])
     # Nothing of this kind outlives a boot, and after it the name may be somebody else's.
-    if not name.startswith(NAME_PREFIX) or action.facts["boot_id"] != boot_id() or not (where / name).exists():
+    if not name.startswith(NAME_PREFIX) or facts["boot_id"] != boot_id() or not (where / name).exists():
         return []
     done = attempt(["ip", *words, name])
     if (where / name).exists():
@@ -113,39 +106,21 @@ def _delete_with_ip(action: Undo, words: list[str], where: Path) -> list[str]:
     return [name]
 
 
-def _remove_directory(action: Undo) -> list[str]:
-    path = Path(str(action.facts["path"]))
+def _remove_directory(facts: Facts) -> list[str]:
+    path = Path(str(facts["path"]))
     if not path.name.startswith(NAME_PREFIX) or not path.is_dir():
         return []
     shutil.rmtree(path)
     return [str(path)]
 
 
-def _keep_files(action: Undo) -> list[str]:
-    place, image = Path(str(action.facts["place"])), Path(str(action.facts["image"]))
-    return [str(place)] if image.name.startswith(NAME_PREFIX) and keep_files(place, image) else []
-
-
-def _lift_limit(action: Undo) -> list[str]:
-    device, file = str(action.facts["device"]), Path(str(action.facts["file"]))
-    here = action.facts["boot_id"] == boot_id() and file.is_file()
-    return [device] if here and lift(file, device) else []
-
-
-def _disband_group(action: Undo) -> list[str]:
-    group = Path(str(action.facts["group"]))
-    here = action.facts["boot_id"] == boot_id() and group.name.startswith(NAME_PREFIX)
-    return [str(group)] if here and disband(group) else []
-
-
-_UNDO: Final[dict[str, Callable[[Undo], list[str]]]] = {
+_UNDO: Final[Mapping[str, Callable[[Facts], list[str]]]] = {
     "process": _end_process,
     "frozen": _thaw,
     "cut": lambda _: [],  # it ended with its nodes
-    "namespace": _delete_namespace,
-    "link": _delete_link,
+    "namespace": partial(_delete_with_ip, ["netns", "delete"], Path("/run/netns")),
+    "link": partial(_delete_with_ip, ["link", "delete"], Path("/sys/class/net")),
     "directory": _remove_directory,
-    "disk": _keep_files,
-    "slow-device": _lift_limit,
-    "slow-group": _disband_group,
+    "disk": keep_files,
+    **disk_speed.UNDO,
 }

@@ -106,7 +106,7 @@ class ReferenceDistribution:
             trace=str(trace_path(nodes.directory, node)),
             broker=self._broker,
             # What is cut already must not be spoken over before the control socket listens.
-            cuts=tuple(host.cuts_at(node)),
+            cuts=tuple(host.links.at(node)),
             max_lifetime_s=self._lifetime_s,
         )
 

@@ -16,7 +16,7 @@ from paramiko.ssh_exception import AuthenticationException, BadHostKeyException,
 from harness.errors import HostError
 from harness.hosts.ssh import commands, files
 from harness.hosts.ssh.session import ANSWER_BYTES_MAX, SILENCE_LIMIT_S, Session
-from harness.hosts.ssh.shell import Answer, shown
+from harness.hosts.ssh.shell import Answer, Shell, shown
 from harness.plan import Machine
 
 #: For a machine to be reached, to say who it is, and to let the user in.
@@ -32,25 +32,20 @@ _LOST: Final = (SSHException, EOFError, OSError)
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
-class Connection:
-    """Implements :class:`harness.hosts.ssh.shell.Shell`.
+class Connection(Shell):
+    """A shell over SSH.
 
     Made lazily at the first need; a connection that was lost is made anew once, before a command is sent and never
     after, so that no command is given twice.
     """
 
     def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+        super().__init__(machine)
         self._lock = threading.Lock()
         self._client: paramiko.SSHClient | None = None
         self._session: Session | None = None
         self._sftp: paramiko.SFTPClient | None = None
         self._followers: list[files.Follower] = []
-
-    @property
-    def machine(self) -> Machine:
-        """See :meth:`Shell.machine`."""
-        return self._machine
 
     def run(self, words: Sequence[str], text: str = "") -> Answer:
         """See :meth:`Shell.run`."""
@@ -145,7 +140,7 @@ class Connection:
             channel.invoke_subsystem("sftp")
             return paramiko.SFTPClient(channel)
         except _LOST as error:
-            raise HostError(f"{self._machine.name} offers no SFTP ({error}); enable it in its sshd_config") from error
+            raise HostError(f"{self.machine.name} offers no SFTP ({error}); enable it in its sshd_config") from error
 
     def _is_up(self) -> bool:
         transport = self._client.get_transport() if self._client is not None else None
@@ -154,15 +149,15 @@ class Connection:
     def _transport(self) -> paramiko.Transport:
         with self._lock:
             if not self._is_up():
-                self._client, self._session, self._sftp = connected(self._machine), None, None
+                self._client, self._session, self._sftp = connected(self.machine), None, None
             transport = self._client.get_transport() if self._client is not None else None
         if transport is None:
-            raise HostError(f"{self._machine.name} hung up")
+            raise HostError(f"{self.machine.name} hung up")
         return transport
 
     def _lost(self, doing: str, error: BaseException) -> HostError:
         why = str(error) or type(error).__name__
-        return HostError(f"{self._machine.name}: {doing} did not work over SSH: {why}")
+        return HostError(f"{self.machine.name}: {doing} did not work over SSH: {why}")
 
 
 def _see_whole(channel: paramiko.Channel) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from harness.hosts.ssh import commands
-from harness.hosts.ssh.shell import Answer
+from harness.hosts.ssh.shell import Answer, Shell
 from harness.plan import Machine
 
 #: Takes one line of what a dry run shows.
@@ -22,20 +22,15 @@ PLACEHOLDERS: Final = (
 _STATES: Final = {"KILL": "", "TERM": "", "STOP": "T", "CONT": "S"}
 
 
-class DryShell:
-    """Implements :class:`harness.hosts.ssh.shell.Shell`; ``show`` takes every line."""
+class DryShell(Shell):
+    """A shell of which ``show`` takes every line."""
 
     def __init__(self, machine: Machine, show: Show) -> None:
-        self._machine = machine
+        super().__init__(machine)
         self._show = show
         self._state = ""
         self._directories: list[PurePosixPath] = []
         self._tables: list[str] = []
-
-    @property
-    def machine(self) -> Machine:
-        """See :meth:`Shell.machine`."""
-        return self._machine
 
     def run(self, words: Sequence[str], text: str = "") -> Answer:
         """See :meth:`Shell.run`."""
@@ -74,26 +69,20 @@ class DryShell:
         """See :meth:`Shell.follow`."""
         self._show_here(f"follow {source} in {target}")
 
-    def unfollow(self) -> None:
-        """See :meth:`Shell.unfollow`."""
-
-    def close(self) -> None:
-        """See :meth:`Shell.close`."""
-
     def _show_here(self, what: str) -> None:
-        self._show(f"{self._machine.name}: {what}")
+        self._show(f"{self.machine.name}: {what}")
 
     def _imagined(self, words: tuple[str, ...]) -> str:
         """The output of a machine on which all goes well."""
         if words == commands.harness_address():
-            return f"HARNESS 0 {self._machine.address} {self._machine.port}\n"
-        if words == commands.java_version(self._machine):
+            return f"HARNESS 0 {self.machine.address} {self.machine.port}\n"
+        if words == commands.java_version(self.machine):
             return 'openjdk version "17"\n'
         if words[0] in {"env", "sh"}:
             return self._process(words)
         if words[0] in {"mkdir", "ls"}:
             return self._names(words)
-        if words == commands.list_tables(self._machine):
+        if words == commands.list_tables(self.machine):
             return "\n".join(self._tables)
         return '{"nftables": []}' if "--json" in words else ""
 

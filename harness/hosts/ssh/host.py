@@ -17,14 +17,14 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from harness.errors import HostError
-from harness.hosts.contract import Address, Launch, NodeProcess
+from harness.hosts.contract import Address, Host, Launch, NodeProcess
 from harness.hosts.cut_links import DroppedLinks
 from harness.hosts.local import run_token
 from harness.hosts.ssh import commands, undo
@@ -32,7 +32,7 @@ from harness.hosts.ssh.process import Identity, RemoteProcess
 from harness.hosts.ssh.shell import Connect, Shell, must, over_ssh
 from harness.plan import Machine
 from harness.records.journal import Journal
-from nemesis.cluster import CLIENTS, Capability, Evidence, Link
+from nemesis.cluster import CLIENTS, Capability
 
 JAVA_MIN: Final = 17
 BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
@@ -50,11 +50,8 @@ class Here(NamedTuple):
     java: Path
 
 
-class SshHost:
-    """Implements :class:`harness.hosts.contract.Host`.
-
-    ``connect`` makes what speaks to a machine.
-    """
+class SshHost(Host):
+    """The host on machines. ``connect`` makes what speaks to one."""
 
     def __init__(
         self,
@@ -77,7 +74,7 @@ class SshHost:
         self._entries: dict[int, int] = {}
         self._followed: set[int] = set()
         self._filtered: set[int] = set()
-        self._dropped = DroppedLinks(
+        self.links = DroppedLinks(
             self._machines,
             lambda node: {**self._ips, CLIENTS: self._harness[node]},
             self._replace_rules,
@@ -101,10 +98,6 @@ class SshHost:
     def address(self, node: int) -> Address:
         """See :meth:`Host.address`."""
         return Address(self._ips[node], self._machine(node).broker_port)
-
-    def control_path(self, node: int) -> str:
-        """See :meth:`Host.control_path`; what listens on such a socket cannot live here."""
-        raise HostError(f"node {node} is on another machine, where only Apache Kafka can live")
 
     def place(self, node: int, path: Path) -> str:
         """See :meth:`Host.place`."""
@@ -142,26 +135,6 @@ class SshHost:
             shell.follow(log, launch.log)
             self._followed.add(node)
         return RemoteProcess(shell, self._script(node), record, identity)
-
-    def ask(self, nodes: Collection[int], request: Mapping[str, Any], limit_s: float) -> dict[int, dict[str, Any]]:  # noqa: ARG002
-        """See :meth:`Host.ask`. Nobody here has a control socket."""
-        return {}
-
-    def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:  # noqa: ARG002 - rules need no node
-        """See :meth:`Host.cut`. Evidence: ``dropped`` packets by link."""
-        return self._dropped.cut(links)
-
-    def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:  # noqa: ARG002 - as above
-        """See :meth:`Host.heal`. Evidence: ``dropped`` packets by link since it was cut."""
-        return self._dropped.heal(links)
-
-    def cuts_at(self, node: int) -> list[Link]:  # noqa: ARG002 - rules outlive processes
-        """See :meth:`Host.cuts_at`."""
-        return []
-
-    def update(self, node: int) -> Callable[[], bool]:  # noqa: ARG002 - as above
-        """See :meth:`Host.update`."""
-        return lambda: True
 
     def close(self) -> None:
         """See :meth:`Host.close`. What cannot be undone now stays in the journal, for heal."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from signal import Signals
 from typing import Final, NamedTuple
 
-from harness.hosts.contract import NodeState
+from harness.hosts.contract import NodeProcess
 from harness.hosts.ssh import commands
 from harness.hosts.ssh.shell import Shell, must
 from nemesis.cluster import Evidence
@@ -27,8 +28,8 @@ class Identity(NamedTuple):
     boot: str
 
 
-class RemoteProcess:
-    """A node's process, which lives on when the connection ends. Implements :class:`NodeProcess`.
+class RemoteProcess(NodeProcess):
+    """A node's process, which lives on when the connection ends.
 
     ``script`` is where :data:`commands.SCRIPT` stands there, ``record`` where the shell around it writes how it ended.
     """
@@ -46,44 +47,11 @@ class RemoteProcess:
         pid = self._identity.pid
         return int(pid) if pid.isdigit() else pid
 
-    def state(self) -> NodeState:
-        """See :meth:`NodeProcess.state`."""
-        return NodeState.of(self._letter())
-
     def exit(self) -> str | None:
         """See :meth:`NodeProcess.exit`. A shell around it that was ended too leaves "unseen"."""
         if self._exit is None and self._letter() is None:
             self._exit = self._recorded()
         return self._exit
-
-    def kill(self) -> Evidence:
-        """See :meth:`NodeProcess.kill`."""
-        return self._signalled("KILL", "")
-
-    def pause(self) -> Evidence:
-        """See :meth:`NodeProcess.pause`."""
-        return self._signalled("STOP", "[Tt]")
-
-    def resume(self) -> Evidence:
-        """See :meth:`NodeProcess.resume`."""
-        return self._signalled("CONT", "[!Tt]")
-
-    def terminate(self) -> Evidence:
-        """See :meth:`NodeProcess.terminate`."""
-        if self._exit is not None or self.state() is NodeState.DEAD:
-            return {}
-        self._signalled("TERM", "*")
-        return {"pid": self.pid, "signal": 15}
-
-    def stop(self, limit_s: float) -> Evidence:
-        """See :meth:`NodeProcess.stop`."""
-        self._signalled("TERM", "*")
-        deadline = time.monotonic() + limit_s
-        while self.exit() is None:
-            if time.monotonic() > deadline:
-                return self.kill()
-            time.sleep(_LOOK_EVERY_S)
-        return {"exit": self._exit, "pid": self.pid}
 
     def _letter(self) -> str | None:
         if self._exit is not None:
@@ -95,8 +63,9 @@ class RemoteProcess:
             return None
         return fields[0]
 
-    def _signalled(self, name: str, shows: str) -> Evidence:
+    def _signal(self, signal: Signals, shows: str) -> Evidence:
         if self._exit is None:
+            name = signal.name.removeprefix("SIG")
             letter = must(self._shell, commands.signal(self._script, self._identity, name, shows)).strip()
             if letter:
                 return {"pid": self.pid, "state": letter}

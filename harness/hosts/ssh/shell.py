@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from harness.errors import HostError
 from harness.hosts.ssh import commands
@@ -25,35 +26,40 @@ class Answer(NamedTuple):
         return " ".join((self.err or self.out).split())[-300:]
 
 
-class Shell(Protocol):
-    """One machine. Every call has a limit and raises :class:`HostError` if the machine cannot be reached within it."""
+class Shell(ABC):
+    """A shell on ``machine``. Every call has a limit and raises a HostError if the machine is not reached within it."""
 
-    @property
-    def machine(self) -> Machine:
-        """The machine on the other side."""
+    def __init__(self, machine: Machine) -> None:
+        self.machine: Final = machine
 
+    @abstractmethod
     def run(self, words: Sequence[str], text: str = "") -> Answer:
         """Run a command to its end, with ``text`` on its standard input."""
 
+    @abstractmethod
     def read(self, path: str) -> str | None:
         """A small file's text (of ``/proc``, for one), None if there is none."""
 
+    @abstractmethod
     def push(self, source: Path, target: str) -> None:
         """Copy a file of this machine there, over what is there."""
 
+    @abstractmethod
     def push_missing(self, source: Path, target: str) -> None:
         """Copy the files of a directory there which are not there in the same size."""
 
+    @abstractmethod
     def fetch(self, source: str, names: Sequence[str], target: Path) -> None:
         """Copy the directories ``names`` below ``source`` into ``target`` on this machine, over what is there."""
 
+    @abstractmethod
     def follow(self, source: str, target: Path) -> None:
         """Copy what a growing file gains to ``target``, again and again until :meth:`close`."""
 
-    def unfollow(self) -> None:
+    def unfollow(self) -> None:  # noqa: B027 - one that follows none has nothing to do
         """Follow no file any more. Idempotent."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - likewise
         """Hang up. Idempotent."""
 
 

@@ -22,7 +22,7 @@ from harness.worlds.kafka.distribution import KafkaDistribution, host_for
 from harness.worlds.real.control import NodeControl
 from harness.worlds.real.leadership import ConfirmedReassignment
 from harness.worlds.real.nodes import Nodes
-from harness.worlds.real.target import Preparation, assemble, elsewhere
+from harness.worlds.real.target import Preparation, assemble, out_of_reach
 from harness.worlds.real.topic import topic_configs
 from harness.worlds.real.view import ClusterImage, Viewer
 from harness.worlds.simulated.loop import Loop
@@ -96,7 +96,7 @@ class _Rehearsal:
         viewer = Viewer(cluster, nodes, spec.workload.topic)
         administration = ConfirmedReassignment(cluster, viewer.partitions)
         control = NodeControl(nodes, viewer, journal, self._loop, lambda _: "refused")
-        preparation = Preparation(spec.faults.families, {**distribution.lacks(host), **elsewhere(host)})
+        preparation = Preparation(spec.faults.families, {**distribution.lacks(host), **out_of_reach(host)})
         self._play(schedule, assemble(control, preparation, None, None, (administration, administration)))
         self._heading("the run ends: what the nodes left is brought home, and everything is removed but the release")
         host.close()

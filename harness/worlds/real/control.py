@@ -138,7 +138,7 @@ class NodeControl:
         """See :meth:`Processes.resume`. The node finds the cuts and heals that it missed before anything else."""
         if self.nodes.process(node).state() is not NodeState.PAUSED:
             return {}
-        updated = self.nodes.host.update(node)
+        updated = self.nodes.host.links.update(node)
         evidence = self.nodes.process(node).resume()
         return {**evidence, "links_told": updated()}
 
@@ -147,12 +147,12 @@ class NodeControl:
         links = self.nodes.single_links(links)
         for link in set(links) - set(self._cuts):
             self._cuts[link] = self.journal.intend("cut", {"link": list(link)})
-        return self.nodes.host.cut(links, self._listening())
+        return self.nodes.host.links.cut(links, self._listening())
 
     def heal(self, links: Collection[Link]) -> Evidence:
         """See :meth:`Links.heal`. Evidence: as of :meth:`cut`, counted until now."""
         links = self.nodes.single_links(links)
-        evidence = self.nodes.host.heal(links, self._listening())
+        evidence = self.nodes.host.links.heal(links, self._listening())
         for link in links:
             if link in self._cuts:
                 self.journal.done(self._cuts.pop(link))
@@ -171,7 +171,7 @@ class NodeControl:
 
     def _update_cuts(self, node: int, until_us: int) -> None:
         """A restarted node knows the cuts of the moment of its start; it is sent the newest as soon as it listens."""
-        updated = self.nodes.host.update(node)()
+        updated = self.nodes.host.links.update(node)()
         now_us = self.clock.now_us()
         if not updated and now_us < until_us and self.nodes.process(node).state() is NodeState.RUNNING:
             self.clock.call_at(now_us + UPDATE_EVERY_US, lambda: self._update_cuts(node, until_us))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from harness.errors import HostError, StartError
-from harness.hosts import Disks, Host, Launch, LoopbackHost, NamespaceHost
+from harness.hosts import Clocks, Disks, Host, Launch, LoopbackHost, NamespaceHost, undo_here
 from harness.observations import Observation
 from harness.plan import OPEN, Loopback, Namespaces, RunSpec
 from harness.records.journal import Journal
@@ -18,7 +18,7 @@ from harness.worlds.contract import NodeCrash
 from harness.worlds.real.control import NodeControl, connect
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.observing import rightly_timed
-from harness.worlds.real.target import ON_DISKS, Preparation, assemble, elsewhere, wall_clocks
+from harness.worlds.real.target import ON_DISKS, Preparation, assemble, out_of_reach
 from harness.worlds.real.topic import create_topic
 from harness.worlds.real.view import ClusterImage, Metadata, Viewer, are_whole, partitions_of
 from harness.worlds.real.world import Opened, Opening
@@ -94,13 +94,13 @@ class StartedCluster:
         """See :meth:`Cluster.open`."""
         spec, distribution, journal = self._spec, self._distribution, opening.journal
         host = self._make_host(journal)
-        preparation = Preparation(spec.faults.families, {**distribution.lacks(host), **elsewhere(host)})
-        disks = preparation.prepare(lambda: self._make_disks(opening), *ON_DISKS)
+        preparation = Preparation(spec.faults.families, {**distribution.lacks(host), **out_of_reach(host)})
         opening.resources.callback(host.close)
+        disks = preparation.prepare(lambda: self._make_disks(journal), *ON_DISKS)
         nodes = Nodes(host, self._directory, spec.brokers, distribution.controllers, distribution.launch)
         host.open(nodes.all)
         preparation.lacks.update(host.lacks())
-        clocks = preparation.prepare(lambda: wall_clocks(host, self._directory / "clocks"), Capability.CLOCKS)
+        clocks = preparation.prepare(lambda: Clocks(self._directory / "clocks"), Capability.CLOCKS)
         if clocks is not None:
             nodes.environment_of = clocks.environment
         for node in nodes.all:
@@ -128,13 +128,12 @@ class StartedCluster:
         """See :meth:`Cluster.replica_logs`."""
         return logs_on_disks(self._directory / "data", range(self._spec.brokers), self._spec.workload.topic)
 
-    def _make_disks(self, opening: Opening) -> Disks:
-        disks = Disks(self._directory / "data", range(self._spec.brokers), opening.journal)
-        opening.resources.callback(disks.close)  # where there is no host yet that undoes it
+    def _make_disks(self, journal: Journal) -> Disks:
+        disks = Disks(self._directory / "data", range(self._spec.brokers), journal)
         try:
             disks.make()
         except HostError:
-            disks.close()
+            undo_here(journal)  # the run goes on without them
             raise
         return disks
 

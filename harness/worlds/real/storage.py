@@ -10,28 +10,18 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from harness.hosts import Disks, DiskThrottle, LocalProcess, NodeProcess, NodeState, log_bytes
+from harness.hosts import Disks, DiskThrottle, LocalProcess, NodeState, log_bytes
+from harness.worlds.real.nodes import Nodes
 from harness.worlds.replica_logs import batches_in, flip, log_directory, read_again, recovery_point
 from nemesis.cluster import LOG_PARTS, Evidence
-
-
-class NodeFiles(Protocol):
-    """What is asked of the nodes: their processes and directories."""
-
-    def process(self, node: int) -> NodeProcess:
-        """The newest process of a node."""
-
-    def data(self, node: int) -> Path:
-        """What a node keeps on its disk."""
 
 
 class FileStorage:
     """Implements :class:`nemesis.cluster.Files`."""
 
-    def __init__(self, nodes: NodeFiles) -> None:
+    def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
 
     def wipe(self, node: int) -> Evidence:
@@ -76,28 +66,10 @@ class FileStorage:
         return self._nodes.process(node).state() is NodeState.DEAD
 
 
-class OwnDisks:
-    """Implements :class:`nemesis.cluster.DiskSpace` with disks of the nodes' own."""
-
-    def __init__(self, nodes: NodeFiles, disks: Disks) -> None:
-        self._nodes = nodes
-        self._disks = disks
-
-    def fill(self, node: int) -> Evidence:
-        """See :meth:`DiskSpace.fill`. Evidence: as of :func:`harness.hosts.disks.fill`."""
-        return self._disks.of(node).fill()
-
-    def free(self, node: int) -> Evidence:
-        """See :meth:`DiskSpace.free`. Evidence: ``freed_bytes``, and ``exit`` of a process that ended meanwhile."""
-        ended = self._nodes.process(node).exit()
-        freed = self._disks.of(node).free()
-        return {**freed, "exit": ended} if freed and ended is not None else freed
-
-
 class SlowDisks:
     """Implements :class:`nemesis.cluster.DiskSpeed` with disks of the nodes' own and the machine's ``throttle``."""
 
-    def __init__(self, nodes: NodeFiles, disks: Disks, throttle: DiskThrottle) -> None:
+    def __init__(self, nodes: Nodes, disks: Disks, throttle: DiskThrottle) -> None:
         self._nodes = nodes
         self._disks = disks
         self._throttle = throttle

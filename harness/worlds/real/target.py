@@ -8,25 +8,12 @@ the distribution lacks (:meth:`harness.worlds.real.started.Distribution.lacks`),
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from pathlib import Path
 from typing import Final, TypeVar
 
 from harness.errors import HostError
-from harness.hosts import (
-    Clocks,
-    Disks,
-    Host,
-    LocalHost,
-    NamespaceHost,
-    NodeState,
-    Shaper,
-    choose_throttle,
-    log_bytes,
-    probe_slow_links,
-)
+from harness.hosts import Clocks, Disks, Host, LocalHost, NamespaceHost, NodeState, choose_throttle, log_bytes
 from harness.worlds.real.control import NodeControl
-from harness.worlds.real.nodes import Nodes
-from harness.worlds.real.storage import FileStorage, OwnDisks, SlowDisks
+from harness.worlds.real.storage import FileStorage, SlowDisks
 from nemesis.cluster import Capability, Evidence, Leadership, Link, Links, Reassignment, Target, present
 from nemesis.scenarios import FAMILIES, needs_of
 
@@ -38,9 +25,12 @@ _CLOCKS_ELSEWHERE: Final = "clocks are set on this machine only"
 _DISKS_ELSEWHERE: Final = "disks of machines that are reached over SSH are left alone"
 
 
-def elsewhere(host: Host) -> Mapping[Capability, str]:
-    """What is not done to nodes that do not live on this machine."""
-    return {} if isinstance(host, LocalHost) else dict.fromkeys((Capability.FILES, *ON_DISKS), _DISKS_ELSEWHERE)
+def out_of_reach(host: Host) -> Mapping[Capability, str]:
+    """What is not done to the nodes of this host, however this machine is."""
+    lacks = {} if isinstance(host, NamespaceHost) else {Capability.LINK_SPEED: _NO_INTERFACES}
+    if not isinstance(host, LocalHost):
+        lacks |= dict.fromkeys((Capability.FILES, *ON_DISKS), _DISKS_ELSEWHERE) | {Capability.CLOCKS: _CLOCKS_ELSEWHERE}
+    return lacks
 
 
 class Preparation:
@@ -68,8 +58,8 @@ def _not_planned(capability: Capability) -> str:
     return f"no {' or '.join(name for name in FAMILIES if capability in needs_of(name))} fault was planned"
 
 
-class PowerSupply:
-    """Implements :class:`nemesis.cluster.Power` for nodes with disks of their own."""
+class OwnDisks:
+    """Implements :class:`nemesis.cluster.Power` and :class:`nemesis.cluster.DiskSpace` with disks of the nodes' own."""
 
     def __init__(self, control: NodeControl, disks: Disks) -> None:
         self._control = control
@@ -87,6 +77,16 @@ class PowerSupply:
         before = {"log_bytes_before": log_bytes(disk.place)}
         disk.power_off()
         return {**control.kill(node), **before, **disk.power_on()}
+
+    def fill(self, node: int) -> Evidence:
+        """See :meth:`DiskSpace.fill`. Evidence: as of :meth:`harness.hosts.disks.Disk.fill`."""
+        return self._disks.of(node).fill()
+
+    def free(self, node: int) -> Evidence:
+        """See :meth:`DiskSpace.free`. Evidence: ``freed_bytes``, and ``exit`` of a process that ended meanwhile."""
+        ended = self._control.nodes.process(node).exit()
+        freed = self._disks.of(node).free()
+        return {**freed, "exit": ended} if freed and ended is not None else freed
 
 
 class HeldConnections:
@@ -142,69 +142,31 @@ def assemble(
     administration: tuple[Leadership, Reassignment | None],
 ) -> Target:
     """The target with everything that its host, its machine and its administration offer."""
-    nodes, lacks = control.nodes, preparation.lacks
+    nodes, host, lacks = control.nodes, control.nodes.host, preparation.lacks
     links = None if Capability.LINKS in lacks else HeldConnections(control)
+    own_disks = None if disks is None else OwnDisks(control, disks)
     slow_disks = preparation.prepare(
         lambda: SlowDisks(nodes, present(disks), choose_throttle(control.journal)), Capability.DISK_SPEED
     )
     if slow_disks is not None:
         control.after_start.append(slow_disks.started)
+    link_speed = None
+    if isinstance(host, NamespaceHost):
+        link_speed = preparation.prepare(lambda: host.shaper(nodes.single_links), Capability.LINK_SPEED)
     if links is None:
         lacks[Capability.MESSAGES] = lacks[Capability.LINKS]
     return Target(
         view=control.view,
         processes=control,
-        power=None if disks is None else PowerSupply(control, disks),
+        power=own_disks,
         links=links,
-        link_speed=preparation.prepare(lambda: slow_links(nodes), Capability.LINK_SPEED),
+        link_speed=link_speed,
         messages=links,
         files=None if Capability.FILES in lacks else FileStorage(nodes),
-        disk_space=None if disks is None else OwnDisks(nodes, disks),
+        disk_space=own_disks,
         disk_speed=slow_disks,
         leadership=administration[0],
         reassignment=administration[1],
         clocks=clocks,
         lacks=lacks,
     )
-
-
-class SlowLinks:
-    """Implements :class:`nemesis.cluster.LinkSpeed` for ``nodes``, of which every controller has links of its own."""
-
-    def __init__(self, shaper: Shaper, nodes: Nodes) -> None:
-        self._shaper = shaper
-        self._nodes = nodes
-
-    def slow(self, links: Collection[Link]) -> Evidence:
-        """See :meth:`LinkSpeed.slow`. Evidence: ``kbit`` and, where the kernel has it, ``delay_ms`` by link."""
-        return self._shaper.slow(self._nodes.single_links(links))
-
-    def restore(self, links: Collection[Link]) -> Evidence:
-        """See :meth:`LinkSpeed.restore`. Evidence: bytes that ``passed``, and how often packets waited."""
-        return self._shaper.restore(self._nodes.single_links(links))
-
-
-def slow_links(nodes: Nodes) -> SlowLinks:
-    """The speed of the links between ``nodes``.
-
-    Raises:
-        HostError: links cannot be slowed down here.
-    """
-    host = nodes.host
-    if not isinstance(host, NamespaceHost):
-        raise HostError(_NO_INTERFACES)
-    leaf = probe_slow_links()
-    return SlowLinks(Shaper(host.interfaces(), host.addresses(), leaf), nodes)
-
-
-def wall_clocks(host: Host, directory: Path) -> Clocks:
-    """Wall clocks that can be wrong; their files stand in ``directory``.
-
-    Raises:
-        HostError: clocks cannot be set here.
-    """
-    if not isinstance(host, LocalHost):
-        raise HostError(_CLOCKS_ELSEWHERE)
-    made = Clocks(directory)
-    made.make()
-    return made

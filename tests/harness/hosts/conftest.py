@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.hosts.disks import Disks
+from harness.hosts.undo import undo_here
 from harness.records.journal import FILE_NAME, Journal
 
 
@@ -22,4 +23,4 @@ def disks(tmp_path: Path, journal: Journal) -> Iterator[Disks]:
         disks.make()
         yield disks
     finally:
-        disks.close()
+        undo_here(journal)

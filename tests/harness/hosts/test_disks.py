@@ -9,6 +9,7 @@ import pytest
 
 from harness.errors import HostError
 from harness.hosts.disks import Disks, log_bytes, loop_devices
+from harness.hosts.undo import undo_here
 from harness.records.journal import Journal, not_undone
 from harness.run.healing import heal
 
@@ -62,8 +63,8 @@ class TestWithPower:
     def test_closed_disks_are_directories_with_the_same_files(self, disks: Disks, journal: Journal) -> None:
         place, image = disks.of(0).place, disks.of(0).image
         half_flushed(place)
-        disks.close()
-        disks.close()
+        undo_here(journal)
+        undo_here(journal)
         assert not place.is_mount()
         assert [path.name for path in place.iterdir()] == ["0.log"]
         assert not image.exists()
@@ -110,9 +111,9 @@ class TestWithPower:
         disks.of(0).fill()
         assert disks.of(0).image.stat().st_blocks * 512 < 50 * 2**20
 
-    def test_what_filled_a_disk_is_not_among_the_files_that_are_kept(self, disks: Disks) -> None:
+    def test_what_filled_a_disk_is_not_among_the_files_that_are_kept(self, disks: Disks, journal: Journal) -> None:
         disks.of(0).fill()
-        disks.close()
+        undo_here(journal)
         assert list(disks.of(0).place.iterdir()) == []
 
     def test_a_disk_that_was_full_when_its_harness_died_is_healed(self, disks: Disks, tmp_path: Path) -> None:

@@ -16,11 +16,6 @@ from harness.hosts.processes import Identity, boot_id, end, identify, marked_wit
 from harness.records.journal import Journal, not_undone
 
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(60)")
-STUBBORN = (
-    sys.executable,
-    "-c",
-    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(60)",
-)
 
 
 @pytest.fixture
@@ -88,14 +83,6 @@ def test_a_paused_process_can_be_killed(host: LoopbackHost, journal: Journal, tm
     assert {undo.kind for undo in not_undone(journal.path)} == {"process", "frozen"}
     assert process.kill()["exit"] == "signal 9"
     assert not_undone(journal.path) == []
-
-
-@pytest.mark.system
-def test_a_process_that_ignores_the_request_to_stop_is_killed(host: LoopbackHost, tmp_path: Path) -> None:
-    process = host.start(launch(tmp_path, STUBBORN))
-    while b"ready" not in (tmp_path / "node.log").read_bytes():
-        assert process.exit() is None
-    assert process.stop(limit_s=0.1)["exit"] == "signal 9"
 
 
 @pytest.mark.system

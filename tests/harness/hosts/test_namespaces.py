@@ -78,13 +78,13 @@ def names_left(host: NamespaceHost) -> list[str]:
 def test_a_cut_link_drops_packets_and_a_healed_one_delivers(host: NamespaceHost, tmp_path: Path) -> None:
     start_echo(host, tmp_path, 1)
     assert knock(host, at=1, from_node=0) == "hello"
-    assert host.cut([Link(0, 1)], alive=[0, 1]) == {"dropped": {"0>1": 0}}
+    assert host.links.cut([Link(0, 1)], alive=[0, 1]) == {"dropped": {"0>1": 0}}
     assert knock(host, at=1, from_node=0) == "TimeoutError"
     assert knock(host, at=1) == "hello"
-    evidence = host.heal([Link(0, 1)], alive=[0, 1])
+    evidence = host.links.heal([Link(0, 1)], alive=[0, 1])
     assert evidence["dropped"]["0>1"] > 0  # type: ignore[index]
     assert knock(host, at=1, from_node=0) == "hello"
-    assert host.cut([Link(0, 1)], alive=[0, 1]) == {"dropped": {"0>1": 0}}, "a new cut counts anew"
+    assert host.links.cut([Link(0, 1)], alive=[0, 1]) == {"dropped": {"0>1": 0}}, "a new cut counts anew"
 
 
 @on_namespaces
@@ -93,10 +93,10 @@ def test_a_cut_link_drops_packets_and_a_healed_one_delivers(host: NamespaceHost,
 @pytest.mark.parametrize("link", [Link(CLIENTS, 1), Link(1, CLIENTS)])
 def test_client_links_are_cut_in_either_direction(host: NamespaceHost, tmp_path: Path, link: Link) -> None:
     start_echo(host, tmp_path, 1)
-    host.cut([link], alive=[0, 1])
+    host.links.cut([link], alive=[0, 1])
     assert knock(host, at=1) == "TimeoutError"
     assert knock(host, at=1, from_node=0) == "hello"
-    host.heal([link], alive=[0, 1])
+    host.links.heal([link], alive=[0, 1])
     assert knock(host, at=1) == "hello"
 
 

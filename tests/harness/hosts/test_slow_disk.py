@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HostError
-from harness.hosts.disk_speed import ROOT, WRITES_PER_SECOND, DeviceBrake, DiskThrottle, GroupBrake, choose_throttle
+from harness.hosts.disk_speed import (
+    ROOT,
+    WRITES_PER_SECOND,
+    DeviceThrottle,
+    DiskThrottle,
+    GroupThrottle,
+    choose_throttle,
+)
 from harness.hosts.disks import Disks
 from harness.records.journal import FILE_NAME, Journal, not_undone
 from harness.run.healing import heal
@@ -82,11 +89,11 @@ class TestChoice:
     def test_the_first_version_is_taken_where_it_limits_devices(self, journal: Journal, root: Path) -> None:
         (root / "blkio").mkdir()
         (root / "blkio" / V1.name).write_text("")
-        assert isinstance(choose_throttle(journal, root), DeviceBrake)
+        assert isinstance(choose_throttle(journal, root), DeviceThrottle)
 
     def test_the_second_version_is_taken_where_it_limits_groups(self, journal: Journal, root: Path) -> None:
         (root / "cgroup.subtree_control").write_text("cpu io memory\n")
-        assert isinstance(choose_throttle(journal, root), GroupBrake)
+        assert isinstance(choose_throttle(journal, root), GroupThrottle)
 
     @pytest.mark.parametrize("shared", ["", "cpu memory\n"])
     def test_without_either_the_sentence_says_what_was_looked_for(self, journal: Journal, root: Path, shared) -> None:
@@ -97,7 +104,7 @@ class TestChoice:
 
 class TestGroups:
     def test_the_process_is_put_into_a_group_with_the_limit(self, journal: Journal, root: Path) -> None:
-        throttle = GroupBrake(journal, root)
+        throttle = GroupThrottle(journal, root)
         assert throttle.slow("7:3", 4711)["limit"] == f"7:3 wiops={WRITES_PER_SECOND}"
         (group,) = root.iterdir()
         assert (group / "cgroup.procs").read_text() == "4711\n"
@@ -106,5 +113,5 @@ class TestGroups:
     def test_runs_have_groups_of_their_own_for_one_device(self, root: Path, tmp_path: Path) -> None:
         for run in ("1", "2"):
             (tmp_path / run).mkdir()
-            GroupBrake(Journal(tmp_path / run / FILE_NAME), root).slow("7:3", 4711)
+            GroupThrottle(Journal(tmp_path / run / FILE_NAME), root).slow("7:3", 4711)
         assert len(list(root.iterdir())) == 2

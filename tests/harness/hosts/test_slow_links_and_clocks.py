@@ -163,7 +163,7 @@ def test_a_slow_link_lets_little_through_and_is_fast_again(tmp_path):
     host = NamespaceHost(journal)
     try:
         host.open([0, 1])
-        shaper = Shaper(host.interfaces(), host.addresses(), leaf)
+        shaper = host.shaper()
         names = (f"0>{CLIENTS}", "1>0")
         late = {"delay_ms": dict.fromkeys(names, 200)} if leaf == slow.LATE else {}
         assert shaper.slow([Link(0, CLIENTS), Link(1, 0)]) == {"kbit": dict.fromkeys(names, 16)} | late
@@ -222,7 +222,6 @@ asyncio.run(tell())
 @needs_library
 def test_a_program_with_a_wrong_clock_reads_the_wrong_time_and_the_right_one_again(tmp_path):
     made = Clocks(tmp_path / "clocks")
-    made.make()
     environment = os.environ | made.environment(3)
     child = subprocess.Popen([sys.executable, "-c", TELL_TIME], env=environment, stdout=subprocess.PIPE, text=True)
     try:
@@ -258,4 +257,4 @@ def test_what_a_node_with_a_wrong_clock_wrote_down_is_brought_back_to_its_time(t
 def test_without_the_library_it_is_said_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr(clocks, "PLACES", (str(tmp_path / "nowhere.so"),))
     with pytest.raises(HostError, match="install the package faketime"):
-        Clocks(tmp_path / "clocks").make()
+        Clocks(tmp_path / "clocks")

@@ -125,7 +125,7 @@ def test_what_is_made_is_announced_first_and_undone_at_the_end(make, here: Here,
     host = make()
     host.open([0, 1])
     host.start(launch(here, host))
-    host.cut([Link(0, 1), Link(CLIENTS, 0)], alive=[])
+    host.links.cut([Link(0, 1), Link(CLIENTS, 0)], alive=[])
     kinds = [action.kind for action in not_undone(journal.path)]
     assert kinds == ["ssh-directory", "ssh-directory", "ssh-process", "ssh-rules", "ssh-rules"]
     before = len(said)
@@ -164,7 +164,7 @@ def test_a_node_is_dead_paused_or_running_as_its_machine_says(make, here: Here) 
 def test_rules_name_broker_ports_and_never_a_whole_address(make, here: Here, said: list[str]) -> None:
     host = make()
     host.open([0, 1, 2])
-    host.cut([Link(1, 0), Link(0, CLIENTS)], alive=[])
+    host.links.cut([Link(1, 0), Link(0, CLIENTS)], alive=[])
     rules = [line.strip(" <") for line in "\n".join(said).splitlines() if " drop " in line]
     assert rules == [
         'ip saddr 10.0.0.2 tcp dport 9092 counter drop comment "1>0"',
@@ -178,7 +178,7 @@ def test_links_that_were_never_cut_are_healed_without_a_word(make, said: list[st
     host = make()
     host.open([0, 1])
     before = len(said)
-    host.heal([Link(0, 1), Link(1, 0)], alive=[])
+    host.links.heal([Link(0, 1), Link(1, 0)], alive=[])
     assert said[before:] == []
     host.close()
 

@@ -22,6 +22,7 @@ from harness.plan import Kafka, Machine, Ssh
 from harness.records.journal import FILE_NAME, Journal, not_undone
 from harness.run.healing import heal
 from nemesis.cluster import CLIENTS, Link
+from tests.harness.worlds.waiting import wait_until
 
 pytestmark = [pytest.mark.system, pytest.mark.root, pytest.mark.xdist_group("ssh")]
 WAIT_S = 10.0
@@ -219,7 +220,7 @@ def test_a_node_is_started_stopped_frozen_and_killed(host: SshHost, here: Here) 
     assert knock(host, 0) == "ConnectionRefusedError"
     again = started(host, here, 0)
     assert again.terminate()["signal"] == 15
-    assert again.stop(5.0)["exit"] in ("signal 15", "status 143")
+    wait_until(lambda: again.exit() in ("signal 15", "status 143"), "the node has ended as it was asked to")
 
 
 def test_a_node_that_cannot_be_started_says_why_in_its_log(host: SshHost, here: Here) -> None:
@@ -234,17 +235,17 @@ def test_a_node_that_cannot_be_started_says_why_in_its_log(host: SshHost, here: 
 
 def test_a_cut_drops_brokers_packets_in_one_direction_and_leaves_ssh_alone(host: SshHost, here: Here, farm) -> None:
     process = started(host, here, 0)
-    assert host.cut([Link(CLIENTS, 0)], alive=[0]) == {"dropped": {"1000>0": 0}}
+    assert host.links.cut([Link(CLIENTS, 0)], alive=[0]) == {"dropped": {"1000>0": 0}}
     assert knock(host, 0) == "TimeoutError"
     assert process.state() is NodeState.RUNNING, "the SSH port is in no rule"
     fresh = Connection(farm.machine(0))
     assert fresh.run(("true",)).status == 0
     fresh.close()
-    assert host.heal([Link(CLIENTS, 0)], alive=[0])["dropped"]["1000>0"] > 0
+    assert host.links.heal([Link(CLIENTS, 0)], alive=[0])["dropped"]["1000>0"] > 0
     assert knock(host, 0) == "hello"
-    host.cut([Link(0, CLIENTS)], alive=[0])
+    host.links.cut([Link(0, CLIENTS)], alive=[0])
     assert knock(host, 0) == "TimeoutError"
-    host.heal([Link(0, CLIENTS)], alive=[0])
+    host.links.heal([Link(0, CLIENTS)], alive=[0])
     assert knock(host, 0) == "hello"
 
 
@@ -257,10 +258,10 @@ def test_links_between_machines_are_cut_too_with_sudo_where_the_plan_says_so(hos
         return answer.out.strip() or answer.err.strip().splitlines()[-1]
 
     assert from_machine_0() == "hello"
-    host.cut([Link(0, 1)], alive=[0, 1])
+    host.links.cut([Link(0, 1)], alive=[0, 1])
     assert "timed out" in from_machine_0()
     assert knock(host, 1) == "hello"
-    host.heal([Link(0, 1)], alive=[0, 1])
+    host.links.heal([Link(0, 1)], alive=[0, 1])
     assert from_machine_0() == "hello"
 
 
@@ -269,7 +270,7 @@ def test_closing_brings_files_home_and_leaves_only_the_release(
 ) -> None:
     writer = "open('0/written', 'w').write('there'); " + "print('listening', flush=True); import time; time.sleep(60)"
     process = started(host, here, 0, writer)
-    host.cut([Link(1, 0)], alive=[0])
+    host.links.cut([Link(1, 0)], alive=[0])
     who = identify(process.pid)
     assert who is not None
     assert who.is_alive()
@@ -290,7 +291,7 @@ def test_what_a_dead_harness_left_is_healed_once(here: Here, journal: Journal, f
         started(host, here, 0)
         frozen = started(host, here, 1)
         frozen.pause()
-        host.cut([Link(0, 1), Link(1, 0)], alive=[0])
+        host.links.cut([Link(0, 1), Link(1, 0)], alive=[0])
         assert "ackproof" in farm.tables(0)
         undone = heal(here.run)  # as another process would, without the host's own close
         kinds = [line.split()[0] for line in undone]

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.hosts import LocalProcess
-from harness.hosts.disk_speed import GroupBrake
+from harness.hosts import LocalProcess, disk_speed
+from harness.hosts.disk_speed import GroupThrottle
 from harness.records.journal import FILE_NAME, Journal, not_undone
 from harness.worlds.real.storage import SlowDisks
 
@@ -31,7 +31,7 @@ class Cluster:
         self.pid = 4711
         nodes = SimpleNamespace(process=lambda node: Process(self.pid))
         disks = SimpleNamespace(of=lambda node: self.disk)
-        self.disks = SlowDisks(nodes, disks, GroupBrake(self.journal, self.root))
+        self.disks = SlowDisks(nodes, disks, GroupThrottle(self.journal, self.root))
 
     def restart(self) -> None:
         self.pid += 1
@@ -56,7 +56,8 @@ def test_a_process_that_is_started_while_its_disk_is_slow_is_slowed_down_too(clu
 
 def test_a_disk_that_became_another_device_is_slow_still(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[Path] = []
-    monkeypatch.setattr("harness.hosts.disk_speed.disband", ended.append)  # ordinary files keep a directory from going
+    # Ordinary files keep a directory from going.
+    monkeypatch.setitem(disk_speed.UNDO, "slow-group", lambda facts: ended.append(Path(facts["group"])))
     cluster.disks.slow(0)
     cluster.disk.device = "7:4"
     cluster.restart()
