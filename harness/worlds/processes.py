@@ -22,7 +22,7 @@ from harness.worlds.real import RealWorld, StartedCluster, lifetime_s, local_hos
 from harness.worlds.real.leadership import ConfirmedLeadership
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.observing import trace_path, traced
-from harness.worlds.real.view import ClusterImage, Viewer
+from harness.worlds.real.view import ClusterImage, Metadata, Viewer
 from harness.worlds.reference import LACKS, broker_config, refuse_what_it_lacks
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 
@@ -117,8 +117,8 @@ def module_path() -> str:
     return os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
 
 
-class ControlSocketMetadata:
-    """Implements :class:`harness.worlds.real.view.Metadata`: asks the controller, never over the network under test."""
+class ControlSocketMetadata(Metadata):
+    """Asks the controller, over its control socket and never over the network under test."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -135,10 +135,6 @@ class ControlSocketMetadata:
             self._image, self._answers = newest or self._image, newest is not None
             self._asked_at = time.monotonic()
         return self._image
-
-    def controllers(self) -> tuple[int, ...]:
-        """See :meth:`Metadata.controllers`."""
-        return (CONTROLLER,)
 
     def controller_works(self) -> bool:
         """See :meth:`Metadata.controller_works`: it answered when it was asked last."""

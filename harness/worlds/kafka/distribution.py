@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from harness.hosts import Here, Host, Launch, LoopbackHost, SshHost
 from harness.java import java_program
@@ -17,13 +17,12 @@ from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.class_data_archive import make_archive
 from harness.worlds.kafka.installation import Installation, find
 from harness.worlds.kafka.jvm import node_command, pauses_in
-from harness.worlds.kafka.kraft import KRaft
 from harness.worlds.kafka.log_configuration import LogFiles
 from harness.worlds.kafka.log_events import observations_in
+from harness.worlds.kafka.modes import KRaft, Mode, ZooKeeper
 from harness.worlds.kafka.properties import NodePlace, as_text, possible_with_kraft
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
-from harness.worlds.kafka.zookeeper import ASKED_SINCE, ZooKeeper, ZooKeeperAdministration
-from harness.worlds.kafka.zookeeper_properties import possible_with_zookeeper
+from harness.worlds.kafka.zookeeper import ASKED_SINCE, ZooKeeperAdministration, possible_with_zookeeper
 from harness.worlds.real import lifetime_s, local_host
 from harness.worlds.real.leadership import ConfirmedReassignment, ReassigningOperator
 from harness.worlds.real.nodes import Nodes
@@ -49,26 +48,6 @@ def release_for(world: Kafka, settings: Settings) -> Installation:
     installation = find(str(version))  # last: nobody should fetch a release that cannot do it
     installation.require_startable()
     return installation
-
-
-class Mode(Protocol):
-    """Where a cluster keeps its metadata, and what that means for its nodes."""
-
-    @property
-    def levels(self) -> Mapping[str, str]:
-        """The classes that log more than warnings, and from which level on."""
-
-    def main(self, node: int) -> str:
-        """The main class of a node."""
-
-    def format(self, data: Path, node: int) -> tuple[Path, ...]:
-        """Format a directory that never was, or was wiped; the answer is what is new in it."""
-
-    def properties(self, place: NodePlace) -> dict[str, str]:
-        """What a node is configured with."""
-
-    def metadata(self, nodes: Nodes) -> Metadata:
-        """The controllers' word, from the nodes' logs."""
 
 
 class KafkaDistribution:

@@ -24,9 +24,9 @@ from harness.worlds.real.leadership import ConfirmedReassignment
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.target import Preparation, assemble, out_of_reach
 from harness.worlds.real.topic import topic_configs
-from harness.worlds.real.view import ClusterImage, Viewer
+from harness.worlds.real.view import ClusterImage, Metadata, Viewer
 from harness.worlds.simulated.loop import Loop
-from nemesis.cluster import CONTROLLER, Target
+from nemesis.cluster import Target
 from nemesis.player import Player
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
@@ -139,8 +139,8 @@ class _Rehearsal:
         self._say(f"# {words}")
 
 
-class _ImaginedCluster:
-    """A cluster in which all that runs is in sync: its :class:`Metadata`, and its operator who says what is asked."""
+class _ImaginedCluster(Metadata):
+    """A cluster in which all that runs is in sync: its metadata, and its operator who says what is asked."""
 
     def __init__(self, nodes: Nodes, spec: RunSpec, say: Show) -> None:
         self._nodes = nodes
@@ -153,14 +153,6 @@ class _ImaginedCluster:
         """See :meth:`Metadata.image`."""
         running = self._nodes.in_state(NodeState.RUNNING, self._nodes.brokers)
         return ClusterImage(partitions={name: self._partition(name, running) for name in self._places})
-
-    def controllers(self) -> tuple[int, ...]:
-        """See :meth:`Metadata.controllers`."""
-        return (CONTROLLER,)
-
-    def controller_works(self) -> bool:
-        """See :meth:`Metadata.controller_works`."""
-        return True
 
     def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:  # noqa: ARG002
         """See :meth:`Operator.move_leader`."""

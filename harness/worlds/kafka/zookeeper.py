@@ -1,4 +1,9 @@
-"""Kafka with ZooKeeper: its nodes, ZooKeeper among them, and what its brokers log of the controller's word.
+"""Kafka before KRaft: how ZooKeeper and its brokers are configured, and planned changes that are written into it.
+
+Kept for the stories of earlier eras. Brokers keep their metadata in ZooKeeper and elect a controller among themselves.
+Until 4.0 a broker can be set to speak as an older release did, and then it also truncates as that one did:
+``inter.broker.protocol.version`` with the message format of the time is the switch between the eras of truncation
+(rules 16 and 17), on one and the same release.
 
 Before 2.4 brokers take no request for planned changes: they are written into ZooKeeper. The operator's own tools of the
 time did nothing else (``kafka-reassign-partitions``, and ``kafka-preferred-replica-election``): they made a node with
@@ -11,125 +16,114 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NodeExistsError
 from kazoo.handlers.threading import KazooTimeoutError
 
-from harness.errors import HostError
+from harness.errors import HostError, PlanError
 from harness.hosts import Address
-from harness.observations import BrokerRegistered, IsrChanged
-from harness.reference.core.types import BrokerState, PartitionState
-from harness.worlds.kafka.installation import Installation
-from harness.worlds.kafka.jvm import MAIN
-from harness.worlds.kafka.kraft import state_of
-from harness.worlds.kafka.log_configuration import LEVELS
-from harness.worlds.kafka.log_events import LogTail
-from harness.worlds.kafka.log_patterns import LogEvent, PartitionDescribed, ReplicasAssigned
-from harness.worlds.kafka.properties import NodePlace
-from harness.worlds.kafka.zookeeper_properties import MAIN as ZOOKEEPER_MAIN
-from harness.worlds.kafka.zookeeper_properties import broker_properties, zookeeper_properties
-from harness.worlds.real.nodes import Nodes
-from harness.worlds.real.view import ClusterImage
+from harness.worlds.kafka.properties import NodePlace, node_properties, possible
+from harness.worlds.kafka.releases import STARTED_SINCE, ZOOKEEPER_GONE_SINCE, Version
 from nemesis.cluster import CONTROLLER
-from workloads import Settings
+from workloads import Settings, Truncation
 
-#: Before it leaders log the in-sync replicas that they have written to ZooKeeper at level TRACE only.
-LOUD_ISR_SINCE: Final = (2, 4, 0)
-#: Before it the controller sends brokers the replicas in no order; only its own log has the preferred one first.
-ORDERED_SINCE: Final = (0, 11, 0)
-
-
-class ZooKeeper:
-    """Implements :class:`harness.worlds.kafka.distribution.Mode`: one broker controls, and CONTROLLER is ZooKeeper."""
-
-    def __init__(self, settings: Settings, installation: Installation, brokers: int) -> None:
-        self._settings = settings
-        self._installation = installation
-        self._brokers = brokers
-        # Here every broker logs each word of the controller that reaches it, and nobody else does.
-        self.levels: Mapping[str, str] = {**LEVELS, "state.change.logger": "TRACE"}
-        if installation.version < LOUD_ISR_SINCE:
-            self.levels |= {"kafka.cluster.Partition": "TRACE"}
-        if installation.version < ORDERED_SINCE:
-            self.levels |= {"kafka.controller.KafkaController": "INFO"}
-
-    def main(self, node: int) -> str:
-        """See :meth:`Mode.main`."""
-        return ZOOKEEPER_MAIN if node == CONTROLLER else MAIN
-
-    def format(self, data: Path, node: int) -> tuple[Path, ...]:  # noqa: ARG002
-        """See :meth:`Mode.format`: a broker starts on an empty disk."""
-        return ()
-
-    def properties(self, place: NodePlace) -> dict[str, str]:
-        """See :meth:`Mode.properties`."""
-        if place.node == CONTROLLER:
-            return zookeeper_properties(place.address, str(place.data), self._settings)
-        return broker_properties(place, self._settings, self._brokers, self._installation.version)
-
-    def metadata(self, nodes: Nodes) -> BrokerLogs:
-        """See :meth:`Mode.metadata`."""
-        return BrokerLogs(nodes)
+MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+#: Since when brokers truncate in which way, unless they are set to speak as an older one; oldest first (rules 16, 17).
+ERAS: Final[Mapping[Truncation, tuple[int, ...]]] = {
+    "high-watermark": (0, 0, 0),
+    "kip-101": (0, 11, 0),
+    "kip-279": (2, 0, 0),
+    "kip-320": (2, 1, 0),
+    "on-fetch": (2, 8, 0),
+}
+#: The protocol that a broker is configured to speak, so that it truncates in an older way than its own.
+SPOKEN: Final[Mapping[Truncation, str]] = {
+    "high-watermark": "0.10.2",
+    "kip-101": "0.11.0",
+    "kip-279": "2.0",
+    "kip-320": "2.1",
+}
+#: Sequence numbers came with the second message format (KIP-98).
+_WITHOUT_SEQUENCES: Final = "high-watermark"
+_OF_KRAFT: Final = ("process.roles", "node.id", "listener.security.protocol.map")
 
 
-class BrokerLogs:
-    """Implements :class:`harness.worlds.real.view.Metadata`: reads what the brokers log of the controller.
+def possible_with_zookeeper(settings: Settings, version: Version) -> None:
+    """Refuse what cannot be with ZooKeeper.
 
-    Brokers that are cut off have older news.
-
-    The leader of a partition changes its in-sync replicas itself, and the controller hears of it later. Both count as
-    versions of one record in ZooKeeper, so the highest version is the newest state.
+    Raises:
+        PlanError: with the setting to change.
     """
+    if version >= ZOOKEEPER_GONE_SINCE:
+        raise PlanError(f'Apache Kafka {version} has no ZooKeeper; choose version = "3.5.2", or leave mode out')
+    if version < STARTED_SINCE:
+        raise PlanError(
+            f"Apache Kafka {version} makes no topic when it is asked to (KIP-4), so it is not started here; choose "
+            f"{Version(*STARTED_SINCE)} or later"
+        )
+    if settings.broker_epochs:
+        raise PlanError("controllers know no broker.epochs with ZooKeeper (KIP-903); write broker.epochs=false")
+    possible(settings, version, free=("truncation", "broker.epochs"))
+    own = own_truncation(version)
+    if ERAS[settings.truncation] > ERAS[own]:
+        raise PlanError(
+            f"truncation={settings.truncation} is younger than Apache Kafka {version}; write truncation={own}"
+        )
+    if settings.truncation == _WITHOUT_SEQUENCES and settings.enable_idempotence:
+        raise PlanError(
+            f"truncation={settings.truncation} means messages as of Kafka {SPOKEN[settings.truncation]}, which have no "
+            "sequence numbers; write enable.idempotence=false"
+        )
 
-    def __init__(self, nodes: Nodes) -> None:
-        self._tails: Final = [LogTail(nodes.log(node)) for node in nodes.brokers]
-        self._brokers: dict[int, BrokerState] = {}
-        self._partitions: dict[str, PartitionState] = {}
-        self._orders: dict[str, tuple[int, ...]] = {}
 
-    def image(self) -> ClusterImage:
-        """See :meth:`Metadata.image`: as far as a broker has logged it."""
-        for tail in self._tails:
-            for event in tail.events():
-                self._learn(event)
-        return ClusterImage(brokers=self._brokers, partitions=self._partitions)
+def own_truncation(version: Version) -> Truncation:
+    """How this release truncates by itself, as the setting ``truncation`` names it."""
+    return [era for era, since in ERAS.items() if version >= since][-1]
 
-    def controllers(self) -> tuple[int, ...]:
-        """See :meth:`Metadata.controllers`: ZooKeeper stands for whichever broker controls."""
-        return (CONTROLLER,)
 
-    def controller_works(self) -> bool:
-        """See :meth:`Metadata.controller_works`: nothing says otherwise."""
-        return True
+def broker_properties(place: NodePlace, settings: Settings, brokers: int, version: Version) -> dict[str, str]:
+    """What stands in ``server.properties`` of a broker."""
+    usual = node_properties(place, settings, brokers)
+    kept = {name: value for name, value in usual.items() if not _is_krafts(name)}
+    at = place.controllers[CONTROLLER]
+    return kept | {
+        "broker.id": str(place.node),
+        "zookeeper.connect": f"{at.host}:{at.port}",
+        "zookeeper.session.timeout.ms": str(settings.broker_session_timeout_ms),
+        "zookeeper.connection.timeout.ms": "30000",
+        # The controller is a broker, whose own thread would hold back what it sends to others.
+        "controller.socket.timeout.ms": "3000",
+        **_spoken(settings, version),
+    }
 
-    def _learn(self, event: LogEvent) -> None:
-        match event:
-            case BrokerRegistered(broker=broker):
-                self._brokers[broker] = BrokerState(broker_epoch=0, fenced=False)
-            case ReplicasAssigned(partition, replicas):
-                self._orders[partition] = replicas
-                if partition in self._partitions:
-                    self._set(partition, self._partitions[partition])
-            case PartitionDescribed(partition):
-                if self._is_news(partition, event.partition_epoch):
-                    self._set(partition, state_of(event))
-            case IsrChanged(partition=partition, isr=isr, partition_epoch=epoch) if partition in self._partitions:
-                if isr is not None and epoch is not None and self._is_news(partition, epoch):
-                    known = self._partitions[partition]
-                    self._set(partition, msgspec.structs.replace(known, isr=isr, partition_epoch=epoch))
 
-    def _is_news(self, partition: str, partition_epoch: int) -> bool:
-        known = self._partitions.get(partition)
-        return known is None or partition_epoch >= known.partition_epoch
+def _is_krafts(name: str) -> bool:
+    return name in _OF_KRAFT or name.startswith(("controller.quorum.", "controller.listener."))
 
-    def _set(self, partition: str, state: PartitionState) -> None:
-        order = self._orders.get(partition, ())
-        ordered = set(order) == set(state.replicas)
-        self._partitions[partition] = msgspec.structs.replace(state, replicas=order) if ordered else state
+
+def _spoken(settings: Settings, version: Version) -> dict[str, str]:
+    if settings.truncation not in SPOKEN or settings.truncation == own_truncation(version):
+        return {}
+    spoken = SPOKEN[settings.truncation]
+    return {"inter.broker.protocol.version": spoken, "log.message.format.version": spoken}
+
+
+def zookeeper_properties(address: Address, data: str, settings: Settings) -> dict[str, str]:
+    """What ZooKeeper reads; ``data`` is relative to the process's directory. Times are as quick as the settings'."""
+    session_ms = settings.broker_session_timeout_ms
+    return {
+        "dataDir": data,
+        "clientPort": str(address.port),
+        "clientPortAddress": address.host,
+        "maxClientCnxns": "0",
+        "admin.enableServer": "false",
+        # A session ends at the first tick after its time-out.
+        "tickTime": str(max(session_ms // 8, 50)),
+        "minSessionTimeout": str(session_ms),
+        "maxSessionTimeout": str(max(session_ms, 30_000)),
+    }
 
 
 #: Since when brokers take requests to move leaders and replicas (KIP-183, KIP-455).

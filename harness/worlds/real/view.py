@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Protocol
 
 import msgspec
 
 from harness.hosts import NodeState
 from harness.reference.core.types import NONE, BrokerState, PartitionState
 from harness.worlds.real.nodes import Nodes
-from nemesis.cluster import ClusterView, PartitionView
+from nemesis.cluster import CONTROLLER, ClusterView, PartitionView
 
 
 class ClusterImage(msgspec.Struct, frozen=True):
@@ -21,17 +21,20 @@ class ClusterImage(msgspec.Struct, frozen=True):
     partitions: dict[str, PartitionState] = {}
 
 
-class Metadata(Protocol):
+class Metadata(ABC):
     """The controllers' word about the cluster, learned by other ways than the network under test."""
 
+    @abstractmethod
     def image(self) -> ClusterImage:
         """The newest metadata; where no controller can be heard, the last that were."""
 
     def controllers(self) -> tuple[int, ...]:
         """Every controller, the active one first."""
+        return (CONTROLLER,)
 
     def controller_works(self) -> bool:
         """True unless it is known that the active controller has not begun its work since its last start."""
+        return True
 
 
 def partitions_of(image: ClusterImage, topic: str) -> dict[str, PartitionView]:

@@ -16,10 +16,9 @@ from harness.observations import (
     ReplicaRecovered,
     Truncated,
 )
-from harness.worlds.kafka.kraft import ControllerLogs
 from harness.worlds.kafka.log_events import LogTail, observations_in
 from harness.worlds.kafka.log_patterns import LogEvent, PartitionChanged, PartitionDescribed, read_line, understand
-from harness.worlds.kafka.zookeeper import BrokerLogs
+from harness.worlds.kafka.logged_metadata import BrokerLogs, ControllerLogs
 from harness.worlds.real.view import Viewer
 from nemesis.cluster import CONTROLLER
 

@@ -25,7 +25,7 @@ from harness.worlds.kafka.log_patterns import (
     read_line,
     understand,
 )
-from harness.worlds.kafka.zookeeper import BrokerLogs
+from harness.worlds.kafka.logged_metadata import BrokerLogs
 
 TIME = "2026-11-21T15:28:53.714"
 BROKER = f"{TIME} TRACE state.change.logger"

@@ -8,7 +8,7 @@ from harness.errors import PlanError
 from harness.hosts import Address
 from harness.worlds.kafka.properties import NodePlace
 from harness.worlds.kafka.releases import Version
-from harness.worlds.kafka.zookeeper_properties import broker_properties, possible_with_zookeeper, zookeeper_properties
+from harness.worlds.kafka.zookeeper import broker_properties, possible_with_zookeeper, zookeeper_properties
 from nemesis.cluster import CONTROLLER
 from workloads.settings import Settings
 
