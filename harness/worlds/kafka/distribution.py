@@ -14,12 +14,11 @@ from harness.observations import Observation
 from harness.plan import Kafka, RunSpec, Ssh, require_kind
 from harness.records.journal import Journal
 from harness.worlds.kafka.administration import Administration
-from harness.worlds.kafka.class_data_archive import make_archive
 from harness.worlds.kafka.installation import Installation, find
-from harness.worlds.kafka.jvm import node_command, pauses_in
-from harness.worlds.kafka.log_configuration import LogFiles
+from harness.worlds.kafka.jvm import LogFiles, node_command, pauses_in
 from harness.worlds.kafka.log_events import observations_in
 from harness.worlds.kafka.modes import KRaft, Mode, ZooKeeper
+from harness.worlds.kafka.prepared import make_archive
 from harness.worlds.kafka.properties import NodePlace, as_text, possible_with_kraft
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
 from harness.worlds.kafka.zookeeper import ASKED_SINCE, ZooKeeperAdministration, possible_with_zookeeper

@@ -1,4 +1,4 @@
-"""Kafka's Java: started with small heaps, the serial collector and class data from an archive (JEP 350); its pauses.
+"""Kafka's Java: started with small heaps, the serial collector and class data from an archive (JEP 350); its logs.
 
 On two cores a start is mostly loading classes; an archive of them, made once per release and Java, takes a third off:
 measured with 4.3.1, a controller and three brokers were ready in 3.7 s instead of 5.6 s.
@@ -9,16 +9,15 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from harness.java import java_program
 from harness.observations import JVM_PAUSE_MIN_MS, JvmPaused, Observation
 from harness.worlds.kafka.installation import Installation
-from harness.worlds.kafka.log_configuration import LogFiles
 from nemesis.cluster import CONTROLLER
 
 MAIN: Final = "kafka.Kafka"
@@ -40,14 +39,69 @@ _COMMON: Final = (
     "-Duser.timezone=UTC",
 )
 
-
-#: How a file of this machine is called where a node lives.
+#: The name of a file of this machine where a node lives.
 Place = Callable[[Path], str]
-
 #: What it takes at most to start a node and end it again; whoever looks after it gives up before.
 _ARCHIVE_LIMIT_S: Final = 180.0
 #: Starts of one node within a run whose logs of collections are kept.
 _STARTS_MAX: Final = 50
+#: Time in UTC (the JVM is configured so), level, class, words.
+PATTERN: Final = "%d{yyyy-MM-dd'T'HH:mm:ss.SSS} %p %c %m%n"
+#: Classes that log leaders, in-sync replicas and truncation, from the level named on; all others log warnings.
+LEVELS: Final[Mapping[str, str]] = {
+    "state.change.logger": "INFO",
+    "kafka.server": "INFO",
+    "kafka.cluster.Partition": "INFO",
+    "kafka.log": "INFO",
+    "kafka.raft": "INFO",
+    "org.apache.kafka.storage.internals.log": "INFO",
+    "org.apache.kafka.controller": "INFO",
+    "org.apache.kafka.controller.ReplicationControlManager": "DEBUG",
+}
+
+
+class LogFiles(NamedTuple):
+    """The files of one node: the logging ``configuration`` it reads, and where it logs its ``collections``."""
+
+    configuration: Path
+    collections: Path
+
+    def logging(self, installation: Installation, place: Place = str) -> tuple[str, ...]:
+        """The words that make a JVM log to its standard output as configured, in a file that ``place`` names."""
+        if installation.version >= (4, 0, 0):
+            return (f"-Dlog4j2.configurationFile={place(self.configuration)}", "-Dlog4j2.disableJmx=true")
+        # ZooKeeper before 3.6 would register its loggers with JMX, with classes of log4j that reload4j has not.
+        return (f"-Dlog4j.configuration=file:{place(self.configuration)}", "-Dzookeeper.jmx.log4j.disable=true")
+
+    def write(self, installation: Installation, levels: Mapping[str, str] = LEVELS) -> None:
+        """Write the configuration in the form that this release's binding reads."""
+        text = _log4j2(levels) if installation.version >= (4, 0, 0) else _log4j1(levels)
+        self.configuration.write_text(text, encoding="utf-8")
+
+
+def _log4j2(levels: Mapping[str, str]) -> str:
+    lines = [
+        "status=error",
+        "appender.out.type=Console",
+        "appender.out.name=out",
+        "appender.out.layout.type=PatternLayout",
+        f"appender.out.layout.pattern={PATTERN}",
+        "rootLogger.level=WARN",
+        "rootLogger.appenderRef.out.ref=out",
+    ]
+    for number, (name, level) in enumerate(levels.items()):
+        lines += [f"logger.l{number}.name={name}", f"logger.l{number}.level={level}"]
+    return "\n".join([*lines, ""])
+
+
+def _log4j1(levels: Mapping[str, str]) -> str:
+    lines = [
+        "log4j.rootLogger=WARN, out",
+        "log4j.appender.out=org.apache.log4j.ConsoleAppender",
+        "log4j.appender.out.layout=org.apache.log4j.PatternLayout",
+        f"log4j.appender.out.layout.ConversionPattern={PATTERN}",
+    ]
+    return "\n".join([*lines, *(f"log4j.logger.{name}={level}" for name, level in levels.items()), ""])
 
 
 def node_command(
@@ -66,33 +120,18 @@ def node_command(
         JavaError: there is no Java.
     """
     heap_mb = CONTROLLER_HEAP_MB if node >= CONTROLLER else BROKER_HEAP_MB
-    archive = archive_path(installation)
-    # It fits only jars at the very same places, so it is of no use elsewhere.
-    shared = (f"-XX:SharedArchiveFile={archive}",) if archive.is_file() and place(archive) == str(archive) else ()
     # One file for each start of the node: without a number of files, Java empties the one that is there.
     kept = f"filecount={_STARTS_MAX}"
     # In quotes, or a colon in the path would end it.
     collections = f'-Xlog:gc*,safepoint:file="{place(files.collections)}":utctime,level,tags:{kept}'
-    words = (*_heap(heap_mb), *_COMMON, *_lifetime(max_lifetime_s), *shared, collections)
-    words += files.logging(installation, place)
-    return (place(Path(java_program())), *words, "-cp", class_path(installation, place), main, place(properties))
+    options = (*_lifetime(max_lifetime_s), *_shared(installation, place), collections)
+    options += files.logging(installation, place)
+    return _java(installation, heap_mb, options, (main, place(properties)), place)
 
 
 def tool_command(installation: Installation, words: Sequence[str]) -> tuple[str, ...]:
     """The words that start one of Kafka's tools: its main class, then its arguments."""
-    archive = archive_path(installation)
-    shared = (f"-XX:SharedArchiveFile={archive}",) if archive.is_file() else ()
-    return (java_program(), *_heap(TOOL_HEAP_MB), *_COMMON, *shared, "-cp", class_path(installation), *words)
-
-
-def class_path(installation: Installation, place: Place = str) -> str:
-    """Every jar by name: an archive of class data fits only the very same list."""
-    return ":".join(place(jar) for jar in installation.jars)
-
-
-def archive_path(installation: Installation) -> Path:
-    """Where the archive for this Java stands, or would."""
-    return installation.made / f"classes-{_java_name()}.jsa"
+    return _java(installation, TOOL_HEAP_MB, _shared(installation), words)
 
 
 def archive_command(installation: Installation, properties: Path, files: LogFiles, archive: Path) -> tuple[str, ...]:
@@ -100,15 +139,29 @@ def archive_command(installation: Installation, properties: Path, files: LogFile
 
     No journal knows it, so nothing else would end it after a harness that was killed.
     """
-    limited = _lifetime(_ARCHIVE_LIMIT_S)
-    words = (
-        *_heap(BROKER_HEAP_MB),
-        *_COMMON,
-        *limited,
-        f"-XX:ArchiveClassesAtExit={archive}",
-        *files.logging(installation),
-    )
-    return (java_program(), *words, "-cp", class_path(installation), MAIN, str(properties))
+    options = (*_lifetime(_ARCHIVE_LIMIT_S), f"-XX:ArchiveClassesAtExit={archive}", *files.logging(installation))
+    return _java(installation, BROKER_HEAP_MB, options, (MAIN, str(properties)))
+
+
+def archive_path(installation: Installation) -> Path:
+    """Where the archive for this Java is, or would be."""
+    return installation.made / f"classes-{_java_name()}.jsa"
+
+
+def _java(
+    installation: Installation, heap_mb: int, options: Sequence[str], words: Sequence[str], place: Place = str
+) -> tuple[str, ...]:
+    """A Java with a release's jars, each by name: an archive of class data fits only the very same list."""
+    jars = ":".join(place(jar) for jar in installation.jars)
+    heap = (f"-Xms{heap_mb // 4}m", f"-Xmx{heap_mb}m")
+    return (place(Path(java_program())), *heap, *_COMMON, *options, "-cp", jars, *words)
+
+
+def _shared(installation: Installation, place: Place = str) -> tuple[str, ...]:
+    """An archive fits only jars at the very same places, so it is of no use elsewhere."""
+    archive = archive_path(installation)
+    here = archive.is_file() and place(archive) == str(archive)
+    return (f"-XX:SharedArchiveFile={archive}",) if here else ()
 
 
 @cache
@@ -128,10 +181,6 @@ def _lifetime(seconds: float) -> tuple[str, ...]:
     if not seconds:
         return ()
     return ("-XX:+IgnoreUnrecognizedVMOptions", f"-XX:SelfDestructTimer={math.ceil(seconds / 60)}")
-
-
-def _heap(megabytes: int) -> tuple[str, ...]:
-    return (f"-Xms{megabytes // 4}m", f"-Xmx{megabytes}m")
 
 
 #: Both forms that HotSpot has written since Java 17; reaching the safepoint is part of the pause.

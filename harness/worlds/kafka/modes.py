@@ -9,11 +9,10 @@ from typing import Final
 
 from harness.worlds.kafka import zookeeper
 from harness.worlds.kafka.installation import Installation
-from harness.worlds.kafka.jvm import MAIN
-from harness.worlds.kafka.log_configuration import LEVELS
+from harness.worlds.kafka.jvm import LEVELS, MAIN
 from harness.worlds.kafka.logged_metadata import BrokerLogs, ControllerLogs, LoggedMetadata
+from harness.worlds.kafka.prepared import BOOTSTRAP, META, format_directory, new_id
 from harness.worlds.kafka.properties import NodePlace, node_properties
-from harness.worlds.kafka.storage import BOOTSTRAP, META, format_directory, new_id
 from harness.worlds.real.nodes import Nodes
 from nemesis.cluster import CONTROLLER
 from workloads import Settings
