@@ -6,8 +6,8 @@ kind              facts                                       undone by
 ``process``       token, node, command; then pid,             SIGKILL to that very process, else to all that
                   start_ticks, boot_id                        carry the token
 ``frozen``        pid, start_ticks, boot_id                   SIGCONT to that very process
-``cut``           links                                       nothing: a cut ends with its nodes' processes
-                                                              or with their namespaces
+``cut``           link                                        nothing: it ended with its nodes' processes, or
+                                                              with their namespaces (journals until 0.2)
 ``namespace``     name, boot_id                               ``ip netns delete``
 ``link``          name, boot_id                               ``ip link delete``
 ``directory``     path                                        removing it
@@ -29,6 +29,8 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from harness.errors import HostError, NotUndoneError
 from harness.hosts import disk_speed
@@ -58,7 +60,7 @@ def undo_kinds(journal: Journal, kinds: Collection[str], undo: Callable[[Undo], 
             continue
         try:
             undone += [f"{action.kind} {what}" for what in undo(action)]
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
             left.append(f"{action.kind} {action.facts} is nothing that a harness writes ({error!r})")
         except (OSError, subprocess.TimeoutExpired, HostError) as error:
             left.append(f"{action.kind} {action.facts} is still there ({error})")
@@ -117,7 +119,7 @@ def _remove_directory(facts: Facts) -> list[str]:
 _UNDO: Final[Mapping[str, Callable[[Facts], list[str]]]] = {
     "process": _end_process,
     "frozen": _thaw,
-    "cut": lambda _: [],  # it ended with its nodes
+    "cut": lambda _: [],
     "namespace": partial(_delete_with_ip, ["netns", "delete"], Path("/run/netns")),
     "link": partial(_delete_with_ip, ["link", "delete"], Path("/sys/class/net")),
     "directory": _remove_directory,

@@ -6,7 +6,6 @@ move, replicas are reassigned. Every other fault is skipped, with the reason in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,13 +15,11 @@ from harness.clients import at_home, named, require_credentials
 from harness.errors import HostError, PlanError
 from harness.observations import Observation
 from harness.plan import Existing, RunSpec, require_kind
-from harness.records.replica_dump import ReplicaLogs
-from harness.worlds.contract import NodeCrash
 from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration
 from harness.worlds.kafka.metadata_poller import MetadataPoller
 from harness.worlds.kafka.own_topic import OwnTopic, require_ids
 from harness.worlds.kafka.properties import possible
-from harness.worlds.real import Opened, Opening, RealWorld
+from harness.worlds.real import Cluster, Opened, Opening, RealWorld
 from harness.worlds.real.leadership import ConfirmedReassignment
 from harness.worlds.real.observing import trace_path, traced
 from harness.worlds.real.topic import topic_configs
@@ -42,11 +39,8 @@ def existing_world(spec: RunSpec, directory: Path) -> RealWorld:
     return RealWorld(spec, directory, ExistingCluster(spec, directory.absolute()))
 
 
-class ExistingCluster:
-    """Implements :class:`harness.worlds.real.world.Cluster`.
-
-    Its end raises a HostError if the run's topic could not be deleted; it stays in the journal then.
-    """
+class ExistingCluster(Cluster):
+    """The cluster. Its end raises a HostError if the run's topic could not be deleted; the journal keeps it then."""
 
     def __init__(self, spec: RunSpec, directory: Path) -> None:
         self._spec = spec
@@ -55,9 +49,6 @@ class ExistingCluster:
         world = require_kind(spec.world, Existing)
         self._bootstrap = world.bootstrap
         self._security = at_home(world.security)
-
-    def check(self) -> None:
-        """See :meth:`Cluster.check`: nothing can be said before the cluster was asked."""
 
     def open(self, opening: Opening) -> Opened:
         """See :meth:`Cluster.open`.
@@ -78,14 +69,6 @@ class ExistingCluster:
         """See :meth:`Cluster.observations`: what was seen of leaders and replicas."""
         return traced(self._directory, wall_begin_us)
 
-    def crashes(self, now_us: int) -> Sequence[NodeCrash]:  # noqa: ARG002
-        """See :meth:`Cluster.crashes`. The processes are somebody else's."""
-        return ()
-
-    def replica_logs(self) -> ReplicaLogs | None:
-        """See :meth:`Cluster.replica_logs`. No disk is in reach."""
-        return None
-
     def _open(self, opening: Opening) -> Opened:
         administration = self._administration(opening)
         brokers = self._large_enough(administration)
@@ -98,8 +81,9 @@ class ExistingCluster:
         topic.create(workload.partitions, self._settings.replication_factor, topic_configs(self._settings))
         # Besides what is the brokers', what the run's topic sets.
         configuration = {
-            "broker": {"version": f"{release.major}.{release.minor}"} | administration.broker_configuration(brokers[0]),
-            "topic": administration.topic_configuration(topic.name),
+            "broker": {"version": f"{release.major}.{release.minor}"}
+            | administration.configuration("broker", str(brokers[0])),
+            "topic": administration.configuration("topic", topic.name),
         }
         trace = trace_path(self._directory, CONTROLLER)
         poller = MetadataPoller(self._administration(opening), topic.name, trace)

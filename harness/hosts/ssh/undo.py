@@ -62,7 +62,7 @@ def undo_machines(journal: Journal, connect: Connect | None = None) -> list[str]
     shells: dict[Machine, Shell] = {}
 
     def undo(action: Undo) -> list[str]:
-        machine = _machine_in(action)
+        machine = msgspec.convert(action.facts["machine"], Machine)
         if machine not in shells:
             shells[machine] = connect(machine) if connect is not None else over_ssh(allowed_machine(run, machine))
         return UNDO[action.kind](shells[machine], action.facts, run)
@@ -113,13 +113,6 @@ def run_names(shell: Shell) -> list[str]:
     runs = runs_directory(shell.machine)
     must(shell, commands.make_directories(shell.machine.directory, runs))
     return must(shell, commands.list_directory(runs)).split()
-
-
-def _machine_in(action: Undo) -> Machine:
-    try:
-        return msgspec.convert(action.facts["machine"], Machine)
-    except (KeyError, msgspec.ValidationError) as error:
-        raise HostError(f"the journal does not name the machine ({error})") from error
 
 
 UNDO: Final[Mapping[str, Callable[[Shell, Mapping[str, Any], Path], list[str]]]] = {

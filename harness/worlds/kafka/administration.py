@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -185,24 +185,17 @@ class Administration:
         answer = self._ask(lambda admin: admin.get_broker_version_data(broker)).broker_version
         return Version(answer[0], answer[1], 0)
 
-    def broker_configuration(self, broker: int) -> dict[str, Any]:
-        """What a broker runs with and is not secret: what is set, and what replication depends on."""
-        return self._configuration(ConfigResource(ConfigResourceType.BROKER, str(broker)))
-
-    def topic_configuration(self, name: str) -> dict[str, Any]:
-        """What a topic works with, likewise."""
-        return self._configuration(ConfigResource(ConfigResourceType.TOPIC, name))
-
-    # --- inside ------------------------------------------------------------------------------------------------------
-
-    def _configuration(self, resource: ConfigResource) -> dict[str, Any]:
+    def configuration(self, kind: Literal["broker", "topic"], name: str) -> dict[str, Any]:
+        """What a broker or topic works with and is not secret: what is set, and what replication depends on."""
+        resource = ConfigResource(ConfigResourceType[kind.upper()], name)
         answer = self._ask(lambda admin: admin.describe_configs([resource], config_filter="all"))
-        entries = answer[resource.resource_type.name.lower()][resource.name]
         return {
             name: entry["value"]
-            for name, entry in sorted(entries.items())
+            for name, entry in sorted(answer[kind][name].items())
             if not entry["is_sensitive"] and (entry["config_source"] != _DEFAULT or name in _MATTERS)
         }
+
+    # --- inside ------------------------------------------------------------------------------------------------------
 
     def _granted(self, action: Callable[[KafkaAdminClient], str]) -> str:
         """What ``action`` answers, or the name of the refusal. One that got no answer is begun again as a whole."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -134,7 +134,7 @@ def undo_topics(journal: Journal) -> list[str]:
 def _undo(action: Undo) -> list[str]:
     name, brokers = str(action.facts["name"]), [str(broker) for broker in action.facts["bootstrap"]]
     topic_id = UUID(str(action.facts.get("topic_id", _NO_ID)))
-    security = _security_in(action.facts)
+    security = msgspec.convert(action.facts.get("security", {}), Security)
     require_credentials(security)
     cluster = Administration(lambda: brokers, limit_s=FAR_ASK_LIMIT_S, security=security)
     try:
@@ -163,15 +163,3 @@ def _doubtful(name: str) -> HostError:
         f'the cluster has a topic "{name}", and nobody knows whether this run made it: its id is not known; look at '
         "it, delete it yourself if it is the run's, and then `ackproof heal` the run"
     )
-
-
-def _security_in(facts: Mapping[str, Any]) -> Security:
-    """What an action of the journal says, under ``security``.
-
-    Raises:
-        ValueError: it is nothing that a harness writes.
-    """
-    try:
-        return msgspec.convert(facts.get("security", {}), Security)
-    except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from error

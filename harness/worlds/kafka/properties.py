@@ -11,6 +11,7 @@ import msgspec
 from harness.errors import PlanError
 from harness.hosts import Address
 from harness.worlds.kafka.releases import ELR_SINCE, KRAFT_SINCE, Version
+from harness.worlds.real.topic import spelled
 from nemesis.cluster import CONTROLLER
 from workloads import NEVER, Settings
 
@@ -90,8 +91,8 @@ def possible(settings: Settings, version: Version, free: Collection[str] = ()) -
         wanted = version >= RULES_SINCE[name] if name in RULES_SINCE else usual[name]
         if chosen[name] != wanted:
             raise PlanError(
-                f"{name}={_written(chosen[name])} is not how Apache Kafka {version} works; in its world write "
-                f"{name}={_written(wanted)}"
+                f"{name}={spelled(chosen[name])} is not how Apache Kafka {version} works; in its world write "
+                f"{name}={spelled(wanted)}"
             )
 
 
@@ -111,7 +112,7 @@ def node_properties(place: NodePlace, settings: Settings, brokers: int) -> dict[
         # flush.ms of a topic acts only as often as this looks.
         "log.flush.scheduler.interval.ms": settings.flush_ms,
     }
-    return {name: _written(value) for name, value in chosen.items()}
+    return {name: spelled(value) for name, value in chosen.items()}
 
 
 def lone_properties(place: NodePlace, settings: Settings) -> dict[str, str]:
@@ -149,7 +150,3 @@ def _identity(place: NodePlace) -> dict[str, object]:
         **advertised,
         "log.dirs": place.data,
     }
-
-
-def _written(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

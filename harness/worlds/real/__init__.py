@@ -1,6 +1,6 @@
 """What all worlds with real clients share: the run around a cluster, and the cluster that is started for it."""
 
 from harness.worlds.real.started import Distribution, StartedCluster, lifetime_s, local_host
-from harness.worlds.real.world import Opened, Opening, RealWorld
+from harness.worlds.real.world import Cluster, Opened, Opening, RealWorld
 
-__all__ = ["Distribution", "Opened", "Opening", "RealWorld", "StartedCluster", "lifetime_s", "local_host"]
+__all__ = ["Cluster", "Distribution", "Opened", "Opening", "RealWorld", "StartedCluster", "lifetime_s", "local_host"]

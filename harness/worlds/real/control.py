@@ -60,25 +60,25 @@ class ControlledShutdown:
         """
         if node in self._awaited:
             return {}
-        ended = self._process_of(node).exit()
-        if ended is not None:
-            self._ending.discard(node)
-            return {"exit": ended, **self._start(node)}
         self._awaited.add(node)
-        self._await_end(node, self._clock.now_us() + SHUTDOWN_LIMIT_US)
-        return {"state": "ending"}
+        return self._await_end(node, self._clock.now_us() + SHUTDOWN_LIMIT_US)
 
-    def _await_end(self, node: int, until_us: int) -> None:
+    def _await_end(self, node: int, until_us: int) -> Evidence:
         """Look again and again; a node that will not end is killed, as every operator's tool does at last."""
         now_us, process = self._clock.now_us(), self._process_of(node)
         if now_us > until_us:
             process.kill()
-        if process.exit() is None:
-            self._clock.call_at(now_us + LOOK_EVERY_US, lambda: self._await_end(node, until_us))
-            return
+        ended = process.exit()
+        if ended is None:
+
+            def again() -> None:
+                self._await_end(node, until_us)
+
+            self._clock.call_at(now_us + LOOK_EVERY_US, again)
+            return {"state": "ending"}
         self._ending.discard(node)
         self._awaited.discard(node)
-        self._start(node)
+        return {"exit": ended, **self._start(node)}
 
 
 class NodeControl:
@@ -100,7 +100,6 @@ class NodeControl:
         self._viewer = viewer
         self.journal = journal
         self.clock = clock
-        self._cuts: dict[Link, int] = {}
         self._ending = ControlledShutdown(nodes.process, self._start, clock)
         self.after_start: Final[list[Callable[[int], None]]] = []
 
@@ -144,19 +143,11 @@ class NodeControl:
 
     def cut(self, links: Collection[Link]) -> Evidence:
         """See :meth:`Links.cut`. Evidence: what each end holds back, or packets dropped by link."""
-        links = self.nodes.single_links(links)
-        for link in set(links) - set(self._cuts):
-            self._cuts[link] = self.journal.intend("cut", {"link": list(link)})
-        return self.nodes.host.links.cut(links, self._listening())
+        return self.nodes.host.links.cut(self.nodes.single_links(links), self._listening())
 
     def heal(self, links: Collection[Link]) -> Evidence:
         """See :meth:`Links.heal`. Evidence: as of :meth:`cut`, counted until now."""
-        links = self.nodes.single_links(links)
-        evidence = self.nodes.host.links.heal(links, self._listening())
-        for link in links:
-            if link in self._cuts:
-                self.journal.done(self._cuts.pop(link))
-        return evidence
+        return self.nodes.host.links.heal(self.nodes.single_links(links), self._listening())
 
     def _start(self, node: int) -> Evidence:
         self.nodes.crashes.look(self.clock.now_us())  # the new process takes the place of one that may have crashed

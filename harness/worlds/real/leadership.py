@@ -57,20 +57,21 @@ class ConfirmedLeadership:
 
         order = _preferring(broker, before)
         why_not, after = self._ask(partition, moved, lambda: self._operator.move_leader(partition, broker, order))
-        stands = {"leader": after.leader, "leader_epoch": after.leader_epoch}
-        return stands if moved(after) else {**(why_not or {"unconfirmed": "the leader stayed"}), **stands}
+        state = {"leader": after.leader, "leader_epoch": after.leader_epoch}
+        return state if moved(after) else {**(why_not or {"unconfirmed": "the leader stayed"}), **state}
 
     def _ask(
         self, partition: str, wanted: Callable[[PartitionView], bool], request: Callable[[], str]
     ) -> tuple[Evidence, PartitionView]:
         """Why not, as evidence says it, and how the partition is once it is as wanted or the limit has passed."""
+        why_not: Evidence = {}
+        limit_s = CONFIRM_LIMIT_S
         try:
-            refused = request()
+            if refused := request():
+                why_not, limit_s = {"refused": refused}, 0.0
         except HostError as error:
-            return {"unconfirmed": str(error)}, self._seen(partition, wanted, CONFIRM_LIMIT_S)
-        if refused:
-            return {"refused": refused}, self._seen(partition, wanted, 0.0)
-        return {}, self._seen(partition, wanted, CONFIRM_LIMIT_S)
+            why_not = {"unconfirmed": str(error)}
+        return why_not, self._seen(partition, wanted, limit_s)
 
     def _seen(self, partition: str, wanted: Callable[[PartitionView], bool], limit_s: float) -> PartitionView:
         deadline = time.monotonic() + limit_s
@@ -96,8 +97,8 @@ class ConfirmedReassignment(ConfirmedLeadership):
             return state.replicas[: len(wanted)] == wanted
 
         why_not, after = self._ask(partition, placed, lambda: self._reassigning.reassign(partition, wanted))
-        stands = {"replicas": list(after.replicas), "leader": after.leader, "leader_epoch": after.leader_epoch}
-        return stands if placed(after) else {**(why_not or {"unconfirmed": "the replicas stayed"}), **stands}
+        state = {"replicas": list(after.replicas), "leader": after.leader, "leader_epoch": after.leader_epoch}
+        return state if placed(after) else {**(why_not or {"unconfirmed": "the replicas stayed"}), **state}
 
 
 def _preferring(broker: int, state: PartitionView) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from harness.worlds.real.observing import rightly_timed
 from harness.worlds.real.target import ON_DISKS, Preparation, assemble, out_of_reach
 from harness.worlds.real.topic import create_topic
 from harness.worlds.real.view import ClusterImage, Metadata, Viewer, are_whole, partitions_of
-from harness.worlds.real.world import Opened, Opening
+from harness.worlds.real.world import Cluster, Opened, Opening
 from harness.worlds.replica_logs import logs_on_disks
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 
@@ -77,8 +77,8 @@ def local_host(place: Loopback | Namespaces) -> Callable[[Journal], Host]:
     return NamespaceHost if isinstance(place, Namespaces) else LoopbackHost
 
 
-class StartedCluster:
-    """Implements :class:`harness.worlds.real.world.Cluster`; ``make_host`` gives the place, from the run's journal."""
+class StartedCluster(Cluster):
+    """A cluster of which ``make_host`` gives the place, from the run's journal."""
 
     def __init__(
         self, spec: RunSpec, directory: Path, distribution: Distribution, make_host: Callable[[Journal], Host]
@@ -88,7 +88,10 @@ class StartedCluster:
         self._distribution = distribution
         self._make_host = make_host
         self._nodes: Nodes | None = None
-        self.check = distribution.check
+
+    def check(self) -> None:
+        """See :meth:`Cluster.check`."""
+        self._distribution.check()
 
     def open(self, opening: Opening) -> Opened:
         """See :meth:`Cluster.open`."""

@@ -27,7 +27,7 @@ def topic_configs(settings: Settings) -> dict[str, str]:
     """The settings of scope "topic" as Kafka spells their values; the replication factor is no config."""
     values = settings.to_mapping()
     names = [field.metadata["name"] for field in fields(settings) if field.metadata["scope"] == "topic"]
-    return {name: _spelled(values[name]) for name in names if name != "replication.factor"}
+    return {name: spelled(values[name]) for name in names if name != "replication.factor"}
 
 
 def create_topic(bootstrap: Sequence[str], name: str, partitions: int, settings: Settings) -> None:
@@ -67,5 +67,6 @@ def _ask(bootstrap: Sequence[str], wanted: dict[str, dict[str, Any]]) -> None:
         admin.close()
 
 
-def _spelled(value: object) -> str:
+def spelled(value: object) -> str:
+    """A value as Kafka's configuration has it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

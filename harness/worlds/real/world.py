@@ -7,10 +7,11 @@ What the cluster is, and how it is opened, is the business of a :class:`Cluster`
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from harness.clients import CLIENTS, RealClients
 from harness.errors import HarnessError, PortError
@@ -51,16 +52,17 @@ class Opened(NamedTuple):
     configuration: Callable[[], Mapping[str, dict[str, Any]]]
 
 
-class Cluster(Protocol):
+class Cluster(ABC):
     """A real cluster of one run, opened once (or again, after a port was taken)."""
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027 - of somebody else's nothing can be said before it was asked
         """Refuse what this cluster cannot do, before anything is touched, and see to what takes long.
 
         Raises:
             HarnessError: with what to change.
         """
 
+    @abstractmethod
     def open(self, opening: Opening) -> Opened:
         """Start or reach the cluster and make the run's topic.
 
@@ -68,14 +70,17 @@ class Cluster(Protocol):
             HarnessError: with what to do.
         """
 
+    @abstractmethod
     def observations(self, wall_begin_us: int) -> list[Observation]:
         """What was observed, from the run's files; time 0 is ``wall_begin_us``, in microseconds since the epoch."""
 
-    def crashes(self, now_us: int) -> Sequence[NodeCrash]:
-        """See :meth:`harness.worlds.contract.World.crashes`."""
+    def crashes(self, now_us: int) -> Sequence[NodeCrash]:  # noqa: ARG002
+        """See :meth:`harness.worlds.contract.World.crashes`; none of processes that are somebody else's."""
+        return ()
 
     def replica_logs(self) -> ReplicaLogs | None:
         """See :meth:`harness.worlds.contract.World.replica_logs`."""
+        return None
 
 
 class RealWorld:

@@ -226,7 +226,7 @@ def test_a_configuration_holds_what_is_set_and_what_matters_and_no_secret():
         "ssl.keystore.password": entry("x", "STATIC_BROKER_CONFIG", secret=True),
     }
     admin, _ = administration(describe_configs=[{"broker": {"0": entries}}])
-    assert admin.broker_configuration(0) == {"log.segment.bytes": "5", "min.insync.replicas": "1"}
+    assert admin.configuration("broker", "0") == {"log.segment.bytes": "5", "min.insync.replicas": "1"}
 
 
 def test_a_topic_is_deleted_by_its_id_and_may_be_gone():
