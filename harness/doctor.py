@@ -15,7 +15,7 @@ import psutil
 
 from harness.clients import CLIENTS
 from harness.errors import HarnessError
-from harness.hosts import FIFO, LATE, faketime_library, find_limit, probe_slow_links
+from harness.hosts import clocks, disk_speed, link_speed
 from harness.java import HOW, usable_java
 from harness.machine import cores, versions
 from harness.worlds.kafka.installation import installed
@@ -25,10 +25,10 @@ DISK_MIN_BYTES: Final = 2 * 2**30
 #: Three clusters of four Python processes beside a Spark of 1 GiB.
 MEMORY_MIN_BYTES: Final = 3 * 2**30
 PROGRAM_LIMIT_S: Final = 10.0
-#: What :func:`harness.hosts.probe_slow_links` found, in words.
+#: What :func:`harness.hosts.link_speed.probe_slow_links` found, in words.
 _KINDS_OF_SLOW: Final = {
-    LATE: "a low rate and a delay (tc with htb, u32 and netem)",
-    FIFO: "a low rate without a delay (tc with htb and u32; the kernel lacks netem)",
+    link_speed.LATE: "a low rate and a delay (tc with htb, u32 and netem)",
+    link_speed.FIFO: "a low rate without a delay (tc with htb and u32; the kernel lacks netem)",
 }
 
 
@@ -122,17 +122,19 @@ def _namespaces() -> Check:
 
 def _slow_disks() -> Check:
     how = "mount control groups with the controller blkio (version 1) or io (version 2)"
-    return Check("slow disks", *_tried(lambda: str(find_limit())), "the fault family slow-disk, as root", how)
+    return Check(
+        "slow disks", *_tried(lambda: str(disk_speed.find_limit())), "the fault family slow-disk, as root", how
+    )
 
 
 def _slow_links() -> Check:
     how = "install the package iproute2; the kernel needs sch_htb and cls_u32"
-    found = _tried(lambda: _KINDS_OF_SLOW[probe_slow_links()])
+    found = _tried(lambda: _KINDS_OF_SLOW[link_speed.probe_slow_links()])
     return Check("slow links", *found, "the fault family slow-link, as root", how)
 
 
 def _wrong_clocks() -> Check:
-    library = faketime_library()
+    library = clocks.faketime_library()
     found = library or "libfaketime is missing"
     return Check("wrong clocks", library is not None, found, "the fault family clock", "install the package faketime")
 

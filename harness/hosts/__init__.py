@@ -9,20 +9,17 @@ processes    a node's process on this machine; control: its control socket
 undo         what is undone at the end, or after a crash
 """
 
-from harness.hosts.clocks import Clocks, faketime_library, steps_in
+from harness.hosts.clocks import Clocks, steps_in
 from harness.hosts.contract import Address, Host, Launch, NodeProcess, NodeState
-from harness.hosts.disk_speed import DiskThrottle, choose_throttle, find_limit
+from harness.hosts.disk_speed import DiskThrottle, choose_throttle
 from harness.hosts.disks import Disks, log_bytes
-from harness.hosts.link_speed import FIFO, LATE, Shaper, probe_slow_links
 from harness.hosts.local import LocalHost, LoopbackHost, free_addresses
 from harness.hosts.namespaces import NamespaceHost
-from harness.hosts.processes import NAME_PREFIX, LocalProcess
+from harness.hosts.processes import NAME_PREFIX, LocalProcess, attempt
 from harness.hosts.ssh import PLACEHOLDERS, DryShell, Here, Show, SshHost, undo_machines
 from harness.hosts.undo import undo_here, undo_kinds
 
 __all__ = [
-    "FIFO",
-    "LATE",
     "NAME_PREFIX",
     "PLACEHOLDERS",
     "Address",
@@ -39,15 +36,12 @@ __all__ = [
     "NamespaceHost",
     "NodeProcess",
     "NodeState",
-    "Shaper",
     "Show",
     "SshHost",
+    "attempt",
     "choose_throttle",
-    "faketime_library",
-    "find_limit",
     "free_addresses",
     "log_bytes",
-    "probe_slow_links",
     "steps_in",
     "undo_here",
     "undo_kinds",

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Final
 
+from harness.durable import write_durably
 from harness.errors import HostError
+from harness.hosts.processes import run
 from nemesis.cluster import Evidence
 
 #: Where distributions put the library for programs with threads.
@@ -93,17 +94,8 @@ class Clocks:
 
     def _offset_ms(self, file: Path) -> int:
         command = [sys.executable, "-S", "-c", "import time; print(time.time_ns())"]
-        try:
-            read = subprocess.run(  # noqa: S603 - this very Python, and fixed words
-                command,
-                env=os.environ | self._variables(file),
-                check=True,
-                capture_output=True,
-                text=True,
-                timeout=_PROBE_LIMIT_S,
-            ).stdout
-        except (OSError, subprocess.SubprocessError) as error:
-            raise HostError(f"no program runs with {self._library}: {error}") from error
+        failure = f"no program runs with {self._library}"
+        read = run(command, failure=failure, limit_s=_PROBE_LIMIT_S, env=os.environ | self._variables(file))
         return round((int(read) - time.time_ns()) / 1e6)
 
 
@@ -115,6 +107,4 @@ def steps_in(directory: Path) -> dict[int, list[int]]:
 
 def _write(file: Path, offset_ms: int) -> None:
     """Whole or not at all: a node may read at any moment."""
-    new = file.with_suffix(".new")
-    new.write_text(f"{offset_ms / 1000:+.3f}\n")
-    new.replace(file)
+    write_durably(file, f"{offset_ms / 1000:+.3f}\n".encode())

@@ -13,7 +13,7 @@ direction stalls as soon as its window is full.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -98,23 +98,24 @@ def _answered(call: control.Call) -> bool:
 
 
 TABLE: Final = "ackproof"
+#: Words for ``nft``: rules come on standard input.
+REPLACE: Final = ("-f", "-")
 
 
 class DroppedLinks(LinkCuts):
     """The links that are cut by rules, and the packets that each has dropped since.
 
     Rules can stand at ``nodes``; ``addresses(node)`` are those of all nodes and of the clients as that node sees them.
-    ``replace(node, text)`` makes the rules of a node anew, ``listing(node)`` is what ``nft --json list table`` writes
-    there: the host knows how a command gets to a node's kernel. ``ports`` and ``table`` are as of :func:`ruleset`.
-    Links of which an end has no address, as single clients have none, are cut by ``rest``.
+    ``nft(node, words, text)`` gives the command of that name ``words`` and, on standard input, ``text``, and answers
+    what it writes: the host knows how a command gets to a node's kernel. ``ports`` and ``table`` are as of
+    :func:`ruleset`. Links of which an end has no address, as single clients have none, are cut by ``rest``.
     """
 
     def __init__(
         self,
         nodes: Collection[int],
         addresses: Callable[[int], Mapping[int, str]],
-        replace: Callable[[int, str], object],
-        listing: Callable[[int], str],
+        nft: Callable[[int, Sequence[str], str], str],
         *,
         ports: Mapping[int, int] | None = None,
         table: str = TABLE,
@@ -122,8 +123,7 @@ class DroppedLinks(LinkCuts):
     ) -> None:
         self._nodes = nodes
         self._addresses = addresses
-        self._replace = replace
-        self._listing = listing
+        self._nft = nft
         self._ports = ports
         self._table = table
         self._rest = rest or LinkCuts()
@@ -164,12 +164,13 @@ class DroppedLinks(LinkCuts):
         """Bring the rules of every node concerned up to date; counts are kept over the replacement."""
         known = self.addressed(links)
         for node in sorted({self._enforcer(link) for link in known}):
-            for link, packets in (dropped_packets(self._listing(node)) if node in self._ruled else {}).items():
+            listing = self._nft(node, ("--json", "list", "table", "ip", self._table), "") if node in self._ruled else ""
+            for link, packets in dropped_packets(listing).items():
                 self._dropped[link] = self._dropped.get(link, 0) + packets
             own = [link for link in links_at(self._cut, node) if self._enforcer(link) == node]
             if own or node in self._ruled:
                 rules = ruleset(node, own, self._addresses(node), ports=self._ports, table=self._table)
-                self._replace(node, rules)
+                self._nft(node, REPLACE, rules)
                 self._ruled.add(node)
         dropped = {link_name(link): self._dropped.get(link, 0) for link in sorted(known)}
         return {"dropped": dropped} if dropped else {}
@@ -227,9 +228,9 @@ def _chain(hook: str, rules: list[str]) -> list[str]:
 
 
 def dropped_packets(listing: str) -> dict[Link, int]:
-    """Packets that the rules of each link dropped, from ``nft --json list table``."""
+    """Packets that the rules of each link dropped, from ``nft --json list table``; none of an empty text."""
     dropped: dict[Link, int] = {}
-    for item in msgspec.json.decode(listing)["nftables"]:
+    for item in msgspec.json.decode(listing)["nftables"] if listing else ():
         rule: dict[str, Any] = item.get("rule", {})
         if "comment" not in rule:
             continue

@@ -18,12 +18,12 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 from harness.errors import HostError
 from harness.hosts.contract import Address
-from harness.hosts.cut_links import TABLE, DroppedLinks, ruleset
+from harness.hosts.cut_links import REPLACE, DroppedLinks, ruleset
 from harness.hosts.link_speed import Interface, Shaper, probe_slow_links
 from harness.hosts.local import LocalHost
 from harness.hosts.processes import NAME_PREFIX, attempt, boot_id, run
@@ -53,7 +53,7 @@ def probe() -> None:
     name = f"{NAME_PREFIX}{_unique()}t"
     try:
         _run(["ip", "netns", "add", name])
-        _nft(name, "-f", "-", text=ruleset(0, [Link(1, 0)], {1: "10.77.0.2"}))
+        _nft(name, REPLACE, ruleset(0, [Link(1, 0)], {1: "10.77.0.2"}))
     finally:
         attempt(["ip", "netns", "delete", name])
 
@@ -66,9 +66,7 @@ class NamespaceHost(LocalHost):
         self._suffix = _unique()
         self._ips: dict[int, str] = {}
         # Links of single clients, which share an address, are cut by the nodes themselves.
-        self.links = DroppedLinks(
-            self._addresses, lambda _: self._ips, self._replace_rules, self._list_rules, rest=self.links
-        )
+        self.links = DroppedLinks(self._addresses, lambda _: self._ips, self._nft, rest=self.links)
 
     def open(self, nodes: Collection[int]) -> None:
         """See :meth:`Host.open`."""
@@ -136,11 +134,8 @@ class NamespaceHost(LocalHost):
         _batch(hub, [f"link set {port} master bridge", f"link set {port} up"])
         _batch(name, [f"address add {self._ips[node]}/24 dev eth0", "link set eth0 up"])
 
-    def _replace_rules(self, node: int, text: str) -> None:
-        _nft(self._namespace(str(node)), "-f", "-", text=text)
-
-    def _list_rules(self, node: int) -> str:
-        return _nft(self._namespace(str(node)), "--json", "list", "table", "ip", TABLE)
+    def _nft(self, node: int, words: Sequence[str], text: str = "") -> str:
+        return _nft(self._namespace(str(node)), words, text)
 
 
 def _unique() -> str:
@@ -164,7 +159,7 @@ def _batch(namespace: str, lines: list[str]) -> None:
     _run(["ip", "-n", namespace, "-batch", "-"], "\n".join(lines) + "\n")
 
 
-def _nft(namespace: str, *words: str, text: str | None = None) -> str:
+def _nft(namespace: str, words: Sequence[str], text: str) -> str:
     return _run(["ip", "netns", "exec", namespace, "nft", *words], text)
 
 

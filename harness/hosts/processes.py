@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP, Signals
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -34,19 +34,23 @@ NAME_PREFIX: Final = "ackp"
 COMMAND_LIMIT_S: Final = 20.0
 
 
-def attempt(command: Sequence[str], text: str | None = None) -> subprocess.CompletedProcess[str]:
+def attempt(
+    command: Sequence[str], text: str | None = None, *, limit_s: float = COMMAND_LIMIT_S, **more: Any
+) -> subprocess.CompletedProcess[str]:
     """Run a command of fixed words and the harness's own names, with ``text`` on its standard input, to its end.
+
+    ``more`` is as of :func:`subprocess.run`.
 
     Raises:
         OSError: there is no such command.
-        subprocess.TimeoutExpired: it did not end within COMMAND_LIMIT_S.
+        subprocess.TimeoutExpired: it did not end within ``limit_s``.
     """
     return subprocess.run(  # noqa: S603 - see above
-        command, input=text, check=False, capture_output=True, text=True, timeout=COMMAND_LIMIT_S
+        command, input=text, check=False, capture_output=True, text=True, timeout=limit_s, **more
     )
 
 
-def run(command: Sequence[str], text: str | None = None, *, failure: str) -> str:
+def run(command: Sequence[str], text: str | None = None, *, failure: str, **more: Any) -> str:
     """Run a command that has to succeed, and answer what it writes; otherwise as :func:`attempt`.
 
     Raises:
@@ -54,7 +58,7 @@ def run(command: Sequence[str], text: str | None = None, *, failure: str) -> str
     """
     words = f'{failure}: "{" ".join(command)}"'
     try:
-        done = attempt(command, text)
+        done = attempt(command, text, **more)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HostError(f"{words} did not work ({error})") from error
     if done.returncode != 0:

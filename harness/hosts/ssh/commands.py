@@ -34,11 +34,6 @@ def line(words: Sequence[str]) -> str:
     return shlex.join(words)
 
 
-def as_root(machine: Machine, words: Words) -> Words:
-    """``words`` with root's rights. ``-n``: a sudo that wants a password fails at once instead of waiting for it."""
-    return ("sudo", "-n", "--", *words) if machine.sudo else words
-
-
 def harness_address() -> Words:
     """Prints the harness's address and port, then the machine's, as the machine sees this connection."""
     return ("printenv", "SSH_CONNECTION")
@@ -95,21 +90,9 @@ def end_all(token: str) -> Words:
     return ("sh", "-c", _END, "end", f"{TOKEN_VARIABLE}={token}", str(END_LIMIT_S))
 
 
-def list_tables(machine: Machine) -> Words:
-    """Prints the tables of the packet filter; fails where rules cannot be made."""
-    return as_root(machine, ("nft", "list", "tables", "ip"))
+def nft(machine: Machine, *words: str) -> Words:
+    """Speaks to the packet filter, with root's rights where the plan says so; fails where they are not had.
 
-
-def replace_table(machine: Machine) -> Words:
-    """Takes rules from standard input."""
-    return as_root(machine, ("nft", "-f", "-"))
-
-
-def show_table(machine: Machine, table: str) -> Words:
-    """Prints one table with its counters, as JSON."""
-    return as_root(machine, ("nft", "--json", "list", "table", "ip", table))
-
-
-def delete_table(machine: Machine, table: str) -> Words:
-    """Removes one table; fails where it is not there."""
-    return as_root(machine, ("nft", "delete", "table", "ip", table))
+    ``-n``: a sudo that wants a password fails at once instead of waiting for it.
+    """
+    return (*(("sudo", "-n", "--") if machine.sudo else ()), "nft", *words)

@@ -82,7 +82,7 @@ class DryShell(Shell):
             return self._process(words)
         if words[0] in {"mkdir", "ls"}:
             return self._names(words)
-        if words == commands.list_tables(self.machine):
+        if words == commands.nft(self.machine, "list", "tables", "ip"):
             return "\n".join(self._tables)
         return '{"nftables": []}' if "--json" in words else ""
 

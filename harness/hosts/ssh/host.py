@@ -17,8 +17,10 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import re
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from signal import Signals
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -28,14 +30,20 @@ from harness.hosts.contract import Address, Host, Launch, NodeProcess
 from harness.hosts.cut_links import DroppedLinks
 from harness.hosts.local import run_token
 from harness.hosts.ssh import commands, undo
-from harness.hosts.ssh.process import Identity, RemoteProcess
 from harness.hosts.ssh.shell import Connect, Shell, must, over_ssh
 from harness.plan import Machine
 from harness.records.journal import Journal
-from nemesis.cluster import CLIENTS, Capability
+from nemesis.cluster import CLIENTS, Capability, Evidence
 
 JAVA_MIN: Final = 17
 BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
+#: After the death of a node, for the shell around it to write down how it ended.
+RECORD_LIMIT_S: Final = 3.0
+_LOOK_EVERY_S: Final = 0.02
+#: What a shell says of a program that signal N ended: 128 + N. Java answers SIGTERM by ending with this very status.
+_SIGNALLED: Final = 128
+_TERMINATED: Final = 143
+_SIGNAL_MAX: Final = 64
 
 
 class Here(NamedTuple):
@@ -77,8 +85,7 @@ class SshHost(Host):
         self.links = DroppedLinks(
             self._machines,
             lambda node: {**self._ips, CLIENTS: self._harness[node]},
-            self._replace_rules,
-            self._list_rules,
+            self._nft,
             ports={machine.node: machine.broker_port for machine in machines},
             table=self._table,
         )
@@ -154,7 +161,7 @@ class SshHost(Host):
         self._ips[node] = shell.machine.address if _is_ipv4(shell.machine.address) else here
         self._boots[node] = (shell.read(BOOT_ID) or "").strip()
         _check_java(shell)
-        rules = shell.run(commands.list_tables(shell.machine))
+        rules = shell.run(commands.nft(shell.machine, "list", "tables", "ip"))
         if rules.status != 0:
             self._no_rules[node] = (
                 f"{shell.machine.name} lets nobody cut links ({rules.complaint}); it needs nft, as root or by sudo"
@@ -183,14 +190,11 @@ class SshHost(Host):
                 "for its end, or end it with `ackproof heal` of its results"
             )
 
-    def _replace_rules(self, node: int, text: str) -> None:
-        if node not in self._filtered:
+    def _nft(self, node: int, words: Sequence[str], text: str = "") -> str:
+        if node not in self._filtered:  # the first that is asked for is a table
             self._intend(node, "ssh-rules", {"table": self._table})
             self._filtered.add(node)
-        must(self._shells[node], commands.replace_table(self._machine(node)), text)
-
-    def _list_rules(self, node: int) -> str:
-        return must(self._shells[node], commands.show_table(self._machine(node), self._table))
+        return must(self._shells[node], commands.nft(self._machine(node), *words), text)
 
     def _intend(self, node: int, kind: str, facts: dict[str, Any]) -> int:
         return self._journal.intend(kind, {"machine": msgspec.to_builtins(self._machine(node)), "node": node, **facts})
@@ -237,3 +241,69 @@ def _over_ipv4(address: str, machine: Machine) -> str:
             f"{machine.name} is reached over {address}, and links are cut by IPv4 addresses; name its IPv4 address"
         )
     return address
+
+
+class Identity(NamedTuple):
+    """The identity of a process, as its machine wrote it: id, start in clock ticks since boot, the boot's id."""
+
+    pid: str
+    ticks: str
+    boot: str
+
+
+class RemoteProcess(NodeProcess):
+    """A node's process, which lives on when the connection ends.
+
+    ``script`` is where :data:`commands.SCRIPT` stands there, ``record`` where the shell around it writes how it ended.
+    """
+
+    def __init__(self, shell: Shell, script: str, record: str, identity: Identity) -> None:
+        self._shell = shell
+        self._script = script
+        self._record = record
+        self._identity = identity
+        self._exit: str | None = None
+
+    @property
+    def pid(self) -> int | str:
+        """Its id on its machine."""
+        pid = self._identity.pid
+        return int(pid) if pid.isdigit() else pid
+
+    def exit(self) -> str | None:
+        """See :meth:`NodeProcess.exit`. A shell around it that was ended too leaves "unseen"."""
+        if self._exit is None and self._letter() is None:
+            self._exit = self._recorded()
+        return self._exit
+
+    def _letter(self) -> str | None:
+        if self._exit is not None:
+            return None
+        stat = self._shell.read(f"/proc/{self._identity.pid}/stat")
+        # The command's name stands in brackets and may hold anything, so fields are counted from its end.
+        fields = stat.rpartition(")")[2].split() if stat else []
+        if len(fields) < 20 or fields[19] != self._identity.ticks or fields[0] in "ZX":
+            return None
+        return fields[0]
+
+    def _signal(self, signal: Signals, shows: str) -> Evidence:
+        if self._exit is None:
+            name = signal.name.removeprefix("SIG")
+            letter = must(self._shell, commands.signal(self._script, self._identity, name, shows)).strip()
+            if letter:
+                return {"pid": self.pid, "state": letter}
+        return {"exit": self.exit(), "pid": self.pid}
+
+    def _recorded(self) -> str:
+        deadline = time.monotonic() + RECORD_LIMIT_S
+        while not (text := (self._shell.read(f"{self._record}.ended") or "").strip()).isdigit():
+            if time.monotonic() > deadline:
+                return "unseen"
+            time.sleep(_LOOK_EVERY_S)
+        return ended_with(int(text))
+
+
+def ended_with(status: int) -> str:
+    """The end of a process, ``"signal 9"`` or ``"status 1"``, from the status that a shell gives it."""
+    signalled = _SIGNALLED < status <= _SIGNALLED + _SIGNAL_MAX and status != _TERMINATED
+    return f"signal {status - _SIGNALLED}" if signalled else f"status {status}"

@@ -83,9 +83,10 @@ def end_processes(shell: Shell, facts: Mapping[str, Any], _run: Path) -> list[st
 def remove_rules(shell: Shell, facts: Mapping[str, Any], _run: Path) -> list[str]:
     """Remove a run's table, if it is there."""
     table = str(facts["table"])
-    if not table.startswith(PREFIX) or table not in must(shell, commands.list_tables(shell.machine)).split():
+    tables = commands.nft(shell.machine, "list", "tables", "ip")
+    if not table.startswith(PREFIX) or table not in must(shell, tables).split():
         return []
-    must(shell, commands.delete_table(shell.machine, table))
+    must(shell, commands.nft(shell.machine, "delete", "table", "ip", table))
     return [f"{table} (node {facts['node']}, {shell.machine.name})"]
 
 

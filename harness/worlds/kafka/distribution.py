@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cached_property, partial
@@ -13,13 +14,14 @@ from harness.java import java_program
 from harness.observations import Observation
 from harness.plan import Kafka, RunSpec, Ssh, require_kind
 from harness.records.journal import Journal
+from harness.worlds.kafka import zookeeper
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.installation import Installation, find
-from harness.worlds.kafka.jvm import LogFiles, node_command, pauses_in
+from harness.worlds.kafka.jvm import LEVELS, MAIN, LogFiles, node_command, pauses_in
 from harness.worlds.kafka.log_events import observations_in
-from harness.worlds.kafka.modes import KRaft, Mode, ZooKeeper
-from harness.worlds.kafka.prepared import make_archive
-from harness.worlds.kafka.properties import NodePlace, as_text, possible_with_kraft
+from harness.worlds.kafka.logged_metadata import BrokerLogs, ControllerLogs, LoggedMetadata
+from harness.worlds.kafka.prepared import BOOTSTRAP, META, format_directory, make_archive, new_id
+from harness.worlds.kafka.properties import NodePlace, as_text, node_properties, possible_with_kraft
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
 from harness.worlds.kafka.zookeeper import ASKED_SINCE, ZooKeeperAdministration, possible_with_zookeeper
 from harness.worlds.real import lifetime_s, local_host
@@ -30,6 +32,10 @@ from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 from workloads import Settings
 
 _NO_CUTS: Final = 'links of Apache Kafka are cut with host = "namespaces" only, which needs root'
+#: Before it leaders log the in-sync replicas that they have written to ZooKeeper at level TRACE only.
+LOUD_ISR_SINCE: Final = (2, 4, 0)
+#: Before it the controller sends brokers the replicas in no order; only its own log has the preferred one first.
+ORDERED_SINCE: Final = (0, 11, 0)
 
 
 def release_for(world: Kafka, settings: Settings) -> Installation:
@@ -47,6 +53,86 @@ def release_for(world: Kafka, settings: Settings) -> Installation:
     installation = find(str(version))  # last: nobody should fetch a release that cannot do it
     installation.require_startable()
     return installation
+
+
+class Mode(ABC):
+    """Where a cluster keeps its metadata, and what that means for its nodes.
+
+    ``levels`` are the classes that log more than warnings, and from which level on.
+    """
+
+    levels: Mapping[str, str] = LEVELS
+
+    def __init__(self, settings: Settings, installation: Installation, brokers: int) -> None:
+        self._settings = settings
+        self._installation = installation
+        self._brokers = brokers
+
+    def main(self, node: int) -> str:  # noqa: ARG002 - most nodes are alike
+        """The main class of a node."""
+        return MAIN
+
+    def format(self, data: Path, node: int) -> tuple[Path, ...]:  # noqa: ARG002
+        """Format a directory that never was, or was wiped; the answer is what is new in it."""
+        return ()
+
+    @abstractmethod
+    def properties(self, place: NodePlace) -> dict[str, str]:
+        """What a node is configured with."""
+
+    @abstractmethod
+    def metadata(self, nodes: Nodes) -> LoggedMetadata:
+        """The controllers' word, from the nodes' logs."""
+
+
+class KRaft(Mode):
+    """Controllers of their own keep the metadata."""
+
+    def __init__(self, settings: Settings, installation: Installation, brokers: int) -> None:
+        super().__init__(settings, installation, brokers)
+        self._cluster = new_id()
+
+    def format(self, data: Path, node: int) -> tuple[Path, ...]:
+        """See :meth:`Mode.format`: without, a node refuses to start."""
+        if (data / META).exists():
+            return ()
+        format_directory(self._installation, data, node, self._cluster, elr=self._settings.eligible_leader_replicas)
+        return (data / META, data / BOOTSTRAP)
+
+    def properties(self, place: NodePlace) -> dict[str, str]:
+        """See :meth:`Mode.properties`."""
+        return node_properties(place, self._settings, self._brokers)
+
+    def metadata(self, nodes: Nodes) -> ControllerLogs:
+        """See :meth:`Mode.metadata`."""
+        return ControllerLogs(nodes)
+
+
+class ZooKeeper(Mode):
+    """One broker controls, and CONTROLLER is ZooKeeper."""
+
+    def __init__(self, settings: Settings, installation: Installation, brokers: int) -> None:
+        super().__init__(settings, installation, brokers)
+        # Here every broker logs each word of the controller that reaches it, and nobody else does.
+        self.levels = {**LEVELS, "state.change.logger": "TRACE"}
+        if installation.version < LOUD_ISR_SINCE:
+            self.levels |= {"kafka.cluster.Partition": "TRACE"}
+        if installation.version < ORDERED_SINCE:
+            self.levels |= {"kafka.controller.KafkaController": "INFO"}
+
+    def main(self, node: int) -> str:
+        """See :meth:`Mode.main`."""
+        return zookeeper.MAIN if node == CONTROLLER else MAIN
+
+    def properties(self, place: NodePlace) -> dict[str, str]:
+        """See :meth:`Mode.properties`."""
+        if place.node == CONTROLLER:
+            return zookeeper.zookeeper_properties(place.address, str(place.data), self._settings)
+        return zookeeper.broker_properties(place, self._settings, self._brokers, self._installation.version)
+
+    def metadata(self, nodes: Nodes) -> BrokerLogs:
+        """See :meth:`Mode.metadata`."""
+        return BrokerLogs(nodes)
 
 
 class KafkaDistribution:

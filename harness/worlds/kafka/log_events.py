@@ -138,7 +138,7 @@ def _whole(event: Fact | PartitionChanged | PartitionDescribed | RoleTaken, know
     if isinstance(event, PartitionDescribed):
         return LeaderElected(**event._asdict())
     if isinstance(event, RoleTaken):
-        role = BecameLeader if event.leads else BecameFollower
+        role = BecameLeader if event.role == "leader" else BecameFollower
         event = _filled(role(partition=event.partition), known, "leader_epoch")
     if isinstance(event, Truncated):
         event = msgspec.structs.replace(event, from_offset=known.end_offset)

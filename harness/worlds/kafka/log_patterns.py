@@ -50,10 +50,10 @@ class PartitionDescribed(NamedTuple):
 
 
 class RoleTaken(NamedTuple):
-    """A broker leads or follows from now on; old brokers do not name the epoch with it."""
+    """A broker is a "leader" or a "follower" from now on; old brokers do not name the epoch with it."""
 
     partition: str
-    leads: bool
+    role: str
 
 
 class ReplicasAssigned(NamedTuple):
@@ -109,10 +109,6 @@ def _changed(partition: str, changes: str, unclean: bool = False) -> LogEvent:
     """Only what changes is named, each with its old value and its new one."""
     new = re.findall(r"(\w+): (?:\[[^\]]*\]|[\w-]+) -> (\[[^\]]*\]|[\w-]+)", changes)
     return PartitionChanged(partition, unclean=unclean, **_fields(dict(new)))
-
-
-def _became(partition: str, role: str) -> LogEvent:
-    return RoleTaken(partition, role == "leader")
 
 
 #: Fields of a partition's record as Java names them, and as we do.
@@ -173,7 +169,7 @@ _EVENTS: Final[Mapping[str, Sequence[tuple[str, Callable[..., LogEvent]]]]] = {
         # All that there is before 0.11 (leaders) and 2.6 (followers); younger brokers log it besides.
         (
             rf"ompleted LeaderAndIsr request .* for the become-(?P<role>\w+) transition for partition {_EITHER}",
-            _became,
+            RoleTaken,
         ),
     ),
     "kafka.server.KafkaServer": (

@@ -21,7 +21,7 @@ from typing import Final
 
 from harness.durable import write_durably
 from harness.errors import HarnessError, HostError
-from harness.hosts import free_addresses
+from harness.hosts import attempt, free_addresses
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import LogFiles, archive_command, archive_path, tool_command
 from harness.worlds.kafka.properties import NodePlace, as_text, knows_elr, lone_properties
@@ -80,11 +80,8 @@ def _formatted(installation: Installation, directory: Path, *, elr: bool) -> Pat
     words = [_TOOL, "format", "-t", new_id(), "-c", str(properties)]
     if knows_elr(installation.version):
         words += ["--feature", f"{_ELR}={int(elr)}"]
-    command = tool_command(installation, words)
     try:
-        done = subprocess.run(  # noqa: S603 - Kafka's own tool
-            command, capture_output=True, text=True, timeout=_TOOL_LIMIT_S, check=False
-        )
+        done = attempt(tool_command(installation, words), limit_s=_TOOL_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HostError(f"Kafka's storage tool did not run ({error}); see that Java works: java -version") from error
     if done.returncode or not (data / BOOTSTRAP).is_file():

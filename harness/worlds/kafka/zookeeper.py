@@ -13,6 +13,7 @@ the wish, and the controller removed it when it was done.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -47,7 +48,9 @@ SPOKEN: Final[Mapping[Truncation, str]] = {
 }
 #: Sequence numbers came with the second message format (KIP-98).
 _WITHOUT_SEQUENCES: Final = "high-watermark"
-_OF_KRAFT: Final = ("process.roles", "node.id", "listener.security.protocol.map")
+_OF_KRAFT: Final = re.compile(
+    r"(process\.roles|node\.id|listener\.security\.protocol\.map)$|controller\.(quorum|listener)\."
+)
 
 
 def possible_with_zookeeper(settings: Settings, version: Version) -> None:
@@ -86,7 +89,7 @@ def own_truncation(version: Version) -> Truncation:
 def broker_properties(place: NodePlace, settings: Settings, brokers: int, version: Version) -> dict[str, str]:
     """What stands in ``server.properties`` of a broker."""
     usual = node_properties(place, settings, brokers)
-    kept = {name: value for name, value in usual.items() if not _is_krafts(name)}
+    kept = {name: value for name, value in usual.items() if not _OF_KRAFT.match(name)}
     at = place.controllers[CONTROLLER]
     return kept | {
         "broker.id": str(place.node),
@@ -97,10 +100,6 @@ def broker_properties(place: NodePlace, settings: Settings, brokers: int, versio
         "controller.socket.timeout.ms": "3000",
         **_spoken(settings, version),
     }
-
-
-def _is_krafts(name: str) -> bool:
-    return name in _OF_KRAFT or name.startswith(("controller.quorum.", "controller.listener."))
 
 
 def _spoken(settings: Settings, version: Version) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from harness.hosts import Address, NodeProcess, NodeState
+from harness.hosts import Address, NodeState
 from harness.records.journal import Journal
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Viewer
@@ -26,59 +26,6 @@ PROBE_LIMIT_S: Final = 0.1
 #: How often a restarted node is sent its cuts until it listens, and for how long.
 UPDATE_EVERY_US: Final = 5_000
 UPDATE_LIMIT_US: Final = 30_000_000
-
-
-class ControlledShutdown:
-    """Nodes that were asked to end, and their return when they have ended.
-
-    ``process_of`` gives a node's newest process, ``start`` starts a node again and observes it.
-    """
-
-    def __init__(
-        self, process_of: Callable[[int], NodeProcess], start: Callable[[int], Evidence], clock: Clock
-    ) -> None:
-        self._process_of = process_of
-        self._start = start
-        self._clock = clock
-        self._ending: set[int] = set()
-        self._awaited: set[int] = set()
-
-    def __contains__(self, node: object) -> bool:
-        return node in self._ending
-
-    def ask(self, node: int) -> Evidence:
-        """Ask a node to end, once. Evidence: ``pid`` and ``signal``; nothing of one that is frozen or dead."""
-        if node in self._ending or self._process_of(node).state() is not NodeState.RUNNING:
-            return {}
-        self._ending.add(node)
-        return self._process_of(node).terminate()
-
-    def bring_back(self, node: int) -> Evidence:
-        """Start a node that was asked to end, now or as soon as it has ended.
-
-        Evidence: how it ended (``exit``) and the ``state`` of its new process, or ``"state": "ending"``.
-        """
-        if node in self._awaited:
-            return {}
-        self._awaited.add(node)
-        return self._await_end(node, self._clock.now_us() + SHUTDOWN_LIMIT_US)
-
-    def _await_end(self, node: int, until_us: int) -> Evidence:
-        """Look again and again; a node that will not end is killed, as every operator's tool does at last."""
-        now_us, process = self._clock.now_us(), self._process_of(node)
-        if now_us > until_us:
-            process.kill()
-        ended = process.exit()
-        if ended is None:
-
-            def again() -> None:
-                self._await_end(node, until_us)
-
-            self._clock.call_at(now_us + LOOK_EVERY_US, again)
-            return {"state": "ending"}
-        self._ending.discard(node)
-        self._awaited.discard(node)
-        return {"exit": ended, **self._start(node)}
 
 
 class NodeControl:
@@ -100,7 +47,8 @@ class NodeControl:
         self._viewer = viewer
         self.journal = journal
         self.clock = clock
-        self._ending = ControlledShutdown(nodes.process, self._start, clock)
+        self._ending: set[int] = set()
+        self._returning: set[int] = set()
         self.after_start: Final[list[Callable[[int], None]]] = []
 
     def view(self) -> ClusterView:
@@ -116,17 +64,24 @@ class NodeControl:
         return {**evidence, "connect": self._probe(self.nodes.host.address(node))}
 
     def stop(self, node: int) -> Evidence:
-        """See :meth:`Processes.stop`. Evidence: ``pid`` and ``signal``."""
+        """See :meth:`Processes.stop`. Evidence: ``pid`` and ``signal``; nothing of one that is frozen or dead."""
         self.nodes.crashes.ordered(node, self.clock.now_us())
-        return self._ending.ask(node)
+        if node in self._ending or self.nodes.process(node).state() is not NodeState.RUNNING:
+            return {}
+        self._ending.add(node)
+        return self.nodes.process(node).terminate()
 
     def restart(self, node: int) -> Evidence:
         """See :meth:`Processes.restart`. The process runs when this returns; it is ready some tenths of a second later.
 
-        A node that was asked to end, and has not yet, is started as soon as it has.
+        A node that was asked to end is started now, or as soon as it has ended. Evidence: its ``state``, and of such a
+        node how it ended (``exit``), or ``"state": "ending"``.
         """
+        if node in self._returning:
+            return {}
         if node in self._ending:
-            return self._ending.bring_back(node)
+            self._returning.add(node)
+            return self._return(node, self.clock.now_us() + SHUTDOWN_LIMIT_US)
         return self._start(node) if self.nodes.process(node).state() is NodeState.DEAD else {}
 
     def pause(self, node: int) -> Evidence:
@@ -148,6 +103,23 @@ class NodeControl:
     def heal(self, links: Collection[Link]) -> Evidence:
         """See :meth:`Links.heal`. Evidence: as of :meth:`cut`, counted until now."""
         return self.nodes.host.links.heal(self.nodes.single_links(links), self._listening())
+
+    def _return(self, node: int, until_us: int) -> Evidence:
+        """Look again and again; a node that will not end is killed, as every operator's tool does at last."""
+        now_us, process = self.clock.now_us(), self.nodes.process(node)
+        if now_us > until_us:
+            process.kill()
+        ended = process.exit()
+        if ended is None:
+
+            def again() -> None:
+                self._return(node, until_us)
+
+            self.clock.call_at(now_us + LOOK_EVERY_US, again)
+            return {"state": "ending"}
+        self._ending.discard(node)
+        self._returning.discard(node)
+        return {"exit": ended, **self._start(node)}
 
     def _start(self, node: int) -> Evidence:
         self.nodes.crashes.look(self.clock.now_us())  # the new process takes the place of one that may have crashed

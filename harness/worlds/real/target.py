@@ -45,17 +45,15 @@ class Preparation:
         if self.lacks.keys() & set(capabilities):
             return None
         if not self._needs & set(capabilities):
-            self.lacks.update({one: _not_planned(one) for one in capabilities})
+            for one in capabilities:
+                families = " or ".join(name for name in FAMILIES if one in needs_of(name))
+                self.lacks[one] = f"no {families} fault was planned"
             return None
         try:
             return make()
         except HostError as error:
             self.lacks.update(dict.fromkeys(capabilities, str(error)))
             return None
-
-
-def _not_planned(capability: Capability) -> str:
-    return f"no {' or '.join(name for name in FAMILIES if capability in needs_of(name))} fault was planned"
 
 
 class OwnDisks:

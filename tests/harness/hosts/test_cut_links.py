@@ -78,7 +78,7 @@ def test_a_node_that_does_not_listen_has_not_been_told(tmp_path: Path) -> None:
 def test_a_link_is_cut_where_it_enters_a_node_and_else_where_it_leaves_one() -> None:
     for link in (Link(0, 1), Link(CLIENTS, 1), Link(1, CLIENTS)):
         ruled: list[int] = []
-        links = DroppedLinks(NODES, lambda _: ADDRESSES, lambda node, _, to=ruled: to.append(node), lambda _: "")
+        links = DroppedLinks(NODES, lambda _: ADDRESSES, lambda node, *_, to=ruled: to.append(node))
         assert links.cut([link], alive=[]) == {"dropped": {f"{link.source}>{link.target}": 0}}
         assert ruled == [1]
 

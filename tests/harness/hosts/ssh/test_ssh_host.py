@@ -12,8 +12,7 @@ from harness.hosts.contract import Launch, NodeState
 from harness.hosts.cut_links import dropped_packets
 from harness.hosts.ssh import commands, undo
 from harness.hosts.ssh.dry_run import DryShell
-from harness.hosts.ssh.host import Here, SshHost
-from harness.hosts.ssh.process import ended_with
+from harness.hosts.ssh.host import Here, SshHost, ended_with
 from harness.hosts.ssh.shell import Answer, must
 from harness.hosts.ssh.undo import allowed_machine
 from harness.plan import Kafka, Machine, Ssh
@@ -92,8 +91,8 @@ def test_every_word_is_quoted() -> None:
 
 
 def test_root_is_asked_for_only_where_the_plan_says_so_and_never_with_a_password() -> None:
-    assert commands.replace_table(MACHINES[0]) == ("nft", "-f", "-")
-    assert commands.replace_table(MACHINES[1]) == ("sudo", "-n", "--", "nft", "-f", "-")
+    assert commands.nft(MACHINES[0], "-f", "-") == ("nft", "-f", "-")
+    assert commands.nft(MACHINES[1], "-f", "-") == ("sudo", "-n", "--", "nft", "-f", "-")
 
 
 def test_a_node_is_started_with_every_word_quoted_and_a_mark(make, here: Here, said: list[str]) -> None:
@@ -269,7 +268,7 @@ def test_a_command_that_fails_is_quoted_with_its_complaint(said: list[str]) -> N
     shell = FakeShell(MACHINES[0], said.append)
     shell.answers = {"nft": Answer(1, "", "Error:\n no such file\n")}
     with pytest.raises(HostError, match=r'kafka@10\.0\.0\.1: "nft -f -" ended with status 1 \(Error: no such file\)'):
-        must(shell, commands.replace_table(MACHINES[0]))
+        must(shell, commands.nft(MACHINES[0], "-f", "-"))
 
 
 def test_a_shells_status_tells_how_a_node_ended() -> None:

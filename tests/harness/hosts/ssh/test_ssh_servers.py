@@ -15,9 +15,8 @@ import pytest
 from harness.errors import HostError
 from harness.hosts.contract import Launch, NodeState
 from harness.hosts.processes import identify
-from harness.hosts.ssh.connection import Connection
+from harness.hosts.ssh.connection import Connection, Session
 from harness.hosts.ssh.host import Here, SshHost
-from harness.hosts.ssh.session import Session
 from harness.plan import Kafka, Machine, Ssh
 from harness.records.journal import FILE_NAME, Journal, not_undone
 from harness.run.healing import heal

@@ -7,8 +7,8 @@ import pytest
 
 from harness.errors import HostError
 from harness.observations import BrokerFenced, BrokerRegistered, IsrChanged, LeaderElected
+from harness.worlds.existing import MetadataPoller, changes
 from harness.worlds.kafka.administration import TopicImage, UnansweredError
-from harness.worlds.kafka.metadata_poller import MetadataPoller, changes
 from harness.worlds.real.observing import trace_path, traced
 from nemesis.cluster import ClusterView, PartitionView
 
@@ -81,7 +81,7 @@ def test_a_poller_writes_what_it_sees_where_a_later_reader_finds_it(tmp_path):
 
 
 def test_a_look_that_fails_in_the_library_is_not_the_last(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("harness.worlds.kafka.metadata_poller.LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr("harness.worlds.existing.LOOK_EVERY_S", 0.001)
     cluster, seen = Cluster(), threading.Event()
     poller = MetadataPoller(cluster, "t", tmp_path / "trace-100.jsonl")
     failures = [AttributeError("a broker vanished while it was asked")] * 3

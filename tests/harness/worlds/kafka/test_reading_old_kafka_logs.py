@@ -139,9 +139,9 @@ def leads(leader_epoch: int, end_offset: int, **more: Any) -> BecameLeader:
         (LEADS_IN_2_4, leads(2, 331)),
         (LEADS_IN_2_8, leads(1, 892, isr=(1, 0), high_watermark=891)),
         (FOLLOWS_IN_2_8, BecameFollower(partition="a-b-0", leader_epoch=3, end_offset=5203)),
-        (BECAME_IN_0_10.format("leader"), RoleTaken("a-b-0", leads=True)),
-        (BECAME_IN_0_10.format("follower").replace("a-b-0", "[a-b,0]"), RoleTaken("a-b-0", leads=False)),  # 0.10.1
-        (BECAME_IN_2_8, RoleTaken("a-b-0", leads=False)),
+        (BECAME_IN_0_10.format("leader"), RoleTaken("a-b-0", role="leader")),
+        (BECAME_IN_0_10.format("follower").replace("a-b-0", "[a-b,0]"), RoleTaken("a-b-0", role="follower")),  # 0.10.1
+        (BECAME_IN_2_8, RoleTaken("a-b-0", role="follower")),
         (LOADED_BY_0_10, ReplicaRecovered(partition="a-b-0", end_offset=694)),
         (LOADED_BY_2_0, ReplicaRecovered(partition="a-b-0", end_offset=562)),
         (LOADED_BY_2_8, ReplicaRecovered(partition="a-b-0", end_offset=422, high_watermark=5)),
