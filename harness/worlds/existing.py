@@ -99,7 +99,9 @@ class ExistingCluster(Cluster):
         opening.resources.callback(poller.end)
         poller.begin()
         clients = opening.make_clients(self._bootstrap, self._security)
-        confirmed = ConfirmedReassignment(administration, lambda: poller.view().partitions)
+        confirmed = ConfirmedReassignment(
+            administration.move_leader, administration.reassign, lambda: poller.view().partitions
+        )
         target = Target(
             view=poller.view,
             leadership=confirmed,

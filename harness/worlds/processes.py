@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,7 +82,7 @@ class ReferenceDistribution:
         resources: ExitStack,  # noqa: ARG002 - nothing stays open
     ) -> tuple[Leadership, Reassignment | None]:
         """See :meth:`Distribution.administration`."""
-        return ConfirmedLeadership(ControlSocketOperator(nodes.host), viewer.partitions), None
+        return ConfirmedLeadership(partial(move_leader, nodes.host), viewer.partitions), None
 
     def configuration(self, nodes: Nodes) -> dict[str, Any]:  # noqa: ARG002 - the same for every node
         """See :meth:`Distribution.configuration`."""
@@ -149,16 +150,10 @@ def image_in(answer: Mapping[str, Any]) -> ClusterImage | None:
         return None
 
 
-class ControlSocketOperator:
-    """Implements :class:`harness.worlds.real.leadership.Operator` through the controller's control socket."""
-
-    def __init__(self, host: Host) -> None:
-        self._host = host
-
-    def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:  # noqa: ARG002
-        """See :meth:`Operator.move_leader`."""
-        request = {"op": "move", "partition": partition, "leader": broker}
-        answer = self._host.ask([CONTROLLER], request, _MOVE_LIMIT_S).get(CONTROLLER)
-        if answer is None:
-            raise HostError("the controller does not answer")
-        return str(answer.get("error", ""))
+def move_leader(host: Host, partition: str, broker: int, replicas: Sequence[int]) -> str:  # noqa: ARG001
+    """A :data:`harness.worlds.real.leadership.Move` through the controller's control socket."""
+    request = {"op": "move", "partition": partition, "leader": broker}
+    answer = host.ask([CONTROLLER], request, _MOVE_LIMIT_S).get(CONTROLLER)
+    if answer is None:
+        raise HostError("the controller does not answer")
+    return str(answer.get("error", ""))

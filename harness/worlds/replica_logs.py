@@ -116,14 +116,6 @@ class Batch(NamedTuple):
     place: Place
 
 
-class Changed(NamedTuple):
-    """One byte that was changed."""
-
-    position: int
-    before: int
-    after: int
-
-
 def log_directory(data: Path, partition: str) -> Path | None:
     """Where a node keeps a log partition: named like it; the reference broker adds "@" and the topic's identity."""
     found = [path for path in data.glob(f"{partition}*") if path.is_dir() and path.name.partition("@")[0] == partition]
@@ -137,8 +129,11 @@ def batches_in(directory: Path) -> Iterator[Batch]:
             yield from (Batch(file, place) for place in batches_of(segment) if place.has_records)
 
 
-def flip(batch: Batch) -> Changed:
-    """Change a bit in the last record's value, durably; the batch's checksum is wrong from now on."""
+def flip(batch: Batch) -> dict[str, int]:
+    """Change a bit in the last record's value, durably; the batch's checksum is wrong from now on.
+
+    The answer is the ``position`` of the byte in the file, and the byte ``before`` and ``after``.
+    """
     position = batch.place.end - _VALUE_BYTE_FROM_END
     with batch.file.open("r+b") as file:
         file.seek(position)
@@ -147,7 +142,7 @@ def flip(batch: Batch) -> Changed:
         file.write(bytes([before ^ _FLIPPED_BIT]))
         file.flush()
         os.fsync(file.fileno())
-    return Changed(position, before, before ^ _FLIPPED_BIT)
+    return {"position": position, "before": before, "after": before ^ _FLIPPED_BIT}
 
 
 def recovery_point(directory: Path) -> int:

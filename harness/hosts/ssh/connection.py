@@ -314,13 +314,12 @@ class _Pinned:
 
 def _load_known_hosts(client: paramiko.SSHClient, machine: Machine) -> None:
     path = Path(machine.known_hosts).expanduser()
-    with contextlib.suppress(FileNotFoundError):  # then the key is unknown, which has its own sentence
-        try:
-            client.load_system_host_keys(str(path))
-        except FileNotFoundError:
-            raise
-        except (OSError, SSHException, ValueError) as error:
-            raise HostError(f"{path} cannot be read as known hosts ({error})") from error
+    try:
+        client.load_system_host_keys(str(path))
+    except FileNotFoundError:  # then the key is unknown, which has its own sentence
+        return
+    except (OSError, SSHException, ValueError) as error:
+        raise HostError(f"{path} cannot be read as known hosts ({error})") from error
 
 
 def _refusal(machine: Machine, error: BaseException) -> HostError:

@@ -25,7 +25,7 @@ from harness.worlds.kafka.properties import NodePlace, as_text, node_properties,
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
 from harness.worlds.kafka.zookeeper import ASKED_SINCE, ZooKeeperAdministration, possible_with_zookeeper
 from harness.worlds.real import lifetime_s, local_host
-from harness.worlds.real.leadership import ConfirmedReassignment, ReassigningOperator
+from harness.worlds.real.leadership import ConfirmedReassignment
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Metadata, Viewer
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
@@ -205,14 +205,14 @@ class KafkaDistribution:
         self, nodes: Nodes, viewer: Viewer, resources: ExitStack
     ) -> tuple[Leadership, Reassignment | None]:
         """See :meth:`Distribution.administration`."""
-        operator: ReassigningOperator
+        operator: Administration | ZooKeeperAdministration
         if self.release.version < ASKED_SINCE:
             operator = ZooKeeperAdministration(lambda: nodes.host.address(CONTROLLER))
         else:
             addresses = nodes.host.address
             operator = asked = Administration(lambda: [f"{a.host}:{a.port}" for a in map(addresses, viewer.running())])
             resources.callback(asked.close)
-        confirmed = ConfirmedReassignment(operator, viewer.partitions)
+        confirmed = ConfirmedReassignment(operator.move_leader, operator.reassign, viewer.partitions)
         return confirmed, confirmed
 
     def configuration(self, nodes: Nodes) -> dict[str, Any]:
@@ -233,8 +233,4 @@ def host_for(
     if not isinstance(world.host, Ssh):
         return local_host(world.host)
     machines = world.host.machines
-
-    def elsewhere(journal: Journal) -> Host:
-        return make(machines, journal, Here(directory, distribution.release.home, Path(java_program())))
-
-    return elsewhere
+    return lambda journal: make(machines, journal, Here(directory, distribution.release.home, Path(java_program())))

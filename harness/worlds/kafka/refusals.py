@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+import sys
 import time
 from collections.abc import Sequence
+from logging.handlers import BufferingHandler
 from typing import Final
 
 from confluent_kafka import KafkaException
@@ -29,19 +31,6 @@ class RefusedError(HostError):
     """Brokers answer and let nobody in: correct the way in (``[worlds.kafka.security]`` of the plan)."""
 
 
-class _FailureLog(logging.Handler):
-    """What librdkafka logs of each broker: pairs of its address and words."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.words: list[tuple[str, str]] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line about a failed connection."""
-        if found := _LINE.fullmatch(record.getMessage()):
-            self.words.append((found["broker"], _NOISE.sub("", found["words"])))
-
-
 def refusal(brokers: Sequence[str], security: Security, limit_s: float) -> str:
     """What the first of ``brokers`` that refuses gives as its reason, as a sentence that says what to correct.
 
@@ -50,23 +39,25 @@ def refusal(brokers: Sequence[str], security: Security, limit_s: float) -> str:
     Raises:
         HostError: a file that the way in names is not there any more.
     """
-    failures, log = _FailureLog(), logging.Logger("refusal")
-    log.addHandler(failures)
+    log, kept = logging.Logger("refusal"), BufferingHandler(sys.maxsize)
+    log.addHandler(kept)
     try:
         admin = AdminClient({"bootstrap.servers": ",".join(brokers), **CONFLUENT.login(security)}, logger=log)
     except KafkaException as error:
         raise HostError(f"{error.args[0].str()} (worlds.kafka.security)") from error
     deadline = time.monotonic() + limit_s
-    while time.monotonic() < deadline and not _refusals(failures.words):
+    while time.monotonic() < deadline and not _refusals(kept.buffer):
         with contextlib.suppress(KafkaException):
             admin.list_topics(timeout=_TRY_S)
             return ""
         admin.poll(0)
-    return next((_sentence(broker, words, security) for broker, words in _refusals(failures.words)), "")
+    return next((_sentence(broker, words, security) for broker, words in _refusals(kept.buffer)), "")
 
 
-def _refusals(failures: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The lines that are about the way in and not about the network."""
+def _refusals(logged: list[logging.LogRecord]) -> list[tuple[str, str]]:
+    """Of librdkafka's lines those that are about rights and not about the network: pairs of a broker and words."""
+    found = filter(None, (_LINE.fullmatch(record.getMessage()) for record in logged))
+    failures = [(line["broker"], _NOISE.sub("", line["words"])) for line in found]
     hang_ups = [
         line for line in failures if line[1].startswith("Disconnected") and failures.count(line) >= _HANGS_UP_MIN
     ]

@@ -83,7 +83,8 @@ class _Rehearsal:
         spec, distribution = self._spec, self._distribution
         distribution.check()
         journal = Journal(self._directory / FILE_NAME)
-        host = self._host(journal)
+        there = partial(SshHost, connect=lambda machine: DryShell(machine, self._say))
+        host = host_for(require_kind(spec.world, Kafka), self._directory, distribution, there)(journal)
         nodes = Nodes(host, self._directory, spec.brokers, distribution.controllers, distribution.launch)
         self._heading("the machines are looked at and prepared")
         host.open(nodes.all)
@@ -94,18 +95,13 @@ class _Rehearsal:
         self._topic(host, nodes)
         cluster = _ImaginedCluster(nodes, spec, self._say)
         viewer = Viewer(cluster, nodes, spec.workload.topic)
-        administration = ConfirmedReassignment(cluster, viewer.partitions)
+        administration = ConfirmedReassignment(cluster.move_leader, cluster.reassign, viewer.partitions)
         control = NodeControl(nodes, viewer, journal, self._loop, lambda _: "refused")
         preparation = Preparation(spec.faults.families, {**distribution.lacks(host), **out_of_reach(host)})
         self._play(schedule, assemble(control, preparation, None, None, (administration, administration)))
         self._heading("the run ends: what the nodes left is brought home, and everything is removed but the release")
         host.close()
         journal.close()
-
-    def _host(self, journal: Journal) -> Host:
-        world = require_kind(self._spec.world, Kafka)
-        there = partial(SshHost, connect=lambda machine: DryShell(machine, self._say))
-        return host_for(world, self._directory, self._distribution, there)(journal)
 
     def _topic(self, host: Host, nodes: Nodes) -> None:
         workload, settings = self._spec.workload, self._spec.chosen()
@@ -155,13 +151,13 @@ class _ImaginedCluster(Metadata):
         return ClusterImage(partitions={name: self._partition(name, running) for name in self._places})
 
     def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:  # noqa: ARG002
-        """See :meth:`Operator.move_leader`."""
+        """See :data:`harness.worlds.real.leadership.Move`."""
         self._say(f"by the cluster's administration: let broker {broker} lead {partition}")
         self._moved[partition] = broker
         return ""
 
     def reassign(self, partition: str, replicas: Sequence[int]) -> str:
-        """See :meth:`ReassigningOperator.reassign`."""
+        """See :data:`harness.worlds.real.leadership.Reassign`."""
         self._say(f"by the cluster's administration: let brokers {list(replicas)} replicate {partition}")
         self._places[partition] = tuple(replicas)
         return ""

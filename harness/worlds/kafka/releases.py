@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from harness.errors import PlanError
@@ -48,7 +47,7 @@ class Version(NamedTuple):
 
     def __str__(self) -> str:
         three = f"{self.major}.{self.minor}.{self.patch}"
-        return f"{three}.{self.fix}" if _has_four(self) else three
+        return f"{three}.{self.fix}" if (0, 8, 1, 1) <= self < (1, 0, 0) else three
 
 
 class Artifact(NamedTuple):
@@ -91,19 +90,7 @@ def artifacts(version: Version) -> tuple[Artifact, ...]:
     kafka = "org.apache.kafka"
     tools = (Artifact(kafka, "kafka-tools", str(version)),) if version >= _TOOLS_SINCE else ()
     binding = _LOG4J2 if version >= (4, 0, 0) else _RELOAD4J
-    return (Artifact(kafka, f"kafka_{_scala(version)}", str(version)), *tools, Artifact(*binding), *_for_java(version))
-
-
-def _scala(version: Version) -> str:
-    return next(scala for since, scala in _SCALA if version >= since)
-
-
-def _for_java(version: Version) -> Iterator[Artifact]:
-    if version < (1, 0, 0):
-        yield Artifact(*_XML_BINDING)
-    if (2, 0, 0) <= version < (2, 4, 0):
-        yield Artifact(*_ZOOKEEPER)
-
-
-def _has_four(version: Version) -> bool:
-    return (0, 8, 1, 1) <= version < (1, 0, 0)
+    scala = next(scala for since, scala in _SCALA if version >= since)
+    for_java = (Artifact(*_XML_BINDING),) if version < (1, 0, 0) else ()
+    zookeeper = (Artifact(*_ZOOKEEPER),) if (2, 0, 0) <= version < (2, 4, 0) else ()
+    return (Artifact(kafka, f"kafka_{scala}", str(version)), *tools, Artifact(*binding), *for_java, *zookeeper)

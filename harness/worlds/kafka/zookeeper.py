@@ -138,19 +138,19 @@ _SESSION_S: Final = 2.0
 
 
 class ZooKeeperAdministration:
-    """Implements :class:`harness.worlds.real.leadership.ReassigningOperator`. ``address`` is ZooKeeper's."""
+    """Asks through ZooKeeper, which is at ``address``."""
 
     def __init__(self, address: Callable[[], Address]) -> None:
         self._address = address
 
     def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:
-        """See :meth:`Operator.move_leader`: first in the order of replicas, then elected."""
+        """See :data:`harness.worlds.real.leadership.Move`: first in the order of replicas, then elected."""
         order = [broker, *(other for other in replicas if other != broker)]
         refused = self.reassign(partition, order)
         return refused or self._wish(ELECT, _wished(partition), "an election is under way")
 
     def reassign(self, partition: str, replicas: Sequence[int]) -> str:
-        """See :meth:`Operator.reassign`. What is under way cannot be called off."""
+        """See :data:`harness.worlds.real.leadership.Reassign`. What is under way cannot be called off."""
         return self._wish(REASSIGN, _wished(partition, replicas=list(replicas)), "its replicas are being reassigned")
 
     def _wish(self, path: str, wish: Mapping[str, Any], busy: str) -> str:

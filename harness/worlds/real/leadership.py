@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from harness.errors import HostError
 from nemesis.cluster import Evidence, PartitionView
@@ -14,34 +14,23 @@ CONFIRM_LIMIT_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.01
 
 
-class Operator(Protocol):
-    """Asks a cluster for changes. An answer is empty where it was granted, else it says why not.
-
-    Raises:
-        HostError: nobody answered; it may have been granted all the same.
-    """
-
-    def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:
-        """Let ``broker``, the first of the partition's ``replicas``, lead; where they have an order, in this one."""
-
-
-class ReassigningOperator(Operator, Protocol):
-    """Asks for changes of who replicates, too. What is true of :class:`Operator` is true here."""
-
-    def reassign(self, partition: str, replicas: Sequence[int]) -> str:
-        """Let these brokers replicate."""
+#: Asks that a broker, the first of a partition's replicas, may lead; or that brokers may replicate it. Replicas are in
+#: the order of preference, where they have one. The answer is empty where it was granted, else it says why not. A
+#: HostError: nobody answered; it may have been granted all the same.
+Move = Callable[[str, int, Sequence[int]], str]
+Reassign = Callable[[str, Sequence[int]], str]
 
 
 class ConfirmedLeadership:
     """Implements :class:`nemesis.cluster.Leadership`. ``partitions`` is the controller's word at the moment.
 
-    What an operator was granted is not yet evidence; what the controller says afterwards is. A request that nobody
+    What was granted is not yet evidence; what the controller says afterwards is. A request that nobody
     answered may still have been granted, so the controller is looked at then too; if it says nothing of it within the
     limit, that is ``unconfirmed``.
     """
 
-    def __init__(self, operator: Operator, partitions: Callable[[], Mapping[str, PartitionView]]) -> None:
-        self._operator = operator
+    def __init__(self, move: Move, partitions: Callable[[], Mapping[str, PartitionView]]) -> None:
+        self._move = move
         self._partitions = partitions
 
     def move_leader(self, partition: str, broker: int) -> Evidence:
@@ -56,7 +45,7 @@ class ConfirmedLeadership:
             return state.leader == broker
 
         order = _preferring(broker, before)
-        why_not, after = self._ask(partition, moved, lambda: self._operator.move_leader(partition, broker, order))
+        why_not, after = self._ask(partition, moved, lambda: self._move(partition, broker, order))
         state = {"leader": after.leader, "leader_epoch": after.leader_epoch}
         return state if moved(after) else {**(why_not or {"unconfirmed": "the leader stayed"}), **state}
 
@@ -85,9 +74,9 @@ class ConfirmedLeadership:
 class ConfirmedReassignment(ConfirmedLeadership):
     """Implements :class:`nemesis.cluster.Reassignment` besides."""
 
-    def __init__(self, operator: ReassigningOperator, partitions: Callable[[], Mapping[str, PartitionView]]) -> None:
-        super().__init__(operator, partitions)
-        self._reassigning = operator
+    def __init__(self, move: Move, reassign: Reassign, partitions: Callable[[], Mapping[str, PartitionView]]) -> None:
+        super().__init__(move, partitions)
+        self._reassign = reassign
 
     def reassign(self, partition: str, replicas: Sequence[int]) -> Evidence:
         """See :meth:`nemesis.cluster.Reassignment.reassign`."""
@@ -96,7 +85,7 @@ class ConfirmedReassignment(ConfirmedLeadership):
         def placed(state: PartitionView) -> bool:
             return state.replicas[: len(wanted)] == wanted
 
-        why_not, after = self._ask(partition, placed, lambda: self._reassigning.reassign(partition, wanted))
+        why_not, after = self._ask(partition, placed, lambda: self._reassign(partition, wanted))
         state = {"replicas": list(after.replicas), "leader": after.leader, "leader_epoch": after.leader_epoch}
         return state if placed(after) else {**(why_not or {"unconfirmed": "the replicas stayed"}), **state}
 

@@ -60,7 +60,7 @@ class FileStorage:
             "recovery_point": recovery_point(batch.file.parent),
             "read_again": read_again(batch),
         }
-        return {"corrupted": found | flip(batch)._asdict()}
+        return {"corrupted": found | flip(batch)}
 
     def _is_dead(self, node: int) -> bool:
         return self._nodes.process(node).state() is NodeState.DEAD

@@ -49,8 +49,8 @@ def test_recovery_ends_the_log_at_the_batch_with_the_changed_byte(log: Path) -> 
     before = chosen.file.read_bytes()
     changed = flip(chosen)
     after = chosen.file.read_bytes()
-    assert [at for at in range(len(before)) if before[at] != after[at]] == [changed.position]
-    assert (before[changed.position], after[changed.position]) == (changed.before, changed.after)
+    assert [at for at in range(len(before)) if before[at] != after[at]] == [changed["position"]]
+    assert (before[changed["position"]], after[changed["position"]]) == (changed["before"], changed["after"])
     recovered = SegmentLog(log, segment_bytes=300)
     assert recovered.end_offset == chosen.place.base_offset
     assert recovered.damage is not None

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.errors import HostError
-from harness.worlds.processes import ControlSocketOperator
+from harness.worlds.processes import move_leader
 from harness.worlds.real import leadership
 from harness.worlds.real.leadership import ConfirmedReassignment
 from nemesis.cluster import CONTROLLER, PartitionView
@@ -40,7 +40,7 @@ class Controller:
 @pytest.fixture
 def lead(monkeypatch):
     monkeypatch.setattr(leadership, "CONFIRM_LIMIT_S", 0.2)
-    return lambda controller: ConfirmedReassignment(controller, controller.partitions)
+    return lambda controller: ConfirmedReassignment(controller.move_leader, controller.reassign, controller.partitions)
 
 
 def test_a_move_is_told_as_the_controller_tells_it(lead):
@@ -90,8 +90,8 @@ class Host:
 
 def test_the_reference_controller_is_asked_over_its_control_socket():
     host = Host({"ok": True})
-    assert ControlSocketOperator(host).move_leader("t-0", 1, (0, 1)) == ""
+    assert move_leader(host, "t-0", 1, (0, 1)) == ""
     assert host.requests == [([CONTROLLER], {"op": "move", "partition": "t-0", "leader": 1})]
-    assert ControlSocketOperator(Host({"ok": False, "error": "no"})).move_leader("t-0", 1, (0, 1)) == "no"
+    assert move_leader(Host({"ok": False, "error": "no"}), "t-0", 1, (0, 1)) == "no"
     with pytest.raises(HostError):
-        ControlSocketOperator(Host(None)).move_leader("t-0", 1, (0, 1))
+        move_leader(Host(None), "t-0", 1, (0, 1))
