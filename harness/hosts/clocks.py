@@ -1,6 +1,6 @@
 """Wall clocks of single nodes that are wrong on purpose, through libfaketime.
 
-The library is put before a node's own (LD_PRELOAD) and adds the offset that stands in a file of the node to what its
+The library is put before a node's own (LD_PRELOAD) and adds the offset in a file of the node to what its
 wall clock says. It reads that file again every second, so a new offset holds within two. The monotonic clock, by which
 sessions and timeouts are measured, is left alone. Java lives with it, and so does asyncio; Python's ``time.sleep`` does
 not (the kernel calls its moment invalid), and the reference broker never calls it.

@@ -40,7 +40,7 @@ class NodeState(StrEnum):
 
     @classmethod
     def of(cls, letter: str | None) -> NodeState:
-        """The state that a letter of ``/proc/PID/stat`` stands for, None where there is no such process."""
+        """The state that a letter of ``/proc/PID/stat`` means, None where there is no such process."""
         if letter is None:
             return cls.DEAD
         return cls.PAUSED if letter in "Tt" else cls.RUNNING

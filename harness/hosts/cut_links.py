@@ -4,9 +4,9 @@
 needs no rights, works for client links too (the node's end enforces them), and cuts both directions separately at the
 level of messages: what TCP already delivered to a process stays held inside it until the link is healed.
 
-*Dropped* links are cut by the kernel: nftables drops their packets, and counts them. Rules stand where the nodes live:
+*Dropped* links are cut by the kernel: nftables drops their packets, and counts them. Rules are where the nodes live:
 in a namespace, or on a machine. A link is cut where it enters its target: there is dropped what comes from the source's
-address. Where clients are, no rules stand; what goes to them is dropped where it leaves the source. A drop by the
+address. Where clients are, there are no rules; what goes to them is dropped where it leaves the source. A drop by the
 kernel is harsher than a held message: with one direction gone, TCP's acknowledgements are gone too, so the other
 direction stalls as soon as its window is full.
 """
@@ -50,7 +50,7 @@ class HeldLinks(LinkCuts):
         self._touched: set[Link] = set()
 
     def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
-        """Have the living ends hold them back. Evidence: ``held`` by node, as the node answered; ``silent`` nodes.
+        """Have the running ends hold them back. Evidence: ``held`` by node, as the node answered; ``silent`` nodes.
 
         Nothing if nobody answered: then nobody is known to hold anything back.
         """
@@ -60,7 +60,7 @@ class HeldLinks(LinkCuts):
         return evidence if evidence["held"] else {}
 
     def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
-        """Have the living ends deliver again; ``held`` counts what the cut had kept back."""
+        """Have the running ends deliver again; ``held`` counts what the cut had kept back."""
         self._cut.difference_update(links)
         return self._request("heal", links, alive)
 
@@ -105,7 +105,7 @@ REPLACE: Final = ("-f", "-")
 class DroppedLinks(LinkCuts):
     """The links that are cut by rules, and the packets that each has dropped since.
 
-    Rules can stand at ``nodes``; ``addresses(node)`` are those of all nodes and of the clients as that node sees them.
+    Rules are made at ``nodes``; ``addresses(node)`` are those of all nodes and of the clients as that node sees them.
     ``nft(node, words, text)`` gives the command of that name ``words`` and, on standard input, ``text``, and answers
     what it writes: the host knows how a command gets to a node's kernel. ``ports`` and ``table`` are as of
     :func:`ruleset`. Links of which an end has no address, as single clients have none, are cut by ``rest``.

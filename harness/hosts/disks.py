@@ -203,7 +203,7 @@ def keep_files(facts: Mapping[str, Any]) -> list[str]:
 
 
 def loop_devices(image: Path) -> list[str]:
-    """The loop devices that stand on this file now."""
+    """The loop devices over this file now."""
     found = []
     for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
         try:

@@ -2,7 +2,7 @@
 
 What a source sends to a target passes a class of its own with a small rate (``htb``), everything else passes as before.
 Before that it waits in the class's own queue, its leaf: in :data:`LATE` for some time in any case, in :data:`FIFO` only
-for what was there before. Nothing of it is journalled: a qdisc stands on an interface that the journal knows, and ends
+for what was there before. Nothing of it is journalled: a qdisc belongs to an interface that the journal knows, and ends
 with it.
 """
 
@@ -23,7 +23,7 @@ RATE_KBIT: Final = 16
 #: A class must be able to hold two full packets, or it delivers none.
 _BURST_BYTES: Final = 3_000
 #: A queue that delays every packet by a fifth of a second, give or take, as over an ocean: much less than a session.
-#: Packets may overtake one another in it, which TCP mends. Not every kernel has it (sch_netem).
+#: Packets may overtake one another in it, which TCP repairs. Not every kernel has it (sch_netem).
 LATE: Final = "netem limit 1000 delay 200ms 50ms"
 #: The queue that a class has anyway.
 FIFO: Final = "pfifo limit 1000"

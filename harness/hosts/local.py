@@ -2,7 +2,7 @@
 
 On the loopback host every node is a process, and a run has an address of its own in 127.0.0.0/8, made from the
 harness's process id, so that runs side by side never take each other's ports, also while a node is dead. The ports lie
-below the kernel's ephemeral range: a client that knocks at a dead node must not be given that very port as its own and
+below the kernel's ephemeral range: a client that connects to a dead node must not get that very port as its own and
 end up connected to itself.
 """
 

@@ -30,7 +30,7 @@ from harness.hosts.processes import NAME_PREFIX, attempt, boot_id, run
 from harness.records.journal import Journal
 from nemesis.cluster import CLIENTS, Link
 
-#: The port of every node; addresses tell nodes apart.
+#: The port of every node; nodes differ by address.
 PORT: Final = 9_092
 #: The harness's and all clients' own end of a run's network; a node's is its number + 1.
 CLIENT_HOST: Final = 254
@@ -122,7 +122,7 @@ class NamespaceHost(LocalHost):
                 continue
             address = f"10.77.{number}.{CLIENT_HOST}/24"
             _run(["ip", "address", "add", address, "dev", outside])
-            # Another harness may have chosen the same number at the same moment: whoever sees two gives way.
+            # Another harness may have chosen the same number at the same moment: whoever sees two takes the next.
             if _networks().count(number) == 1:
                 return number
             _run(["ip", "address", "delete", address, "dev", outside])

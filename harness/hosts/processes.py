@@ -98,7 +98,7 @@ def read_stat(pid: int) -> ProcessStat | None:
         content = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The command's name stands in brackets and may hold anything, so fields are counted from its end.
+    # The command's name is in brackets and may hold anything, so fields are counted from its end.
     fields = content[content.rindex(")") + 2 :].split()
     return ProcessStat(state=fields[0], start_ticks=int(fields[19]))
 

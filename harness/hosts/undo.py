@@ -40,12 +40,12 @@ from harness.records.journal import Facts, Journal, Undo, not_undone
 
 
 def undo_here(journal: Journal) -> list[str]:
-    """Undo what stands on this machine; otherwise as :func:`undo_kinds`."""
+    """Undo what is left on this machine; otherwise as :func:`undo_kinds`."""
     return undo_kinds(journal, _UNDO, lambda action: _UNDO[action.kind](action.facts))
 
 
 def undo_kinds(journal: Journal, kinds: Collection[str], undo: Callable[[Undo], list[str]]) -> list[str]:
-    """Undo what stands in this journal of these kinds, newest first, one action after the other by ``undo``.
+    """Undo what this journal names of these kinds, newest first, one action after the other by ``undo``.
 
     ``undo`` answers what really was still there, and so does this. Other kinds stay in the journal.
 

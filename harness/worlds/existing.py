@@ -63,7 +63,7 @@ class ExistingCluster(Cluster):
         """See :meth:`Cluster.open`.
 
         Raises:
-            HostError: no bootstrap server answered or lets us in, the run's topic cannot be had, or a right is missing.
+            HostError: no bootstrap server answered or accepts us, the run's topic cannot be had, or a right is missing.
             PlanError: the cluster is too small for the plan, or of a release that works otherwise.
         """
         require_credentials(self._security)
@@ -179,9 +179,9 @@ class MetadataPoller:
             try:
                 self.look()
             except (HostError, KafkaError):
-                continue  # nobody answered, or refused to; the last view stands
+                continue  # nobody answered, or refused to; the last view holds
             except Exception:  # the library is asked while brokers vanish; a thread that ends would freeze the view
-                _LOG.exception("a look at the cluster failed; the last view stands")
+                _LOG.exception("a look at the cluster failed; the last view holds")
 
     def _write(self, facts: list[Fact]) -> None:
         wall_us = time.time_ns() // 1_000

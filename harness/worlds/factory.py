@@ -14,7 +14,7 @@ from harness.worlds.simulated import SimulatedWorld
 
 
 def world_for(spec: RunSpec, directory: Path, choices: Choices, *, observe: bool = False) -> World:
-    """The world that ``spec`` names, not yet opened. The run's files stand in ``directory``, which must exist.
+    """The world that ``spec`` names, not yet opened. The run's files are in ``directory``, which must exist.
 
     A simulated world takes its ``choices``, and is observed where ``observe`` says so; real ones always are.
     """

@@ -27,7 +27,7 @@ from harness.worlds.real.view import ClusterImage, Metadata, Viewer
 from harness.worlds.reference import LACKS, broker_config, refuse_what_it_lacks
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 
-#: A controller answers in a millisecond; one that does not in this time is busy or cut short, and the last view stands.
+#: A controller answers in a millisecond; one that does not in this time is busy or cut short, and the last view holds.
 STATUS_LIMIT_S: Final = 0.25
 #: Several faults that fire together look once.
 FRESH_S: Final = 0.05

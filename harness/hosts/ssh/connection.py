@@ -20,7 +20,7 @@ from harness.hosts.ssh import commands, files
 from harness.hosts.ssh.shell import Answer, Shell, shown
 from harness.plan import Machine
 
-#: For a machine to be reached, to say who it is, and to let the user in.
+#: For a machine to be reached, to identify itself, and to accept the user.
 CONNECT_LIMIT_S: Final = 15.0
 KEEPALIVE_S: Final = 10
 #: A connection that was lost is made anew once.
@@ -136,7 +136,7 @@ class Connection(Shell):
             try:
                 with sftp.open(path, "r") as file:
                     return str(file.read(ANSWER_BYTES_MAX).decode(errors="replace"))
-            except TimeoutError:  # a machine that is silent has said nothing of any file
+            except TimeoutError:  # silence says nothing of any file
                 raise
             except OSError:
                 # A process that ends while its entry in /proc is read is an error of its own, which SFTP cannot name.
@@ -249,10 +249,10 @@ def _exists(sftp: paramiko.SFTPClient, path: str) -> bool:
 
 
 def connected(machine: Machine) -> paramiko.SSHClient:
-    """A client of this machine, whose host key was verified, and which let the user in.
+    """A client of this machine, whose host key was verified, and which accepted the user.
 
     Raises:
-        HostError: it cannot be reached, is not who it should be, or does not let the user in.
+        HostError: it cannot be reached, is not who it should be, or does not accept the user.
     """
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(_Pinned(machine))
@@ -333,7 +333,7 @@ def _refusal(machine: Machine, error: BaseException) -> HostError:
     if isinstance(error, PasswordRequiredException):
         return HostError(f"{how} has a passphrase; add it to an SSH agent and leave key out of the plan")
     if isinstance(error, AuthenticationException) or _NO_KEYS in str(error):
-        return HostError(f"{name} does not let the user in with {how} ({error}); see its authorized_keys")
+        return HostError(f"{name} does not accept the user with {how} ({error}); see its authorized_keys")
     if isinstance(error, socket.gaierror):
         return HostError(f"{name}: no such address ({error.strerror}); correct it in the plan")
     if isinstance(error, SSHException) and not isinstance(error, OSError):

@@ -13,10 +13,10 @@ from harness.plan import Machine
 
 #: Takes one line of what a dry run shows.
 Show = Callable[[str], None]
-#: What stands in commands for answers that only the machine can give.
+#: What commands show in place of answers that only the machine can give.
 PLACEHOLDERS: Final = (
     "HARNESS is this machine's address as seen from there; PID, TICKS and BOOT are what a node's machine says of its "
-    "process. A run's name (ackproof-...) and its directory here will be others. What machine.sh does stands in "
+    "process. A run's name (ackproof-...) and its directory here will be others. What machine.sh does is in "
     f"{commands.SCRIPT}. Besides, processes' states (/proc/PID/stat, *.ended) and logs are read by SFTP all the time."
 )
 _STATES: Final = {"KILL": "", "TERM": "", "STOP": "T", "CONT": "S"}

@@ -15,7 +15,7 @@ from harness.errors import HostError
 
 #: The view of the cluster is this much old; a look at a file that gained nothing is one message each way.
 LOOK_EVERY_S: Final = 0.05
-#: After a lost connection; the main thread tells of it if it stays away.
+#: After a lost connection; the main thread reports it if it stays away.
 RETRY_EVERY_S: Final = 1.0
 _READ_BYTES: Final = 1 << 18
 _END_LIMIT_S: Final = 5.0
@@ -41,10 +41,10 @@ def unpack(stream: Any, names: Sequence[str], target: Path) -> None:
     """Write the directories ``names`` of a compressed archive below ``target``, over what is there; nothing else.
 
     Raises:
-        OSError: it is none, or is cut short; what came so far stands.
+        OSError: it is none, or is cut short; what came so far is there.
     """
     archive_bytes: IO[bytes] = stream
-    wanted = {(name,) for name in names}  # beside them stand this run's own files, the journal for one
+    wanted = {(name,) for name in names}  # beside them are this run's own files, the journal for one
     try:
         with tarfile.open(fileobj=archive_bytes, mode="r|gz") as archive:
             for member in archive:

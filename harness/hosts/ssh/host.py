@@ -254,7 +254,7 @@ class Identity(NamedTuple):
 class RemoteProcess(NodeProcess):
     """A node's process, which lives on when the connection ends.
 
-    ``script`` is where :data:`commands.SCRIPT` stands there, ``record`` where the shell around it writes how it ended.
+    ``script`` is where :data:`commands.SCRIPT` is there, ``record`` where the shell around it writes how it ended.
     """
 
     def __init__(self, shell: Shell, script: str, record: str, identity: Identity) -> None:
@@ -280,7 +280,7 @@ class RemoteProcess(NodeProcess):
         if self._exit is not None:
             return None
         stat = self._shell.read(f"/proc/{self._identity.pid}/stat")
-        # The command's name stands in brackets and may hold anything, so fields are counted from its end.
+        # The command's name is in brackets and may hold anything, so fields are counted from its end.
         fields = stat.rpartition(")")[2].split() if stat else []
         if len(fields) < 20 or fields[19] != self._identity.ticks or fields[0] in "ZX":
             return None

@@ -1,4 +1,4 @@
-"""Undoing of what stands on machines: at the end of a run by its host, after a crash by ``ackproof heal``.
+"""Undoing of what a run left on machines: at the end of a run by its host, after a crash by ``ackproof heal``.
 
 =================  ===================================  ===========================================================
 kind               facts                                undone by
@@ -9,7 +9,7 @@ kind               facts                                undone by
 ``ssh-directory``  machine, node, path                  bringing its data and logs home, then removing it
 =================  ===================================  ===========================================================
 
-``machine`` is a :class:`~harness.plan.Machine`: where it is and where the key's file stands, no secret.
+``machine`` is a :class:`~harness.plan.Machine`: where it is and where the key's file is, no secret.
 Only machines in the inventory of the run's own ``run.json`` are spoken to, and only what is named after the harness is
 removed.
 """
@@ -53,7 +53,7 @@ def allowed_machine(run: Path, machine: Machine) -> Machine:
 
 
 def undo_machines(journal: Journal, connect: Connect | None = None) -> list[str]:
-    """Undo what stands on machines, over one connection each; otherwise as :func:`harness.hosts.undo.undo_kinds`.
+    """Undo what is left on machines, over one connection each; otherwise as :func:`harness.hosts.undo.undo_kinds`.
 
     ``connect`` gives the connection of a machine that an action names; without it one is made over SSH, if the machine
     is in the run's inventory.

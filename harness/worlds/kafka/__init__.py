@@ -10,7 +10,7 @@ __all__ = ["kafka_world", "release_for"]
 
 
 def kafka_world(spec: RunSpec, directory: Path) -> RealWorld:
-    """The world of the run ``spec``, whose files stand in ``directory``; not yet opened."""
+    """The world of the run ``spec``, whose files are in ``directory``; not yet opened."""
     distribution = KafkaDistribution(spec)
     host = host_for(require_kind(spec.world, Kafka), directory.absolute(), distribution)
     return RealWorld(spec, directory, StartedCluster(spec, directory, distribution, host))

@@ -28,7 +28,7 @@ Answer = TypeVar("Answer")
 
 #: One broker may be frozen: for so long it is waited for.
 REQUEST_LIMIT_MS: Final = 1_500
-#: All tries of one question; the last may last a few requests longer. The run's clock stands still meanwhile.
+#: All tries of one question; the last may last a few requests longer. The run's clock serves nobody meanwhile.
 ASK_LIMIT_S: Final = 4.0
 #: The same for a cluster that may be far away.
 FAR_ASK_LIMIT_S: Final = 10.0
@@ -64,7 +64,7 @@ def _connect(**configuration: Any) -> KafkaAdminClient:
 class Administration:
     """Asks brokers. ``brokers`` gives "host:port" of those that may answer now; not for several threads at once.
 
-    ``security`` is what somebody else's cluster demands. Every question to one that has never let us in raises a
+    ``security`` is what somebody else's cluster demands. Every question to one that has never accepted us raises a
     RefusedError where it says why. None: the harness's own cluster, which demands nothing.
     """
 
@@ -79,7 +79,7 @@ class Administration:
         self._brokers = brokers
         self._limit_s = limit_s
         self._security = security
-        self._let_in = False
+        self._accepted = False
         self._connect = connect
         self._client: KafkaAdminClient | None = None
 
@@ -172,7 +172,7 @@ class Administration:
     # --- the cluster -------------------------------------------------------------------------------------------------
 
     def running(self) -> tuple[int, ...]:
-        """The brokers that the cluster counts among its living, ascending.
+        """The brokers that the cluster counts as running, ascending.
 
         Raises:
             UnansweredError: nobody could be asked.
@@ -238,12 +238,12 @@ class Administration:
                 reconnect_backoff_max_ms=200,
                 **KAFKA_PYTHON.login(self._security or OPEN),
             )
-            self._let_in = True
+            self._accepted = True
         return self._client
 
     def _see_why(self, limit_s: float) -> None:
         """Raise a RefusedError if it is no mishap that nobody answered."""
-        if self._security is None or self._let_in:
+        if self._security is None or self._accepted:
             return
         if why := refusal(self._brokers(), self._security, min(limit_s, REFUSAL_LIMIT_S)):
             raise RefusedError(why)

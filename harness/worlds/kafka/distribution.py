@@ -229,7 +229,7 @@ class KafkaDistribution:
 def host_for(
     world: Kafka, directory: Path, distribution: KafkaDistribution, make: Callable[..., Host] = SshHost
 ) -> Callable[[Journal], Host]:
-    """Makes the place of the nodes of a run, whose files stand in ``directory``; ``make`` makes it on machines."""
+    """Makes the place of the nodes of a run, whose files are in ``directory``; ``make`` makes it on machines."""
     if not isinstance(world.host, Ssh):
         return local_host(world.host)
     machines = world.host.machines

@@ -2,7 +2,7 @@
 
 ::
 
-    ~/.cache/ackproof/kafka/4.3.1/libs/*.jar           what Maven fetched, or what stood in a release
+    ~/.cache/ackproof/kafka/4.3.1/libs/*.jar           what Maven fetched, or what was in a release
     ~/.cache/ackproof/kafka/4.3.1/made/...             made from it once, by the modules jvm and storage
 
 A release is fetched into a directory beside its place and renamed, so that it is there whole or not at all.
@@ -33,7 +33,7 @@ LIMIT_S: Final = 900.0
 _GOAL: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _OTHERWISE: Final = "or give a downloaded release: ackproof kafka install --from kafka_2.13-VERSION.tgz"
 _WORDS_MAX: Final = 160
-#: Kafka of long ago asks for log4j 1 itself and its binding. Reload4j, which is asked for besides, stands in for both;
+#: Kafka of long ago asks for log4j 1 itself and its binding. Reload4j, which is asked for besides, replaces both;
 #: and what the oldest of them asks for in turn is in no repository any more.
 _EXCLUSIONS: Final = "<exclusions>{}</exclusions>".format(
     "".join(
@@ -62,7 +62,7 @@ class Installation(NamedTuple):
 
     @property
     def made(self) -> Path:
-        """Where things stand that were made from the jars; may not exist yet."""
+        """The directory of what was made from the jars; may not exist yet."""
         return self.home / "made"
 
     def require_startable(self) -> None:
@@ -75,14 +75,14 @@ class Installation(NamedTuple):
         for needed in artifacts(self.version):
             if needed.supplies and f"{needed.name}-{needed.version}.jar" not in names:
                 raise HostError(
-                    f"Apache Kafka {self.version} as it stands in {self.home} does not start on today's Java, which "
+                    f"Apache Kafka {self.version} as it is in {self.home} does not start on today's Java, which "
                     f"{needed.supplies}; remove that directory, and get the release with Maven: ackproof kafka install "
                     f"{self.version}"
                 )
 
 
 def cache_directory() -> Path:
-    """Where releases stand: below XDG_CACHE_HOME, which is ``~/.cache`` unless it is set."""
+    """The directory of all releases: below XDG_CACHE_HOME, which is ``~/.cache`` unless it is set."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "ackproof" / "kafka"
 

@@ -1,7 +1,7 @@
 """The meaning of single lines of Kafka's server logs: alike from 3.3 to 4.3, and in other forms back to 0.10.1.
 
 Kafka's metadata and its brokers' roles can be asked for over the network, but the network is what is broken in a run.
-The logs stand on the nodes' own disks, and hold what no protocol gives: elections, truncation, recovery.
+The logs are on the nodes' own disks, and hold what no protocol gives: elections, truncation, recovery.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Line(NamedTuple):
 
 
 class PartitionChanged(NamedTuple):
-    """A change at a controller, which names only what changed: the rest stands, None here."""
+    """A change at a controller, which names only what changed: the rest is as before, None here."""
 
     partition: str
     leader: int | None = None
@@ -164,7 +164,7 @@ _EVENTS: Final[Mapping[str, Sequence[tuple[str, Callable[..., LogEvent]]]]] = {
             observations.BecameFollower,
         ),
         (rf"{_SENT}(?P<partition>topicName='[^']+', partitionIndex=\d+), {_STATE}", PartitionDescribed),
-        # Before 2.4 the partition stands behind its state, and lists have no brackets now and then.
+        # Before 2.4 the partition is behind its state, and lists have no brackets now and then.
         (rf"{_SENT}{_STATE}.* for partition {_EITHER}", PartitionDescribed),
         # All that there is before 0.11 (leaders) and 2.6 (followers); younger brokers log it besides.
         (

@@ -61,7 +61,7 @@ class OwnTopic:
         self.name: Final = name
         self._administration = administration
         self._journal = journal
-        self._way_in = {"bootstrap": list(bootstrap), "security": msgspec.to_builtins(security)}
+        self._access = {"bootstrap": list(bootstrap), "security": msgspec.to_builtins(security)}
         self._entry: int | None = None
         self._id = _NO_ID
 
@@ -76,7 +76,7 @@ class OwnTopic:
                 f'the cluster has a topic "{self.name}" that this run did not create, so it is left alone; '
                 "`ackproof heal` the run that left it, or choose another topic or seed in the plan"
             )
-        self._entry = self._journal.intend(KIND, {"name": self.name, **self._way_in})
+        self._entry = self._journal.intend(KIND, {"name": self.name, **self._access})
         try:
             self._administration.create_topic(self.name, partitions, replication_factor, configs)
         except UnansweredError:
@@ -123,7 +123,7 @@ class OwnTopic:
 
 
 def undo_topics(journal: Journal) -> list[str]:
-    """Delete every topic that stands in this journal; the answer names those that were still there.
+    """Delete every topic that this journal names; the answer names those that were still there.
 
     Raises:
         HostError: one is still there, and stays in the journal; every other was deleted.

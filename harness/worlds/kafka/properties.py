@@ -97,7 +97,7 @@ def possible(settings: Settings, version: Version, free: Collection[str] = ()) -
 
 
 def node_properties(place: NodePlace, settings: Settings, brokers: int) -> dict[str, str]:
-    """What stands in ``server.properties`` of a broker or of the controller."""
+    """The ``server.properties`` of a broker or of the controller."""
     replicas = min(3, brokers)
     chosen: dict[str, object] = {
         **_identity(place),

@@ -1,4 +1,4 @@
-"""Why a cluster lets nobody in: kafka-python only knows that nobody answered, librdkafka what each broker replied."""
+"""Why a cluster accepts nobody: kafka-python only knows that nobody answered, librdkafka what each broker replied."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _TRY_S: Final = 0.5
 #: "FAIL [client] [thrd:...]: sasl_ssl://kafka-1.example:9093/bootstrap: what happened (after 3ms in state CONNECT)".
 _LINE: Final = re.compile(r".*\]: (?:\w+://)?(?P<broker>\S+)/\w+: (?P<words>.*?)(?: \(after .*\))?")
 _NOISE: Final = re.compile(r"error:[0-9A-F]{8}:SSL routines::")
-_WAY_IN: Final = re.compile("SASL|SSL handshake|SSL alert|certificate")
+_ACCESS: Final = re.compile("SASL|SSL handshake|SSL alert|certificate")
 #: Who speaks another protocol hangs up every time, who just dies does so once.
 _HANGS_UP_MIN: Final = 3
 
 
 class RefusedError(HostError):
-    """Brokers answer and let nobody in: correct the way in (``[worlds.kafka.security]`` of the plan)."""
+    """Brokers answer and accept nobody: correct the access (``[worlds.kafka.security]`` of the plan)."""
 
 
 def refusal(brokers: Sequence[str], security: Security, limit_s: float) -> str:
     """What the first of ``brokers`` that refuses gives as its reason, as a sentence that says what to correct.
 
-    Empty if one of them lets us in, or nobody answers within ``limit_s``.
+    Empty if one of them accepts us, or nobody answers within ``limit_s``.
 
     Raises:
-        HostError: a file that the way in names is not there any more.
+        HostError: a file that ``security`` names is not there any more.
     """
     log, kept = logging.Logger("refusal"), BufferingHandler(sys.maxsize)
     log.addHandler(kept)
@@ -61,7 +61,7 @@ def _refusals(logged: list[logging.LogRecord]) -> list[tuple[str, str]]:
     hang_ups = [
         line for line in failures if line[1].startswith("Disconnected") and failures.count(line) >= _HANGS_UP_MIN
     ]
-    return [line for line in failures if _WAY_IN.search(line[1])] or hang_ups
+    return [line for line in failures if _ACCESS.search(line[1])] or hang_ups
 
 
 def _sentence(broker: str, words: str, security: Security) -> str:
@@ -71,4 +71,4 @@ def _sentence(broker: str, words: str, security: Security) -> str:
         advice = "correct protocol, mechanism, username or the password"
     else:
         advice = "correct protocol, ca, certificate or the name of the server"
-    return f"{broker} lets nobody in ({words}); {advice} (worlds.kafka.security)"
+    return f"{broker} accepts nobody ({words}); {advice} (worlds.kafka.security)"

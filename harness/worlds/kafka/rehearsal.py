@@ -1,4 +1,4 @@
-"""A run on machines over SSH that is said and not done: every command, copy and topic operation, in their order.
+"""A run on machines over SSH that is shown and not done: every command, copy and topic operation, in their order.
 
 No connection is opened. What depends on answers is imagined: machines that are willing, brokers that stay in sync, and
 partitions led by the first of their replicas that runs.
@@ -42,7 +42,7 @@ PREFACE: Final = (
 
 
 def require_machines(specs: Iterable[RunSpec]) -> None:
-    """Refuse runs that are not on machines over SSH, before anything is said.
+    """Refuse runs that are not on machines over SSH, before anything is shown.
 
     Raises:
         PlanError: one of them is not.

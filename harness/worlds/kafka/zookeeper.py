@@ -87,7 +87,7 @@ def own_truncation(version: Version) -> Truncation:
 
 
 def broker_properties(place: NodePlace, settings: Settings, brokers: int, version: Version) -> dict[str, str]:
-    """What stands in ``server.properties`` of a broker."""
+    """The ``server.properties`` of a broker."""
     usual = node_properties(place, settings, brokers)
     kept = {name: value for name, value in usual.items() if not _OF_KRAFT.match(name)}
     at = place.controllers[CONTROLLER]

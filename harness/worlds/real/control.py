@@ -94,7 +94,7 @@ class NodeControl:
             return {}
         updated = self.nodes.host.links.update(node)
         evidence = self.nodes.process(node).resume()
-        return {**evidence, "links_told": updated()}
+        return {**evidence, "links_updated": updated()}
 
     def cut(self, links: Collection[Link]) -> Evidence:
         """See :meth:`Links.cut`. Evidence: what each end holds back, or packets dropped by link."""

@@ -20,7 +20,7 @@ from nemesis.cluster import CONTROLLER, Link
 
 #: How a node ends that finds its address taken (EADDRINUSE).
 EXIT_PORT_TAKEN: Final = 98
-#: How much of a dead node's log stands in the error.
+#: How much of a dead node's log is in the error.
 LOG_LINES_SHOWN: Final = 5
 _LOG_BYTES_READ: Final = 4_096
 
@@ -67,7 +67,7 @@ class Nodes:
         return tuple(node for node in nodes if self._processes[node].state() is state)
 
     def single_links(self, links: Collection[Link]) -> list[Link]:
-        """The links between single nodes that are meant: CONTROLLER stands for every controller."""
+        """The links between single nodes that are meant: CONTROLLER means every controller."""
         these = {CONTROLLER: self.controllers}
         return sorted(
             Link(source, target)
@@ -111,7 +111,7 @@ class Nodes:
         return " | ".join(lines[-LOG_LINES_SHOWN:]) or "the log is empty"
 
 
-#: Of the last words: they stand in the history, and lines of Java are long.
+#: Of the last words: they are in the history, and lines of Java are long.
 WORDS_MAX: Final = 800
 
 

@@ -12,7 +12,7 @@ from harness.hosts import steps_in
 from harness.observations import NodeCrashed, Observation, from_lines
 from harness.worlds.contract import NodeCrash
 
-#: Says when a run's clock stood at 0, so that nodes' files can be read with it also after the harness was killed.
+#: Says when a run's clock was at 0, so that nodes' files can be read with it also after the harness was killed.
 CLOCK_FILE: Final = "clock.json"
 #: Longer than any run; clocks are wrong by more than this, or by seconds.
 RUN_US: Final = 3_600_000_000
@@ -53,7 +53,7 @@ def rightly_timed(observations: Iterable[Observation], directory: Path) -> list[
     """The observations by the right clock: a node whose wall clock was wrong wrote down the wrong time.
 
     ``directory`` holds the files of the run's clocks. A time that is far outside the run is brought back by that of the
-    node's offsets which explains it best; a drift of seconds cannot be told from the truth, and stays.
+    node's offsets which explains it best; a drift of seconds cannot be distinguished from the truth, and stays.
     """
     steps = steps_in(directory)
     return [

@@ -2,8 +2,8 @@
 
 A damaged record is one whose checksum is wrong on the disk. A broker that starts after an unclean stop reads its log
 again from the recovery point's segment on, and ends it there (rule 25); what was flushed and rolled before that is not
-read, and a damaged record in it is found by whoever fetches it. Which of the two it was stands in the evidence
-(``read_again``); what came of it stands in the history.
+read, and a damaged record in it is found by whoever fetches it. Which of the two it was is in the evidence
+(``read_again``); what came of it is in the history.
 """
 
 from __future__ import annotations

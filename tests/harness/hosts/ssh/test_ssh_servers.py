@@ -127,7 +127,7 @@ def test_a_host_key_that_changed_is_refused(farm, tmp_path: Path) -> None:
 
 def test_a_key_that_the_machine_does_not_know_is_refused(farm, tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "other"], check=True, timeout=20)
-    with pytest.raises(HostError, match="does not let the user in with key"):
+    with pytest.raises(HostError, match="does not accept the user with key"):
         Connection(farm.machine(0, key=str(tmp_path / "other"))).run(("true",))
 
 
@@ -148,7 +148,7 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("agent")
 def test_the_keys_of_an_agent_let_the_user_in_where_the_plan_names_none(farm) -> None:
-    with pytest.raises(HostError, match="does not let the user in with the keys of the SSH agent"):
+    with pytest.raises(HostError, match="does not accept the user with the keys of the SSH agent"):
         Connection(farm.machine(0, key="")).run(("true",))
     subprocess.run(["ssh-add", "-q", farm.key], check=True, timeout=20, capture_output=True)
     connection = Connection(farm.machine(0, key=""))

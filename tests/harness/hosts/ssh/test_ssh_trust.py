@@ -54,7 +54,7 @@ def test_a_changed_key_is_told_as_one(keys) -> None:
         (TimeoutError("timed out"), "cannot be reached over SSH (timed out); see that sshd runs there"),
         (EOFError(), "cannot be reached over SSH (EOFError)"),
         (SSHException("no matching key exchange"), "do not agree on SSH"),
-        (SSHException("No authentication methods available"), "does not let the user in"),
+        (SSHException("No authentication methods available"), "does not accept the user"),
     ],
 )
 def test_every_failure_names_the_machine_in_one_sentence(cause: Exception, sentence: str) -> None:

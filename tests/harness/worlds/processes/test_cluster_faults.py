@@ -120,7 +120,7 @@ def test_cuts_and_heals_during_a_pause_are_known_when_the_node_resumes(cluster) 
     cluster.target.processes.pause(node)
     cluster.target.links.heal([early])
     assert cluster.target.links.cut([late]) == {}
-    assert cluster.target.processes.resume(node)["links_told"] is True
+    assert cluster.target.processes.resume(node)["links_updated"] is True
     assert links_of(cluster, node) == {f"{node}>1991"}
     cluster.target.links.heal([late])
 

@@ -75,7 +75,7 @@ def test_a_poller_writes_what_it_sees_where_a_later_reader_finds_it(tmp_path):
     cluster.state = None
     with pytest.raises(HostError):
         poller.look()
-    assert poller.view().partitions["t-0"] == MOVED, "the last view stands"
+    assert poller.view().partitions["t-0"] == MOVED, "the last view holds"
     poller.end()
     assert cluster.closed
 
@@ -98,4 +98,4 @@ def test_a_look_that_fails_in_the_library_is_not_the_last(tmp_path, monkeypatch,
     assert seen.wait(10)
     poller.end()
     assert poller.view().partitions["t-0"] == MOVED
-    assert "the last view stands" in caplog.text
+    assert "the last view holds" in caplog.text
