@@ -12,7 +12,7 @@ undo         what is undone at the end, or after a crash
 from harness.hosts.clocks import Clocks, steps_in
 from harness.hosts.contract import Address, Host, Launch, NodeProcess, NodeState
 from harness.hosts.disk_speed import DiskThrottle, choose_throttle
-from harness.hosts.disks import Disks, log_bytes
+from harness.hosts.disks import Disk, log_bytes, make_disks
 from harness.hosts.local import LocalHost, LoopbackHost, free_addresses
 from harness.hosts.namespaces import NamespaceHost
 from harness.hosts.processes import NAME_PREFIX, LocalProcess, attempt
@@ -24,8 +24,8 @@ __all__ = [
     "PLACEHOLDERS",
     "Address",
     "Clocks",
+    "Disk",
     "DiskThrottle",
-    "Disks",
     "DryShell",
     "Here",
     "Host",
@@ -42,6 +42,7 @@ __all__ = [
     "choose_throttle",
     "free_addresses",
     "log_bytes",
+    "make_disks",
     "steps_in",
     "undo_here",
     "undo_kinds",

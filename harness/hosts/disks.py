@@ -139,31 +139,21 @@ class Disk:
         self._mount()
 
 
-class Disks:
-    """The disks of a run's brokers. They end as its journal is undone."""
+def make_disks(directory: Path, nodes: Collection[int], journal: Journal) -> dict[int, Disk]:
+    """A disk for each of these brokers, mounted below ``directory``. They end as the journal is undone.
 
-    def __init__(self, directory: Path, nodes: Collection[int], journal: Journal) -> None:
-        self._disks = {
-            node: Disk(directory / str(node), directory / f"{NAME_PREFIX}roof-{node}.img", journal) for node in nodes
-        }
-
-    def make(self) -> None:
-        """Make all of them.
-
-        Raises:
-            HostError: this machine cannot do it.
-        """
-        if os.geteuid() != 0:
-            raise HostError("faults on disks need root, for a file system of each broker's own")
-        for tool, package in (("mkfs.ext4", "e2fsprogs"), ("mount", "mount")):
-            if shutil.which(tool) is None:
-                raise HostError(f"faults on disks need the command {tool}; install the package {package}")
-        for disk in self._disks.values():
-            disk.make()
-
-    def of(self, node: int) -> Disk:
-        """The disk of a broker."""
-        return self._disks[node]
+    Raises:
+        HostError: this machine cannot do it; some may be there.
+    """
+    if os.geteuid() != 0:
+        raise HostError("faults on disks need root, for a file system of each broker's own")
+    for tool, package in (("mkfs.ext4", "e2fsprogs"), ("mount", "mount")):
+        if shutil.which(tool) is None:
+            raise HostError(f"faults on disks need the command {tool}; install the package {package}")
+    disks = {node: Disk(directory / str(node), directory / f"{NAME_PREFIX}roof-{node}.img", journal) for node in nodes}
+    for disk in disks.values():
+        disk.make()
+    return disks
 
 
 def unmount(place: Path) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from harness.hosts import Here, Host, Launch, LoopbackHost, SshHost
 from harness.java import java_program
@@ -55,84 +54,55 @@ def release_for(world: Kafka, settings: Settings) -> Installation:
     return installation
 
 
-class Mode(ABC):
+class Mode(NamedTuple):
     """Where a cluster keeps its metadata, and what that means for its nodes.
 
-    ``levels`` are the classes that log more than warnings, and from which level on.
+    ``levels`` are the classes that log more than warnings, and from which level on. ``properties`` is what a node is
+    configured with, ``metadata`` the controllers' word from the nodes' logs, ``main`` the main class of a node.
+    ``format`` formats the directory of a node that never was, or was wiped, and answers what is new in it.
     """
 
-    levels: Mapping[str, str] = LEVELS
-
-    def __init__(self, settings: Settings, installation: Installation, brokers: int) -> None:
-        self._settings = settings
-        self._installation = installation
-        self._brokers = brokers
-
-    def main(self, node: int) -> str:  # noqa: ARG002 - most nodes are alike
-        """The main class of a node."""
-        return MAIN
-
-    def format(self, data: Path, node: int) -> tuple[Path, ...]:  # noqa: ARG002
-        """Format a directory that never was, or was wiped; the answer is what is new in it."""
-        return ()
-
-    @abstractmethod
-    def properties(self, place: NodePlace) -> dict[str, str]:
-        """What a node is configured with."""
-
-    @abstractmethod
-    def metadata(self, nodes: Nodes) -> LoggedMetadata:
-        """The controllers' word, from the nodes' logs."""
+    levels: Mapping[str, str]
+    properties: Callable[[NodePlace], dict[str, str]]
+    metadata: Callable[[Nodes], LoggedMetadata]
+    main: Callable[[int], str]
+    format: Callable[[Path, int], tuple[Path, ...]]
 
 
-class KRaft(Mode):
+def kraft(settings: Settings, installation: Installation, brokers: int) -> Mode:
     """Controllers of their own keep the metadata."""
+    cluster = new_id()
 
-    def __init__(self, settings: Settings, installation: Installation, brokers: int) -> None:
-        super().__init__(settings, installation, brokers)
-        self._cluster = new_id()
-
-    def format(self, data: Path, node: int) -> tuple[Path, ...]:
-        """See :meth:`Mode.format`: without, a node refuses to start."""
+    def format_once(data: Path, node: int) -> tuple[Path, ...]:
+        """Without, a node refuses to start."""
         if (data / META).exists():
             return ()
-        format_directory(self._installation, data, node, self._cluster, elr=self._settings.eligible_leader_replicas)
+        format_directory(installation, data, node, cluster, elr=settings.eligible_leader_replicas)
         return (data / META, data / BOOTSTRAP)
 
-    def properties(self, place: NodePlace) -> dict[str, str]:
-        """See :meth:`Mode.properties`."""
-        return node_properties(place, self._settings, self._brokers)
-
-    def metadata(self, nodes: Nodes) -> ControllerLogs:
-        """See :meth:`Mode.metadata`."""
-        return ControllerLogs(nodes)
+    return Mode(
+        LEVELS, lambda place: node_properties(place, settings, brokers), ControllerLogs, lambda _: MAIN, format_once
+    )
 
 
-class ZooKeeper(Mode):
+def with_zookeeper(settings: Settings, installation: Installation, brokers: int) -> Mode:
     """One broker controls, and CONTROLLER is ZooKeeper."""
+    # Here every broker logs each word of the controller that reaches it, and nobody else does.
+    levels = {**LEVELS, "state.change.logger": "TRACE"}
+    if installation.version < LOUD_ISR_SINCE:
+        levels |= {"kafka.cluster.Partition": "TRACE"}
+    if installation.version < ORDERED_SINCE:
+        levels |= {"kafka.controller.KafkaController": "INFO"}
 
-    def __init__(self, settings: Settings, installation: Installation, brokers: int) -> None:
-        super().__init__(settings, installation, brokers)
-        # Here every broker logs each word of the controller that reaches it, and nobody else does.
-        self.levels = {**LEVELS, "state.change.logger": "TRACE"}
-        if installation.version < LOUD_ISR_SINCE:
-            self.levels |= {"kafka.cluster.Partition": "TRACE"}
-        if installation.version < ORDERED_SINCE:
-            self.levels |= {"kafka.controller.KafkaController": "INFO"}
+    def properties(place: NodePlace) -> dict[str, str]:
+        if place.node == CONTROLLER:
+            return zookeeper.zookeeper_properties(place.address, str(place.data), settings)
+        return zookeeper.broker_properties(place, settings, brokers, installation.version)
 
-    def main(self, node: int) -> str:
-        """See :meth:`Mode.main`."""
+    def main(node: int) -> str:
         return zookeeper.MAIN if node == CONTROLLER else MAIN
 
-    def properties(self, place: NodePlace) -> dict[str, str]:
-        """See :meth:`Mode.properties`."""
-        if place.node == CONTROLLER:
-            return zookeeper.zookeeper_properties(place.address, str(place.data), self._settings)
-        return zookeeper.broker_properties(place, self._settings, self._brokers, self._installation.version)
-
-    def metadata(self, nodes: Nodes) -> BrokerLogs:
-        """See :meth:`Mode.metadata`."""
-        return BrokerLogs(nodes)
+    return Mode(levels, properties, BrokerLogs, main, lambda *_: ())
 
 
 class KafkaDistribution:
@@ -150,8 +120,8 @@ class KafkaDistribution:
 
     @cached_property
     def _mode(self) -> Mode:
-        kind = ZooKeeper if self._world.mode == "zookeeper" else KRaft
-        return kind(self._spec.chosen(), self.release, self._spec.brokers)
+        make = with_zookeeper if self._world.mode == "zookeeper" else kraft
+        return make(self._spec.chosen(), self.release, self._spec.brokers)
 
     def check(self) -> None:
         """See :meth:`Distribution.check`."""

@@ -193,20 +193,16 @@ def _beside(place: Path) -> Iterator[Path]:
         ) from error
     try:
         yield directory
-        _rename(directory, place)
+        directory.chmod(0o755)
+        try:
+            directory.rename(place)
+        except OSError:
+            if not place.is_dir():  # somebody else was faster, which is as good
+                raise
     except OSError as error:
         raise HostError(f"{place} cannot be made ({error}); make room, or set XDG_CACHE_HOME elsewhere") from error
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-
-
-def _rename(directory: Path, place: Path) -> None:
-    directory.chmod(0o755)
-    try:
-        directory.rename(place)
-    except OSError:
-        if not place.is_dir():  # somebody else was faster, which is as good
-            raise
 
 
 def fetch(wanted: Sequence[Artifact], directory: Path) -> None:

@@ -24,8 +24,8 @@ from harness.errors import HarnessError, HostError
 from harness.hosts import attempt, free_addresses
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import LogFiles, archive_command, archive_path, tool_command
-from harness.worlds.kafka.properties import NodePlace, as_text, knows_elr, lone_properties
-from harness.worlds.kafka.releases import modes
+from harness.worlds.kafka.properties import NodePlace, as_text, lone_properties
+from harness.worlds.kafka.releases import ELR_SINCE, modes
 from nemesis.cluster import CONTROLLER
 from workloads import Settings
 
@@ -60,7 +60,7 @@ def bootstrap(installation: Installation, *, elr: bool) -> Path:
     Raises:
         HostError: Kafka's tool could not make them.
     """
-    name = f"bootstrap-elr-{int(elr)}.checkpoint" if knows_elr(installation.version) else BOOTSTRAP
+    name = f"bootstrap-elr-{int(elr)}.checkpoint" if installation.version >= ELR_SINCE else BOOTSTRAP
     place = installation.made / name
     if not place.is_file():
         installation.made.mkdir(exist_ok=True)
@@ -78,7 +78,7 @@ def _formatted(installation: Installation, directory: Path, *, elr: bool) -> Pat
         encoding="utf-8",
     )
     words = [_TOOL, "format", "-t", new_id(), "-c", str(properties)]
-    if knows_elr(installation.version):
+    if installation.version >= ELR_SINCE:
         words += ["--feature", f"{_ELR}={int(elr)}"]
     try:
         done = attempt(tool_command(installation, words), limit_s=_TOOL_LIMIT_S)

@@ -86,7 +86,7 @@ def possible(settings: Settings, version: Version, free: Collection[str] = ()) -
     """
     chosen, usual = settings.to_mapping(), Settings().to_mapping()
     for name in Settings.scoped("reference"):
-        if name in free or (name == ELR and knows_elr(version)):
+        if name in free or (name == ELR and version >= ELR_SINCE):
             continue
         wanted = version >= RULES_SINCE[name] if name in RULES_SINCE else usual[name]
         if chosen[name] != wanted:
@@ -128,11 +128,6 @@ def lone_properties(place: NodePlace, settings: Settings) -> dict[str, str]:
 def as_text(properties: Mapping[str, str]) -> str:
     """The text of a properties file."""
     return "".join(f"{name}={value}\n" for name, value in properties.items())
-
-
-def knows_elr(version: Version) -> bool:
-    """Whether this release's clusters can keep eligible leader replicas."""
-    return version >= ELR_SINCE
 
 
 def _identity(place: NodePlace) -> dict[str, object]:

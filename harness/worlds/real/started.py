@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from harness.errors import HostError, StartError
-from harness.hosts import Clocks, Disks, Host, Launch, LoopbackHost, NamespaceHost, undo_here
+from harness.hosts import Clocks, Disk, Host, Launch, LoopbackHost, NamespaceHost, make_disks, undo_here
 from harness.observations import Observation
 from harness.plan import OPEN, Loopback, Namespaces, RunSpec
 from harness.records.journal import Journal
@@ -131,14 +131,12 @@ class StartedCluster(Cluster):
         """See :meth:`Cluster.replica_logs`."""
         return logs_on_disks(self._directory / "data", range(self._spec.brokers), self._spec.workload.topic)
 
-    def _make_disks(self, journal: Journal) -> Disks:
-        disks = Disks(self._directory / "data", range(self._spec.brokers), journal)
+    def _make_disks(self, journal: Journal) -> Mapping[int, Disk]:
         try:
-            disks.make()
+            return make_disks(self._directory / "data", range(self._spec.brokers), journal)
         except HostError:
             undo_here(journal)  # the run goes on without them
             raise
-        return disks
 
     def _bring_up(self, nodes: Nodes, viewer: Viewer, bootstrap: Sequence[str]) -> None:
         deadline = time.monotonic() + START_LIMIT_S

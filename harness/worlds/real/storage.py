@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from collections.abc import Mapping
 from typing import Any
 
-from harness.hosts import Disks, DiskThrottle, LocalProcess, NodeState, log_bytes
+from harness.hosts import Disk, DiskThrottle, LocalProcess, NodeState, log_bytes
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.replica_logs import batches_in, flip, log_directory, read_again, recovery_point
 from nemesis.cluster import LOG_PARTS, Evidence
@@ -69,7 +70,7 @@ class FileStorage:
 class SlowDisks:
     """Implements :class:`nemesis.cluster.DiskSpeed` with disks of the nodes' own and the machine's ``throttle``."""
 
-    def __init__(self, nodes: Nodes, disks: Disks, throttle: DiskThrottle) -> None:
+    def __init__(self, nodes: Nodes, disks: Mapping[int, Disk], throttle: DiskThrottle) -> None:
         self._nodes = nodes
         self._disks = disks
         self._throttle = throttle
@@ -80,7 +81,7 @@ class SlowDisks:
         process = self._nodes.process(node)
         if not isinstance(process, LocalProcess):  # a disk of its own has only who lives here
             return {}
-        self._slowed[node] = self._disks.of(node).device
+        self._slowed[node] = self._disks[node].device
         return self._throttle.slow(self._slowed[node], process.pid)
 
     def restore(self, node: int) -> Evidence:
@@ -96,7 +97,7 @@ class SlowDisks:
         process, before = self._nodes.process(node), self._slowed.get(node)
         if before is None or not isinstance(process, LocalProcess):
             return
-        self._slowed[node] = self._disks.of(node).device
+        self._slowed[node] = self._disks[node].device
         if self._slowed[node] != before:
             self._throttle.restore_disk_speed(before)
         with contextlib.suppress(ProcessLookupError):  # it has ended already, and is looked after elsewhere

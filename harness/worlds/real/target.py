@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, TypeVar
 
 from harness.errors import HostError
-from harness.hosts import Clocks, Disks, Host, LocalHost, NamespaceHost, NodeState, choose_throttle, log_bytes
+from harness.hosts import Clocks, Disk, Host, LocalHost, NamespaceHost, NodeState, choose_throttle, log_bytes
 from harness.worlds.real.control import NodeControl
 from harness.worlds.real.storage import FileStorage, SlowDisks
 from nemesis.cluster import Capability, Evidence, Leadership, Link, Links, Reassignment, Target, present
@@ -59,7 +59,7 @@ class Preparation:
 class OwnDisks:
     """Implements :class:`nemesis.cluster.Power` and :class:`nemesis.cluster.DiskSpace` with disks of the nodes' own."""
 
-    def __init__(self, control: NodeControl, disks: Disks) -> None:
+    def __init__(self, control: NodeControl, disks: Mapping[int, Disk]) -> None:
         self._control = control
         self._disks = disks
 
@@ -68,7 +68,7 @@ class OwnDisks:
 
         Restarting finds the disk mounted again, with what the node had forced to it.
         """
-        control, disk = self._control, self._disks.of(node)
+        control, disk = self._control, self._disks[node]
         if control.nodes.process(node).state() is NodeState.DEAD:
             return {}
         control.nodes.crashes.ordered(node, control.clock.now_us())
@@ -78,12 +78,12 @@ class OwnDisks:
 
     def fill(self, node: int) -> Evidence:
         """See :meth:`DiskSpace.fill`. Evidence: as of :meth:`harness.hosts.disks.Disk.fill`."""
-        return self._disks.of(node).fill()
+        return self._disks[node].fill()
 
     def free(self, node: int) -> Evidence:
         """See :meth:`DiskSpace.free`. Evidence: ``freed_bytes``, and ``exit`` of a process that ended meanwhile."""
         ended = self._control.nodes.process(node).exit()
-        freed = self._disks.of(node).free()
+        freed = self._disks[node].free()
         return {**freed, "exit": ended} if freed and ended is not None else freed
 
 
@@ -135,7 +135,7 @@ class HeldConnections:
 def assemble(
     control: NodeControl,
     preparation: Preparation,
-    disks: Disks | None,
+    disks: Mapping[int, Disk] | None,
     clocks: Clocks | None,
     administration: tuple[Leadership, Reassignment | None],
 ) -> Target:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.hosts.disks import Disks
+from harness.hosts.disks import Disk, make_disks
 from harness.hosts.undo import undo_here
 from harness.records.journal import FILE_NAME, Journal
 
@@ -16,11 +16,9 @@ def journal(tmp_path: Path) -> Journal:
 
 
 @pytest.fixture
-def disks(tmp_path: Path, journal: Journal) -> Iterator[Disks]:
+def disks(tmp_path: Path, journal: Journal) -> Iterator[dict[int, Disk]]:
     """Needs root and the command mkfs.ext4."""
-    disks = Disks(tmp_path / "data", [0, 1], journal)
     try:
-        disks.make()
-        yield disks
+        yield make_disks(tmp_path / "data", [0, 1], journal)
     finally:
         undo_here(journal)

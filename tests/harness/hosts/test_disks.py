@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HostError
-from harness.hosts.disks import Disks, log_bytes, loop_devices
+from harness.hosts.disks import Disk, log_bytes, loop_devices, make_disks
 from harness.hosts.undo import undo_here
 from harness.records.journal import Journal, not_undone
 from harness.run.healing import heal
@@ -18,6 +18,7 @@ needs_root = pytest.mark.skipif(
 )
 rooted = [needs_root, pytest.mark.root, pytest.mark.system]
 BYTES = 100_000
+Disks = dict[int, Disk]
 
 
 def half_flushed(place: Path) -> Path:
@@ -34,7 +35,7 @@ class TestWithPower:
     pytestmark = rooted
 
     def test_what_was_flushed_stays_and_the_rest_is_gone(self, disks: Disks) -> None:
-        disk = disks.of(0)
+        disk = disks[0]
         path = half_flushed(disk.place)
         assert log_bytes(disk.place) == 2 * BYTES
         disk.power_off()
@@ -42,26 +43,26 @@ class TestWithPower:
         assert path.read_bytes() == b"f" * BYTES
 
     def test_each_disk_has_its_own_power(self, disks: Disks) -> None:
-        other = half_flushed(disks.of(1).place)
-        disks.of(0).power_off()
-        disks.of(0).power_on()
+        other = half_flushed(disks[1].place)
+        disks[0].power_off()
+        disks[0].power_on()
         assert other.stat().st_size == 2 * BYTES
 
     def test_without_power_nothing_can_be_written(self, disks: Disks) -> None:
-        disks.of(0).power_off()
+        disks[0].power_off()
         with pytest.raises(OSError, match="Input/output error"):
-            half_flushed(disks.of(0).place)
-        disks.of(0).power_on()
-        assert half_flushed(disks.of(0).place).exists()
+            half_flushed(disks[0].place)
+        disks[0].power_on()
+        assert half_flushed(disks[0].place).exists()
 
     def test_power_can_be_lost_again_and_again(self, disks: Disks) -> None:
         for _ in range(3):
-            half_flushed(disks.of(0).place)
-            disks.of(0).power_off()
-            assert disks.of(0).power_on() == {"log_bytes_after": BYTES}
+            half_flushed(disks[0].place)
+            disks[0].power_off()
+            assert disks[0].power_on() == {"log_bytes_after": BYTES}
 
     def test_closed_disks_are_directories_with_the_same_files(self, disks: Disks, journal: Journal) -> None:
-        place, image = disks.of(0).place, disks.of(0).image
+        place, image = disks[0].place, disks[0].image
         half_flushed(place)
         undo_here(journal)
         undo_here(journal)
@@ -72,7 +73,7 @@ class TestWithPower:
         assert not_undone(journal.path) == []
 
     def test_disks_of_a_dead_harness_are_healed_and_their_files_kept(self, disks: Disks, tmp_path: Path) -> None:
-        place = disks.of(0).place
+        place = disks[0].place
         half_flushed(place)
         assert heal(tmp_path) == [f"disk {tmp_path / 'data' / '1'}", f"disk {place}"]
         assert heal(tmp_path) == []
@@ -87,45 +88,45 @@ class TestWithPower:
         try:
             while "sleep" not in Path(f"/proc/{holder.pid}/cmdline").read_text().split("\0")[0]:
                 assert holder.poll() is None
-            disks.of(0).power_off()
+            disks[0].power_off()
             with pytest.raises(HostError, match="in another mount namespace holds it"):
-                disks.of(0).power_on()
+                disks[0].power_on()
         finally:
             holder.kill()
             holder.wait()
 
     def test_a_full_disk_takes_nothing_more_until_there_is_room_again(self, disks: Disks) -> None:
-        disk = disks.of(0)
+        disk = disks[0]
         told = disk.fill()
         assert told["filled_bytes"] > 400 * 2**20
         assert told["free_bytes"] == 0
         with pytest.raises(OSError, match="No space left on device"):
             half_flushed(disk.place)
-        assert half_flushed(disks.of(1).place).exists()
+        assert half_flushed(disks[1].place).exists()
         assert disk.fill() == told
         assert disk.free() == {"freed_bytes": told["filled_bytes"]}
         assert disk.free() == {}
         assert half_flushed(disk.place).exists()
 
     def test_filling_a_disk_takes_no_room_on_the_machine(self, disks: Disks) -> None:
-        disks.of(0).fill()
-        assert disks.of(0).image.stat().st_blocks * 512 < 50 * 2**20
+        disks[0].fill()
+        assert disks[0].image.stat().st_blocks * 512 < 50 * 2**20
 
     def test_what_filled_a_disk_is_not_among_the_files_that_are_kept(self, disks: Disks, journal: Journal) -> None:
-        disks.of(0).fill()
+        disks[0].fill()
         undo_here(journal)
-        assert list(disks.of(0).place.iterdir()) == []
+        assert list(disks[0].place.iterdir()) == []
 
     def test_a_disk_that_was_full_when_its_harness_died_is_healed(self, disks: Disks, tmp_path: Path) -> None:
-        disks.of(0).fill()
+        disks[0].fill()
         heal(tmp_path)
-        assert list(disks.of(0).place.iterdir()) == []
+        assert list(disks[0].place.iterdir()) == []
 
 
 def test_without_root_the_sentence_says_so(tmp_path: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(HostError, match="faults on disks need root"):
-        Disks(tmp_path / "data", [0], journal).make()
+        make_disks(tmp_path / "data", [0], journal)
     assert not_undone(journal.path) == []
 
 
@@ -135,4 +136,4 @@ def test_without_its_programs_the_sentence_names_the_package(
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(HostError, match="install the package e2fsprogs"):
-        Disks(tmp_path / "data", [0], journal).make()
+        make_disks(tmp_path / "data", [0], journal)

@@ -17,7 +17,7 @@ from harness.hosts.disk_speed import (
     GroupThrottle,
     choose_throttle,
 )
-from harness.hosts.disks import Disks
+from harness.hosts.disks import Disk
 from harness.records.journal import FILE_NAME, Journal, not_undone
 from harness.run.healing import heal
 
@@ -30,11 +30,11 @@ FORCED = 6
 
 
 @pytest.fixture
-def throttle(disks: Disks, journal: Journal) -> Iterator[DiskThrottle]:
+def throttle(disks: dict[int, Disk], journal: Journal) -> Iterator[DiskThrottle]:
     throttle = choose_throttle(journal)
     yield throttle
     for node in (0, 1):
-        throttle.restore_disk_speed(disks.of(node).device)
+        throttle.restore_disk_speed(disks[node].device)
 
 
 def seconds_to_force(place: Path) -> float:
@@ -57,21 +57,21 @@ def quickest(place: Path) -> float:
 @pytest.mark.system
 class TestOnDisks:
     def test_only_the_slow_disk_waits_and_only_until_it_is_quick_again(
-        self, disks: Disks, throttle: DiskThrottle
+        self, disks: dict[int, Disk], throttle: DiskThrottle
     ) -> None:
-        device = disks.of(0).device
+        device = disks[0].device
         told = throttle.slow(device, os.getpid())
         assert told == {"device": device, "writes_per_second": WRITES_PER_SECOND, "limit": WRITES_PER_SECOND}
-        assert seconds_to_force(disks.of(0).place) > FORCED / WRITES_PER_SECOND
-        assert quickest(disks.of(1).place) < FORCED / WRITES_PER_SECOND
+        assert seconds_to_force(disks[0].place) > FORCED / WRITES_PER_SECOND
+        assert quickest(disks[1].place) < FORCED / WRITES_PER_SECOND
         throttle.restore_disk_speed(device)
         throttle.restore_disk_speed(device)
-        assert quickest(disks.of(0).place) < FORCED / WRITES_PER_SECOND
+        assert quickest(disks[0].place) < FORCED / WRITES_PER_SECOND
 
     def test_the_limit_of_a_dead_harness_is_healed_before_its_disk(
-        self, disks: Disks, throttle: DiskThrottle, tmp_path: Path
+        self, disks: dict[int, Disk], throttle: DiskThrottle, tmp_path: Path
     ) -> None:
-        device = disks.of(1).device
+        device = disks[1].device
         throttle.slow(device, os.getpid())
         assert heal(tmp_path)[0] == f"slow-device {device}"
         assert f"{device} " not in V1.read_text()

@@ -30,7 +30,7 @@ class Cluster:
         self.disk = SimpleNamespace(device="7:3")
         self.pid = 4711
         nodes = SimpleNamespace(process=lambda node: Process(self.pid))
-        disks = SimpleNamespace(of=lambda node: self.disk)
+        disks = {0: self.disk}
         self.disks = SlowDisks(nodes, disks, GroupThrottle(self.journal, self.root))
 
     def restart(self) -> None:
