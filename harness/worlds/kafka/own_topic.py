@@ -77,10 +77,8 @@ class OwnTopic:
                 "`ackproof heal` the run that left it, or choose another topic or seed in the plan"
             )
         self._entry = self._journal.intend(KIND, {"name": self.name, **self._access})
-        try:
+        try:  # where nobody answers it may exist: the journal keeps it
             self._administration.create_topic(self.name, partitions, replication_factor, configs)
-        except UnansweredError:
-            raise  # it may exist: the journal keeps it
         except TopicAlreadyExistsError as error:  # by an earlier try that was not answered, or by somebody else since
             raise _doubtful(self.name) from error
         except KafkaError as error:

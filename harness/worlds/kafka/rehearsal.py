@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from harness.errors import PlanError
-from harness.hosts import PLACEHOLDERS, DryShell, Host, NodeState, Show, SshHost
+from harness.hosts import PLACEHOLDERS, DryShell, NodeState, Show, SshHost
 from harness.plan import Kafka, RunSpec, require_kind
 from harness.records.journal import FILE_NAME, Journal
 from harness.reference.core.controller import round_robin
@@ -64,75 +64,59 @@ def rehearse(spec: RunSpec, schedule: Schedule, say: Show) -> None:
         PlanError: the release cannot do what it asks for.
         HostError: the release is not installed here, from where it would be copied.
     """
-    with TemporaryDirectory(prefix="ackproof-dry-") as directory:
-        _Rehearsal(spec, Path(directory), say).rehearse(schedule)
-
-
-class _Rehearsal:
-    """The parts of a run on Kafka with shells that do nothing, in virtual time."""
-
-    def __init__(self, spec: RunSpec, directory: Path, say: Show) -> None:
-        self._spec = spec
-        self._directory = directory
-        self._distribution = KafkaDistribution(spec)
-        self._say = say
-        self._loop = Loop()
-
-    def rehearse(self, schedule: Schedule) -> None:
-        """Show everything, from opening the world to closing it."""
-        spec, distribution = self._spec, self._distribution
+    with TemporaryDirectory(prefix="ackproof-dry-") as name:
+        directory, distribution, loop = Path(name), KafkaDistribution(spec), Loop()
         distribution.check()
-        journal = Journal(self._directory / FILE_NAME)
-        there = partial(SshHost, connect=lambda machine: DryShell(machine, self._say))
-        host = host_for(require_kind(spec.world, Kafka), self._directory, distribution, there)(journal)
-        nodes = Nodes(host, self._directory, spec.brokers, distribution.controllers, distribution.launch)
-        self._heading("the machines are looked at and prepared")
+        journal = Journal(directory / FILE_NAME)
+        there = partial(SshHost, connect=lambda machine: DryShell(machine, say))
+        host = host_for(require_kind(spec.world, Kafka), directory, distribution, there)(journal)
+        nodes = Nodes(host, directory, spec.brokers, distribution.controllers, distribution.launch)
+        say("# the machines are looked at and prepared")
         host.open(nodes.all)
         for node in nodes.all:
-            self._heading(f"node {node} is started")
+            say(f"# node {node} is started")
             nodes.start(node)
-        self._heading("the topic is made")
-        self._topic(host, nodes)
-        cluster = _ImaginedCluster(nodes, spec, self._say)
+        say("# the topic is made")
+        _topic(spec, ",".join(f"{at.host}:{at.port}" for at in map(host.address, nodes.brokers)), say)
+        cluster = _ImaginedCluster(nodes, spec, say)
         viewer = Viewer(cluster, nodes, spec.workload.topic)
         administration = ConfirmedReassignment(cluster.move_leader, cluster.reassign, viewer.partitions)
-        control = NodeControl(nodes, viewer, journal, self._loop, lambda _: "refused")
+        control = NodeControl(nodes, viewer, journal, loop, lambda _: "refused")
         preparation = Preparation(spec.faults.families, {**distribution.lacks(host), **out_of_reach(host)})
-        self._play(schedule, assemble(control, preparation, None, None, (administration, administration)))
-        self._heading("the run ends: what the nodes left is brought home, and everything is removed but the release")
+        _play(spec, schedule, assemble(control, preparation, None, None, (administration, administration)), loop, say)
+        say("# the run ends: what the nodes left is brought home, and everything is removed but the release")
         host.close()
         journal.close()
 
-    def _topic(self, host: Host, nodes: Nodes) -> None:
-        workload, settings = self._spec.workload, self._spec.chosen()
-        servers = ",".join(f"{at.host}:{at.port}" for at in map(host.address, nodes.brokers))
-        self._say(
-            f"at {servers}: create topic {workload.topic} with {workload.partitions} partitions, replication factor "
-            f"{settings.replication_factor}, {topic_configs(settings)}; the run ends here if it exists already"
-        )
-        self._say(f"at {servers}: write to and read from topic {workload.topic}, and no other")
 
-    def _play(self, schedule: Schedule, target: Target) -> None:
-        for step in schedule.steps:
-            title = f"{step.family}/{step.story}: {type(step.fault).__name__.lower()} of {step.fault.role}"
-            self._heading_at(step.begin_ms, f"{title} begins")
-            self._heading_at(step.end_ms, f"{title} ends")
-        budget = self._spec.faults.dead_brokers_max
-        player = Player(schedule, target, self._loop, dead_brokers_max=budget, witness=self._skipped)
-        player.start()
-        self._loop.run(lambda: False, self._spec.workload.duration_ms * 1_000)
-        self._heading("everything is healed")
-        player.heal_all()
+def _topic(spec: RunSpec, servers: str, say: Show) -> None:
+    workload, settings = spec.workload, spec.chosen()
+    say(
+        f"at {servers}: create topic {workload.topic} with {workload.partitions} partitions, replication factor "
+        f"{settings.replication_factor}, {topic_configs(settings)}; the run ends here if it exists already"
+    )
+    say(f"at {servers}: write to and read from topic {workload.topic}, and no other")
 
-    def _skipped(self, receipt: Receipt) -> None:
+
+def _play(spec: RunSpec, schedule: Schedule, target: Target, loop: Loop, say: Show) -> None:
+    """The schedule in virtual time."""
+
+    def heading_at(time_ms: int, words: str) -> None:
+        loop.call_at(time_ms * 1_000, lambda: say(f"# at {time_ms / 1_000:.2f} s, {words}"))
+
+    def skipped(receipt: Receipt) -> None:
         if receipt.mark == "skipped":
-            self._say(f"skipped: {receipt.reason}")
+            say(f"skipped: {receipt.reason}")
 
-    def _heading_at(self, time_ms: int, words: str) -> None:
-        self._loop.call_at(time_ms * 1_000, lambda: self._heading(f"at {time_ms / 1_000:.2f} s, {words}"))
-
-    def _heading(self, words: str) -> None:
-        self._say(f"# {words}")
+    for step in schedule.steps:
+        title = f"{step.family}/{step.story}: {type(step.fault).__name__.lower()} of {step.fault.role}"
+        heading_at(step.begin_ms, f"{title} begins")
+        heading_at(step.end_ms, f"{title} ends")
+    player = Player(schedule, target, loop, dead_brokers_max=spec.faults.dead_brokers_max, witness=skipped)
+    player.start()
+    loop.run(lambda: False, spec.workload.duration_ms * 1_000)
+    say("# everything is healed")
+    player.heal_all()
 
 
 class _ImaginedCluster(Metadata):

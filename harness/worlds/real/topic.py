@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import fields
-from typing import Any, Final
+from typing import Final
 
 from kafka import KafkaAdminClient
 from kafka.errors import InvalidReplicationFactorError, KafkaError, UnknownBrokerIdError
@@ -36,14 +37,16 @@ def create_topic(bootstrap: Sequence[str], name: str, partitions: int, settings:
     Raises:
         StartError: no broker could be asked, or the cluster refused.
     """
-    wanted: dict[str, Any] = {
+    wanted = {
         "num_partitions": partitions,
         "replication_factor": settings.replication_factor,
         "configs": topic_configs(settings),
     }
+    asking = {"client_id": "ackproof-admin", "bootstrap_timeout_ms": _LIMIT_MS, "request_timeout_ms": _LIMIT_MS}
     for turn in range(TURNS):
         try:
-            _ask(bootstrap, {name: wanted})
+            with closing(KafkaAdminClient(bootstrap_servers=list(bootstrap), **asking)) as admin:
+                admin.create_topics({name: wanted}, timeout_ms=_LIMIT_MS)
         except KafkaError as error:
             if isinstance(error, _NOT_YET) and turn < TURNS - 1:
                 time.sleep(_PAUSE_S)
@@ -52,19 +55,6 @@ def create_topic(bootstrap: Sequence[str], name: str, partitions: int, settings:
                 f'the cluster did not create topic "{name}": {named(error)}; see the logs of its nodes'
             ) from error
         return
-
-
-def _ask(bootstrap: Sequence[str], wanted: dict[str, dict[str, Any]]) -> None:
-    admin = KafkaAdminClient(
-        bootstrap_servers=list(bootstrap),
-        client_id="ackproof-admin",
-        bootstrap_timeout_ms=_LIMIT_MS,
-        request_timeout_ms=_LIMIT_MS,
-    )
-    try:
-        admin.create_topics(wanted, timeout_ms=_LIMIT_MS)
-    finally:
-        admin.close()
 
 
 def spelled(value: object) -> str:
