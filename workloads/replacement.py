@@ -41,6 +41,8 @@ TRIAL_PAUSE_MS: Final = 1_000
 TRIAL_GAP_MS: Final = 1_500
 #: Where the log partition is hardly ever writable, or hardly ever written to, a trial comes to nothing.
 TRIAL_LIMIT_MS: Final = 30_000
+#: Instances of one place that are tried at a time, the newest: each is an open client.
+TRIALS_MAX: Final = 3
 #: The key of writes of a trial.
 TRIAL_KEY: Final = b"trial"
 
@@ -92,7 +94,7 @@ class Trial:
 
 
 class ProducerPlace:
-    """One producer of the plan: the instance that has its place now, and the one before while that is tried.
+    """One producer of the plan: the instance that has its place now, and those before while they are tried.
 
     ``silent_ms`` is how long an instance may go without an acknowledgement, None for ever; ``acknowledged`` is called
     with the log partition of each.
@@ -109,7 +111,7 @@ class ProducerPlace:
         self._partitions = tuple(partitions)
         self._silent_ms = silent_ms
         self._acknowledged = acknowledged
-        self._trial: Trial | None = None
+        self._trials: list[Trial] = []
         self._made_us = 0
         self.instance = self._make()
 
@@ -120,24 +122,24 @@ class ProducerPlace:
         return {"instance": crashed.number, "outstanding": crashed.outstanding, "successor": self.instance.number}
 
     def look(self) -> None:
-        """Replace the instance if it has stopped working; end a trial that is over."""
+        """Replace the instance if it has stopped working; end trials that are over."""
         now_us = self._writers.clock.now_us()
-        if self._trial is not None and self._trial.over(now_us):
-            self._end_trial()
+        for trial in [trial for trial in self._trials if trial.over(now_us)]:
+            self._end(trial)
         silent = self._silent(now_us)
         fatal = self.instance.refused >= REFUSALS_MAX
         if (silent or fatal) and now_us >= self._made_us + REPLACE_EVERY_MS * 1000:
-            self._end_trial()
             self._replace("fatal" if fatal else "silent", self._silent(now_us, DOUBTFUL_SHARE), now_us)
 
     @property
     def unsettled(self) -> bool:
         """True while an instance is being tried, or the one that writes may be about to be given up."""
-        return self._trial is not None or bool(self._silent(self._writers.clock.now_us(), DOUBTFUL_SHARE))
+        return bool(self._trials) or bool(self._silent(self._writers.clock.now_us(), DOUBTFUL_SHARE))
 
     def close(self) -> None:
         """Close every client: outstanding sends end as INFO."""
-        self._end_trial()
+        for trial in tuple(self._trials):
+            self._end(trial)
         self.instance.close()
 
     def _make(self) -> ProducerInstance:
@@ -161,19 +163,21 @@ class ProducerPlace:
             errors=(),
             client=self._writers.clients.name,
         )
-        self._trial = Trial(retired, facts, silent if reason == "silent" else self._partitions, now_us)
+        self._trials.append(Trial(retired, facts, silent if reason == "silent" else self._partitions, now_us))
+        if len(self._trials) > TRIALS_MAX:
+            self._end(self._trials[0])
 
     def _answered(self, instance: ProducerInstance, partition: str, outcome: SendOutcome) -> None:
         if outcome.type is not EventType.OK:
             return
-        if self._trial is not None and instance in (self.instance, self._trial.retired):
-            self._trial.acknowledged(instance, partition, self._writers.clock.now_us())
+        for trial in tuple(self._trials):
+            if instance in (self.instance, trial.retired):
+                trial.acknowledged(instance, partition, self._writers.clock.now_us())
         self._acknowledged(partition)
 
-    def _end_trial(self) -> None:
-        if self._trial is None:
-            return
-        trial, self._trial = self._trial, None
+    def _end(self, trial: Trial) -> None:
+        """Close an instance that was tried, and write down what came of it."""
+        self._trials.remove(trial)
         facts = trial.close()
         self._writers.recorder.record(
             Event(

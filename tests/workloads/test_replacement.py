@@ -179,6 +179,20 @@ def test_a_producer_that_crashes_meanwhile_ends_no_trial(start, run_to, events, 
     assert [facts.wedged for facts in retired(events).values()] == [("ackproof-1",)]
 
 
+def test_a_trial_goes_on_beside_the_next_successor_where_that_one_is_silent_too(start, run_to, events, log):
+    """The old instance is dead; its successor meets an outage before the trial is decided, and is replaced in turn."""
+    log.silent = {(0, "ackproof-1")}
+    start()
+    run_to(4)
+    log.answer_send = lambda partition: SendOutcome(EventType.INFO, error="NotEnoughReplicasError")
+    run_to(8)
+    log.answer_send = lambda partition: None
+    run_to(30)
+    wedged = {instance: facts.wedged for instance, facts in retired(events).items()}
+    assert wedged.pop(0) == ("ackproof-1",)
+    assert set(wedged.values()) == {()}
+
+
 def test_a_trial_that_the_end_of_the_run_cuts_off_says_nothing(start, run_to, events, log):
     log.silent = {(0, "ackproof-1")}
     workload = start()

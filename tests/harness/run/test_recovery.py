@@ -1,11 +1,15 @@
 """Whole runs whose clients or whose log do not come back: which of the two it was stands in the history."""
 
 from functools import partial
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from checkers import judge
+from checkers import check_one, judge
+from harness.plan import Processes
+from harness.records.files import HISTORY
+from harness.run.performing import perform
 from harness.run.phases import execute
 from nemesis.plan import FaultPlan
 from tests.checkers.in_memory import judge_events
@@ -111,3 +115,25 @@ def test_without_acknowledgements_a_log_that_keeps_nothing_is_unwritten(world, e
     world.clock.call_at(DEAD_US, stop)
     _, verdict, _ = run(world, events, duration_ms=5_000, acks=0)
     assert verdict.recovery.unwritten == {"ackproof-1": "no final reader saw a write"}
+
+
+@pytest.mark.system
+def test_on_processes_an_idempotent_kafka_python_that_stays_silent_is_replaced_and_named(tmp_path: Path) -> None:
+    """Two of three brokers are dead for 3 s, longer than delivery.timeout.ms: see docs/clients.md for what follows."""
+    one = msgspec.structs.replace(
+        spec(duration_ms=18_000, drain_limit_ms=40_000),
+        world=Processes(),
+        settings={"acks": "all", "min.insync.replicas": 2, "enable.idempotence": True, "delivery.timeout.ms": 2_000},
+        faults=FaultPlan(
+            families=("kill",), stories=("kill/two-overlapping",), count=2, fault_ms_min=9_000, fault_ms_max=9_000
+        ),
+    )
+    ended = perform(one, tmp_path / "run")
+    assert ended.status == "completed", ended.reason
+    assert ended.report is not None
+    assert ended.report["recovered_us"] is not None, "nobody was replaced"
+    verdict = check_one(tmp_path / "run" / HISTORY)
+    assert (verdict.recovery.tried, verdict.recovery.unwritten, verdict.recovery.unread) == (True, {}, {})
+    assert verdict.recovery.retired >= 3
+    assert {found["client"].split()[0] for found in verdict.anomalies["wedged-client"]} == {"kafka-python"}
+    assert judge(one.chosen(), verdict).broken == {}
