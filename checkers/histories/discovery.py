@@ -19,7 +19,17 @@ from checkers.errors import CheckError
 from checkers.histories import HISTORY, RUN_FILE, VERDICTS_FILE, stores
 from checkers.histories.scratch import Scratch
 from checkers.histories.stores import Place, StorePath
-from workloads.history import CLUSTERED, LIVE_PATTERN, ORIGIN_FILE, HistoryError, Origin, import_jsonl, seal
+from workloads.history import (
+    CLUSTERED,
+    LIVE_PATTERN,
+    ORIGIN_FILE,
+    DecodeAll,
+    HistoryError,
+    Origin,
+    decode_here,
+    import_jsonl,
+    seal,
+)
 
 #: Endings of histories given as JSON lines.
 JSON_LINES: Final = (".jsonl", ".ndjson", ".json")
@@ -139,13 +149,17 @@ class Sources:
     """Histories made ready; a temporary directory with what had to be stored for that ends with this object.
 
     It is made in ``scratch``, else where ACKPROOF_SCRATCH says, else where temporary files are. The workers of a
-    cluster read it, so there it must be in a directory that they share.
+    cluster read it, so there it must be in a directory that they share. ``decode_all`` decodes large files of JSON
+    lines.
 
     Raises:
         CheckError: nothing can be written in ``scratch``.
     """
 
-    def __init__(self, found: Iterable[FoundHistory], scratch: Path | None = None) -> None:
+    def __init__(
+        self, found: Iterable[FoundHistory], scratch: Path | None = None, decode_all: DecodeAll = decode_here
+    ) -> None:
+        self._decode_all = decode_all
         chosen = scratch or os.environ.get(SCRATCH) or None
         try:
             self._scratch = Scratch("ackproof-check-", chosen)
@@ -191,7 +205,8 @@ class Sources:
         target = self._new_directory()
 
         def make() -> Path:
-            import_jsonl(file if isinstance(file, Path) else stores.fetch(file, target), target)
+            local = file if isinstance(file, Path) else stores.fetch(file, target)
+            import_jsonl(local, target, self._decode_all)
             return target / CLUSTERED
 
         return _made(str(file), make, target, file.parent)

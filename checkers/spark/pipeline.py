@@ -1,17 +1,17 @@
 """Checking any number of histories in one Spark job.
 
-The driver cuts histories into units (whole small files, row groups of large ones), lays units together into tasks of
-similar size, and Spark's workers read them with Arrow, apply the kernels and send back findings and counts. Nothing
-is shuffled. Two kinds of large histories need more: uncertain operations over several log partitions are proved by a
-look at the whole first, and the few proofs are broadcast; dependencies of transactions are brought together
-afterwards (:mod:`checkers.cycles.shuffled`).
+Large files of JSON lines are decoded by Spark's workers first, a split each. The driver then cuts histories into units
+(whole small files, row groups of large ones), lays units together into tasks of similar size, and workers read them
+with Arrow, apply the kernels and send back findings and counts. Nothing is shuffled. Two kinds of large histories need
+more: uncertain operations over several log partitions are proved by a look at the whole first, and the few proofs are
+broadcast; dependencies of transactions are brought together afterwards (:mod:`checkers.cycles.shuffled`).
 """
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from checkers.spark.session import cause_of, spark_context
 from checkers.verdicts.partial_verdict import SHOWN, PartialVerdict, judge_batch, merge, verdict
 from checkers.verdicts.replicas import with_replicas
 from checkers.verdicts.verdict import Verdict
-from workloads.history import HistoryError
+from workloads.history import Decoded, HistoryError, Split, decode
 
 Progress = Callable[[int, int], None]
 Task = Sequence[tuple[Any, ...]]
@@ -64,7 +64,7 @@ def check(
         checkers.errors.CheckError: Spark cannot be used.
     """
     given = ([one] if isinstance(one, FoundHistory) else find_histories([one]) for one in histories)
-    with Sources(itertools.chain.from_iterable(given), scratch) as sources:
+    with Sources(itertools.chain.from_iterable(given), scratch, partial(_decode_all, master)) as sources:
         planned = plan(sources.ready, ww_deps)
         parts = _run(planned, master, shown, progress) if planned.units else []
         by_history: dict[int, list[PartialVerdict]] = {}
@@ -74,6 +74,26 @@ def check(
             _verdict(source, by_history.get(place), planned.problems.get(place), shown)
             for place, source in enumerate(sources.ready)
         ]
+
+
+def _decode_all(master: str | None, splits: Sequence[Split]) -> Iterator[Decoded]:
+    """Splits of a large file of JSON lines, decoded by the workers; those that they cannot read, here."""
+    context = spark_context(master)
+    try:
+        found = context.parallelize(splits, len(splits)).map(_decode).collect()
+    except Exception as error:  # Py4J raises whatever the JVM threw
+        raise SparkError(f"the Spark job failed: {cause_of(error)}") from error
+    for split, decoded in zip(splits, found, strict=True):
+        there = decoded is not None and (decoded.problem or split.target is None or split.target.exists())
+        yield decoded if there else decode(split)
+
+
+def _decode(split: Split) -> Decoded | None:
+    """Decode a split; None if this machine has no such file. Runs in a worker."""
+    try:
+        return decode(split)
+    except OSError:
+        return None
 
 
 def _run(planned: Plan, master: str | None, shown: int | None, progress: Progress | None) -> list[PartialVerdict]:

@@ -16,7 +16,8 @@ from workloads.history.files import (
     open_file,
     open_writer,
 )
-from workloads.history.jsonl import export_jsonl, import_jsonl
+from workloads.history.importing import DecodeAll, Decoded, Split, decode, decode_here, import_jsonl
+from workloads.history.jsonl import export_jsonl
 from workloads.history.origin import ORIGIN_FILE, Origin, shown_key
 from workloads.history.reader import read_events
 from workloads.history.rows import Columns, Rows, to_table
@@ -43,7 +44,7 @@ from workloads.history.writer import HistoryWriter, LiveHistoryWriter
 __all__ = [
     "CLUSTERED", "DEFECTS", "FAIL", "FUNCTION_CODE", "INFO", "INVOKE", "LIVE_PATTERN", "MARKS", "META_COMPLETE",
     "META_EVENTS", "META_JOINED", "META_RUN", "META_SPREAD", "NONE", "OK", "ORIGIN_FILE", "ROWS_A_GROUP", "SCHEMA",
-    "Columns", "HistoryError", "HistoryWriter", "Kind", "LiveHistoryWriter", "Origin", "Rows", "check_metadata",
-    "cluster", "completed", "export_jsonl", "import_jsonl", "joined", "live_files", "open_file", "open_writer",
-    "read_events", "seal", "shown_key", "to_table",
+    "Columns", "DecodeAll", "Decoded", "HistoryError", "HistoryWriter", "Kind", "LiveHistoryWriter", "Origin", "Rows",
+    "Split", "check_metadata", "cluster", "completed", "decode", "decode_here", "export_jsonl", "import_jsonl",
+    "joined", "live_files", "open_file", "open_writer", "read_events", "seal", "shown_key", "to_table",
 ]  # fmt: skip

@@ -43,6 +43,8 @@ def completed(before: Columns, columns: Columns, answered: Numbers = NOTHING) ->
         columns: the rows of whole events, as in :func:`cluster`.
         answered: indexes of invocations that a completion after this stretch repeats.
     """
+    if not len(columns["index"]):
+        return columns
     kept = fold(columns, answered)
     rows = {name: column[kept] for name, column in columns.items()}
     begin = first_index(columns)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Annotated, Any, ClassVar, Final, cast
 
 import msgspec
 
 from workloads import operations
-from workloads.history import files
 from workloads.history.origin import LARGEST, Origin, ValueCodes, key_name
 from workloads.history.reader import read_events
 from workloads.history.rows import Rows
 from workloads.history.schema import NAMELESS
-from workloads.history.sealing import Part, write_clustered
 
 _PROCESSES: Final = {"nemesis": operations.NEMESIS, "harness": operations.HARNESS}
 _NAMES: Final = {number: name for name, number in _PROCESSES.items()}
@@ -28,6 +26,64 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _TYPES: Final = frozenset(operations.EventType)
 _FUNCTIONS: Final = frozenset(operations.Function)
 
+_Whole = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+_Offset = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+_Client = Annotated[int, msgspec.Meta(ge=0, lt=NAMELESS)]
+_Key = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _Record(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+    """A record without a defect; it has what a :class:`operations.Record` has."""
+
+    offset: _Offset
+    value: _Offset
+    defect: ClassVar[operations.Defect] = operations.Defect.NONE
+
+
+class _Poll(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="poll"):
+    records: dict[_Key, tuple[_Record, ...]] = {}
+
+    def plain(self) -> operations.Poll:
+        return operations.Poll(cast("dict[str, tuple[operations.Record, ...]]", self.records))
+
+
+class _Placed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+    """What was sent, and where it is known to be. (A tuple's type in this place makes msgspec 0.22 crash.)"""
+
+    offset: _Offset | None
+    value: _Offset
+
+
+class _Send(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="send", gc=False):
+    key: _Key | int
+    value: _Offset | _Placed
+
+    def plain(self) -> operations.Send:
+        key, value = key_name(self.key), self.value
+        if isinstance(value, _Placed):
+            return operations.Send(key, value.value, value.offset)
+        return operations.Send(key, value)
+
+
+class _Usual(msgspec.Struct, rename={"rebalance_log": "rebalance-log"}, gc=False):
+    """A line as nearly all are: of a client, with numbers for values. It is decoded many times as fast as any line."""
+
+    type: operations.EventType
+    f: operations.Function
+    process: _Client
+    value: list[_Send | _Poll]
+    time: _Whole = -1
+    index: _Whole | None = None
+    instance: _Client | None = None
+    offset: _Offset | None = None
+    node: _Whole | None = None
+    error: str | None = None
+    detail: str | None = None
+    rebalance_log: None = None
+
+
+_USUAL: Final = msgspec.json.Decoder(_Usual)
+
 
 def export_jsonl(directory: Path, sink: IO[bytes]) -> int:
     """Write a stored history as JSON lines; the number of operations is returned.
@@ -39,43 +95,62 @@ def export_jsonl(directory: Path, sink: IO[bytes]) -> int:
     sink.write(msgspec.json.encode({"options": origin.options}) + b"\n")
     count = 0
     for event in read_events(directory):
-        sink.write(msgspec.json.encode(_line(event, origin)) + b"\n")
+        sink.write(msgspec.json.encode(line_of(event, origin)) + b"\n")
         count += 1
     return count
 
 
-def import_jsonl(source: Path, directory: Path) -> Origin:
-    """Store a history given as JSON lines: ``clustered.parquet`` and ``origin.json`` in ``directory``.
+class Decoder:
+    """Lines as rows, one after the other."""
 
-    Raises:
-        files.HistoryError: a line cannot be understood; the text names file, line and reason.
-        OSError: the file cannot be read or the directory not written.
-    """
-    rows, values, indexes = Rows(), ValueCodes(), list[int | None]()
-    options: dict[str, Any] = {}
-    with source.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                entry = msgspec.json.decode(line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line)
-                if not isinstance(entry, dict):
-                    raise ValueError("not an operation, which is an object with type, f and value")
-                if number == 1 and "options" in entry and "type" not in entry:
-                    options = _options(entry["options"])
-                    continue
-                indexes.append(_whole_or_none("index", entry.get("index")))
-                _add(rows, values, entry)
-            except _NONSENSE as error:
-                raise files.HistoryError(f"{source}, line {number}: {_reason(error)}") from error
-    given = bool(indexes) and indexes[0] is not None
-    labels = [place if index is None else index for place, index in enumerate(indexes)]
-    origin = Origin(
-        values=values.values, indexes=labels if given and labels != list(range(len(labels))) else None, options=options
+    def __init__(self, rows: Rows) -> None:
+        self.rows, self.values = rows, ValueCodes()
+        #: Of event: the index that its line gives, None where it gives none.
+        self.indexes: list[int | None] = []
+        self.options: dict[str, Any] = {}
+
+    def add(self, line: bytes, *, first: bool) -> None:
+        """Decode a line; the first one of a file may hold options and begin with a byte order mark.
+
+        Raises:
+            ValueError: it is no operation; the text says why.
+        """
+        if not line.strip():
+            return
+        try:
+            usual = _USUAL.decode(line)
+            if usual.f in _MICRO:
+                self.indexes.append(usual.index)
+                self.rows.add(_event(usual))
+                return
+        except (msgspec.MsgspecError, RecursionError):
+            pass  # what is wrong with it, or odd, is found out one by one
+        try:
+            entry = msgspec.json.decode(line.removeprefix(_BYTE_ORDER_MARK) if first else line)
+            if not isinstance(entry, dict):
+                raise ValueError("not an operation, which is an object with type, f and value")
+            if first and "options" in entry and "type" not in entry:
+                self.options = _options(entry["options"])
+                return
+            self.indexes.append(_whole_or_none("index", entry.get("index")))
+            _add(self.rows, self.values, entry)
+        except _NONSENSE as error:
+            raise ValueError(_reason(error)) from error
+
+
+def _event(line: _Usual) -> operations.Event:
+    return operations.Event(
+        time_us=line.time,
+        process=line.process,
+        instance=operations.NO_INSTANCE if line.instance is None else line.instance,
+        type=line.type,
+        function=line.f,
+        micro=tuple([m.plain() for m in line.value]),
+        offset=line.offset,
+        node=line.node,
+        error=line.error,
+        detail=line.detail,
     )
-    write_clustered(directory, source.stem, [Part.of_rows(rows)], complete=True, durable=False)
-    origin.save(directory)
-    return origin
 
 
 def _reason(error: Exception) -> str:
@@ -198,7 +273,8 @@ def _rebalanced(log: Any) -> list[str]:
     return names
 
 
-def _line(event: operations.Event, origin: Origin) -> dict[str, Any]:
+def line_of(event: operations.Event, origin: Origin) -> dict[str, Any]:
+    """An event as an object of the exchange format; ``origin`` knows its foreign values and index."""
     line: dict[str, Any] = {
         "index": origin.reference(event.index)["index"],
         "time": event.time_us,

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from workloads.history.pairing import OpenOperations, says_nothing_new
 from workloads.history.schema import DEFECT_CODE, FUNCTION_CODE, NONE, SCHEMA, TEXT_COLUMNS, TYPE_CODE, Kind
-from workloads.operations import Event, EventType, Function, MicroOperation, Poll, Send
+from workloads.operations import Event, EventType, MicroOperation, Send
 
 #: The rows of a history by column; columns of texts hold codes into :data:`Names`.
 Columns = dict[str, npt.NDArray[Any]]
@@ -59,13 +60,12 @@ class Rows:
     An invocation has no row until it is known that its completion will not repeat it, or until rows are taken.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, open_operations: OpenOperations | None = None) -> None:
         self._keys = Texts("")
         self._errors = Texts()
         self._details = Texts()
         self._numbers = bytearray()
-        #: Open operations by process, each with the index of its invocation.
-        self._open: dict[int, dict[object, tuple[int, Event]]] = {}
+        self._open = OpenOperations() if open_operations is None else open_operations
         #: The invocations of open operations before this index have their rows.
         self._taken = 0
         self.events = 0
@@ -81,15 +81,13 @@ class Rows:
         if event.process < 0:
             self._put(index, event)
         elif event.type is EventType.INVOKE:
-            begun, token = self._open.setdefault(event.process, {}), _token(event.function, event.micro)
-            if token in begun:  # its completion will never be known from that of the later one
-                self._put_open(*begun[token])
-            begun[token] = index, event
-        elif (found := self._invocation(event)) is None:
+            if (given_up := self._open.begin(index, event)) is not None:
+                self._put_open(*given_up)
+        elif (found := self._open.end(index, event)) is None:
             self._put(index, event)
         else:
             invoke_index, invocation = found
-            folded = _says_nothing_new(invocation, event)
+            folded = says_nothing_new(invocation, event)
             if not folded:
                 self._put_open(invoke_index, invocation)
             self._put(index, event, (invoke_index, invocation.time_us, NONE, int(folded)))
@@ -150,16 +148,6 @@ class Rows:
         for name in names:
             self._numbers += _ROW.pack(self._keys.code(name), *who, 0, Kind.REBALANCED, NONE, 0, 0, *tail)
 
-    def _invocation(self, done: Event) -> tuple[int, Event] | None:
-        begun = self._open.get(done.process)
-        if not begun:
-            return None
-        token = _token(done.function, done.micro)
-        if token in begun:
-            return begun.pop(token)
-        same = next((key for key, (_, event) in begun.items() if event.function == done.function), None)
-        return None if same is None else begun.pop(same)
-
     @property
     def names(self) -> Names:
         """The texts behind the codes; the lists are the living ones."""
@@ -167,39 +155,13 @@ class Rows:
 
     def take(self) -> Columns:
         """The rows so far by index, which are then forgotten. Codes of texts stay valid."""
-        for begun in self._open.values():
-            for index, invocation in begun.values():
-                self._put_open(index, invocation)
+        for index, invocation in self._open:
+            self._put_open(index, invocation)
         self._taken = self.events
         taken, self._numbers = self._numbers, bytearray()
         matrix = np.frombuffer(taken, dtype=np.int64).reshape(-1, WIDTH)
         matrix = matrix[np.argsort(matrix[:, _INDEX], kind="stable")]
         return {name: matrix[:, place] for place, name in enumerate(SCHEMA.names)}
-
-
-def _token(function: Function, micro: Sequence[MicroOperation]) -> object:
-    """What tells one open operation of a process from another: the first value it sends (values are unique)."""
-    if micro and isinstance(first := micro[0], Send):
-        return first.partition, first.value
-    return function
-
-
-def _says_nothing_new(invocation: Event, done: Event) -> bool:
-    """The invocation can be rebuilt from its completion."""
-    if not (invocation.error is None and invocation.detail is None and invocation.offset is None):
-        return False
-    if invocation.node is not None or invocation.instance != done.instance or invocation.function != done.function:
-        return False
-    if invocation.partitions is not done.partitions and invocation.partitions != done.partitions:
-        return False
-    return len(invocation.micro) == len(done.micro) and all(map(_invokes, invocation.micro, done.micro))
-
-
-def _invokes(asked: MicroOperation, done: MicroOperation) -> bool:
-    if isinstance(asked, Send):
-        same = isinstance(done, Send) and asked.partition == done.partition and asked.value == done.value
-        return same and asked.offset is None
-    return isinstance(done, Poll) and not asked.records
 
 
 def to_table(columns: Columns, names: Names) -> pa.Table:

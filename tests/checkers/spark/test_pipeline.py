@@ -22,7 +22,7 @@ from tests.checkers.conformance import BY_NAME, cases, write_history
 from tests.checkers.history_strategies import histories
 from tests.checkers.scenes import Scene
 from tests.workloads.history.event_strategies import examples, record_all
-from workloads.history import HistoryWriter, LiveHistoryWriter, clustering
+from workloads.history import HistoryWriter, LiveHistoryWriter, clustering, importing
 from workloads.operations import Event, EventType, Function, Send
 
 
@@ -46,6 +46,20 @@ def test_spark_and_plain_kernels_give_equal_verdicts(tmp_path: Path) -> None:
     assert [verdict.history for verdict in through_spark] == [str(path) for path in paths]
     for path, verdict in zip(paths, through_spark, strict=True):
         assert nameless(verdict) == nameless(check_one(path)), path
+
+
+@pytest.mark.system
+def test_json_lines_in_splits_through_spark_get_the_verdict_of_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [write_history(BY_NAME[name], tmp_path / f"{n}.jsonl") for n, name in enumerate(cases("analysis")[:12])]
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text(paths[0].read_text() + "\nnonsense\n")
+    whole = [nameless(check_one(path)) for path in paths]
+    monkeypatch.setattr(importing, "SPLIT_BYTES", 300)
+    (of_bad,) = check([bad])
+    assert f"{bad}, line {bad.read_text().count(chr(10))}: JSON is malformed" in (of_bad.reason or "")
+    assert [nameless(verdict) for verdict in check(paths)] == whole
 
 
 @pytest.mark.system
