@@ -1,9 +1,10 @@
 """Cycles of a history that is too large for one look: its dependencies are brought together and trimmed in Spark.
 
-Workers emit the tight dependencies of their log partitions; Spark groups them by history and trims each group; what is
-left, a few operations, is sent to the workers once more, and they spell out the dependencies between those. Only these
-reach the driver and networkx. An operation that is late makes others late through dependencies that are not tight, so a
-history with suspects is gone through again until no new ones appear.
+Workers emit the tight dependencies of their log partitions; Spark groups them by window of time, so that no worker gets
+all of a history, and trims the windows together (:mod:`checkers.cycles.windows`); what is left, a few operations, is
+sent to the workers once more, and they spell out the dependencies between those. Only these reach the driver and
+networkx. An operation that is late makes others late through dependencies that are not tight, so a history with
+suspects is gone through again until no new ones appear.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from checkers.columns.ids import Numbers
 from checkers.columns.loading import Batch, load_each
 from checkers.columns.log import Log
 from checkers.cycles.edges import among, began, dependencies, ended, tight
-from checkers.cycles.trimming import trim
+from checkers.cycles.windows import Place, cut, suspects_of
 
 #: Passes over a history until no new suspects appear; what is not found by then hides behind other cycles.
 PASSES_MAX: Final = 5
@@ -50,16 +51,26 @@ def shuffled_steps(context: Any, tasks: Sequence[Task], proofs: Any) -> dict[int
 
 
 def _pass(context: Any, tasks: Sequence[Task], proofs: Any, suspects: dict[int, Numbers]) -> dict[int, Numbers]:
+    from pyspark import StorageLevel  # noqa: PLC0415 - importing Spark takes half a second
+
     known = context.broadcast(suspects)
-    edges = context.parallelize(tasks, len(tasks)).flatMap(partial(_emit, known, proofs))
-    found = edges.groupByKey().mapValues(_suspects_of).collect()
-    return {history: operations for history, operations in found if len(operations)}
+    emitted = context.parallelize(tasks, len(tasks)).flatMap(partial(_emit, known, proofs))
+    windows = emitted.groupByKey().mapValues(_laid_together).persist(StorageLevel.DISK_ONLY)
+    try:
+        return suspects_of(lambda look: windows.map(look).collect())
+    finally:
+        windows.unpersist()
 
 
-def _emit(known: Any, proofs: Any, task: Task) -> Iterator[tuple[int, Numbers]]:
-    """By history, tight dependencies and all that start from a suspect. Runs in a worker."""
+def _emit(known: Any, proofs: Any, task: Task) -> Iterator[tuple[Place, Numbers]]:
+    """By window, tight dependencies and all that start from a suspect. Runs in a worker."""
     for batch in load_each(task, proofs.value):
-        yield batch.histories[0], _edges_of(batch, known.value.get(batch.histories[0], np.zeros(0, np.int64)))
+        history = batch.histories[0]
+        yield from cut(history, _edges_of(batch, known.value.get(history, np.zeros(0, np.int64))))
+
+
+def _laid_together(parts: Iterable[Numbers]) -> Numbers:
+    return np.concatenate(list(parts), axis=1)
 
 
 def _edges_of(batch: Batch, suspects: Numbers) -> Numbers:
@@ -74,16 +85,6 @@ def _edges_of(batch: Batch, suspects: Numbers) -> Numbers:
 def _index(log: Log, rows: Numbers) -> Numbers:
     index: Numbers = log.index[rows]
     return index
-
-
-def _suspects_of(parts: Iterable[Numbers]) -> Numbers:
-    """The suspects among all dependencies of one history. Runs in a worker."""
-    earlier, later, *times = np.concatenate(list(parts), axis=1)
-    operations, first, number = np.unique(np.concatenate([earlier, later]), return_index=True, return_inverse=True)
-    start, end = (np.concatenate(times[place : place + 2])[first] for place in (0, 2))
-    before, after = np.split(number, 2)
-    kept: Numbers = operations[trim(before, after, start, end)]
-    return kept
 
 
 def _spell_out(known: Any, proofs: Any, task: Task) -> bytes:

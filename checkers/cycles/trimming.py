@@ -34,14 +34,14 @@ def trim(earlier: Numbers, later: Numbers, began: Numbers, ended: Numbers) -> Fl
     int64. Tight dependencies decide whether there is a cycle; what follows from an operation that is on one needs its
     others, too.
     """
-    moments, settled = _moments(earlier, later, began)
+    moments, settled = earliest_moments(earlier, later, began)
     late = (moments > ended) | ~settled
-    suspect = late | _inside(moments, np.minimum(ended, moments)[late], moments[late])
+    suspect = late | inside(moments, np.minimum(ended, moments)[late], moments[late])
     level = moments[earlier] == moments[later]
-    return suspect | _on_both_sides(earlier[level], later[level], len(began))
+    return suspect | on_both_sides(earlier[level], later[level], len(began))
 
 
-def _inside(moments: Numbers, low: Numbers, high: Numbers) -> Flags:
+def inside(moments: Numbers, low: Numbers, high: Numbers) -> Flags:
     """Which moments lie above some ``low`` and not above its ``high``."""
     edges = np.sort(np.concatenate([low + 1, high + 1]))
     opened = np.searchsorted(np.sort(low + 1), edges, side="right")
@@ -51,8 +51,8 @@ def _inside(moments: Numbers, low: Numbers, high: Numbers) -> Flags:
     return inside
 
 
-def _moments(earlier: Numbers, later: Numbers, began: Numbers) -> tuple[Numbers, Flags]:
-    """The earliest moments, and which had settled."""
+def earliest_moments(earlier: Numbers, later: Numbers, began: Numbers) -> tuple[Numbers, Flags]:
+    """Of operation: the earliest moment (int64), and whether it had settled (bool); ``began`` is where they begin."""
     moments = began.copy()
     for _ in range(ROUNDS_MAX):
         spread = moments.copy()
@@ -65,7 +65,7 @@ def _moments(earlier: Numbers, later: Numbers, began: Numbers) -> tuple[Numbers,
     return spread, spread == moments
 
 
-def _on_both_sides(earlier: Numbers, later: Numbers, operations: int) -> Flags:
+def on_both_sides(earlier: Numbers, later: Numbers, operations: int) -> Flags:
     """Operations with a predecessor and a successor, again and again until nothing more falls away."""
     alive = np.ones(operations, dtype=bool)
     for _ in range(ROUNDS_MAX):

@@ -17,7 +17,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from workloads import Defect, Event, EventType, Function, MicroOperation, Poll, Record, Send
+from harness.bench.plants import FIRST_PROCESS, PLANTS
+from workloads import Event, EventType, Function, MicroOperation, Poll, Record, Send
 from workloads.history import (
     CLUSTERED,
     META_COMPLETE,
@@ -29,6 +30,7 @@ from workloads.history import (
     Columns,
     Rows,
     cluster,
+    joined,
     open_writer,
     to_table,
 )
@@ -41,16 +43,6 @@ ASSIGN_EVERY: Final = 64
 #: Microseconds from one operation's begin to the next one's, and the bounds of how long one takes.
 STEP_US: Final = 10
 LATENCY_US: Final = (5, 75)
-
-OK, FAIL, INFO, INVOKE = EventType.OK, EventType.FAIL, EventType.INFO, EventType.INVOKE
-
-#: What can be planted in a block, and everything that a checker must find then.
-PLANTS: Final[dict[str, dict[str, int]]] = {
-    "lost-write": {"lost-write": 1, "unseen": 1, "poll-skip": 1},
-    "phantom-read": {"phantom-read": 1},
-    "corrupt-read": {"corrupt-read": 1},
-    "inconsistent-offsets": {"inconsistent-offsets": 1},
-}
 
 
 class Written(NamedTuple):
@@ -71,6 +63,7 @@ class Block(NamedTuple):
     events: int
     operations: int
     end_us: int
+    joined: bool
 
 
 class _Script:
@@ -87,12 +80,15 @@ class _Script:
         function: Function,
         micro: tuple[MicroOperation, ...] = (),
         partitions: tuple[str, ...] = (),
-        kind: EventType = OK,
+        *,
+        kind: EventType = EventType.OK,
+        latency_us: int | None = None,
     ) -> int:
-        """One operation that begins now; the time at which it ends."""
-        begin, end = self.time_us, self.time_us + self.chance.randint(*LATENCY_US)
+        """One operation that begins now; the time at which it ends. How long it takes is drawn, unless it is given."""
+        begin = self.time_us
+        end = begin + (self.chance.randint(*LATENCY_US) if latency_us is None else latency_us)
         asked = tuple(Send(m.partition, m.value) if isinstance(m, Send) else Poll() for m in micro)
-        self.events.append((begin, process, INVOKE, function, asked, partitions))
+        self.events.append((begin, process, EventType.INVOKE, function, asked, partitions))
         self.events.append((end, process, kind, function, micro, partitions))
         self.time_us += STEP_US
         return end
@@ -112,6 +108,7 @@ class _BlockScript:
         self.acknowledged: list[list[tuple[int, int]]] = [[] for _ in range(KEYS)]
         self.read_to = [0] * KEYS
         self.seen_to = [0] * KEYS
+        self.end = WRITES
 
     def play(self) -> None:
         for process in range(PROCESSES):
@@ -136,8 +133,8 @@ class _BlockScript:
         for process in range(PROCESSES):
             self.poll(process)
         self.script.quiet()
-        self.spoil()
-        self.script.quiet()
+        if self.plant is not None:
+            PLANTS[self.plant].play(self)
 
     def assign(self, process: int) -> None:
         keys = tuple(self.keys[key] for key in self.owned[process])
@@ -163,17 +160,13 @@ class _BlockScript:
             self.read_to[key] = self.seen_to[key]
         self.script.operation(process, Function.POLL, (Poll(records),))
 
-    def spoil(self) -> None:
-        """Plant what was asked for by clients of their own."""
-        key, read = self.keys[0], self.script.operation
-        if self.plant == "phantom-read":
-            read(100, Function.POLL, (Poll({key: (Record(WRITES, 10**6),)}),))
-        elif self.plant == "corrupt-read":
-            read(100, Function.POLL, (Poll({key: (Record(WRITES, -1, Defect.CHECKSUM),)}),))
-        elif self.plant == "inconsistent-offsets":
-            read(101, Function.SEND, (Send(key, 10**6),), kind=INFO)
-            self.script.quiet()
-            read(100, Function.POLL, (Poll({key: (Record(WRITES // 2, 10**6),)}),), kind=FAIL)
+    def together(self, *operations: tuple[int, tuple[MicroOperation, ...]], kind: EventType = EventType.OK) -> None:
+        """See :class:`harness.bench.plants.Stage`."""
+        for process, micro in operations:
+            alike = {type(one) for one in micro}
+            function = Function.TXN if len(alike) > 1 else Function.SEND if alike == {Send} else Function.POLL
+            self.script.operation(process, function, micro, kind=kind, latency_us=LATENCY_US[1])
+        self.script.quiet()
 
 
 def make_block(seed: int, plant: str | None = None) -> Block:
@@ -189,7 +182,7 @@ def make_block(seed: int, plant: str | None = None) -> Block:
             Event(
                 time_us=time_us,
                 process=process,
-                instance=process,
+                instance=process if process < FIRST_PROCESS else process // 10 * 10,
                 type=kind,
                 function=function,
                 micro=micro,
@@ -201,13 +194,14 @@ def make_block(seed: int, plant: str | None = None) -> Block:
     first, last = (sum(event[0] < bound for event in script.events) for bound in bounds[1:3])
     mine = np.array([name.startswith("b1-") for name in keys])[clustered["key"]]
     rest = (clustered["key"] == 0) & (clustered["index"] >= first) & (clustered["index"] < last)
-    completions = sum(event[2] != INVOKE for event in script.events[first:last])
+    completions = sum(event[2] != EventType.INVOKE for event in script.events[first:last])
     return Block(
         _moved(clustered, mine, -first, -bounds[1]),
         _moved(clustered, rest, -first, -bounds[1]),
         last - first,
         completions,
         bounds[2] - bounds[1],
+        joined({name: column[mine] for name, column in clustered.items()}),
     )
 
 
@@ -227,12 +221,13 @@ def _shifted(rows: Columns, index: int, time_us: int) -> Columns:
 def write_synthetic(directory: Path, operations: int, *, planted: int = 0, seed: int = 0) -> Written:
     """Write a history of about so many completed operations into ``directory``.
 
-    ``planted`` anomalies, at most one a block, are spread evenly; kinds take turns in the order of :data:`PLANTS`.
+    ``planted`` anomalies, at most one a block, are spread evenly; kinds take turns in the order of
+    :data:`harness.bench.plants.PLANTS`. What is to be found is what a check finds with overwrites as dependencies.
 
     Raises:
         ValueError: there are fewer blocks than anomalies to plant.
     """
-    kinds: list[str | None] = [None, *PLANTS] if planted else [None]
+    kinds: list[str | None] = [None, *list(PLANTS)[:planted]]
     templates = {kind: make_block(seed + place, kind) for place, kind in enumerate(kinds)}
     blocks = max(1, round(operations / templates[None].operations))
     if planted > blocks:
@@ -241,7 +236,7 @@ def write_synthetic(directory: Path, operations: int, *, planted: int = 0, seed:
     chosen = [templates[plants.get(number)] for number in range(blocks)]
     expected: Counter[str] = Counter()
     for plant in plants.values():
-        expected.update(PLANTS[plant])
+        expected.update(PLANTS[plant].found)
     rows = _write(directory, chosen)
     return Written(
         directory,
@@ -257,7 +252,7 @@ def _write(directory: Path, blocks: list[Block]) -> int:
         META_RUN: b"synthetic",
         META_COMPLETE: b"true",
         META_SPREAD: b"false",
-        META_JOINED: b"false",
+        META_JOINED: b"true" if any(block.joined for block in blocks) else b"false",
         META_EVENTS: str(sum(block.events for block in blocks)).encode(),
     }
     directory.mkdir(parents=True, exist_ok=True)

@@ -6,10 +6,16 @@ import random
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from checkers.columns.ids import Numbers
 from checkers.columns.loading import Batch, Unit, assemble, part_of
-from checkers.cycles.shuffled import _edges_of, _suspects_of
+from checkers.cycles import windows
+from checkers.cycles.edges import NEVER
+from checkers.cycles.shuffled import _edges_of
 from checkers.cycles.trimming import core_steps, trim
+from tests.workloads.history.event_strategies import examples
 from workloads.history.clustering import cluster, joined
 from workloads.history.rows import Rows, to_table
 from workloads.operations import Event, EventType, Function, MicroOperation, Poll, Record, Send
@@ -72,13 +78,52 @@ def test_one_cycle_among_them_leaves_a_graph_of_its_own_size() -> None:
 
 
 @pytest.mark.parametrize("swap", [False, True])
-def test_what_spark_groups_is_trimmed_before_it_reaches_the_driver(swap: bool) -> None:
-    """What workers emit and a group keeps of them, as in a history that is too large for one look."""
+def test_windows_leave_what_one_look_at_all_dependencies_leaves(swap: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What workers emit and windows keep of it, as in a history that is too large for one look."""
     batch = transactions(20_000, swap=swap)
     emitted = _edges_of(batch, np.zeros(0, np.int64))
     assert emitted.shape[1] < 20_000 * 4, "tight dependencies only"
-    suspects = _suspects_of(np.array_split(emitted, 7, axis=1))
+    monkeypatch.setattr(windows, "WINDOW_EVENTS", 1_000)
+    suspects = by_windows(emitted)
+    assert suspects.tolist() == at_once(emitted).tolist()
     assert 2 <= len(suspects) < 20 if swap else not len(suspects)
+    sizes = [part.shape[1] for _, part in windows.cut(0, emitted)]
+    assert len(sizes) == 40
+    assert max(sizes) < emitted.shape[1] / 20, "nobody gets all dependencies"
+
+
+dependency_lists = st.lists(st.tuples(st.integers(0, 29), st.integers(0, 29)), max_size=60)
+spans = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=30, max_size=30)
+
+
+@given(dependency_lists, spans, st.integers(1, 30))
+@examples(300)
+def test_windows_of_any_size_leave_what_one_look_leaves(
+    pairs: list[tuple[int, int]], lasting: list[tuple[int, bool]], window: int
+) -> None:
+    began = np.array([max(-1, index - length) for index, (length, _) in enumerate(lasting)])
+    ended = np.array([index if known else NEVER for index, (_, known) in enumerate(lasting)])
+    earlier, later = np.array([(a, b) for a, b in pairs if a != b], dtype=np.int64).reshape(-1, 2).T
+    dependencies = np.stack([earlier, later, began[earlier], began[later], ended[earlier], ended[later]])
+    dependencies = dependencies[:, dependencies[4] > dependencies[3]]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(windows, "WINDOW_EVENTS", window)
+        assert by_windows(dependencies).tolist() == at_once(dependencies).tolist()
+
+
+def by_windows(dependencies: Numbers) -> Numbers:
+    """What is left where every window is looked at by itself."""
+    cut = list(windows.cut(0, dependencies))
+    return windows.suspects_of(lambda look: map(look, cut)).get(0, np.zeros(0, np.int64))
+
+
+def at_once(dependencies: Numbers) -> Numbers:
+    """What is left of all dependencies together."""
+    earlier, later, *times = dependencies
+    operations, first, number = np.unique(np.concatenate([earlier, later]), return_index=True, return_inverse=True)
+    began, ended = (np.concatenate(times[row : row + 2])[first] for row in (0, 2))
+    kept: Numbers = operations[trim(*np.split(number, 2), began, ended)]
+    return kept
 
 
 def test_a_chain_is_trimmed_whatever_its_length() -> None:

@@ -1,0 +1,184 @@
+"""One of each anomaly that a history can show, as a few operations of clients of their own behind the end of a log.
+
+They begin where all was written and read, in the first two of a block's log partitions; what they acknowledge is read
+unless it is to be missed. Counts are those of a check in which overwrites count as dependencies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
+
+from workloads import Defect, EventType, MicroOperation, Poll, Record, Send
+
+#: Values that nobody else sends.
+A, B, C = 10**6, 10**6 + 1, 10**6 + 2
+#: Clients of the plants have ten processes each: 100 to 109 are one instance.
+FIRST_PROCESS: Final = 100
+ONE, TWO, READER, OTHER = 100, 110, 120, 130
+
+
+class Stage(Protocol):
+    """What plants are played on."""
+
+    #: Log partitions, and the offset at which each of them ends.
+    keys: list[str]
+    end: int
+
+    def together(self, *operations: tuple[int, tuple[MicroOperation, ...]], kind: EventType = EventType.OK) -> None:
+        """Operations (process, what it does) begun in this order, and all under way before the first one ends."""
+
+
+class Plant(NamedTuple):
+    """How to plant it, and everything that a check must find then."""
+
+    play: Callable[[Stage], None]
+    found: dict[str, int]
+
+
+def _send(stage: Stage, *placed: tuple[int, int], key: int = 0) -> tuple[MicroOperation, ...]:
+    """Sends of (value, place behind the end)."""
+    return tuple(Send(stage.keys[key], value, stage.end + place) for value, place in placed)
+
+
+def _read(stage: Stage, *placed: tuple[int, int], key: int = 0) -> tuple[MicroOperation, ...]:
+    """One poll of (value, place behind the end)."""
+    return (Poll({stage.keys[key]: tuple(Record(stage.end + place, value) for value, place in placed)}),)
+
+
+def _written(stage: Stage, *values: int) -> None:
+    """Values one behind the other, each by a producer of its own, all read by one consumer."""
+    placed = [(value, place) for place, value in enumerate(values)]
+    for number, one in enumerate(placed):
+        stage.together((OTHER + 10 * (number + 1), _send(stage, one)))
+    stage.together((OTHER, _read(stage, *placed)))
+
+
+def _unseen(stage: Stage) -> None:
+    stage.together((ONE, _send(stage, (A, 0))))
+
+
+def _duplicate(stage: Stage) -> None:
+    stage.together((ONE, _send(stage, (A, 0))))
+    stage.together((READER, _read(stage, (A, 0))))
+    stage.together((OTHER, _read(stage, (A, 1))))
+
+
+def _inconsistent(stage: Stage) -> None:
+    stage.together((ONE, (Send(stage.keys[0], A),)), kind=EventType.INFO)
+    stage.together((READER, _read(stage, (A, -1))), kind=EventType.FAIL)
+
+
+def _phantom(stage: Stage) -> None:
+    stage.together((READER, _read(stage, (A, 0))))
+
+
+def _corrupt(stage: Stage) -> None:
+    stage.together((READER, (Poll({stage.keys[0]: (Record(stage.end, -1, Defect.CHECKSUM),)}),)))
+
+
+def _read_of_a_failure(stage: Stage) -> None:
+    stage.together((ONE, (Send(stage.keys[0], A),)), kind=EventType.FAIL)
+    stage.together((READER, _read(stage, (A, 0))))
+
+
+def _own_read(stage: Stage) -> None:
+    stage.together((ONE, (*_send(stage, (A, 0)), *_read(stage, (A, 0)))))
+
+
+def _reordered(stage: Stage) -> None:
+    stage.together((ONE, _send(stage, (A, 1))), (ONE + 1, _send(stage, (B, 0))))
+    stage.together((READER, _read(stage, (B, 0), (A, 1))))
+
+
+def _polls_back(stage: Stage) -> None:
+    _written(stage, A, B)
+    stage.together((READER, _read(stage, (B, 1))))
+    stage.together((READER, _read(stage, (A, 0))))
+
+
+def _polls_over(stage: Stage) -> None:
+    _written(stage, A, B, C)
+    stage.together((READER, _read(stage, (A, 0))))
+    stage.together((READER, _read(stage, (C, 2))))
+
+
+def _sends_back(stage: Stage) -> None:
+    stage.together((ONE, _send(stage, (B, 1))))
+    stage.together((ONE, _send(stage, (A, 0))))
+    stage.together((READER, _read(stage, (A, 0), (B, 1))))
+
+
+def _polls_back_inside(stage: Stage) -> None:
+    _written(stage, A, B)
+    stage.together((READER, _read(stage, (B, 1), (A, 0))))
+
+
+def _polls_over_inside(stage: Stage) -> None:
+    _written(stage, A, B, C)
+    stage.together((READER, _read(stage, (A, 0), (C, 2))))
+
+
+def _sends_back_inside(stage: Stage) -> None:
+    stage.together((ONE, _send(stage, (B, 1), (A, 0))))
+    stage.together((READER, _read(stage, (A, 0), (B, 1))))
+
+
+def _sends_over_inside(stage: Stage) -> None:
+    stage.together((ONE, _send(stage, (A, 0), (C, 2))), (TWO, _send(stage, (B, 1))))
+    stage.together((READER, _read(stage, (A, 0), (B, 1), (C, 2))))
+
+
+def _overwrites_in_a_circle(stage: Stage) -> None:
+    stage.together(
+        (ONE, (*_send(stage, (A, 0)), *_send(stage, (A, 1), key=1))),
+        (TWO, (*_send(stage, (B, 1)), *_send(stage, (B, 0), key=1))),
+    )
+    stage.together((READER, (*_read(stage, (A, 0), (B, 1)), *_read(stage, (B, 0), (A, 1), key=1))))
+
+
+def _overwritten_before_it_began(stage: Stage) -> None:
+    stage.together((ONE, _send(stage, (B, 1))))
+    stage.together((TWO, _send(stage, (A, 0))))
+    stage.together((READER, _read(stage, (A, 0), (B, 1))))
+
+
+def _reads_in_a_circle(stage: Stage) -> None:
+    stage.together(
+        (ONE, (*_send(stage, (A, 0)), *_read(stage, (B, 0), key=1))),
+        (TWO, (*_send(stage, (B, 0), key=1), *_read(stage, (A, 0)))),
+    )
+
+
+def _read_before_it_began(stage: Stage) -> None:
+    stage.together((READER, _read(stage, (A, 0))))
+    stage.together((ONE, _send(stage, (A, 0))))
+
+
+def _nothing(_: Stage) -> None:
+    """Planted earlier, while the block was played."""
+
+
+#: By anomaly. One that overtakes also shows in what looks at the same from another side.
+PLANTS: Final[dict[str, Plant]] = {
+    "lost-write": Plant(_nothing, {"lost-write": 1, "unseen": 1, "poll-skip": 1}),
+    "unseen": Plant(_unseen, {"unseen": 1}),
+    "duplicate": Plant(_duplicate, {"duplicate": 1}),
+    "inconsistent-offsets": Plant(_inconsistent, {"inconsistent-offsets": 1}),
+    "phantom-read": Plant(_phantom, {"phantom-read": 1}),
+    "corrupt-read": Plant(_corrupt, {"corrupt-read": 1}),
+    "G1a": Plant(_read_of_a_failure, {"G1a": 1}),
+    "precommitted-read": Plant(_own_read, {"precommitted-read": 1}),
+    "reordered": Plant(_reordered, {"reordered": 1}),
+    "nonmonotonic-poll": Plant(_polls_back, {"nonmonotonic-poll": 1}),
+    "poll-skip": Plant(_polls_over, {"poll-skip": 1}),
+    "nonmonotonic-send": Plant(_sends_back, {"nonmonotonic-send": 1, "reordered": 1, "G0-realtime": 1}),
+    "int-nonmonotonic-poll": Plant(_polls_back_inside, {"int-nonmonotonic-poll": 1}),
+    "int-poll-skip": Plant(_polls_over_inside, {"int-poll-skip": 1}),
+    "int-nonmonotonic-send": Plant(_sends_back_inside, {"int-nonmonotonic-send": 1, "reordered": 1}),
+    "int-send-skip": Plant(_sends_over_inside, {"int-send-skip": 1, "G0": 1}),
+    "G0": Plant(_overwrites_in_a_circle, {"G0": 1}),
+    "G0-realtime": Plant(_overwritten_before_it_began, {"G0-realtime": 1}),
+    "G1c": Plant(_reads_in_a_circle, {"G1c": 1}),
+    "G1c-realtime": Plant(_read_before_it_began, {"G1c-realtime": 1}),
+}
