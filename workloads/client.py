@@ -161,7 +161,7 @@ class Commits(Protocol):
 
 
 class Positions(Protocol):
-    """Where a consumer stands by its own account."""
+    """How far a consumer has read by its own account."""
 
     def ask_positions(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
         """The offset of the next record that a poll would bring, of those partitions where one is known."""

@@ -68,7 +68,6 @@ class ProducerInstance:
         self._ended = ended
         self.number = writers.new_process()
         self._producer = writers.clients.producer(self.number)
-        self._event = partial(Event, instance=self.number, function=Function.SEND)
         #: The next value of each of its processes that has no open send.
         self._free = [join(self.number, 0)]
         self._open: Counter[str] = Counter()
@@ -83,10 +82,9 @@ class ProducerInstance:
         self.outstanding += 1
         self._counts.attempted += 1
         self._open[partition] += 1
-        now_us, process = self._clock.now_us(), split(value)[0]
+        now_us = self._clock.now_us()
         self.silent_since_us.setdefault(partition, now_us)
-        send = (Send(partition, value),)
-        self._record(self._event(time_us=now_us, process=process, type=EventType.INVOKE, micro=send))
+        self._note(now_us, EventType.INVOKE, Send(partition, value))
         payload = encode(partition, key, value, payload_bytes)
         self._producer.send(partition, key, payload, partial(self._answered, partition, value))
         return value
@@ -109,20 +107,27 @@ class ProducerInstance:
         now_us = self._clock.now_us()
         if outcome.type is not EventType.INFO:
             self._free.append(value + 1)
-        self._note(partition, outcome, now_us)
-        self._record(
-            self._event(
-                time_us=now_us,
-                process=split(value)[0],
-                type=outcome.type,
-                micro=(Send(partition, value, outcome.offset),),
-                node=outcome.node,
-                error=outcome.error,
-            )
-        )
+        self._count(partition, outcome, now_us)
+        self._note(now_us, outcome.type, Send(partition, value, outcome.offset), outcome.node, outcome.error)
         self._ended(self, partition, outcome)
 
-    def _note(self, partition: str, outcome: SendOutcome, now_us: int) -> None:
+    def _note(
+        self, now_us: int, kind: EventType, send: Send, node: int | None = None, error: str | None = None
+    ) -> None:
+        self._record(
+            Event(
+                time_us=now_us,
+                process=split(send.value)[0],
+                instance=self.number,
+                type=kind,
+                function=Function.SEND,
+                micro=(send,),
+                node=node,
+                error=error,
+            )
+        )
+
+    def _count(self, partition: str, outcome: SendOutcome, now_us: int) -> None:
         """Count the answer, and remember what it says of the client."""
         if outcome.type is EventType.INFO:
             self._counts.unknown += 1

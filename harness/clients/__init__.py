@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from harness.clients.adapter import ClientLibrary, RealClients
+from harness.clients.configuration import client_settings
 from harness.clients.confluent import CONFLUENT
 from harness.clients.credentials import at_home, require_credentials
-from harness.clients.kafka_python import KAFKA_PYTHON, make, named, producer_configuration, producer_options
+from harness.clients.kafka_python import KAFKA_PYTHON, make, named, producer_configuration
 
 #: The libraries that a plan can name, by the name of their distribution.
 CLIENTS: Final[Mapping[str, ClientLibrary]] = {"kafka-python": KAFKA_PYTHON, "confluent-kafka": CONFLUENT}
 
 __all__ = [
-    "CLIENTS", "CONFLUENT", "KAFKA_PYTHON", "ClientLibrary", "RealClients", "at_home", "make", "named",
-    "producer_configuration", "producer_options", "require_credentials",
+    "CLIENTS", "CONFLUENT", "KAFKA_PYTHON", "ClientLibrary", "RealClients", "at_home", "client_settings", "make",
+    "named", "producer_configuration", "require_credentials",
 ]  # fmt: skip

@@ -231,7 +231,7 @@ class ClientLibrary:
     Attributes:
         producer_configuration: from the settings, the "host:port" of brokers, and the instance's first process.
         consumer_configuration: the same, and the group if there is one.
-        login_settings: what every client needs to be let in, and may be written down: all but the password.
+        login_settings: what every client logs in with, and may be written down: all but the password.
         password: the property that the password is given under.
         producer: makes one on a clock.
         consumer: makes one on a clock, for a group or none.
@@ -253,7 +253,7 @@ class ClientLibrary:
     unfit: str = ""
 
     def login(self, security: Security) -> Configuration:
-        """What every client needs to be let in, for the library alone: it has the password.
+        """What every client logs in with, for the library alone: it has the password.
 
         Raises:
             HostError: the password is not where the plan says.
@@ -289,7 +289,7 @@ class RealClients:
         self._clock = clock
         self._settings = settings
         self._bootstrap = bootstrap
-        self._way_in = library.login_settings(security)
+        self._login_written = library.login_settings(security)
         self._login = library.login(security)
         self._made: list[AdaptedProducer[Any] | AdaptedConsumer[Any]] = []
         self.name = library.name
@@ -316,7 +316,9 @@ class RealClients:
             "producer": library.producer_configuration(settings, bootstrap, 0),
             "consumer": library.consumer_configuration(settings, bootstrap, 0, None),
         }
-        return {role: _writable({**library.defaults[role], **own, **self._way_in}) for role, own in chosen.items()}
+        return {
+            role: _writable({**library.defaults[role], **own, **self._login_written}) for role, own in chosen.items()
+        }
 
     def close(self, limit_s: float) -> list[str]:
         """Close every client and wait for its threads; the answer names those that live on after ``limit_s``."""

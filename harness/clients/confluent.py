@@ -17,6 +17,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, ClientLibrary
 from harness.clients.client_thread import Owner, ThreadedClock
+from harness.clients.configuration import METADATA_MAX_AGE_MS, consumer_properties, fetch_wait_ms, producer_properties
 from harness.plan import Security
 from workloads import NEVER_SENT, EventType, Fetched, Offsets, PollOutcome, SendOutcome, Settings, Unsent, classify
 
@@ -32,9 +33,6 @@ NAMES: Final = {
     "_INVALID_ARG": NEVER_SENT,
     "_UNKNOWN_PARTITION": NEVER_SENT,
 }
-#: As for kafka-python: librdkafka's own defaults are 10 s and 5 minutes, and runs last seconds.
-RECONNECT_BACKOFF_MAX_MS: Final = 1_000
-METADATA_MAX_AGE_MS: Final = 5_000
 RECORDS_MAX: Final = 500
 #: Before 2.13.2, consume() moves the position past a record for each error that it hands over (librdkafka #4844).
 LIBRDKAFKA_MIN: Final = 0x020D02FF
@@ -45,33 +43,19 @@ _POLL_S: Final = 0.05
 
 def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
     """The producer's properties. Left alone, the library chooses acks=all and an endless delivery."""
-    return _common_configuration(settings, bootstrap, process) | {
-        "acks": settings.acks,
-        "enable.idempotence": settings.enable_idempotence,
-        "retries": settings.retries,
-        "message.timeout.ms": settings.delivery_timeout_ms,
-        "request.timeout.ms": settings.request_timeout_ms,
-        "max.in.flight.requests.per.connection": settings.max_in_flight,
-        "linger.ms": settings.linger_ms,
-    }
+    return producer_properties(settings, process) | _common_properties(settings, bootstrap)
 
 
 def consumer_configuration(
     settings: Settings, bootstrap: Sequence[str], process: int, group: str | None = None
 ) -> dict[str, Any]:
     """The consumer's properties. The library wants a group's name also where nobody joins one."""
-    return _common_configuration(settings, bootstrap, process) | {
-        "group.id": group or f"ackproof-no-group-{process}",
-        "enable.auto.commit": False,
-        "auto.offset.reset": "earliest",
-        "isolation.level": "read_uncommitted",
-        "check.crcs": True,
-        "fetch.wait.max.ms": min(500, settings.request_timeout_ms // 2),
-    }
+    own = {"group.id": group or f"ackproof-no-group-{process}", "fetch.wait.max.ms": fetch_wait_ms(settings)}
+    return consumer_properties(settings, process) | _common_properties(settings, bootstrap) | own
 
 
 def security_properties(security: Security) -> dict[str, Any]:
-    """What every client of this library needs to be let in, and may be written down: all but the password."""
+    """What every client of this library logs in with, and may be written down: all but the password."""
     properties: dict[str, Any] = {"security.protocol": security.protocol}
     if security.encrypts:
         properties |= {"enable.ssl.certificate.verification": True, "ssl.endpoint.identification.algorithm": "https"}
@@ -85,18 +69,13 @@ def security_properties(security: Security) -> dict[str, Any]:
     return properties
 
 
-def _common_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
+def _common_properties(settings: Settings, bootstrap: Sequence[str]) -> dict[str, Any]:
     return {
         "bootstrap.servers": ",".join(bootstrap),
-        "client.id": f"ackproof-client-{process}",
         # The client's own patience with a request; request.timeout.ms is what it asks of the broker.
         "socket.timeout.ms": max(settings.request_timeout_ms, SOCKET_TIMEOUT_MIN_MS),
-        "retry.backoff.ms": settings.retry_backoff_ms,
         "retry.backoff.max.ms": max(settings.retry_backoff_ms, 1_000),
-        "reconnect.backoff.ms": 50,
-        "reconnect.backoff.max.ms": RECONNECT_BACKOFF_MAX_MS,
         "topic.metadata.refresh.interval.ms": METADATA_MAX_AGE_MS,
-        "allow.auto.create.topics": False,
         "enable.metrics.push": False,
     }
 
@@ -130,7 +109,7 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
         owner: Owner[PolledProducer] = Owner(
             f"{configuration['client.id']}-producer", lambda: PolledProducer(configuration), PolledProducer.close
         )
-        super().__init__(clock, owner, configuration["message.timeout.ms"] + GRACE_MS)
+        super().__init__(clock, owner, configuration["delivery.timeout.ms"] + GRACE_MS)
         self.batches = self
 
     def send_batch(self, partition: str, records: Sequence[Unsent], done: Callable[[int, SendOutcome], None]) -> None:

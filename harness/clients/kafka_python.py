@@ -1,7 +1,7 @@
 """kafka-python behind the contract of workloads: the client under test, with every setting that matters spelled out.
 
 The library may give two answers to one send (a batch that expired in flight and was answered after all): the first
-stands, and an expired one is INFO, so the second contradicts nothing.
+counts, and an expired one is INFO, so the second contradicts nothing.
 """
 
 from __future__ import annotations
@@ -18,35 +18,20 @@ from kafka.structs import OffsetAndMetadata
 
 from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, ClientLibrary
 from harness.clients.client_thread import Owner, ThreadedClock
+from harness.clients.configuration import METADATA_MAX_AGE_MS, consumer_properties, fetch_wait_ms, producer_properties
 from harness.plan import Security
 from workloads import ClientCapability, EventType, Fetched, Offsets, PollOutcome, SendOutcome, Settings, classify
 
 Library = TypeVar("Library", KafkaProducer, KafkaConsumer, KafkaAdminClient)
 
-#: kafka-python waits up to 30 s between attempts to connect; Kafka's own default is 1 s.
-RECONNECT_BACKOFF_MAX_MS: Final = 1_000
-#: Kafka's default is 5 minutes; runs last seconds, and with acks=0 a deposed leader is noticed in no other way.
-METADATA_MAX_AGE_MS: Final = 5_000
 #: The longest text of a broker that is kept with an error.
 WORDS_MAX: Final = 200
 
 
 def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
     """Arguments of ``KafkaProducer``. Left alone, the library chooses acks=all with idempotence (KIP-679)."""
-    more = producer_options(settings) | {"max_block_ms": settings.request_timeout_ms}
-    return _common_configuration(settings, bootstrap, process) | more
-
-
-def producer_options(settings: Settings) -> dict[str, Any]:
-    """The settings of a producer, under the names of ``KafkaProducer``'s arguments."""
-    return {
-        "acks": settings.acks,
-        "enable_idempotence": settings.enable_idempotence,
-        "retries": settings.retries,
-        "delivery_timeout_ms": settings.delivery_timeout_ms,
-        "max_in_flight_requests_per_connection": settings.max_in_flight,
-        "linger_ms": settings.linger_ms,
-    }
+    own = {"max_block_ms": settings.request_timeout_ms}
+    return _arguments(producer_properties(settings, process)) | _common_arguments(settings, bootstrap) | own
 
 
 def consumer_configuration(
@@ -57,20 +42,12 @@ def consumer_configuration(
     A position that the log has lost is taken up again where the logs part (KIP-320), or at the start where that is not
     known: ``earliest`` reads again, ``latest`` would skip.
     """
-    return _common_configuration(settings, bootstrap, process) | {
-        "group_id": group,
-        "enable_auto_commit": False,
-        "auto_offset_reset": "earliest",
-        "isolation_level": "read_uncommitted",
-        "check_crcs": True,
-        # The library refuses a wait that is not shorter than the request's time limit.
-        "fetch_max_wait_ms": min(500, settings.request_timeout_ms // 2),
-        "max_poll_records": 500,
-    }
+    own = {"group_id": group, "fetch_max_wait_ms": fetch_wait_ms(settings), "max_poll_records": 500}
+    return _arguments(consumer_properties(settings, process)) | _common_arguments(settings, bootstrap) | own
 
 
 def security_arguments(security: Security) -> dict[str, Any]:
-    """What every client of this library needs to be let in, and may be written down: all but the password."""
+    """What every client of this library logs in with, and may be written down: all but the password."""
     arguments: dict[str, Any] = {"security_protocol": security.protocol}
     if security.encrypts:
         arguments |= {
@@ -84,17 +61,17 @@ def security_arguments(security: Security) -> dict[str, Any]:
     return arguments
 
 
-def _common_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
+def _arguments(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Kafka's names as this library spells them."""
+    return {name.replace(".", "_"): value for name, value in properties.items()}
+
+
+def _common_arguments(settings: Settings, bootstrap: Sequence[str]) -> dict[str, Any]:
     return {
         "bootstrap_servers": list(bootstrap),
         "bootstrap_timeout_ms": settings.request_timeout_ms,
-        "client_id": f"ackproof-client-{process}",
         "request_timeout_ms": settings.request_timeout_ms,
-        "retry_backoff_ms": settings.retry_backoff_ms,
-        "reconnect_backoff_ms": 50,
-        "reconnect_backoff_max_ms": RECONNECT_BACKOFF_MAX_MS,
         "metadata_max_age_ms": METADATA_MAX_AGE_MS,
-        "allow_auto_create_topics": False,
         "metrics_enabled": False,
     }
 

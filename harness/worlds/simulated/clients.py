@@ -7,7 +7,7 @@ from functools import lru_cache
 from heapq import heappush
 from typing import Any, Final, Protocol
 
-from harness.clients import producer_options
+from harness.clients import client_settings
 from harness.reference.core.effects import Arm, Send, Timer
 from harness.reference.core.messages import Message
 from harness.reference.core.types import TopicPartition
@@ -227,7 +227,8 @@ class SimulatedClients:
             "fetch_max_wait_ms": min(FETCH_MAX_WAIT_MS, settings.request_timeout_ms // 2),
             "max_poll_records": MAX_POLL_RECORDS,
         }
-        return {"producer": common | producer_options(settings), "consumer": common | consumer}
+        producer = {name.replace(".", "_"): value for name, value in client_settings(settings).items()}
+        return {"producer": common | producer, "consumer": common | consumer}
 
 
 @lru_cache(maxsize=4_096)

@@ -26,7 +26,7 @@ NOBODY = ("127.1.2.3:1",)
 def test_the_library_takes_every_property_and_no_setting_is_left_to_it(settings: Settings) -> None:
     configuration = producer_configuration(settings, NOBODY, 3)
     assert (configuration["acks"], configuration["client.id"]) == (settings.acks, "ackproof-client-3")
-    assert configuration["message.timeout.ms"] == settings.delivery_timeout_ms
+    assert configuration["delivery.timeout.ms"] == settings.delivery_timeout_ms
     Producer(configuration).purge()
     Consumer(consumer_configuration(settings, NOBODY, 3)).close()
 

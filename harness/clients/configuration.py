@@ -1,0 +1,49 @@
+"""What both client libraries are given, under Kafka's own names; how each spells it, and what it adds, is its own."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from workloads import Settings
+
+#: The libraries' own are 30 s and 10 s; Kafka's default is 1 s, and runs last seconds.
+RECONNECT_BACKOFF_MAX_MS: Final = 1_000
+#: Kafka's default is 5 minutes; with acks=0 a deposed leader is noticed in no other way.
+METADATA_MAX_AGE_MS: Final = 5_000
+FETCH_WAIT_MAX_MS: Final = 500
+
+
+def client_settings(settings: Settings) -> dict[str, Any]:
+    """The settings of a plan that belong to clients, ``acks`` as a number."""
+    chosen = settings.to_mapping() | {"acks": settings.acks}
+    return {name: chosen[name] for name in Settings.scoped("client")}
+
+
+def producer_properties(settings: Settings, process: int) -> dict[str, Any]:
+    """A producer's."""
+    return _properties(settings, process) | client_settings(settings)
+
+
+def consumer_properties(settings: Settings, process: int) -> dict[str, Any]:
+    """A consumer's."""
+    return _properties(settings, process) | {
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        "isolation.level": "read_uncommitted",
+        "check.crcs": True,
+    }
+
+
+def fetch_wait_ms(settings: Settings) -> int:
+    """How long a broker may wait for records; kafka-python refuses what is not shorter than the request's limit."""
+    return min(FETCH_WAIT_MAX_MS, settings.request_timeout_ms // 2)
+
+
+def _properties(settings: Settings, process: int) -> dict[str, Any]:
+    return {
+        "client.id": f"ackproof-client-{process}",
+        "retry.backoff.ms": settings.retry_backoff_ms,
+        "reconnect.backoff.ms": 50,
+        "reconnect.backoff.max.ms": RECONNECT_BACKOFF_MAX_MS,
+        "allow.auto.create.topics": False,
+    }
