@@ -1,7 +1,7 @@
 """What a world must offer to be attacked: a view of its cluster, and parts that do things to it.
 
 A node is a number: brokers count from 0, controllers from :data:`CONTROLLER`, and all clients together are
-:data:`CLIENTS`. In links CONTROLLER stands for every controller. A link is a directed pair (source, target): a cut link
+:data:`CLIENTS`. In links CONTROLLER means every controller. A link is a directed pair (source, target): a cut link
 delivers nothing from source to target, so a one-way cut is one link and a symmetric cut two.
 
 A :class:`Target` is a bundle of small parts, one for each :class:`Capability`. A world fills in those that it has, and
@@ -204,7 +204,7 @@ class DiskSpeed(Protocol):
 class Leadership(Protocol):
     """Who leads, as operators change it on purpose, through the cluster's own administration.
 
-    Where the cluster would not, the evidence is ``refused`` with its reason, and what stands; where nobody answered,
+    Where the cluster would not, the evidence is ``refused`` with its reason, and what is so now; where nobody answered,
     ``unconfirmed`` likewise.
     """
 

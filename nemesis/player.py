@@ -45,7 +45,7 @@ class Player:
     """Plays one schedule. ``witness`` is given every receipt as it is marked: begun, ended or skipped.
 
     On real machines a command takes a while to take effect, a busy one more than a story has between two faults. So the
-    schedule's time stands still meanwhile: what is to happen between two faults has as long as was drawn for it.
+    schedule's time stops meanwhile: what is to happen between two faults has as long as was drawn for it.
     """
 
     def __init__(

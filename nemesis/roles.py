@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -64,32 +64,13 @@ def partition_of(role: Role, view: ClusterView) -> str:
     return names[role.partition % len(names)] if names else ""
 
 
-def _one(candidates: tuple[int, ...], pick: int) -> tuple[int, ...]:
-    return (candidates[pick % len(candidates)],) if candidates else ()
+def _one(candidates: Iterable[int], pick: int) -> tuple[int, ...]:
+    ordered = sorted(candidates)
+    return (ordered[pick % len(ordered)],) if ordered else ()
 
 
-def _leader(_: Role, state: PartitionView) -> tuple[int, ...]:
-    return () if state.leader is None else (state.leader,)
-
-
-def _followers(_: Role, state: PartitionView) -> tuple[int, ...]:
-    return tuple(sorted(set(state.replicas) - {state.leader}))
-
-
-def _follower(role: Role, state: PartitionView) -> tuple[int, ...]:
-    return _one(_followers(role, state), role.pick)
-
-
-def _isr_member(role: Role, state: PartitionView) -> tuple[int, ...]:
-    return _one(tuple(sorted(state.isr)), role.pick)
-
-
-def _out_of_isr(role: Role, state: PartitionView) -> tuple[int, ...]:
-    return _one(tuple(sorted(set(state.replicas) - set(state.isr))), role.pick)
-
-
-def _broker(role: Role, view: ClusterView) -> tuple[int, ...]:
-    return _one(tuple(sorted(view.running)), role.pick)
+def _followers(state: PartitionView) -> set[int]:
+    return set(state.replicas) - {state.leader}
 
 
 def _minority(role: Role, view: ClusterView) -> tuple[int, ...]:
@@ -99,16 +80,12 @@ def _minority(role: Role, view: ClusterView) -> tuple[int, ...]:
     return tuple(sorted(chosen & set(view.running)))
 
 
-def _named(role: Role, view: ClusterView) -> tuple[int, ...]:
-    return (role.pick,) if role.pick in view.brokers else ()
-
-
 _IN_PARTITION: Final[dict[RoleKind, Callable[[Role, PartitionView], tuple[int, ...]]]] = {
-    RoleKind.LEADER: _leader,
-    RoleKind.FOLLOWER: _follower,
-    RoleKind.FOLLOWERS: _followers,
-    RoleKind.ISR_MEMBER: _isr_member,
-    RoleKind.OUT_OF_ISR: _out_of_isr,
+    RoleKind.LEADER: lambda _, state: () if state.leader is None else (state.leader,),
+    RoleKind.FOLLOWER: lambda role, state: _one(_followers(state), role.pick),
+    RoleKind.FOLLOWERS: lambda _, state: tuple(sorted(_followers(state))),
+    RoleKind.ISR_MEMBER: lambda role, state: _one(state.isr, role.pick),
+    RoleKind.OUT_OF_ISR: lambda role, state: _one(set(state.replicas) - set(state.isr), role.pick),
 }
 _WORDS: Final = {
     RoleKind.LEADER: "the leader",
@@ -122,9 +99,9 @@ _WORDS: Final = {
     RoleKind.PRODUCER: "a producer",
 }
 _ANYWHERE: Final[dict[RoleKind, Callable[[Role, ClusterView], tuple[int, ...]]]] = {
-    RoleKind.BROKER: _broker,
+    RoleKind.BROKER: lambda role, view: _one(view.running, role.pick),
     RoleKind.MINORITY: _minority,
-    RoleKind.NAMED: _named,
+    RoleKind.NAMED: lambda role, view: (role.pick,) if role.pick in view.brokers else (),
     RoleKind.CONTROLLER: lambda _, view: view.controllers[:1],
     # Which one, the workload knows.
     RoleKind.PRODUCER: lambda _role, _view: (CLIENTS,),

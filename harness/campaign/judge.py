@@ -114,13 +114,19 @@ def exit_code(judged: Sequence[Judged]) -> int:
 
 
 def is_unreadable(one: Judged) -> bool:
-    """Whether ``one`` is a history of another tool that could not be read. Runs leave what they leave: unknown."""
+    """True of a history of another tool that could not be read. Runs leave what they leave: they are unknown."""
     return one.outcome is Outcome.UNKNOWN and not one.is_run and one.line.says_nothing
 
 
 @contextmanager
 def translated_errors() -> Iterator[None]:
-    """Turn what checkers and histories raise into the harness's own errors; their texts say what to do."""
+    """Turn what checkers and histories raise into the harness's own errors; their texts say what to do.
+
+    Raises:
+        JavaError: Spark found no usable Java.
+        ResultsError: a history cannot be read or stored.
+        HarnessError: Spark failed.
+    """
     try:
         yield
     except JavaMissingError as error:

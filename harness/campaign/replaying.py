@@ -42,7 +42,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def identical(self) -> bool:
-        """Whether history and findings are the same."""
+        """True where history and findings are the same."""
         return self.same_bytes and not self.differences
 
 

@@ -87,7 +87,7 @@ class Performing:
             first, last = ("first", "") if runs.failed == 1 else (f"first {runs.failed}", "the last: ")
             raise HarnessError(
                 f"the {first} of {runs.planned} runs in the {world.name} world failed in the harness "
-                f"({last}{reason}); what was done stands in {self._directory}"
+                f"({last}{reason}); what was done is in {self._directory}"
             )
 
 

@@ -1,7 +1,7 @@
 """A campaign: stages over one directory, each of which reads files and writes files, and can be repeated alone.
 
 ``runs`` performs every run of the plan; ``check`` judges all histories in one Spark job and writes ``verdicts.jsonl``
-and ``matrix.json``; ``witnesses`` writes ``witnesses.json`` and has those runs say what their clusters did; ``report``
+and ``matrix.json``; ``witnesses`` writes ``witnesses.json`` and leaves a trace of the cluster in those runs; ``report``
 writes ``matrix.md`` and ``report.html``. Nothing that completed is overwritten, and what was done stays when a run
 fails, the user interrupts, or the disk is full: then the campaign can be continued.
 """
@@ -132,7 +132,7 @@ class Campaign:
         """Perform what is missing, and do the other stages; the answer is the report's path.
 
         Raises:
-            HarnessError: too many runs failed, or a stage could not do its work. Everything that was done stands.
+            HarnessError: too many runs failed, or a stage could not do its work. Everything that was done is kept.
             ResultsError: somebody else works on this campaign now.
             KeyboardInterrupt: the user wants no more; every world was closed.
         """

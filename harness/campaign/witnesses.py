@@ -1,7 +1,7 @@
-"""The stage of witnesses: which runs the report tells stories of, and the cluster's side of those stories.
+"""The stage of witnesses: the runs whose losses the report explains, and traces of their clusters.
 
 Reads ``matrix.json``, writes ``witnesses.json``, and leaves a ``cluster.jsonl`` in each of those runs that has none: a
-simulated run is done again for it, of a real one it stands in the nodes' own files.
+simulated run is done again for it, of a real one it is in the nodes' own files.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def trace_runs(runs: Sequence[Path], progress: Progress) -> None:
             try:
                 trace_missing(run)
             except AckproofError as error:
-                progress.say(f"{run}: what its brokers did cannot be told: {error}")
+                progress.say(f"{run}: what its brokers did is not known: {error}")
             progress.advance()
 
 

@@ -1,8 +1,4 @@
-"""The group of commands, and the one place where errors become a message and an exit code.
-
-Exit codes: 0 nothing broken, 1 a promise was broken, 2 unknown, 64 the plan or the command is wrong, 69 what
-is to be fetched cannot be reached, 70 the harness itself failed, 130 interrupted.
-"""
+"""The group of commands, and the one place where errors become a message and an exit code."""
 
 from __future__ import annotations
 
@@ -26,7 +22,7 @@ from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_PLAN, AckproofError
 #: What a shell says of a program that Ctrl-C ended.
 EXIT_INTERRUPTED: Final = 130
 
-#: Each stands in the module of its name.
+#: Each is in the module of its name.
 COMMANDS: Final = (
     "run",
     "campaign",

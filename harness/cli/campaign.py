@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Final
 
 import click
 import msgspec
@@ -12,7 +11,7 @@ import msgspec
 from harness.campaign import Campaign
 from harness.choices import Choices
 from harness.cli.matrix_table import show_campaign
-from harness.cli.terminal import State, as_json, directory_argument
+from harness.cli.terminal import RESULTS, State, path_type, takes_json
 from harness.clients import require_credentials
 from harness.errors import EXIT_HELD, NamedWronglyError
 from harness.java import usable_java
@@ -22,12 +21,10 @@ from harness.run import planned
 from harness.worlds.kafka import release_for
 from harness.worlds.kafka.rehearsal import PREFACE, rehearse, require_machines
 
-RESULTS: Final = Path("results")
-
-plan_argument = click.argument("plan_path", metavar="PLAN", type=directory_argument)
+plan_argument = click.argument("plan_path", metavar="PLAN", type=path_type)
 seed_range = click.IntRange(0, SEED_MAX)
 dry_option = click.option("--dry-run", is_flag=True, help="Say what would be done on machines over SSH; do nothing.")
-out_option = click.option("--out", type=directory_argument, help="The campaign's directory, instead of results/NAME.")
+out_option = click.option("--out", type=path_type, help="The campaign's directory, instead of results/NAME.")
 
 
 @click.command()
@@ -36,8 +33,7 @@ out_option = click.option("--out", type=directory_argument, help="The campaign's
 @out_option
 @click.option("--continue", "continue_", is_flag=True, help="Go on in --out: do what did not complete there.")
 @dry_option
-@as_json
-@click.pass_obj
+@takes_json
 def campaign(
     state: State,
     plan_path: Path,
@@ -46,7 +42,6 @@ def campaign(
     out: Path | None,
     continue_: bool,
     dry_run: bool,
-    json_: bool,
 ) -> int:
     """Do every run of PLAN, check all histories, and write one report; its path is the last line.
 
@@ -59,13 +54,13 @@ def campaign(
     if dry_run:
         return rehearse_all(state, plan.runs())
     if not continue_:
-        return conduct_and_show(state, plan, plan.runs(), out, json_=json_)
+        return conduct_and_show(state, plan, plan.runs(), out)
     if out is None:
         raise NamedWronglyError("--continue needs the campaign's directory; name it with --out")
     _see_to_what_is_needed(plan.runs())
     begun = Campaign.continued(plan, out)
-    state.err.print(f"{len(begun.missing)} of {len(plan.runs())} runs are left to do in {out}", markup=False)
-    return show_campaign(state, out, begun.conduct(state.progress()), json_=json_)
+    state.note(f"{len(begun.missing)} of {len(plan.runs())} runs are left to do in {out}")
+    return show_campaign(state, out, begun.conduct(state.progress()))
 
 
 def rehearse_all(state: State, runs: list[RunSpec]) -> int:
@@ -80,15 +75,15 @@ def rehearse_all(state: State, runs: list[RunSpec]) -> int:
     return EXIT_HELD
 
 
-def conduct_and_show(state: State, plan: Plan, runs: list[RunSpec], out: Path | None, *, json_: bool) -> int:
+def conduct_and_show(state: State, plan: Plan, runs: list[RunSpec], out: Path | None) -> int:
     """Do ``runs`` of ``plan`` with all that follows, and print the matrix; the answer is the exit code."""
     _see_to_what_is_needed(runs)
     directory = exact_campaign(out) if out else new_campaign(RESULTS, plan.name)
-    state.err.print(f"{len(runs)} runs of {plan.name} into {directory}", markup=False)
+    state.note(f"{len(runs)} runs of {plan.name} into {directory}")
     if not out:
         _point_latest(directory)
     report = Campaign.new(plan, runs, directory).conduct(state.progress())
-    return show_campaign(state, directory, report, json_=json_)
+    return show_campaign(state, directory, report)
 
 
 def _see_to_what_is_needed(runs: list[RunSpec]) -> None:

@@ -20,7 +20,7 @@ from harness.campaign import (
     write_verdicts_to,
 )
 from harness.cli.check_table import show_judged
-from harness.cli.terminal import State, as_json, directory_argument
+from harness.cli.terminal import State, path_type, takes_json
 from harness.errors import EXIT_PLAN, NamedWronglyError
 from harness.progress import Progress
 from harness.records.files import VERDICTS_FILE
@@ -33,7 +33,7 @@ HERE: Final = Path(VERDICTS_FILE)
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--out", type=directory_argument, help="The one file for all verdicts, a line a history.")
+@click.option("--out", type=path_type, help="The one file for all verdicts, a line a history.")
 @click.option(
     "--ww-deps/--no-ww-deps",
     default=None,
@@ -42,9 +42,8 @@ HERE: Final = Path(VERDICTS_FILE)
 )
 @click.option("--master", metavar="URL", help="Spark master, such as spark://host:7077; by default local threads.")
 @click.option("--all", "all_", is_flag=True, help=f"Write all findings, not only {SHOWN} of each; counts are whole.")
-@click.option("--scratch", type=directory_argument, help="Where JSON lines are stored first; a cluster must share it.")
-@as_json
-@click.pass_obj
+@click.option("--scratch", type=path_type, help="Where JSON lines are stored first; a cluster must share it.")
+@takes_json
 def check(
     state: State,
     paths: Sequence[str],
@@ -54,7 +53,6 @@ def check(
     master: str | None,
     all_: bool,
     scratch: Path | None,
-    json_: bool,
 ) -> int:
     """Judge the histories at PATH...: run directories, campaigns, files of JSON lines, directories of those.
 
@@ -69,13 +67,13 @@ def check(
     if out is not None:
         _refuse_no_file(out)
     asked = CheckOptions(master=master, ww_deps=ww_deps, shown=None if all_ else SHOWN, scratch=scratch)
-    progress = Progress() if json_ else state.progress()
+    progress = Progress() if state.as_json else state.progress()
     judged = judge_all(places, progress, asked)
     local = [one.path for one in judged if one.is_run and isinstance(one.path, Path)]
     trace_runs([run for run in local if lacks_observations(run)], progress)  # their harness was killed
     written = [write_verdicts_to(out, judged)] if out is not None else _write_beside(places, judged)
     code = EXIT_PLAN if all(is_unreadable(one) for one in judged) else exit_code(judged)
-    if json_:
+    if state.as_json:
         for one in judged:
             state.json(
                 {"path": str(one.path), "outcome": one.outcome, "reason": one.line.why_unknown, "verdict": one.line}

@@ -13,7 +13,7 @@ from checkers import Outcome, Place, wedged_clients
 from harness.campaign import Judged, is_unreadable
 from harness.cli.terminal import State
 
-#: Rows of a table, which is a screen; the rest stands in verdicts.jsonl.
+#: Rows of a table, which is a screen; the rest is in verdicts.jsonl.
 ROWS_MAX: Final = 40
 #: Alarming histories that are named one by one before a table of groups.
 ALARMING_MAX: Final = 10
@@ -119,7 +119,7 @@ def _listed(counts: Counter[str] | dict[str, int]) -> str:
 
 
 def _reason(one: Judged) -> str:
-    """Why it could not be judged, without the path, which stands in its own column."""
+    """Why it could not be judged, without the path, which has a column of its own."""
     return (one.line.why_unknown or "").replace(f"{one.path}/", "")
 
 

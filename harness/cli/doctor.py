@@ -7,20 +7,19 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from harness.cli.terminal import State, as_json, directory_argument
+from harness.cli.terminal import State, path_type, takes_json
 from harness.doctor import examine
 from harness.errors import EXIT_HARNESS, EXIT_HELD
 
 
 @click.command()
-@click.option("--out", type=directory_argument, default="results", show_default=True, help="Where results would go.")
-@as_json
-@click.pass_obj
-def doctor(state: State, out: Path, *, json_: bool) -> int:
+@click.option("--out", type=path_type, default="results", show_default=True, help="Where results would go.")
+@takes_json
+def doctor(state: State, out: Path) -> int:
     """Say what this machine can do, and how to get the rest. Exit code 70 if something needed is missing."""
     checks = examine(out)
     missing = [check for check in checks if check.needed and not check.good]
-    if json_:
+    if state.as_json:
         state.json(checks)
         return EXIT_HARNESS if missing else EXIT_HELD
     rows = []

@@ -8,15 +8,15 @@ from pathlib import Path
 import click
 
 from harness.campaign import translated_errors
-from harness.cli.terminal import State, directory_argument
+from harness.cli.terminal import State, path_type
 from harness.errors import EXIT_HELD, NamedWronglyError
 from harness.records.files import HISTORY, files_of
 from workloads.history import HistoryError, export_jsonl
 
 
 @click.command()
-@click.argument("run_dir", type=directory_argument)
-@click.option("--out", type=directory_argument, help="The file to write, instead of standard output.")
+@click.argument("run_dir", type=path_type)
+@click.option("--out", type=path_type, help="The file to write, instead of standard output.")
 @click.pass_obj
 def export(state: State, run_dir: Path, out: Path | None) -> int:
     """Write the history of RUN_DIR as JSON lines."""

@@ -6,28 +6,23 @@ from pathlib import Path
 
 import click
 
-from harness.cli.terminal import State, as_json, directory_argument
+from harness.cli.terminal import State, path_type, takes_json
 from harness.errors import EXIT_HELD
 from harness.run import heal_all
 
 
 @click.command()
-@click.argument("path", type=directory_argument)
-@as_json
-@click.pass_obj
-def heal(state: State, path: Path, *, json_: bool) -> int:
+@click.argument("path", type=path_type)
+@takes_json
+def heal(state: State, path: Path) -> int:
     """End every process and remove every rule that a dead harness left behind in PATH (a run or a campaign).
 
     A line for each thing, then a summary. Exit code 70 if something is still there or in doubt.
     """
     healed = heal_all(path)
-    if json_:
-        state.json({"healed": healed.undone, "remaining": healed.remaining, "doubts": healed.doubts})
-    else:
-        for kind, things in (("healed", healed.undone), ("remains", healed.remaining), ("in doubt", healed.doubts)):
-            for thing in things:
-                state.say(f"{kind}: {thing}")
+    lists = {"healed": healed.undone, "remains": healed.remaining, "doubt": healed.doubts}
+    state.answer(lists, (f"{kind}: {thing}" for kind, things in lists.items() for thing in things))
     healed.refuse(healed.summary())
-    if not json_:
+    if not state.as_json:
         state.say(healed.summary())
     return EXIT_HELD

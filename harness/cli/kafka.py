@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.terminal import State, as_json
+from harness.cli.terminal import State, takes_json
 from harness.errors import EXIT_HELD, PlanError
 from harness.worlds.kafka.installation import Installation, cache_directory, install, install_from, installed
 from harness.worlds.kafka.prepared import make_archive
@@ -31,28 +31,24 @@ def install_command(state: State, version: str | None, source: Path | None) -> i
     """Fetch a release with Maven into the user's cache, beside others that are there."""
     if source is not None and version is not None:
         raise PlanError("a release given with --from has its version in it; leave the version out")
-    state.err.print(f"getting Apache Kafka {source or version or DEFAULT_VERSION}", markup=False)
+    state.note(f"getting Apache Kafka {source or version or DEFAULT_VERSION}")
     release = install_from(source) if source is not None else install(version or DEFAULT_VERSION)
     if "kraft" in modes(release.version):
-        state.err.print("starting it once, so that later starts are faster", markup=False)
+        state.note("starting it once, so that later starts are faster")
     make_archive(release)
     state.say(f"Apache Kafka {release.version} is in {release.home}")
     return EXIT_HELD
 
 
 @kafka.command("list")
-@as_json
-@click.pass_obj
-def list_command(state: State, *, json_: bool) -> int:
+@takes_json
+def list_command(state: State) -> int:
     """Say which releases are there."""
     there = installed()
-    if json_:
-        state.json([{"version": str(one.version), "home": str(one.home), "modes": modes(one.version)} for one in there])
-        return EXIT_HELD
-    for one in there:
-        state.say(_line(one))
-    if not there:
-        state.say(f"none in {cache_directory()}; get one with: ackproof kafka install")
+    state.answer(
+        [{"version": str(one.version), "home": str(one.home), "modes": modes(one.version)} for one in there],
+        map(_line, there) if there else [f"none in {cache_directory()}; get one with: ackproof kafka install"],
+    )
     return EXIT_HELD
 
 

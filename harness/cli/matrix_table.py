@@ -20,12 +20,11 @@ LEGEND: Final = (
 )
 
 
-def show_campaign(state: State, directory: Path, report: Path, *, json_: bool) -> int:
+def show_campaign(state: State, directory: Path, report: Path) -> int:
     """Print the table, the verdict, and the report's path as the last line; the answer is the exit code."""
     matrix = read_matrix(directory)
-    if json_:
-        summary = {"verdict": matrix.verdict, "directory": str(directory), "report": str(report)}
-        state.json(summary)
+    if state.as_json:
+        state.json({"verdict": matrix.verdict, "directory": str(directory), "report": str(report)})
         return matrix.verdict.exit_code
     show_cells(state, matrix.cells)
     for client in wedged_clients(line.anomalies for line in read_lines(directory).values()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -13,28 +14,26 @@ from checkers import Verdict
 from harness.campaign import Replayed, rerun
 from harness.campaign import replay as replay_run
 from harness.choices import Choices
-from harness.cli.terminal import State, as_json, directory_argument
+from harness.cli.terminal import RESULTS, State, path_type, takes_json
 from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_UNKNOWN
 from harness.records.files import CLUSTER_FILE, new_campaign
 from harness.records.run_record import RunRecord, read_record
 from harness.run import read_choices
 
-RESULTS: Final = Path("results")
-#: Findings of one anomaly that are printed; the rest stands in the verdict.
+#: Findings of one anomaly that are printed; the rest is in the verdict.
 FINDINGS_MAX: Final = 5
 
 
 @click.command()
-@click.argument("run_dir", type=directory_argument)
+@click.argument("run_dir", type=path_type)
 @click.option(
     "--choices",
     "choices_file",
-    type=directory_argument,
+    type=path_type,
     help="Perform the draws of chance in this file, such as a changed copy of RUN_DIR's choices.json.",
 )
-@as_json
-@click.pass_obj
-def replay(state: State, run_dir: Path, choices_file: Path | None, *, json_: bool) -> int:
+@takes_json
+def replay(state: State, run_dir: Path, choices_file: Path | None) -> int:
     """Do the run in RUN_DIR again and compare. Exit code 0 if the same was found, else 70.
 
     A simulated run comes out byte for byte, and its cluster.jsonl and choices.json are written on the way. A run of
@@ -43,20 +42,15 @@ def replay(state: State, run_dir: Path, choices_file: Path | None, *, json_: boo
     """
     record = read_record(run_dir)
     if choices_file is not None:
-        return _rerun(state, run_dir, record, read_choices(choices_file), json_=json_)
+        return _rerun(state, run_dir, record, read_choices(choices_file))
     if not record.world.virtual_time:
-        state.err.print(
-            f"{run_dir} ran on real processes: its seed repeats the plan of faults, not their effect; running it again",
-            markup=False,
+        state.note(
+            f"{run_dir} ran on real processes: its seed repeats the plan of faults, not their effect; running it again"
         )
-        return _rerun(state, run_dir, record, None, json_=json_)
+        return _rerun(state, run_dir, record, None)
     with tempfile.TemporaryDirectory(prefix="ackproof-") as scratch:
         result = replay_run(run_dir, Path(scratch) / "again")
-    if json_:
-        state.json(result)
-    else:
-        show_findings(state, result.again)
-        state.say(_conclusion(result, run_dir))
+    state.answer(result, [*described(result.again), _conclusion(result, run_dir)])
     return EXIT_HELD if result.identical else EXIT_HARNESS
 
 
@@ -67,26 +61,23 @@ def _conclusion(result: Replayed, run_dir: Path) -> str:
     return f"not reproduced: {what}. The program or a library changed since (see campaign.json), or chance leaked in"
 
 
-def _rerun(state: State, run_dir: Path, record: RunRecord, choices: Choices | None, *, json_: bool) -> int:
+def _rerun(state: State, run_dir: Path, record: RunRecord, choices: Choices | None) -> int:
     directory = new_campaign(RESULTS, f"rerun-{record.seed}")
     before, again = rerun(record, run_dir, directory, choices)
-    shown = set(before.counts) <= set(again.counts)
-    if json_:
-        state.json({"recorded": before, "again": again, "directory": str(directory)})
-    else:
-        show_findings(state, again)
-        missing = ", ".join(sorted(set(before.counts) - set(again.counts)))
-        outcome = "every kind of finding showed again" if shown else f"did not show again: {missing}"
-        state.say(f"{outcome}: {directory}")
-    return EXIT_HELD if shown else EXIT_UNKNOWN
+    missing = sorted(set(before.counts) - set(again.counts))
+    outcome = f"did not show again: {', '.join(missing)}" if missing else "every kind of finding showed again"
+    state.answer(
+        {"recorded": before, "again": again, "directory": str(directory)},
+        [*described(again), f"{outcome}: {directory}"],
+    )
+    return EXIT_UNKNOWN if missing else EXIT_HELD
 
 
-def show_findings(state: State, verdict: Verdict) -> None:
-    """Print how many findings of each kind there are, and the first few as JSON."""
+def described(verdict: Verdict) -> Iterator[str]:
+    """A line for each kind of finding, with their number, and the first few of them as JSON."""
     for anomaly, findings in verdict.anomalies.items():
         count = verdict.counts.get(anomaly, len(findings))
-        state.say(f"{anomaly}: {count}" + (f", the first {FINDINGS_MAX} of them:" if count > FINDINGS_MAX else ""))
-        for finding in findings[:FINDINGS_MAX]:
-            state.say(f"  {msgspec.json.encode(finding).decode()}")
+        yield f"{anomaly}: {count}" + (f", the first {FINDINGS_MAX} of them:" if count > FINDINGS_MAX else "")
+        yield from (f"  {msgspec.json.encode(finding).decode()}" for finding in findings[:FINDINGS_MAX])
     if not verdict.anomalies:
-        state.say("no anomaly")
+        yield "no anomaly"

@@ -8,20 +8,19 @@ import click
 
 from harness.campaign import witness
 from harness.cli.matrix_table import show_campaign
-from harness.cli.terminal import State, as_json, directory_argument
+from harness.cli.terminal import State, path_type, takes_json
 from harness.records.verdict_lines import write_matrix
 from harness.report import write
 
 
 @click.command()
-@click.argument("campaign_dir", type=directory_argument)
-@as_json
-@click.pass_obj
-def report(state: State, campaign_dir: Path, *, json_: bool) -> int:
+@click.argument("campaign_dir", type=path_type)
+@takes_json
+def report(state: State, campaign_dir: Path) -> int:
     """Do the last stages of CAMPAIGN_DIR again: matrix.json, witnesses.json and their traces, report.html.
 
     They read the campaign's files alone. The report's path is the last line.
     """
     write_matrix(campaign_dir)
     witness(campaign_dir, state.progress())
-    return show_campaign(state, campaign_dir, write(campaign_dir), json_=json_)
+    return show_campaign(state, campaign_dir, write(campaign_dir))

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from harness.cli.campaign import conduct_and_show, dry_option, out_option, plan_argument, rehearse_all, seed_range
-from harness.cli.terminal import State, as_json
+from harness.cli.terminal import State, takes_json
 from harness.errors import PlanError
 from harness.plan import Place, families_in, read_plan, with_stories
 
@@ -20,12 +20,11 @@ from harness.plan import Place, families_in, read_plan, with_stories
 @click.option("--settings", multiple=True, metavar="NAME=VALUE", help="Fix a setting; may be repeated.")
 @click.option("--family", help="The fault family, if the plan has several.")
 @click.option("--world", help="The world, if the plan has several.")
-@click.option("--story", "stories", multiple=True, metavar="S09", help="Tell this story; may be repeated.")
+@click.option("--story", "stories", multiple=True, metavar="S09", help="Perform this story; may be repeated.")
 @click.option("--seed", type=seed_range, help="The run's own seed, instead of one derived from the plan's.")
 @out_option
 @dry_option
-@as_json
-@click.pass_obj
+@takes_json
 def run(
     state: State,
     plan_path: Path,
@@ -37,7 +36,6 @@ def run(
     seed: int | None,
     out: Path | None,
     dry_run: bool,
-    json_: bool,
 ) -> int:
     """Do one run of PLAN: one choice of settings, one fault family, one world, one seed."""
     plan = read_plan(plan_path, _overrides(settings))
@@ -48,11 +46,11 @@ def run(
     if stories:
         plan = with_stories(plan, stories)
     one = plan.single(family, world, seed)
-    return rehearse_all(state, [one]) if dry_run else conduct_and_show(state, plan, [one], out, json_=json_)
+    return rehearse_all(state, [one]) if dry_run else conduct_and_show(state, plan, [one], out)
 
 
 def _overrides(settings: Sequence[str]) -> dict[str, object]:
-    """``NAME=VALUE`` as in a plan; several may stand in one, with commas between."""
+    """``NAME=VALUE`` as in a plan; one text may have several, with commas between."""
     values: dict[str, object] = {}
     for assignment in (part for text in settings for part in text.split(",")):
         name, separator, value = assignment.partition("=")

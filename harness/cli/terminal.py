@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -18,8 +18,10 @@ from harness.progress import Progress, progress_for
 #: Columns of output that goes to a file: there, a folded table would be unreadable.
 FILE_WIDTH: Final = 200
 
-as_json = click.option("--json", "json_", is_flag=True, help="Print JSON for machines instead of text.")
-directory_argument = click.Path(path_type=Path)
+#: Where campaigns go whose directory is not named.
+RESULTS: Final = Path("results")
+
+path_type = click.Path(path_type=Path)
 
 
 @dataclass
@@ -27,23 +29,36 @@ class State:
     """One call of the program: colour only where there is a terminal; results on standard output, the rest on error."""
 
     debug: bool = False
+    as_json: bool = False
     out: Console = field(default_factory=lambda: _console(stderr=False))
     err: Console = field(default_factory=lambda: _console(stderr=True))
 
     def progress(self) -> Progress:
-        """Whom long work tells how far it is."""
+        """What long work reports to."""
         return progress_for(self.err)
 
     def say(self, text: str) -> None:
-        """One line of result."""
+        """Print one line of result."""
         self.out.print(text, markup=False)
 
+    def note(self, text: str) -> None:
+        """Print one line that is no result, on standard error."""
+        self.err.print(text, markup=False)
+
     def complain(self, text: str) -> None:
-        """What went wrong."""
-        self.err.print(f"ackproof: {text}", markup=False)
+        """Print what went wrong."""
+        self.note(f"ackproof: {text}")
+
+    def answer(self, value: Any, lines: Iterable[str]) -> None:
+        """Print ``value`` as JSON where that is asked for, else the ``lines``."""
+        if self.as_json:
+            self.json(value)
+            return
+        for line in lines:
+            self.say(line)
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """A table; cells may carry rich's markup."""
+        """Print a table; cells may carry rich's markup."""
         table = Table(box=None, pad_edge=False, header_style="bold")
         for number, header in enumerate(headers):
             table.add_column(header, overflow="fold", no_wrap=number == 0)
@@ -52,8 +67,19 @@ class State:
         self.out.print(table)
 
     def json(self, value: Any) -> None:
-        """One JSON document on one line."""
+        """Print one JSON document on one line."""
         sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+
+
+def takes_json(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A command's ``function`` that is given the :class:`State` first, with the option ``--json`` for ``as_json``."""
+
+    def remember(context: click.Context, _: click.Parameter, value: Any) -> None:
+        context.ensure_object(State).as_json = value
+
+    help_ = "Print JSON for machines instead of text."
+    option = click.option("--json", is_flag=True, expose_value=False, callback=remember, help=help_)
+    return option(click.pass_obj(function))
 
 
 def _console(*, stderr: bool) -> Console:

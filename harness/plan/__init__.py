@@ -1,6 +1,6 @@
 """Plans: the one file that says what to run, and the runs that follow from it.
 
-A plan is TOML. Settings of the log stand under Kafka's own dotted names, quoted or not (``min.insync.replicas = 2``);
+A plan is TOML. Settings of the log have Kafka's own dotted names, quoted or not (``min.insync.replicas = 2``);
 everything else is spelled with underscores and carries its unit (``duration_ms``). Unknown keys are refused with the
 nearest valid one. See ``plans/default.toml`` for a complete one.
 """

@@ -30,7 +30,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
         fingerprint: its host key's, as ``ssh-keygen -l`` writes it (SHA256:...); empty: ``known_hosts`` decides.
         known_hosts: the file in which its host key must stand.
         sudo: whether nftables needs ``sudo -n``.
-        directory: where everything of the harness stands on it.
+        directory: where everything of the harness is on it.
         broker_port: where its node listens.
         java: its Java program.
     """
@@ -49,7 +49,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """How sentences call it: ``ackproof@10.0.0.11``, with the port where it is not the usual one."""
+        """What sentences call it: ``ackproof@10.0.0.11``, with the port where it is not the usual one."""
         return f"{self.user}@{self.address}" + ("" if self.port == 22 else f":{self.port}")
 
 
@@ -119,7 +119,7 @@ def _one_machine_a_node(machines: Iterable[Machine], wanted: Sequence[int], plac
         if machine.node in by_node:
             raise place.wrong(f"{_called(machine.node)} has two machines; leave one out")
         if machine.address in by_address:
-            raise place.wrong(f"{machine.address} stands there twice; every node needs a machine of its own")
+            raise place.wrong(f"{machine.address} is there twice; every node needs a machine of its own")
         by_node[machine.node] = by_address[machine.address] = machine
     if missing := [_called(node) for node in wanted if node not in by_node]:
         raise place.wrong(f"there is no machine for {', '.join(missing)}; every node needs one of its own")

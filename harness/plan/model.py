@@ -65,7 +65,7 @@ Offered = TypeVar("Offered")
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """One choice of settings: complete, under Kafka's names, with the label that stands in cells and paths.
+    """One choice of settings: complete, under Kafka's names, with the label that cells and paths have for it.
 
     ``client_defaults`` are the names of those that each world's client library decides.
     """

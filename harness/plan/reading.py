@@ -165,7 +165,11 @@ def read_plan(path: Path, overrides: Mapping[str, object] | None = None) -> Plan
 
 
 def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = None, name: str = "plan") -> Plan:
-    """The plan that ``text`` writes; ``file`` names it in errors, ``name`` where it does not name itself."""
+    """The plan that ``text`` writes; ``file`` names it in errors, ``name`` where it does not name itself.
+
+    Raises:
+        PlanError: one sentence with the place in the text.
+    """
     place = Place(file)
     try:
         table = tomllib.loads(text)

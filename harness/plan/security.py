@@ -19,13 +19,13 @@ Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
 class Security(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How to be let in. Each library's own module turns it into that library's properties.
+    """How clients identify themselves to a cluster. Each library's own module makes that library's properties of it.
 
     Attributes:
         protocol: of the listener, under Kafka's name.
         ca: the file of certificates, in PEM, that vouch for the brokers'; empty: those that the system trusts.
         certificate: the client's own, in PEM, for brokers that want one; its chain may follow.
-        key: its private key, in PEM and without a passphrase; empty: it stands in the certificate's file.
+        key: its private key, in PEM and without a passphrase; empty: it is in the certificate's file.
         mechanism, username: for SASL.
         password_env: the name of the environment variable that has the password,
         password_file: or the file whose text it is, but for the end of the line.
@@ -42,12 +42,12 @@ class Security(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def encrypts(self) -> bool:
-        """Whether the listener speaks TLS."""
+        """True of a listener that speaks TLS."""
         return self.protocol in {"SSL", "SASL_SSL"}
 
     @property
     def authenticates(self) -> bool:
-        """Whether the listener wants a user and a password."""
+        """True of a listener that wants a user and a password (SASL)."""
         return self.protocol in {"SASL_PLAINTEXT", "SASL_SSL"}
 
     def files(self) -> dict[str, str]:
@@ -61,7 +61,7 @@ OPEN: Final = Security()
 FILES: Final = ("ca", "certificate", "key", "password_file")
 
 _TLS: Final = ("ca", "certificate", "key")
-#: Nothing that stands under these is ever quoted: it may be the password by mistake.
+#: Nothing under these keys is ever quoted: it may be the password by mistake.
 _PASSWORD: Final = ("password_env", "password_file")
 _SASL: Final = ("mechanism", "username", *_PASSWORD)
 _KINDS: Final[Mapping[str, object]] = {"protocol": Protocol, "mechanism": Mechanism}
@@ -72,7 +72,7 @@ _ABSOLUTE: Final = 'an absolute path like "/etc/kafka/ca.pem", or one from "~/" 
 
 
 def security_at(table: Table, place: Place) -> Security:
-    """What stands under ``security`` in a world's table. Files and variables are not looked at (Security.check).
+    """The table ``security`` of a world's table. Files and variables are not looked at (Security.check).
 
     Raises:
         PlanError: something is missing, or two things do not go together.

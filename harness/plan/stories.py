@@ -1,6 +1,6 @@
 """What a plan names of the faults: families, and stories by number or name.
 
-Are they there, and do chosen stories fit, in the worst case of chance?
+Refused are names that are not there, and chosen stories that chance may draw too long or above the budget.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ def families_in(name: str, place: Place) -> list[str]:
 
 
 def chosen_stories(table: Table, base: tuple[str, ...], place: Place) -> tuple[str, ...]:
-    """What stands under ``stories`` in a plan's table of faults, else ``base``."""
+    """The ``stories`` of a plan's table of faults, else ``base``.
+
+    Raises:
+        PlanError: no family has such a story; the sentence names the nearest.
+    """
     if "stories" not in table:
         return base
     words = list_at(table, "stories", [], place)
@@ -47,7 +51,7 @@ def _unknown_story(word: str) -> str:
     known = dict.fromkeys(name for one in FAMILIES.values() for story in one.every_story for name in one.names(story))
     family = word.partition("/")[0]
     if family in FAMILIES:
-        listed = f"the family {family} tells {', '.join(name for name in known if name.startswith(f'{family}/'))}"
+        listed = f"the family {family} has {', '.join(name for name in known if name.startswith(f'{family}/'))}"
     else:
         listed = f"there are {', '.join(sorted(name for name in known if '/' not in name))}, and FAMILY/NAME"
     return f"{unknown_name('story', word, known)} ({listed})"
@@ -65,11 +69,11 @@ def check_stories(plan: Plan, place: Place) -> None:
         for word in world.faults.stories:
             if not any(stories_named(word, families) for families in cells):
                 having = [family for family in FAMILIES if stories_named(word, [family])]
-                raise here.wrong(f"{shown(word)} is told by the family {' or '.join(having)}; add one to families")
+                raise here.wrong(f"{shown(word)} is a story of the family {' or '.join(having)}; add one to families")
         for families in cells if world.faults.stories else ():
             stories = [story for word in world.faults.stories for story in stories_named(word, families)]
             if not stories:
-                raise here.wrong(f"the family {'+'.join(families)} tells none of these stories; leave it out")
+                raise here.wrong(f"the family {'+'.join(families)} has none of these stories; leave it out")
             _check_budget(plan, world, stories, here)
 
 

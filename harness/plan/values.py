@@ -55,7 +55,7 @@ QUOTED_MAX: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a plan a value stands: the file and the path of keys."""
+    """The place of a value in a plan: the file and the path of keys."""
 
     file: str
     path: str = ""
@@ -64,7 +64,7 @@ class Place:
         return Place(self.file, f"{self.path}.{key}" if self.path else key)
 
     def wrong(self, problem: object) -> PlanError:
-        """The error to raise for what stands here."""
+        """The error to raise for what is written here."""
         where = f"{self.file}: {self.path}" if self.path else self.file
         return PlanError(f"{where}: {problem}")
 
@@ -83,7 +83,11 @@ def shown(value: object) -> str:
 
 
 def known_keys(table: Table, keys: Iterable[str], place: Place) -> None:
-    """Refuse a key that is not among ``keys``, naming the nearest that is, or all where none is near."""
+    """Refuse a key that is not among ``keys``, naming the nearest that is, or all where none is near.
+
+    Raises:
+        PlanError: there is one.
+    """
     known = dict.fromkeys(keys)
     for key in table:
         if key not in known:
@@ -98,7 +102,11 @@ def unknown_key(kind: str, key: str, known: Mapping[str, object]) -> str:
 
 
 def table_at(table: Table, key: str, place: Place) -> Table:
-    """The table under ``key``, empty if there is none."""
+    """The table under ``key``, empty if there is none.
+
+    Raises:
+        PlanError: something else is there.
+    """
     value = table.get(key, {})
     if not isinstance(value, Mapping):
         raise (place / key).wrong(f"this is a table ([{(place / key).path}]), not {shown(value)}")
@@ -106,7 +114,11 @@ def table_at(table: Table, key: str, place: Place) -> Table:
 
 
 def list_at(table: Table, key: str, default: list[Any], place: Place) -> list[Any]:
-    """The list under ``key``; it may not be empty and may not say the same twice."""
+    """The list under ``key``, else ``default``.
+
+    Raises:
+        PlanError: something else is there; or the list is empty, or names an entry twice.
+    """
     value = table.get(key, default)
     if not isinstance(value, list):
         raise (place / key).wrong(f"takes a list, not {shown(value)}; write [{shown(value)}] for one")
@@ -118,7 +130,11 @@ def list_at(table: Table, key: str, default: list[Any], place: Place) -> list[An
 
 
 def value_at(table: Table, key: str, kind: object, default: Any, place: Place) -> Any:
-    """The value under ``key``, checked against the annotation ``kind`` and the least number that makes sense."""
+    """The value under ``key``, else ``default``, as the annotation ``kind`` and the bounds of its number allow.
+
+    Raises:
+        PlanError: it is of another kind, or out of bounds (``MAY_BE_NOUGHT``, ``LARGEST_OF``).
+    """
     if key not in table:
         return default
     value = table[key]
@@ -131,7 +147,11 @@ def value_at(table: Table, key: str, kind: object, default: Any, place: Place) -
 
 
 def record_at(base: Record, table: Table, place: Place, *, without: frozenset[str] = frozenset()) -> Record:
-    """``base`` with the fields that ``table`` names replaced."""
+    """``base`` with the fields that ``table`` names replaced; those of ``without`` are no keys.
+
+    Raises:
+        PlanError: a key is unknown, or its value is none for that field.
+    """
     kinds = {field.name: field.type for field in msgspec.structs.fields(base) if field.name not in without}
     known_keys(table, kinds, place)
     return msgspec.structs.replace(base, **{key: value_at(table, key, kinds[key], None, place) for key in table})

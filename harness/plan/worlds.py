@@ -15,7 +15,7 @@ import msgspec
 from harness.plan.machines import Machine
 from harness.plan.security import OPEN, Security
 
-#: Libraries whose producers and consumers a real world can use; adapters stand in harness.clients.
+#: Libraries whose producers and consumers a real world can use; their adapters are in harness.clients.
 ClientName = Literal["kafka-python", "confluent-kafka"]
 #: Libraries whose producers are idempotent unless they are told otherwise, or told what speaks against it: as Kafka's
 #: own client since 3.0 (KIP-679). librdkafka's are not (its CONFIGURATION.md).

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from harness.machine import MachineSize
-from harness.records.files import CAMPAIGN_FILE, read_json, write_file
+from harness.records.files import CAMPAIGN_FILE, read_json, write_json
 
 
 class WorldRuns(msgspec.Struct, kw_only=True):
@@ -52,8 +52,7 @@ class CampaignRecord(msgspec.Struct, kw_only=True):
 
 def write_campaign_record(directory: Path, record: CampaignRecord) -> None:
     """Write ``campaign.json`` in ``directory``."""
-    encoded = msgspec.json.format(msgspec.json.encode(record), indent=2)
-    write_file(directory / CAMPAIGN_FILE, encoded + b"\n")
+    write_json(directory / CAMPAIGN_FILE, record)
 
 
 def read_campaign_record(directory: Path) -> CampaignRecord | None:
@@ -63,6 +62,4 @@ def read_campaign_record(directory: Path) -> CampaignRecord | None:
         ResultsError: it is there and cannot be read.
     """
     path = directory / CAMPAIGN_FILE
-    if not path.is_file():
-        return None
-    return read_json(path, CampaignRecord, "restore it, or remove it")
+    return read_json(path, CampaignRecord, "restore it, or remove it") if path.is_file() else None

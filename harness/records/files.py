@@ -39,7 +39,11 @@ NUMBERED_MAX: Final = 10_000
 
 @contextlib.contextmanager
 def files_of(directory: Path) -> Iterator[None]:
-    """Turn an error of the file system into a :class:`ResultsError` that names ``directory`` and what to do."""
+    """Turn an error of the file system into one that names ``directory`` and what to do.
+
+    Raises:
+        ResultsError: the block raised an OSError.
+    """
     try:
         yield
     except OSError as error:
@@ -47,7 +51,7 @@ def files_of(directory: Path) -> Iterator[None]:
 
 
 def is_out_of_room(error: OSError) -> bool:
-    """Whether every later write would fail as this one did."""
+    """True of an error after which every later write would fail as this one did: no room, or a read-only disk."""
     return error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
@@ -58,7 +62,11 @@ def _advice(error: OSError) -> str:
 
 
 def new_campaign(results: Path, name: str) -> Path:
-    """Make ``results/<name>``, or ``results/<name>-2`` and so on if that exists; nothing is ever overwritten."""
+    """Make ``results/<name>``, or ``results/<name>-2`` and so on if that exists; nothing is ever overwritten.
+
+    Raises:
+        ResultsError: it cannot be made, or there are too many of that name.
+    """
     with files_of(results):
         results.mkdir(parents=True, exist_ok=True)
         for number in itertools.chain([""], (f"-{n}" for n in range(2, NUMBERED_MAX))):
@@ -70,7 +78,12 @@ def new_campaign(results: Path, name: str) -> Path:
 
 
 def exact_campaign(directory: Path) -> Path:
-    """Make ``directory``; one that exists must be empty."""
+    """Make ``directory``, with those above it; one that exists must be empty.
+
+    Raises:
+        NamedWronglyError: something is in it.
+        ResultsError: it cannot be made.
+    """
     with files_of(directory):
         directory.mkdir(parents=True, exist_ok=True)
         if any(directory.iterdir()):
@@ -81,7 +94,11 @@ def exact_campaign(directory: Path) -> Path:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write whole or not at all: a reader never sees half a file."""
+    """Write ``content`` whole or not at all: a reader never sees half a file.
+
+    Raises:
+        ResultsError: it cannot be written.
+    """
     with files_of(path.parent):
         # Not tempfile's: its files are their owner's only, and a report is for everybody whom the umask admits.
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
@@ -93,12 +110,23 @@ def write_file(path: Path, content: bytes) -> None:
             raise
 
 
+def write_json(path: Path, value: object) -> None:
+    """Write ``value`` as one indented JSON document, whole or not at all.
+
+    Raises:
+        ResultsError: it cannot be written.
+    """
+    write_file(path, msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+
+
 def read_json(path: Path, kind: type[Content], advice: str) -> Content:
     """What the file says, as a ``kind``.
 
     Raises:
-        ResultsError: it cannot be read; ``advice`` says what to do.
+        ResultsError: it is missing or cannot be read; ``advice`` says what to do.
     """
+    if not path.is_file():
+        raise ResultsError(f"{path.parent} holds no {path.name}; {advice}")
     try:
         with files_of(path.parent):
             return msgspec.json.decode(path.read_bytes(), type=kind)
@@ -107,7 +135,11 @@ def read_json(path: Path, kind: type[Content], advice: str) -> Content:
 
 
 def run_directories(path: Path) -> list[Path]:
-    """Every run at or below ``path``, sorted; a path that is a run directory stands for itself."""
+    """Every run at or below ``path``, sorted; a run directory is its own only run.
+
+    Raises:
+        NamedWronglyError: ``path`` is no directory.
+    """
     with files_of(path):
         if not path.is_dir():
             raise NamedWronglyError(f"{path} is no directory; name a run or a campaign under results/")

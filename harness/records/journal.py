@@ -28,7 +28,7 @@ Facts = Mapping[str, Any]
 
 
 class Undo(msgspec.Struct, frozen=True):
-    """One action that still stands: its number in the journal, its kind, and the facts that undo it."""
+    """One action that is not undone: its number in the journal, its kind, and the facts that undo it."""
 
     entry: int
     kind: str
@@ -69,11 +69,11 @@ class Journal:
         self._write(_Line(entry=entry, more=dict(facts)))
 
     def done(self, entry: int) -> None:
-        """The action is undone: it no longer stands. Safe to repeat."""
+        """Record that the action is undone. Safe to repeat."""
         self._write(_Line(entry=entry, done=True))
 
     def close(self) -> None:
-        """Close the file. Idempotent; what stands goes on standing."""
+        """Close the file; actions that are not undone stay so. Idempotent."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -84,7 +84,7 @@ class Journal:
 
 
 def not_undone(path: Path) -> list[Undo]:
-    """What still stands according to the journal at ``path``, oldest first. A missing file means nothing stands.
+    """The actions of the journal at ``path`` that are not undone, oldest first; none where there is no file.
 
     A torn last line is passed over: its action was not done, because the line is complete before the action begins.
     """
@@ -100,9 +100,9 @@ def not_undone(path: Path) -> list[Undo]:
 
 
 def unreadable(path: Path) -> int:
-    """How many lines of the journal at ``path`` nobody can read: not torn ones, but what no harness wrote there.
+    """The number of lines of the journal at ``path`` that nobody can read: not torn ones, but what no harness wrote.
 
-    What such a line announced is not known, so it may still stand.
+    What such a line announced is not known, so it may still be there.
 
     Raises:
         OSError: the file is there and cannot be read.

@@ -13,7 +13,7 @@ import msgspec
 
 from harness.errors import NamedWronglyError, ResultsError
 from harness.plan import AnyWorld, RunSpec
-from harness.records.files import RUN_FILE, files_of, write_file
+from harness.records.files import RUN_FILE, files_of, write_json
 from workloads import SettingsError
 
 Part = TypeVar("Part")
@@ -51,8 +51,7 @@ class RunRecord(RunSpec, frozen=True, kw_only=True):
 
 def write_record(directory: Path, spec: RunSpec, ended: Ended) -> None:
     """Write ``run.json`` of the run in ``directory``."""
-    encoded = msgspec.json.encode(RunRecord.of(spec, ended))
-    write_file(directory / RUN_FILE, msgspec.json.format(encoded, indent=2) + b"\n")
+    write_json(directory / RUN_FILE, RunRecord.of(spec, ended))
 
 
 def read_record(directory: Path) -> RunRecord:

@@ -132,7 +132,7 @@ def write_matrix(directory: Path) -> Matrix:
     matrix = build_matrix(read_lines(directory).values())
     if not matrix.cells and not (directory / files.CAMPAIGN_FILE).is_file():
         raise NamedWronglyError(f"{directory} holds no run; name a campaign's directory (results/...)")
-    files.write_file(directory / files.MATRIX_FILE, msgspec.json.format(msgspec.json.encode(matrix), indent=1))
+    files.write_json(directory / files.MATRIX_FILE, matrix)
     return matrix
 
 
@@ -142,7 +142,4 @@ def read_matrix(directory: Path) -> Matrix:
     Raises:
         ResultsError: it is missing or cannot be read.
     """
-    path = directory / files.MATRIX_FILE
-    if not path.is_file():
-        raise ResultsError(f"{directory} holds no {files.MATRIX_FILE}; make it with: ackproof report {directory}")
-    return files.read_json(path, Matrix, f"rebuild it with: ackproof report {directory}")
+    return files.read_json(directory / files.MATRIX_FILE, Matrix, f"make it with: ackproof report {directory}")

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.errors import ResultsError
-from harness.records.files import WITNESSES_FILE, read_json, write_file
+from harness.records.files import WITNESSES_FILE, read_json, write_json
 
 
 class Witnessed(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,7 +21,7 @@ class Witnessed(msgspec.Struct, frozen=True, kw_only=True):
 
 def write_witnesses(directory: Path, witnesses: Sequence[Witnessed]) -> None:
     """Write the file of the campaign in ``directory``."""
-    write_file(directory / WITNESSES_FILE, msgspec.json.format(msgspec.json.encode(witnesses), indent=1) + b"\n")
+    write_json(directory / WITNESSES_FILE, witnesses)
 
 
 def read_witnesses(directory: Path) -> list[Witnessed]:
@@ -31,8 +30,4 @@ def read_witnesses(directory: Path) -> list[Witnessed]:
     Raises:
         ResultsError: the file is missing or cannot be read.
     """
-    path = directory / WITNESSES_FILE
-    advice = f"make it with: ackproof report {directory}"
-    if not path.is_file():
-        raise ResultsError(f"{directory} holds no {WITNESSES_FILE}; {advice}")
-    return read_json(path, list[Witnessed], advice)
+    return read_json(directory / WITNESSES_FILE, list[Witnessed], f"make it with: ackproof report {directory}")

@@ -38,7 +38,7 @@ from nemesis.faults.unplanned import UnexplainedElection as UnexplainedElection
 KINDS: Final[Mapping[str, type[FaultKind]]] = {
     one.kind: one for one in [*globals().values()] if isinstance(one, type) and issubclass(one, FaultKind) and one.kind
 }
-#: Those that can stand in a schedule.
+#: Those that can be in a schedule.
 FAULTS: Final[tuple[type[Fault], ...]] = tuple(kind for kind in KINDS.values() if issubclass(kind, Fault))
 
 if TYPE_CHECKING:

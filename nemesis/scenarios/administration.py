@@ -18,6 +18,7 @@ def _move_while_lagging(scene: Scene) -> list[Part]:
     """S03: followers lag a little, still in the ISR, when one of them is made the leader on purpose."""
     partition = scene.partition()
     moves_at_ms = scene.behind_ms()
+    # The cut outlasts the move: a follower that caught up at the last moment would have nothing to lose.
     return [
         Part(0, moves_at_ms + shapes.OVERLAP_MS, Partition(Role(RoleKind.LEADER, partition), Shape.FROM_BROKERS)),
         Part(moves_at_ms, moves_at_ms + scene.lasting_ms(), MoveLeader(scene.role(RoleKind.FOLLOWERS, partition))),

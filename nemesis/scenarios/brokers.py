@@ -26,6 +26,7 @@ def _bounce_in_turn(scene: Scene) -> list[Part]:
 def _bounce(scene: Scene, kind: RoleKind) -> list[Part]:
     """One broker dies and returns before its session ends."""
     who = scene.role(kind, scene.partition())
+    # Shorter than a session: nobody is fenced, and only the new broker epoch shows it (rule 20).
     return [Part(0, scene.between_ms(100, 300), Kill(who))]
 
 

@@ -38,6 +38,7 @@ def _with_the_leader(scene: Scene) -> list[Part]:
 
 def _after_the_leader(scene: Scene) -> list[Part]:
     """A leader dies, and the controller while its successor is being elected or has just been."""
+    # From before the session of the dead leader ends (no election yet) to after the election is surely done.
     between_ms = scene.between_ms(scene.timings.session_ms // 2, scene.timings.fence_ms)
     ends_ms = between_ms + scene.lasting_ms(scene.timings.fence_ms + SUCCESSOR_MS)
     return [

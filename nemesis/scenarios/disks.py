@@ -77,6 +77,7 @@ def _all_in_sync(scene: Scene) -> list[Part]:
     """S25: one replica is out of sync, then all others lose their disks: more copies than min.insync.replicas - 1."""
     partition = scene.partition()
     away = scene.role(RoleKind.FOLLOWER, partition)
+    # Some writes after the third replica is surely out of the ISR: only the other two have these.
     emptied_at_ms = scene.timings.shrink_ms + scene.between_ms(300, 600)
     end_ms = emptied_at_ms + scene.lasting_ms(scene.timings.fence_ms)
     emptied = [
@@ -87,6 +88,7 @@ def _all_in_sync(scene: Scene) -> list[Part]:
 
 def _faster_than_detection(scene: Scene) -> list[Part]:
     """S36 with an empty disk: an in-sync replica is back before its session ends, then the leader dies."""
+    # Shorter than a session: the controller goes on counting the empty replica as in sync.
     partition, down_ms = scene.partition(), scene.between_ms(100, 300)
     dies_at_ms = down_ms + scene.between_ms(100, 300)
     return [

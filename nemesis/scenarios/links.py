@@ -20,6 +20,7 @@ def _last_in_sync_fenced(scene: Scene) -> list[Part]:
     leader = Role(RoleKind.LEADER, scene.partition())
     fenced_at_ms = shapes.alone_at_ms(scene)
     end_ms = fenced_at_ms + scene.timings.fence_ms + shapes.SUCCESSOR_MS
+    # In reach of its clients it goes on answering as a leader whom the controller has given up; else it is only away.
     shape = (Shape.FROM_CONTROLLER, Shape.ISOLATE_ALSO_FROM_CLIENTS)[scene.draw("also-clients", 2)]
     return [
         Part(0, end_ms, Partition(leader, Shape.FROM_BROKERS)),
@@ -55,6 +56,7 @@ def _isr_change_late(scene: Scene) -> list[Part]:
     """The leader's request to shrink the ISR is held, and arrives when the followers have long caught up."""
     leader = Role(RoleKind.LEADER, scene.partition())
     back_at_ms = scene.timings.shrink_ms + scene.between_ms(200, 500)
+    # NO_HEARTBEAT is the one link from the leader to the controller; heartbeats pass, so the session stays.
     held = HoldMessages(leader, Shape.NO_HEARTBEAT, "AlterPartition")
     return [
         Part(0, back_at_ms, Partition(leader, Shape.FROM_BROKERS)),

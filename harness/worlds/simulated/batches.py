@@ -134,7 +134,7 @@ class Queue:
             self._last_acknowledged = max(self._last_acknowledged, last)
 
     def is_next(self, batch: Batch) -> bool:
-        """Whether the broker must have been waiting for just this batch."""
+        """True of the batch that the broker must be waiting for: it begins where the last acknowledged one ended."""
         return batch.sequence == self._last_acknowledged + 1
 
     def given_up(self, batch: Batch) -> None:
@@ -143,7 +143,7 @@ class Queue:
             self.unresolved = True
 
     def must_restart(self) -> bool:
-        """Whether numbers have to start again before anything new is sent; ask when nothing is under way."""
+        """True if numbers have to start again before anything new is sent; to be asked when nothing is under way."""
         if self.unresolved and not self.retries:
             self.unresolved = False
             self.restart_due |= self._last_acknowledged + 1 != self._next_sequence

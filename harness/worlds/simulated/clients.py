@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from heapq import heappush
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, TypeVar
 
 from harness.clients import client_settings
 from harness.reference.core.effects import Arm, Send, Timer
-from harness.reference.core.messages import Message
 from harness.reference.core.types import TopicPartition
 from harness.worlds.simulated import network_client
 from harness.worlds.simulated.consumer import FETCH_MAX_WAIT_MS, MAX_POLL_RECORDS, ConsumerModel
@@ -28,31 +27,14 @@ from workloads import (
     Settings,
 )
 
-
-class Model(Protocol):
-    """What producer and consumer models have in common."""
-
-    def on_message(self, now_us: int, sender: int, message: Message) -> list[network_client.ClientEffect]:
-        """An answer arrived."""
-        ...
-
-    def on_timer(self, now_us: int, _timer: Timer) -> list[network_client.ClientEffect]:
-        """The wake-up."""
-        ...
-
-    def on_connected(self, now_us: int, broker: int) -> list[network_client.ClientEffect]:
-        """A connection stands."""
-        ...
-
-    def on_disconnected(self, now_us: int, broker: int) -> list[network_client.ClientEffect]:
-        """A connection was refused or broke."""
-        ...
+Model = TypeVar("Model", bound=network_client.ClientModel)
 
 
-class ClientRunner:
-    """Where one client model runs: interprets its effects. Completions go through the loop, so none is called early."""
+class SimulatedClient(Generic[Model]):
+    """A client on a node of its own: it carries out the effects of its model. Times are microseconds of the loop.
 
-    __slots__ = ("_fire", "_loop", "_model", "_network", "_node", "_outgoing", "closed", "receive")
+    The outcomes of calls go through the loop, so no caller is called back before its call has returned.
+    """
 
     def __init__(self, node: int, model: Model, loop: Loop, network: Network) -> None:
         self._node = node
@@ -61,28 +43,44 @@ class ClientRunner:
         self._network = network
         self._outgoing = network.outgoing(node)
         self._fire = self._on_timer
+        self._closed = False
         self.receive: Callable[[int, Any], None] = self._on_message
-        self.closed = False
         network.add_client(node, self)
 
     def _on_message(self, source: int, message: Any) -> None:
-        self.apply(self._model.on_message(self._loop.time_us, source, message))
+        self._apply(self._model.on_message(self._loop.time_us, source, message))
 
     def _on_timer(self, timer: Timer) -> None:
-        if not self.closed:
-            self.apply(self._model.on_timer(self._loop.time_us, timer))
+        if not self._closed:
+            self._apply(self._model.on_timer(self._loop.time_us, timer))
 
     def connected(self, broker: int) -> None:
         """See :class:`~harness.worlds.simulated.wires.ClientReceiver`."""
-        if not self.closed:
-            self.apply(self._model.on_connected(self._loop.time_us, broker))
+        if not self._closed:
+            self._apply(self._model.on_connected(self._loop.time_us, broker))
 
     def disconnected(self, broker: int) -> None:
         """See :class:`~harness.worlds.simulated.wires.ClientReceiver`."""
-        if not self.closed:
-            self.apply(self._model.on_disconnected(self._loop.time_us, broker))
+        if not self._closed:
+            self._apply(self._model.on_disconnected(self._loop.time_us, broker))
 
-    def apply(self, effects: Sequence[network_client.ClientEffect]) -> None:
+    def close(self) -> None:
+        """End every call that is open, as INFO, and do nothing any more. Idempotent."""
+        self._close(CLIENT_CLOSED)
+
+    def _close(self, why: str) -> None:
+        if not self._closed:
+            self._apply(self._model.close(why))
+            self._closed = True
+            self.receive = _ignore
+
+    def _refused(self, done: Callable[[Any], None], outcome: object) -> bool:
+        """Whether the client is closed; then the call whose ``done`` this is ends with ``outcome``."""
+        if self._closed:
+            self._loop.push(self._loop.time_us, done, outcome)
+        return self._closed
+
+    def _apply(self, effects: Sequence[network_client.ClientEffect]) -> None:
         """Do what the model asks, in its order."""
         loop = self._loop
         for effect in effects:
@@ -98,86 +96,50 @@ class ClientRunner:
             elif kind is network_client.Connect:
                 self._network.connect(self._node, effect.broker)  # type: ignore[union-attr]
 
-    def close(self, effects: Sequence[network_client.ClientEffect]) -> None:
-        """Do these and nothing after them."""
-        self.apply(effects)
-        self.closed = True
-        self.receive = _ignore
-
-    def crash(self, effects: Sequence[network_client.ClientEffect]) -> None:
-        """Do these, and break every connection off without a word to its broker."""
-        self.close(effects)
-        self._network.abandon(self._node)
-
 
 def _ignore(_source: int, _message: Any) -> None:
     """What a closed client does with a message."""
 
 
-class SimulatedProducer:
-    """``workloads.client.Producer``."""
+class SimulatedProducer(SimulatedClient[ProducerModel]):
+    """Implements :class:`workloads.client.Producer`."""
 
     batches = None
     transactions = None
 
-    def __init__(self, node: int, model: ProducerModel, loop: Loop, network: Network) -> None:
-        self._loop = loop
-        self._model = model
-        self._host = ClientRunner(node, model, loop, network)
-
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
-        """Append one record."""
-        if self._host.closed:
-            self._loop.push(self._loop.time_us, done, SendOutcome(EventType.INFO, None, CLIENT_CLOSED))
-            return
-        self._host.apply(self._model.send(self._loop.time_us, parsed(partition), key, payload, done))
-
-    def close(self) -> None:
-        """Outstanding sends end as INFO."""
-        if not self._host.closed:
-            self._host.close(self._model.close(CLIENT_CLOSED))
+        """See :meth:`workloads.client.Producer.send`."""
+        if not self._refused(done, SendOutcome(EventType.INFO, None, CLIENT_CLOSED)):
+            self._apply(self._model.send(self._loop.time_us, parsed(partition), key, payload, done))
 
     def crash(self) -> None:
-        """The same, and nobody hears of it."""
-        if not self._host.closed:
-            self._host.crash(self._model.close(CLIENT_CRASHED))
+        """Close, and break every connection off without a word to its broker."""
+        if not self._closed:
+            self._close(CLIENT_CRASHED)
+            self._network.abandon(self._node)
 
 
-class SimulatedConsumer:
-    """``workloads.client.Consumer``."""
+class SimulatedConsumer(SimulatedClient[ConsumerModel]):
+    """Implements :class:`workloads.client.Consumer`."""
 
     subscription = None
     commits = None
     positions = None
 
-    def __init__(self, node: int, model: ConsumerModel, loop: Loop, network: Network) -> None:
-        self._loop = loop
-        self._model = model
-        self._host = ClientRunner(node, model, loop, network)
-
     def assign(self, partitions: Sequence[str], *, from_start: bool) -> None:
-        """Read these log partitions from now on."""
+        """See :meth:`workloads.client.Consumer.assign`."""
         self._model.assign([parsed(partition) for partition in partitions], from_start=from_start)
 
     def poll(self, max_wait_ms: int, done: Callable[[PollOutcome], None]) -> None:
-        """Records since the last poll."""
-        if self._host.closed:
-            self._loop.push(self._loop.time_us, done, PollOutcome(EventType.INFO, (), CLIENT_CLOSED))
-            return
-        self._host.apply(self._model.poll(self._loop.time_us, max_wait_ms, done))
+        """See :meth:`workloads.client.Consumer.poll`."""
+        if not self._refused(done, PollOutcome(EventType.INFO, (), CLIENT_CLOSED)):
+            self._apply(self._model.poll(self._loop.time_us, max_wait_ms, done))
 
     def end_offsets(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
-        """High watermarks, from the current leaders."""
-        if self._host.closed:
-            self._loop.push(self._loop.time_us, done, Offsets({}, CLIENT_CLOSED))
-            return
-        asked = [parsed(partition) for partition in partitions]
-        self._host.apply(self._model.end_offsets(self._loop.time_us, asked, done))
-
-    def close(self) -> None:
-        """Stop reading."""
-        if not self._host.closed:
-            self._host.close(self._model.close())
+        """See :meth:`workloads.client.Consumer.end_offsets`: high watermarks, from the current leaders."""
+        if not self._refused(done, Offsets({}, CLIENT_CLOSED)):
+            asked = [parsed(partition) for partition in partitions]
+            self._apply(self._model.end_offsets(self._loop.time_us, asked, done))
 
 
 class SimulatedClients:

@@ -14,7 +14,7 @@ from harness.reference.core.types import NONE, BrokerConfig, Image, TopicPartiti
 from harness.worlds.reference import LACKS
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
-from harness.worlds.simulated.nodes import ControlledShutdown, Observer, Process
+from harness.worlds.simulated.nodes import Observer, Process, SimulatedShutdown
 from harness.worlds.simulated.parts import NO_DISKS, SimulatedLeadership, SimulatedMessages, SimulatedStorage
 from nemesis.cluster import (
     CONTROLLER,
@@ -57,7 +57,7 @@ class Cluster:
         #: Brokers whose disks a fault has taken records from: what they promised to keep they do not.
         self.damaged: set[int] = set()
         self._controller = Controller(config, observe=self._observing)
-        self._shutdown = ControlledShutdown(loop, self.kill, self.restart)
+        self._shutdown = SimulatedShutdown(loop, self.kill, self.restart)
         self._seen: Image | None = None
         self._partitions: Mapping[str, PartitionView] = {}
         #: This cluster, for the nemesis.

@@ -14,16 +14,15 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from harness.reference.core import messages
-from harness.reference.core.effects import Timer
 from harness.reference.core.types import NONE, ErrorCode, TopicPartition
 from harness.worlds.simulated.network_client import (
     MICROSECONDS,
     ClientEffect,
+    ClientModel,
     Completed,
-    NetworkClient,
     Request,
 )
-from workloads import CLIENT_CLOSED, EventType, Fetched, Offsets, PollOutcome, Settings
+from workloads import EventType, Fetched, Offsets, PollOutcome, Settings
 
 #: max.poll.records and fetch.max.wait.ms, Kafka's defaults.
 MAX_POLL_RECORDS: Final = 500
@@ -67,13 +66,12 @@ class FetchPurpose(NamedTuple):
     positions: tuple[tuple[Assigned, int], ...]
 
 
-class ConsumerModel:
-    """One consumer instance for one topic; ``first`` is the broker that it asks first, by position in ``brokers``."""
+class ConsumerModel(ClientModel):
+    """One consumer instance."""
 
     def __init__(self, brokers: Sequence[int], first: int, topic: str, settings: Settings) -> None:
-        self._backoff_us = settings.retry_backoff_ms * MICROSECONDS
+        super().__init__(brokers, first, topic, settings)
         self._wait_ms = min(FETCH_MAX_WAIT_MS, settings.request_timeout_ms // 2)
-        self._net = NetworkClient(brokers, first, topic, settings.request_timeout_ms * MICROSECONDS, self._backoff_us)
         self._assigned: dict[TopicPartition, Assigned] = {}
         self._fetching: dict[int, FetchPurpose] = {}
         self._buffer: deque[Fetched] = deque()
@@ -103,12 +101,12 @@ class ConsumerModel:
         self._net.wake_at(now_us + END_OFFSETS_LIMIT_US)
         return self._advance(now_us)
 
-    def close(self) -> list[ClientEffect]:
-        """Give up."""
+    def close(self, why: str) -> list[ClientEffect]:
+        """See :meth:`ClientModel.close`."""
         effects: list[ClientEffect] = []
         if self._poll is not None:
-            effects.append(Completed(self._poll[0], PollOutcome(EventType.INFO, (), CLIENT_CLOSED)))
-        effects += [Completed(query.done, Offsets(query.offsets, CLIENT_CLOSED)) for query in self._queries]
+            effects.append(Completed(self._poll[0], PollOutcome(EventType.INFO, (), why)))
+        effects += [Completed(query.done, Offsets(query.offsets, why)) for query in self._queries]
         self._poll = None
         self._queries.clear()
         self._assigned.clear()
@@ -129,24 +127,6 @@ class ConsumerModel:
             request = self._net.answered(message.correlation)
             if request is not None:
                 self._on_offset(now_us, request.purpose, message)
-        return self._advance(now_us)
-
-    def on_timer(self, now_us: int, _timer: Timer) -> list[ClientEffect]:
-        """The wake-up."""
-        lost = self._net.woken(now_us)
-        if lost is None:
-            return []
-        self._lost(now_us, lost)
-        return self._advance(now_us)
-
-    def on_connected(self, now_us: int, broker: int) -> list[ClientEffect]:
-        """A connection stands."""
-        self._net.connected(broker)
-        return self._advance(now_us)
-
-    def on_disconnected(self, now_us: int, broker: int) -> list[ClientEffect]:
-        """A connection was refused or broke."""
-        self._lost(now_us, self._net.disconnected(now_us, broker))
         return self._advance(now_us)
 
     def _lost(self, now_us: int, requests: list[Request]) -> None:

@@ -19,6 +19,7 @@ import msgspec
 from harness.reference.core.effects import Arm, Send, Timer
 from harness.reference.core.messages import Message, Metadata, MetadataResponse
 from harness.reference.core.types import Image, TopicPartition
+from workloads import Settings
 
 MICROSECONDS: Final = 1_000
 #: metadata.max.age.ms, Kafka's default: a client that hears nothing else keeps writing to a deposed leader.
@@ -262,3 +263,53 @@ class NetworkClient:
     def _in_turn(self) -> Iterator[int]:
         for step in range(len(self._brokers)):
             yield self._brokers[(self._turn + step) % len(self._brokers)]
+
+
+class ClientModel:
+    """What the models of producer and consumer have in common. Sans-IO; times are microseconds.
+
+    One instance for one ``topic``; ``first`` is the broker that it asks first, by position in ``brokers``.
+    """
+
+    def __init__(self, brokers: Sequence[int], first: int, topic: str, settings: Settings) -> None:
+        self._backoff_us = settings.retry_backoff_ms * MICROSECONDS
+        request_timeout_us = settings.request_timeout_ms * MICROSECONDS
+        self._net = NetworkClient(brokers, first, topic, request_timeout_us, self._backoff_us)
+
+    def on_message(self, now_us: int, sender: int, message: Message) -> list[ClientEffect]:
+        """An answer arrived."""
+        raise NotImplementedError
+
+    def on_timer(self, now_us: int, _timer: Timer) -> list[ClientEffect]:
+        """The wake-up."""
+        lost = self._net.woken(now_us)
+        if lost is None:
+            return []
+        self._lost(now_us, lost)
+        self._expire(now_us)
+        return self._advance(now_us)
+
+    def on_connected(self, now_us: int, broker: int) -> list[ClientEffect]:
+        """The connection to ``broker`` was accepted."""
+        self._net.connected(broker)
+        return self._advance(now_us)
+
+    def on_disconnected(self, now_us: int, broker: int) -> list[ClientEffect]:
+        """The connection to ``broker`` was refused or broke."""
+        self._lost(now_us, self._net.disconnected(now_us, broker))
+        return self._advance(now_us)
+
+    def close(self, why: str) -> list[ClientEffect]:
+        """Give up: every call that is open ends as INFO, with the error ``why``."""
+        raise NotImplementedError
+
+    def _lost(self, now_us: int, requests: list[Request]) -> None:
+        """Requests under way on a connection that is gone."""
+        raise NotImplementedError
+
+    def _expire(self, now_us: int) -> None:
+        """Give up what has waited too long."""
+
+    def _advance(self, now_us: int) -> list[ClientEffect]:
+        """Do what can be done now; the answer is everything that there is to do since the last time."""
+        raise NotImplementedError

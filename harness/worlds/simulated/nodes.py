@@ -128,8 +128,8 @@ class Process:
                 self._observe(self.node, effect.fact)  # type: ignore[union-attr]
 
 
-class ControlledShutdown:
-    """Which brokers are on their way out. ``end`` ends a node's process, ``start`` starts it again."""
+class SimulatedShutdown:
+    """Controlled shutdowns of brokers. ``end`` ends a node's process, ``start`` starts it again."""
 
     def __init__(self, loop: Loop, end: Callable[[int], Evidence], start: Callable[[int], Evidence]) -> None:
         self._loop = loop

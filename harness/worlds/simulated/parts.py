@@ -21,7 +21,7 @@ NO_DISKS: Final = "logs in memory take no room and no time; use another world"
 #: The node from which the harness asks for things; clients proper have larger numbers.
 ADMINISTRATOR: Final = CLIENTS
 
-#: Messages by the Kafka API that they stand for, requests and responses. Between broker and controller the API of KRaft
+#: Messages by the Kafka API that they are of, requests and responses. Between broker and controller the API of KRaft
 #: is meant, also where this controller pushes its metadata instead of being fetched from.
 APIS: Final[Mapping[str, tuple[type[messages.Message], ...]]] = {
     "Produce": (messages.Produce, messages.ProduceResponse),
@@ -98,10 +98,10 @@ class SimulatedLeadership:
         state = core.image.partition(TopicPartition(topic, int(number)))
         if state is None:
             return {"refused": f"there is no {partition}"}
-        stands: dict[str, object] = {"leader": state.leader, "leader_epoch": state.leader_epoch}
+        found: dict[str, object] = {"leader": state.leader, "leader_epoch": state.leader_epoch}
         if state.leader != broker:
-            stands["refused"] = f"broker {broker} is no live member of the ISR {list(state.isr)}"
-        return stands
+            found["refused"] = f"broker {broker} is no live member of the ISR {list(state.isr)}"
+        return found
 
 
 class SimulatedMessages:

@@ -4,9 +4,9 @@ It keeps the rules that decide what is lost, doubled or reordered: ``acks``; ret
 each after ``retry.backoff.ms``; ``max.in.flight.requests.per.connection``; ``request.timeout.ms``; sequence numbers;
 when metadata is refreshed. Batching is reduced to: one batch is what waits for that partition when it may be sent.
 
-How a send ends: OK when the log said so, or with acks=0 when the request went out over a connection. A send fails for
-certain only where no attempt can have been appended: every one that left was refused before the append. Everything else
-is INFO. (A model can know this; the adapters of real clients have to judge by the last error alone,
+How a send ends: OK when the leader acknowledged it, or with acks=0 when the request went out over a connection. A send
+fails for certain only where no attempt can have been appended: every one that left was refused before the append.
+Everything else is INFO. (A model can know this; the adapters of real clients have to judge by the last error alone,
 ``workloads.errors``.)
 """
 
@@ -16,18 +16,17 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from harness.reference.core import messages
-from harness.reference.core.effects import Timer
 from harness.reference.core.types import NONE, ErrorCode, TopicPartition
 from harness.worlds.simulated.batches import Batch, Queue, Waiting
 from harness.worlds.simulated.network_client import (
     MICROSECONDS,
     NEVER_US,
     ClientEffect,
+    ClientModel,
     Completed,
-    NetworkClient,
     Request,
 )
-from workloads import CLIENT_CLOSED, EventType, SendOutcome, Settings, classify
+from workloads import EventType, SendOutcome, Settings, classify
 
 #: Errors of a broker as a client names them (kafka-python's classes), and what the producer makes of them.
 NAMES: Final = {
@@ -69,15 +68,15 @@ EXPIRED: Final = "KafkaTimeoutError"
 PRODUCER_ID: Final = "producer id"
 
 
-class ProducerModel:
-    """One producer instance for one topic; ``first`` is the broker that it asks first, by position in ``brokers``."""
+class ProducerModel(ClientModel):
+    """One producer instance."""
 
     def __init__(self, brokers: Sequence[int], first: int, topic: str, settings: Settings) -> None:
+        super().__init__(brokers, first, topic, settings)
         self._acks = settings.acks
         self._retries = settings.retries
         self._max_in_flight = settings.max_in_flight
         self._request_timeout_ms = settings.request_timeout_ms
-        self._backoff_us = settings.retry_backoff_ms * MICROSECONDS
         self._delivery_us = settings.delivery_timeout_ms * MICROSECONDS
         self._linger_us = settings.linger_ms * MICROSECONDS
         self._idempotent = settings.enable_idempotence
@@ -85,8 +84,6 @@ class ProducerModel:
         self._producer_id_under_way = False
         self._producer_id_not_before_us = 0
         self._queues: dict[TopicPartition, Queue] = {}
-        timeout_us = settings.request_timeout_ms * MICROSECONDS
-        self._net = NetworkClient(brokers, first, topic, timeout_us, self._backoff_us)
 
     # --- inputs ------------------------------------------------------------------------------------------------------
 
@@ -101,7 +98,7 @@ class ProducerModel:
         return self._effects(now_us)
 
     def on_message(self, now_us: int, sender: int, message: messages.Message) -> list[ClientEffect]:
-        """An answer arrived. With acks=0 it stands for the connection that a broker closes when it refuses a write."""
+        """An answer arrived. With acks=0 it means the connection that a broker closes when it refuses a write."""
         if type(message) is messages.ProduceResponse and self._acks == 0:
             return self.on_disconnected(now_us, sender)
         if type(message) is messages.ProduceResponse:
@@ -114,30 +111,10 @@ class ProducerModel:
             self._net.on_metadata(now_us, message)
         elif type(message) is messages.InitProducerIdResponse:
             self._got_producer_id(now_us, message)
-        return self._drained(now_us)
+        return self._advance(now_us)
 
-    def on_timer(self, now_us: int, _timer: Timer) -> list[ClientEffect]:
-        """The wake-up."""
-        lost = self._net.woken(now_us)
-        if lost is None:
-            return []
-        self._lost(now_us, lost)
-        for queue in self._queues.values():
-            self._expire(now_us, queue)
-        return self._drained(now_us)
-
-    def on_connected(self, now_us: int, broker: int) -> list[ClientEffect]:
-        """A connection stands."""
-        self._net.connected(broker)
-        return self._drained(now_us)
-
-    def on_disconnected(self, now_us: int, broker: int) -> list[ClientEffect]:
-        """A connection was refused or broke."""
-        self._lost(now_us, self._net.disconnected(now_us, broker))
-        return self._drained(now_us)
-
-    def close(self, why: str = CLIENT_CLOSED) -> list[ClientEffect]:
-        """Give up: everything outstanding ends as INFO, with the error ``why``."""
+    def close(self, why: str) -> list[ClientEffect]:
+        """See :meth:`ClientModel.close`."""
         for queue in self._queues.values():
             for batch in [*queue.in_flight, *queue.retries]:
                 self._end(batch, EventType.INFO, why)
@@ -148,7 +125,7 @@ class ProducerModel:
 
     # --- sending -----------------------------------------------------------------------------------------------------
 
-    def _drained(self, now_us: int) -> list[ClientEffect]:
+    def _advance(self, now_us: int) -> list[ClientEffect]:
         for queue in self._queues.values():
             if queue.waiting or queue.retries:
                 self._drain(now_us, queue)
@@ -259,7 +236,11 @@ class ProducerModel:
         else:
             queue.retry(batch, now_us + self._backoff_us)
 
-    def _expire(self, now_us: int, queue: Queue) -> None:
+    def _expire(self, now_us: int) -> None:
+        for queue in self._queues.values():
+            self._expire_in(now_us, queue)
+
+    def _expire_in(self, now_us: int, queue: Queue) -> None:
         """delivery.timeout.ms ends a record wherever it is; a request under way stays there, and counts, without it."""
         oldest_us = now_us - self._delivery_us
         next_us = NEVER_US

@@ -47,10 +47,10 @@ class Receiver(Protocol):
 
 
 class ClientReceiver(Receiver, Protocol):
-    """A client, which also hears when a connection that it asked for stands."""
+    """A client, which also hears when a connection that it asked for is open."""
 
     def connected(self, broker: int) -> None:
-        """The connection to ``broker`` stands."""
+        """The connection to ``broker`` is open."""
         ...
 
 

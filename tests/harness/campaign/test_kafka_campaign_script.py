@@ -34,6 +34,7 @@ def test_only_what_cannot_be_had_is_no_failure(
     tmp_path: Path, user: int, installing: int, code: int, *, tested: bool
 ) -> None:
     program(tmp_path / ".venv" / "bin" / "ackproof", ACKPROOF.format(code=installing))
+    program(tmp_path / ".venv" / "bin" / "python", "#!/bin/sh\nexit 0\n")  # finds what it expects
     program(tmp_path / "bin" / "id", f"#!/bin/sh\necho {user}\n")
     (tmp_path / "scripts").mkdir()
     script = shutil.copy(SCRIPT, tmp_path / "scripts")

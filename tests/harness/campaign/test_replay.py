@@ -11,8 +11,7 @@ import pytest
 from checkers import REPLICAS_FILE, Verdict
 from harness.campaign.replaying import differences, replay, trace_missing
 from harness.cli.app import exit_code_of
-from harness.cli.replay import FINDINGS_MAX, show_findings
-from harness.cli.terminal import State
+from harness.cli.replay import FINDINGS_MAX, described
 from harness.errors import ResultsError
 from harness.plan import Processes, parse_plan
 from harness.records.cluster_file import read_observations
@@ -158,12 +157,11 @@ def test_differences_name_counts_and_the_first_finding_that_differs() -> None:
     assert differences(one, none) == ("lost-write: 1 findings recorded, None now", "valid: False recorded, True now")
 
 
-def test_findings_that_are_not_shown_are_not_kept_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings_that_are_not_shown_are_not_kept_quiet() -> None:
     many, few = ([{"value": value} for value in range(count)] for count in (FINDINGS_MAX + 1, FINDINGS_MAX))
     found = {"lost-write": many, "unseen": few}
     counts = {name: len(findings) for name, findings in found.items()}
-    show_findings(State(), Verdict(history="a", valid=False, anomalies=found, counts=counts))
-    lines = capsys.readouterr().out.splitlines()
+    lines = [*described(Verdict(history="a", valid=False, anomalies=found, counts=counts))]
     assert lines[0] == f"lost-write: {len(many)}, the first {FINDINGS_MAX} of them:"
     assert [line for line in lines if line.startswith("unseen")] == [f"unseen: {FINDINGS_MAX}"]
     assert len(lines) == 2 + 2 * FINDINGS_MAX

@@ -30,17 +30,17 @@ def plan(stories: str, *, above: str = KILL, faults: str = "", workload: str = "
         ),
         (
             plan('["pause/blnk"]'),
-            'p.toml: faults.stories: unknown story "pause/blnk"; did you mean "pause/blink"? (the family pause tells pause/leader-ahead, pause/last-in-sync, pause/leader-past-session, pause/follower-past-lag, pause/all-followers-past-lag, pause/blink, pause/two-overlapping)',
+            'p.toml: faults.stories: unknown story "pause/blnk"; did you mean "pause/blink"? (the family pause has pause/leader-ahead, pause/last-in-sync, pause/leader-past-session, pause/follower-past-lag, pause/all-followers-past-lag, pause/blink, pause/two-overlapping)',
         ),
         (plan('["S01", "S01"]'), 'p.toml: faults.stories: ["S01", "S01"] names one entry twice; leave one out'),
         (plan('"S01"'), 'p.toml: faults.stories: takes a list, not "S01"; write ["S01"] for one'),
         (
             plan('["S09"]'),
-            'p.toml: worlds.simulated.faults.stories: "S09" is told by the family power; add one to families',
+            'p.toml: worlds.simulated.faults.stories: "S09" is a story of the family power; add one to families',
         ),
         (
             plan('["S01"]', above='families = ["kill", "pause"]\n'),
-            "p.toml: worlds.simulated.faults.stories: the family pause tells none of these stories; leave it out",
+            "p.toml: worlds.simulated.faults.stories: the family pause has none of these stories; leave it out",
         ),
         (
             plan('["S12"]'),

@@ -43,7 +43,7 @@ def test_runs_on_machines_are_never_side_by_side() -> None:
 WRONG = [
     (plan(FOUR.replace("node = 2", "node = 3")), "machines: node 3 is none of this plan; there are 0, 1, 2, 100"),
     (plan(FOUR.replace("node = 2", "node = 1")), "machines: broker 1 has two machines"),
-    (plan(FOUR.replace(".13", ".12")), "10.0.0.12 stands there twice; every node needs a machine of its own"),
+    (plan(FOUR.replace(".13", ".12")), "10.0.0.12 is there twice; every node needs a machine of its own"),
     (plan(FOUR.partition('{ node = "c')[0]), "machines: there is no machine for the controller"),
     (plan(world='host = "ssh"\ncontrollers = 3'), "there is no machine for controller 101, controller 102"),
     (plan(""), "there is no machine for broker 0, broker 1, broker 2, the controller"),

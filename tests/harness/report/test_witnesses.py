@@ -76,7 +76,7 @@ def test_a_run_that_cannot_be_traced_is_said_and_no_more(campaign: Campaign, mon
     monkeypatch.setattr(Progress, "say", lambda _, text: said.append(text))
     trace_runs(runs, Progress())
     assert tried == runs
-    assert said == [f"{run}: what its brokers did cannot be told: it came out otherwise" for run in runs]
+    assert said == [f"{run}: what its brokers did is not known: it came out otherwise" for run in runs]
 
 
 def test_a_report_without_witnesses_says_how_to_make_them(campaign: Campaign) -> None:

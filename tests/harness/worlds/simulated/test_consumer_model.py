@@ -71,7 +71,7 @@ class Session:
         self._do(self.model.on_message(self.now_us, broker, answer))
 
     def close(self) -> None:
-        self._do(self.model.close())
+        self._do(self.model.close("ClientClosed"))
 
     def wait(self, duration_ms: int) -> None:
         until_us = self.now_us + duration_ms * MS

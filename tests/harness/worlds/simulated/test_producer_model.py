@@ -67,7 +67,7 @@ class Session:
         self._do(self.model.on_disconnected(self.now_us, broker))
 
     def close(self) -> None:
-        self._do(self.model.close())
+        self._do(self.model.close("ClientClosed"))
 
     def wait(self, duration_ms: int) -> None:
         until_us = self.now_us + duration_ms * MS
