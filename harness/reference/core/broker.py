@@ -16,16 +16,7 @@ from harness.reference.core.partition import Replica
 from harness.reference.core.planted import with_bug
 from harness.reference.core.request_handler import DEADLINES, RequestHandler
 from harness.reference.core.session import HEARTBEAT, Forwarding, ProducerIds, Session
-from harness.reference.core.types import (
-    NONE,
-    BrokerConfig,
-    Image,
-    NodeId,
-    PartitionState,
-    TopicConfig,
-    TopicPartition,
-    TopicState,
-)
+from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId, PartitionState, TopicPartition, TopicState
 
 ISR_CHECK: Final = Timer("isr")
 CHECKPOINT: Final = Timer("checkpoint")
@@ -147,7 +138,7 @@ class Broker(Node):
             self._apply(image)
 
     def _apply(self, image: Image) -> None:
-        """Obey an image if it is newer and knows of this incarnation (an older one speaks of the one that died)."""
+        """Obey an image if it is newer and knows of this incarnation (an older one is about the one that died)."""
         context = self._context
         if image.version <= context.image.version or context.broker_epoch == NONE:
             return
@@ -174,13 +165,13 @@ class Broker(Node):
             replica = self.replicas.get(at)
             if replica is None:
                 replica = self.replicas[at] = self._make_replica(at, self._make_log(at), self._context)
-                self._flush_regularly(at, topic.config)
+                self._flush_regularly(at, topic.config.flush_ms)
             if state.partition_epoch > replica.partition_epoch:
-                self._apply_partition(replica, state, topic.config)
+                self._apply_partition(replica, state, topic)
 
-    def _apply_partition(self, replica: Replica, state: PartitionState, config: TopicConfig) -> None:
+    def _apply_partition(self, replica: Replica, state: PartitionState, topic: TopicState) -> None:
         led, followed, epoch = replica.leading, replica.leader, replica.leader_epoch
-        replica.apply(state, config)
+        replica.apply(state, topic.config)
         if replica.leader_epoch != epoch:
             if led:
                 self._requests.abandon(replica)
@@ -230,7 +221,7 @@ class Broker(Node):
             fetcher.on_answer(message)
 
     def _on_metadata(self, message: messages.Metadata) -> None:
-        """From the own image, however old: a broker that is cut off from the controller does not know better."""
+        """From the own image, however old: a broker that is cut off from the controller has no newer one."""
         self._context.answer(messages.MetadataResponse(message.correlation, self._context.image))
 
     # --- timers ----------------------------------------------------------------------------------------------------
@@ -260,11 +251,10 @@ class Broker(Node):
         for replica in self.replicas.values():
             replica.log.checkpoint_high_watermark(replica.high_watermark)
 
-    def _flush_regularly(self, at: TopicPartition, config: TopicConfig) -> None:
-        if config.flush_ms > _NEVER_MS:
-            return
-        self._flush_ms[at] = config.flush_ms
-        self._context.remind(config.flush_ms, Timer(FLUSH.name, at))
+    def _flush_regularly(self, at: TopicPartition, flush_ms: int) -> None:
+        if flush_ms <= _NEVER_MS:
+            self._flush_ms[at] = flush_ms
+            self._context.remind(flush_ms, Timer(FLUSH.name, at))
 
     def _on_flush_timer(self, at: TopicPartition) -> None:
         """Rule 24: what flush.ms promises for one partition."""

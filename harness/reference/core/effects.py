@@ -63,8 +63,9 @@ class Core(Protocol):
 class Context:
     """What all parts of one node share: its identity, settings, metadata, the present step and its effects.
 
-    ``now_us`` and ``sender`` are those of the step; ``sender`` is NONE in a reminder. ``observing`` is looked at before
-    facts are gathered, so that bulk simulation does not pay for stories.
+    ``now_us`` and ``sender`` are those of the step; ``sender`` is NONE in a reminder. ``broker_epoch`` is NONE while
+    the broker is not registered (rule 20). ``observing`` is looked at before facts are gathered, so that bulk
+    simulation does not pay for stories.
     """
 
     def __init__(self, node: NodeId, config: BrokerConfig, *, observing: bool, incarnation: int = 0) -> None:

@@ -17,7 +17,7 @@ from harness.reference.core.types import NONE
 
 
 class Log(Protocol):
-    """Given to a replica when it is made. Calls are synchronous and, where they say so, durable."""
+    """Given to a replica when it is made. Calls are synchronous and, where noted, durable."""
 
     @property
     def start_offset(self) -> int:

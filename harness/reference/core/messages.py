@@ -11,16 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.reference.core.types import (
-    NONE,
-    EpochEnd,
-    ErrorCode,
-    Image,
-    NodeId,
-    PartitionState,
-    TopicConfig,
-    TopicPartition,
-)
+from harness.reference.core.types import NONE, ErrorCode, Image, NodeId, PartitionState, TopicConfig, TopicPartition
 
 #: ListOffsets timestamps with a meaning of their own (KIP-79).
 LATEST: Final = -1
@@ -29,6 +20,13 @@ EARLIEST: Final = -2
 
 class Message(msgspec.Struct, frozen=True, tag=True, gc=False):
     """Anything that crosses a link."""
+
+
+class EpochEnd(msgspec.Struct, frozen=True):
+    """The largest leader epoch that was found and the offset at which it ends (exclusive)."""
+
+    leader_epoch: int
+    end_offset: int
 
 
 class RecordBatch(msgspec.Struct, frozen=True, gc=False):
@@ -53,6 +51,14 @@ class RecordBatch(msgspec.Struct, frozen=True, gc=False):
         return self.base_offset + self.count
 
 
+class PartitionAnswer(Message, frozen=True):
+    """An answer about one partition. With an ``error``, what else it has is at its default."""
+
+    correlation: int
+    partition: TopicPartition
+    error: ErrorCode
+
+
 # --- clients to brokers --------------------------------------------------------------------------------------------
 
 
@@ -70,12 +76,9 @@ class Produce(Message, frozen=True):
     batch: RecordBatch
 
 
-class ProduceResponse(Message, frozen=True):
+class ProduceResponse(PartitionAnswer, frozen=True):
     """``base_offset`` is NONE with an error. A duplicate of a known batch answers NONE-error and the old offset."""
 
-    correlation: int
-    partition: TopicPartition
-    error: ErrorCode
     base_offset: int = NONE
     log_start_offset: int = 0
 
@@ -133,12 +136,9 @@ class ListOffsets(Message, frozen=True):
     current_leader_epoch: int = NONE
 
 
-class ListOffsetsResponse(Message, frozen=True):
+class ListOffsetsResponse(PartitionAnswer, frozen=True):
     """``offset`` is NONE with an error; OFFSET_NOT_AVAILABLE until the high watermark reached the epoch (KIP-207)."""
 
-    correlation: int
-    partition: TopicPartition
-    error: ErrorCode
     offset: int = NONE
     leader_epoch: int = NONE
 
@@ -153,12 +153,9 @@ class OffsetForLeaderEpoch(Message, frozen=True):
     replica_id: NodeId = NONE
 
 
-class OffsetForLeaderEpochResponse(Message, frozen=True):
+class OffsetForLeaderEpochResponse(PartitionAnswer, frozen=True):
     """``end.leader_epoch`` is the largest epoch not above the one asked for; NONE, NONE if there is none."""
 
-    correlation: int
-    partition: TopicPartition
-    error: ErrorCode
     end: EpochEnd = EpochEnd(NONE, NONE)
 
 
@@ -291,12 +288,9 @@ class AlterPartition(Message, frozen=True):
     isr: tuple[IsrMember, ...]
 
 
-class AlterPartitionResponse(Message, frozen=True):
+class AlterPartitionResponse(PartitionAnswer, frozen=True):
     """The accepted state, or FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, INELIGIBLE_REPLICA, STALE_BROKER_EPOCH."""
 
-    correlation: int
-    partition: TopicPartition
-    error: ErrorCode
     state: PartitionState | None = None
 
 
@@ -308,7 +302,7 @@ class AllocateProducerIds(Message, frozen=True):
 
 
 class AllocateProducerIdsResponse(Message, frozen=True):
-    """Ids ``first`` to ``first + count - 1`` belong to the asker."""
+    """Ids ``first`` to ``first + count - 1`` belong to the broker that asked."""
 
     error: ErrorCode
     first: int = NONE

@@ -10,13 +10,13 @@ others follow:
 
 Leading. The leader appends what clients send, stamped with its leader epoch (rule 1), and remembers durably where its
 epoch starts, even if nothing is ever written in it (rule 19). A follower's fetch at offset F under the right epoch
-says "all below F is on my log" (rule 6). The high watermark is the smallest such end over the *maximal* ISR, never
+means "all below F is on my log" (rule 6). The high watermark is the smallest such end over the *maximal* ISR, never
 moves back in one epoch, and is frozen below min.insync.replicas (rule 7). What lies below it is committed: acks=all
 is answered, consumers may read.
 
 ISR. Membership is the controller's to change; the leader proposes (AlterPartition) and until the answer counts with
 the larger of the old and the proposed set. So a proposed member holds the high watermark back before it counts for
-anything, and a proposed removal frees nothing before it is real: a leader that nobody hears cannot shrink its way to
+anything, and a proposed removal frees nothing before it is real: a leader that is cut off cannot shrink its way to
 an acknowledgement (rule 10). A follower may join once it has reached the high watermark *and* the start of this
 leader epoch, because a new leader's own high watermark may lag behind what was acknowledged (rule 11, KAFKA-7128).
 There is one proposal at a time:
@@ -30,7 +30,7 @@ truncates first: at the end of the last common leader epoch (rule 17), or, befor
 which lags one fetch behind and therefore cuts off acknowledged records (rule 16). A follower's high watermark is the
 leader's latest, bounded by its own log (rule 8). Nothing is acknowledged from it.
 
-Falling back. Whoever hears of a newer epoch in which it does not lead follows at once. Nothing else stops a leader:
+Falling back. Whoever learns of a newer epoch in which it does not lead follows at once. Nothing else stops a leader:
 one that is cut off from the controller keeps appending (rule 1), but its fetch sessions dry up, its high watermark
 stops, and its proposals are refused by epoch.
 """
@@ -55,12 +55,11 @@ from harness.observations import (
 )
 from harness.reference.core.effects import Context
 from harness.reference.core.log import Log
-from harness.reference.core.messages import AlterPartition, AlterPartitionResponse, IsrMember, RecordBatch
+from harness.reference.core.messages import AlterPartition, AlterPartitionResponse, EpochEnd, IsrMember, RecordBatch
 from harness.reference.core.types import (
     ACKS_ALL,
     CONTROLLER,
     NONE,
-    EpochEnd,
     ErrorCode,
     NodeId,
     PartitionState,
@@ -68,7 +67,7 @@ from harness.reference.core.types import (
     TopicPartition,
 )
 
-#: Answers to a proposal that say "you do not know the newest": the proposal stays pending until that arrives.
+#: Answers to a proposal that mean "you do not know the newest": the proposal stays pending until that arrives.
 _OUTDATED = frozenset(
     {
         ErrorCode.FENCED_LEADER_EPOCH,
@@ -86,7 +85,10 @@ UNDEFINED: Final = EpochEnd(NONE, NONE)
 
 
 class Appended(NamedTuple):
-    """The outcome of a leader's append. Offsets are NONE with an error; those of a duplicate are the old ones."""
+    """The outcome of a leader's append. Offsets are NONE with an error; those of a duplicate are the old ones.
+
+    ``next_offset`` is exclusive: the high watermark that commits the batch.
+    """
 
     error: ErrorCode
     base_offset: int = NONE
@@ -129,12 +131,19 @@ class Follower(msgspec.Struct, eq=False):
         self.leader_end_at_fetch = leader_end
 
     def caught_up(self, now_us: int, leader_end: int, lag_us: int) -> bool:
-        """Rule 9."""
+        """Rule 9: at the leader's log end, or there within the last ``lag_us`` (replica.lag.time.max.ms)."""
         return self.end_offset == leader_end or now_us - self.caught_up_us <= lag_us
 
 
 class Replica:
-    """One replica of one partition; only this module writes to it, except for ``followers[n].sent_high_watermark``."""
+    """One replica of one partition; only this module writes to it, except for ``followers[n].sent_high_watermark``.
+
+    Offsets count records of the log partition from 0. ``high_watermark`` is exclusive: what is below it is committed.
+    ``isr`` is the committed ISR, ``maximal_isr`` also has the members of a proposal that is under way (rule 10).
+    ``epoch_start`` is the log end offset at which this node began to lead ``leader_epoch``, NONE while it follows;
+    ``followers`` are those of the leader, empty while it follows. ``leader``, ``leader_epoch`` and ``partition_epoch``
+    are the controller's newest, NONE before the first.
+    """
 
     def __init__(self, at: TopicPartition, log: Log, context: Context) -> None:
         self.at = at
@@ -163,7 +172,7 @@ class Replica:
     # --- what the controller decided -----------------------------------------------------------------------------
 
     def apply(self, state: PartitionState, config: TopicConfig) -> bool:
-        """Obey a committed state if it is newer; the answer says whether it was."""
+        """Obey a committed state if it is newer; returns whether it was."""
         if state.partition_epoch <= self.partition_epoch:
             return False
         assert state.leader_epoch >= self.leader_epoch, "a newer decision of the controller names an older leader epoch"
@@ -237,7 +246,11 @@ class Replica:
     # --- leading: append, follower progress, high watermark --------------------------------------------------------
 
     def append(self, batch: RecordBatch, acks: int) -> Appended:
-        """Append as leader (rules 1, 3, 21). A duplicate is not appended and succeeds with its old offsets."""
+        """Append as leader (rules 1, 3, 21). A duplicate is not appended and succeeds with its old offsets.
+
+        Errors: NOT_LEADER_OR_FOLLOWER; NOT_ENOUGH_REPLICAS, for acks=all while the ISR is below min.insync.replicas;
+        what :meth:`Producers.judge` finds. Nothing was appended then.
+        """
         if not self.leading:
             return Appended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if acks == ACKS_ALL and len(self.isr) < self._effective_min_isr:
@@ -282,7 +295,7 @@ class Replica:
         return ErrorCode.NONE
 
     def advance_high_watermark(self) -> bool:
-        """Rule 7; the answer says whether it moved."""
+        """Rule 7; returns whether it moved."""
         if len(self.isr) < self._effective_min_isr and self._context.config.strict_min_isr:
             return False
         end = offset = self.log.end_offset
@@ -418,7 +431,7 @@ class Replica:
         self._bound_high_watermark(leader_high_watermark)
 
     def truncate_to_epoch_end(self, end: EpochEnd) -> bool:
-        """Rule 17; the answer says whether the logs now agree, else the end of an earlier epoch must be asked for."""
+        """Rule 17; returns whether the logs now agree, else the end of an earlier epoch must be asked for."""
         if end.end_offset == NONE:
             self.truncate_to(self.high_watermark)
             return True
@@ -490,7 +503,10 @@ class Replica:
 
 
 def end_of_epoch(epochs: Sequence[tuple[int, int]], epoch: int, end_offset: int) -> EpochEnd:
-    """The largest known epoch not above ``epoch`` and its end; UNDEFINED above the last known or without any.
+    """The largest known epoch not above ``epoch`` and its end (KIP-101); UNDEFINED above the last known or without any.
+
+    ``epochs`` are (leader epoch, start offset), ascending in both; ``end_offset`` is the log end offset, where the last
+    of them ends.
 
     An epoch below the first known one ends where the first starts.
     """

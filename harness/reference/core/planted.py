@@ -31,7 +31,7 @@ class _AcknowledgesAfterAppend(RequestHandler):
 class _ShrinksBeforeAcceptance(Replica):
     """A leader stops to wait for a follower once it has proposed its removal (rule 10).
 
-    A leader that nobody hears shrinks its way to an acknowledgement, while the controller elects the follower: S04 with
+    A leader that is cut off shrinks its way to an acknowledgement, while the controller elects the follower: S04 with
     min.insync.replicas=1.
     """
 

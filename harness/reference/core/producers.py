@@ -35,6 +35,9 @@ class Producers:
         """May ``batch`` be appended? A duplicate is no error and comes with the batch that it repeats.
 
         An unknown producer may start with any sequence (KIP-360), a new epoch of a known one with 0 only.
+
+        Errors: INVALID_PRODUCER_EPOCH, a newer instance of this producer has written (a zombie); and
+        OUT_OF_ORDER_SEQUENCE_NUMBER, a batch is missing before this one or it repeats one that is not kept any more.
         """
         kept = self._kept.get(batch.producer_id)
         if kept is None:

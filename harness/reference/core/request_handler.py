@@ -19,10 +19,10 @@ from harness.observations import Acknowledged
 from harness.reference.core import messages
 from harness.reference.core.effects import Context, Timer
 from harness.reference.core.partition import UNDEFINED, Replica, end_of_epoch
-from harness.reference.core.types import ACKS_ALL, NONE, EpochEnd, ErrorCode, NodeId, TopicPartition
+from harness.reference.core.types import ACKS_ALL, NONE, ErrorCode, NodeId, TopicPartition
 
 #: Requests parked at one broker at a time. More would mean clients that wait for thousands of answers each: beyond it
-#: a produce is answered as timed out and a fetch as it stands.
+#: a produce is answered as timed out and a fetch with what there is.
 PARKED_MAX = 10_000
 
 DEADLINES = Timer("deadlines")
@@ -225,7 +225,7 @@ class RequestHandler:
     # --- fetch -----------------------------------------------------------------------------------------------------
 
     def fetch(self, message: messages.Fetch) -> None:
-        """Answer now if there is something to say, else park. A follower's new fetch ends the one it has parked."""
+        """Answer now if there is something to send, else park. A follower's new fetch ends the one it has parked."""
         from_follower = message.replica_id >= 0
         if from_follower:
             earlier = self._fetches.of_follower(message.replica_id)
@@ -242,7 +242,7 @@ class RequestHandler:
         self._respond(self._context.sender, message, answers)
 
     def _first_look(self, message: messages.Fetch) -> tuple[list[messages.FetchedPartition], bool]:
-        """The answers as they stand before the fetch counts (rule 6), and whether they should go out at once."""
+        """The answers as they are before the fetch counts (rule 6), and whether they should go out at once."""
         answers = []
         urgent = not message.partitions
         size = 0
@@ -396,7 +396,7 @@ class RequestHandler:
             self._acknowledge(produce, replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def expire(self) -> None:
-        """Answer every parked request whose time is over: a fetch as it stands, a produce as timed out (rule 5)."""
+        """Answer parked requests whose time is over: a fetch with what there is, a produce as timed out (rule 5)."""
         for parked in self._deadlines.expired():
             if isinstance(parked, ParkedFetch):
                 self._end(parked)
@@ -426,13 +426,13 @@ def refusal(context: Context, replica: Replica, current_leader_epoch: int) -> Er
     return ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-def divergence(replica: Replica, wanted: messages.FetchPartition) -> EpochEnd | ErrorCode | None:
-    """Where the asker's log departs from the leader's (KIP-595), None if it does not, an error out of range."""
+def divergence(replica: Replica, wanted: messages.FetchPartition) -> messages.EpochEnd | ErrorCode | None:
+    """Where the follower's log departs from the leader's (KIP-595), None if it does not, an error out of range."""
     offset, epoch = wanted.fetch_offset, wanted.last_fetched_epoch
     end = replica.log.end_offset
     if epoch == replica.leader_epoch != NONE:
         if offset > end:
-            return EpochEnd(epoch, end)
+            return messages.EpochEnd(epoch, end)
     elif epoch != NONE:
         found = end_of_epoch(replica.log.epochs(), epoch, end)
         if found.leader_epoch == NONE or offset < replica.log.start_offset:

@@ -28,7 +28,7 @@ class Session:
         self.may_leave = False
 
     def tick(self) -> None:
-        """Register, or say "alive", and come back after broker.heartbeat.interval.ms."""
+        """Register or send a heartbeat, and come back after broker.heartbeat.interval.ms."""
         context = self._context
         context.remind(context.config.broker_heartbeat_interval_ms, HEARTBEAT)
         if context.broker_epoch == NONE:
@@ -37,7 +37,7 @@ class Session:
             self.beat()
 
     def beat(self) -> None:
-        """Say "alive", and how new the applied image is."""
+        """Send a heartbeat with the version of the applied image."""
         context = self._context
         context.send(
             CONTROLLER, messages.Heartbeat(context.node, context.broker_epoch, context.image.version, self.leaving)

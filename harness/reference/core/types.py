@@ -1,4 +1,4 @@
-"""Words of the replication protocol: identifiers, configuration, error codes, the cluster's metadata.
+"""Types of the replication protocol: identifiers, configuration, error codes, the cluster's metadata.
 
 Nodes are numbers: brokers count from 0, the controller is 100, clients are 1000 and above.
 """
@@ -79,7 +79,7 @@ class ErrorCode(IntEnum):
 
 
 class TopicConfig(msgspec.Struct, frozen=True):
-    """Settings of a topic, under Kafka's names."""
+    """Settings of a topic, under Kafka's names and with Kafka's defaults: nothing is flushed but by the system."""
 
     min_insync_replicas: int = 1
     unclean_leader_election_enable: bool = False
@@ -110,13 +110,6 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     eligible_leader_replicas: bool = False
     immediate_high_watermark: bool = False
     planted_bug: PlantedBug = "none"
-
-
-class EpochEnd(msgspec.Struct, frozen=True):
-    """The largest leader epoch that was found and the offset at which it ends (exclusive)."""
-
-    leader_epoch: int
-    end_offset: int
 
 
 class PartitionState(msgspec.Struct, frozen=True):

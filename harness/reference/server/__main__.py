@@ -1,7 +1,7 @@
-"""``python -m harness.reference.server CONFIG.json``: one node, in the foreground, until it is told to stop.
+"""``python -m harness.reference.server CONFIG.json``: one node, in the foreground, until it is asked to stop.
 
-Exit codes: 0 stopped cleanly, 64 the configuration is wrong, 70 the node failed (its log says why), 98 its port is
-taken.
+Exit codes: 0 stopped cleanly, 64 the configuration is wrong, 70 the node failed (its log has the reason), 98 its port
+is taken.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _exception(context: dict[str, object]) -> BaseException | None:
 
 
 def main(arguments: list[str]) -> int:
-    """Read the configuration, run the node, say in one line why it did not work."""
+    """Read the configuration, run the node, print in one line why it did not work."""
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m harness.reference.server CONFIG.json\n")
         return EXIT_CONFIG

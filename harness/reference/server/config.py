@@ -15,7 +15,7 @@ SOCKET_PATH_BYTES: Final = 107
 
 
 class ConfigError(Exception):
-    """The configuration file cannot be used; the text says what to correct."""
+    """The configuration file cannot be used; the text names what to correct."""
 
 
 class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

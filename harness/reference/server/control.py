@@ -38,7 +38,7 @@ class Steered(Protocol):
         ...
 
     def move_leader(self, partition: str, leader: NodeId) -> str:
-        """Let ``leader`` lead ``partition`` ("topic-number"); the answer is empty, or says why not."""
+        """Move the leadership of ``partition`` ("topic-number"); returns why that is impossible, "" if it was done."""
         ...
 
 

@@ -28,7 +28,7 @@ from nemesis.cluster import CLIENTS
 
 log = logging.getLogger(__name__)
 
-#: The number of the first client that does not say who it is; more than any number of a harness client.
+#: The number of the first client without a client id of the harness; more than any number of a harness client.
 ANONYMOUS: Final[NodeId] = 1_000_000
 #: The client ids of brokers and of harness clients: this, and a number.
 BROKER_CLIENT_ID: Final = "ackproof-broker-"
@@ -69,7 +69,7 @@ class Links:
         self._anonymous = ANONYMOUS
 
     def next_anonymous(self) -> NodeId:
-        """A number for a peer that does not say who it is."""
+        """A number for a peer without a client id of the harness."""
         self._anonymous += 1
         return self._anonymous
 
@@ -312,7 +312,7 @@ class Connection(asyncio.Protocol):
             frame = memoryview(bytes(memoryview(buffer)[at + 4 : at + 4 + size]))
             if self.peer is None and self._identify is not None:
                 self.peer = self._identify(frame)
-                continue  # whether this peer may be heard is looked at again
+                continue  # a cut of this peer is looked at first
             at += 4 + size
             self._receive(self, frame)
         return at

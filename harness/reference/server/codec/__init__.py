@@ -1,6 +1,6 @@
 """The wire protocols: frames to requests and the fields of responses to frames.
 
-Clients and followers speak Kafka's protocol (this door, and :mod:`follower`), brokers and the controller one of their
+Clients and followers use Kafka's protocol (this door, and :mod:`follower`), brokers and the controller one of their
 own (:mod:`controller`). A request is an object of kafka-python's class, a response a dictionary; both have the fields
 of Kafka's own message schemas, which are its documentation (https://kafka.apache.org/protocol). A field that a
 request's version does not have has the schema's default; one that a response's version does not have is left out.

@@ -4,41 +4,40 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
-from kafka.protocol.consumer.offsets import (
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-)
-
 from harness.reference.core import messages as core
-from harness.reference.core.types import EpochEnd, ErrorCode, TopicPartition
-from harness.reference.server.codec.wire import Fields, TopicIds, by_topic, decode, fields_of, request_frame
+from harness.reference.core.types import ErrorCode, TopicPartition
+from harness.reference.server.codec import APIS
+from harness.reference.server.codec.wire import ApiKey, Fields, TopicIds, by_topic, decode, fields_of, request_frame
 from harness.reference.server.links import BadFrameError
 from harness.reference.server.storage.batches import BatchError, split
 
-#: The version with topic ids and broker epochs (KIP-903) and nothing newer.
-FETCH_VERSION: Final = 15
-EPOCH_VERSION: Final = 4
-OFFSETS_VERSION: Final = 6
-
 FollowerRequest = core.Fetch | core.OffsetForLeaderEpoch | core.ListOffsets
+#: The API of each request, and the version that followers use. That of Fetch is the one with topic ids and broker
+#: epochs (KIP-903) and nothing newer.
+_SENT: Final = {
+    core.Fetch: (APIS[ApiKey.FETCH], 15),
+    core.OffsetForLeaderEpoch: (APIS[ApiKey.OFFSET_FOR_LEADER_EPOCH], 4),
+    core.ListOffsets: (APIS[ApiKey.LIST_OFFSETS], 6),
+}
 
 
 def encode_request(request: FollowerRequest, correlation: int, client_id: str, ids: TopicIds) -> bytes:
-    """A whole frame."""
-    if isinstance(request, core.Fetch):
-        return request_frame(FetchRequest, _fetch(request, ids), FETCH_VERSION, correlation, client_id)
+    """The whole frame of a request under the connection's own ``correlation``."""
+    api, version = _SENT[type(request)]
+    fields = _fetch(request, ids) if isinstance(request, core.Fetch) else _question(request)
+    return request_frame(api.request, fields, version, correlation, client_id)
+
+
+def _question(request: core.OffsetForLeaderEpoch | core.ListOffsets) -> Fields:
     part = {"current_leader_epoch": request.current_leader_epoch}
-    if isinstance(request, core.OffsetForLeaderEpoch):
-        part["leader_epoch"] = request.leader_epoch
-        topics = by_topic([(request.partition, part)], name="topic", index="partition")
-        epochs = {"replica_id": request.replica_id, "topics": topics}
-        return request_frame(OffsetForLeaderEpochRequest, epochs, EPOCH_VERSION, correlation, client_id)
-    part["timestamp"] = request.timestamp
-    offsets = {"replica_id": request.replica_id, "isolation_level": 0, "topics": by_topic([(request.partition, part)])}
-    return request_frame(ListOffsetsRequest, offsets, OFFSETS_VERSION, correlation, client_id)
+    if isinstance(request, core.ListOffsets):
+        topics = by_topic([(request.partition, {**part, "timestamp": request.timestamp})])
+        return {"replica_id": request.replica_id, "isolation_level": 0, "topics": topics}
+    part["leader_epoch"] = request.leader_epoch
+    return {
+        "replica_id": request.replica_id,
+        "topics": by_topic([(request.partition, part)], name="topic", index="partition"),
+    }
 
 
 def _fetch(request: core.Fetch, ids: TopicIds) -> Fields:
@@ -68,21 +67,19 @@ def decode_response(request: FollowerRequest, body: memoryview, ids: TopicIds) -
         BadFrameError: it is not an answer to this request, or a batch in it is damaged.
     """
     if bytes(body[:1]) != b"\0":
-        raise BadFrameError("a response header with tags nobody asked for")
+        raise BadFrameError("a response header with tags that were not asked for")
+    api, version = _SENT[type(request)]
+    response = decode(api.response, body[1:], version)
     if isinstance(request, core.Fetch):
-        return _fetched(request, decode(FetchResponse, body[1:], FETCH_VERSION), ids)
-    by_epoch = isinstance(request, core.OffsetForLeaderEpoch)
-    schema, version = (
-        (OffsetForLeaderEpochResponse, EPOCH_VERSION) if by_epoch else (ListOffsetsResponse, OFFSETS_VERSION)
-    )
+        return _fetched(request, response, ids)
     try:
-        part = decode(schema, body[1:], version).topics[0].partitions[0]
+        part = response.topics[0].partitions[0]
     except IndexError as error:
         raise BadFrameError("an answer without the partition that was asked for") from error
     asked, error_code = (request.correlation, request.partition), _error(part.error_code)
-    if by_epoch:
-        return core.OffsetForLeaderEpochResponse(*asked, error_code, EpochEnd(part.leader_epoch, part.end_offset))
-    return core.ListOffsetsResponse(*asked, error_code, part.offset, part.leader_epoch)
+    if isinstance(request, core.ListOffsets):
+        return core.ListOffsetsResponse(*asked, error_code, part.offset, part.leader_epoch)
+    return core.OffsetForLeaderEpochResponse(*asked, error_code, core.EpochEnd(part.leader_epoch, part.end_offset))
 
 
 def _fetched(request: core.Fetch, response: Any, ids: TopicIds) -> core.FetchResponse:
@@ -104,9 +101,9 @@ def _fetched(request: core.Fetch, response: Any, ids: TopicIds) -> core.FetchRes
     return core.FetchResponse(request.correlation, parts)
 
 
-def _diverging(epoch: Any) -> EpochEnd | None:
+def _diverging(epoch: Any) -> core.EpochEnd | None:
     """The diverging epoch of a fetch response (KIP-595), None where there is none."""
-    return EpochEnd(epoch.epoch, epoch.end_offset) if epoch is not None and epoch.end_offset >= 0 else None
+    return core.EpochEnd(epoch.epoch, epoch.end_offset) if epoch is not None and epoch.end_offset >= 0 else None
 
 
 def _error(code: int) -> ErrorCode:

@@ -22,7 +22,7 @@ from harness.reference.server.links import BadFrameError
 _FIXED: Final = struct.Struct(">hhih")
 _NAMESPACE: Final = uuid.UUID("5c2f3f4e-2f5e-4d0e-9d0e-0d6b5f6b8f11")
 _NO_TOPIC: Final = uuid.UUID(int=0)
-#: Begins what stands for the name of a topic known only by an id. A colon is impossible in real names.
+#: Begins the stand-in for the name of a topic that is known only by an id. A colon is impossible in real names.
 _UNNAMED: Final = "id:"
 #: The simple types of Kafka's schemas whose encoding has a null.
 _NULLABLE_TYPES: Final = ("string", "bytes", "records")
@@ -88,7 +88,7 @@ class Header(NamedTuple):
 
 
 def parse_header(frame: memoryview, flexible_from: dict[int, int]) -> tuple[Header, memoryview]:
-    """The request header and the body after it; ``flexible_from`` says from which version an API's header has tags.
+    """The request header and the body after it; ``flexible_from`` is the version from which an API's header has tags.
 
     Raises:
         BadFrameError: the frame is too short or the client id is not text.
@@ -149,7 +149,7 @@ def decode(message: Any, body: memoryview, version: int) -> Any:
 
 
 def _check_nulls(schema: Any, decoded: Any, version: int) -> None:
-    """Refuse a null where Kafka's schema allows none: the decoder lets it pass."""
+    """Refuse a null where Kafka's schema allows none: the decoder accepts it."""
     for name, nullable, inner in _references(schema, version):
         value = getattr(decoded, name)
         if value is None and not nullable:

@@ -20,7 +20,7 @@ from harness.reference.server.handlers.gateway import Call, Gateway, Gather
 CONTROLLER_TIMEOUT_S: Final = 5.0
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
-#: Where a setting comes from, as DescribeConfigs says it: set on the topic, or in the broker's file.
+#: Where a setting comes from, as DescribeConfigs numbers it: set on the topic, or in the broker's file.
 _CONFIG_SOURCES: Final = {TOPIC_RESOURCE: 1, BROKER_RESOURCE: 4}
 #: "Ask again" for clients: LEADER_NOT_AVAILABLE, which nothing but a partition in Metadata ever has.
 _LEADER_NOT_AVAILABLE: Final = 5
@@ -210,7 +210,7 @@ def _partition(index: int, state: PartitionState, live: Mapping[NodeId, object])
 
 
 class SettingError(ValueError):
-    """A setting is unknown or has an impossible value; the text says which."""
+    """A setting is unknown or has an impossible value; the text names it."""
 
 
 def kafka_name(field: str) -> str:

@@ -48,7 +48,7 @@ class DataRequests:
     def produce(self, call: Call) -> None:
         """Append one batch for each partition; the answers go out when every partition has its own.
 
-        With acks=0 the core is silent about what it took, so silence stands for success here. Leader hints (KIP-951)
+        With acks=0 the core is silent about what it took, so silence means success here. Leader hints (KIP-951)
         are not given: clients ask for metadata.
         """
         request = call.request
@@ -123,7 +123,7 @@ class DataRequests:
         self._ask_each(call, question, fields)
 
     def offset_for_leader_epoch(self, call: Call) -> None:
-        """Where leader epochs end, as the core says (KIP-101). A debugger's replica id (-2) counts as a consumer's."""
+        """Where leader epochs end (rule 17, KIP-101). A debugger's replica id (-2) counts as a consumer's."""
         replica = max(call.request.replica_id, NONE)
 
         def question(at: TopicPartition, part: Any) -> core.OffsetForLeaderEpoch:

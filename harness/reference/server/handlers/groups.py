@@ -107,7 +107,7 @@ class GroupRequests:
         call.reply({"groups": [self._described(name) for name in call.request.groups]})
 
     def offset_commit(self, call: Call) -> None:
-        """OffsetCommit: acknowledged when the record that says it is on every in-sync replica."""
+        """OffsetCommit: acknowledged when its record is on every in-sync replica (rule 2)."""
         request = call.request
         group = request.group_id
         error = self._refusal(group) or self._groups.commit_error(

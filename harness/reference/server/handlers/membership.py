@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final
 
+import msgspec
+
 from harness.reference.core.types import NONE, ErrorCode
 from harness.reference.server.codec.wire import ApiKey, Fields
 from harness.reference.server.handlers.gateway import Call
@@ -46,24 +48,21 @@ class State(Enum):
     STABLE = "Stable"
 
 
-class _Member:
-    """A member; ``join`` and ``sync`` are the calls that wait for the group."""
+class _Member(msgspec.Struct, eq=False):
+    """A member; ``join`` and ``sync`` wait for the group. ``protocols`` are metadata by name, best liked first."""
 
-    def __init__(self, name: str, call: Call) -> None:
-        self.name = name
-        self.client_id = call.header.client_id or ""
-        self.client_host = call.client_host
-        self.session_us = 0
-        self.rebalance_us = 0
-        #: Metadata by protocol, the one it likes best first.
-        self.protocols: dict[str, bytes] = {}
-        self.assignment = b""
-        self.expires_us = 0
-        self.join: Call | None = None
-        self.sync: Call | None = None
+    name: str
+    client_id: str
+    client_host: str
+    session_us: int = 0
+    rebalance_us: int = 0
+    expires_us: int = 0
+    protocols: dict[str, bytes] = {}
+    assignment: bytes = b""
+    join: Call | None = None
+    sync: Call | None = None
 
     def heard(self, now_us: int) -> None:
-        """Its session begins anew."""
         self.expires_us = now_us + self.session_us
 
 
@@ -151,7 +150,7 @@ class Group:
         return ErrorCode.NONE
 
     def membership_error(self, member: str, generation: int) -> ErrorCode:
-        """Why somebody may not speak as ``member`` in ``generation``, NONE if he may."""
+        """Why nobody may act as ``member`` in ``generation``, NONE if its owner may."""
         if member not in self.members:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.NONE if generation == self.generation else ErrorCode.ILLEGAL_GENERATION
@@ -175,8 +174,6 @@ class Group:
                 for member in self.members.values()
             ],
         }
-
-    # --- time ------------------------------------------------------------------------------------------------------
 
     def expire(self, now_us: int) -> None:
         """Drop members that fell silent; end a joining whose time is over. Who waits for an answer is not silent."""
@@ -215,7 +212,7 @@ class Group:
     def _admit(self, now_us: int, call: Call, name: str) -> None:
         request = call.request
         self.named.pop(name, None)
-        member = self.members.setdefault(name, _Member(name, call))
+        member = self.members.setdefault(name, _Member(name, call.header.client_id or "", call.client_host))
         if member.join is not None:
             self._refuse(member.join, ErrorCode.REBALANCE_IN_PROGRESS, name)
         member.join = call

@@ -20,7 +20,7 @@ MAX_BATCH_BYTES: Final = 1_048_588
 
 
 class BatchError(ValueError):
-    """Bytes that are not a whole, intact v2 batch. The text says what is wrong with them."""
+    """Bytes that are not a whole, intact v2 batch. The text names what is wrong with them."""
 
 
 class OldFormatError(BatchError):

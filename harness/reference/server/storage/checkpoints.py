@@ -17,7 +17,7 @@ from harness.reference.core.producers import Producers
 
 
 class OffsetFile:
-    """One offset in a file of its own. ``value`` is what the file says, ``default`` where there is no file."""
+    """One offset in a file of its own. ``value`` is what the file holds, ``default`` where there is no file."""
 
     def __init__(self, path: Path, default: int) -> None:
         self._path = path

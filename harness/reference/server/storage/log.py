@@ -37,6 +37,8 @@ CURSORS: Final = 16
 class SegmentLog:
     """One replica's log in ``directory``, which is created if it is not there. Opening recovers it.
 
+    ``damage`` is what recovery found wrong, in words, or None.
+
     Raises:
         OSError: from any call, when the disk refuses; nothing was half appended.
     """
@@ -54,11 +56,10 @@ class SegmentLog:
         self._segments = [Segment(directory, int(path.stem)) for path in sorted(directory.glob("*.log"))]
         self._index = SparseIndex()
         self.producers = Producers()
-        self._end = 0
-        #: What recovery found wrong, in words, or None.
+        self.end_offset = 0
         self.damage: str | None = None
         self._open()
-        self._flushed = min(self._recovery_point.value, self._end)
+        self.flushed_offset = min(self._recovery_point.value, self.end_offset)
 
     # --- opening and closing ---------------------------------------------------------------------------------------
 
@@ -69,29 +70,29 @@ class SegmentLog:
         clean = self._clean.exists() and int(self._clean.read_text()) == self._recovery_point.value
         remove_durably(self._clean)
         first = max(bisect_right(self._bases(), self._recovery_point.value) - 1, 0)
-        self._end = self._segments[first].base_offset
+        self.end_offset = self._segments[first].base_offset
         self.producers = self._producers_before(first)
         for number in range(first, len(self._segments)):
             if not self._recover(number, verify=not clean):
                 break
         self._active.open_for_writing()
-        self._epochs.replace([(epoch, offset) for epoch, offset in self._epochs.entries if offset <= self._end])
+        self._epochs.replace([(epoch, offset) for epoch, offset in self._epochs.entries if offset <= self.end_offset])
 
     def _recover(self, number: int, *, verify: bool) -> bool:
         """Read a segment to its end, or to the first batch that is not intact or not next: the log then ends there."""
         segment = self._segments[number]
-        if segment.base_offset != self._end:
-            self.damage = f"{segment.path} does not begin at {self._end}, where the segment before it ends"
+        if segment.base_offset != self.end_offset:
+            self.damage = f"{segment.path} does not begin at {self.end_offset}, where the segment before it ends"
             self._drop_segments_after(number - 1)
             return False
         self._index, position = SparseIndex(), 0
         try:
             for at, batch in segment.scan(0, verify=verify):
-                if batch.base_offset != self._end:
-                    raise BatchError(f"{segment.path} continues with {batch.base_offset} instead of {self._end}")
+                if batch.base_offset != self.end_offset:
+                    raise BatchError(f"{segment.path} continues with {batch.base_offset} instead of {self.end_offset}")
                 self._learn(batch, at)
                 self._learn_epoch(batch)
-                position, self._end = at + batch.size_bytes, batch.next_offset
+                position, self.end_offset = at + batch.size_bytes, batch.next_offset
         except BatchError as error:
             self.damage = str(error)
             self._drop_segments_after(number)
@@ -102,8 +103,8 @@ class SegmentLog:
     def close(self) -> None:
         """Stop cleanly: everything is durable and the next opening need not check it. No call may follow."""
         self.flush()
-        self._recovery_point.write(self._end)
-        write_durably(self._clean, f"{self._end}\n".encode())
+        self._recovery_point.write(self.end_offset)
+        write_durably(self._clean, f"{self.end_offset}\n".encode())
         self._active.close()
 
     # --- ends ------------------------------------------------------------------------------------------------------
@@ -113,24 +114,14 @@ class SegmentLog:
         """Offset of the first record."""
         return self._segments[0].base_offset
 
-    @property
-    def end_offset(self) -> int:
-        """Log end offset: one past the last record."""
-        return self._end
-
-    @property
-    def flushed_offset(self) -> int:
-        """One past the last record known to survive a power loss."""
-        return self._flushed
-
     # --- writing ---------------------------------------------------------------------------------------------------
 
     def append(self, batch: RecordBatch) -> None:
         """Append; ``batch.base_offset`` equals ``end_offset`` and its epoch is not below the last one."""
-        if batch.base_offset != self._end or batch.leader_epoch < self._epochs.last:
+        if batch.base_offset != self.end_offset or batch.leader_epoch < self._epochs.last:
             raise ValueError(
                 f"a batch at offset {batch.base_offset} of epoch {batch.leader_epoch} does not follow offset "
-                f"{self._end} of epoch {self._epochs.last}"
+                f"{self.end_offset} of epoch {self._epochs.last}"
             )
         active = self._active
         if active.size_bytes and active.size_bytes + batch.size_bytes > self._segment_bytes:
@@ -139,18 +130,18 @@ class SegmentLog:
         position = active.size_bytes
         active.write(encoded(batch))
         self._learn(batch, position)
-        self._end = batch.next_offset
+        self.end_offset = batch.next_offset
 
     def flush(self) -> None:
         """Make everything appended durable."""
-        if self._flushed < self._end:
+        if self.flushed_offset < self.end_offset:
             self._active.sync()
-            self._flushed = self._end
+            self.flushed_offset = self.end_offset
 
     def truncate_to(self, offset: int) -> None:
         """Drop durably every record at or after ``offset`` (a batch across it goes whole), and epochs from there on."""
         self._epochs.replace([entry for entry in self._epochs.entries if entry[1] < offset])
-        if offset >= self._end:
+        if offset >= self.end_offset:
             return
         if offset <= self.start_offset:
             self._reset_segments(self.start_offset)
@@ -266,7 +257,7 @@ class SegmentLog:
         sync_directory(self._directory)
         self._segments.append(segment)
         self._index = SparseIndex()
-        self._end = base_offset
+        self.end_offset = base_offset
 
     def _roll(self) -> Segment:
         self.flush()
@@ -274,8 +265,8 @@ class SegmentLog:
         self._index.save(finished.index_path)
         finished.latest_ms = self._index.latest_ms
         finished.close()
-        self._begin(self._end)
-        self._recovery_point.write(self._end)
+        self._begin(self.end_offset)
+        self._recovery_point.write(self.end_offset)
         return self._active
 
     def _reset_segments(self, offset: int) -> None:
@@ -302,8 +293,8 @@ class SegmentLog:
     def _forget(self, end: int) -> None:
         self._cursors.clear()
         self._indexes.clear()
-        self._end = end
-        self._flushed = min(self._flushed, end)
+        self.end_offset = end
+        self.flushed_offset = min(self.flushed_offset, end)
 
     def _remember(self, offset: int, position: int) -> None:
         self._cursors[offset] = (self._segments[self._holding(offset - 1)].base_offset, position)
@@ -332,11 +323,11 @@ class SegmentLog:
         for position, batch in segment.scan(self._index_of(segment).floor(offset)):
             if batch.next_offset > offset:
                 return position, batch.base_offset
-        return segment.size_bytes, self._end
+        return segment.size_bytes, self.end_offset
 
     def _scan(self, offset: int) -> Iterator[tuple[int, RecordBatch]]:
         """(position, batch) from the batch that holds ``offset`` to the end the log has now."""
-        if not self.start_offset <= offset < self._end:
+        if not self.start_offset <= offset < self.end_offset:
             return
         number = self._holding(offset)
         segments = self._segments[number:]

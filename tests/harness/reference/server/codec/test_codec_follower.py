@@ -8,7 +8,8 @@ from client_side import T0, T1, U0, CannedCore, topic_ids
 from msgspec.structs import replace
 
 from harness.reference.core import messages as core
-from harness.reference.core.types import EpochEnd, ErrorCode
+from harness.reference.core.messages import EpochEnd
+from harness.reference.core.types import ErrorCode
 from harness.reference.server import codec
 from harness.reference.server.codec import APIS, decode_request, encode_response
 from harness.reference.server.codec.follower import decode_response, encode_request

@@ -10,7 +10,6 @@ from client_side import STATE, T0, T1, U0, Asked, CannedCore, topic_ids, version
 from harness.reference.core import messages as core
 from harness.reference.core.types import (
     BrokerState,
-    EpochEnd,
     ErrorCode,
     Image,
     TopicConfig,
@@ -159,7 +158,7 @@ def test_offset_for_leader_epoch_round_trips_in_every_version(key, version, cann
     part = {"partition": 1, "current_leader_epoch": 6, "leader_epoch": 4}
     asked = Asked(data.offset_for_leader_epoch, key, version, topics=[{"topic": "t", "partitions": [part]}])
     assert canned.questions == [core.OffsetForLeaderEpoch(0, T1, 4, 6, -1)]
-    canned.answer(0, core.OffsetForLeaderEpochResponse(0, T1, ErrorCode.NONE, EpochEnd(3, 12)))
+    canned.answer(0, core.OffsetForLeaderEpochResponse(0, T1, ErrorCode.NONE, core.EpochEnd(3, 12)))
     read = asked.answer.topics[0].partitions[0]
     assert (read.error_code, read.leader_epoch, read.end_offset) == (0, 3, 12)
 
