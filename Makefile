@@ -37,7 +37,7 @@ kafka: setup-test ## a short campaign on real Apache Kafka, where Maven and root
 bench: setup ## speed of the simulator, of the cluster, and of the harness itself
 	@$(BIN)/ackproof bench
 
-bench-check: setup ## speed and memory of the checking, 10^5 to 10^8 operations
+bench-check: setup ## speed and memory of the checking: 10^5 to 10^8 operations, JSON lines, transactions
 	@$(BIN)/ackproof bench check
 
 clean: ## remove what was built and installed here, but no results

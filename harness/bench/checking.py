@@ -14,28 +14,38 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 import msgspec
 import psutil
 
 from checkers import check
-from harness.bench.synthetic import write_synthetic
+from harness.bench.synthetic import Written, write_synthetic
+from harness.bench.transactions import TRANSACTIONS, write_transactions
+from workloads.history import export_jsonl
 
-SIZES: Final = (10**5, 10**6, 10**7, 10**8)
+#: By kind of history the sizes that are measured, in completed operations.
+SIZES: Final = {"operations": (10**5, 10**6, 10**7, 10**8), "json-lines": (10**6, 10**7), "transactions": (10**6,)}
+#: Cycles in a history of transactions; each size is measured without and with them.
+CYCLES: Final = 20
 #: Planted in every history that is long enough, so that a checker that sees nothing is noticed.
 PLANTED: Final = 4
 #: The largest history takes minutes; an hour means that something hangs.
 LIMIT_S: Final = 3600.0
 _SAMPLE_S: Final = 0.1
-_HEADER: Final = "operations   end to end   check alone   operations/s   peak memory   JVM / Python   as planted"
+_HEADER: Final = (
+    "what                      operations   end to end   check alone   operations/s   "
+    "peak memory   JVM / Python   as planted"
+)
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """One size: seconds, mebibytes, completed operations. ``exact``: what was planted was found, and nothing else."""
 
+    what: str
     operations: int
     rows: int
     file_mib: float
@@ -49,20 +59,54 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     def line(self) -> str:
         """One line of the table."""
         return (
-            f"{self.operations:>10,}   {self.end_to_end_s:>8.1f} s   {self.check_s:>9.1f} s   "
+            f"{self.what:<22}   {self.operations:>11,}   {self.end_to_end_s:>8.1f} s   {self.check_s:>9.1f} s   "
             f"{self.operations / self.check_s:>12,.0f}   {self.peak_mib:>7.0f} MiB   "
             f"{self.jvm_mib:.0f} / {self.python_mib:.0f} MiB   {'yes' if self.exact else 'NO'}"
         )
 
 
-def measure(operations: int, directory: Path) -> Measurement:
-    """Write a history of about so many operations into ``directory`` and check it.
+class Subject(NamedTuple):
+    """A history to be measured: what it is, and what writes it into a directory and says where to check it."""
+
+    what: str
+    write: Callable[[Path], tuple[Written, Path]]
+
+
+def subjects(kind: str, size: int) -> list[Subject]:
+    """What is measured of one kind and size."""
+    if kind == "operations":
+        return [Subject("operations", partial(_operations, size))]
+    if kind == "json-lines":
+        return [Subject("JSON lines", partial(_json_lines, size))]
+    return [
+        Subject(f"transactions, {n} cycles", partial(_transactions, size, n))
+        for n in (0, min(CYCLES, size // TRANSACTIONS))
+    ]
+
+
+def _operations(size: int, directory: Path) -> tuple[Written, Path]:
+    return write_synthetic(directory, size, planted=min(PLANTED, size // 30_000)), directory
+
+
+def _transactions(size: int, planted: int, directory: Path) -> tuple[Written, Path]:
+    return write_transactions(directory, size, planted=planted), directory
+
+
+def _json_lines(size: int, directory: Path) -> tuple[Written, Path]:
+    written, stored = _operations(size, directory / "stored")
+    with (directory / "history.jsonl").open("wb") as sink:
+        export_jsonl(stored, sink)
+    return written, directory / "history.jsonl"
+
+
+def measure(subject: Subject, directory: Path) -> Measurement:
+    """Write a history into ``directory`` and check it.
 
     Raises:
         subprocess.SubprocessError: the check failed or took longer than :data:`LIMIT_S`.
     """
-    written = write_synthetic(directory, operations, planted=min(PLANTED, operations // 30_000))
-    command = [sys.executable, "-m", "harness.bench.checking", "--one", str(directory)]
+    written, place = subject.write(directory)
+    command = [sys.executable, "-m", "harness.bench.checking", "--one", str(place)]
     began = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         with _Memory(process.pid) as memory:
@@ -71,9 +115,10 @@ def measure(operations: int, directory: Path) -> Measurement:
             second = json.loads(_line(process, began))
         process.wait(30.0)
     return Measurement(
+        what=subject.what,
         operations=written.operations,
         rows=written.rows,
-        file_mib=sum(file.stat().st_size for file in directory.iterdir()) / 2**20,
+        file_mib=sum(file.stat().st_size for file in (place.iterdir() if place.is_dir() else [place])) / 2**20,
         end_to_end_s=end_to_end,
         check_s=second["seconds"],
         peak_mib=memory.peak_mib,
@@ -126,25 +171,15 @@ class _Memory:
                 self.peak_mib, self.jvm_mib, self.python_mib = (jvm + python) / 2**20, jvm / 2**20, python / 2**20
 
 
-def bench(sizes: Sequence[int], directory: Path) -> Iterator[Measurement]:
-    """Measure each size in a directory of its own, which is removed again."""
-    for size in sizes:
-        with tempfile.TemporaryDirectory(dir=directory, prefix=f"bench-{size}-") as scratch:
-            yield measure(size, Path(scratch))
-
-
-def print_table(sizes: Sequence[int], directory: Path, say: Callable[[str], None]) -> bool:
-    """Print the table as it grows; whether every planted anomaly was found and nothing else."""
-    say(_HEADER)
-    exact = True
-    for measurement in bench(sizes, directory):
-        say(measurement.line())
-        exact &= measurement.exact
-    return exact
+def bench(kinds: Sequence[str], sizes: Sequence[int], directory: Path) -> Iterator[Measurement]:
+    """Measure each history in a directory of its own, which is removed again; without ``sizes`` those of each kind."""
+    for subject in [one for kind in kinds for size in sizes or SIZES[kind] for one in subjects(kind, size)]:
+        with tempfile.TemporaryDirectory(dir=directory, prefix="bench-") as scratch:
+            yield measure(subject, Path(scratch))
 
 
 def _one(directory: Path) -> None:
-    """Check a history twice and print a line of JSON for each: what the measured process does."""
+    """Check a history twice, overwrites as dependencies, and print a line of JSON for each: what a process does."""
     for _ in range(2):
         began = time.monotonic()
         (verdict,) = check([directory], ww_deps=True)
@@ -155,13 +190,20 @@ def _one(directory: Path) -> None:
 
 @click.command()
 @click.argument("sizes", nargs=-1, type=float)
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(list(SIZES)), help="What to measure, by default all.")
 @click.option("--one", type=click.Path(path_type=Path), hidden=True)
 @click.option("--directory", type=click.Path(path_type=Path), default=Path(tempfile.gettempdir()), show_default=True)
-def main(sizes: Sequence[float], one: Path | None, directory: Path) -> None:
-    """Measure histories of SIZES completed operations (by default 1e5 1e6 1e7 1e8)."""
+def main(sizes: Sequence[float], kinds: Sequence[str], one: Path | None, directory: Path) -> None:
+    """Measure the check of histories of SIZES completed operations (by default up to 1e8, as JSON lines up to 1e7)."""
     if one is not None:
         _one(one)
-    elif not print_table([int(size) for size in sizes] or SIZES, directory, click.echo):
+        return
+    click.echo(_HEADER)
+    exact = True
+    for measurement in bench(kinds or list(SIZES), [int(size) for size in sizes], directory):
+        click.echo(measurement.line())
+        exact &= measurement.exact
+    if not exact:
         raise SystemExit(1)
 
 

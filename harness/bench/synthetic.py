@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -66,7 +66,7 @@ class Block(NamedTuple):
     joined: bool
 
 
-class _Script:
+class Script:
     """Events of consecutive blocks, in order of time."""
 
     def __init__(self, seed: int) -> None:
@@ -98,10 +98,10 @@ class _Script:
         self.time_us += LATENCY_US[1] + STEP_US
 
 
-class _BlockScript:
+class BlockScript:
     """One block: which partition is whose, how far each was written and read."""
 
-    def __init__(self, script: _Script, number: int, plant: str | None) -> None:
+    def __init__(self, script: Script, number: int, plant: str | None) -> None:
         self.script, self.plant = script, plant
         self.keys = [f"b{number}-{key}" for key in range(KEYS)]
         self.owned = [[key for key in range(KEYS) if key % PROCESSES == process] for process in range(PROCESSES)]
@@ -111,6 +111,7 @@ class _BlockScript:
         self.end = WRITES
 
     def play(self) -> None:
+        """Play the block, and what is planted in it."""
         for process in range(PROCESSES):
             self.assign(process)
             self.script.quiet()
@@ -132,21 +133,28 @@ class _BlockScript:
         self.script.quiet()
         for process in range(PROCESSES):
             self.poll(process)
+        self.spoil()
+
+    def spoil(self) -> None:
+        """Plant what was asked for, once everything has ended."""
         self.script.quiet()
         if self.plant is not None:
             PLANTS[self.plant].play(self)
 
     def assign(self, process: int) -> None:
+        """Give a process its log partitions anew."""
         keys = tuple(self.keys[key] for key in self.owned[process])
         self.script.operation(process, Function.ASSIGN, partitions=keys)
 
     def send(self, process: int, writes: list[int], written: list[int]) -> None:
+        """Send the next of ``writes``, log partitions in order; ``written`` counts the values of each."""
         key = writes.pop()
         value, written[key] = written[key], written[key] + 1
         end = self.script.operation(process, Function.SEND, (Send(self.keys[key], value, value),))
         self.acknowledged[key].append((end, value))
 
     def poll(self, process: int) -> None:
+        """Read what was acknowledged since the process's last poll."""
         now, records = self.script.time_us, {}
         for key in self.owned[process]:
             waiting = self.acknowledged[key]
@@ -169,11 +177,11 @@ class _BlockScript:
         self.script.quiet()
 
 
-def make_block(seed: int, plant: str | None = None) -> Block:
+def make_block(seed: int, plant: str | None = None, player: type[BlockScript] = BlockScript) -> Block:
     """One block, taken from the middle of three so that it begins and ends as in a long history."""
-    script, bounds = _Script(seed), [0]
+    script, bounds = Script(seed), [0]
     for number in range(3):
-        _BlockScript(script, number, plant if number == 1 else None).play()
+        player(script, number, plant if number == 1 else None).play()
         bounds.append(script.time_us)
     script.events.sort(key=lambda event: event[0])
     rows = Rows()
@@ -218,24 +226,33 @@ def _shifted(rows: Columns, index: int, time_us: int) -> Columns:
     return shifted
 
 
-def write_synthetic(directory: Path, operations: int, *, planted: int = 0, seed: int = 0) -> Written:
+def write_synthetic(
+    directory: Path,
+    operations: int,
+    *,
+    planted: int = 0,
+    seed: int = 0,
+    player: type[BlockScript] = BlockScript,
+    plants: Sequence[str] = tuple(PLANTS),
+) -> Written:
     """Write a history of about so many completed operations into ``directory``.
 
-    ``planted`` anomalies, at most one a block, are spread evenly; kinds take turns in the order of
-    :data:`harness.bench.plants.PLANTS`. What is to be found is what a check finds with overwrites as dependencies.
+    ``planted`` anomalies, at most one a block, are spread evenly; kinds take turns in the order of ``plants``, by
+    default all of :data:`harness.bench.plants.PLANTS`. What is to be found is what a check finds with overwrites as
+    dependencies.
 
     Raises:
         ValueError: there are fewer blocks than anomalies to plant.
     """
-    kinds: list[str | None] = [None, *list(PLANTS)[:planted]]
-    templates = {kind: make_block(seed + place, kind) for place, kind in enumerate(kinds)}
+    kinds: list[str | None] = [None, *plants[:planted]]
+    templates = {kind: make_block(seed + place, kind, player) for place, kind in enumerate(kinds)}
     blocks = max(1, round(operations / templates[None].operations))
     if planted > blocks:
         raise ValueError(f"{operations} operations are {blocks} blocks, too few for {planted} planted anomalies")
-    plants = {blocks * number // planted: list(PLANTS)[number % len(PLANTS)] for number in range(planted)}
-    chosen = [templates[plants.get(number)] for number in range(blocks)]
+    chosen_plants = {blocks * number // planted: plants[number % len(plants)] for number in range(planted)}
+    chosen = [templates[chosen_plants.get(number)] for number in range(blocks)]
     expected: Counter[str] = Counter()
-    for plant in plants.values():
+    for plant in chosen_plants.values():
         expected.update(PLANTS[plant].found)
     rows = _write(directory, chosen)
     return Written(
@@ -277,7 +294,8 @@ def _row_groups(blocks: list[Block]) -> Iterator[tuple[Columns, list[str]]]:
                 part["key"] = place + len(waiting) * KEYS
             waiting.append(part)
             index, time_us = index + block.events, time_us + block.end_us
-            if sum(len(one["key"]) for one in waiting) >= ROWS_A_GROUP or number == len(blocks) - 1:
+            rows = sum(len(one["key"]) for one in waiting)
+            if rows and (rows >= ROWS_A_GROUP or number == len(blocks) - 1):
                 first = number + 1 - len(waiting)
                 names = [""] if rest else [f"t{b:06d}-{k}" for b in range(first, number + 1) for k in range(KEYS)]
                 yield {name: np.concatenate([one[name] for one in waiting]) for name in part}, names

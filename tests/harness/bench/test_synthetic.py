@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from checkers import ANOMALIES, check_one
-from harness.bench import synthetic
+from harness.bench import synthetic, transactions
 from harness.bench.plants import PLANTS
 from harness.bench.synthetic import make_block, write_synthetic
+from harness.bench.transactions import write_transactions
+from workloads.history import CLUSTERED, META_JOINED
 
 
 def test_a_clean_history_has_no_anomaly(tmp_path: Path) -> None:
@@ -32,8 +35,7 @@ def test_there_is_a_plant_for_every_anomaly_that_a_history_can_show() -> None:
 @pytest.mark.parametrize("name", PLANTS)
 def test_what_was_planted_is_found_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(synthetic, "WRITES", 32)
-    monkeypatch.setattr(synthetic, "PLANTS", {name: PLANTS[name]})
-    written = write_synthetic(tmp_path, 2_000, planted=2)
+    written = write_synthetic(tmp_path, 2_000, planted=2, plants=(name,))
     assert written.expected == {kind: 2 * count for kind, count in PLANTS[name].found.items()}
     assert check_one(tmp_path, ww_deps=True).counts == written.expected
 
@@ -47,3 +49,14 @@ def test_half_of_the_operations_are_sends() -> None:
 def test_more_anomalies_than_blocks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="too few for 9 planted"):
         write_synthetic(tmp_path, 20_000, planted=9)
+
+
+@pytest.mark.parametrize("planted", [0, 2])
+def test_transactions_are_serial_but_for_the_cycles_that_were_planted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: int
+) -> None:
+    monkeypatch.setattr(transactions, "TRANSACTIONS", 300)
+    written = write_transactions(tmp_path, 1_200, planted=planted)
+    assert written.expected == ({"G0": 1, "G1c": 1} if planted else {})
+    assert check_one(tmp_path, ww_deps=True).counts == written.expected
+    assert pq.read_schema(tmp_path / CLUSTERED).metadata[META_JOINED] == b"true"

@@ -1,0 +1,60 @@
+"""Synthetic histories of transactions: a serial execution seen through overlapping clients, with cycles if asked for.
+
+Each transaction happens at one moment inside its own time: it reads the last value of one log partition, if there is
+one, and writes to one or two others. Its client does nothing else, so that only dependencies tie transactions together.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from harness.bench.plants import FIRST_PROCESS
+from harness.bench.synthetic import KEYS, LATENCY_US, STEP_US, BlockScript, Written, write_synthetic
+from workloads import Function, MicroOperation, Poll, Record, Send
+
+#: Transactions in a block.
+TRANSACTIONS: Final = 10_000
+#: Planted in turn: a cycle of overwrites, and one of reads.
+CYCLES: Final = ("G0", "G1c")
+
+
+class TransactionBlock(BlockScript):
+    """A block of transactions in which all that is written is read at the end."""
+
+    def play(self) -> None:
+        """Play the block, and what is planted in it behind its end."""
+        begin = self.script.time_us + LATENCY_US[1]
+        log: list[list[int]] = [[] for _ in range(KEYS)]
+        for turn in range(TRANSACTIONS):
+            self.script.time_us = begin + turn * STEP_US - self.script.chance.randint(*LATENCY_US) // 2
+            micro = self.transaction(turn, log)
+            lasting = begin + turn * STEP_US + self.script.chance.randint(*LATENCY_US) // 2 - self.script.time_us
+            process = FIRST_PROCESS + 10 * (100 + turn)
+            self.script.operation(process, Function.TXN, micro, latency_us=lasting)
+        self.script.time_us = begin + TRANSACTIONS * STEP_US
+        self.script.quiet()
+        for key, values in enumerate(log):
+            records = tuple(Record(offset, value) for offset, value in enumerate(values))
+            self.script.operation(0, Function.POLL, (Poll({self.keys[key]: records}),))
+            self.script.quiet()
+        self.end = max(map(len, log))
+        self.spoil()
+
+    def transaction(self, turn: int, log: list[list[int]]) -> tuple[MicroOperation, ...]:
+        """What the next transaction reads and writes; its writes stand in ``log`` then."""
+        chance = self.script.chance
+        key = chance.randrange(KEYS)
+        micro: list[MicroOperation] = []
+        if log[key]:
+            micro.append(Poll({self.keys[key]: (Record(len(log[key]) - 1, log[key][-1]),)}))
+        for number in range(chance.randint(1, 2)):
+            target = chance.choice([one for one in range(KEYS) if one != key])
+            micro.append(Send(self.keys[target], 2 * turn + number, len(log[target])))
+            log[target].append(2 * turn + number)
+        return tuple(micro)
+
+
+def write_transactions(directory: Path, transactions: int, *, planted: int = 0) -> Written:
+    """Write a history of about so many transactions, with so many cycles, into ``directory``."""
+    return write_synthetic(directory, transactions, planted=planted, player=TransactionBlock, plants=CYCLES)
