@@ -10,8 +10,10 @@ import pytest
 from harness.errors import EXIT_HARNESS, EXIT_NOT_REACHABLE, EXIT_PLAN
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "kafka-campaign.sh"
-#: Every other command than the installation ends like a campaign with a broken promise.
-ACKPROOF = '#!/bin/sh\n[ "$1" = kafka ] && exit {code}\nexit 1\n'
+#: Every other command than the installation is the campaign.
+ACKPROOF = '#!/bin/sh\n[ "$1" = kafka ] && exit {installing}\nexit {campaign}\n'
+#: What says whether the campaign showed what was expected.
+PYTHON = "#!/bin/sh\nexit {unexpected}\n"
 
 
 def program(path: Path, text: str) -> None:
@@ -20,10 +22,24 @@ def program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
+def outcome_of(
+    directory: Path, *, user: int = 0, installing: int = 0, campaign: int = 0, unexpected: int = 0, needed: str = ""
+) -> tuple[int, bool]:
+    """The script's exit code, and whether Kafka was tested, with programs that end like this."""
+    program(directory / ".venv" / "bin" / "ackproof", ACKPROOF.format(installing=installing, campaign=campaign))
+    program(directory / ".venv" / "bin" / "python", PYTHON.format(unexpected=unexpected))
+    program(directory / "bin" / "id", f"#!/bin/sh\necho {user}\n")
+    (directory / "scripts").mkdir()
+    script = shutil.copy(SCRIPT, directory / "scripts")
+    environment = {"PATH": f"{directory / 'bin'}:{os.environ['PATH']}", "ACKPROOF_NEEDS_KAFKA": needed}
+    done = subprocess.run(["bash", script], env=environment, capture_output=True, text=True, timeout=20, check=False)
+    return done.returncode, "REAL KAFKA WAS NOT TESTED" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("user", "installing", "code", "tested"),
     [
-        (0, 0, 1, True),
+        (0, 0, 0, True),
         (0, EXIT_NOT_REACHABLE, 0, False),
         (0, EXIT_HARNESS, EXIT_HARNESS, True),
         (0, EXIT_PLAN, EXIT_PLAN, True),
@@ -33,12 +49,14 @@ def program(path: Path, text: str) -> None:
 def test_only_what_cannot_be_had_is_no_failure(
     tmp_path: Path, user: int, installing: int, code: int, *, tested: bool
 ) -> None:
-    program(tmp_path / ".venv" / "bin" / "ackproof", ACKPROOF.format(code=installing))
-    program(tmp_path / ".venv" / "bin" / "python", "#!/bin/sh\nexit 0\n")  # finds what it expects
-    program(tmp_path / "bin" / "id", f"#!/bin/sh\necho {user}\n")
-    (tmp_path / "scripts").mkdir()
-    script = shutil.copy(SCRIPT, tmp_path / "scripts")
-    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
-    done = subprocess.run(["bash", script], env={"PATH": path}, capture_output=True, text=True, timeout=20, check=False)
-    assert done.returncode == code
-    assert ("REAL KAFKA WAS NOT TESTED" not in done.stdout) is tested
+    assert outcome_of(tmp_path, user=user, installing=installing) == (code, tested)
+
+
+@pytest.mark.parametrize("lacking", [{"user": 1000}, {"installing": EXIT_NOT_REACHABLE}])
+def test_kafka_that_cannot_be_had_is_a_failure_where_it_must_be(tmp_path: Path, lacking: dict[str, int]) -> None:
+    assert outcome_of(tmp_path, **lacking, needed="1") == (1, False)
+
+
+@pytest.mark.parametrize("ends", [{"campaign": 1}, {"campaign": 2}, {"campaign": EXIT_HARNESS}, {"unexpected": 1}])
+def test_a_campaign_that_went_wrong_or_showed_something_else_is_a_failure(tmp_path: Path, ends: dict[str, int]) -> None:
+    assert outcome_of(tmp_path, **ends) == (max(ends.values()), True)
