@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from checkers.spark.pipeline import check
     from checkers.verdicts.cells import Cell, Witness
     from checkers.verdicts.comparison import Comparison, compare
+    from checkers.verdicts.coverage import SITUATIONS
     from checkers.verdicts.judgement import Judgement, RunFacts, VerdictLine, judge
     from checkers.verdicts.matrix import STRONGEST_FIRST, Matrix, Summary, build_matrix, setting_value, settings_words
     from checkers.verdicts.outcome import Outcome, exit_code_of
@@ -46,6 +47,7 @@ __all__ = [
     "REPLICAS_SCHEMA",
     "RUN_FILE",
     "SHOWN",
+    "SITUATIONS",
     "STRONGEST_FIRST",
     "VERDICTS_FILE",
     "Availability",
@@ -102,6 +104,7 @@ _HOMES = {
     "checkers.spark.pipeline": "check",
     "checkers.verdicts.cells": "Cell Witness",
     "checkers.verdicts.comparison": "Comparison compare",
+    "checkers.verdicts.coverage": "SITUATIONS",
     "checkers.verdicts.judgement": "Judgement RunFacts VerdictLine judge",
     "checkers.verdicts.matrix": "STRONGEST_FIRST Matrix Summary build_matrix setting_value settings_words",
     "checkers.verdicts.outcome": "Outcome exit_code_of",

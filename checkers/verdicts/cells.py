@@ -1,6 +1,7 @@
 """Cells of the matrix: all runs of one choice of settings, one family of faults and one world, as one outcome.
 
-Made from lines of ``verdicts.jsonl`` alone. What each outcome means: :func:`checkers.verdicts.outcome.outcome_of`.
+Made from lines of ``verdicts.jsonl`` alone. What each outcome means: :func:`checkers.verdicts.outcome.outcome_of`; what
+silence lacks to be evidence: :mod:`checkers.verdicts.trial`.
 A cell may be ``held`` although its settings permit loss; that is *no* promise, and ``note`` says so: a weakness that
 did not show is not safety.
 """
@@ -13,9 +14,11 @@ from typing import Any
 
 import msgspec
 
+from checkers.verdicts.coverage import summed
 from checkers.verdicts.judgement import Judgement, RunFacts, VerdictLine
 from checkers.verdicts.outcome import Outcome, outcome_of
 from checkers.verdicts.proportions import Proportion, proportion
+from checkers.verdicts.trial import OLDER, FamilyTrial, Trial
 from checkers.verdicts.verdict import Verdict
 
 
@@ -51,14 +54,17 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         acknowledged_in_fault: writes acknowledged while a fault was in effect; ``lost`` of them and others are gone,
             ``lost_against_promise`` of these in runs whose settings and faults permit no loss.
         rejected, unknown_writes: writes that certainly failed, and writes of unknown outcome.
-        loss: ``lost`` among the writes at risk (acknowledged in fault, or lost), with an interval that assumes
-            independent writes. ``lossy_runs``: runs that lost among runs judged; its interval needs no such assumption.
+        loss: ``lost`` among the writes acknowledged in runs that were judged, with an interval that assumes independent
+            writes. ``lossy_runs``: runs that lost among runs judged; its interval needs no such assumption.
         broken, permitted: findings by anomaly.
         longest_gap_us: the longest time that any partition of any run took no write; ``recovery_us``: the longest time
             from the last heal to the next acknowledged write; ``unrecovered``: partitions that took none after it.
         faults: how many faults of each kind took effect; ``faults_without_effect``: receipts without evidence.
         loss_permitted, promise: whether the settings permit loss under the faults of any run, and the reasons of the
             run that permits most in words. Faults of different runs never meet, so together they permit nothing.
+        exercised: by family, how many faults took effect and how many of them met writes; ``bound``: at most this share
+            of such faults loses a write, at 95 % confidence, where none of those did.
+        coverage: how often the runs met each of :data:`checkers.verdicts.coverage.SITUATIONS`; None: not known of any.
         stalled: why log partitions did not come back after healing, with how often, where nothing permits it.
         unknown_reasons: why runs could not be judged, with how often.
         delivery: how many runs gave their producers what, for example ``exactly-once, in order``
@@ -103,6 +109,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     stalled: dict[str, int] = {}
     client_defaults: tuple[str, ...] = ()
     delivery: dict[str, int] = {}
+    exercised: dict[str, FamilyTrial] = {}
+    bound: float = 1.0
+    coverage: dict[str, int | None] = {}
 
 
 class _Tally:
@@ -110,7 +119,10 @@ class _Tally:
 
     def __init__(self, facts: RunFacts) -> None:
         self.facts = facts
-        self.runs = self.judged = self.runs_lost = self.runs_stalled = self.lost = self.lost_against_promise = 0
+        self.families = tuple(facts.family.split("+"))
+        self.trial = Trial(runs=0)
+        self.coverage: dict[str, int | None] = {}
+        self.runs_lost = self.runs_stalled = self.lost = self.lost_against_promise = 0
         self.exercise: Counter[str] = Counter()
         self.broken: Counter[str] = Counter()
         self.permitted: Counter[str] = Counter()
@@ -128,8 +140,9 @@ class _Tally:
 
     def add(self, line: VerdictLine, judgement: Judgement, seed: int) -> None:
         """Count one run."""
-        self.runs += 1
-        self.judged += judgement.judged
+        acknowledged = line.exercise.acknowledged if judgement.judged else 0
+        self.trial += judgement.trial or Trial(judged=int(judgement.judged), acknowledged=acknowledged)
+        self.coverage = summed(self.coverage, judgement.coverage)
         self.runs_lost += judgement.lost > 0
         self.lost += judgement.lost
         self.lost_against_promise += 0 if judgement.permits_loss else judgement.lost
@@ -174,14 +187,20 @@ class _Tally:
                     self.witness_rank = rank
 
     @property
+    def lacks(self) -> str:
+        """What is missing for silence to be evidence."""
+        return self.trial.lacks(self.families, self.facts.exercised_min)
+
+    @property
     def outcome(self) -> Outcome:
         """That of all runs so far."""
         return outcome_of(
             broken=bool(self.broken),
             stalled=self.runs_stalled > 0,
             lost=self.lost > 0,
-            judged_share=self.judged / self.runs,
-            exercised=self.exercise["acknowledged_in_fault"] > 0,
+            judged_share=self.trial.judged / self.trial.runs,
+            known=self.trial.is_known,
+            lacks=self.lacks,
         )
 
 
@@ -254,8 +273,8 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
         settings=run.settings,
         outcome=outcome,
         note=_note(outcome, tally),
-        runs=tally.runs,
-        runs_judged=tally.judged,
+        runs=tally.trial.runs,
+        runs_judged=tally.trial.judged,
         runs_lost=tally.runs_lost,
         attempted=counts["attempted"],
         acknowledged=counts["acknowledged"],
@@ -265,8 +284,8 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
         rejected=counts["rejected"],
         unknown_writes=counts["unknown"],
         records_read=counts["records_read"],
-        loss=proportion(tally.lost, max(in_fault, tally.lost)),
-        lossy_runs=proportion(tally.runs_lost, tally.judged),
+        loss=proportion(tally.lost, max(tally.trial.acknowledged, tally.lost)),
+        lossy_runs=proportion(tally.runs_lost, tally.trial.judged),
         broken=dict(tally.broken),
         permitted=dict(tally.permitted),
         longest_gap_us=tally.gap_us,
@@ -281,20 +300,29 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
         stalled=dict(tally.stalled.most_common(3)),
         client_defaults=run.client_defaults,
         delivery=dict(tally.delivery.most_common()),
+        exercised={name: tally.trial.families.get(name, FamilyTrial()) for name in tally.families},
+        bound=tally.trial.bound,
+        coverage=tally.coverage,
     )
 
 
 def _note(outcome: Outcome, tally: _Tally) -> str:
-    runs = f"{tally.judged:,} run{'' if tally.judged == 1 else 's'}"
+    trial = tally.trial
+    runs = f"{trial.judged:,} run{'' if trial.judged == 1 else 's'}"
     if outcome is Outcome.HELD and tally.permits_loss:
-        return f"no loss seen in {runs}; loss is permitted, so this is not a promise"
+        return f"no loss seen in {_faults(trial)}, {runs}; loss is permitted, so this is not a promise"
     if outcome is Outcome.HELD:
-        return f"no loss in {runs}, as promised"
+        return f"no loss in {_faults(trial)}, {runs}, as promised"
     if outcome is Outcome.STALLED:
         why = next(iter(dict(tally.stalled.most_common(1))))
-        return f"the log did not come back in {tally.runs_stalled:,} of {tally.runs:,} runs: {why}"
+        return f"the log did not come back in {tally.runs_stalled:,} of {trial.runs:,} runs: {why}"
     if outcome is Outcome.NOT_EXERCISED:
-        return f"no write was acknowledged while a fault was in effect, in {runs}"
+        return tally.lacks
     if outcome is Outcome.UNKNOWN:
-        return f"{tally.judged:,} of {tally.runs:,} runs could be judged"
+        told = f"{trial.judged:,} of {trial.runs:,} runs could be judged"
+        return told if trial.is_known else f"{told}; {OLDER}"
     return f"{tally.runs_lost:,} of {runs} lost acknowledged writes"
+
+
+def _faults(trial: Trial) -> str:
+    return f"{trial.exercised:,} exercised fault{'' if trial.exercised == 1 else 's'}"

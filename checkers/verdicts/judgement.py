@@ -6,15 +6,19 @@ verdict (:class:`VerdictLine`), and cells, matrix and report are made from that.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
+from checkers.verdicts.coverage import coverage
 from checkers.verdicts.identity import identities
 from checkers.verdicts.outcome import Outcome, outcome_of
 from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, read_receipts
+from checkers.verdicts.trial import OLDER, Trial, trial_of
 from checkers.verdicts.verdict import Verdict
+from nemesis.plan import EXERCISED_MIN
 from workloads import Settings
 
 
@@ -22,7 +26,8 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What was run: as in the run's specification, but for ``settings``, which are complete, under Kafka's names.
 
     ``cell`` names the choice of settings and the family within the campaign; ``client_defaults`` are the names of
-    settings that have the client library's own default.
+    settings that have the client library's own default; ``exercised_min`` is the plan's
+    (:class:`nemesis.plan.FaultPlan`).
     """
 
     cell: str
@@ -31,6 +36,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     settings: dict[str, Any]
     client_defaults: tuple[str, ...] = ()
+    exercised_min: int = EXERCISED_MIN
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +54,9 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
         reasons: how many reasons ``promise`` names; of a cell's runs the one with most speaks for the cell.
         faults: the faults that took effect.
         uncertain, without_effect: how many may have, and how many receipts are no evidence of any (those included).
+        trial: what the run put to the test; None where an older version judged it, which did not ask. lacks: what is
+            missing for the run's silence to be evidence, "" where nothing is.
+        coverage: how often the run met each of :data:`checkers.verdicts.coverage.SITUATIONS`.
         identities: by anomaly, what makes its listed findings the same defect as those of other runs
             (:mod:`checkers.verdicts.identity`), that of the first first.
     """
@@ -65,6 +74,9 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     uncertain: int
     without_effect: int
     stalled: dict[str, str] = {}
+    trial: Trial | None = None
+    lacks: str = ""
+    coverage: dict[str, int | None] = {}
     identities: dict[str, list[str]] = {}
 
 
@@ -85,22 +97,34 @@ class VerdictLine(Verdict, kw_only=True):
         Raises:
             workloads.settings.SettingsError: the settings of ``run`` cannot work.
         """
-        judgement = None if run is None else judge(Settings.from_mapping(run.settings), verdict)
+        judgement = None if run is None else judge(Settings.from_mapping(run.settings), verdict, run.exercised_min)
         return cls(**{name: getattr(verdict, name) for name in Verdict.__struct_fields__}, run=run, judgement=judgement)
 
     @property
     def outcome(self) -> Outcome:
-        """That of the judgement; without one, by what the field calls valid."""
+        """That of the judgement, without one by what the field calls valid; silence that an older version called held
+        is unknown.
+        """
         if self.judgement is not None:
-            return self.judgement.outcome
+            silent = self.judgement.outcome in {Outcome.HELD, Outcome.NOT_EXERCISED}
+            return Outcome.UNKNOWN if silent and self.judgement.trial is None else self.judgement.outcome
         if self.valid == "unknown":
             return Outcome.UNKNOWN
         return Outcome.HELD if self.valid else Outcome.NOT_VALID
 
     @property
     def why_unknown(self) -> str | None:
-        """Why it could not be judged, where it could not."""
-        return self.reason if self.judgement is None else self.judgement.reason
+        """Why it could not be judged, or what its silence lacks to be evidence; None where neither is so."""
+        if self.judgement is None:
+            return self.reason
+        if self.outcome is Outcome.NOT_EXERCISED:
+            return self.judgement.lacks
+        return self._unknown_for(self.judgement)
+
+    def _unknown_for(self, judgement: Judgement) -> str | None:
+        """An older version did not ask, or wrote no facts down."""
+        told = judgement.trial is not None and judgement.trial.is_known
+        return OLDER if self.outcome is Outcome.UNKNOWN and judgement.judged and not told else judgement.reason
 
     @property
     def says_nothing(self) -> bool:
@@ -108,7 +132,7 @@ class VerdictLine(Verdict, kw_only=True):
         return self.valid == "unknown" and not self.exercise.attempted + self.exercise.records_read
 
 
-def judge(settings: Settings, verdict: Verdict) -> Judgement:
+def judge(settings: Settings, verdict: Verdict, exercised_min: int = EXERCISED_MIN) -> Judgement:
     """Apply the promise of ``settings`` under the verdict's own receipts.
 
     ``unseen`` of a log that was not read to its end proves nothing: the readers may have been slow. It makes the run
@@ -125,22 +149,23 @@ def judge(settings: Settings, verdict: Verdict) -> Judgement:
     # A write that is gone may be counted under both names; the larger count is a lower bound of their union.
     lost = max(counts.get("lost-write", 0), counts.get("unseen", 0))
     judged = lost > 0 or (verdict.valid != "unknown" and drained)
-    dead = verdict.recovery.unread | verdict.recovery.unwritten
-    destroyed = any(fault.facts.destroys_copy for fault in possible)
-    stalled = {} if destroyed else dead
+    trial = trial_of(verdict, receipts, settings, judged=judged)
+    lacks = trial.run_lacks(exercised_min)
+    stalled, why_not = _stalled(verdict, possible)
     return Judgement(
         outcome=outcome_of(
             broken=bool(broken),
             stalled=bool(stalled),
             lost=lost > 0,
             judged_share=float(judged),
-            exercised=verdict.exercise.acknowledged_in_fault > 0 and not dead,
+            known=trial.is_known,
+            lacks=lacks,
         ),
         broken=broken,
         permitted=permitted,
         lost=lost,
         judged=judged,
-        reason=None if judged else _reason(verdict, permitted_stall=bool(dead) and destroyed),
+        reason=None if judged else (verdict.reason or "the final readers did not reach the end of the log") + why_not,
         permits_loss=promised.permits_loss,
         promise=promised.sentence(),
         reasons=len(promised.about("lost-write").reasons),
@@ -148,13 +173,18 @@ def judge(settings: Settings, verdict: Verdict) -> Judgement:
         uncertain=len(possible) - len(faults),
         without_effect=len(receipts) - len(faults),
         stalled=stalled,
+        trial=trial,
+        lacks=lacks,
+        coverage=coverage(verdict, settings, receipts),
         identities=identities(verdict, settings.to_mapping(), receipts),
     )
 
 
-def _reason(verdict: Verdict, *, permitted_stall: bool) -> str:
-    """Why a run could not be judged."""
-    reason = verdict.reason or "the final readers did not reach the end of the log"
-    if not permitted_stall:
-        return reason
-    return f"{reason}; a copy was destroyed, and the log may wait for it: that it did not come back is permitted"
+def _stalled(verdict: Verdict, possible: Iterable[FaultSeen]) -> tuple[dict[str, str], str]:
+    """Why log partitions did not come back, where nothing permits that; else words on why it is no stall."""
+    recovery = verdict.recovery
+    dead = {key: why for key, why in (recovery.unread | recovery.unwritten).items() if key not in recovery.lacking}
+    lacking = "".join(f"; of {key}: {what}" for key, what in list(recovery.lacking.items())[:1])
+    if dead and any(fault.facts.destroys_copy for fault in possible):
+        return {}, f"{lacking}; a copy was destroyed, and the log may wait for it: that it does is permitted"
+    return dead, lacking

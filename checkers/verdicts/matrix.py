@@ -12,7 +12,7 @@ from checkers.verdicts.judgement import VerdictLine
 from checkers.verdicts.outcome import OF_CELLS, Outcome
 
 #: Raised whenever a field of matrix.json is removed or changes its meaning; new fields do not raise it.
-MATRIX_VERSION = 1
+MATRIX_VERSION = 2
 
 #: Values of ``acks``, the one that promises most first.
 STRONGEST_FIRST = ("all", "1", "0")

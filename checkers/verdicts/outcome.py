@@ -50,16 +50,17 @@ class Outcome(StrEnum):
 OF_CELLS: Final = tuple(outcome for outcome in Outcome if outcome is not Outcome.NOT_VALID)
 
 
-def outcome_of(*, broken: bool, stalled: bool, lost: bool, judged_share: float, exercised: bool) -> Outcome:
+def outcome_of(*, broken: bool, stalled: bool, lost: bool, judged_share: float, known: bool, lacks: str) -> Outcome:
     """The outcome of a run or a cell; the first that applies.
 
     * ``broken promise``: something was found that the settings forbid under the faults which took effect.
-    * ``stalled``: after healing a fresh client could not write or read some log partition, and no fault had destroyed
-      what it waited for.
+    * ``stalled``: after healing a fresh client could not write or read some log partition although its leader and every
+      replica was back, and no fault had destroyed what it waited for.
     * ``permitted loss``: acknowledged writes were lost, and the settings never promised more.
-    * ``unknown``: less than half of the runs could be judged.
-    * ``not exercised``: no write was acknowledged while a fault was in effect; silence would prove nothing.
-    * ``held``: nothing was lost.
+    * ``unknown``: less than half of the runs could be judged, or it is not ``known`` what they put to the test.
+    * ``not exercised``: nothing was lost, and ``lacks`` says what is missing for that to be evidence
+      (:mod:`checkers.verdicts.trial`).
+    * ``held``: nothing was lost, and everything was put to the test.
     """
     if broken:
         return Outcome.BROKEN_PROMISE
@@ -67,9 +68,9 @@ def outcome_of(*, broken: bool, stalled: bool, lost: bool, judged_share: float, 
         return Outcome.STALLED
     if lost:
         return Outcome.PERMITTED_LOSS
-    if judged_share < JUDGED_SHARE_MIN:
+    if judged_share < JUDGED_SHARE_MIN or not known:
         return Outcome.UNKNOWN
-    return Outcome.HELD if exercised else Outcome.NOT_EXERCISED
+    return Outcome.NOT_EXERCISED if lacks else Outcome.HELD
 
 
 def exit_code_of(outcomes: Iterable[Outcome]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from checkers import Cell, wedged_clients
+from checkers import Cell, Outcome, wedged_clients
 from harness.cli.terminal import State
 from harness.errors import ResultsError
 from harness.records.campaign_record import read_campaign_record
@@ -16,8 +16,11 @@ from harness.report import look_of, style_of
 
 LEGEND: Final = (
     "n/k: n of k runs lost acknowledged writes. held: none lost, as promised; none: none lost, though the settings "
-    "permit it; loss: lost as the settings permit; BROKEN: a promise was broken."
+    "permit it; loss: lost as the settings permit; BROKEN: a promise was broken; STALLED: the log did not "
+    "come back; not exercised: none lost, and too little was put to the test."
 )
+#: Silent cells of which it is said what they lack; the others stand in matrix.md.
+SILENT_MAX: Final = 6
 
 
 def show_campaign(state: State, directory: Path, report: Path) -> int:
@@ -64,6 +67,11 @@ def show_cells(state: State, cells: Sequence[Cell]) -> None:
         state.table([world, *families], shown)
         state.say("")
     state.say(LEGEND)
+    silent = [cell for cell in cells if cell.outcome in {Outcome.NOT_EXERCISED, Outcome.UNKNOWN}]
+    for cell in silent[:SILENT_MAX]:
+        state.say(f"{cell.cell} ({cell.world}) {cell.outcome}: {cell.note}.")
+    if len(silent) > SILENT_MAX:
+        state.say(f"... and {len(silent) - SILENT_MAX} more, in matrix.md.")
 
 
 def _shown(cell: Cell | None) -> str:

@@ -34,6 +34,7 @@ def facts_of(record: RunRecord) -> RunFacts:
         seed=record.seed,
         settings=record.chosen().to_mapping(),
         client_defaults=record.client_defaults,
+        exercised_min=record.faults.exercised_min,
     )
 
 

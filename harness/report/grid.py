@@ -28,6 +28,11 @@ def grid_of(cells: Sequence[Cell], columns: Sequence[tuple[str, Sequence[str]]])
     ]
 
 
+def exercised_faults(cell: Cell) -> int:
+    """How many faults met writes in a cell."""
+    return sum(family.exercised for family in cell.exercised.values())
+
+
 def percent(rate: float) -> str:
     """A rate with two significant digits, three from ten percent on; never rounded down to nothing."""
     if rate in {0.0, 1.0}:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from checkers import Cell, Comparison, Summary, compare, setting_value
-from harness.report.grid import columns_of, grid_of, percent
+from checkers import SITUATIONS, Cell, Comparison, Outcome, Summary, compare, setting_value, settings_words
+from harness.report.grid import columns_of, exercised_faults, grid_of, percent
 from harness.report.outcomes import look_of
 from harness.report.setups import left_to_clients
 
 _LEGEND: Final = (
-    "✓ none lost, as promised, of so many acknowledged while a fault was in effect (at most so much at 95 %); "
-    "○ none seen, but loss is permitted; ▼ lost as permitted (in brackets: acknowledged in faults; what was "
-    "acknowledged before a fault can be lost too); ✖ broken promise; ■ stalled after healing; – not "
-    "exercised; ? unknown."
+    "✓ none lost, as promised, in so many faults that met writes (at most this share of such faults loses some, at "
+    "95 %); ○ none seen, but loss is permitted; ▼ lost as permitted, of so many acknowledged; ✖ broken promise; "
+    "■ stalled after healing; – not exercised; ? unknown."
 )
 
 
@@ -37,6 +36,8 @@ def as_markdown(summary: Summary, cells: Sequence[Cell]) -> str:
             "",
             _LEGEND,
             *(line for sentence in left_to_clients(cells) for line in ("", _text(sentence))),
+            *_lacking(cells),
+            *_coverage(cells),
             *_differences(compare(cells)),
             "",
         ]
@@ -46,13 +47,37 @@ def as_markdown(summary: Summary, cells: Sequence[Cell]) -> str:
 def _cell(cell: Cell | None) -> str:
     if cell is None:
         return "not run"
-    in_fault = f"{cell.acknowledged_in_fault:,}"
+    faults = exercised_faults(cell)
     words = {
         "broken promise": ", ".join(f"{count:,} {name}" for name, count in cell.broken.items()),
-        "permitted loss": f"{cell.lost:,} ({in_fault})",
-        "held": f"0 of {in_fault}" + ("" if cell.loss_permitted else f" (≤ {percent(cell.loss.high)})"),
+        "permitted loss": f"{cell.lost:,} of {cell.loss.total:,} ({percent(cell.loss.rate)})",
+        "held": f"0 in {faults:,} fault{'' if faults == 1 else 's'}"
+        + ("" if cell.loss_permitted else f" (≤ {percent(cell.bound)})"),
     }
     return f"{look_of(cell).sign} {words.get(cell.outcome, cell.outcome)}"
+
+
+def _lacking(cells: Sequence[Cell]) -> list[str]:
+    """What silent cells lack to be evidence."""
+    silent = [cell for cell in cells if cell.outcome in {Outcome.NOT_EXERCISED, Outcome.UNKNOWN}]
+    rows = [[settings_words(cell.label), cell.family, cell.world, cell.outcome, cell.note] for cell in silent]
+    return ["", *_table(["settings", "faults", "world", "outcome", "what is missing"], rows)] if rows else []
+
+
+def _coverage(cells: Sequence[Cell]) -> list[str]:
+    """The risky situations that cells met."""
+    rows = [
+        [settings_words(cell.label), cell.family, cell.world, *map(_count, map(cell.coverage.get, SITUATIONS))]
+        for cell in cells
+    ]
+    names = [name.replace("_", " ") for name in SITUATIONS]
+    what = "; ".join(f"*{name.replace('_', ' ')}*: {words}" for name, words in SITUATIONS.items())
+    head = ["", f"Risky situations that the runs met (? where no history shows it): {what}.", ""]
+    return [*head, *_table(["settings", "faults", "world", *names], rows)] if rows else []
+
+
+def _count(number: int | None) -> str:
+    return "?" if number is None else f"{number:,}"
 
 
 def _differences(comparison: Comparison) -> list[str]:

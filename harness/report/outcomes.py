@@ -44,11 +44,12 @@ LOOKS: Final[dict[Outcome, Look]] = {
 #: As the page explains them.
 LEGEND: Final = {
     LOOKS[Outcome.BROKEN_PROMISE]: "something happened that the settings forbid",
-    LOOKS[Outcome.STALLED]: "after healing fresh clients could not write or read, and no fault had destroyed a copy",
+    LOOKS[Outcome.STALLED]: "after healing fresh clients could not write or read it, and no fault had destroyed a copy",
     LOOKS[Outcome.PERMITTED_LOSS]: "acknowledged writes are gone, and the settings never promised more",
-    LOOKS[Outcome.HELD]: "held: no loss is permitted and none was seen; at most this share at 95 % confidence",
+    LOOKS[Outcome.HELD]: "held: every run judged and recovered, enough faults met writes, no loss is permitted and "
+    "none was seen; at most this share of faults at 95 % confidence",
     UNPROMISED: "none seen, but the settings permit loss: not a promise",
-    LOOKS[Outcome.NOT_EXERCISED]: "nothing was acknowledged during a fault, so silence proves nothing",
+    LOOKS[Outcome.NOT_EXERCISED]: "nothing was lost, and too little was put to the test for that to prove anything",
     LOOKS[Outcome.UNKNOWN]: "it could not be told",
 }
 

@@ -11,9 +11,9 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from checkers import Cell, Summary, compare, setting_value, settings_words
+from checkers import SITUATIONS, Cell, Summary, compare, setting_value, settings_words
 from harness.report.charts import Chart, chart_templates
-from harness.report.grid import columns_of, grid_of, percent
+from harness.report.grid import columns_of, exercised_faults, grid_of, percent
 from harness.report.outcomes import LEGEND, LOOKS, look_of
 from harness.report.setups import left_to_clients
 from harness.report.stories import Story
@@ -86,6 +86,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         count=lambda number: f"{number:,}",
+        exercised_faults=exercised_faults,
         percent=percent,
         seconds=lambda time_us: "never" if time_us is None else f"{time_us / 1e6:.2f} s",
         setting=setting_value,
@@ -94,5 +95,5 @@ def _environment() -> Environment:
         look=look_of,
         script=as_script,
     )
-    environment.globals.update(looks=LOOKS, legend=LEGEND)
+    environment.globals.update(looks=LOOKS, legend=LEGEND, situations=SITUATIONS)
     return environment

@@ -1,4 +1,9 @@
-"""Histories recorded by version 0.1.0 get the verdicts, and the judgements, that version 0.1.0 gave them."""
+"""Histories recorded by version 0.1.0 get the verdicts, and the judgements, that version 0.1.0 gave them.
+
+Their outcomes are another matter: since silence must be earned (docs/decisions/016-earned-silence.md), a run that lost
+nothing is ``held`` only if fresh clients wrote and read the log after healing. Nobody tried that then, so what was held
+is unknown now; what was lost or broken is so still.
+"""
 
 import json
 import tarfile
@@ -9,6 +14,7 @@ import pytest
 
 from checkers.local import check_one as verdict_on
 from checkers.verdicts.judgement import judge as judgement_on
+from checkers.verdicts.outcome import Outcome
 from harness.records.run_record import read_record
 
 ARCHIVE = Path(__file__).parent / "recorded" / "histories.tar.xz"
@@ -31,6 +37,8 @@ def test_two_hundred_histories_are_judged_as_before(recorded: list[Path]) -> Non
         verdict = verdict_on(run)
         judgement = judgement_on(read_record(run).chosen(), verdict)
         lossy += judgement.lost > 0
+        proved = {True: Outcome.BROKEN_PROMISE, False: Outcome.PERMITTED_LOSS if judgement.lost else Outcome.UNKNOWN}
+        assert judgement.outcome is proved[bool(judgement.broken)], run.name
         found = msgspec.to_builtins(msgspec.structs.replace(verdict, history=""), str_keys=True)
         of_before = {name: found[name] for name in expected["verdict"]}  # later versions say more
         of_before["delivery"] = {name: found["delivery"][name] for name in expected["verdict"]["delivery"]}

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from checkers.measures.exercise import Exercise
+from checkers.measures.fault_exercise import FaultExercise
+from checkers.measures.recovery import Recovery
 from checkers.verdicts.cells import Cell, build_cells
 from checkers.verdicts.comparison import compare
 from checkers.verdicts.judgement import RunFacts, VerdictLine
@@ -28,6 +30,8 @@ def verdict(*, in_fault: int = 40, drained: bool = True, fault: str = "kill", **
         anomalies={name: [{"key": "t-0", "value": 7}] for name in named},
         exercise=Exercise(attempted=120, acknowledged=100, acknowledged_in_fault=in_fault, drained=drained),
         faults=hit,
+        fault_exercise=[FaultExercise(sequence=n, acknowledged=in_fault) for n in range(2)],
+        recovery=Recovery(tried=True),
     )
 
 
@@ -41,6 +45,7 @@ def cells(*found: tuple[str, Settings, Verdict], family: str = "kill") -> list[C
                 world=world,
                 seed=1,
                 settings=settings.to_mapping(),
+                exercised_min=2,
             ),
         )
         for world, settings, verdict in found
@@ -61,7 +66,12 @@ def test_one_world_compares_nothing() -> None:
     ("settings", "here", "there", "reason"),
     [
         (SAFE, verdict(lost_write=1), verdict(), "a promise was broken in kafka only"),
-        (A1, verdict(in_fault=0), verdict(lost_write=2), "nothing can be said of kafka (no write was acknowledged"),
+        (
+            A1,
+            verdict(in_fault=0),
+            verdict(lost_write=2),
+            "nothing can be said of kafka (kill: 0 of at least 2 faults met writes",
+        ),
         (A1, verdict(lost_write=2), verdict(), "showed in 1 of 1 runs in kafka and 0 of 1 runs in processes"),
         (SAFE, verdict(fault="powerloss", lost_write=2), verdict(), "other faults took effect"),
     ],

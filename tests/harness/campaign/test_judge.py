@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,6 +24,8 @@ from checkers import (
     VerdictLine,
     exit_code_of,
 )
+from checkers.measures.fault_exercise import FaultExercise
+from checkers.measures.recovery import Recovery
 from harness.bench.simulated import measure_simulated
 from harness.campaign import judge
 from harness.campaign.judge import Judged, exit_code, is_unreadable, judge_all, translated_errors, write_verdicts
@@ -37,6 +40,14 @@ PLAN = parse_plan('[matrix]\nacks = [1, "all"]\n[worlds.simulated]\nruns = 3', "
 KILL = msgspec.to_builtins(a_receipt(targets=(1,)))
 LOST = {"lost-write": 1}
 DRAINED = Exercise(drained=True, acknowledged=9, acknowledged_in_fault=5)
+EXERCISED: dict[str, Any] = {
+    "history": "",
+    "valid": True,
+    "exercise": DRAINED,
+    "faults": [KILL],
+    "fault_exercise": [FaultExercise(sequence=0, acknowledged=5)],
+    "recovery": Recovery(tried=True),
+}
 
 
 def run_at(directory: Path, acks: object, *, history: bool = True, crashed: bool = False) -> Path:
@@ -82,7 +93,7 @@ def test_a_run_that_failed_in_the_harness_shows_nothing_by_its_silence(
     [
         (1, Verdict(history="", valid=False, counts=LOST, exercise=DRAINED, faults=[KILL]), "permitted loss"),
         ("all", Verdict(history="", valid=False, counts=LOST, exercise=DRAINED, faults=[KILL]), "broken promise"),
-        ("all", Verdict(history="", valid=True, exercise=DRAINED, faults=[KILL]), "held"),
+        ("all", Verdict(**EXERCISED), "held"),
         ("all", Verdict(history="", valid=True, faults=[KILL]), "unknown"),
     ],
 )
@@ -98,7 +109,7 @@ def test_a_finding_meets_the_promise_of_its_settings(
 def test_a_run_that_left_no_history_is_unknown_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = run_at(tmp_path / "runs" / "good", 1)
     bad = run_at(tmp_path / "runs" / "bad", 1, history=False)
-    asked = check_saying(monkeypatch, Verdict(history="", valid=True, exercise=DRAINED))
+    asked = check_saying(monkeypatch, Verdict(**EXERCISED))
     judged = {one.path: one for one in judge_all([tmp_path], Progress())}
     assert asked == [good]
     assert (judged[bad].outcome, judged[bad].line.why_unknown) == ("unknown", "no history: broker 1 died")
@@ -206,7 +217,7 @@ def test_one_damaged_run_does_not_take_the_other_verdicts_with_it(
     (run_at(tmp_path / "runs" / "worse", 1, history=False) / "run.json").write_text("{")
     odd = run_at(tmp_path / "runs" / "odd", 1) / "run.json"
     odd.write_text(odd.read_text().replace('"min.insync.replicas"', '"min.insync.replica"'))
-    check_saying(monkeypatch, Verdict(history="", valid=True, exercise=DRAINED))
+    check_saying(monkeypatch, Verdict(**EXERCISED))
     judged = {one.path.name: one for one in judge_all([tmp_path], Progress())}
     outcomes = {name: one.outcome for name, one in judged.items()}
     assert outcomes == {"good": "held", "bad": "unknown", "worse": "unknown", "odd": "unknown"}

@@ -28,7 +28,9 @@ def add(tmp_path: Path) -> Campaign:
     def make(settings: Settings) -> VerdictLine:
         facts = RunFacts(cell="c/kill", family="kill", world="simulated", seed=3, settings=settings.to_mapping())
         name = f"runs/simulated/acks={settings.acks}/kill/3"
-        fields = msgspec.structs.asdict(facts) | {"world": Simulated()}
+        fields = {name: getattr(facts, name) for name in ("cell", "family", "seed", "settings")} | {
+            "world": Simulated()
+        }
         spec = RunSpec(**fields, workload=WorkloadPlan(), faults=FaultPlan())
         (tmp_path / name).mkdir(parents=True)
         write_record(tmp_path / name, spec, Ended(status="completed"))

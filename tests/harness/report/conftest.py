@@ -10,6 +10,8 @@ import msgspec
 import pytest
 
 from checkers import Availability, Exercise, Verdict
+from checkers.measures.fault_exercise import FaultExercise
+from checkers.measures.recovery import Recovery
 from harness.observations import (
     BecameFollower,
     BecameLeader,
@@ -129,7 +131,7 @@ def campaign(tmp_path: Path) -> tuple[Path, MakeRun]:
             family=family,
             settings=settings.to_mapping(),
             workload=WorkloadPlan(),
-            faults=FaultPlan(),
+            faults=FaultPlan(exercised_min=1),
             seed=seed,
         )
         run = directory / "runs" / world / name / str(seed)
@@ -152,6 +154,8 @@ def campaign(tmp_path: Path) -> tuple[Path, MakeRun]:
                 PARTITION: Availability(longest_gap_us=2_100_000, gap_start_us=4_153_000, recovery_us=90_000)
             },
             faults=[msgspec.to_builtins(kill_receipt(family=family))],
+            fault_exercise=[FaultExercise(sequence=0, acknowledged=in_fault)],
+            recovery=Recovery(tried=True),
         )
         verdict = msgspec.structs.replace(verdict, **changes)
         with (directory / VERDICTS_FILE).open("ab") as file:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from checkers import Cell, Exercise, RunFacts, Verdict, VerdictLine
+from checkers.measures.fault_exercise import FaultExercise
+from checkers.measures.recovery import Recovery
 from checkers.verdicts.cells import build_cells
 from checkers.verdicts.matrix import summarise
 from harness.report.markdown import as_markdown
+from tests.nemesis.receipt_factory import a_receipt
 from workloads.settings import Settings
 
 
@@ -16,7 +19,10 @@ def cell(world: str, acks: int | str, **counts: int) -> Cell:
         history="h",
         valid=not counts,
         counts={name.replace("_", "-"): count for name, count in counts.items()},
-        exercise=Exercise(attempted=9, acknowledged=8, acknowledged_in_fault=4_000, drained=True),
+        exercise=Exercise(attempted=9, acknowledged=4_000, acknowledged_in_fault=900, drained=True),
+        faults=[msgspec.to_builtins(a_receipt(sequence=sequence)) for sequence in range(3)],
+        fault_exercise=[FaultExercise(sequence=sequence, acknowledged=300) for sequence in range(3)],
+        recovery=Recovery(tried=True),
     )
     settings = Settings.from_mapping({"acks": acks}).to_mapping()
     run = RunFacts(cell="c/kill", family="kill", world=world, seed=1, settings=settings)
@@ -33,8 +39,8 @@ def test_a_row_for_each_choice_of_settings_and_a_column_for_each_world_and_famil
     head, _, strong, weak = rows(as_markdown(summarise(cells), cells))[:4]
     assert head == ["acks", "kafka: kill", "processes: kill"]
     assert strong[0] == "all"
-    assert strong[1].startswith("✓ 0 of 4,000 (≤ ")
-    assert weak == ["0", "▼ 7 (4,000)", "not run"]
+    assert strong[1] == "✓ 0 in 3 faults (≤ 63.2 %)"
+    assert weak == ["0", "▼ 7 of 4,000 (0.18 %)", "not run"]
 
 
 def test_the_verdict_stands_first_and_worlds_that_agree_are_counted() -> None:

@@ -1,0 +1,67 @@
+"""The risky situations that runs met, under the run's own settings: what a silent cell was silent about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from checkers.verdicts.verdict import Verdict
+from nemesis.receipts import Receipt
+from workloads import ACKS_ALL, Settings
+
+#: Each situation by its name in ``matrix.json``, and what exactly is counted
+#: (:class:`checkers.measures.situations.Situations` says how).
+SITUATIONS: Final[Mapping[str, str]] = {
+    "leader_changed_in_flight": "changes of leader during a fault with a send in flight that was acknowledged later",
+    "acknowledged_across_epochs": "acknowledged sends that were in flight over a change of leader during a fault",
+    "acknowledged_at_min_isr": "writes acknowledged during a fault while the ISR was at min.insync.replicas or below",
+    "acknowledged_on_leader_only": "writes acknowledged less than 500 ms before a fault struck that may have been on "
+    "the leader alone: the ISR was one, or acks is not all",
+    "unflushed_at_power_loss": "losses of power that took what no fsync had reached",
+    "read_across_truncation": "consumers that read a log partition before acknowledged writes were truncated and after",
+    "refused_before_append": "sends that ended with NOT_ENOUGH_REPLICAS",
+    "refused_after_append": "sends that ended with NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+}
+
+
+def coverage(verdict: Verdict, settings: Settings, receipts: Iterable[Receipt]) -> dict[str, int | None]:
+    """How often a run met each of :data:`SITUATIONS`; None where its history does not show it."""
+    met = verdict.situations
+    strikes = met.acknowledged_before_strike
+    losses = [_took_something(receipt) for receipt in receipts if receipt.took_effect and receipt.facts.spares_flushed]
+    found = {
+        "leader_changed_in_flight": met.leader_changed_in_flight,
+        "acknowledged_across_epochs": met.acknowledged_across_epochs,
+        "acknowledged_at_min_isr": _up_to(met.acknowledged_at_isr, settings.min_insync_replicas),
+        "acknowledged_on_leader_only": _up_to(strikes, 1 if settings.acks == ACKS_ALL else settings.replication_factor),
+        "unflushed_at_power_loss": None if None in losses else sum(map(bool, losses)),
+        "read_across_truncation": met.read_across_truncation,
+        "refused_before_append": met.refused_before_append,
+        "refused_after_append": met.refused_after_append,
+    }
+    return {name: found[name] for name in SITUATIONS}
+
+
+def summed(one: Mapping[str, int | None], other: Mapping[str, int | None]) -> dict[str, int | None]:
+    """The coverage of runs together: what some of them do not know is counted over the others."""
+    return {name: _sum(one.get(name), other.get(name)) for name in SITUATIONS}
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other if one is None else one + other
+
+
+def _up_to(by_size: Mapping[int, int] | None, largest: int) -> int | None:
+    return None if by_size is None else sum(count for size, count in by_size.items() if size <= largest)
+
+
+def _took_something(receipt: Receipt) -> bool | None:
+    """A loss of power took records or bytes, by its evidence; None where that counts neither."""
+    known: bool | None = None
+    for seen in receipt.begin_evidence.values():
+        match seen:
+            case {"lost": {**lost}}:
+                known = bool(known) or any(lost.values())
+            case {"log_bytes_before": int(before), "log_bytes_after": int(after)}:
+                known = bool(known) or before > after
+    return known

@@ -1,0 +1,135 @@
+"""What runs put to the test: whether silence about losses is evidence, and what it lacks where it is not.
+
+A lost write is a proof, silence is only evidence. It is evidence where every run was judged and recovered, and where
+enough faults of each family met writes (:mod:`checkers.measures.fault_exercise`). How many are enough is the plan's
+word, ``exercised_min``. What follows from so many is a bound: if each fault lost a write with a chance of p or more,
+n exercised faults would all be silent with a chance of (1-p)^n at most, which is 5 % for p = 1 - 0.05^(1/n).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from checkers.verdicts.verdict import Verdict
+from nemesis.faults import Fault
+from nemesis.plan import EXERCISED_MIN
+from nemesis.receipts import Receipt
+from workloads import Settings
+
+#: Why nothing is known of what a run of an older version put to the test.
+OLDER: Final = "it is not known what was put to the test: judged or recorded by an older version"
+
+
+class FamilyTrial(msgspec.Struct, frozen=True):
+    """Faults of one family that took effect, and how many of them met writes."""
+
+    took_effect: int = 0
+    exercised: int = 0
+
+    def __add__(self, other: FamilyTrial) -> FamilyTrial:
+        return FamilyTrial(self.took_effect + other.took_effect, self.exercised + other.exercised)
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run put to the test, or all runs of a cell.
+
+    ``judged`` of ``runs`` could be judged; of these it is ``known`` of so many what they put to the test, and
+    ``recovered`` are those in which fresh clients wrote and read every log partition after healing.
+    """
+
+    runs: int = 1
+    judged: int = 0
+    known: int = 0
+    recovered: int = 0
+    acknowledged: int = 0
+    families: dict[str, FamilyTrial] = {}
+
+    def __add__(self, other: Trial) -> Trial:
+        names = dict.fromkeys((*self.families, *other.families))
+        return Trial(
+            runs=self.runs + other.runs,
+            judged=self.judged + other.judged,
+            known=self.known + other.known,
+            recovered=self.recovered + other.recovered,
+            acknowledged=self.acknowledged + other.acknowledged,
+            families={
+                name: self.families.get(name, FamilyTrial()) + other.families.get(name, FamilyTrial()) for name in names
+            },
+        )
+
+    @property
+    def is_known(self) -> bool:
+        """It is known of every judged run what it put to the test."""
+        return self.known == self.judged
+
+    @property
+    def exercised(self) -> int:
+        """How many faults met writes, of all families."""
+        return sum(family.exercised for family in self.families.values())
+
+    @property
+    def bound(self) -> float:
+        """At most this share of such faults loses a write, at 95 % confidence, if none of the exercised ones did."""
+        return 1 - 0.05 ** (1 / self.exercised) if self.exercised else 1.0
+
+    def lacks(self, families: Iterable[str], exercised_min: int = EXERCISED_MIN) -> str:
+        """What is missing for silence to be evidence about ``families``, and what changes it; "" where nothing is."""
+        found = [_family_lacks(name, self.families.get(name, FamilyTrial()), exercised_min) for name in families]
+        if self.judged < self.runs:
+            found.insert(0, f"{_of(self.runs - self.judged, self.runs)} could not be judged, see drain_limit_ms")
+        if self.recovered < self.judged:
+            away = self.judged - self.recovered
+            found.insert(0, f"{_of(away, self.runs)} had not recovered within drain_limit_ms")
+        if not self.acknowledged:
+            found.insert(0, "no write was acknowledged")
+        return "; ".join(lack for lack in found if lack)
+
+    def run_lacks(self, exercised_min: int = EXERCISED_MIN) -> str:
+        """What a run alone lacks: of each family that took effect, so many faults, or all where there were fewer."""
+        hit = {name: family for name, family in self.families.items() if family.took_effect}
+        if not hit:
+            return self.lacks(()) or "no fault took effect; see skipped receipts, and raise count or duration_ms"
+        enough = [_family_lacks(name, family, min(exercised_min, family.took_effect)) for name, family in hit.items()]
+        return "; ".join(lack for lack in (self.lacks(()), *enough) if lack)
+
+
+def trial_of(verdict: Verdict, receipts: Sequence[Receipt], settings: Settings, *, judged: bool) -> Trial:
+    """What one run put to the test, from the verdict on it; ``receipts`` are its own."""
+    found, recovery = verdict.fault_exercise, verdict.recovery
+    known = judged and found is not None and recovery.tried
+    met = {one.sequence: one.exercised for one in found or ()}
+    took_effect: Counter[str] = Counter()
+    exercised: Counter[str] = Counter()
+    for receipt in receipts:
+        if receipt.took_effect and issubclass(receipt.facts, Fault) and not _was_less(receipt, settings):
+            took_effect[receipt.family] += 1
+            exercised[receipt.family] += judged and met.get(receipt.sequence, False)
+    return Trial(
+        judged=int(judged),
+        known=int(known),
+        recovered=int(known and not (recovery.unwritten or recovery.unread or recovery.lacking)),
+        acknowledged=verdict.exercise.acknowledged if judged else 0,
+        families={name: FamilyTrial(count, exercised[name]) for name, count in took_effect.items()},
+    )
+
+
+def _was_less(receipt: Receipt, settings: Settings) -> bool:
+    """It came to less than its family is about, and not because the settings see to that."""
+    return bool(receipt.degraded_to) and not (receipt.facts.spares_flushed and settings.flush_messages == 1)
+
+
+def _family_lacks(name: str, family: FamilyTrial, enough: int) -> str:
+    if family.exercised >= enough:
+        return ""
+    wanted = f"{name}: {family.exercised} of at least {enough} faults met writes"
+    if family.took_effect < enough:
+        return f"{wanted}, {family.took_effect} took effect; raise runs, or count and duration_ms"
+    return f"{wanted}, of {family.took_effect} that took effect; raise writes_per_second, or runs"
+
+
+def _of(count: int, total: int) -> str:
+    return "the run" if total == 1 else f"{count:,} of {total:,} runs"
