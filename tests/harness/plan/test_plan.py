@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -357,3 +358,15 @@ def test_exclusions_are_tables() -> None:
     assert refusal("[matrix]\nexclude = 3" + WORLD) == (
         "p.toml: matrix.exclude: takes tables of settings ([[matrix.exclude]]), not 3"
     )
+
+
+@pytest.mark.parametrize("name", ["default", "smoke", "demo", "kafka", "kafka-default", "kafka-no-false-alarm"])
+def test_every_cell_on_real_machines_has_faults_enough_to_be_held(name: str) -> None:
+    runs = [run for run in read_plan(PLANS / f"{name}.toml").runs() if run.world.name != "simulated"]
+    drawn: dict[tuple[str, str], Counter[str]] = {}
+    for run in runs:
+        steps = planned(run, Choices(run.seed).draw).steps
+        drawn.setdefault((run.cell, run.family), Counter()).update(step.family for step in steps)
+    enough = runs[0].faults.exercised_min
+    few = [cell for (cell, family), counts in drawn.items() if min(counts[part] for part in family.split("+")) < enough]
+    assert few == []

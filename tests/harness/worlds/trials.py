@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import pytest
 
 from checkers import Judgement, judge
 from checkers import check_one as check
@@ -23,6 +24,8 @@ from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, not_undone
 from harness.records.run_record import read_record
 from harness.run.performing import perform
+from harness.run.phases import _Phases
+from nemesis.receipts import Receipt
 
 #: Tries that a permitted loss has to show itself, or a run to be exercised.
 SEEDS = (11, 12, 13, 14, 15)
@@ -61,6 +64,18 @@ def lose_or_hold(
             return shown
     tales = "\n\n".join(f"seed {seed}:\n{tale(directory / str(seed))}" for seed in seeds)
     raise AssertionError(f"none of {len(seeds)} runs showed it\n{tales}")
+
+
+def stop_producers_after_the_first_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every producer of later runs stop writing when the first fault has ended."""
+    record = _Phases._record_fault
+
+    def recording(phases: _Phases, receipt: Receipt) -> None:
+        record(phases, receipt)
+        if receipt.mark == "end":
+            phases._workload.producers.stop()
+
+    monkeypatch.setattr(_Phases, "_record_fault", recording)
 
 
 def judged(spec: RunSpec, directory: Path) -> Judgement:

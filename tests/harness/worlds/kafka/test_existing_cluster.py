@@ -22,6 +22,7 @@ from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.kafka.theirs import theirs_at
+from tests.harness.worlds.trials import stop_producers_after_the_first_fault
 from tests.harness.worlds.waiting import LIMIT_S, wait_for_topics, wait_until
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
@@ -112,6 +113,19 @@ def test_what_needs_the_clusters_machines_is_skipped_and_the_receipts_say_why(cl
     judgement = judge(one.chosen(), verdict)
     assert (judgement.faults, judgement.lost, judgement.judged) == ((), 0, True)
     assert verdict.exercise.acknowledged > verdict.exercise.acknowledged_in_fault == 0, "so its cell is not exercised"
+
+
+def test_a_run_whose_producers_stop_after_the_first_fault_is_not_exercised(
+    cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_producers_after_the_first_fault(monkeypatch)
+    one = cluster.run("client-crash", duration_ms=28_000)
+    one = msgspec.structs.replace(one, faults=msgspec.structs.replace(one.faults, healed_ms_min=6_500))
+    ended = perform(one, tmp_path / "run")
+    assert ended.status == "completed", ended.reason
+    judgement = judge(one.chosen(), check(tmp_path / "run" / HISTORY))
+    assert (judgement.outcome, judgement.lost) == ("not exercised", 0)
+    assert judgement.lacks.startswith("client-crash: 1 of at least 3 faults met writes")
 
 
 def test_the_runs_own_producers_crash_and_the_cluster_is_not_touched(cluster, tmp_path: Path) -> None:
