@@ -11,28 +11,28 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from nemesis.faults.administration import MoveLeader as MoveLeader
-from nemesis.faults.administration import Reassign as Reassign
 from nemesis.faults.client_crash import ClientCrash as ClientCrash
 from nemesis.faults.clock_step import ClockStep as ClockStep
-from nemesis.faults.disks import CorruptRecord as CorruptRecord
-from nemesis.faults.disks import FullDisk as FullDisk
-from nemesis.faults.disks import SlowDisk as SlowDisk
-from nemesis.faults.disks import WipeDisk as WipeDisk
+from nemesis.faults.corrupt_record import CorruptRecord as CorruptRecord
 from nemesis.faults.fault import Aim as Aim
 from nemesis.faults.fault import Fault as Fault
 from nemesis.faults.fault import FaultKind as FaultKind
 from nemesis.faults.fault import listed as listed
-from nemesis.faults.links import DropMessages as DropMessages
-from nemesis.faults.links import HoldMessages as HoldMessages
-from nemesis.faults.links import Partition as Partition
-from nemesis.faults.links import SlowLink as SlowLink
-from nemesis.faults.processes import Kill as Kill
-from nemesis.faults.processes import Pause as Pause
-from nemesis.faults.processes import PowerLoss as PowerLoss
-from nemesis.faults.processes import Stop as Stop
+from nemesis.faults.full_disk import FullDisk as FullDisk
+from nemesis.faults.hold_messages import DropMessages as DropMessages
+from nemesis.faults.hold_messages import HoldMessages as HoldMessages
+from nemesis.faults.kill import Kill as Kill
+from nemesis.faults.move_leader import MoveLeader as MoveLeader
+from nemesis.faults.partition import Partition as Partition
+from nemesis.faults.pause import Pause as Pause
+from nemesis.faults.power_loss import PowerLoss as PowerLoss
+from nemesis.faults.reassign import Reassign as Reassign
+from nemesis.faults.slow_disk import SlowDisk as SlowDisk
+from nemesis.faults.slow_link import SlowLink as SlowLink
+from nemesis.faults.stop import Stop as Stop
 from nemesis.faults.unplanned import Crash as Crash
 from nemesis.faults.unplanned import UnexplainedElection as UnexplainedElection
+from nemesis.faults.wipe_disk import WipeDisk as WipeDisk
 
 #: Every kind of fault by its name in receipts.
 KINDS: Final[Mapping[str, type[FaultKind]]] = {

@@ -11,8 +11,9 @@ from typing import ClassVar
 
 import msgspec
 
-from nemesis.cluster import CLIENTS, Capability, ClusterView, Evidence, Link, Target, node_name, present
+from nemesis.cluster import CLIENTS, Capability, ClusterView, Evidence, Files, Link, Target, node_name, present
 from nemesis.roles import Role, RoleKind, resolve
+from nemesis.topology import Shape, links_of
 
 
 class FaultKind:
@@ -134,6 +135,42 @@ class NodeFault(Fault, frozen=True):
     def end(self, target: Target, aim: Aim) -> Evidence:
         """See :meth:`Fault.end`."""
         return _by_node(lambda node: self.undo(target, aim, node), aim.nodes)
+
+
+class DiskFault(NodeFault, frozen=True):
+    """Ends the processes of its nodes at once and does something to what they have on their disks."""
+
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.FILES, Capability.PROCESSES)
+    stops_brokers: ClassVar[bool] = True
+    ends_process: ClassVar[bool] = True
+    may_end_process: ClassVar[bool] = True
+    destroys_copy: ClassVar[bool] = True
+    #: Where there was nothing to lose.
+    degraded_to: ClassVar[str] = "kill"
+
+    def damage(self, files: Files, aim: Aim, node: int) -> Evidence:
+        """Do it to the disk of a dead node. Evidence: what the fault ``shows``, if something was there."""
+        raise NotImplementedError
+
+    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+        """See :meth:`NodeFault.hit`."""
+        return {**present(target.processes).kill(node), **self.damage(present(target.files), aim, node)}
+
+
+class LinkFault(Fault, frozen=True):
+    """Hits the links that a partition of ``shape`` would cut around the holders of ``role``."""
+
+    spares_process: ClassVar[bool] = True
+
+    shape: Shape
+
+    def aim(self, view: ClusterView) -> Aim:
+        """The links."""
+        anchor = resolve(self.role, view)
+        if not anchor:
+            return Aim(impossible=f"nobody is {self.role} now")
+        links = tuple(sorted(links_of(self.shape, view.brokers, anchor)))
+        return Aim(links=links) if links else Aim(impossible=f"{self.shape} cuts nothing in a cluster this small")
 
 
 def _by_node(act: Callable[[int], Evidence], nodes: Sequence[int]) -> Evidence:

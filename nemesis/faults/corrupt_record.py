@@ -1,0 +1,33 @@
+"""Damaged records: one byte of a log changes while its broker is down."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from nemesis.cluster import ClusterView, Evidence, Files
+from nemesis.faults.fault import Aim, DiskFault
+from nemesis.roles import partition_of
+
+
+class CorruptRecord(DiskFault, frozen=True):
+    """End the processes of the holders of ``role`` at once and change one byte of a record in their logs.
+
+    Started again at the end, they recover (rule 25): a log ends where its checksum is wrong for the first time. Or
+    nobody finds the byte. ``pick`` says how far into the log the record is, in parts of LOG_PARTS.
+    """
+
+    kind: ClassVar[str] = "corruptrecord"
+    returns: ClassVar[str] = "read its log again and ended it before the damaged record, at offset"
+    shows: ClassVar[str] = "corrupted"
+
+    pick: int = 0
+
+    def aim(self, view: ClusterView) -> Aim:
+        """The machines with the bad disk block, and the log it is in."""
+        return replace(super().aim(view), partition=partition_of(self.role, view))
+
+    def damage(self, files: Files, aim: Aim, node: int) -> Evidence:
+        """Change the byte; an empty log has none."""
+        return files.corrupt(node, aim.partition, self.pick)

@@ -1,0 +1,29 @@
+"""Full disks: nothing more can be appended, and a broker may end over it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from nemesis.cluster import Capability, Evidence, Target, present
+from nemesis.faults.fault import Aim, NodeFault
+
+
+class FullDisk(NodeFault, frozen=True):
+    """Leave no room on the disks of the holders of ``role``; make room again at the end, and start who ended over it.
+
+    Kafka ends when the directory of its only log fails (rule 29). What was written before is there afterwards.
+    """
+
+    kind: ClassVar[str] = "fulldisk"
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.DISK_SPACE, Capability.PROCESSES)
+    #: At the next append; the budget counts the broker as if it did.
+    may_end_process: ClassVar[bool] = True
+    stops_brokers: ClassVar[bool] = True
+
+    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+        """Fill."""
+        return present(target.disk_space).fill(node)
+
+    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
+        """Make room. The evidence names how the process ended, if it did, and that it was started again."""
+        return {**present(target.disk_space).free(node), **super().undo(target, aim, node)}

@@ -1,0 +1,52 @@
+"""Single messages that arrive late, or never, while everything else on their connection goes on."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from nemesis.cluster import Capability, Evidence, Target, present
+from nemesis.faults.fault import Aim, LinkFault
+
+
+class _MessageFault(LinkFault, frozen=True):
+    """Keeps single messages from arriving while everything else on their connection goes on.
+
+    ``api`` is a name of Kafka's protocol ("AlterPartition", "Fetch"), or empty for every message.
+    """
+
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.MESSAGES,)
+
+    action: ClassVar[Literal["hold", "drop"]] = "hold"
+    """What is done to the messages: a method of :class:`nemesis.cluster.Messages`."""
+
+    api: str = ""
+
+    @property
+    def holds_links_by(self) -> tuple[str, ...]:
+        """See :attr:`Fault.holds_links_by`; actions on different APIs end by themselves."""
+        return (self.kind, self.api)
+
+    def begin(self, target: Target, aim: Aim) -> Evidence:
+        """Hold or drop what is sent from now on."""
+        messages = present(target.messages)
+        take = {"hold": messages.hold, "drop": messages.drop}[self.action]
+        return take(aim.links, self.api)
+
+    def end(self, target: Target, aim: Aim) -> Evidence:
+        """Deliver what is held, and everything from now on, as far as no other such fault lasts."""
+        return present(target.messages).release(aim.links, self.action, self.api)
+
+
+class HoldMessages(_MessageFault, frozen=True):
+    """Hold what is sent over those links that the ``shape`` of a partition would cut; deliver it at the end."""
+
+    kind: ClassVar[str] = "holdmessages"
+    done_to_links: ClassVar[str] = "held messages of"
+
+
+class DropMessages(_MessageFault, frozen=True):
+    """Throw away what is sent over those links that the ``shape`` of a partition would cut, until the end."""
+
+    kind: ClassVar[str] = "dropmessages"
+    done_to_links: ClassVar[str] = "dropped messages of"
+    action: ClassVar[Literal["hold", "drop"]] = "drop"

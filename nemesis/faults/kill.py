@@ -1,0 +1,24 @@
+"""Death of nodes (SIGKILL): memory is gone, what the operating system holds is not."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from nemesis.cluster import Capability, Evidence, Target, present
+from nemesis.faults.fault import Aim, NodeFault
+
+
+class Kill(NodeFault, frozen=True):
+    """End the processes of the holders of ``role`` at once (SIGKILL); start them again on their old disks at the end.
+
+    Memory is gone, what the operating system holds is not.
+    """
+
+    kind: ClassVar[str] = "kill"
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.PROCESSES,)
+    stops_brokers: ClassVar[bool] = True
+    ends_process: ClassVar[bool] = True
+
+    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+        """Kill."""
+        return present(target.processes).kill(node)

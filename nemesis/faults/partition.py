@@ -1,0 +1,23 @@
+"""Network partitions."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from nemesis.cluster import Capability, Evidence, Target, present
+from nemesis.faults.fault import Aim, LinkFault
+
+
+class Partition(LinkFault, frozen=True):
+    """Cut links so that the network takes ``shape`` around the holders of ``role``; heal them at the end."""
+
+    kind: ClassVar[str] = "partition"
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.LINKS,)
+
+    def begin(self, target: Target, aim: Aim) -> Evidence:
+        """Cut."""
+        return present(target.links).cut(aim.links)
+
+    def end(self, target: Target, aim: Aim) -> Evidence:
+        """Heal."""
+        return present(target.links).heal(aim.links)

@@ -1,0 +1,28 @@
+"""Frozen nodes (SIGSTOP): silent, with open sockets that fill."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from nemesis.cluster import Capability, Evidence, Target, present
+from nemesis.faults.fault import Aim, NodeFault
+
+
+class Pause(NodeFault, frozen=True):
+    """Freeze the processes of the holders of ``role`` (SIGSTOP); let them run at the end.
+
+    They are silent meanwhile, and their sockets stay open and fill.
+    """
+
+    kind: ClassVar[str] = "pause"
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.PROCESSES,)
+    stops_brokers: ClassVar[bool] = True
+    spares_process: ClassVar[bool] = True
+
+    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+        """Freeze."""
+        return present(target.processes).pause(node)
+
+    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
+        """Let run."""
+        return present(target.processes).resume(node)

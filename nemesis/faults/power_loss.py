@@ -1,0 +1,38 @@
+"""Loss of power: the process ends, and what was not yet on its disk is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from nemesis.cluster import Capability, Evidence, Target, present
+from nemesis.faults.fault import Aim, NodeFault
+
+
+class PowerLoss(NodeFault, frozen=True):
+    """Take the power from the holders of ``role``: SIGKILL, and the page cache of their disks with it (rule 24).
+
+    They are started again at the end, on what the disks hold.
+    """
+
+    kind: ClassVar[str] = "powerloss"
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.POWER, Capability.PROCESSES)
+    stops_brokers: ClassVar[bool] = True
+    ends_process: ClassVar[bool] = True
+    may_end_process: ClassVar[bool] = True
+    destroys_copy: ClassVar[bool] = True
+    spares_flushed: ClassVar[bool] = True
+    degraded_to: ClassVar[str] = "kill"
+    returns: ClassVar[str] = "had its power again; its disk held the log up to offset"
+
+    def was_less(self, evidence: Evidence) -> bool:
+        """Every node's evidence counts the records that it lost, and there were none.
+
+        Bytes of files before and after prove nothing: what was written between the two counts was lost unseen.
+        """
+        lost = [seen.get("lost") if isinstance(seen, Mapping) else None for seen in evidence.values()]
+        return bool(lost) and all(isinstance(of_node, Mapping) and not any(of_node.values()) for of_node in lost)
+
+    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+        """Cut the power."""
+        return present(target.power).cut_power(node)

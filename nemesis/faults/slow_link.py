@@ -1,0 +1,27 @@
+"""Slow links: everything arrives, late. Followers fall behind without a connection breaking or a session ending."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from nemesis.cluster import Capability, Evidence, Target, present
+from nemesis.faults.fault import Aim, LinkFault
+
+
+class SlowLink(LinkFault, frozen=True):
+    """Make those links slow that the ``shape`` of a partition would cut; let them be as before at the end.
+
+    Everything arrives, late: followers fall behind without a connection breaking or a session ending.
+    """
+
+    kind: ClassVar[str] = "slowlink"
+    done_to_links: ClassVar[str] = "slowed down"
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.LINK_SPEED,)
+
+    def begin(self, target: Target, aim: Aim) -> Evidence:
+        """Slow down."""
+        return present(target.link_speed).slow(aim.links)
+
+    def end(self, target: Target, aim: Aim) -> Evidence:
+        """As before."""
+        return present(target.link_speed).restore(aim.links)

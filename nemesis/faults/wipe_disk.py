@@ -1,0 +1,23 @@
+"""Emptied disks: the broker returns as on a new machine, with its old number."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from nemesis.cluster import Evidence, Files
+from nemesis.faults.fault import Aim, DiskFault
+
+
+class WipeDisk(DiskFault, frozen=True):
+    """End the processes of the holders of ``role`` at once and empty their disks; start them again at the end.
+
+    Nothing that a broker flushed survives it (rule 24 does not help), and it registers under its old number (rule 29).
+    """
+
+    kind: ClassVar[str] = "wipedisk"
+    empties_disk: ClassVar[bool] = True
+    shows: ClassVar[str] = "wiped"
+
+    def damage(self, files: Files, aim: Aim, node: int) -> Evidence:
+        """Empty it."""
+        return files.wipe(node)
