@@ -104,14 +104,17 @@ class Workload:
         drain.start()
         return drain
 
-    def record_recovery(self, recovery: RecoveryWrites, drain: Drain, lacking: Mapping[str, str]) -> None:
-        """Write into the history what fresh clients could write; ``lacking`` is what the cluster lacked then."""
+    def record_recovery(
+        self, recovery: RecoveryWrites, drain: Drain, lacking: Mapping[str, str], absent: Mapping[str, str]
+    ) -> None:
+        """Write into the history what fresh clients could write, and what the cluster lacked (:class:`FreshWrites`)."""
         unwritten = recovery.unwritten(drain.found)
         facts = FreshWrites(
             limit_ms=self._plan.recovery_limit_ms,
             written=tuple(name for name in self.partitions if name not in unwritten),
             unwritten=unwritten,
             lacking=dict(lacking),
+            absent=dict(absent),
         )
         self._record(Function.RECOVERY, EventType.INFO if unwritten else EventType.OK, facts)
 

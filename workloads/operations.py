@@ -150,13 +150,15 @@ class FreshWrites(msgspec.Struct, frozen=True, kw_only=True):
     """What fresh clients could write after everything was healed, within ``limit_ms``.
 
     ``unwritten`` says why not by log partition; ``lacking`` what the cluster still lacked at the end: a leader, members
-    of the ISR. What fresh clients could read is in the events of DRAIN.
+    of the ISR; ``absent`` which nodes that a log partition may wait for did not run. What fresh clients could read is
+    in the events of DRAIN.
     """
 
     limit_ms: int
     written: tuple[str, ...]
     unwritten: dict[str, str]
     lacking: dict[str, str]
+    absent: dict[str, str] = {}
 
 
 class Recorder(Protocol):

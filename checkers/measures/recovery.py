@@ -16,15 +16,16 @@ class Recovery(msgspec.Struct, kw_only=True):
     """What fresh clients could do after healing, by log partition.
 
     ``tried`` is false where nobody tried, as in histories of older versions: then nothing is claimed. ``unwritten`` and
-    ``unread`` say why; ``lacking`` what the cluster still lacked at the end, a leader or members of the ISR, so that
-    writing or reading had no chance. A log partition in ``unread`` lacks nothing. ``retired`` counts the producers
-    that were replaced because they had stopped working.
+    ``unread`` say why; ``lacking`` what the cluster still lacked at the end, a leader or members of the ISR; ``absent``
+    which nodes that it may wait for did not run. A log partition in ``unread`` lacks nothing: nobody waited for the end
+    of one that does. ``retired`` counts the producers that were replaced because they had stopped working.
     """
 
     tried: bool = False
     unwritten: dict[str, str] = {}
     unread: dict[str, str] = {}
     lacking: dict[str, str] = {}
+    absent: dict[str, str] = {}
     retired: int = 0
 
 
@@ -34,4 +35,11 @@ def recovery(phases: Phases, undrained: Iterable[str]) -> Recovery:
     if fresh is None:
         return Recovery(retired=retired)
     unread = {key: NOT_READ for key in undrained if key not in fresh.lacking}
-    return Recovery(tried=True, unwritten=fresh.unwritten, unread=unread, lacking=fresh.lacking, retired=retired)
+    return Recovery(
+        tried=True,
+        unwritten=fresh.unwritten,
+        unread=unread,
+        lacking=fresh.lacking,
+        absent=fresh.absent,
+        retired=retired,
+    )

@@ -183,8 +183,9 @@ def judge(settings: Settings, verdict: Verdict, exercised_min: int = EXERCISED_M
 def _stalled(verdict: Verdict, possible: Iterable[FaultSeen]) -> tuple[dict[str, str], str]:
     """Why log partitions did not come back, where nothing permits that; else words on why it is no stall."""
     recovery = verdict.recovery
-    dead = {key: why for key, why in (recovery.unread | recovery.unwritten).items() if key not in recovery.lacking}
-    lacking = "".join(f"; of {key}: {what}" for key, what in list(recovery.lacking.items())[:1])
+    dead = {key: why for key, why in (recovery.unread | recovery.unwritten).items() if key not in recovery.absent}
+    dead = {key: f"{why}; {recovery.lacking[key]}" if key in recovery.lacking else why for key, why in dead.items()}
+    lacking = "".join(f"; of {key}: {what}" for key, what in list((recovery.lacking | recovery.absent).items())[:1])
     if dead and any(fault.facts.destroys_copy for fault in possible):
         return {}, f"{lacking}; a copy was destroyed, and the log may wait for it: that it does is permitted"
     return dead, lacking

@@ -21,6 +21,7 @@ from harness.run.crashes import CrashRecorder
 from harness.run.unexplained_elections import unexplained_election
 from harness.worlds.contract import NodeCrash, World
 from nemesis.cluster import ClusterView
+from nemesis.faults import listed
 from nemesis.player import Player
 from nemesis.receipts import Receipt, to_json
 from nemesis.scenarios import Draw, Timings
@@ -104,6 +105,18 @@ def unhealthy(view: ClusterView, partitions: Iterable[str]) -> dict[str, str]:
     """The log partitions that lack a running leader or a full ISR, and what they lack."""
     lacks = {name: _lack(view, name) for name in partitions}
     return {name: lack for name, lack in lacks.items() if lack}
+
+
+def absent(view: ClusterView, partitions: Iterable[str]) -> dict[str, str]:
+    """The nodes that a log partition may wait for and that do not run: replicas, and controllers if none is active.
+
+    Log partitions that wait for nobody are left out.
+    """
+    deciding = () if view.controller_active else tuple(view.controllers)
+    running = {*view.running, *view.running_controllers}
+    waited_for = {name: (*view.partitions[name].replicas, *deciding) for name in partitions if name in view.partitions}
+    gone = {name: sorted(set(nodes) - running) for name, nodes in waited_for.items()}
+    return {name: f"{listed(nodes)} did not run" for name, nodes in gone.items() if nodes}
 
 
 def ends_of(view: ClusterView, partitions: Iterable[str], reached: Mapping[str, int]) -> dict[str, PartitionEnd]:
@@ -256,12 +269,12 @@ class _Phases:
 
     def _drain(self, fresh: RecoveryWrites) -> tuple[dict[str, str], Drain]:
         """Let fresh clients read, and record what they could do and what the cluster lacked."""
-        lacking = self._lacking()
+        lacking, away = self._lacking(), absent(self._world.target.view(), self._workload.partitions)
         drain = self._workload.begin_drain(lacking, fresh.values)
         self._until(lambda: drain.finished, self._spec.workload.drain_limit_ms // 2)
         drain.end()
         self._pass(CLOSING_MS)
-        self._workload.record_recovery(fresh, drain, lacking)
+        self._workload.record_recovery(fresh, drain, lacking, away)
         return lacking, drain
 
     def _lacking(self) -> dict[str, str]:

@@ -190,6 +190,19 @@ def test_a_log_that_nobody_can_write_after_healing_is_stalled() -> None:
     assert (summary.exit_code, summary.sentence[:36]) == (1, "The log did not come back in 1 of 1 ")
 
 
+def test_a_log_without_a_leader_is_stalled_although_all_its_nodes_run_and_waits_where_one_does_not() -> None:
+    found = stalled(verdict())
+    found.exercise.drained = False
+    found.recovery.lacking = {"t-1": "it has no leader"}
+    judged = judge(SAFE, found)
+    assert (judged.outcome, judged.stalled) == ("stalled", {"t-1": "no answer within 20,000 ms; it has no leader"})
+    found.recovery.absent = {"t-1": "broker 2 did not run"}
+    judged = judge(SAFE, found)
+    assert (judged.outcome, judged.stalled) == ("unknown", {})
+    assert judged.reason is not None
+    assert judged.reason.endswith("; of t-1: broker 2 did not run")
+
+
 def test_a_broken_promise_is_worse_than_a_stall() -> None:
     assert only(run(SAFE, stalled(verdict(lost_write=1)))).outcome == "broken promise"
 

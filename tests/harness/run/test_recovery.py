@@ -10,7 +10,8 @@ from checkers import check_one, judge
 from harness.plan import Processes
 from harness.records.files import HISTORY
 from harness.run.performing import perform
-from harness.run.phases import execute
+from harness.run.phases import absent, execute
+from nemesis.cluster import ClusterView, PartitionView
 from nemesis.plan import FaultPlan
 from tests.checkers.in_memory import judge_events
 from tests.harness.run.test_run import TOPIC_PARTITIONS, chance, spec
@@ -88,8 +89,18 @@ def test_a_log_partition_that_lacks_a_replica_says_so(world, events):
     world.cluster.never_in_sync = {"ackproof-1": {2}}
     _, verdict, _ = run(world, events, duration_ms=5_000)
     assert verdict.recovery.lacking == {"ackproof-1": "not in its ISR: broker 2"}
+    assert verdict.recovery.absent == {}, "broker 2 runs, and does not join"
     assert verdict.recovery.unwritten == {}
     assert verdict.recovery.unread == {}, "it was not read to its end, because it lacked something"
+
+
+def test_the_nodes_that_a_log_partition_may_wait_for_are_its_replicas_and_a_controller_if_none_is_active():
+    led = PartitionView(leader=0, leader_epoch=1, isr=(0,), replicas=(0, 1))
+    view = ClusterView({"t-0": led}, running=(0,), brokers=(0, 1, 2), running_controllers=())
+    assert absent(view, ["t-0", "t-9"]) == {"t-0": "broker 1 did not run"}
+    leaderless = msgspec.structs.replace(view, running=(0, 1), controller_active=False)
+    assert absent(leaderless, ["t-0"]) == {"t-0": "controller 100 did not run"}
+    assert absent(msgspec.structs.replace(leaderless, running_controllers=(100,)), ["t-0"]) == {}
 
 
 def test_an_end_that_no_leader_names_is_unread_though_nothing_is_lacking(world, events):
