@@ -43,7 +43,7 @@ class LeaderElected(_PartitionFact, frozen=True, kw_only=True, tag="election"):
 
 
 class BrokerRegistered(_Fact, frozen=True, kw_only=True, tag="registered"):
-    """A broker counts among the living: it registered, or was let in again."""
+    """A broker counts among the living: it registered, or was unfenced."""
 
     broker: int
     broker_epoch: int | None = None

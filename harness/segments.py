@@ -1,7 +1,8 @@
 """Segment files: where record batches lie in them, and fields in batches, of Kafka and of the reference broker alike.
 
 A segment is a file of record batches of format 2 (KIP-98), one behind the other. Brokers of before 0.11, and those that
-are told to write as they did, have single messages of format 0 or 1 there. Numbers are big-endian, positions in bytes.
+are configured to write as they did, have single messages of format 0 or 1 there. Numbers are big-endian, positions in
+bytes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``divergent-replicas``: two replicas of a log partition hold different records at the same committed offset.
 
-Example: the leader, replica 1, has ``a`` at offset 5, its in-sync replica 2 has ``b``, and readers were told that the
+Example: the leader, replica 1, has ``a`` at offset 5, its in-sync replica 2 has ``b``, and readers learned that the
 log reaches to 6. Clients may never notice, until replica 2 leads.
 
 It needs the replicas' own logs (:mod:`checkers.columns.replica_file`), read when the run has healed and its

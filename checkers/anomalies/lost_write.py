@@ -11,7 +11,7 @@ duty keep duplicates from raising false alarms.
 
 On a drained log the rule is stricter. Where final readers read the partition from its start to the log end offset
 asked after healing, an acknowledged value that none of them saw is lost, even if it was the tail of the log, if its
-offset was never told (acks=0), or if somebody had read it before it was destroyed. The write must have been
+offset was never answered (acks=0), or if somebody had read it before it was destroyed. The write must have been
 acknowledged before the final reader began, or at an offset below that end. Such findings carry ``"rule": "drained"``.
 
 False alarms avoided: slow readers, duplicates, uncertain writes that never happened, failed writes, writes that the

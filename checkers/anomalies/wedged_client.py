@@ -4,7 +4,7 @@ Example: a broker is dead for a while; when it is back, producer 0 has no write 
 its settings allow, and is replaced by producer 7. Then both write to ``t-0``: 7 is acknowledged each time, 0 never.
 
 This is a finding about a client library, never about the log: it makes no history invalid and breaks no promise. What
-the old producer had not been told stays uncertain.
+the old producer had no answer to stays uncertain.
 
 False alarms avoided: where the successor was not acknowledged throughout, right before each write of the old producer
 and after the last, the log partition may not have been writable, and nothing is claimed; nor where the old producer had

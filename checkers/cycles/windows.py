@@ -58,8 +58,8 @@ def suspects_of(of_each: OfEach) -> dict[int, Numbers]:
     """By history, the operations that may be on a cycle."""
     heard = Heard({}, {}, {})
     for _ in range(EXCHANGES_MAX):
-        told = list(of_each(partial(_settle, heard)))
-        before, heard = heard.edges, Heard(_edges(told), _joined(told, 2), _joined(told, 3))
+        answers = list(of_each(partial(_settle, heard)))
+        before, heard = heard.edges, Heard(_edges(answers), _joined(answers, 2), _joined(answers, 3))
         if before.keys() == heard.edges.keys() and all(
             np.array_equal(heard.edges[history].moments, before[history].moments) for history in before
         ):
@@ -78,17 +78,19 @@ def suspects_of(of_each: OfEach) -> dict[int, Numbers]:
     return {history: operations for history, operations in found.items() if len(operations)}
 
 
-def _joined(told: Sequence[Any], place: int) -> dict[int, Numbers]:
+def _joined(answers: Sequence[Any], place: int) -> dict[int, Numbers]:
     return {
-        history: np.concatenate([one[place] for one in told if one[0] == history])
-        for history in {one[0] for one in told}
+        history: np.concatenate([one[place] for one in answers if one[0] == history])
+        for history in {one[0] for one in answers}
     }
 
 
-def _edges(told: Sequence[Any]) -> dict[int, Moments]:
+def _edges(answers: Sequence[Any]) -> dict[int, Moments]:
     edges = {}
-    for history in {one[0] for one in told}:
-        columns = [np.concatenate(parts) for parts in zip(*(one[1] for one in told if one[0] == history), strict=True)]
+    for history in {one[0] for one in answers}:
+        columns = [
+            np.concatenate(parts) for parts in zip(*(one[1] for one in answers if one[0] == history), strict=True)
+        ]
         order = np.argsort(columns[0])
         edges[history] = Moments(*(column[order] for column in columns))
     return edges

@@ -38,9 +38,9 @@ class Situations(msgspec.Struct, kw_only=True):
             each fault, by the size of the ISR that was seen when it struck.
         read_across_truncation: consumers of a log partition that read it before acknowledged writes were truncated, and
             again afterwards. That they were is seen where a write was acknowledged at an offset no larger than that of
-            one acknowledged before it was made; with acks=0 nobody is told an offset.
+            one acknowledged before it was made; with acks=0 nobody learns an offset.
         refused_before_append, refused_after_append: sends that ended with NOT_ENOUGH_REPLICAS, or with
-            NOT_ENOUGH_REPLICAS_AFTER_APPEND; with acks=0 nobody is told.
+            NOT_ENOUGH_REPLICAS_AFTER_APPEND; with acks=0 nobody learns of it.
     """
 
     leader_changed_in_flight: int | None = None

@@ -319,8 +319,8 @@ def _note(outcome: Outcome, tally: _Tally) -> str:
     if outcome is Outcome.NOT_EXERCISED:
         return tally.lacks
     if outcome is Outcome.UNKNOWN:
-        told = f"{trial.judged:,} of {trial.runs:,} runs could be judged"
-        return told if trial.is_known else f"{told}; {OLDER}"
+        share = f"{trial.judged:,} of {trial.runs:,} runs could be judged"
+        return share if trial.is_known else f"{share}; {OLDER}"
     return f"{tally.runs_lost:,} of {runs} lost acknowledged writes"
 
 

@@ -123,8 +123,8 @@ class VerdictLine(Verdict, kw_only=True):
 
     def _unknown_for(self, judgement: Judgement) -> str | None:
         """An older version did not ask, or wrote no facts down."""
-        told = judgement.trial is not None and judgement.trial.is_known
-        return OLDER if self.outcome is Outcome.UNKNOWN and judgement.judged and not told else judgement.reason
+        known = judgement.trial is not None and judgement.trial.is_known
+        return OLDER if self.outcome is Outcome.UNKNOWN and judgement.judged and not known else judgement.reason
 
     @property
     def says_nothing(self) -> bool:

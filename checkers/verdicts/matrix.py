@@ -104,7 +104,7 @@ def _head(cells: Sequence[Cell], outcomes: Counter[str]) -> tuple[str, int]:
         return sentence, Outcome.STALLED.exit_code
     held, lost, rest = outcomes[Outcome.HELD], outcomes[Outcome.PERMITTED_LOSS], _rest(outcomes)
     if outcomes[Outcome.UNKNOWN] or outcomes[Outcome.NOT_EXERCISED] or not held + lost:
-        sentence = f"Unknown: {held + lost} of {_cells(len(cells))} could be told, and in these no promise was broken"
+        sentence = f"Unknown: {held + lost} of {_cells(len(cells))} could be judged, and in these no promise was broken"
         return f"{sentence}{rest}.", Outcome.UNKNOWN.exit_code
     permitted = f", {lost} lost acknowledged writes as their settings permit" if lost else ""
     weak = sum(cell.outcome is Outcome.HELD and cell.loss_permitted for cell in cells)

@@ -188,7 +188,7 @@ def _validity(partial: PartialVerdict) -> tuple[bool | Literal["unknown"], str |
     if wrong:
         return False, "no operation depends on another: that proves nothing" if wrong == [EMPTY_GRAPH] else None
     if not partial.complete:
-        return "unknown", "the history was cut off before its end; what was still to be read cannot be told"
+        return "unknown", "the history was cut off before its end; what was still to be read is not known"
     if undrained:
         listed = ", ".join(partial.undrained[:3]) + (", ..." if len(partial.undrained) > 3 else "")
         return "unknown", f"the final readers did not reach the end of {listed}"

@@ -54,8 +54,8 @@ else. Before strict min ISR (rule 7, KAFKA-15583) the high watermark also moved 
 members, so a readable record may have fewer copies than an acknowledged one.
 
 *Offsets.* `inconsistent-offsets` is also proved by producers alone: a lost write's offset is given to another record,
-and both were told. So it is permitted where loss is, except at acks=0, where no producer is told an offset. The same
-goes for `nonmonotonic-send`: after a loss the new leader's offsets start lower.
+and both were acknowledged there. So it is permitted where loss is, except at acks=0, where no producer learns an
+offset. The same goes for `nonmonotonic-send`: after a loss the new leader's offsets start lower.
 
 *Duplicates.* A retry without idempotence may append again (rule 21), on a slow machine even without any fault. A
 duplicate has two places in the log and comparisons of neighbours use the last one, so `poll-skip` and

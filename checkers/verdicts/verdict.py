@@ -73,7 +73,7 @@ class Verdict(Measures, kw_only=True):
     ``anomalies`` maps an anomaly's name to its findings (each a mapping with the fields of the anomaly's specification,
     at least ``key``, the log partition), maybe capped. ``valid`` is false if any anomaly was found but those that the
     field allows (:class:`checkers.anomalies.Allowed`), or if nothing was sent or read at all; "unknown" with a
-    ``reason`` if it could not be told. ``replicas_compared`` counts the log partitions whose replicas' logs were
+    ``reason`` if it could not be decided. ``replicas_compared`` counts the log partitions whose replicas' logs were
     compared with each other; None where there are no such logs, so that nothing is said of them.
     """
 

@@ -17,8 +17,8 @@ from harness.plan.security import OPEN, Security
 
 #: Libraries whose producers and consumers a real world can use; their adapters are in harness.clients.
 ClientName = Literal["kafka-python", "confluent-kafka"]
-#: Libraries whose producers are idempotent unless they are told otherwise, or told what speaks against it: as Kafka's
-#: own client since 3.0 (KIP-679). librdkafka's are not (its CONFIGURATION.md).
+#: Libraries whose producers are idempotent unless they are configured otherwise, or in a way that speaks against it: as
+#: Kafka's own client since 3.0 (KIP-679). librdkafka's are not (its CONFIGURATION.md).
 IDEMPOTENT_BY_DEFAULT: Final[frozenset[ClientName]] = frozenset({"kafka-python"})
 #: Where Kafka keeps its metadata.
 ModeName = Literal["kraft", "zookeeper"]

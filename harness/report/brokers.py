@@ -49,7 +49,7 @@ def known(epoch: int | None) -> int:
 
 
 def answering_broker(led: Sequence[Leadership], time_us: int, removers: Sequence[int] | None) -> int | None:
-    """The broker that answered at ``time_us``, where the client does not know; None if it cannot be told.
+    """The broker that answered at ``time_us``, where the client does not know; None if it is not known.
 
     One leader: it. Two: a write that is lost (``removers`` are brokers that truncated it later) was on a deposed one,
     any other on the one of the newest epoch.

@@ -13,7 +13,7 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     """One write as its producer saw it.
 
     ``node`` is the broker that answered, None if it is not known: as the client says (``node_certain``), or the one
-    that must have been, by what brokers reported. ``offset`` is None where the producer was not told (acks=0).
+    that must have been, by what brokers reported. ``offset`` is None where the producer got none (acks=0).
     """
 
     value: int

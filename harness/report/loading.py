@@ -21,7 +21,7 @@ class CampaignFiles(NamedTuple):
     """The files of one campaign directory.
 
     Attributes:
-        witnesses: whose stories are told, in this order.
+        witnesses: whose stories the page has, in this order.
         lines: those of ``verdicts.jsonl``, by the run's place in the directory.
         campaign: what ``campaign.json`` says; empty where there is none (a run made alone).
         plan: the plan as it was given, cut where it is longer than a report should quote; empty where there is none.

@@ -20,7 +20,7 @@ WIDTH_PX: Final = 920
 #: A letter of a bar's label is about this wide; a label cut to fewer letters tells nothing.
 LETTER_PX: Final = 6.2
 LETTERS_MIN: Final = 6
-#: Okabe and Ito's palette, told apart with any colour vision; brokers take its colours in turn, in both panels.
+#: Okabe and Ito's palette, distinct with any colour vision; brokers take its colours in turn, in both panels.
 BROKERS: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 FAULT: Final = "#5f6368"
 ISR: Final = "#c9d1d9"

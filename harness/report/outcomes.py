@@ -50,7 +50,7 @@ LEGEND: Final = {
     "none was seen; at most this share of faults at 95 % confidence",
     UNPROMISED: "none seen, but the settings permit loss: not a promise",
     LOOKS[Outcome.NOT_EXERCISED]: "nothing was lost, and too little was put to the test for that to prove anything",
-    LOOKS[Outcome.UNKNOWN]: "it could not be told",
+    LOOKS[Outcome.UNKNOWN]: "it could not be judged",
 }
 
 

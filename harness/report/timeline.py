@@ -30,7 +30,7 @@ WINDOW_MAX_US: Final = 20_000_000
 MARGIN_US: Final = 400_000
 #: A fault that begins this long after the acknowledgement can still be what lost the write (lag and session times).
 AFTERMATH_US: Final = 5_000_000
-#: Points of one kind in a chart: one for every eight pixels of its width can still be told apart.
+#: Points of one kind in a chart: one for every eight pixels of its width are still apart.
 POINTS_MAX: Final = 100
 
 PointKind = Literal["acknowledged", "also lost", "the lost write", "at its offset now"]

@@ -13,7 +13,7 @@ from checkers.anomalies import ANOMALIES, Allowed
 from checkers.cycles import search
 from checkers.local import check_one
 from checkers.verdicts.promises import promise
-from harness.bench.synthetic import PLANTS
+from harness.bench.plants import PLANTS
 from tests.checkers.conformance import BY_NAME, cases, write_history
 from tests.checkers.in_memory import judge_events
 from tests.checkers.scenes import Scene
@@ -53,7 +53,7 @@ def test_whatever_the_search_for_cycles_can_emit_is_registered() -> None:
 
 
 def test_what_can_be_planted_and_what_promises_speak_of_is_registered() -> None:
-    assert {name for expected in PLANTS.values() for name in expected} <= ANOMALIES.keys()
+    assert {name for plant in PLANTS.values() for name in plant.found} <= ANOMALIES.keys()
     assert {claim.anomaly for claim in promise(Settings(), ()).claims} <= ANOMALIES.keys()
 
 

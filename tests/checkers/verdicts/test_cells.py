@@ -398,12 +398,12 @@ def test_the_sentence_is_that_of_the_run_that_permits_most() -> None:
     [
         ([run(SAFE, verdict()), run(A1, verdict(lost_write=1))], 0, "No promise was broken: 1 of 2 cells held, 1 lost"),
         ([run(SAFE, verdict(lost_write=2)), run(A1, verdict())], 1, "A promise was broken in 1 of 2 cells: acks=all"),
-        ([run(SAFE, verdict(drained=False)), run(A1, verdict())], 2, "Unknown: 1 of 2 cells could be told"),
-        ([run(SAFE, verdict(in_fault=0))], 2, "Unknown: 0 of 1 cell could be told"),
+        ([run(SAFE, verdict(drained=False)), run(A1, verdict())], 2, "Unknown: 1 of 2 cells could be judged"),
+        ([run(SAFE, verdict(in_fault=0))], 2, "Unknown: 0 of 1 cell could be judged"),
         (
             [run(SAFE, verdict(in_fault=0)), run(A1, verdict())],
             2,
-            "Unknown: 1 of 2 cells could be told, and in these no promise was broken (1 not exercised).",
+            "Unknown: 1 of 2 cells could be judged, and in these no promise was broken (1 not exercised).",
         ),
         ([], 2, "Unknown: 0 of 0 cells"),
     ],

@@ -89,7 +89,7 @@ def test_the_first_screen_has_the_verdict_and_every_cell(campaign: Campaign) -> 
     make(SAFE, family="pause", in_fault=0)
     make(A1, family="pause")
     words = page_of(directory).words()
-    assert "Unknown: 3 of 4 cells could be told, and in these no promise was broken (1 not exercised)" in words
+    assert "Unknown: 3 of 4 cells could be judged, and in these no promise was broken (1 not exercised)" in words
     for cell in ("▼ 3 lost 0.38 % of 800", "✓ 0 in 1 fault ≤ 95 %", "– not exercised", "○ 0 in 1 fault none seen"):
         assert cell in words
 
