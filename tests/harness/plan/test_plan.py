@@ -360,7 +360,18 @@ def test_exclusions_are_tables() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["default", "smoke", "demo", "kafka", "kafka-default", "kafka-no-false-alarm"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "default",
+        "smoke",
+        "demo",
+        "kafka",
+        "kafka-default",
+        "kafka-no-false-alarm-kafka-python",
+        "kafka-no-false-alarm-librdkafka",
+    ],
+)
 def test_every_cell_on_real_machines_has_faults_enough_to_be_held(name: str) -> None:
     runs = [run for run in read_plan(PLANS / f"{name}.toml").runs() if run.world.name != "simulated"]
     drawn: dict[tuple[str, str], Counter[str]] = {}
