@@ -14,11 +14,12 @@ import msgspec
 from checkers.verdicts.coverage import coverage
 from checkers.verdicts.identity import identities
 from checkers.verdicts.outcome import Outcome, outcome_of
-from checkers.verdicts.promises import promise
+from checkers.verdicts.promises import destroyed_reasons, promise
 from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, read_receipts
 from checkers.verdicts.trial import OLDER, Trial, trial_of
 from checkers.verdicts.verdict import Verdict
 from nemesis.plan import EXERCISED_MIN
+from nemesis.receipts import Receipt
 from workloads import Settings
 
 
@@ -151,7 +152,7 @@ def judge(settings: Settings, verdict: Verdict, exercised_min: int = EXERCISED_M
     judged = lost > 0 or (verdict.valid != "unknown" and drained)
     trial = trial_of(verdict, receipts, settings, judged=judged)
     lacks = trial.run_lacks(exercised_min)
-    stalled, why_not = _stalled(verdict, possible)
+    stalled, why_not = _stalled(verdict, settings, receipts)
     return Judgement(
         outcome=outcome_of(
             broken=bool(broken),
@@ -180,12 +181,25 @@ def judge(settings: Settings, verdict: Verdict, exercised_min: int = EXERCISED_M
     )
 
 
-def _stalled(verdict: Verdict, possible: Iterable[FaultSeen]) -> tuple[dict[str, str], str]:
-    """Why log partitions did not come back, where nothing permits that; else words on why it is no stall."""
-    recovery = verdict.recovery
-    dead = {key: why for key, why in (recovery.unread | recovery.unwritten).items() if key not in recovery.absent}
-    dead = {key: f"{why}; {recovery.lacking[key]}" if key in recovery.lacking else why for key, why in dead.items()}
-    lacking = "".join(f"; of {key}: {what}" for key, what in list((recovery.lacking | recovery.absent).items())[:1])
-    if dead and any(fault.facts.destroys_copy for fault in possible):
-        return {}, f"{lacking}; a copy was destroyed, and the log may wait for it: that it does is permitted"
-    return dead, lacking
+def _stalled(verdict: Verdict, settings: Settings, receipts: Iterable[Receipt]) -> tuple[dict[str, str], str]:
+    """Why log partitions did not come back, where nothing permits that; and words on those where something does.
+
+    It is permitted where nodes did not run that the log partition waits for, and where faults that touched it may have
+    destroyed every copy that may lead. A receipt that does not name what was touched may have touched all.
+    """
+    recovery, receipts = verdict.recovery, tuple(receipts)
+    dead, destroyed = {}, []
+    for key, why in (recovery.unread | recovery.unwritten).items():
+        touching = faults_possible(each for each in receipts if each.touched is None or key in each.touched)
+        if key in recovery.absent:
+            continue
+        if destroyed_reasons(settings, touching):
+            destroyed.append(key)
+        else:
+            dead[key] = f"{why}; {recovery.lacking[key]}" if key in recovery.lacking else why
+    words = "".join(f"; of {key}: {what}" for key, what in list((recovery.lacking | recovery.absent).items())[:1])
+    if destroyed:
+        words += (
+            f"; a copy of {', '.join(destroyed)} was destroyed, and the log may wait for it: that it does is permitted"
+        )
+    return dead, words

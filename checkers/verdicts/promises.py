@@ -273,7 +273,8 @@ def _one_stays_eligible(settings: Settings, faults: Sequence[FaultSeen]) -> bool
     return guarded and clean and len(stopped) < copies and all(fault.nodes for fault in ending)
 
 
-def _destroyed_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
+def destroyed_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
+    """Why acknowledged records may be on no disk any more; empty where some replica that may lead has them."""
     if not _destroying(settings, faults) or _others_have_it(settings, faults) or _one_stays_eligible(settings, faults):
         return ()
     return (_DESTROYED,)
@@ -291,7 +292,7 @@ def _loss_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reas
     alone = (_ACKS_1,) if settings.acks != ACKS_ALL else ()
     fewer_copies = settings.acks != ACKS_ALL or not _on_every_replica(settings, faults)
     unclean = (_UNCLEAN,) if settings.unclean_leader_election_enable and fewer_copies else ()
-    return (*alone, *unclean, *_era_reasons(settings), *_destroyed_reasons(settings, faults))
+    return (*alone, *unclean, *_era_reasons(settings), *destroyed_reasons(settings, faults))
 
 
 def _readable_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
@@ -299,7 +300,7 @@ def _readable_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[
         return ()
     fewer_copies = not settings.strict_min_isr or not _on_every_replica(settings, faults)
     unclean = (_UNCLEAN,) if settings.unclean_leader_election_enable and fewer_copies else ()
-    return (*unclean, *_era_reasons(settings), *_destroyed_reasons(settings, faults))
+    return (*unclean, *_era_reasons(settings), *destroyed_reasons(settings, faults))
 
 
 def _safe_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
@@ -333,4 +334,4 @@ def _divergence_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tupl
     if not _reached_cluster(faults):
         return ()
     diverging = tuple(era.reason for era in ERAS if era.diverges and era.in_force(settings))
-    return (*diverging, *_destroyed_reasons(settings, faults))
+    return (*diverging, *destroyed_reasons(settings, faults))

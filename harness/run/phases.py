@@ -20,13 +20,13 @@ from harness.run.crashes import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
 from harness.run.crashes import CrashRecorder
 from harness.run.unexplained_elections import unexplained_election
 from harness.worlds.contract import NodeCrash, World
-from nemesis.cluster import ClusterView
+from nemesis.cluster import ClusterView, PartitionView
 from nemesis.faults import listed
 from nemesis.player import Player
 from nemesis.receipts import Receipt, to_json
 from nemesis.scenarios import Draw, Timings
 from nemesis.schedule import Schedule, draw_schedule
-from workloads import NEMESIS, Event, EventType, Function, Recorder, Settings
+from workloads import ACKS_ALL, NEMESIS, Event, EventType, Function, Recorder, Settings
 from workloads.driver import Drain, RecoveryWrites, SendCounts, Workload
 
 #: How long a cluster has for its first writes before faults begin anyway: settings may let it acknowledge none.
@@ -107,16 +107,32 @@ def unhealthy(view: ClusterView, partitions: Iterable[str]) -> dict[str, str]:
     return {name: lack for name, lack in lacks.items() if lack}
 
 
-def absent(view: ClusterView, partitions: Iterable[str]) -> dict[str, str]:
-    """The nodes that a log partition may wait for and that do not run: replicas, and controllers if none is active.
+def absent(view: ClusterView, partitions: Iterable[str], settings: Settings) -> dict[str, str]:
+    """The nodes that a log partition waits for and that do not run; log partitions that wait for nobody are left out.
 
-    Log partitions that wait for nobody are left out.
+    * With a leader it waits for the members of its ISR (rule 4). A replica outside the ISR is waited for only as long
+      as, without it, too few run for min.insync.replicas: then the leader refuses writes with acks=all (rule 3), and
+      with strict min ISR the high watermark, which alone proves a write with acks=0, does not move (rule 7).
+    * Without a leader it waits for who may be elected: the members of the ISR and the eligible leader replicas (rules
+      13, 15). Where there are none of either, any replica may be the last known leader.
+    * Without an active controller every log partition waits for the controllers, which elect leaders and change ISRs.
     """
     deciding = () if view.controller_active else tuple(view.controllers)
     running = {*view.running, *view.running_controllers}
-    waited_for = {name: (*view.partitions[name].replicas, *deciding) for name in partitions if name in view.partitions}
-    gone = {name: sorted(set(nodes) - running) for name, nodes in waited_for.items()}
+    known = {name: view.partitions[name] for name in partitions if name in view.partitions}
+    gone = {
+        name: sorted({*_waited_for(state, view.running, settings), *deciding} - running)
+        for name, state in known.items()
+    }
     return {name: f"{listed(nodes)} did not run" for name, nodes in gone.items() if nodes}
+
+
+def _waited_for(state: PartitionView, running: Iterable[int], settings: Settings) -> tuple[int, ...]:
+    if state.leader is None:
+        return (*state.isr, *state.elr) or state.replicas
+    gated = settings.acks == ACKS_ALL or (settings.acks == 0 and settings.strict_min_isr)
+    can_join = {*state.isr, *({*running} & {*state.replicas})}
+    return state.replicas if gated and len(can_join) < settings.min_insync_replicas else state.isr
 
 
 def ends_of(view: ClusterView, partitions: Iterable[str], reached: Mapping[str, int]) -> dict[str, PartitionEnd]:
@@ -269,7 +285,8 @@ class _Phases:
 
     def _drain(self, fresh: RecoveryWrites) -> tuple[dict[str, str], Drain]:
         """Let fresh clients read, and record what they could do and what the cluster lacked."""
-        lacking, away = self._lacking(), absent(self._world.target.view(), self._workload.partitions)
+        lacking = self._lacking()
+        away = absent(self._world.target.view(), self._workload.partitions, self._spec.chosen())
         drain = self._workload.begin_drain(lacking, fresh.values)
         self._until(lambda: drain.finished, self._spec.workload.drain_limit_ms // 2)
         drain.end()

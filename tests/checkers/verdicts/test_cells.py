@@ -216,6 +216,23 @@ def test_a_log_that_waits_for_a_destroyed_copy_may_stall_and_the_reason_says_so(
     assert judged.reason.endswith("the log may wait for it: that it does is permitted")
 
 
+@pytest.mark.parametrize(
+    ("settings", "touched", "outcome"),
+    [
+        (SAFE, ["t-1"], "unknown"),
+        (SAFE, ["t-9"], "stalled"),
+        (Settings(min_insync_replicas=2, flush_messages=1), ["t-1"], "stalled"),
+    ],
+)
+def test_a_destroyed_copy_excuses_a_stall_only_where_it_was_and_only_if_what_it_held_is_gone(
+    settings: Settings, touched: list[str], outcome: str
+) -> None:
+    found = stalled(under("powerloss", "kill"))
+    found.exercise.drained = False
+    found.faults = [receipt | {"touched": touched} for receipt in found.faults]
+    assert judge(settings, found).outcome == outcome
+
+
 def test_one_broken_run_breaks_the_cell_whatever_the_others_say() -> None:
     cell = only(
         run(SAFE, verdict()),

@@ -15,7 +15,7 @@ from nemesis.cluster import ClusterView, PartitionView
 from nemesis.plan import FaultPlan
 from tests.checkers.in_memory import judge_events
 from tests.harness.run.test_run import TOPIC_PARTITIONS, chance, spec
-from workloads import FreshWrites, Retirement, SendOutcome
+from workloads import FreshWrites, Retirement, SendOutcome, Settings
 from workloads.operations import EventType, Function
 
 DEAD_US = 4_000_000
@@ -94,13 +94,44 @@ def test_a_log_partition_that_lacks_a_replica_says_so(world, events):
     assert verdict.recovery.unread == {}, "it was not read to its end, because it lacked something"
 
 
-def test_the_nodes_that_a_log_partition_may_wait_for_are_its_replicas_and_a_controller_if_none_is_active():
-    led = PartitionView(leader=0, leader_epoch=1, isr=(0,), replicas=(0, 1))
-    view = ClusterView({"t-0": led}, running=(0,), brokers=(0, 1, 2), running_controllers=())
-    assert absent(view, ["t-0", "t-9"]) == {"t-0": "broker 1 did not run"}
-    leaderless = msgspec.structs.replace(view, running=(0, 1), controller_active=False)
-    assert absent(leaderless, ["t-0"]) == {"t-0": "controller 100 did not run"}
-    assert absent(msgspec.structs.replace(leaderless, running_controllers=(100,)), ["t-0"]) == {}
+def waited_for(state, running, **settings):
+    view = ClusterView({"t-0": state}, running=running, brokers=(0, 1, 2))
+    return absent(view, ["t-0", "t-9"], Settings(**settings))
+
+
+def led(*isr):
+    return PartitionView(leader=isr[0], leader_epoch=1, isr=isr, replicas=(0, 1, 2))
+
+
+def test_a_log_partition_with_a_leader_waits_for_its_in_sync_replicas_and_no_others():
+    assert waited_for(led(0, 1), (0, 1), min_insync_replicas=2) == {}, "broker 2 is not in the ISR"
+    assert waited_for(led(0, 1), (0, 2)) == {"t-0": "broker 1 did not run"}
+
+
+def test_replicas_outside_the_isr_are_waited_for_while_too_few_run_for_the_writes_that_are_asked_for():
+    both = {"t-0": "broker 1, broker 2 did not run"}
+    assert waited_for(led(0), (0,), min_insync_replicas=2) == both
+    assert waited_for(led(0), (0,), min_insync_replicas=2, acks=1) == {}, "acks=1 is not asked"
+    assert waited_for(led(0), (0,), min_insync_replicas=2, acks=0) == both, "nobody reads what it takes"
+    assert waited_for(led(0), (0, 1), min_insync_replicas=2) == {}, "broker 1 runs, and could join"
+
+
+def test_a_log_partition_without_a_leader_waits_for_whoever_may_be_elected():
+    leaderless = msgspec.structs.replace(led(0), leader=None)
+    assert waited_for(leaderless, (1, 2)) == {"t-0": "broker 0 did not run"}
+    assert waited_for(leaderless, (0,)) == {}
+    eligible = msgspec.structs.replace(leaderless, isr=(), elr=(1,))
+    assert waited_for(eligible, (0, 2)) == {"t-0": "broker 1 did not run"}
+    nobody = msgspec.structs.replace(leaderless, isr=())
+    assert waited_for(nobody, (0, 1)) == {"t-0": "broker 2 did not run"}, "it may be the last known leader"
+
+
+def test_without_an_active_controller_every_log_partition_waits_for_the_controllers():
+    view = ClusterView(
+        {"t-0": led(0)}, running=(0,), brokers=(0, 1, 2), running_controllers=(), controller_active=False
+    )
+    assert absent(view, ["t-0"], Settings()) == {"t-0": "controller 100 did not run"}
+    assert absent(msgspec.structs.replace(view, running_controllers=(100,)), ["t-0"], Settings()) == {}
 
 
 def test_an_end_that_no_leader_names_is_unread_though_nothing_is_lacking(world, events):
