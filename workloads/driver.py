@@ -23,6 +23,7 @@ from workloads.operations import HARNESS, Event, EventType, FreshWrites, Functio
 from workloads.plan import WorkloadPlan
 from workloads.producers import OUTSTANDING_MAX, Producers
 from workloads.recovery import RecoveryWrites
+from workloads.replacement import Patience
 from workloads.settings import Settings
 
 __all__ = ["OUTSTANDING_MAX", "Drain", "RecoveryWrites", "SendCounts", "Workload", "partition_names"]
@@ -63,7 +64,7 @@ class Workload:
             partitions=self.partitions,
             producers=plan.producers,
             writes=WORKLOADS[plan.name].writes(plan),
-            silent_ms=_silent_ms(plan, settings),
+            patience=_patience(plan, settings),
         )
         self.consumers = Consumers(self._readers, self.partitions, plan.consumers)
 
@@ -130,8 +131,7 @@ class Workload:
         )
 
 
-def _silent_ms(plan: WorkloadPlan, settings: Settings) -> int | None:
-    """How long a producer may go without an acknowledgement; with acks=0 there are none to wait for."""
-    if settings.acks == 0:
-        return None
-    return plan.replace_silent_ms or settings.delivery_timeout_ms + REPORT_MS
+def _patience(plan: WorkloadPlan, settings: Settings) -> Patience:
+    """With acks=0 there are no acknowledgements to wait for."""
+    silent_ms = plan.replace_silent_ms or settings.delivery_timeout_ms + REPORT_MS
+    return Patience(silent_ms if settings.acks else None, settings.request_timeout_ms)

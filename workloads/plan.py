@@ -16,8 +16,8 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     to report what it could not deliver.
     The break phase lasts ``duration_ms``; then everything is healed. Of ``drain_limit_ms`` one half is for the cluster
     to recover and one for fresh consumers to read every partition to the log end offset asked after that; between them
-    fresh producers have ``recovery_limit_ms`` to write to every log partition, by default enough for two deliveries
-    with the default delivery.timeout.ms.
+    fresh producers have ``recovery_limit_ms`` to write to every log partition, by default enough for four of them, one
+    after the other (:data:`workloads.recovery.RENEW_MS`), whatever delivery.timeout.ms is.
     """
 
     name: str = "steady"

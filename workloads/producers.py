@@ -7,7 +7,7 @@ from typing import Final
 
 from workloads.generators import Write
 from workloads.instance import Writers
-from workloads.replacement import ProducerPlace
+from workloads.replacement import Patience, ProducerPlace
 
 #: Sends outstanding per producer. A leaderless partition holds a send for delivery.timeout.ms; this bounds what piles
 #: up meanwhile (5 s at 50 writes a second), and a send that is due beyond it is not made.
@@ -21,8 +21,6 @@ LOOK_EVERY_MS: Final = 100
 class Producers:
     """All producers of a run, on one clock, writing what ``writes`` asks for.
 
-    ``silent_ms`` is how long one may go without an acknowledgement before it is replaced, None for ever.
-
     Attributes:
         counts: what became of the run's sends, those of crashed and replaced instances too.
         acknowledged_us: when each log partition last acknowledged a write, in microseconds of the run.
@@ -35,13 +33,13 @@ class Producers:
         partitions: Sequence[str],
         producers: int,
         writes: Iterator[Write],
-        silent_ms: int | None,
+        patience: Patience,
     ) -> None:
         self._clock = writers.clock
         self._partitions = tuple(partitions)
         self._writes = writes
         self._next = next(writes)
-        self._places = [ProducerPlace(writers, partitions, silent_ms, self._acknowledged) for _ in range(producers)]
+        self._places = [ProducerPlace(writers, partitions, patience, self._acknowledged) for _ in range(producers)]
         self._started_us = 0
         self._writing = False
         self.counts = writers.counts

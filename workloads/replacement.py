@@ -8,15 +8,16 @@ A producer instance is given up when it is
 
 A new instance takes its place at once for all sends. That alone says nothing about the old one: the log may not have
 been writable. So the old one is not closed yet but *tried*: right after its successor had a write of a log partition
-acknowledged, the old one is asked to write to it too, a second apart, :data:`TRIAL_WRITES` times. If none of these
-writes is acknowledged while the successor's are, without a gap, the old client is *wedged* there: it would never have
-written again though the log was well. Then it is closed, and the history says why (:class:`Retirement`).
+acknowledged, the old one is asked to write to it too, a second apart, :data:`TRIAL_WRITES` times, and after the last
+one it has request.timeout.ms and a second, in which it must notice that a request got lost and send again. If none of
+these writes is acknowledged while the successor's are, without a gap, the old client is *wedged* there: it would never
+have written again though the log was well. Then it is closed, and the history says why (:class:`Retirement`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -33,18 +34,28 @@ DOUBTFUL_SHARE: Final = 0.5
 #: The least time between two replacements in one place: each is a client with threads and connections, and one that is
 #: fatal from its first send on (a right that is lacking) would be made anew all the time.
 REPLACE_EVERY_MS: Final = 1_000
-#: Six seconds of trial: as long may a client take to notice that a log partition can be written again, because its
-#: metadata are refreshed within 5 s and it reconnects within 1 s (both are set so).
+#: Over five seconds: as long may a client take to notice that a log partition can be written again, because its
+#: metadata are refreshed within 5 s (they are set so).
 TRIAL_WRITES: Final = 6
 TRIAL_PAUSE_MS: Final = 1_000
+#: After request.timeout.ms: a client reconnects within 1 s (it is set so).
+RECONNECT_MS: Final = 1_000
 #: Without an acknowledgement of the successor for so long, the log partition was not writable throughout: try anew.
 TRIAL_GAP_MS: Final = 1_500
-#: Where the log partition is hardly ever writable, or hardly ever written to, a trial comes to nothing.
+#: Where the log partition is hardly ever writable, or hardly ever written to, a trial comes to nothing after so much
+#: more than request.timeout.ms.
 TRIAL_LIMIT_MS: Final = 30_000
 #: Instances of one place that are tried at a time, the newest: each is an open client.
 TRIALS_MAX: Final = 3
 #: The key of writes of a trial.
 TRIAL_KEY: Final = b"trial"
+
+
+class Patience(NamedTuple):
+    """How long an instance may be silent before it is given up, None for ever; and request.timeout.ms."""
+
+    silent_ms: int | None
+    request_ms: int
 
 
 class _PartitionTrial(msgspec.Struct):
@@ -56,14 +67,20 @@ class _PartitionTrial(msgspec.Struct):
 
 
 class Trial:
-    """An instance that was given up, beside whoever has its place now. ``facts`` are what is known of it so far."""
+    """An instance that was given up, beside whoever has its place now. ``facts`` are what is known of it so far.
 
-    def __init__(self, retired: ProducerInstance, facts: Retirement, partitions: Iterable[str], now_us: int) -> None:
+    ``request_ms`` is request.timeout.ms.
+    """
+
+    def __init__(
+        self, retired: ProducerInstance, facts: Retirement, partitions: Iterable[str], now_us: int, request_ms: int
+    ) -> None:
         self.retired = retired
         self.facts = facts
         self._open = {partition: _PartitionTrial() for partition in partitions}
         self._wedged: list[str] = []
-        self._limit_us = now_us + TRIAL_LIMIT_MS * 1000
+        self._answer_us = (request_ms + RECONNECT_MS) * 1000
+        self._limit_us = now_us + (TRIAL_LIMIT_MS + request_ms) * 1000
 
     def over(self, now_us: int) -> bool:
         """True once every log partition is decided, or the limit has passed."""
@@ -77,12 +94,11 @@ class Trial:
             if now_us > trial.acknowledged_us + TRIAL_GAP_MS * 1000:
                 trial.asked = 0
             trial.acknowledged_us = now_us
-            if trial.asked and now_us < trial.asked_us + TRIAL_PAUSE_MS * 1000:
-                return
             if trial.asked == TRIAL_WRITES:
-                self._wedged.append(partition)
-                del self._open[partition]
-            else:
+                if now_us >= trial.asked_us + self._answer_us:
+                    self._wedged.append(partition)
+                    del self._open[partition]
+            elif not trial.asked or now_us >= trial.asked_us + TRIAL_PAUSE_MS * 1000:
                 trial.asked, trial.asked_us = trial.asked + 1, now_us
                 self.retired.send(partition, TRIAL_KEY)
 
@@ -96,20 +112,19 @@ class Trial:
 class ProducerPlace:
     """One producer of the plan: the instance that has its place now, and those before while they are tried.
 
-    ``silent_ms`` is how long an instance may go without an acknowledgement, None for ever; ``acknowledged`` is called
-    with the log partition of each.
+    ``acknowledged`` is called with the log partition of each acknowledgement.
     """
 
     def __init__(
         self,
         writers: Writers,
         partitions: Iterable[str],
-        silent_ms: int | None,
+        patience: Patience,
         acknowledged: Callable[[str], None],
     ) -> None:
         self._writers = writers
         self._partitions = tuple(partitions)
-        self._silent_ms = silent_ms
+        self._patience = patience
         self._acknowledged = acknowledged
         self._trials: list[Trial] = []
         self._made_us = 0
@@ -148,9 +163,9 @@ class ProducerPlace:
 
     def _silent(self, now_us: int, share: float = 1.0) -> dict[str, int]:
         """For how long the instance has been silent, by log partition where that is ``share`` of the limit or more."""
-        if self._silent_ms is None:
+        if self._patience.silent_ms is None:
             return {}
-        least_us = self._silent_ms * 1000 * share
+        least_us = self._patience.silent_ms * 1000 * share
         return {name: silent_us for name, silent_us in self.instance.silent_us(now_us).items() if silent_us >= least_us}
 
     def _replace(self, reason: Literal["fatal", "silent"], silent: dict[str, int], now_us: int) -> None:
@@ -163,7 +178,8 @@ class ProducerPlace:
             errors=(),
             client=self._writers.clients.name,
         )
-        self._trials.append(Trial(retired, facts, silent if reason == "silent" else self._partitions, now_us))
+        partitions = silent if reason == "silent" else self._partitions
+        self._trials.append(Trial(retired, facts, partitions, now_us, self._patience.request_ms))
         if len(self._trials) > TRIALS_MAX:
             self._end(self._trials[0])
 

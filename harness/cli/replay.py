@@ -10,7 +10,7 @@ from typing import Final
 import click
 import msgspec
 
-from checkers import Verdict
+from checkers import Verdict, judge
 from harness.campaign import Replayed, rerun
 from harness.campaign import replay as replay_run
 from harness.choices import Choices
@@ -38,7 +38,7 @@ def replay(state: State, run_dir: Path, choices_file: Path | None) -> int:
 
     A simulated run comes out byte for byte, and its cluster.jsonl and choices.json are written on the way. A run of
     real processes only repeats its plan, and one with --choices is another run: each gets a directory of its own, and
-    the exit code is 2 if its findings did not show again.
+    the exit code is 2 if its outcome, its kinds of findings or what did not come back differ.
     """
     record = read_record(run_dir)
     if choices_file is not None:
@@ -64,13 +64,26 @@ def _conclusion(result: Replayed, run_dir: Path) -> str:
 def _rerun(state: State, run_dir: Path, record: RunRecord, choices: Choices | None) -> int:
     directory = new_campaign(RESULTS, f"rerun-{record.seed}")
     before, again = rerun(record, run_dir, directory, choices)
-    missing = sorted(set(before.counts) - set(again.counts))
-    outcome = f"did not show again: {', '.join(missing)}" if missing else "every kind of finding showed again"
+    changed = [*_changes(record, before, again)]
+    outcome = "; ".join(changed) or "the same outcome, and every kind of finding showed again"
     state.answer(
-        {"recorded": before, "again": again, "directory": str(directory)},
+        {"recorded": before, "again": again, "directory": str(directory), "changed": changed},
         [*described(again), f"{outcome}: {directory}"],
     )
-    return EXIT_UNKNOWN if missing else EXIT_HELD
+    return EXIT_UNKNOWN if changed else EXIT_HELD
+
+
+def _changes(record: RunRecord, before: Verdict, again: Verdict) -> Iterator[str]:
+    """What is new and what is gone: the outcome, kinds of findings, log partitions that did not come back."""
+    settings, exercised_min = record.spec().chosen(), record.spec().faults.exercised_min
+    first, second = (judge(settings, verdict, exercised_min) for verdict in (before, again))
+    if first.outcome is not second.outcome:
+        yield f"{first.outcome} before, {second.outcome} now"
+    for what, old, new in (("", before.counts, again.counts), ("stalled ", first.stalled, second.stalled)):
+        if gone := sorted(set(old) - set(new)):
+            yield f"did not show again: {what}{', '.join(gone)}"
+        if added := sorted(set(new) - set(old)):
+            yield f"new: {what}{', '.join(added)}"
 
 
 def described(verdict: Verdict) -> Iterator[str]:

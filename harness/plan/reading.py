@@ -30,7 +30,7 @@ from harness.plan.values import (
 )
 from nemesis.cluster import CONTROLLER
 from nemesis.plan import FaultPlan
-from workloads import WORKLOADS, WorkloadPlan
+from workloads import WORKLOADS, Settings, WorkloadPlan
 
 #: What a world's table says of the world itself.
 WORLD_KEYS: Final = ("host", "version", "controllers", "mode", "client", "inventory", "bootstrap", "security")
@@ -191,10 +191,24 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
         text=text,
     )
     check_stories(plan, place)
+    _refuse_impatience(plan, place)
     runs = len(plan.choices) * len(plan.families) * sum(world.runs for world in plan.worlds)
     if runs > RUNS_MAX:
         raise place.wrong(f"this plan asks for {runs} runs; the most is {RUNS_MAX}, so lower runs or shrink the matrix")
     return plan
+
+
+def _refuse_impatience(plan: Plan, place: Place) -> None:
+    """A producer that is given up before one request may take its time was never put to the test."""
+    for world in plan.worlds:
+        silent_ms = world.workload.replace_silent_ms
+        for choice in plan.choices:
+            request_ms = Settings.from_mapping(choice.settings).request_timeout_ms
+            if 0 < silent_ms < request_ms:
+                raise (place / "worlds" / world.world.name / "workload").wrong(
+                    f"replace_silent_ms={silent_ms} is less than request.timeout.ms={request_ms}, so producers would "
+                    "be replaced while they wait for an answer; raise it, or leave it out"
+                )
 
 
 def _name(name: str, place: Place) -> str:

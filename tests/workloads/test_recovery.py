@@ -7,6 +7,7 @@ from workloads import FreshWrites, SendOutcome
 from workloads.driver import Workload
 from workloads.operations import EventType, Function
 from workloads.plan import WorkloadPlan
+from workloads.recovery import RENEW_MS
 from workloads.settings import Settings
 
 SECOND_US = 1_000_000
@@ -71,6 +72,30 @@ def test_a_fresh_client_that_fails_is_followed_by_another(recover, perfect_world
     assert kind is EventType.OK
     assert 5 in [producer.process for producer in log.producers]
     assert len(log.producers) == 5
+
+
+def test_a_fresh_client_that_gives_no_answer_is_followed_by_another(recover, perfect_world):
+    perfect_world.clients.silent = {(5, name) for name in PARTITIONS}
+    kind, fresh = recover()
+    assert (kind, fresh.unwritten) == (EventType.OK, {})
+    assert [producer.process for producer in perfect_world.clients.producers][3] == 5
+    assert len(perfect_world.clients.producers) == 5
+
+
+def test_a_late_acknowledgement_of_a_client_that_gave_no_answer_counts(recover, perfect_world, events):
+    slow_ms = RENEW_MS + 1_000
+    perfect_world.clock.call_at(SECOND_US, lambda: setattr(perfect_world.clients, "latency_us", slow_ms * 1_000))
+    recover()
+    first = perfect_world.clients.producers[3].process
+    late = [e for e in events.of(Function.SEND, EventType.OK) if e.time_us > SECOND_US + RENEW_MS * 1_000]
+    assert {e.instance for e in late} == {first}
+
+
+def test_a_log_that_never_answers_is_asked_by_a_few_clients_only(recover, perfect_world):
+    perfect_world.clients.silent = {(n, name) for n in range(5, 1_000) for name in PARTITIONS}
+    _, fresh = recover()
+    assert fresh.unwritten == dict.fromkeys(PARTITIONS, "no answer")
+    assert len(perfect_world.clients.producers) == 3 + 4
 
 
 def test_without_acknowledgements_a_write_counts_once_a_final_reader_saw_it(recover):

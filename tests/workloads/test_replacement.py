@@ -88,6 +88,15 @@ def test_a_silent_producer_whose_successor_is_acknowledged_is_wedged_where_it_wa
     assert not log.producers[1].closed
 
 
+def test_nobody_is_wedged_before_the_last_write_of_its_trial_could_have_been_answered(start, run_to, events, log):
+    log.silent = {(0, "ackproof-1")}
+    start(Settings(delivery_timeout_ms=10_000, request_timeout_ms=8_000))
+    run_to(10.5 + TRIAL_WRITES - 1 + 8 + 1)
+    assert retired(events) == {}, "it is still being tried"
+    run_to(30)
+    assert [facts.wedged for facts in retired(events).values()] == [("ackproof-1",)]
+
+
 def test_a_producer_that_works_again_beside_its_successor_is_not_wedged(start, run_to, events, log):
     log.silent = {(0, "ackproof-1")}
     start()

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers import REPLICAS_FILE, Verdict
+from checkers import REPLICAS_FILE, Recovery, Verdict
 from harness.campaign.replaying import differences, replay, trace_missing
 from harness.cli.app import exit_code_of
 from harness.cli.replay import FINDINGS_MAX, described
@@ -128,6 +128,40 @@ def test_the_command_exits_with_70_where_nothing_is_reproduced(
     write_record(losing_run, msgspec.structs.replace(SPEC, seed=SPEC.seed + 1), Ended(status="completed"))
     assert exit_code_of(["replay", str(losing_run), "--json"]) == 70
     assert json.loads(capsys.readouterr().out)["same_bytes"] is False
+
+
+HELD = Verdict(history="h", valid=True, recovery=Recovery(tried=True))
+STALLED = Verdict(history="h", valid=True, recovery=Recovery(tried=True, unwritten={"t-0": "no answer"}))
+LOST = Verdict(history="h", valid=False, counts={"lost-write": 3}, recovery=Recovery(tried=True))
+
+
+@pytest.mark.parametrize(
+    ("before", "again", "code", "words"),
+    [
+        (STALLED, STALLED, 0, "the same outcome, and every kind of finding showed again"),
+        (STALLED, HELD, 2, "stalled before, unknown now; did not show again: stalled t-0"),
+        (HELD, STALLED, 2, "unknown before, stalled now; new: stalled t-0"),
+        (HELD, LOST, 2, "unknown before, broken promise now; new: lost-write"),
+        (LOST, HELD, 2, "broken promise before, unknown now; did not show again: lost-write"),
+    ],
+)
+def test_a_run_that_is_done_again_is_judged_again_and_exits_with_2_where_anything_is_new_or_gone(
+    *,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    before: Verdict,
+    again: Verdict,
+    code: int,
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("harness.cli.replay.rerun", lambda *_: (before, again))
+    run = tmp_path / "run"
+    run.mkdir()
+    write_record(run, msgspec.structs.replace(SPEC, world=Processes()), Ended(status="completed"))
+    assert exit_code_of(["replay", str(run)]) == code
+    assert capsys.readouterr().out.splitlines()[-1].startswith(f"{words}: ")
 
 
 def test_a_run_without_history_cannot_be_compared(tmp_path: Path) -> None:

@@ -248,6 +248,7 @@ def test_acks_in_quotes_is_the_same_cell() -> None:
         ('families = ["kill+pause", "pause+kill"]' + WORLD, 'p.toml: families: "pause+kill" names the same faults twice; leave one out'),
         ("families = [1]" + WORLD, f'p.toml: families: unknown fault family "1"; did you mean "wipe"? (there are {", ".join(FAMILIES)})'),
         ("[workload]\nduration_ms = 1_000" + WORLD, "p.toml: worlds.simulated: no fault fits in: healed_ms_min=1000 and fault_ms_min=500 exceed duration_ms=1000; raise the last or lower the others"),
+        ("[workload]\nreplace_silent_ms = 1_000" + WORLD, "p.toml: worlds.simulated.workload: replace_silent_ms=1000 is less than request.timeout.ms=1500, so producers would be replaced while they wait for an answer; raise it, or leave it out"),
         ("[faults]\ncount = 100_000" + WORLD, "p.toml: faults.count: 100000 is too large; the most is 10000"),
         ("[workload]\npartitions = 10_001" + WORLD, "p.toml: workload.partitions: 10001 is too large; the most is 10000"),
         ("[workload]\nproducers = 1_000_000" + WORLD, "p.toml: workload.producers: 1000000 is too large; the most is 1000"),
