@@ -24,8 +24,8 @@ class FaultPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     are ``count`` faults, as far as time and budget allow. A word of it is a number (``"S09"``) or a family and a name
     (``"kill/leader-ahead"``); see :func:`nemesis.scenarios.stories_named`.
 
-    Without a loss a cell is ``held`` if at least ``exercised_min`` faults of each of its families met writes, over all
-    its runs; a run alone needs as many, or all that took effect where there were fewer.
+    Without a loss a cell is ``held`` if at least ``exercised_min`` stories of each of its families met writes, over all
+    its runs; a run alone needs as many, or all that took effect where there were fewer, one at least.
     """
 
     families: tuple[str, ...] = ("kill",)

@@ -35,7 +35,8 @@ def expect(directory: Path, expectation: str, *cells: dict[str, Any]) -> int:
 
 def cell(outcome: str, acks: int | str = "all", *, lost: int = 0, permitted: bool = False) -> dict[str, Any]:
     what = {"cell": f"acks={acks}/kill", "world": "kafka", "note": "", "settings": {"acks": acks}}
-    return {**what, "outcome": outcome, "lost": lost, "loss_permitted": permitted}
+    broken = {"lost-write": lost} if lost and not permitted else {}
+    return {**what, "outcome": outcome, "lost": lost, "loss_permitted": permitted, "broken": broken}
 
 
 LOSSY = cell("permitted loss", 1, lost=3, permitted=True)
@@ -65,6 +66,11 @@ def test_settings_that_are_not_told_apart_are_a_failure(tmp_path: Path, cells: l
 def test_a_canary_that_lives_is_a_failure(tmp_path: Path, outcomes: tuple[str, ...]) -> None:
     assert expect(tmp_path, "broken", *map(cell, outcomes)) == 1
     assert expect(tmp_path, "broken", cell("broken promise", lost=1)) == 0
+
+
+def test_a_canary_that_broke_another_promise_is_a_failure(tmp_path: Path) -> None:
+    assert expect(tmp_path, "broken", cell("broken promise") | {"broken": {"duplicate": 1}}) == 1
+    assert expect(tmp_path, "broken", cell("broken promise") | {"broken": {"unseen": 1}}) == 0
 
 
 class Kept(list[Event]):

@@ -24,11 +24,13 @@ Observed = Literal["exactly-once", "at-least-once", "at-most-once", "none", "unk
 
 
 class Delivery(msgspec.Struct, kw_only=True):
-    """Counts of acknowledged records. ``observed`` is "unknown" where some record may be lost or merely unread.
+    """Counts of acknowledged records. ``observed`` is "unknown" where some record may be lost or merely unread, and
+    where none was acknowledged.
 
     ``reordered`` is the count of the anomaly of that name. ``ordered`` says whether what is left of each producer's
     records stands in the order in which it was asked to send them; None where that is not known: something was not
-    read, two values share an offset, or the producers of some records (``unattributed``) are not known.
+    read, two values share an offset, the producers of some records (``unattributed``) are not known, or no record has
+    another of its producer instance on the log partition before it (``comparable`` counts those that do).
     """
 
     observed: Observed = "unknown"
@@ -37,6 +39,7 @@ class Delivery(msgspec.Struct, kw_only=True):
     duplicated: int = 0
     reordered: int = 0
     unattributed: int = 0
+    comparable: int = 0
 
     @property
     def words(self) -> str:
@@ -45,24 +48,31 @@ class Delivery(msgspec.Struct, kw_only=True):
 
 
 def count(log: Log, histories: int) -> list[Delivery]:
-    """Lost, duplicated and unattributed records of each history; :func:`decide` says what follows."""
+    """Lost, duplicated, unattributed and comparable records of each history; :func:`decide` says what follows."""
     order = log.order
     begins = starts_of(order.entry_value)
     several = order.entry_value[begins][np.diff(np.append(begins, len(order.entry_value))) > 1]
     lost = np.concatenate(lost_values(log)) if log.segments else several[:0]
-    unattributed = log.sends[(log.type[log.sends] == OK) & (log.instance[log.sends] == NONE)]
+    acknowledged = log.sends[log.type[log.sends] == OK]
+    known = log.instance[acknowledged] != NONE
+    unattributed, attributed = acknowledged[~known], acknowledged[known]
+    _, first = np.unique(np.stack([log.segment[attributed], log.instance[attributed]]), axis=1, return_index=True)
     counts = (
         _by_history(log, log.values.segment[lost[log.sent_ok[lost]]], histories),
         _by_history(log, log.values.segment[several[log.sent_ok[several]]], histories),
         _by_history(log, log.segment[unattributed], histories),
+        _by_history(log, np.delete(log.segment[attributed], first), histories),
     )
-    return [Delivery(lost=int(a), duplicated=int(b), unattributed=int(c)) for a, b, c in zip(*counts, strict=True)]
+    return [
+        Delivery(lost=lost, duplicated=duplicated, unattributed=nobodys, comparable=comparable)
+        for lost, duplicated, nobodys, comparable in np.stack(counts, axis=1).tolist()
+    ]
 
 
 def decide(delivery: Delivery, counts: Mapping[str, int], *, certain: bool) -> Delivery:
     """With ``observed``, ``ordered`` and ``reordered``, from the whole ``counts`` of anomalies.
 
-    ``certain`` says that every acknowledged record was read, or the log read to its end.
+    ``certain`` says that records were acknowledged, and that each was read, or the log read to its end.
     """
     observed: Observed
     if delivery.lost:
@@ -72,7 +82,8 @@ def decide(delivery: Delivery, counts: Mapping[str, int], *, certain: bool) -> D
     else:
         observed = "at-least-once" if delivery.duplicated else "exactly-once"
     reordered = counts.get("reordered", 0)
-    comparable = certain and not delivery.unattributed and not counts.get("inconsistent-offsets")
+    known = certain and not delivery.unattributed and not counts.get("inconsistent-offsets")
+    comparable = known and delivery.comparable > 0
     ordered = False if reordered else True if comparable else None
     return msgspec.structs.replace(delivery, observed=observed, ordered=ordered, reordered=reordered)
 

@@ -1,4 +1,4 @@
-"""What each fault of a run put to the test: silence about a fault that met nobody's writes proves nothing.
+"""What each fault of a run met: silence about a fault that met nobody's writes proves nothing.
 
 A fault *strikes* at the event of its begin and lasts until that of its end. It *touches* the log partitions that its
 receipt names, which have a replica on a broker that was hit; receipts of older versions name none, which means all. Of
@@ -6,13 +6,15 @@ these it counts sends that were
 
 * *in flight* when it struck: made before, and acknowledged then or later. Sends that nobody acknowledged are not
   counted, because a producer that stopped working has hundreds of them in flight and none at a broker;
-* acknowledged less than :data:`RECENT_US` before it struck. A follower gets what is new with its next fetch, so these
-  *may* not be everywhere yet; a history does not know where they are;
+* *recent*: acknowledged less than :data:`RECENT_US` before it struck. A follower gets what is new with its next fetch,
+  so with acks other than all these *may* not be everywhere yet;
+* *recent_alone*: those of them whose ISR was the leader alone when it struck, by the receipt's first look;
 * acknowledged while it lasted;
 * *refused* for want of in-sync replicas, by the name of their error, and under way while it lasted. A client that
   retries until its time is over may report only that, so there may have been more.
 
-A send may be counted in several of these, and under several faults.
+A send may be counted in several of these, and under several faults. Whether they put a fault to the test depends on the
+settings, which are not known here: :mod:`checkers.verdicts.trial`.
 """
 
 from __future__ import annotations
@@ -38,13 +40,9 @@ class FaultExercise(msgspec.Struct, kw_only=True):
     sequence: int
     in_flight: int = 0
     recent: int = 0
+    recent_alone: int = 0
     acknowledged: int = 0
     refused: int = 0
-
-    @property
-    def exercised(self) -> bool:
-        """Something was at risk when it struck, or was acknowledged or refused while it lasted."""
-        return self.in_flight + self.recent + self.acknowledged + self.refused > 0
 
 
 def fault_exercise(log: Log, phases: Sequence[Phases]) -> list[list[FaultExercise]]:
@@ -54,14 +52,18 @@ def fault_exercise(log: Log, phases: Sequence[Phases]) -> list[list[FaultExercis
     if not struck:
         return found
     number, segment = touched(log, struck)
+    pairs = zip(number.tolist(), segment.tolist(), strict=True)
+    alone = np.array([_alone(struck[place][1], log.segment_key[key]) for place, key in pairs], dtype=bool)
     begun_us = np.array([fault.begun_us for _, fault in struck], dtype=np.int64)[number]
     ended_us = np.array([fault.ended_us for _, fault in struck], dtype=np.int64)[number]
     after_us = np.minimum(ended_us, FOR_EVER - 1) + 1
     acknowledged, refused = log.sends[log.type[log.sends] == OK], log.sends[log.refusal[log.sends] != 0]
     answers = Times(log.segment[acknowledged], log.time_us[acknowledged], log.segments)
+    recent = answers.between(segment, begun_us - RECENT_US, begun_us)
     counts = {
         "in_flight": spans_of(log, acknowledged).around(segment, begun_us),
-        "recent": answers.between(segment, begun_us - RECENT_US, begun_us),
+        "recent": recent,
+        "recent_alone": recent * alone,
         "acknowledged": answers.between(segment, begun_us, after_us),
         "refused": spans_of(log, refused).meeting(segment, begun_us, after_us),
     }
@@ -70,6 +72,11 @@ def fault_exercise(log: Log, phases: Sequence[Phases]) -> list[list[FaultExercis
         of_fault = {name: int(by_fault[place]) for name, by_fault in summed.items()}
         found[history].append(FaultExercise(sequence=int(fault.receipt["sequence"]), **of_fault))
     return found
+
+
+def _alone(fault: FaultSpan, key: str) -> bool:
+    looks = fault.receipt.get("seen", {}).get(key)
+    return bool(looks) and looks[0][3] <= 1
 
 
 def touched(log: Log, struck: Sequence[tuple[int, FaultSpan]]) -> tuple[Numbers, Numbers]:

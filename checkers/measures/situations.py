@@ -32,7 +32,7 @@ class Situations(msgspec.Struct, kw_only=True):
         leader_changed_in_flight: changes of leader, or of its epoch, seen while a fault was in effect, with a send in
             flight that was acknowledged afterwards. In flight means made before the last look at the old leader and
             answered after the first at the new one.
-        acknowledged_across_epochs: those sends.
+        acknowledged_across_epochs: those sends, each once.
         acknowledged_at_isr: writes acknowledged while a fault was in effect, by the size of the ISR that was seen.
         acknowledged_before_strike: writes acknowledged less than :data:`RECENT_US` before a fault struck, counted for
             each fault, by the size of the ISR that was seen when it struck.
@@ -183,14 +183,17 @@ def _of_partition(log: Log, rows: Numbers, watched: Sequence[tuple[int, Sequence
     for size in {before.isr for before, _ in same}:
         windows = merged((before.time_us, after.time_us) for before, after in same if before.isr == size)
         at_isr[size] = sum(_within(ended, begin_us, end_us) for begin_us, end_us in windows.tolist())
-    changes = {(before.time_us, after.time_us) for before, after in steps if before[1:3] != after[1:3]}
+    changed = [(before, after) for before, after in steps if before[1:3] != after[1:3]]
+    # Faults that overlap look at different times at the same change: the narrowest pair of looks is the best.
+    changed.sort(key=lambda step: step[0].time_us - step[1].time_us)
+    changes = {(before[1:3], after[1:3]): (before.time_us, after.time_us) for before, after in changed}
     across = [
-        int(((log.invoke_us[rows] < old_us) & (log.invoke_us[rows] >= 0) & (log.time_us[rows] >= new_us)).sum())
-        for old_us, new_us in changes
+        (log.invoke_us[rows] < old_us) & (log.invoke_us[rows] >= 0) & (log.time_us[rows] >= new_us)
+        for old_us, new_us in changes.values()
     ]
     return Situations(
-        leader_changed_in_flight=sum(count > 0 for count in across),
-        acknowledged_across_epochs=sum(across),
+        leader_changed_in_flight=sum(bool(sends.any()) for sends in across),
+        acknowledged_across_epochs=int(np.logical_or.reduce(across).sum()) if across else 0,
         acknowledged_at_isr=at_isr,
         acknowledged_before_strike=before_strike,
     )

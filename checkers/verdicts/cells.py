@@ -62,8 +62,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         faults: how many faults of each kind took effect; ``faults_without_effect``: receipts without evidence.
         loss_permitted, promise: whether the settings permit loss under the faults of any run, and the reasons of the
             run that permits most in words. Faults of different runs never meet, so together they permit nothing.
-        exercised: by family, how many faults took effect and how many of them met writes; ``bound``: at most this share
-            of such faults loses a write, at 95 % confidence, where none of those did.
+        exercised: by family, how many faults took effect and how many of them met writes, a story being one fault;
+            ``bound``: at most this share of the faults of any of them loses a write, at 95 % confidence, where none of
+            those did: by the family with the fewest.
         coverage: how often the runs met each of :data:`checkers.verdicts.coverage.SITUATIONS`; None: not known of any.
         stalled: why log partitions did not come back after healing, with how often, where nothing permits it.
         unknown_reasons: why runs could not be judged, with how often.
@@ -300,8 +301,8 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
         stalled=dict(tally.stalled.most_common(3)),
         client_defaults=run.client_defaults,
         delivery=dict(tally.delivery.most_common()),
-        exercised={name: tally.trial.families.get(name, FamilyTrial()) for name in tally.families},
-        bound=tally.trial.bound,
+        exercised=tally.trial.of(tally.families),
+        bound=tally.trial.bound(tally.families),
         coverage=tally.coverage,
     )
 
@@ -310,9 +311,9 @@ def _note(outcome: Outcome, tally: _Tally) -> str:
     trial = tally.trial
     runs = f"{trial.judged:,} run{'' if trial.judged == 1 else 's'}"
     if outcome is Outcome.HELD and tally.permits_loss:
-        return f"no loss seen in {_faults(trial)}, {runs}; loss is permitted, so this is not a promise"
+        return f"no loss seen in {_faults(tally)}, {runs}; loss is permitted, so this is not a promise"
     if outcome is Outcome.HELD:
-        return f"no loss in {_faults(trial)}, {runs}, as promised"
+        return f"no loss in {_faults(tally)}, {runs}, as promised"
     if outcome is Outcome.STALLED:
         why = next(iter(dict(tally.stalled.most_common(1))))
         return f"the log did not come back in {tally.runs_stalled:,} of {trial.runs:,} runs: {why}"
@@ -324,5 +325,6 @@ def _note(outcome: Outcome, tally: _Tally) -> str:
     return f"{tally.runs_lost:,} of {runs} lost acknowledged writes"
 
 
-def _faults(trial: Trial) -> str:
-    return f"{trial.exercised:,} exercised fault{'' if trial.exercised == 1 else 's'}"
+def _faults(tally: _Tally) -> str:
+    exercised = sum(family.exercised for family in tally.trial.of(tally.families).values())
+    return f"{exercised:,} exercised fault{'' if exercised == 1 else 's'}"

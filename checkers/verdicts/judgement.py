@@ -98,7 +98,7 @@ class VerdictLine(Verdict, kw_only=True):
         Raises:
             workloads.settings.SettingsError: the settings of ``run`` cannot work.
         """
-        judgement = None if run is None else judge(Settings.from_mapping(run.settings), verdict, run.exercised_min)
+        judgement = None if run is None else _judged(verdict, run)
         return cls(**{name: getattr(verdict, name) for name in Verdict.__struct_fields__}, run=run, judgement=judgement)
 
     @property
@@ -133,8 +133,14 @@ class VerdictLine(Verdict, kw_only=True):
         return self.valid == "unknown" and not self.exercise.attempted + self.exercise.records_read
 
 
-def judge(settings: Settings, verdict: Verdict, exercised_min: int = EXERCISED_MIN) -> Judgement:
-    """Apply the promise of ``settings`` under the verdict's own receipts.
+def _judged(verdict: Verdict, run: RunFacts) -> Judgement:
+    return judge(Settings.from_mapping(run.settings), verdict, run.family.split("+"), run.exercised_min)
+
+
+def judge(
+    settings: Settings, verdict: Verdict, families: Iterable[str] = (), exercised_min: int = EXERCISED_MIN
+) -> Judgement:
+    """Apply the promise of ``settings`` under the verdict's own receipts; ``families`` are the run's own.
 
     ``unseen`` of a log that was not read to its end proves nothing: the readers may have been slow. It makes the run
     unknown, not broken.
@@ -151,7 +157,7 @@ def judge(settings: Settings, verdict: Verdict, exercised_min: int = EXERCISED_M
     lost = max(counts.get("lost-write", 0), counts.get("unseen", 0))
     judged = lost > 0 or (verdict.valid != "unknown" and drained)
     trial = trial_of(verdict, receipts, settings, judged=judged)
-    lacks = trial.run_lacks(exercised_min)
+    lacks = trial.run_lacks(families, exercised_min)
     stalled, why_not = _stalled(verdict, settings, receipts)
     return Judgement(
         outcome=outcome_of(

@@ -152,7 +152,8 @@ def verdict(name: str, partial: PartialVerdict, origin: Origin, *, shown: int | 
         partial.counts[EMPTY_GRAPH] = 1
         partial.findings[EMPTY_GRAPH] = [{"sends": exercised.attempted, "reads": exercised.records_read}]
     valid, reason = _validity(partial)
-    partial.delivery = decide(partial.delivery, partial.counts, certain=_all_read(partial))
+    certain = exercised.acknowledged > 0 and _all_read(partial)
+    partial.delivery = decide(partial.delivery, partial.counts, certain=certain)
     partial.consume_counts = dict(sorted(partial.consume_counts.items()))
     if partial.worst_realtime_lag is not None:
         partial.worst_realtime_lag = _present(partial.worst_realtime_lag, origin)

@@ -1,9 +1,13 @@
 """What runs put to the test: whether silence about losses is evidence, and what it lacks where it is not.
 
 A lost write is a proof, silence is only evidence. It is evidence where every run was judged and recovered, and where
-enough faults of each family met writes (:mod:`checkers.measures.fault_exercise`). How many are enough is the plan's
-word, ``exercised_min``. What follows from so many is a bound: if each fault lost a write with a chance of p or more,
-n exercised faults would all be silent with a chance of (1-p)^n at most, which is 5 % for p = 1 - 0.05^(1/n).
+enough faults of each family were exercised. How many are enough is the plan's word, ``exercised_min``. What follows
+from so many is a bound: if each fault lost a write with a chance of p or more, n exercised faults would all be silent
+with a chance of (1-p)^n at most, which is 5 % for p = 1 - 0.05^(1/n).
+
+The faults of one group are one story, and count as one fault: three brokers that lose their power at once are one
+trial. It is exercised if a fault of the kind that its family is about (:func:`nemesis.scenarios.strikes_of`) took
+effect and met writes (:mod:`checkers.measures.fault_exercise`); a cut of links that prepares for a kill is none.
 """
 
 from __future__ import annotations
@@ -14,18 +18,19 @@ from typing import Final
 
 import msgspec
 
+from checkers.measures.fault_exercise import FaultExercise
 from checkers.verdicts.verdict import Verdict
-from nemesis.faults import Fault
 from nemesis.plan import EXERCISED_MIN
 from nemesis.receipts import Receipt
-from workloads import Settings
+from nemesis.scenarios import strikes_of
+from workloads import ACKS_ALL, Settings
 
 #: Why nothing is known of what a run of an older version put to the test.
 OLDER: Final = "it is not known what was put to the test: judged or recorded by an older version"
 
 
 class FamilyTrial(msgspec.Struct, frozen=True):
-    """Faults of one family that took effect, and how many of them met writes."""
+    """Faults of one family that took effect, and how many of them met writes; a story is one fault."""
 
     took_effect: int = 0
     exercised: int = 0
@@ -66,60 +71,84 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         """It is known of every judged run what it put to the test."""
         return self.known == self.judged
 
-    @property
-    def exercised(self) -> int:
-        """How many faults met writes, of all families."""
-        return sum(family.exercised for family in self.families.values())
+    def of(self, families: Iterable[str]) -> dict[str, FamilyTrial]:
+        """Those of ``families``, also where none took effect."""
+        return {name: self.families.get(name, FamilyTrial()) for name in families}
 
-    @property
-    def bound(self) -> float:
-        """At most this share of such faults loses a write, at 95 % confidence, if none of the exercised ones did."""
-        return 1 - 0.05 ** (1 / self.exercised) if self.exercised else 1.0
+    def bound(self, families: Iterable[str]) -> float:
+        """At most this share of the faults of any of ``families`` loses a write, at 95 % confidence, if none did."""
+        fewest = min((family.exercised for family in self.of(families).values()), default=0)
+        return 1 - 0.05 ** (1 / fewest) if fewest else 1.0
 
     def lacks(self, families: Iterable[str], exercised_min: int = EXERCISED_MIN) -> str:
         """What is missing for silence to be evidence about ``families``, and what changes it; "" where nothing is."""
-        found = [_family_lacks(name, self.families.get(name, FamilyTrial()), exercised_min) for name in families]
+        found = [_family_lacks(name, family, exercised_min) for name, family in self.of(families).items()]
         if self.judged < self.runs:
-            found.insert(0, f"{_of(self.runs - self.judged, self.runs)} could not be judged, see drain_limit_ms")
+            limits = "drain_limit_ms and recovery_limit_ms"
+            found.insert(0, f"{_of(self.runs - self.judged, self.runs)} could not be judged, see {limits}")
         if self.recovered < self.judged:
             away = self.judged - self.recovered
-            found.insert(0, f"{_of(away, self.runs)} had not recovered within drain_limit_ms")
+            found.insert(0, f"{_of(away, self.runs)} had not recovered within recovery_limit_ms")
         if not self.acknowledged:
             found.insert(0, "no write was acknowledged")
         return "; ".join(lack for lack in found if lack)
 
-    def run_lacks(self, exercised_min: int = EXERCISED_MIN) -> str:
-        """What a run alone lacks: of each family that took effect, so many faults, or all where there were fewer."""
-        hit = {name: family for name, family in self.families.items() if family.took_effect}
-        if not hit:
+    def run_lacks(self, families: Iterable[str] = (), exercised_min: int = EXERCISED_MIN) -> str:
+        """What a run alone lacks: of each of its families so many faults, or all that took effect but one at least.
+
+        Where it is not known which its families are, they are those that took effect.
+        """
+        own = self.of(tuple(families) or self.families)
+        if not any(family.took_effect for family in own.values()):
             return self.lacks(()) or "no fault took effect; see skipped receipts, and raise count or duration_ms"
-        enough = [_family_lacks(name, family, min(exercised_min, family.took_effect)) for name, family in hit.items()]
-        return "; ".join(lack for lack in (self.lacks(()), *enough) if lack)
+        found = (
+            _family_lacks(name, family, min(exercised_min, max(family.took_effect, 1))) for name, family in own.items()
+        )
+        return "; ".join(lack for lack in (self.lacks(()), *found) if lack)
 
 
 def trial_of(verdict: Verdict, receipts: Sequence[Receipt], settings: Settings, *, judged: bool) -> Trial:
     """What one run put to the test, from the verdict on it; ``receipts`` are its own."""
     found, recovery = verdict.fault_exercise, verdict.recovery
     known = judged and found is not None and recovery.tried
-    met = {one.sequence: one.exercised for one in found or ()}
-    took_effect: Counter[str] = Counter()
-    exercised: Counter[str] = Counter()
+    met = {one.sequence: one for one in found or ()}
+    stories: dict[tuple[str, int], bool] = {}
     for receipt in receipts:
-        if receipt.took_effect and issubclass(receipt.facts, Fault) and not _was_less(receipt, settings):
-            took_effect[receipt.family] += 1
-            exercised[receipt.family] += judged and met.get(receipt.sequence, False)
+        if receipt.took_effect and receipt.fault in strikes_of(receipt.family) and not _was_less(receipt, settings):
+            story = receipt.family, receipt.group
+            exercised = judged and _exercised(met.get(receipt.sequence), receipt, settings)
+            stories[story] = stories.get(story, False) or exercised
+    took_effect = Counter(family for family, _ in stories)
+    met_writes = Counter(family for (family, _), exercised in stories.items() if exercised)
     return Trial(
         judged=int(judged),
         known=int(known),
         recovered=int(known and not (recovery.unwritten or recovery.unread or recovery.lacking)),
         acknowledged=verdict.exercise.acknowledged if judged else 0,
-        families={name: FamilyTrial(count, exercised[name]) for name, count in took_effect.items()},
+        families={name: FamilyTrial(count, met_writes[name]) for name, count in took_effect.items()},
     )
+
+
+def _exercised(met: FaultExercise | None, receipt: Receipt, settings: Settings) -> bool:
+    """Something that it could take was at risk when it struck, or was acknowledged or refused while it lasted.
+
+    With acks=all every in-sync replica has what was acknowledged before: at risk is what the leader alone had, or what
+    may be in page caches only where the fault takes these.
+    """
+    if met is None:
+        return False
+    takes_copies = receipt.facts.destroys_copy and not _spared(receipt, settings)
+    recent = met.recent if takes_copies or settings.acks != ACKS_ALL else met.recent_alone
+    return met.in_flight + recent + met.acknowledged + met.refused > 0
+
+
+def _spared(receipt: Receipt, settings: Settings) -> bool:
+    return receipt.facts.spares_flushed and settings.flush_messages == 1
 
 
 def _was_less(receipt: Receipt, settings: Settings) -> bool:
     """It came to less than its family is about, and not because the settings see to that."""
-    return bool(receipt.degraded_to) and not (receipt.facts.spares_flushed and settings.flush_messages == 1)
+    return bool(receipt.degraded_to) and not _spared(receipt, settings)
 
 
 def _family_lacks(name: str, family: FamilyTrial, enough: int) -> str:

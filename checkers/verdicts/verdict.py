@@ -54,8 +54,8 @@ class Measures(msgspec.Struct, kw_only=True):
 
 
 _WRITES: Final = ("attempted", "acknowledged", "acknowledged_in_fault", "rejected", "unknown", "records_read")
-_RECORDS: Final = ("lost", "duplicated", "unattributed")
-_PUT_TO_TEST: Final = ("in_flight", "recent", "acknowledged", "refused")
+_RECORDS: Final = ("lost", "duplicated", "unattributed", "comparable")
+_PUT_TO_TEST: Final = ("in_flight", "recent", "recent_alone", "acknowledged", "refused")
 
 
 def _add_counts(total: msgspec.Struct, part: msgspec.Struct, names: Iterable[str]) -> None:

@@ -28,6 +28,7 @@ __all__ = [
     "needs_of",
     "preparation_of",
     "stories_named",
+    "strikes_of",
 ]
 
 _SCRIPTS: Final = (
@@ -46,6 +47,12 @@ FAMILIES: Final[Mapping[str, Family]] = {
 def needs_of(family: str) -> frozenset[Capability]:
     """The parts of a target that a family's faults use."""
     return FAMILIES[family].needs()
+
+
+@cache
+def strikes_of(family: str) -> frozenset[str]:
+    """The kinds of fault that a family is about; nothing of a family that this version does not know."""
+    return FAMILIES[family].strikes() if family in FAMILIES else frozenset()
 
 
 def preparation_of(family: str, story: str) -> str:

@@ -127,8 +127,18 @@ class Family(msgspec.Struct, frozen=True):
 
     def needs(self) -> frozenset[Capability]:
         """The parts of a target that its faults use."""
-        parts = (part for story in self.every_story for part in story.parts(_ANY_SCENE))
-        return frozenset(need for part in parts for need in part.fault.needs)
+        return frozenset(need for faults in self._faults() for fault in faults for need in fault.needs)
+
+    def strikes(self) -> frozenset[str]:
+        """The kinds of fault that it is about: those of every story, or of any where no kind is in all of them.
+
+        The other faults of a story prepare for these, as a cut of links before a kill does, or follow from them.
+        """
+        kinds = [{fault.kind for fault in faults} for faults in self._faults()]
+        return frozenset(set.intersection(*kinds) or set.union(*kinds))
+
+    def _faults(self) -> list[list[Fault]]:
+        return [[part.fault for part in story.parts(_ANY_SCENE)] for story in self.every_story]
 
 
 #: Any scene will do to see which faults a story has: chance decides whom they hit and when.

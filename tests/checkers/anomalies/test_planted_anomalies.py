@@ -162,6 +162,17 @@ def test_an_acknowledgement_out_of_turn_reorders_nothing() -> None:
     assert (verdict.delivery.observed, verdict.delivery.ordered) == ("exactly-once", True)
 
 
+def test_nothing_acknowledged_is_not_exactly_once_and_single_writes_are_in_no_order() -> None:
+    """A run whose producers got nothing said "exactly-once, in order"."""
+    silent, single = Scene(), Scene()
+    silent.event(20, INFO, Function.SEND, instance=20, micro=(Send("t-0", 0),))
+    silent.poll((0, 0))
+    for value, instance in ((0, 20), (1, 21)):
+        single.pipelined(value, answered={value: value}, instance=instance)
+    single.poll((0, 0), (1, 1))
+    assert [judged(scene).delivery.words for scene in (silent, single)] == ["unknown", "exactly-once"]
+
+
 @pytest.mark.parametrize("log", [(0, 1, 0), (1, 0, 1)], ids=["the first twice", "the second twice"])
 def test_a_duplicate_is_excused_by_whichever_of_its_places_keeps_the_order(log: tuple[int, ...]) -> None:
     scene = Scene()

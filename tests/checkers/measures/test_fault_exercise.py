@@ -80,9 +80,12 @@ def recount(history: History, fault: Fault) -> dict[str, int]:
     ended_us = 10**18 if fault.ended_us is None else fault.ended_us
     done = [sent for sent in mine if sent.kind is OK]
     refused = [sent for sent in mine if sent.kind is not None and (sent.error or "").startswith("NotEnough")]
+    recent = [sent for sent in done if fault.begun_us - RECENT_US <= sent.ended_us < fault.begun_us]
+    isr_at_strike = {key: looks[0][3] for key, looks in fault.seen.items()} if fault.ended_us is not None else {}
     return {
         "in_flight": sum(sent.begun_us < fault.begun_us <= sent.ended_us for sent in done),
-        "recent": sum(fault.begun_us - RECENT_US <= sent.ended_us < fault.begun_us for sent in done),
+        "recent": len(recent),
+        "recent_alone": sum(isr_at_strike.get(sent.key) == 1 for sent in recent),
         "acknowledged": sum(fault.begun_us <= sent.ended_us <= ended_us for sent in done),
         "refused": sum(sent.begun_us <= ended_us and sent.ended_us >= fault.begun_us for sent in refused),
     }
@@ -102,7 +105,10 @@ def drawn(seed: int, length: int) -> History:
         begun_us = chance.randrange(3_000) * MS
         ended_us = None if chance.random() < 0.2 else begun_us + chance.randrange(1_500) * MS
         touched = chance.choice([None, (), ("t-0",), ("t-1",), KEYS, ("elsewhere",)])
-        history.faults.append(Fault(begun_us, ended_us, chance.random() < 0.8, touched))
+        seen: dict[str, list[tuple[int, int | None, int, int]]] = {
+            key: [(begun_us, 0, 4, chance.choice([1, 3]))] for key in KEYS if chance.random() < 0.5
+        }
+        history.faults.append(Fault(begun_us, ended_us, chance.random() < 0.8, touched, seen))
     return history
 
 
@@ -112,27 +118,29 @@ def test_what_faults_put_to_the_test_agrees_with_a_recount(seed: int, length: in
     found = judge_events(history.events()).fault_exercise
     assert found is not None
     by_sequence = {
-        one.sequence: {name: getattr(one, name) for name in ("in_flight", "recent", "acknowledged", "refused")}
+        one.sequence: {
+            name: getattr(one, name) for name in ("in_flight", "recent", "recent_alone", "acknowledged", "refused")
+        }
         for one in found
     }
     effective = {sequence: fault for sequence, fault in enumerate(history.faults) if fault.took_effect}
     assert by_sequence == {sequence: recount(history, fault) for sequence, fault in effective.items()}
 
 
-def only(history: History) -> Any:
+def counts(history: History) -> tuple[int, ...]:
     found = judge_events(history.events()).fault_exercise
     assert found is not None
-    return found[0]
+    return found[0].in_flight, found[0].recent, found[0].acknowledged, found[0].refused
 
 
 def test_a_fault_after_the_last_acknowledgement_exercised_nothing() -> None:
     """Sends of a producer that stopped working are in flight for ever, and never at a broker."""
     dead = [Sent("t-0", at * MS, at * MS + 900 * MS, INFO, error="KafkaTimeoutError") for at in range(900, 2_000, 50)]
     history = History([Sent("t-0", 0, MS, OK), *dead], faults=[Fault(1_500 * MS, 1_800 * MS)])
-    assert not only(history).exercised
+    assert sum(counts(history)) == 0
 
 
-def test_each_of_the_four_exercises_a_fault() -> None:
+def test_a_fault_meets_writes_in_each_of_four_ways() -> None:
     fault = Fault(1_000 * MS, 1_200 * MS)
     for sent in (
         Sent("t-0", 990 * MS, 1_900 * MS, OK),
@@ -140,14 +148,14 @@ def test_each_of_the_four_exercises_a_fault() -> None:
         Sent("t-0", 1_100 * MS, 1_200 * MS, OK),
         Sent("t-0", 1_100 * MS, 6_100 * MS, INFO, error="NOT_ENOUGH_REPLICAS: Broker: Not enough in-sync replicas"),
     ):
-        assert only(History([sent], faults=[fault])).exercised
+        assert sum(counts(History([sent], faults=[fault]))) == 1
 
 
 def test_writes_of_log_partitions_that_a_fault_did_not_touch_are_not_exercised_by_it() -> None:
     history = History([Sent("t-1", 1_100 * MS, 1_110 * MS, OK)], faults=[Fault(1_000 * MS, 2_000 * MS)])
-    assert only(history).exercised
+    assert counts(history) == (0, 0, 1, 0)
     history.faults[0].touched = ("t-0",)
-    assert not only(history).exercised
+    assert counts(history) == (0, 0, 0, 0)
 
 
 def test_refusals_are_counted_by_their_names_before_and_after_the_append() -> None:
@@ -179,6 +187,25 @@ def test_a_send_in_flight_over_a_change_of_leader_is_acknowledged_across_epochs(
     met = judge_events(History(sends, faults=faults).events()).situations
     assert (met.leader_changed_in_flight, met.acknowledged_across_epochs) == (1, 1)
     assert met.acknowledged_at_isr == {1: 2, 3: 0}
+
+
+def test_a_change_of_leader_that_two_faults_saw_at_different_times_is_one() -> None:
+    wide = [(1_000 * MS, 0, 4, 3), (1_800 * MS, 0, 4, 3), (2_100 * MS, 1, 5, 1), (3_000 * MS, 1, 5, 1)]
+    narrow = [(1_200 * MS, 0, 4, 3), (1_900 * MS, 0, 4, 3), (2_000 * MS, 1, 5, 1), (3_000 * MS, 1, 5, 1)]
+    sends = [
+        Sent("t-0", 1_500 * MS, 2_150 * MS, OK),
+        Sent("t-0", 1_850 * MS, 2_050 * MS, OK),  # across by the narrow look only
+    ]
+    faults = [Fault(1_000 * MS, 3_000 * MS, seen={"t-0": looks}) for looks in (wide, narrow)]
+    met = judge_events(History(sends, faults=faults).events()).situations
+    assert (met.leader_changed_in_flight, met.acknowledged_across_epochs) == (1, 2)
+
+
+def test_a_send_in_flight_over_two_changes_of_leader_is_one_send() -> None:
+    looks = [(1_000 * MS, 0, 4, 3), (2_000 * MS, 1, 5, 3), (2_500 * MS, 2, 6, 3)]
+    fault = Fault(1_000 * MS, 3_000 * MS, seen={"t-0": looks})
+    met = judge_events(History([Sent("t-0", 900 * MS, 2_600 * MS, OK)], faults=[fault]).events()).situations
+    assert (met.leader_changed_in_flight, met.acknowledged_across_epochs) == (2, 1)
 
 
 def test_acknowledgements_before_a_strike_are_known_by_the_isr_of_that_moment() -> None:

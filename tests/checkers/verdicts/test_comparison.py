@@ -21,8 +21,10 @@ SAFE = Settings(min_insync_replicas=2)
 
 def verdict(*, in_fault: int = 40, drained: bool = True, fault: str = "kill", **counts: int) -> Verdict:
     named = {name.replace("_", "-"): count for name, count in counts.items()}
-    receipt = {"mark": "end", "group": 0, "family": "kill", "story": "leader", "role": "leader", "fault": fault}
-    hit: list[dict[str, Any]] = [{**receipt, "sequence": n, "took_effect": True, "targets": [n]} for n in range(2)]
+    receipt = {"mark": "end", "family": "kill", "story": "leader", "role": "leader", "fault": fault}
+    hit: list[dict[str, Any]] = [
+        {**receipt, "sequence": n, "group": n, "took_effect": True, "targets": [n]} for n in range(2)
+    ]
     return Verdict(
         history="h",
         valid=not named,

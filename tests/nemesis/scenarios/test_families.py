@@ -9,7 +9,7 @@ import pytest
 
 from nemesis.faults import Partition, Stop
 from nemesis.plan import FaultPlan
-from nemesis.scenarios import FAMILIES, Timings, stories_named
+from nemesis.scenarios import FAMILIES, Timings, stories_named, strikes_of
 from nemesis.schedule import draw_schedule
 from nemesis.topology import Shape
 
@@ -59,6 +59,17 @@ def test_chosen_stories_are_told_in_their_order_whatever_chance_says():
 def test_chosen_stories_are_told_again_until_there_are_enough_faults():
     schedule = drawn(1, families=("partition",), stories=("S21", "S22"), count=5)
     assert told(schedule) == ["partition/write-parked", "partition/reply-lost"] * 2 + ["partition/write-parked"]
+
+
+def test_a_family_is_about_the_faults_of_each_of_its_stories_not_about_what_prepares_for_them():
+    two = {"controller": {"kill", "pause"}}
+    assert {family: len(strikes_of(family)) for family in FAMILIES if family not in two} == dict.fromkeys(
+        [family for family in FAMILIES if family not in two], 1
+    )
+    named = {"kill": "kill", "restart": "kill", "power": "powerloss", "wipe": "wipedisk", "move": "moveleader"}
+    assert {family: strikes_of(family) for family in named} == {name: {kind} for name, kind in named.items()}
+    assert strikes_of("controller") == two["controller"]
+    assert strikes_of("of another version") == frozenset()
 
 
 def test_a_number_is_told_by_every_family_that_has_it():
