@@ -28,7 +28,7 @@ def outcomes(world: AnyWorld, directory: Path, *, count: int = 3) -> tuple[Outco
         cell="cell/restart",
         family="restart",
         settings=Settings(min_insync_replicas=2).to_mapping(),
-        workload=WorkloadPlan(writes_per_second=60.0, duration_ms=24_000, drain_limit_ms=30_000),
+        workload=WorkloadPlan(writes_per_second=300.0, duration_ms=24_000, drain_limit_ms=30_000),
         # So long between faults that every send has ended: one that is still in flight at the next is exercised by it.
         faults=FaultPlan(
             families=("restart",), stories=("restart/bounce-leader",), count=count, healed_ms_min=SENDS_END_MS
