@@ -134,11 +134,11 @@ class VerdictLine(Verdict, kw_only=True):
 
 
 def _judged(verdict: Verdict, run: RunFacts) -> Judgement:
-    return judge(Settings.from_mapping(run.settings), verdict, run.family.split("+"), run.exercised_min)
+    return judge(Settings.from_mapping(run.settings), verdict, run.exercised_min, run.family.split("+"))
 
 
 def judge(
-    settings: Settings, verdict: Verdict, families: Iterable[str] = (), exercised_min: int = EXERCISED_MIN
+    settings: Settings, verdict: Verdict, exercised_min: int = EXERCISED_MIN, families: Iterable[str] = ()
 ) -> Judgement:
     """Apply the promise of ``settings`` under the verdict's own receipts; ``families`` are the run's own.
 
