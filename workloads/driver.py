@@ -116,6 +116,7 @@ class Workload:
             unwritten=unwritten,
             lacking=dict(lacking),
             absent=dict(absent),
+            unread=drain.unread,
         )
         self._record(Function.RECOVERY, EventType.INFO if unwritten else EventType.OK, facts)
 

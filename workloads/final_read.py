@@ -11,6 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+import msgspec
+
 from workloads.client import Offsets
 from workloads.consumers import Reader, Readers, shares
 from workloads.operations import EventType, Function, Poll
@@ -19,12 +21,39 @@ from workloads.operations import EventType, Function, Poll
 #: high watermark that has not reached the new epoch (KIP-207) passes within a second or two.
 ASK_AGAIN_MS: Final = 100
 ASKS_MAX: Final = 30
+#: A round; where an end is still missing after it, a fresh reader asks.
+ASKS_OF_ONE: Final = 10
+#: A reader of which nothing came for so long, neither an end nor a record, is replaced by a fresh one, so that only the
+#: log can be the reason; a log partition of which nothing came for so long at the end has not come back. An election
+#: takes a second or two.
+STUCK_MS: Final = 3_000
+
+
+class _Progress(msgspec.Struct):
+    """The reading of one log partition: offsets after the last record of this reader and of any; when they moved."""
+
+    read_to: int = 0
+    furthest: int = 0
+    read_us: int = 0
+    advanced_us: int = 0
+
+    def read(self, upto: int, now_us: int) -> None:
+        self.read_to, self.read_us = max(self.read_to, upto), now_us
+        if self.read_to > self.furthest:
+            self.furthest, self.advanced_us = self.read_to, now_us
+
+    @property
+    def last_us(self) -> int:
+        """The last progress; a reader that started over makes some until it is where the one before was."""
+        return self.read_us if self.read_to < self.furthest else self.advanced_us
 
 
 class Drain:
     """One drain of all log partitions. ``unhealthy`` maps those that cannot be drained for good to the reason.
 
-    ``found`` are those of the values ``looked_for`` that some reader saw.
+    ``found`` are those of the values ``looked_for`` that some reader saw. ``unread`` are, once it is over, the healthy
+    log partitions whose end nobody named, or of which nothing came any more, and why. One that was still being read is
+    not among them: the log is only too long for the limit.
     """
 
     def __init__(
@@ -41,13 +70,19 @@ class Drain:
         self._make = partial(Reader, readers, on_read=self._read, lost=self._replace)
         self._clock = readers.clock
         self._record = readers.recorder.record
+        self._lacking = frozenset(unhealthy)
         self._unhealthy = dict(unhealthy)
+        self.unread: dict[str, str] = {}
         self._ends: dict[str, int] = {}
-        self._read_to = dict.fromkeys(partitions, 0)
+        begun_us = self._clock.now_us()
+        self._progress = {name: _Progress(read_us=begun_us, advanced_us=begun_us) for name in partitions}
         self._waiting = dict.fromkeys(partitions)
         self._proven: set[str] = set()
         self._over = False
         self._readers = [self._make(share) for share in shares(partitions, max(1, min(consumers, len(partitions))))]
+        #: By place, when its reader was made or last named an end, and how often it may still be asked for ends.
+        self._fresh_us = [begun_us] * len(self._readers)
+        self._asks_left = [ASKS_MAX] * len(self._readers)
 
     @property
     def finished(self) -> bool:
@@ -57,7 +92,7 @@ class Drain:
     @property
     def complete(self) -> bool:
         """True if every log partition, all of them healthy, was read to its end."""
-        return self._proven == self._read_to.keys()
+        return self._proven == self._progress.keys()
 
     @property
     def ends(self) -> dict[str, int]:
@@ -67,7 +102,8 @@ class Drain:
     def start(self) -> None:
         """Ask for the ends, and read."""
         for place in range(len(self._readers)):
-            self._ask(place, ASKS_MAX)
+            self._ask(self._readers[place])
+        self._look()
 
     def end(self) -> None:
         """Say INFO of every log partition that was not read to its end, and close every client."""
@@ -77,32 +113,67 @@ class Drain:
         for place, reader in enumerate(self._readers):
             for partition in reader.partitions:
                 if partition in self._waiting:
-                    self._state(place, partition, self._unhealthy.get(partition, "its end was not reached in time"))
+                    self._state(place, partition, self._why_unread(partition))
             reader.stop()
 
-    def _ask(self, place: int, asks_left: int) -> None:
-        if self._over:
-            return
-        reader = self._readers[place]
-        asked = [partition for partition in reader.partitions if partition not in self._ends]
-        reader.consumer.end_offsets(asked, partial(self._answered, place, asks_left - 1))
+    def _why_unread(self, partition: str) -> str:
+        """Why its end was not reached; remembered where the log is the reason, and nothing that it lacked."""
+        why = self._unhealthy.get(partition)
+        if why is None and partition not in self._ends:
+            why = "nobody named its end in time"
+        if why is None and self._clock.now_us() - self._progress[partition].last_us >= STUCK_MS * 1000:
+            why = f"its end was not reached, and nothing of it was read for the last {STUCK_MS} ms"
+        if why is None:
+            return "its end was not reached in time, but it was still being read: raise drain_limit_ms"
+        if partition not in self._lacking:
+            self.unread[partition] = why
+        return why
 
-    def _answered(self, place: int, asks_left: int, answer: Offsets) -> None:
+    def _look(self) -> None:
+        """Replace readers of which nothing comes, now and then until it is over."""
         if self._over:
             return
-        reader = self._readers[place]
+        now_us = self._clock.now_us()
+        for place, reader in enumerate(self._readers):
+            waiting = [name for name in reader.partitions if name in self._waiting and name not in self._unhealthy]
+            last_us = max([self._fresh_us[place], *(self._progress[name].last_us for name in waiting)])
+            if waiting and now_us - last_us >= STUCK_MS * 1000:
+                reader.stop()
+                self._replace(reader)
+        self._clock.call_at(now_us + ASK_AGAIN_MS * 1000, self._look)
+
+    def _ask(self, reader: Reader) -> None:
+        if self._over or reader not in self._readers:
+            return
+        self._asks_left[self._readers.index(reader)] -= 1
+        asked = [partition for partition in reader.partitions if partition not in self._ends]
+        reader.consumer.end_offsets(asked, partial(self._answered, reader))
+
+    def _answered(self, reader: Reader, answer: Offsets) -> None:
+        if self._over or reader not in self._readers:
+            return
+        place = self._readers.index(reader)
+        if answer.offsets:
+            self._fresh_us[place] = self._clock.now_us()
         self._ends.update(answer.offsets)
-        missing = [name for name in reader.partitions if name not in self._ends and name not in self._unhealthy]
-        if missing and asks_left:
-            self._clock.call_at(self._clock.now_us() + ASK_AGAIN_MS * 1000, partial(self._ask, place, asks_left))
+        missing = self._unnamed(reader)
+        if missing and self._asks_left[place] > 0:
+            if self._asks_left[place] % ASKS_OF_ONE == 0:
+                reader.stop()
+                self._replace(reader)
+            else:
+                self._clock.call_at(self._clock.now_us() + ASK_AGAIN_MS * 1000, partial(self._ask, reader))
             return
         self._unhealthy.update(dict.fromkeys(missing, f"its leader did not name its end: {answer.error}"))
         reader.start()
         self._check(reader.partitions)
 
+    def _unnamed(self, reader: Reader) -> list[str]:
+        return [name for name in reader.partitions if name not in self._ends and name not in self._unhealthy]
+
     def _read(self, read: Poll) -> None:
         for partition, records in read.records.items():
-            self._read_to[partition] = max(self._read_to[partition], records[-1].offset + 1)
+            self._progress[partition].read(records[-1].offset + 1, self._clock.now_us())
             self.found |= self._looked_for.intersection(record.value for record in records)
         self._check(read.records)
 
@@ -110,7 +181,7 @@ class Drain:
         """State what was reached; a reader with nothing left to reach is closed."""
         for partition in partitions:
             end = self._ends.get(partition)
-            if partition not in self._waiting or end is None or self._read_to[partition] < end:
+            if partition not in self._waiting or end is None or self._progress[partition].read_to < end:
                 continue
             place = next(n for n, reader in enumerate(self._readers) if partition in reader.partitions)
             self._state(place, partition, self._unhealthy.get(partition))
@@ -133,10 +204,15 @@ class Drain:
         )
 
     def _replace(self, lost: Reader) -> None:
-        """A reader whose process ended starts over: what it read is in the history, but it proves no end."""
+        """A fresh reader starts over: what the one before read is in the history, but it proves no end."""
         if self._over:
             return
         place = self._readers.index(lost)
         fresh = self._readers[place] = self._make(lost.partitions)
-        self._read_to.update(dict.fromkeys(lost.partitions, 0))
-        fresh.start_later()
+        self._fresh_us[place] = self._clock.now_us()
+        for partition in lost.partitions:
+            self._progress[partition].read_to = 0
+        if self._unnamed(fresh) and self._asks_left[place] > 0:
+            self._ask(fresh)
+        else:
+            fresh.start_later()

@@ -150,8 +150,9 @@ class FreshWrites(msgspec.Struct, frozen=True, kw_only=True):
     """What fresh clients could write after everything was healed, within ``limit_ms``.
 
     ``unwritten`` says why not by log partition; ``lacking`` what the cluster still lacked at the end: a leader, members
-    of the ISR; ``absent`` which nodes that a log partition may wait for did not run. What fresh clients could read is
-    in the events of DRAIN.
+    of the ISR; ``absent`` which nodes that a log partition may wait for did not run; ``unread`` why final
+    readers did not reach the end of one that lacked nothing, where they made no progress at the end. None in older
+    histories, where the events of DRAIN say only that an end was not reached.
     """
 
     limit_ms: int
@@ -159,6 +160,7 @@ class FreshWrites(msgspec.Struct, frozen=True, kw_only=True):
     unwritten: dict[str, str]
     lacking: dict[str, str]
     absent: dict[str, str] = {}
+    unread: dict[str, str] | None = None
 
 
 class Recorder(Protocol):

@@ -8,7 +8,7 @@ import msgspec
 
 from checkers.columns.phases import Phases
 
-#: Why a log partition counts as unread; the final reader's own reason stands in the history.
+#: Why a log partition counts as unread in older histories, which do not say whether it was still being read.
 NOT_READ = "the final readers did not reach its end"
 
 
@@ -34,7 +34,9 @@ def recovery(phases: Phases, undrained: Iterable[str]) -> Recovery:
     fresh, retired = phases.fresh_writes, len(phases.retirements)
     if fresh is None:
         return Recovery(retired=retired)
-    unread = {key: NOT_READ for key in undrained if key not in fresh.lacking}
+    unread = fresh.unread
+    if unread is None:
+        unread = {key: NOT_READ for key in undrained if key not in fresh.lacking}
     return Recovery(
         tried=True,
         unwritten=fresh.unwritten,

@@ -172,7 +172,7 @@ def judge(
         permitted=permitted,
         lost=lost,
         judged=judged,
-        reason=None if judged else (verdict.reason or "the final readers did not reach the end of the log") + why_not,
+        reason=None if judged else (verdict.reason or _not_drained(verdict)) + why_not,
         permits_loss=promised.permits_loss,
         promise=promised.sentence(),
         reasons=len(promised.about("lost-write").reasons),
@@ -185,6 +185,14 @@ def judge(
         coverage=coverage(verdict, settings, receipts),
         identities=identities(verdict, settings.to_mapping(), receipts),
     )
+
+
+def _not_drained(verdict: Verdict) -> str:
+    """That the log was not read to its end; where it came back, it was only too long."""
+    recovery = verdict.recovery
+    only_long = recovery.tried and not (recovery.unread or recovery.lacking)
+    why = ", though they still read when their time was over: raise drain_limit_ms" if only_long else ""
+    return f"the final readers did not reach the end of the log{why}"
 
 
 def _stalled(verdict: Verdict, settings: Settings, receipts: Iterable[Receipt]) -> tuple[dict[str, str], str]:

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from workloads.client import PollOutcome, SendOutcome
+from workloads.client import Offsets, PollOutcome, SendOutcome
 from workloads.consumers import shares
 from workloads.driver import Workload
 from workloads.operations import HARNESS, Defect, EventType, Function
@@ -259,6 +259,75 @@ def test_a_final_reader_that_is_replaced_starts_over(start, run_to, events, perf
     drain = drained(workload, perfect_world)
     assert drain.complete
     assert {event.process for event in events.of(Function.DRAIN)} == {polls[0] + 1}
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_final_reader_that_gets_no_end_is_replaced(start, run_to, perfect_world, monkeypatch, answers):
+    workload = start(writes_per_second=100, consumers=1)
+    run_to(SECOND_US)
+    stuck, plain = [], type(perfect_world.clients.consumers[0]).end_offsets
+
+    def end_offsets(self, partitions, done):
+        stuck.append(self)
+        if self is not stuck[0]:
+            plain(self, partitions, done)
+        elif answers:
+            self.log.later(lambda: done(Offsets({}, "KafkaConnectionError")))
+
+    monkeypatch.setattr(type(perfect_world.clients.consumers[0]), "end_offsets", end_offsets)
+    drain = drained(workload, perfect_world)
+    assert (drain.complete, drain.unread) == (True, {})
+    assert len(set(map(id, stuck))) == 2
+    assert all(consumer.closed for consumer in perfect_world.clients.consumers)
+
+
+def test_a_final_reader_whose_polls_stay_empty_is_replaced(start, run_to, events, perfect_world):
+    workload = start(writes_per_second=100, consumers=1)
+    run_to(SECOND_US)
+    seen = []
+
+    def answer(process, _):
+        seen.append(process)
+        return PollOutcome(EventType.OK) if process == seen[0] else None
+
+    workload.close_clients()
+    run_to(2 * SECOND_US)
+    perfect_world.clients.answer_poll = answer
+    assert drained(workload, perfect_world).complete
+    assert {event.process for event in events.of(Function.DRAIN)} == {seen[0] + 1}
+    assert open_operations_never_exceed_one(events)
+
+
+def test_a_log_partition_of_which_nothing_comes_any_more_is_unread(start, run_to, perfect_world):
+    workload = start(writes_per_second=100, consumers=1)
+    run_to(SECOND_US)
+    workload.close_clients()
+    run_to(2 * SECOND_US)
+    perfect_world.clients.answer_poll = lambda *_: PollOutcome(EventType.OK)
+    drain = drained(workload, perfect_world)
+    assert list(drain.unread) == ["ackproof-0", "ackproof-1", "ackproof-2"]
+
+
+def test_a_log_that_is_too_long_for_the_limit_is_not_unread(start, run_to, events, perfect_world, monkeypatch):
+    """Each poll gives one record."""
+    workload = start(writes_per_second=100, consumers=1, partitions=1)
+    run_to(3 * SECOND_US)
+    consumer = type(perfect_world.clients.consumers[0])
+    plain = consumer._fetch
+
+    def fetch(self):
+        for found in plain(self):
+            self.positions[found.partition] = found.offset + 1
+            yield found
+            return
+
+    workload.close_clients()
+    run_to(4 * SECOND_US)
+    monkeypatch.setattr(consumer, "_fetch", fetch)
+    drain = drained(workload, perfect_world)
+    assert (drain.complete, drain.unread) == (False, {})
+    (statement,) = events.of(Function.DRAIN)
+    assert statement.error.endswith("raise drain_limit_ms")
 
 
 def test_phases_are_marked_by_the_harness(start, run_to, events, perfect_world):

@@ -45,6 +45,13 @@ def test_a_log_partition_that_lacks_something_is_not_called_unread():
     assert list(found.unread) == ["t-1"]
 
 
+def test_a_run_that_says_what_was_unread_is_believed():
+    facts = msgspec.structs.replace(FRESH, unread={"t-0": "nobody named its end in time"})
+    assert judge_events([BEGIN, *SENDS, mark(Function.RECOVERY, facts), *DRAINS]).recovery.unread == facts.unread
+    slow = msgspec.structs.replace(FRESH, unread={})
+    assert judge_events([BEGIN, *SENDS, mark(Function.RECOVERY, slow), *DRAINS]).recovery.unread == {}
+
+
 def test_producers_that_were_given_up_are_counted():
     events = [BEGIN, *SENDS, mark(Function.RETIRE, RETIREMENT, process=0), mark(Function.RECOVERY, FRESH)]
     assert judge_events(events).recovery.retired == 1

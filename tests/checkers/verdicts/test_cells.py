@@ -204,6 +204,13 @@ def test_a_log_without_a_leader_is_stalled_although_all_its_nodes_run_and_waits_
     assert judged.reason.endswith("; of t-1: broker 2 did not run")
 
 
+def test_a_log_that_is_only_too_long_for_the_limit_is_unknown_and_the_limit_is_named() -> None:
+    judged = judge(SAFE, verdict(drained=False))
+    assert (judged.outcome, judged.stalled) == ("unknown", {})
+    assert judged.reason is not None
+    assert judged.reason.endswith("raise drain_limit_ms")
+
+
 def test_a_broken_promise_is_worse_than_a_stall() -> None:
     assert only(run(SAFE, stalled(verdict(lost_write=1)))).outcome == "broken promise"
 
