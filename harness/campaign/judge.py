@@ -22,6 +22,7 @@ from checkers import (
     Place,
     Verdict,
     VerdictLine,
+    build_matrix,
     check,
     exit_code_of,
     fetch,
@@ -108,9 +109,19 @@ def write_verdicts_to(file: Path, judged: Sequence[Judged], *, below: Path | Non
     return write_lines(file, lines)
 
 
-def exit_code(judged: Sequence[Judged]) -> int:
-    """1 if a promise was broken or a foreign history is not valid, 2 if any could not be judged, else 0."""
-    return exit_code_of(one.outcome for one in judged)
+def exit_code(places: Sequence[Place], judged: Sequence[Judged]) -> int:
+    """1 if a promise was broken or a foreign history is not valid, 2 if any could not be judged, else 0.
+
+    Runs below one of ``places`` count as its cells, as in a campaign's matrix; all others by themselves.
+    """
+    inside = [[one for one in judged if one.line.judgement and _is_below(place, one)] for place in places]
+    cells = (cell for runs in inside for cell in build_matrix(one.line for one in runs).cells)
+    alone = (one for one in judged if not any(one in runs for runs in inside))
+    return exit_code_of([*(cell.outcome for cell in cells), *(one.outcome for one in alone)])
+
+
+def _is_below(place: Place, one: Judged) -> bool:
+    return one.path != place and one.path.is_relative_to(place)
 
 
 def is_unreadable(one: Judged) -> bool:

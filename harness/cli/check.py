@@ -72,7 +72,7 @@ def check(
     local = [one.path for one in judged if one.is_run and isinstance(one.path, Path)]
     trace_runs([run for run in local if lacks_observations(run)], progress)  # their harness was killed
     written = [write_verdicts_to(out, judged)] if out is not None else _write_beside(places, judged)
-    code = EXIT_PLAN if all(is_unreadable(one) for one in judged) else exit_code(judged)
+    code = EXIT_PLAN if all(is_unreadable(one) for one in judged) else exit_code(places, judged)
     if state.as_json:
         for one in judged:
             state.json(

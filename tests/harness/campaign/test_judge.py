@@ -149,7 +149,7 @@ def test_a_history_of_another_tool_is_valid_or_not(tmp_path: Path, monkeypatch: 
     check_saying(monkeypatch, Verdict(history="", valid=False, counts=LOST))
     (judged,) = judge_all([tmp_path / "foreign.jsonl"], Progress())
     assert judged.outcome == "not valid"
-    assert exit_code([judged]) == 1
+    assert exit_code([], [judged]) == 1
 
 
 def test_nothing_to_judge_says_what_to_name(tmp_path: Path) -> None:
@@ -175,10 +175,21 @@ def test_a_verdict_outlives_a_history_that_cannot_be_read_any_more(tmp_path: Pat
     file, kept = write_verdicts(tmp_path, again)
     assert kept == 1
     assert [json.loads(line)["valid"] for line in file.read_text().splitlines()] == [False, "unknown"]
-    assert exit_code(again) == 2, "this check could tell nothing of them"
+    assert exit_code([tmp_path], again) == 2, "this check could tell nothing of them"
     file, kept = write_verdicts(tmp_path, [judged("a", cut)])
     assert kept == 0, "what was read now is newer"
     assert json.loads(file.read_text())["reason"] == "cut off"
+
+
+def test_runs_of_a_checked_place_count_as_its_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run alone was held, and the exit code 0, where the campaign of the same runs said 2."""
+    runs = [run_at(tmp_path / "runs" / name, "all") for name in ("1", "2", "3")]
+    check_saying(monkeypatch, Verdict(**EXERCISED))
+    for count, code in ((2, 2), (3, 0)):
+        judged = judge_all([tmp_path], Progress())[:count]
+        assert {one.outcome for one in judged} == {"held"}
+        assert exit_code([tmp_path], judged) == code
+    assert exit_code(runs[:1], judged[:1]) == 0, "a run that is named is judged alone"
 
 
 def test_a_broken_promise_outweighs_an_unknown() -> None:
