@@ -27,6 +27,8 @@ from workloads.operations import EventType
 pytestmark = pytest.mark.system
 
 MakeSpec = Callable[..., RunSpec]
+#: For tests that listen at the one address themselves: two of them may not run at the same time.
+at_one_address = pytest.mark.xdist_group("one-address")
 ADDRESS = "127.9.9.9"
 PORT = 19_192
 
@@ -105,12 +107,14 @@ def test_outstanding_sends_of_a_closed_producer_end_as_unknown(tmp_path: Path, m
     assert [outcome.type for outcome in outcomes] == [EventType.INFO, EventType.FAIL]
 
 
+@at_one_address
 def test_a_port_that_is_taken_is_named(tmp_path: Path, make_spec: MakeSpec, same_address: None) -> None:
     with socket.create_server((ADDRESS, PORT)), pytest.raises(PortError, match=f"{ADDRESS}:{PORT}"):
         world_at_ports(make_spec(), tmp_path).open()
     assert not_undone(tmp_path / FILE_NAME) == []
 
 
+@at_one_address
 def test_a_port_taken_between_choice_and_start_is_a_port_error(
     tmp_path: Path, make_spec: MakeSpec, same_address: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
