@@ -27,10 +27,9 @@ from workloads.operations import EventType
 pytestmark = pytest.mark.system
 
 MakeSpec = Callable[..., RunSpec]
-#: For tests that listen at the one address themselves: two of them may not run at the same time.
-at_one_address = pytest.mark.xdist_group("one-address")
 ADDRESS = "127.9.9.9"
-PORT = 19_192
+#: One for each test that listens there: tests may run at the same time.
+TAKEN_PORT, LATER_TAKEN_PORT = 19_192, 19_193
 
 
 @pytest.fixture
@@ -107,20 +106,19 @@ def test_outstanding_sends_of_a_closed_producer_end_as_unknown(tmp_path: Path, m
     assert [outcome.type for outcome in outcomes] == [EventType.INFO, EventType.FAIL]
 
 
-@at_one_address
 def test_a_port_that_is_taken_is_named(tmp_path: Path, make_spec: MakeSpec, same_address: None) -> None:
-    with socket.create_server((ADDRESS, PORT)), pytest.raises(PortError, match=f"{ADDRESS}:{PORT}"):
-        world_at_ports(make_spec(), tmp_path).open()
+    taken = f"{ADDRESS}:{TAKEN_PORT}"
+    with socket.create_server((ADDRESS, TAKEN_PORT)), pytest.raises(PortError, match=taken):
+        world_at_port(make_spec(), tmp_path, TAKEN_PORT).open()
     assert not_undone(tmp_path / FILE_NAME) == []
 
 
-@at_one_address
 def test_a_port_taken_between_choice_and_start_is_a_port_error(
     tmp_path: Path, make_spec: MakeSpec, same_address: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.hosts.local.is_free", lambda _: True)
-    with socket.create_server((ADDRESS, PORT)), pytest.raises(PortError, match="found"):
-        world_at_ports(make_spec(), tmp_path).open()
+    with socket.create_server((ADDRESS, LATER_TAKEN_PORT)), pytest.raises(PortError, match="found"):
+        world_at_port(make_spec(), tmp_path, LATER_TAKEN_PORT).open()
     assert not_undone(tmp_path / FILE_NAME) == []
 
 
@@ -151,9 +149,9 @@ def test_an_interrupted_drive_closes_the_world(tmp_path: Path, make_spec: MakeSp
     assert not any(node.is_alive() for node in nodes)
 
 
-def world_at_ports(spec: RunSpec, directory: Path) -> RealWorld:
-    """Node 1 listens at PORT."""
-    place = lambda journal: LoopbackHost(journal, {1: PORT})  # noqa: E731
+def world_at_port(spec: RunSpec, directory: Path, port: int) -> RealWorld:
+    """Node 1 listens at ``port``."""
+    place = lambda journal: LoopbackHost(journal, {1: port})  # noqa: E731
     return RealWorld(spec, directory, StartedCluster(spec, directory, ReferenceDistribution(spec), place))
 
 
