@@ -84,11 +84,11 @@ def _add_refusals(log: Log, acknowledged: Numbers, of_history: list[Situations])
     )
     ok = np.bincount(log.segment_history[log.segment[acknowledged]], minlength=count)
     for history, found in enumerate(of_history):
-        if not ok[history] or _told(log, acknowledged, count)[history] or before[history] + after[history]:
+        if not ok[history] or _with_offset(log, acknowledged, count)[history] or before[history] + after[history]:
             found.refused_before_append, found.refused_after_append = int(before[history]), int(after[history])
 
 
-def _told(log: Log, acknowledged: Numbers, histories: int) -> Numbers:
+def _with_offset(log: Log, acknowledged: Numbers, histories: int) -> Numbers:
     """Of history: how many acknowledgements named an offset."""
     named = acknowledged[log.offset[acknowledged] >= 0]
     return np.bincount(log.segment_history[log.segment[named]], minlength=histories)
@@ -105,7 +105,7 @@ def _add_truncations(log: Log, acknowledged: Numbers, of_history: list[Situation
     segment[log.client] = log.segment
     across = (first <= cut_after[segment]) & (last >= cut_before[segment]) & (cut_after[segment] >= 0)
     histories = np.bincount(log.segment_history[segment[across]], minlength=len(of_history))
-    told = _told(log, acknowledged, len(of_history))
+    told = _with_offset(log, acknowledged, len(of_history))
     for history, found in enumerate(of_history):
         if told[history]:
             found.read_across_truncation = int(histories[history])

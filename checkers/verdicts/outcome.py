@@ -54,8 +54,8 @@ def outcome_of(*, broken: bool, stalled: bool, lost: bool, judged_share: float, 
     """The outcome of a run or a cell; the first that applies.
 
     * ``broken promise``: something was found that the settings forbid under the faults which took effect.
-    * ``stalled``: after healing a fresh client could not write or read some log partition although every node with a
-      replica of it was back, and no fault had destroyed what it waited for.
+    * ``stalled``: after healing a fresh client could not write or read some log partition although every node that
+      it may wait for ran (see ``absent`` in the run's RECOVERY fact), and no fault had destroyed what it waited for.
     * ``permitted loss``: acknowledged writes were lost, and the settings never promised more.
     * ``unknown``: less than half of the runs could be judged, or it is not ``known`` what they put to the test.
     * ``not exercised``: nothing was lost, and ``lacks`` says what is missing for that to be evidence
