@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 Scope = Literal["topic", "broker", "client", "reference"]
 Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"]
 PlantedBug = Literal["none", "acknowledge-after-append", "shrink-before-acceptance", "commit-largest-log-end"]
+MissedEpoch = Literal["forget", "kafka"]
 
 ACKS_ALL = -1
 #: Kafka's types: a 32-bit number, and a 64-bit one for what may be "never", the default of flush.messages and flush.ms.
@@ -81,6 +82,10 @@ class Settings:
     broker_epochs: bool = _setting("broker.epochs", "reference", True)
     #: KIP-966; Apache Kafka from 4.0 on only.
     eligible_leader_replicas: bool = _setting("eligible.leader.replicas", "reference", False)
+    #: What a leader that missed a leader epoch does with what its followers had; "kafka" loses acknowledged writes.
+    missed_epoch: MissedEpoch = _setting(  # noqa: RUF009
+        "missed.epoch", "reference", "forget", choices=get_args(MissedEpoch)
+    )
     #: A rule in a wrong form, to find out whether the checkers notice (harness.reference.core.planted).
     planted_bug: PlantedBug = _setting("planted.bug", "reference", "none", choices=get_args(PlantedBug))  # noqa: RUF009
 

@@ -126,7 +126,7 @@ class Follower(msgspec.Struct, eq=False):
         self.broker_epoch = broker_epoch
 
     def restart_clock(self, now_us: int, leader_end: int, in_sync: bool) -> None:
-        """The leader stays in a new epoch: ISR members get a full lag time again, the others none."""
+        """The leader stays in a new epoch, as Kafka has it: ISR members get a full lag time again, the others none."""
         self.caught_up_us = self.fetched_us = now_us if in_sync else NEVER_US
         self.leader_end_at_fetch = leader_end
 
@@ -204,7 +204,9 @@ class Replica:
         now_us, end = self._context.now_us, self.log.end_offset
         self.log.start_epoch(self.leader_epoch, end)
         self.epoch_start = end
-        previous = self.followers if self.leading else {}
+        # Still leading means that an epoch was missed (rule 30): in it a follower may have dropped what it had here.
+        keeps = self.leading and self._context.config.missed_epoch == "kafka"
+        previous = self.followers if keeps else {}
         self.followers = {}
         for node in self.replicas:
             if node == self._context.node:

@@ -17,6 +17,8 @@ NONE: Final = -1
 ACKS_ALL: Final = -1
 
 Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"]
+#: What a leader of a new leader epoch does with the log ends that its followers had in an earlier one (rule 30).
+MissedEpoch = Literal["forget", "kafka"]
 #: Rules that can be switched to a wrong form, see planted.py.
 PlantedBug = Literal["none", "acknowledge-after-append", "shrink-before-acceptance", "commit-largest-log-end"]
 
@@ -109,6 +111,7 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     broker_epochs: bool = True
     eligible_leader_replicas: bool = False
     immediate_high_watermark: bool = False
+    missed_epoch: MissedEpoch = "forget"
     planted_bug: PlantedBug = "none"
 
 

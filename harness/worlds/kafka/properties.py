@@ -24,6 +24,8 @@ RULES_SINCE: Final[Mapping[str, tuple[int, int, int]]] = {
 }
 #: The setting that is chosen when a cluster is formatted.
 ELR: Final = "eligible.leader.replicas"
+#: Every release works as this setting's other value (rule 30): there is nothing to choose, and nothing to ask for.
+MISSED_EPOCH: Final = "missed.epoch"
 #: Small and quick: a run has a few partitions and megabytes.
 _SMALL: Final[Mapping[str, object]] = {
     "offsets.topic.num.partitions": 4,
@@ -86,7 +88,7 @@ def possible(settings: Settings, version: Version, free: Collection[str] = ()) -
     """
     chosen, usual = settings.to_mapping(), Settings().to_mapping()
     for name in Settings.scoped("reference"):
-        if name in free or (name == ELR and version >= ELR_SINCE):
+        if name in free or name == MISSED_EPOCH or (name == ELR and version >= ELR_SINCE):
             continue
         wanted = version >= RULES_SINCE[name] if name in RULES_SINCE else usual[name]
         if chosen[name] != wanted:

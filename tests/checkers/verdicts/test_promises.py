@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -254,6 +255,14 @@ def test_a_planned_move_is_a_change_of_leader_like_any_other() -> None:
     assert promise(A1, moved).permits_loss
     assert not promise(ALL_2, moved).permits_loss
     assert not promise(ALL_3_UNCLEAN, moved).permits_loss
+
+
+def test_the_missed_epoch_is_a_defect_and_weakens_no_promise() -> None:
+    for settings in (ALL_1, ALL_2, ALL_2_ELR):
+        for faults in (KILL, CUT, (FaultSeen("moveleader", nodes=(1,)), *CUT, *KILL)):
+            as_kafka = promise(replace(settings, missed_epoch="kafka"), faults)
+            assert as_kafka == promise(settings, faults)
+            assert not as_kafka.permits_loss
 
 
 def receipt(**changes: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """A node's properties, directory and command line, from settings. No Java runs here."""
 
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
@@ -21,7 +22,7 @@ from harness.worlds.kafka.properties import (
 from harness.worlds.kafka.releases import Version, artifacts, parse_version
 from harness.worlds.reference import refuse_what_it_lacks
 from nemesis.cluster import CONTROLLER
-from workloads.settings import Settings
+from workloads.settings import MissedEpoch, Settings
 
 BROKER = NodePlace(
     node=1,
@@ -114,6 +115,11 @@ def test_an_old_release_must_be_called_what_it_is() -> None:
     with pytest.raises(PlanError, match=r"3\.6\.2 works; in its world write strict\.min\.isr=false"):
         possible(Settings(), Version(3, 6, 2))
     possible(Settings(), Version(3, 7, 0))
+
+
+def test_what_kafka_does_after_a_missed_epoch_is_nobodys_choice() -> None:
+    for missed_epoch in get_args(MissedEpoch):
+        possible(Settings(missed_epoch=missed_epoch), Version(4, 3, 1))
 
 
 def test_eligible_leader_replicas_are_chosen_where_a_release_knows_them() -> None:
