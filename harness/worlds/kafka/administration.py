@@ -186,12 +186,23 @@ class Administration:
         return Version(answer[0], answer[1], 0)
 
     def configuration(self, kind: Literal["broker", "topic"], name: str) -> dict[str, Any]:
-        """What a broker or topic works with and is not secret: what is set, and what replication depends on."""
+        """What a broker or topic works with and is not secret: what is set, and what replication depends on.
+
+        Empty where our user may not know it. A topic without an entry is asked for again within the limit of a
+        question: a broker may not have heard of it, and the library drops the error that says which of the two it is.
+        """
         resource = ConfigResource(ConfigResourceType[kind.upper()], name)
-        answer = self._ask(lambda admin: admin.describe_configs([resource], config_filter="all"))
+        deadline = time.monotonic() + (self._limit_s if kind == "topic" else 0)
+
+        def entries(admin: KafkaAdminClient) -> dict[str, Any]:
+            found: dict[str, Any] = admin.describe_configs([resource], config_filter="all")[kind][name]
+            return found
+
+        while not (found := self._ask(entries)) and time.monotonic() < deadline:
+            time.sleep(_PAUSE_S)
         return {
             name: entry["value"]
-            for name, entry in sorted(answer[kind][name].items())
+            for name, entry in sorted(found.items())
             if not entry["is_sensitive"] and (entry["config_source"] != _DEFAULT or name in _MATTERS)
         }
 

@@ -229,6 +229,18 @@ def test_a_configuration_holds_what_is_set_and_what_matters_and_no_secret():
     assert admin.configuration("broker", "0") == {"log.segment.bytes": "5", "min.insync.replicas": "1"}
 
 
+def test_a_broker_that_does_not_know_a_topic_yet_is_asked_for_its_configuration_again():
+    known = {"min.insync.replicas": {"value": "2", "config_source": "DEFAULT_CONFIG", "is_sensitive": False}}
+    admin, _ = administration(describe_configs=[{"topic": {"t": {}}}, {"topic": {"t": known}}])
+    assert admin.configuration("topic", "t") == {"min.insync.replicas": "2"}
+
+
+def test_a_configuration_that_our_user_may_not_know_is_empty():
+    admin, _ = administration(limit_s=0.1, describe_configs=[{"topic": {"t": {}}, "broker": {"0": {}}}])
+    assert admin.configuration("topic", "t") == {}
+    assert admin.configuration("broker", "0") == {}
+
+
 def test_a_topic_is_deleted_by_its_id_and_may_be_gone():
     admin, brokers = administration(delete_topics=[{}, UnknownTopicIdError("gone")])
     assert admin.delete_topic(ID) is True
