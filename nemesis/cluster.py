@@ -177,6 +177,21 @@ class Files(Protocol):
         ...
 
 
+class WriteCaches(Protocol):
+    """The caches inside the nodes' disks, which a loss of power empties."""
+
+    def lie(self, node: int) -> Evidence:
+        """Let the node's disk call everything flushed that is written to it, and keep it in its cache only.
+
+        A loss of power (:class:`Power`) takes it from then on, and its evidence has ``lost_flushed``.
+        """
+        ...
+
+    def obey(self, node: int) -> Evidence:
+        """Let it write what is in its cache, and flush again when it is asked to."""
+        ...
+
+
 class DiskSpace(Protocol):
     """The room on the nodes' disks."""
 
@@ -254,6 +269,7 @@ class Capability(StrEnum):
     LINK_SPEED = "link_speed"
     MESSAGES = "messages"
     FILES = "files"
+    WRITE_CACHES = "write_caches"
     DISK_SPACE = "disk_space"
     DISK_SPEED = "disk_speed"
     LEADERSHIP = "leadership"
@@ -276,6 +292,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     link_speed: LinkSpeed | None = None
     messages: Messages | None = None
     files: Files | None = None
+    write_caches: WriteCaches | None = None
     disk_space: DiskSpace | None = None
     disk_speed: DiskSpeed | None = None
     leadership: Leadership | None = None

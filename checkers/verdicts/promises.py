@@ -27,7 +27,7 @@ min.insync.replicas is: that setting gates the *write* (rule 3) and adds copies,
 
   - With flush.messages=1 every replica has forced a record to its disk before it answers for it (rule 24), so loss of
     power takes nothing that was acknowledged, and counts as a kill. An emptied disk and a damaged record take what was
-    flushed too (S08, S34).
+    flushed too (S08, S34), and so does loss of power where the disk lied about it (S33), as its receipt then says.
   - A single destroyed copy of an acks=all write, in a run in which no other fault reached the cluster, where every
     replica was in sync when it began (a slow machine may drop one without any fault): nothing took the other replicas
     out of sync, so they have it, and one of them leads (S10, S35). This needs broker.epochs: without
@@ -252,7 +252,12 @@ def _on_every_replica(settings: Settings, faults: Sequence[FaultSeen]) -> bool:
 def _destroying(settings: Settings, faults: Sequence[FaultSeen]) -> list[FaultSeen]:
     """The faults that took bytes which a replica had answered for."""
     destroying = [fault for fault in faults if fault.facts.destroys_copy]
-    return [fault for fault in destroying if not (fault.facts.spares_flushed and settings.flush_messages == 1)]
+    return [fault for fault in destroying if not _spared(settings, fault)]
+
+
+def _spared(settings: Settings, fault: FaultSeen) -> bool:
+    """What a replica had answered for was flushed, and the fault took nothing that was (rule 24)."""
+    return fault.facts.spares_flushed and settings.flush_messages == 1 and not fault.took_flushed
 
 
 def _others_have_it(settings: Settings, faults: Sequence[FaultSeen]) -> bool:

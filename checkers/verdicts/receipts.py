@@ -26,12 +26,14 @@ class FaultSeen(msgspec.Struct, frozen=True):
         clients_only: True where only clients and their links were hit and no leader changed meanwhile.
         nodes: the nodes whose process, disk or replica it hit, controllers among them.
         all_in_sync: whether every replica was in sync when it began, as far as the receipt tells.
+        took_flushed: whether a disk that it hit had called flushed what it then lost.
     """
 
     kind: str
     clients_only: bool = False
     nodes: tuple[int, ...] = ()
     all_in_sync: bool = True
+    took_flushed: bool = False
 
     @property
     def facts(self) -> type[FaultKind]:
@@ -64,7 +66,12 @@ def faults_possible(receipts: Iterable[Receipt]) -> tuple[FaultSeen, ...]:
 
 def _seen(receipt: Receipt) -> FaultSeen:
     kind = receipt.degraded_to or receipt.fault
-    return FaultSeen(kind, _clients_only(receipt), receipt.targets, not receipt.out_of_sync)
+    return FaultSeen(kind, _clients_only(receipt), receipt.targets, not receipt.out_of_sync, took_flushed(receipt))
+
+
+def took_flushed(receipt: Receipt) -> bool:
+    """A disk that it hit lied (:class:`nemesis.faults.LyingDisk`): of what it lost, something had been flushed."""
+    return any(isinstance(seen, Mapping) and "lost_flushed" in seen for seen in receipt.begin_evidence.values())
 
 
 def _may_have_happened(receipt: Receipt) -> bool:

@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from checkers.measures.fault_exercise import FaultExercise
+from checkers.verdicts.receipts import took_flushed
 from checkers.verdicts.verdict import Verdict
 from nemesis.plan import EXERCISED_MIN
 from nemesis.receipts import Receipt
@@ -143,7 +144,7 @@ def _exercised(met: FaultExercise | None, receipt: Receipt, settings: Settings) 
 
 
 def _spared(receipt: Receipt, settings: Settings) -> bool:
-    return receipt.facts.spares_flushed and settings.flush_messages == 1
+    return receipt.facts.spares_flushed and settings.flush_messages == 1 and not took_flushed(receipt)
 
 
 def _was_less(receipt: Receipt, settings: Settings) -> bool:

@@ -22,6 +22,7 @@ from nemesis.faults.full_disk import FullDisk as FullDisk
 from nemesis.faults.hold_messages import DropMessages as DropMessages
 from nemesis.faults.hold_messages import HoldMessages as HoldMessages
 from nemesis.faults.kill import Kill as Kill
+from nemesis.faults.lying_disk import LyingDisk as LyingDisk
 from nemesis.faults.move_leader import MoveLeader as MoveLeader
 from nemesis.faults.partition import Partition as Partition
 from nemesis.faults.pause import Pause as Pause

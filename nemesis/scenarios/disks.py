@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from nemesis.cluster import LOG_PARTS
-from nemesis.faults import CorruptRecord, FullDisk, Kill, Partition, SlowDisk, WipeDisk
+from nemesis.faults import CorruptRecord, FullDisk, Kill, LyingDisk, Partition, PowerLoss, SlowDisk, WipeDisk
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import shapes
 from nemesis.scenarios.scene import Family, Part, Scene, Story
@@ -56,6 +56,32 @@ SLOW_DISK: Final = Family(
     ),
 )
 
+
+#: For how long a disk lies before its power goes: writes are acknowledged meanwhile.
+LIES_MS: Final = 500
+
+
+def _lying(story: Story) -> Story:
+    """A story of losses of power on disks that lie: whoever loses power has had such a disk before, and keeps it."""
+
+    def parts(scene: Scene) -> list[Part]:
+        later = [Part(part.begin_ms + LIES_MS, part.end_ms + LIES_MS, part.fault) for part in story.parts(scene)]
+        powerless = [part for part in later if isinstance(part.fault, PowerLoss)]
+        return [*(Part(0, part.end_ms, LyingDisk(part.fault.role)) for part in powerless), *later]
+
+    return replace(story, parts=parts)
+
+
+#: The first makes acks=all with flush.messages=1 lose unless there are eligible leader replicas.
+LYING_DISK: Final = Family(
+    "lying-disk",
+    (
+        _lying(shapes.last_in_sync(PowerLoss)),
+        _lying(shapes.hit_one("follower", PowerLoss, RoleKind.FOLLOWER)),
+        _lying(shapes.everybody("everybody", PowerLoss)),
+    ),
+    scripted=(_lying(shapes.everybody("everybody-one-by-one", PowerLoss, "S33", apart_ms=shapes.APART_MS)),),
+)
 
 #: After this, a Java process has surely started and registered its disk with the controller.
 START_MS: Final = 10_000

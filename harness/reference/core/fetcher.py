@@ -12,6 +12,7 @@ controller's next decision.
 from __future__ import annotations
 
 from enum import IntEnum
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -22,6 +23,7 @@ from harness.reference.core.partition import Replica
 from harness.reference.core.types import NONE, ErrorCode, NodeId, TopicPartition
 
 _ASKS_FOR_EPOCHS: Final = ("kip-101", "kip-279", "kip-320")
+_INTACT: Final = attrgetter("intact")
 _SENDS_EPOCHS: Final = ("kip-320", "on-fetch")
 
 
@@ -110,6 +112,8 @@ class Fetcher:
         elif answer.diverging is not None:
             followed.request = None
             followed.replica.truncate_to_epoch_end(answer.diverging)
+        elif not all(map(_INTACT, answer.batches)):  # As Kafka: nothing of such an answer is appended.
+            self._on_error(followed, ErrorCode.CORRUPT_MESSAGE)
         else:
             if answer.batches:
                 followed.request = None

@@ -3,17 +3,27 @@
 A log keeps two ends: what is appended (log end offset) and what is flushed. Power loss drops the difference; the death
 of the process does not. It also keeps what must survive a restart beside the records: the leader epochs with their
 start offsets (rule 19), the high watermark of the last checkpoint (rule 25), and the state of producers (rule 21).
+
+A batch on a disk may be *bad*: damaged, or torn, which is the first one that a loss of power left unfinished. Its
+checksum shows it to whoever looks at it, and hardly anybody does: a broker reads its log again only when it starts
+after an unclean stop, and only from the recovery point on (rule 25). What it does not read again, the readers of a
+running broker meet.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
+
+from msgspec.structs import replace
 
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.producers import Producers
 from harness.reference.core.types import NONE
+
+#: Kafka's default of log.segment.bytes: more than a simulated log holds.
+SEGMENT_BYTES: Final = 2**30
 
 
 class Log(Protocol):
@@ -65,14 +75,26 @@ class Log(Protocol):
     def checkpointed_high_watermark(self) -> int:
         """The high watermark of the last checkpoint, 0 if there is none."""
 
+    def close(self) -> None:
+        """Stop cleanly: everything is durable, and the next start need not read it again. No call may follow."""
+
 
 class MemoryLog:
     """A log in memory. It outlives the broker object that was made with it, as a disk outlives a killed process.
 
-    Truncation works on whole batches: an offset inside a batch drops that batch.
+    Truncation works on whole batches: an offset inside a batch drops that batch. ``durable_offset`` is one past the
+    last record that a loss of power leaves: the ``flushed_offset``, unless the disk ``lies`` and calls flushed what is
+    in its own cache. ``recovery_point`` is the first record of the last segment, which alone is read again after an
+    unclean stop.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self.lies = False
+        self.durable_offset = 0
+        self.recovery_point = 0
+        self._closed = False
+        self._segment_bytes = segment_bytes
+        self._active_bytes = 0
         self.batches: list[RecordBatch] = []
         self.producers = Producers()
         self._bases: list[int] = []
@@ -95,6 +117,10 @@ class MemoryLog:
             if batch.leader_epoch < self._last_epoch:
                 raise ValueError(f"a batch of epoch {batch.leader_epoch} does not follow epoch {self._last_epoch}")
             self.start_epoch(batch.leader_epoch, batch.base_offset)
+        if self._active_bytes and self._active_bytes + batch.size_bytes > self._segment_bytes:
+            self.flush()
+            self.recovery_point, self._active_bytes = self.end_offset, 0
+        self._active_bytes += batch.size_bytes
         self.batches.append(batch)
         self._bases.append(batch.base_offset)
         self.end_offset += batch.count
@@ -125,6 +151,10 @@ class MemoryLog:
             self.producers = Producers(self.batches)
         self.end_offset = self.batches[-1].next_offset if self.batches else self.start_offset
         self.flushed_offset = min(self.flushed_offset, self.end_offset)
+        self.durable_offset = min(self.durable_offset, self.end_offset)
+        self.recovery_point = min(self.recovery_point, self.end_offset)
+        active = self.batches[bisect_left(self._bases, self.recovery_point) :]
+        self._active_bytes = sum(batch.size_bytes for batch in active)
         while self._epochs and self._epochs[-1][1] >= offset:
             self._epochs.pop()
         self._last_epoch = self._epochs[-1][0] if self._epochs else NONE
@@ -137,10 +167,14 @@ class MemoryLog:
         self._last_epoch = NONE
         self.producers = Producers()
         self.start_offset = self.end_offset = self.flushed_offset = self._high_watermark = offset
+        self.durable_offset = self.recovery_point = offset
+        self._active_bytes = 0
 
     def flush(self) -> None:
-        """See :class:`Log`."""
+        """See :class:`Log`; a disk that lies calls flushed what it has not written."""
         self.flushed_offset = self.end_offset
+        if not self.lies:
+            self.durable_offset = self.end_offset
 
     def epochs(self) -> Sequence[tuple[int, int]]:
         """See :class:`Log`; the list is the log's own and not to be changed."""
@@ -163,8 +197,37 @@ class MemoryLog:
         """See :class:`Log`."""
         return self._high_watermark
 
+    # --- what happens to a disk, and what a start finds on it ----------------------------------------------------
+
     def lose_unflushed(self) -> int:
-        """Power loss: drop what was not flushed; the answer is the number of records that are gone."""
-        lost = self.end_offset - self.flushed_offset
-        self.truncate_to(self.flushed_offset)
+        """Power loss: drop what is not durable; the answer is the number of records that are gone.
+
+        Of the first batch among them a part had reached the disk: it is there, torn, until the log is recovered.
+        """
+        lost = self.end_offset - self.durable_offset
+        if lost:
+            first = bisect_left(self._bases, self.durable_offset)
+            self.truncate_to(self.batches[first].next_offset)
+            self.damage(first)
         return lost
+
+    def damage(self, position: int) -> None:
+        """Make the batch at ``position`` of ``batches`` a bad one."""
+        self.batches[position] = replace(self.batches[position], intact=False)
+
+    def reads_again(self, offset: int) -> bool:
+        """Would the next start look at the record at ``offset`` (rule 25)?"""
+        return not self._closed and offset >= self.recovery_point
+
+    def close(self) -> None:
+        """See :class:`Log`."""
+        self.flush()
+        self._closed = True
+
+    def recover(self) -> None:
+        """A start (rule 25): unless the log was closed, it is read again and ends before the first bad batch."""
+        for batch in self.batches[bisect_left(self._bases, self.recovery_point) :]:
+            if not batch.intact and not self._closed:
+                self.truncate_to(batch.base_offset)
+                break
+        self._closed = False

@@ -33,7 +33,9 @@ class RecordBatch(msgspec.Struct, frozen=True, gc=False):
     """One batch, the unit of append, replication and idempotence.
 
     ``records`` is opaque to the core: a tuple of (key, payload) in the simulator, an encoded v2 batch in the server.
-    ``base_offset`` and ``leader_epoch`` are NONE until the leader assigns them (rule 1).
+    ``base_offset`` and ``leader_epoch`` are NONE until the leader assigns them (rule 1). ``intact`` is false where the
+    checksum shows that the records are not those that were appended (rule 25): followers and consumers look at it,
+    leaders do not.
     """
 
     count: int
@@ -44,6 +46,7 @@ class RecordBatch(msgspec.Struct, frozen=True, gc=False):
     producer_id: int = NONE
     producer_epoch: int = NONE
     base_sequence: int = NONE
+    intact: bool = True
 
     @property
     def next_offset(self) -> int:

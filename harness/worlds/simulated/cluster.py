@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from typing import Final
 
 from harness.reference.core.broker import Broker
 from harness.reference.core.controller import Controller
 from harness.reference.core.effects import Core
-from harness.reference.core.log import Log, MemoryLog
+from harness.reference.core.log import MemoryLog
 from harness.reference.core.types import NONE, BrokerConfig, Image, TopicPartition
 from harness.worlds.reference import LACKS
+from harness.worlds.simulated.disks import NO_DISKS, Disk, Disks
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Observer, Process, SimulatedShutdown
-from harness.worlds.simulated.parts import NO_DISKS, SimulatedLeadership, SimulatedMessages, SimulatedStorage
+from harness.worlds.simulated.parts import SimulatedLeadership, SimulatedMessages
 from nemesis.cluster import (
     CONTROLLER,
     Capability,
@@ -52,12 +52,13 @@ class Cluster:
         self._observe: Observer = observe or _unseen
         self._observing = observe is not None
         self._starts = 0
-        self._disks: dict[int, dict[TopicPartition, MemoryLog]] = {broker: {} for broker in brokers}
+        self._disks = {broker: Disk() for broker in brokers}
         self._processes: dict[int, Process] = {}
         #: Brokers whose disks a fault has taken records from: what they promised to keep they do not.
         self.damaged: set[int] = set()
         self._controller = Controller(config, observe=self._observing)
         self._shutdown = SimulatedShutdown(loop, self.kill, self.restart)
+        disks = Disks(self._disks, self._is_dead, self.damaged)
         self._seen: Image | None = None
         self._partitions: Mapping[str, PartitionView] = {}
         #: This cluster, for the nemesis.
@@ -68,7 +69,8 @@ class Cluster:
             links=self,
             link_speed=self,
             messages=SimulatedMessages(network),
-            files=SimulatedStorage(self._disks, self._is_dead, self.damaged),
+            files=disks,
+            write_caches=disks,
             leadership=SimulatedLeadership(self._controlling),
             lacks=_LACKS,
         )
@@ -85,7 +87,7 @@ class Cluster:
 
     def log(self, node: int, partition: TopicPartition) -> MemoryLog | None:
         """What the disk of a broker holds of a log partition, None where it never hosted it."""
-        return self._disks[node].get(partition)
+        return self._disks[node].logs.get(partition)
 
     def broker(self, node: int) -> Broker | None:
         """The core that runs on a broker, None while its process is dead."""
@@ -103,11 +105,7 @@ class Cluster:
         return self._processes[CONTROLLER], self._controller
 
     def _broker(self, node: int) -> Broker:
-        make_log = partial(self._log_of, node)
-        return Broker(node, self._config, make_log, self._starts + 1, observe=self._observing)
-
-    def _log_of(self, node: int, partition: TopicPartition) -> Log:
-        return self._disks[node].setdefault(partition, MemoryLog())
+        return Broker(node, self._config, self._disks[node].open, self._starts + 1, observe=self._observing)
 
     def _run(self, node: int, core: Core) -> Process:
         self._starts += 1
@@ -149,14 +147,14 @@ class Cluster:
         return {"exit": SIGKILLED, "incarnation": process.incarnation}
 
     def cut_power(self, node: int) -> Evidence:
-        """Every log of the node ends where it was last flushed. Evidence: ``lost`` records by log partition."""
+        """Every log of the node ends where its disk last flushed it. Evidence: see :meth:`Disk.lose_power`."""
         evidence = self.kill(node)
         if not evidence:
             return {}
-        lost = {str(at): log.lose_unflushed() for at, log in self._disks[node].items()}
-        if any(lost.values()):
+        taken = self._disks[node].lose_power()
+        if any(taken["lost"].values()):
             self.damaged.add(node)
-        return {**evidence, "lost": lost}
+        return {**evidence, **taken}
 
     def stop(self, node: int) -> Evidence:
         """It leaves as soon as its leaderships are handed over; its disk then has everything."""

@@ -30,6 +30,8 @@ FETCH_MAX_WAIT_MS: Final = 500
 #: How long end_offsets may ask; default.api.timeout.ms is 60 s, far more than the detection times of a simulated run.
 END_OFFSETS_LIMIT_US: Final = 10_000 * MICROSECONDS
 NO_ANSWER: Final = "KafkaTimeoutError"
+#: What a poll ends with where a batch's checksum does not fit its records (check.crcs=true, Kafka's default).
+CORRUPT: Final = "CorruptRecordError"
 
 
 class Assigned:
@@ -75,6 +77,7 @@ class ConsumerModel(ClientModel):
         self._assigned: dict[TopicPartition, Assigned] = {}
         self._fetching: dict[int, FetchPurpose] = {}
         self._buffer: deque[Fetched] = deque()
+        self._damaged = False
         self._poll: tuple[Any, int] | None = None
         self._queries: list[EndQuery] = []
 
@@ -153,6 +156,10 @@ class ConsumerModel(ClientModel):
         if self._poll is None:
             return
         done, deadline_us = self._poll
+        if not self._buffer and self._damaged:
+            self._damaged, self._poll = False, None
+            self._net.effects.append(Completed(done, PollOutcome(EventType.INFO, (), CORRUPT)))
+            return
         if not self._buffer and now_us < deadline_us:
             self._net.wake_at(deadline_us)
             return
@@ -211,6 +218,8 @@ class ConsumerModel(ClientModel):
                 continue  # Assigned anew, or read from another leader meanwhile.
             if part.error == ErrorCode.NONE:
                 self._take(assigned, part)
+                if self._damaged:
+                    assigned.ready_us = now_us + self._backoff_us
             elif part.error == ErrorCode.OFFSET_OUT_OF_RANGE:
                 assigned.position = None
             else:
@@ -219,6 +228,9 @@ class ConsumerModel(ClientModel):
 
     def _take(self, assigned: Assigned, part: messages.FetchedPartition) -> None:
         for batch in part.batches:
+            if not batch.intact:  # Whoever reads cannot get past it, and finds it again with every poll.
+                self._damaged = True
+                break
             for offset, (key, payload) in enumerate(batch.records, batch.base_offset):
                 if assigned.position is not None and offset >= assigned.position:
                     self._buffer.append(Fetched(assigned.name, offset, key, payload))

@@ -163,7 +163,7 @@ class SimulatedShutdown:
         if process.alive:
             for replica in broker.replicas.values():
                 replica.log.checkpoint_high_watermark(replica.high_watermark)
-                replica.log.flush()
+                replica.log.close()
         self._end(node)
         if self._leaving.pop(node):
             self._start(node)

@@ -1,4 +1,4 @@
-"""What can be done to the simulated cluster beside processes, power and links: to disks, leaders and messages."""
+"""What can be done to the simulated cluster beside processes, power, links and disks: to leaders and messages."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from typing import Any, Final
 from harness.errors import HarnessError
 from harness.reference.core import messages
 from harness.reference.core.controller import Controller
-from harness.reference.core.log import MemoryLog
 from harness.reference.core.messages import MoveLeader
 from harness.reference.core.types import TopicPartition
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Process
-from nemesis.cluster import CLIENTS, LOG_PARTS, Evidence, Link
+from nemesis.cluster import CLIENTS, Evidence, Link
 
-#: Why these disks are never full or slow.
-NO_DISKS: Final = "logs in memory take no room and no time; use another world"
 #: The node from which the harness asks for things; clients proper have larger numbers.
 ADMINISTRATOR: Final = CLIENTS
 
@@ -39,47 +36,6 @@ APIS: Final[Mapping[str, tuple[type[messages.Message], ...]]] = {
     "AlterPartition": (messages.AlterPartition, messages.AlterPartitionResponse),
     "AllocateProducerIds": (messages.AllocateProducerIds, messages.AllocateProducerIdsResponse),
 }
-
-
-class SimulatedStorage:
-    """Implements :class:`nemesis.cluster.Files` in memory.
-
-    ``disks`` are the logs of every broker; ``dead`` says whether a broker's process has ended; ``damaged``
-    collects the brokers that lost something here.
-    """
-
-    def __init__(
-        self, disks: Mapping[int, dict[TopicPartition, MemoryLog]], dead: Callable[[int], bool], damaged: set[int]
-    ) -> None:
-        self._disks = disks
-        self._dead = dead
-        self._damaged = damaged
-
-    def wipe(self, node: int) -> Evidence:
-        """See :meth:`Files.wipe`. Evidence: ``wiped``, the records that are gone by log partition."""
-        if not self._dead(node):
-            return {}
-        disk = self._disks[node]
-        wiped = {str(at): log.end_offset - log.start_offset for at, log in disk.items()}
-        disk.clear()
-        self._damaged.add(node)
-        return {"wiped": wiped}
-
-    def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
-        """See :meth:`Files.corrupt`. Evidence: ``corrupted``: the batch's ``offset``, and ``lost`` records.
-
-        The next start would read all of the log and end it before this batch (rule 25), and until then nobody reads
-        it; so it ends there now.
-        """
-        log = next((log for at, log in self._disks[node].items() if str(at) == partition), None)
-        batches = [] if log is None or not self._dead(node) else log.batches
-        if log is None or not batches:
-            return {}
-        offset = batches[len(batches) * pick // LOG_PARTS].base_offset
-        lost = log.end_offset - offset
-        log.truncate_to(offset)
-        self._damaged.add(node)
-        return {"corrupted": {"partition": partition, "offset": offset, "lost": lost}}
 
 
 class SimulatedLeadership:

@@ -7,7 +7,8 @@ a producer made, and mostly whole logs, so each is decoded once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import is_
+from itertools import groupby
+from operator import attrgetter, is_
 from typing import Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from harness.worlds.simulated.cluster import Cluster
 
 #: All that a log in memory holds.
 _EVERYTHING: Final = 2**62
+_INTACT: Final = attrgetter("intact")
 
 
 def logs_of(cluster: Cluster, topic: str, partitions: int) -> ReplicaLogs:
@@ -30,8 +32,12 @@ def logs_of(cluster: Cluster, topic: str, partitions: int) -> ReplicaLogs:
         place = TopicPartition(topic, number)
         decoder = _Decoder(str(place))
         found = [(node, log) for node in cluster.brokers if (log := cluster.log(node, place)) is not None]
-        logs += [ReplicaLog(str(place), node, [decoder.stretch(log)], []) for node, log in found]
+        logs += [ReplicaLog(str(place), node, decoder.stretches(log), _damage(log)) for node, log in found]
     return ReplicaLogs(logs, {})
+
+
+def _damage(log: MemoryLog) -> list[str]:
+    return [f"the batch at offset {batch.base_offset} is damaged" for batch in log.batches if not batch.intact]
 
 
 class _Decoder:
@@ -42,9 +48,15 @@ class _Decoder:
         self._values: dict[int, list[int]] = {}
         self._logs: list[tuple[Sequence[RecordBatch], Stretch]] = []
 
-    def stretch(self, log: MemoryLog) -> Stretch:
-        """All of ``log``. One that holds the very batches of an earlier one is that one."""
+    def stretches(self, log: MemoryLog) -> list[Stretch]:
+        """All of ``log`` but its bad batches."""
         batches = log.read(log.start_offset, _EVERYTHING, _EVERYTHING)
+        if all(map(_INTACT, batches)):
+            return [self._stretch(batches)]
+        return [self._stretch([*run]) for intact, run in groupby(batches, _INTACT) if intact]
+
+    def _stretch(self, batches: Sequence[RecordBatch]) -> Stretch:
+        """These batches. Those that an earlier log holds too are decoded once."""
         for known, stretch in self._logs:
             if len(known) == len(batches) and all(map(is_, known, batches)):
                 return stretch
@@ -57,7 +69,7 @@ class _Decoder:
         values: list[int] = []
         for batch in batches:
             values += self._values.get(id(batch.records)) or self._decode(batch.records)
-        # Batches follow each other without a hole: no simulated log is compacted.
+        # Intact batches follow each other without a hole: no simulated log is compacted.
         first = batches[0].base_offset if batches else 0
         epochs = np.repeat(np.array([batch.leader_epoch for batch in batches], np.int32), counts)
         return Stretch(np.arange(first, first + len(values)), epochs, np.array(values, np.int64))

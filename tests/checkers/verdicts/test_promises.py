@@ -18,6 +18,7 @@ CUT = (FaultSeen("partition"),)
 CLIENT_CUT = (FaultSeen("partition", clients_only=True),)
 POWER = (FaultSeen("powerloss", nodes=(1,)), FaultSeen("partition"))
 ONE_POWER = (FaultSeen("powerloss", nodes=(1,)),)
+LIED = (FaultSeen("lyingdisk", nodes=(1,)), FaultSeen("powerloss", nodes=(1,), took_flushed=True))
 WIPE = (FaultSeen("wipedisk", nodes=(1,)), FaultSeen("partition"))
 ONE_WIPE = (FaultSeen("wipedisk", nodes=(1,)),)
 ONE_CORRUPT = (FaultSeen("corruptrecord", nodes=(2,)),)
@@ -86,6 +87,8 @@ def permitted(settings: Settings, faults: tuple[FaultSeen, ...], anomaly: str) -
         pytest.param(ALL_2_FLUSHED, WIPE, True, id="flush.messages=1 does not help an emptied disk (S08)"),
         pytest.param(ALL_2, WIPE, True, id="min ISR 2 does not survive the last replica's empty disk (S08)"),
         pytest.param(ALL_2, ONE_WIPE, False, id="one emptied disk and nothing else leaves the others"),
+        pytest.param(ALL_2_FLUSHED, LIED + CUT, True, id="flush.messages=1 does not help where a disk lies (S33)"),
+        pytest.param(ALL_2_FLUSHED, LIED[:1] + POWER, False, id="a lie that nobody's power loss brought to light"),
         pytest.param(ALL_2, ONE_CORRUPT, False, id="one damaged record and nothing else leaves the others"),
         pytest.param(ALL_2, ONE_CORRUPT + KILL_2, True, id="a damaged record and a death may be of all that had it"),
         pytest.param(
@@ -326,3 +329,9 @@ def test_a_cut_of_client_links_is_told_from_a_cut_inside_the_cluster() -> None:
     moved = clients | {"sequence": 2, "moved": {"t-0": {"leader": [0, 1], "leader_epoch": [1, 2]}}}
     shrunk = clients | {"sequence": 3, "moved": {"t-0": {"isr": [[0, 1], [0]]}}}
     assert [fault.clients_only for fault in seen(clients, inside, moved, shrunk)] == [True, False, False, True]
+
+
+def test_a_disk_lied_where_a_loss_of_power_took_what_was_flushed() -> None:
+    honest = {"fault": "powerloss", "begin_evidence": {"1": {"exit": "signal 9", "lost": {"t-0": 3}}}}
+    lied = {"fault": "powerloss", "begin_evidence": {"1": {"lost": {"t-0": 3}, "lost_flushed": {"t-0": 2}}}}
+    assert [one.took_flushed for one in seen(receipt(**honest), receipt(**lied, sequence=1))] == [False, True]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nemesis.faults import CorruptRecord, FullDisk, PowerLoss, SlowDisk, WipeDisk
+from nemesis.faults import CorruptRecord, FullDisk, LyingDisk, PowerLoss, SlowDisk, WipeDisk
 from nemesis.receipts import degraded_to, judge
 from nemesis.roles import Role, RoleKind
 from tests.conftest import ObedientCluster
@@ -44,6 +44,13 @@ def test_a_slow_disk_ends_nobody(cluster):
     calls, _ = played(SlowDisk(LEADER), cluster)
     assert calls == [("slow", (1,)), ("restore", (1,))]
     assert not SlowDisk.stops_brokers
+
+
+def test_a_disk_that_lies_ends_nobody_and_takes_nothing_by_itself(cluster):
+    calls, _ = played(LyingDisk(LEADER), cluster)
+    assert calls == [("lie", (1,)), ("obey", (1,))]
+    assert not LyingDisk.stops_brokers
+    assert not LyingDisk.destroys_copy
 
 
 @pytest.mark.parametrize("fault", [WipeDisk(LEADER), CorruptRecord(LEADER), FullDisk(LEADER), SlowDisk(LEADER)])

@@ -62,13 +62,13 @@ def test_chosen_stories_are_told_again_until_there_are_enough_faults():
 
 
 def test_a_family_is_about_the_faults_of_each_of_its_stories_not_about_what_prepares_for_them():
-    two = {"controller": {"kill", "pause"}}
+    two = {"controller": {"kill", "pause"}, "lying-disk": {"lyingdisk", "powerloss"}}
     assert {family: len(strikes_of(family)) for family in FAMILIES if family not in two} == dict.fromkeys(
         [family for family in FAMILIES if family not in two], 1
     )
     named = {"kill": "kill", "restart": "kill", "power": "powerloss", "wipe": "wipedisk", "move": "moveleader"}
     assert {family: strikes_of(family) for family in named} == {name: {kind} for name, kind in named.items()}
-    assert strikes_of("controller") == two["controller"]
+    assert {family: strikes_of(family) for family in two} == two
     assert strikes_of("of another version") == frozenset()
 
 

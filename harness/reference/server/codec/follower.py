@@ -83,22 +83,24 @@ def decode_response(request: FollowerRequest, body: memoryview, ids: TopicIds) -
 
 
 def _fetched(request: core.Fetch, response: Any, ids: TopicIds) -> core.FetchResponse:
-    try:
-        parts = tuple(
-            core.FetchedPartition(
-                TopicPartition(ids.name(topic.topic_id), part.partition_index),
-                _error(part.error_code),
-                part.high_watermark,
-                part.log_start_offset,
-                _diverging(part.diverging_epoch),
-                tuple(split(part.records or b"", verify=True)),
-            )
-            for topic in response.responses
-            for part in topic.partitions
-        )
-    except BatchError as error:
-        raise BadFrameError(f"the leader's records are damaged: {error}") from error
+    parts = tuple(
+        _fetched_partition(TopicPartition(ids.name(topic.topic_id), part.partition_index), part)
+        for topic in response.responses
+        for part in topic.partitions
+    )
     return core.FetchResponse(request.correlation, parts)
+
+
+def _fetched_partition(at: TopicPartition, part: Any) -> core.FetchedPartition:
+    """One partition's answer. Records that are damaged in the leader's log are an error of that partition (rule 25)."""
+    try:
+        batches = tuple(split(part.records or b"", verify=True))
+    except BatchError:
+        return core.FetchedPartition(at, ErrorCode.CORRUPT_MESSAGE)
+    diverging = _diverging(part.diverging_epoch)
+    return core.FetchedPartition(
+        at, _error(part.error_code), part.high_watermark, part.log_start_offset, diverging, batches
+    )
 
 
 def _diverging(epoch: Any) -> core.EpochEnd | None:

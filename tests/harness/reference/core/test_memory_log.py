@@ -29,7 +29,71 @@ def test_power_loss_takes_the_unflushed_tail_only() -> None:
     log.flush()
     log.append(RecordBatch(3, 10, "r", 3, 2))
     assert log.lose_unflushed() == 3
+    log.recover()
     assert (log.end_offset, log.flushed_offset, list(log.epochs())) == (3, 3, [(0, 0), (1, 2)])
+
+
+def test_power_loss_tears_the_first_unflushed_batch_and_the_next_start_drops_it() -> None:
+    log = filled((2, 0))
+    log.flush()
+    log.append(RecordBatch(3, 10, "r", 2, 0))
+    log.append(RecordBatch(1, 10, "r", 5, 0))
+    assert log.lose_unflushed() == 4
+    assert [(batch.base_offset, batch.intact) for batch in log.batches] == [(0, True), (2, False)]
+    log.recover()
+    assert [(batch.base_offset, batch.intact) for batch in log.batches] == [(0, True)]
+
+
+def test_a_disk_that_lies_calls_flushed_what_a_power_loss_takes() -> None:
+    log = filled((2, 0))
+    log.flush()
+    log.lies = True
+    log.append(RecordBatch(3, 10, "r", 2, 0))
+    log.flush()
+    assert (log.flushed_offset, log.durable_offset) == (5, 2)
+    assert log.lose_unflushed() == 3
+    log.recover()
+    assert (log.end_offset, log.flushed_offset) == (2, 2)
+
+
+class TestBadBatches:
+    """Rule 25: who reads a log again, from where on, and what a bad batch ends."""
+
+    def test_a_start_after_an_unclean_stop_ends_the_log_before_the_first_bad_batch(self) -> None:
+        log = filled((2, 0), (3, 1), (1, 2))
+        log.damage(1)
+        assert log.reads_again(2)
+        log.recover()
+        assert (log.end_offset, list(log.epochs())) == (2, [(0, 0)])
+
+    def test_a_start_after_a_clean_stop_finds_nothing(self) -> None:
+        log = filled((2, 0), (3, 1), (1, 2))
+        log.close()
+        log.damage(1)
+        assert not log.reads_again(2)
+        log.recover()
+        assert log.end_offset == 6
+        log.recover()
+        assert log.end_offset == 2, "the stop before was clean, the one since then was not"
+
+    def test_what_is_below_the_recovery_point_is_not_read_again(self) -> None:
+        log = MemoryLog(segment_bytes=20)
+        for offset in range(5):
+            log.append(RecordBatch(1, 10, "r", offset, 0))
+        assert (log.recovery_point, log.flushed_offset) == (4, 4), "segments of two batches are flushed when full"
+        log.damage(1)
+        log.recover()
+        assert log.end_offset == 5
+        log.damage(4)
+        log.recover()
+        assert log.end_offset == 4
+
+    def test_a_truncation_below_the_recovery_point_takes_it_along(self) -> None:
+        log = MemoryLog(segment_bytes=20)
+        for offset in range(5):
+            log.append(RecordBatch(1, 10, "r", offset, 0))
+        log.truncate_to(1)
+        assert (log.recovery_point, log.end_offset) == (1, 1)
 
 
 def test_a_read_returns_whole_batches_from_the_one_that_holds_the_offset() -> None:

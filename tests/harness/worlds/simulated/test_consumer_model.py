@@ -1,5 +1,7 @@
 """The model of the consumer, against answers given by hand."""
 
+from msgspec.structs import replace
+
 from harness.reference.core.effects import Arm, Send
 from harness.reference.core.messages import (
     EARLIEST,
@@ -22,7 +24,7 @@ from harness.reference.core.types import (
     TopicPartition,
     TopicState,
 )
-from harness.worlds.simulated.consumer import ConsumerModel
+from harness.worlds.simulated.consumer import CORRUPT, ConsumerModel
 from harness.worlds.simulated.network_client import ClientEffect, Completed, Connect
 from workloads.client import Offsets, PollOutcome
 from workloads.operations import EventType
@@ -47,6 +49,7 @@ class Session:
         self.fetches: list[tuple[int, Fetch]] = []
         self.end_queries: list[tuple[int, ListOffsets]] = []
         self.polls: list[list[tuple[int, str]]] = []
+        self.errors: list[str | None] = []
         self.ends: list[Offsets] = []
         self._timers: list[int] = []
         self.model.assign(partitions or (AT,), from_start=True)
@@ -94,6 +97,7 @@ class Session:
                 self._serve(effect.target, effect.message)
             elif isinstance(effect, Completed) and isinstance(effect.outcome, PollOutcome):
                 assert effect.outcome.type in (EventType.OK, EventType.INFO)
+                self.errors.append(effect.outcome.error)
                 self.polls.append([(record.offset, record.payload.decode()) for record in effect.outcome.records])
             elif isinstance(effect, Completed):
                 self.ends.append(effect.outcome)
@@ -149,6 +153,18 @@ def test_an_offset_out_of_range_is_reset_to_the_earliest() -> None:
     session.answer_fetch(error=ErrorCode.OFFSET_OUT_OF_RANGE)
     session.wait(200)
     assert session.wanted() == [(0, [(0, 40)])]
+
+
+def test_a_batch_whose_checksum_is_wrong_ends_every_poll_with_an_error_at_the_same_place() -> None:
+    session = Session()
+    session.poll()
+    session.answer_fetch(batch(0, "a"), replace(batch(1, "b"), intact=False), batch(2, "c"))
+    assert session.polls == [[(0, "a")]]
+    session.poll()
+    session.wait(200)
+    session.poll()
+    session.answer_fetch(replace(batch(1, "b"), intact=False))
+    assert session.errors == [None, CORRUPT, CORRUPT]
 
 
 def test_a_refused_fetch_is_repeated_after_the_backoff() -> None:

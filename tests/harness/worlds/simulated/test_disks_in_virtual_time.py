@@ -1,5 +1,7 @@
 """Emptied and damaged disks against the reference broker: who loses, and who only fetches again (numbers S..)."""
 
+from types import MappingProxyType
+
 import pytest
 
 from harness.choices import Choices
@@ -16,11 +18,11 @@ SEEDS = range(4)
 MIN_ISR_2 = {"acks": ACKS_ALL, "min_insync_replicas": 2}
 
 
-def losses(family, story, **settings):
+def losses(family, story, faults=MappingProxyType({}), **settings):
     """Lost writes of a run for each seed; every fault of the story was possible and took effect."""
     found = []
     for seed in SEEDS:
-        report, events = perform(family, seed, Settings(**settings), stories=(story,))
+        report, events = perform(family, seed, Settings(**settings), stories=(story,), **faults)
         assert report.drained, report.unhealthy
         assert report.sends.acknowledged > 150
         assert all(receipt.took_effect for receipt in report.faults)
@@ -69,6 +71,37 @@ def test_a_damaged_record_of_the_last_in_sync_replica_loses_it_and_all_that_foll
 @pytest.mark.parametrize("story", ["S35", "corrupt/leader", "corrupt/follower"])
 def test_a_damaged_record_among_replicas_in_sync_is_fetched_again(story):
     assert losses("corrupt", story, **MIN_ISR_2) == [0] * len(SEEDS)
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"flush_messages": 1}, {"flush_messages": 1, "eligible_leader_replicas": True}]
+)
+def test_all_replicas_without_power_lose_what_lying_disks_had_flushed(settings):
+    """S33 is S11 on disks that lie about fsync: flushing cannot help."""
+    faults = {"dead_brokers_max": 3}
+    assert all(losses("lying-disk", "S33", faults, **(MIN_ISR_2 | settings)))
+    assert any(losses("power", "S11", faults, **(MIN_ISR_2 | settings))) is ("flush_messages" not in settings)
+
+
+def test_one_lying_disk_among_replicas_in_sync_is_filled_again():
+    assert losses("lying-disk", "lying-disk/follower", **MIN_ISR_2, flush_messages=1) == [0] * len(SEEDS)
+
+
+def test_the_last_in_sync_replica_needs_an_honest_disk():
+    """S09: flushing is enough on honest disks, and eligible leader replicas on those that lie."""
+    flushed = {**MIN_ISR_2, "flush_messages": 1}
+    assert any(losses("lying-disk", "lying-disk/last-in-sync", **flushed))
+    assert losses("power", "S09", **flushed) == [0] * len(SEEDS)
+    assert losses("lying-disk", "lying-disk/last-in-sync", **flushed, eligible_leader_replicas=True) == [0] * len(SEEDS)
+
+
+def test_the_receipt_of_a_power_loss_counts_what_was_flushed_and_is_gone():
+    report, _ = perform("lying-disk", 1, Settings(**MIN_ISR_2, flush_messages=1), stories=("lying-disk/follower",))
+    lost = [
+        seen for receipt in report.faults if receipt.fault == "powerloss" for seen in receipt.begin_evidence.values()
+    ]
+    assert lost
+    assert all(seen["lost_flushed"] == seen["lost"] and any(seen["lost"].values()) for seen in lost)
 
 
 @pytest.fixture

@@ -77,12 +77,15 @@ def test_a_followers_questions_cross_the_wire(ids):
     assert answer == core.ListOffsetsResponse(6, T1, ErrorCode.NONE, 3, 8)
 
 
-def test_a_damaged_batch_from_the_leader_is_refused(ids):
-    request = core.Fetch(7, 1, 0, (core.FetchPartition(T0, 5),))
+def test_a_damaged_batch_from_the_leader_is_an_error_of_its_partition_alone(ids):
+    request = core.Fetch(7, 1, 0, (core.FetchPartition(T0, 5), core.FetchPartition(T1, 5)))
     damaged = replace(batch(5, 2), records=batch(5, 2).records[:-1] + b"!")
-    answer = core.FetchResponse(0, (core.FetchedPartition(T0, ErrorCode.NONE, 8, 0, None, (damaged,)),))
-    with pytest.raises(BadFrameError, match="damaged"):
-        over_the_wire(request, answer, ids)
+    parts = [
+        core.FetchedPartition(at, ErrorCode.NONE, 8, 0, None, (b,)) for at, b in ((T0, damaged), (T1, batch(5, 2)))
+    ]
+    bad, good = over_the_wire(request, core.FetchResponse(0, tuple(parts)), ids)[1].partitions
+    assert (bad.error, bad.batches) == (ErrorCode.CORRUPT_MESSAGE, ())
+    assert (good.error, len(good.batches)) == (ErrorCode.NONE, 1)
 
 
 # --- what is refused -----------------------------------------------------------------------------------------------

@@ -1,0 +1,98 @@
+"""The disks of the simulated brokers: logs that stay when a process ends, and what can be done to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from harness.reference.core.log import MemoryLog
+from harness.reference.core.types import TopicPartition
+from nemesis.cluster import LOG_PARTS, Evidence
+
+#: Why these disks are never full or slow.
+NO_DISKS: Final = "logs in memory take no room and no time; use another world"
+
+
+class Disk:
+    """One broker's disk: its ``logs`` by log partition. While it ``lies``, it calls flushed what it only has cached."""
+
+    def __init__(self) -> None:
+        self.logs: dict[TopicPartition, MemoryLog] = {}
+        self.lies = False
+
+    def open(self, partition: TopicPartition) -> MemoryLog:
+        """The log of a partition as a starting broker finds it: recovered (rule 25), or new."""
+        log = self.logs.setdefault(partition, MemoryLog())
+        log.lies = self.lies
+        log.recover()
+        return log
+
+    def lose_power(self) -> dict[str, dict[str, int]]:
+        """Keep what is durable. Evidence: ``lost`` records by log partition, and of these ``lost_flushed``.
+
+        The second stands there only if the disk had lied about some of them.
+        """
+        flushed = {str(at): log.flushed_offset - log.durable_offset for at, log in self.logs.items()}
+        lost = {str(at): log.lose_unflushed() for at, log in self.logs.items()}
+        return {"lost": lost, "lost_flushed": flushed} if any(flushed.values()) else {"lost": lost}
+
+
+class Disks:
+    """Implements :class:`nemesis.cluster.Files` and :class:`nemesis.cluster.WriteCaches` in memory.
+
+    ``disks`` are those of every broker; ``dead`` says whether a broker's process has ended; ``damaged`` collects the
+    brokers that lost something.
+    """
+
+    def __init__(self, disks: Mapping[int, Disk], dead: Callable[[int], bool], damaged: set[int]) -> None:
+        self._disks = disks
+        self._dead = dead
+        self._damaged = damaged
+
+    def wipe(self, node: int) -> Evidence:
+        """See :meth:`Files.wipe`. Evidence: ``wiped``, the records that are gone by log partition."""
+        if not self._dead(node):
+            return {}
+        logs = self._disks[node].logs
+        wiped = {str(at): log.end_offset - log.start_offset for at, log in logs.items()}
+        logs.clear()
+        self._damaged.add(node)
+        return {"wiped": wiped}
+
+    def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
+        """See :meth:`Files.corrupt`.
+
+        Evidence: ``corrupted``: ``partition``, the batch's first ``offset``, ``recovery_point``; ``read_again``,
+        whether the next start looks at it; ``lost``, the records that this start will drop: it and all that follow.
+        """
+        log = next((log for at, log in self._disks[node].logs.items() if str(at) == partition), None)
+        if log is None or not log.batches or not self._dead(node):
+            return {}
+        position = len(log.batches) * pick // LOG_PARTS
+        offset = log.batches[position].base_offset
+        log.damage(position)
+        self._damaged.add(node)
+        found = {"partition": partition, "offset": offset, "recovery_point": log.recovery_point}
+        read_again = log.reads_again(offset)
+        return {"corrupted": {**found, "read_again": read_again, "lost": read_again * (log.end_offset - offset)}}
+
+    def lie(self, node: int) -> Evidence:
+        """See :meth:`WriteCaches.lie`. Evidence: ``lies``, how many records were durable before, by log partition."""
+        disk = self._disks[node]
+        if disk.lies:
+            return {}
+        disk.lies = True
+        for log in disk.logs.values():
+            log.lies = True
+        return {"lies": {str(at): log.durable_offset for at, log in disk.logs.items()}}
+
+    def obey(self, node: int) -> Evidence:
+        """See :meth:`WriteCaches.obey`. Evidence: ``cached``, the records that the disk wrote now, by log partition."""
+        disk = self._disks[node]
+        if not disk.lies:
+            return {}
+        disk.lies = False
+        cached = {str(at): log.flushed_offset - log.durable_offset for at, log in disk.logs.items()}
+        for log in disk.logs.values():
+            log.lies, log.durable_offset = False, log.flushed_offset
+        return {"cached": cached}

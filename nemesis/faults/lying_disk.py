@@ -1,0 +1,29 @@
+"""Disks that lie: they answer that a flush is done, and what was flushed is in a cache that needs power."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from nemesis.cluster import Capability, Evidence, Target, present
+from nemesis.faults.fault import Aim, NodeFault
+
+
+class LyingDisk(NodeFault, frozen=True):
+    """Let the disks of the holders of ``role`` acknowledge flushes that they do not do (fsync), until the end.
+
+    By itself it takes nothing. A loss of power meanwhile takes what was flushed (rule 24 does not help), and has it in
+    its own receipt.
+    """
+
+    kind: ClassVar[str] = "lyingdisk"
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.WRITE_CACHES,)
+    spares_process: ClassVar[bool] = True
+    spares_cluster: ClassVar[bool] = True
+
+    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+        """Begin to lie."""
+        return present(target.write_caches).lie(node)
+
+    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
+        """Write what is cached."""
+        return present(target.write_caches).obey(node)
