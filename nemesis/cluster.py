@@ -57,6 +57,7 @@ class PartitionView(msgspec.Struct, frozen=True):
 class ClusterView(msgspec.Struct, frozen=True):
     """What is known of the cluster now. ``running`` are brokers whose process lives and is not paused.
 
+    ``racks`` are the brokers' racks, of those that have one.
     ``controllers`` are all controllers, first the one that was last known to be active; ``running_controllers`` as
     ``running``. ``controller_active`` is false while it is known that no controller is active: nobody elects leaders
     then.
@@ -68,6 +69,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     controllers: tuple[int, ...] = (CONTROLLER,)
     running_controllers: tuple[int, ...] = (CONTROLLER,)
     controller_active: bool = True
+    racks: Mapping[int, str] = {}
 
 
 Evidence = Mapping[str, object]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Final
@@ -24,6 +25,7 @@ class RoleKind(StrEnum):
     OUT_OF_ISR = "out-of-isr"
     BROKER = "broker"
     MINORITY = "minority"
+    RACK = "rack"
     NAMED = "named"
     CONTROLLER = "controller"
     PRODUCER = "producer"
@@ -48,8 +50,8 @@ class Role(msgspec.Struct, frozen=True):
 def resolve(role: Role, view: ClusterView) -> tuple[int, ...]:
     """The brokers that hold ``role`` now, ascending; none if nobody does.
 
-    Roles in a partition are the controller's word and may name a broker that is dead; BROKER and MINORITY choose among
-    those that run.
+    Roles in a partition are the controller's word and may name a broker that is dead, and so may RACK; BROKER and
+    MINORITY choose among those that run.
     """
     in_partition = _IN_PARTITION.get(role.kind)
     if in_partition is None:
@@ -71,6 +73,13 @@ def _one(candidates: Iterable[int], pick: int) -> tuple[int, ...]:
 
 def _followers(state: PartitionView) -> set[int]:
     return set(state.replicas) - {state.leader}
+
+
+def _rack(role: Role, view: ClusterView) -> tuple[int, ...]:
+    """Every broker of one rack."""
+    racks = sorted({*view.racks.values()})
+    chosen = racks[role.pick % len(racks)] if racks else None
+    return tuple(sorted(node for node, rack in view.racks.items() if rack == chosen))
 
 
 def _minority(role: Role, view: ClusterView) -> tuple[int, ...]:
@@ -95,12 +104,14 @@ _WORDS: Final = {
     RoleKind.OUT_OF_ISR: "a replica out of sync",
     RoleKind.BROKER: "a random broker",
     RoleKind.MINORITY: "a random minority",
+    RoleKind.RACK: "a random rack",
     RoleKind.CONTROLLER: "the active controller",
     RoleKind.PRODUCER: "a producer",
 }
 _ANYWHERE: Final[dict[RoleKind, Callable[[Role, ClusterView], tuple[int, ...]]]] = {
     RoleKind.BROKER: lambda role, view: _one(view.running, role.pick),
     RoleKind.MINORITY: _minority,
+    RoleKind.RACK: _rack,
     RoleKind.NAMED: lambda role, view: (role.pick,) if role.pick in view.brokers else (),
     RoleKind.CONTROLLER: lambda _, view: view.controllers[:1],
     # Which one, the workload knows.
@@ -108,10 +119,20 @@ _ANYWHERE: Final[dict[RoleKind, Callable[[Role, ClusterView], tuple[int, ...]]]]
 }
 
 
-def most_holders(role: Role, brokers: int) -> int:
-    """The number of brokers that can hold ``role`` at once, at most, in a cluster of ``brokers``; others are none."""
+def largest_rack(racks: Iterable[str]) -> int:
+    """The number of brokers in the largest of these racks, one for each broker; 1 where there are none."""
+    return max(Counter(racks).values(), default=1)
+
+
+def most_holders(role: Role, brokers: int, rack_size: int = 1) -> int:
+    """The number of brokers that can hold ``role`` at once, at most, in a cluster of ``brokers``; others are none.
+
+    ``rack_size`` is that of its largest rack.
+    """
     if role.kind in {RoleKind.CONTROLLER, RoleKind.PRODUCER}:
         return 0
+    if role.kind is RoleKind.RACK:
+        return rack_size
     if role.kind is RoleKind.FOLLOWERS:
         return brokers - 1
     return (brokers - 1) // 2 if role.kind is RoleKind.MINORITY else 1

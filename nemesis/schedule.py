@@ -57,14 +57,21 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def draw_schedule(
-    plan: FaultPlan, *, timings: Timings, brokers: int, partitions: int, duration_ms: int, draw: Draw
+    plan: FaultPlan,
+    *,
+    timings: Timings,
+    brokers: int,
+    partitions: int,
+    duration_ms: int,
+    draw: Draw,
+    rack_size: int = 1,
 ) -> Schedule:
     """A schedule of whole stories, at least ``plan.count`` faults if they fit in ``duration_ms``.
 
     Every family begins with its signature story, the families in their order; then all stories follow in a drawn order,
     round and round. Where the plan chooses stories, these are performed instead, in its order and each at least once. A
-    story that does not fit any more, or is above the budget, is passed over. A wrong family is the reader of plans'
-    business: it is a KeyError here.
+    story that does not fit any more, or is above the budget, is passed over; ``rack_size`` is the most brokers of a
+    rack. A wrong family is the reader of plans' business: it is a KeyError here.
     """
     scene = Scene(
         draw=draw,
@@ -86,7 +93,7 @@ def draw_schedule(
         performances[name] += 1
         parts = story.parts(scene.of(f"{name} {performances[name]}"))
         length_ms = max(part.end_ms for part in parts)
-        if at_ms + length_ms > duration_ms or most_stopped(parts, brokers) > plan.dead_brokers_max:
+        if at_ms + length_ms > duration_ms or most_stopped(parts, brokers, rack_size) > plan.dead_brokers_max:
             passed_over += 1
             continue
         steps += _placed(parts, at_ms, steps[-1].group + 1 if steps else 0, family, story)
@@ -95,12 +102,12 @@ def draw_schedule(
     return Schedule(steps=tuple(steps), healed_ms=duration_ms)
 
 
-def most_stopped(parts: Iterable[Part | Step], brokers: int) -> int:
+def most_stopped(parts: Iterable[Part | Step], brokers: int, rack_size: int = 1) -> int:
     """The number of brokers that ``parts`` may have dead or frozen at one time, at most."""
     stopping = [part for part in parts if part.fault.stops_brokers]
     together = (
         sum(
-            most_holders(other.fault.role, brokers)
+            most_holders(other.fault.role, brokers, rack_size)
             for other in stopping
             if other.begin_ms <= part.begin_ms < other.end_ms
         )

@@ -29,7 +29,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     ``cell`` names settings and family within the campaign (``acks=all,isr=2,unclean=false/kill``); ``settings`` is
     complete and under Kafka's names. ``client_defaults`` are the names of those that the plan leaves to the client
-    library, so that they have its own default.
+    library, so that they have its own default. ``racks`` are the brokers' racks in their order, none where they have
+    none; ``assignment`` are the replicas of each log partition, empty where the cluster places them.
     """
 
     world: AnyWorld
@@ -41,6 +42,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     brokers: int = 3
     client_defaults: tuple[str, ...] = ()
+    racks: tuple[str, ...] = ()
+    assignment: tuple[tuple[int, ...], ...] = ()
 
     def chosen(self) -> Settings:
         """The settings as an object."""
@@ -101,6 +104,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[Choice, ...]
     families: tuple[str, ...]
     worlds: tuple[WorldPlan, ...]
+    racks: tuple[str, ...] = ()
+    assignment: tuple[tuple[int, ...], ...] = ()
     text: str = ""
 
     def runs(self) -> list[RunSpec]:
@@ -130,6 +135,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             faults=msgspec.structs.replace(world.faults, families=tuple(family.split("+"))),
             seed=seed,
             brokers=self.brokers,
+            racks=self.racks,
+            assignment=self.assignment,
         )
 
     def single(self, family: str | None, world: str | None, seed: int | None) -> RunSpec:

@@ -15,6 +15,7 @@ from harness.plan import worlds
 from harness.plan.machines import PORT_MAX, machines_at
 from harness.plan.matrix import choices_in
 from harness.plan.model import Plan, WorldPlan
+from harness.plan.placement import assignment_in, check_placement, racks_in
 from harness.plan.security import security_at
 from harness.plan.stories import check_stories, chosen_stories, families_in
 from harness.plan.values import (
@@ -135,7 +136,9 @@ def _server(server: object, place: Place) -> str:
     return found[0]
 
 
-KEYS: Final = ("name", "seed", "brokers", "families", "settings", "matrix", "workload", "faults", "worlds")
+KEYS: Final = (
+    "name", "seed", "brokers", "racks", "assignment", "families", "settings", "matrix", "workload", "faults", "worlds",
+)  # fmt: skip
 
 #: The name of a plan is the name of a directory.
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -188,8 +191,11 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
         choices=tuple(choices_in(table, overrides or {}, brokers, place)),
         families=_families(table, place),
         worlds=tuple(_worlds(table, brokers, place)),
+        racks=racks_in(table, brokers, place),
+        assignment=assignment_in(table, brokers, place),
         text=text,
     )
+    check_placement(plan, place)
     check_stories(plan, place)
     _refuse_impatience(plan, place)
     runs = len(plan.choices) * len(plan.families) * sum(world.runs for world in plan.worlds)

@@ -12,6 +12,7 @@ import msgspec
 from harness.plan.model import Plan, WorldPlan
 from harness.plan.values import Place, Table, list_at, shown
 from nemesis.plan import FaultPlan
+from nemesis.roles import largest_rack
 from nemesis.scenarios import FAMILIES, Part, Scene, Story, Timings, stories_named
 from nemesis.schedule import most_stopped
 from workloads import unknown_name
@@ -83,7 +84,7 @@ def _check_budget(plan: Plan, world: WorldPlan, stories: Iterable[tuple[str, Sto
         name = f"{family}/{story.name}"
         for choice in plan.choices:
             parts = _longest(story, plan, world, faults, choice.settings)
-            stopped = most_stopped(parts, plan.brokers)
+            stopped = most_stopped(parts, plan.brokers, largest_rack(plan.racks))
             if stopped > faults.dead_brokers_max:
                 raise place.wrong(
                     f"{name} stops {stopped} brokers at one time; raise dead_brokers_max={faults.dead_brokers_max}"

@@ -24,6 +24,7 @@ from nemesis.cluster import ClusterView, PartitionView
 from nemesis.faults import listed
 from nemesis.player import Player
 from nemesis.receipts import Receipt, to_json
+from nemesis.roles import largest_rack
 from nemesis.scenarios import Draw, Timings
 from nemesis.schedule import Schedule, draw_schedule
 from workloads import ACKS_ALL, NEMESIS, Event, EventType, Function, Recorder, Settings
@@ -89,6 +90,7 @@ def planned(spec: RunSpec, draw: Draw) -> Schedule:
         partitions=spec.workload.partitions,
         duration_ms=spec.workload.duration_ms,
         draw=draw,
+        rack_size=largest_rack(spec.racks),
     )
 
 

@@ -49,6 +49,7 @@ class ReferenceDistribution:
         self._settings = spec.chosen()
         self._broker = broker_config(self._settings)
         self._lifetime_s = lifetime_s(spec)
+        self._racks = dict(enumerate(spec.racks))
 
     def check(self) -> None:
         """See :meth:`Distribution.check`."""
@@ -106,6 +107,7 @@ class ReferenceDistribution:
             control_socket=host.control_path(node),
             trace=str(trace_path(nodes.directory, node)),
             broker=self._broker,
+            rack=self._racks.get(node, ""),
             # What is cut already must not be spoken over before the control socket listens.
             cuts=tuple(host.links.at(node)),
             max_lifetime_s=self._lifetime_s,

@@ -14,6 +14,7 @@ from nemesis.scenarios.clock import CLOCK
 from nemesis.scenarios.controller import CONTROLLERS
 from nemesis.scenarios.disks import CORRUPT, FULL_DISK, LYING_DISK, SLOW_DISK, WIPE
 from nemesis.scenarios.links import PARTITION, SLOW_LINK
+from nemesis.scenarios.racks import RACK
 from nemesis.scenarios.scene import Draw, Family, Part, Scene, Story, Timings
 from nemesis.scenarios.shapes import family_of
 
@@ -33,7 +34,7 @@ __all__ = [
 
 _SCRIPTS: Final = (
     KILL, PAUSE, PARTITION, RESTART, POWER, ROLLING, CLOCK, SLOW_LINK, MOVE, REASSIGN, WIPE, CORRUPT, FULL_DISK,
-    SLOW_DISK, LYING_DISK, CONTROLLERS,
+    SLOW_DISK, LYING_DISK, CONTROLLERS, RACK,
 )  # fmt: skip
 
 

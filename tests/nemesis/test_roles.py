@@ -11,6 +11,7 @@ VIEW = ClusterView(
     running=(0, 2),
     brokers=(0, 1, 2),
     controllers=(102, 100, 101),
+    racks={0: "a", 1: "b", 2: "a"},
 )
 
 
@@ -27,6 +28,8 @@ VIEW = ClusterView(
         (Role(RoleKind.BROKER, pick=1), (2,)),
         (Role(RoleKind.MINORITY, pick=0), (0,)),
         (Role(RoleKind.MINORITY, pick=1), ()),
+        (Role(RoleKind.RACK, pick=0), (0, 2)),
+        (Role(RoleKind.RACK, pick=3), (1,)),
         (Role(RoleKind.NAMED, pick=1), (1,)),
         (Role(RoleKind.NAMED, pick=9), ()),
         (Role(RoleKind.CONTROLLER), (102,)),
@@ -34,6 +37,10 @@ VIEW = ClusterView(
 )
 def test_a_role_is_held_by_whom_the_cluster_says(role, brokers):
     assert resolve(role, VIEW) == brokers
+
+
+def test_where_brokers_have_no_racks_nobody_is_a_rack():
+    assert resolve(Role(RoleKind.RACK), ClusterView({}, (0,), (0,))) == ()
 
 
 def test_nobody_holds_a_role_in_a_cluster_without_partitions():
@@ -44,4 +51,4 @@ def test_nobody_holds_a_role_in_a_cluster_without_partitions():
 def test_a_role_never_has_more_holders_than_it_may(kind):
     for pick in range(3):
         role = Role(kind, 0, pick)
-        assert len(set(resolve(role, VIEW)) & set(VIEW.brokers)) <= most_holders(role, len(VIEW.brokers))
+        assert len(set(resolve(role, VIEW)) & set(VIEW.brokers)) <= most_holders(role, len(VIEW.brokers), rack_size=2)

@@ -34,6 +34,7 @@ class Broker(Node):
         make_log: gives the log of a partition, recovered; called once per partition and life of the broker.
         incarnation: unique per process start.
         host, port: where clients reach it, for the controller's image.
+        rack: its broker.rack, "" for none (rule 26).
         observe: whether facts for the story are produced.
     """
 
@@ -46,6 +47,7 @@ class Broker(Node):
         host: str = "",
         port: int = 0,
         *,
+        rack: str = "",
         observe: bool = True,
     ) -> None:
         self._context = context = Context(node, config, observing=observe, incarnation=incarnation)
@@ -54,7 +56,7 @@ class Broker(Node):
         self.replicas: dict[TopicPartition, Replica] = {}
         self._fetchers: dict[NodeId, Fetcher] = {}
         self._flush_ms: dict[TopicPartition, int] = {}
-        self.session = Session(context, incarnation, host, port)
+        self.session = Session(context, incarnation, (host, port), rack)
         self._forwarding = Forwarding(context)
         self._producer_ids = ProducerIds(context)
         self._requests = with_bug(RequestHandler, config.planted_bug)(context, self.replicas)

@@ -18,7 +18,7 @@ an unclean stop. Kafka's do, and stay on the list after a clean one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from harness.observations import BrokerFenced, BrokerRegistered, LeaderElected
 from harness.reference.core import messages
 from harness.reference.core.effects import Context, Effect, Node, Timer
+from harness.reference.core.placement import Assignment, alternate
 from harness.reference.core.types import (
     CONTROLLER,
     NONE,
@@ -49,8 +50,6 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 #: More partitions than this in one topic are a mistake in a test cluster of a few brokers.
 PARTITIONS_MAX: Final = 10_000
 
-#: Replicas by partition, the preferred leader first.
-Assignment = tuple[tuple[NodeId, ...], ...]
 #: May this broker lead now? It may if it is registered, not fenced and not leaving.
 Active = Callable[[NodeId], bool]
 Change = Callable[[PartitionState, TopicConfig], PartitionState]
@@ -122,7 +121,7 @@ class Controller(Node):
         self._leaving.discard(node)
         epoch = self.image.version + 1
         # Without broker epochs a quick restart goes unnoticed: no fencing, the ISR as it was (KAFKA-7235).
-        state = BrokerState(epoch, fenced=not alive, host=message.host, port=message.port)
+        state = BrokerState(epoch, fenced=not alive, host=message.host, port=message.port, rack=message.rack)
         if self._context.observing:
             self._context.observe(BrokerRegistered(broker=node, broker_epoch=epoch))
         self._context.answer(messages.RegisterBrokerResponse(ErrorCode.NONE, message.incarnation, epoch))
@@ -280,8 +279,8 @@ class Controller(Node):
         if refused is not None:
             self._answer(message, *refused)
             return
-        ready = sorted(node for node in self.image.brokers if self._active(node))
-        assignment = message.assignment or round_robin(ready, message.partitions, message.replication_factor)
+        ready = {node: broker.rack for node, broker in self.image.brokers.items() if self._active(node)}
+        assignment = message.assignment or alternate(ready, message.partitions, message.replication_factor)
         partitions = tuple(new_partition(replicas, self._active) for replicas in assignment)
         topic = TopicState(message.config, partitions, self.image.version + 1)
         self._answer(message, ErrorCode.NONE)
@@ -442,13 +441,6 @@ def _assignment_objection(
             continue
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"partition {number} {reason}"
     return None
-
-
-def round_robin(brokers: Sequence[NodeId], partitions: int, replication_factor: int) -> Assignment:
-    """Partition p starts at broker p and goes on in order, so that leaders and followers are spread evenly."""
-    return tuple(
-        tuple(brokers[(number + at) % len(brokers)] for at in range(replication_factor)) for number in range(partitions)
-    )
 
 
 def new_partition(replicas: tuple[NodeId, ...], active: Active) -> PartitionState:

@@ -237,6 +237,7 @@ class RegisterBroker(Message, frozen=True):
     incarnation: int
     host: str = ""
     port: int = 0
+    rack: str = ""
 
 
 class RegisterBrokerResponse(Message, frozen=True):

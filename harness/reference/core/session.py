@@ -18,11 +18,10 @@ class Session:
     for ``may_leave``.
     """
 
-    def __init__(self, context: Context, incarnation: int, host: str, port: int) -> None:
+    def __init__(self, context: Context, incarnation: int, address: tuple[str, int], rack: str) -> None:
         self._context = context
         self._incarnation = incarnation
-        self._host = host
-        self._port = port
+        self._registration = messages.RegisterBroker(context.node, incarnation, *address, rack)
         self.fenced = True
         self.leaving = False
         self.may_leave = False
@@ -32,7 +31,7 @@ class Session:
         context = self._context
         context.remind(context.config.broker_heartbeat_interval_ms, HEARTBEAT)
         if context.broker_epoch == NONE:
-            context.send(CONTROLLER, messages.RegisterBroker(context.node, self._incarnation, self._host, self._port))
+            context.send(CONTROLLER, self._registration)
         else:
             self.beat()
 

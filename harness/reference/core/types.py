@@ -134,12 +134,16 @@ class PartitionState(msgspec.Struct, frozen=True):
 
 
 class BrokerState(msgspec.Struct, frozen=True):
-    """The controller's state of a broker. Epoch = metadata version at which this incarnation registered."""
+    """The controller's state of a broker. Epoch = metadata version at which this incarnation registered.
+
+    ``rack`` is its broker.rack, "" where it has none.
+    """
 
     broker_epoch: int
     fenced: bool
     host: str = ""
     port: int = 0
+    rack: str = ""
 
 
 class TopicState(msgspec.Struct, frozen=True):

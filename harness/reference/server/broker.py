@@ -76,7 +76,7 @@ class BrokerServer:
         self._image_version = 0
         self._logs = Logs(Path(config.directory), config.segment_bytes, self._identity)
         self._core = Broker(
-            config.node, config.broker, self._logs.make, time.time_ns(), config.host, config.port, observe=True
+            config.node, config.broker, self._logs.make, time.time_ns(), config.host, config.port, rack=config.rack
         )
         self._runtime = Runtime(self._core, self._send, trace, self._learn_image)
         self._gateway = Gateway(self._runtime.deliver)

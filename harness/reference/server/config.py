@@ -39,6 +39,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     broker: BrokerConfig = BrokerConfig()
     cluster_id: str = "ackproof"
     segment_bytes: int = SEGMENT_BYTES
+    rack: str = ""
     auto_create_topics: bool = False
     default_partitions: int = 1
     default_replication_factor: int = 1

@@ -164,6 +164,7 @@ class KafkaDistribution:
             data=Path(nodes.data(node).name),
             address=nodes.host.address(node),
             controllers={one: nodes.host.address(one) for one in nodes.controllers},
+            rack=dict(enumerate(self._spec.racks)).get(node, ""),
         )
         return self._mode.properties(place)
 

@@ -58,12 +58,16 @@ _QUICK: Final[Mapping[str, object]] = {
 
 
 class NodePlace(msgspec.Struct, frozen=True, kw_only=True):
-    """One node of a cluster: its number, its files, and where it and the controllers, by number, listen."""
+    """One node of a cluster: its number, its files, and where it and the controllers, by number, listen.
+
+    ``rack`` is a broker's, "" where each is in one of its own.
+    """
 
     node: int
     data: Path
     address: Address
     controllers: Mapping[int, Address]
+    rack: str = ""
 
 
 def possible_with_kraft(settings: Settings, version: Version) -> None:
@@ -136,7 +140,7 @@ def _identity(place: NodePlace) -> dict[str, object]:
     controls = place.node >= CONTROLLER
     name = "CONTROLLER" if controls else "PLAINTEXT"
     listener = f"{name}://{place.address.host}:{place.address.port}"
-    advertised = {} if controls else {"advertised.listeners": listener, "broker.rack": f"r{place.node}"}
+    advertised = {} if controls else {"advertised.listeners": listener, "broker.rack": place.rack or f"r{place.node}"}
     return {
         "process.roles": "controller" if controls else "broker",
         "node.id": place.node,

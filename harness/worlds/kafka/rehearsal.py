@@ -16,7 +16,7 @@ from harness.errors import PlanError
 from harness.hosts import PLACEHOLDERS, DryShell, NodeState, Show, SshHost
 from harness.plan import Kafka, RunSpec, require_kind
 from harness.records.journal import FILE_NAME, Journal
-from harness.reference.core.controller import round_robin
+from harness.reference.core.placement import alternate
 from harness.reference.core.types import NONE, PartitionState
 from harness.worlds.kafka.distribution import KafkaDistribution, host_for
 from harness.worlds.real.control import NodeControl
@@ -79,7 +79,7 @@ def rehearse(spec: RunSpec, schedule: Schedule, say: Show) -> None:
         say("# the topic is made")
         _topic(spec, ",".join(f"{at.host}:{at.port}" for at in map(host.address, nodes.brokers)), say)
         cluster = _ImaginedCluster(nodes, spec, say)
-        viewer = Viewer(cluster, nodes, spec.workload.topic)
+        viewer = Viewer(cluster, nodes, spec.workload.topic, spec.racks)
         administration = ConfirmedReassignment(cluster.move_leader, cluster.reassign, viewer.partitions)
         control = NodeControl(nodes, viewer, journal, loop, lambda _: "refused")
         preparation = Preparation(spec.faults.families, {**distribution.lacks(host), **out_of_reach(host)})
@@ -125,7 +125,8 @@ class _ImaginedCluster(Metadata):
     def __init__(self, nodes: Nodes, spec: RunSpec, say: Show) -> None:
         self._nodes = nodes
         self._say = say
-        places = round_robin(nodes.brokers, spec.workload.partitions, spec.chosen().replication_factor)
+        racks = dict.fromkeys(nodes.brokers, "") | dict(enumerate(spec.racks))
+        places = spec.assignment or alternate(racks, spec.workload.partitions, spec.chosen().replication_factor)
         self._places = {f"{spec.workload.topic}-{number}": replicas for number, replicas in enumerate(places)}
         self._moved: dict[str, int] = {}
 

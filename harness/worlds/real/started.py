@@ -109,7 +109,7 @@ class StartedCluster(Cluster):
         for node in nodes.all:
             nodes.start(node)
         bootstrap = [f"{address.host}:{address.port}" for address in map(host.address, nodes.brokers)]
-        viewer = Viewer(distribution.metadata(nodes), nodes, spec.workload.topic)
+        viewer = Viewer(distribution.metadata(nodes), nodes, spec.workload.topic, spec.racks)
         self._bring_up(nodes, viewer, bootstrap)
         clients = opening.make_clients(bootstrap, OPEN)
         control = NodeControl(nodes, viewer, journal, opening.clock, connect)
@@ -163,5 +163,5 @@ class StartedCluster(Cluster):
 
         wait(registered, "not every broker registered with the controller")
         wait(accepting, "not every broker accepts connections")
-        create_topic(bootstrap, workload.topic, workload.partitions, self._spec.chosen())
+        create_topic(bootstrap, workload.topic, workload.partitions, self._spec.chosen(), self._spec.assignment)
         wait(complete, f"not every partition of {workload.topic} has a leader and all replicas")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import fields
-from typing import Final
+from typing import Any, Final
 
 from kafka import KafkaAdminClient
 from kafka.errors import InvalidReplicationFactorError, KafkaError, UnknownBrokerIdError
@@ -31,17 +31,23 @@ def topic_configs(settings: Settings) -> dict[str, str]:
     return {name: spelled(values[name]) for name in names if name != "replication.factor"}
 
 
-def create_topic(bootstrap: Sequence[str], name: str, partitions: int, settings: Settings) -> None:
-    """Create the topic and return when a broker has confirmed it.
+def create_topic(
+    bootstrap: Sequence[str],
+    name: str,
+    partitions: int,
+    settings: Settings,
+    assignment: Sequence[Sequence[int]] = (),
+) -> None:
+    """Create the topic, on the brokers of an ``assignment`` if there is one; return when a broker has confirmed it.
 
     Raises:
         StartError: no broker could be asked, or the cluster refused.
     """
-    wanted = {
-        "num_partitions": partitions,
-        "replication_factor": settings.replication_factor,
-        "configs": topic_configs(settings),
-    }
+    wanted: dict[str, Any] = {"configs": topic_configs(settings)}
+    if assignment:  # then the protocol wants no numbers beside it
+        wanted["assignments"] = {number: list(replicas) for number, replicas in enumerate(assignment)}
+    else:
+        wanted |= {"num_partitions": partitions, "replication_factor": settings.replication_factor}
     asking = {"client_id": "ackproof-admin", "bootstrap_timeout_ms": _LIMIT_MS, "request_timeout_ms": _LIMIT_MS}
     for turn in range(TURNS):
         try:

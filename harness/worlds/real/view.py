@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -57,9 +57,13 @@ def are_whole(views: Iterable[PartitionView]) -> bool:
 
 
 class Viewer:
-    """The view of one topic. Which processes run is asked of the operating system, each time."""
+    """The view of one topic. Which processes run is asked of the operating system, each time.
 
-    def __init__(self, metadata: Metadata, nodes: Nodes, topic: str) -> None:
+    ``racks`` are those of the brokers, in order, where they have some.
+    """
+
+    def __init__(self, metadata: Metadata, nodes: Nodes, topic: str, racks: Sequence[str] = ()) -> None:
+        self._racks = dict(enumerate(racks))
         self.image = metadata.image
         self._metadata = metadata
         self._nodes = nodes
@@ -84,4 +88,5 @@ class Viewer:
             controllers=controllers,
             running_controllers=self._nodes.in_state(NodeState.RUNNING, self._nodes.controllers),
             controller_active=self._metadata.controller_works() and active_runs,
+            racks=self._racks,
         )

@@ -39,13 +39,21 @@ _LACKS: Final = {
 class Cluster:
     """Processes, power and links of a :class:`nemesis.cluster.Target` in virtual time.
 
-    Nodes are brokers from 0, and CONTROLLER.
+    Nodes are brokers from 0, and CONTROLLER; ``racks`` are those of the brokers, in order, if they have any.
     """
 
     def __init__(
-        self, brokers: Sequence[int], config: BrokerConfig, loop: Loop, network: Network, observe: Observer | None
+        self,
+        brokers: Sequence[int],
+        config: BrokerConfig,
+        loop: Loop,
+        network: Network,
+        observe: Observer | None,
+        *,
+        racks: Sequence[str] = (),
     ) -> None:
         self.brokers = tuple(brokers)
+        self._racks = dict(zip(brokers, racks, strict=False))
         self._config = config
         self._loop = loop
         self._network = network
@@ -105,7 +113,14 @@ class Cluster:
         return self._processes[CONTROLLER], self._controller
 
     def _broker(self, node: int) -> Broker:
-        return Broker(node, self._config, self._disks[node].open, self._starts + 1, observe=self._observing)
+        return Broker(
+            node,
+            self._config,
+            self._disks[node].open,
+            self._starts + 1,
+            rack=self._racks.get(node, ""),
+            observe=self._observing,
+        )
 
     def _run(self, node: int, core: Core) -> Process:
         self._starts += 1
@@ -135,6 +150,7 @@ class Cluster:
             running,
             self.brokers,
             running_controllers=(CONTROLLER,) if control.alive and not control.frozen else (),
+            racks=self._racks,
         )
 
     def kill(self, node: int) -> Evidence:

@@ -54,12 +54,18 @@ class SimulatedWorld:
     def __init__(self, spec: RunSpec, choices: Choices, *, observe: bool = False) -> None:
         self._settings = spec.chosen()
         self._workload = spec.workload
+        self._assignment = spec.assignment
         self._loop = Loop()
         self._network = Network(self._loop, choices)
         self._observations: list[Observation] = []
         brokers = range(spec.brokers)
         self._cluster = Cluster(
-            brokers, broker_config(self._settings), self._loop, self._network, self._witness if observe else None
+            brokers,
+            broker_config(self._settings),
+            self._loop,
+            self._network,
+            self._witness if observe else None,
+            racks=spec.racks,
         )
         self._clients = SimulatedClients(brokers, spec.workload.topic, self._settings, self._loop, self._network)
         self._administrator = Administrator()
@@ -152,6 +158,7 @@ class SimulatedWorld:
                     self._workload.partitions,
                     settings.replication_factor,
                     topic_config(settings),
+                    self._assignment,
                 )
             )
 

@@ -26,7 +26,7 @@ def plan(stories: str, *, above: str = KILL, faults: str = "", workload: str = "
     [
         (
             plan('["S1"]'),
-            'p.toml: faults.stories: unknown story "S1"; did you mean "S31"? (there are S01, S03, S04, S06, S08, S09, S10, S11, S12, S21, S22, S25, S31, S34, S35, S36, S39, and FAMILY/NAME)',
+            'p.toml: faults.stories: unknown story "S1"; did you mean "S31"? (there are S01, S03, S04, S06, S08, S09, S10, S11, S12, S21, S22, S25, S31, S33, S34, S35, S36, S39, and FAMILY/NAME)',
         ),
         (
             plan('["pause/blnk"]'),

@@ -65,7 +65,7 @@ class ClusterRequests:
         call.reply(
             {
                 "brokers": [
-                    {"node_id": node, "host": broker.host, "port": broker.port, "rack": None}
+                    {"node_id": node, "host": broker.host, "port": broker.port, "rack": broker.rack or None}
                     for node, broker in live.items()
                 ],
                 "cluster_id": self._config.cluster_id,

@@ -1,0 +1,32 @@
+"""Racks that fail whole: their power, their machines, their network (rule 26).
+
+Where replicas alternate between racks, a rack takes one copy of each log partition with it. Where an assignment by hand
+or a reassignment has put all replicas of one into a rack, its power is everybody's (S11).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from nemesis.faults import Kill, Partition, PowerLoss
+from nemesis.roles import RoleKind
+from nemesis.scenarios import shapes
+from nemesis.scenarios.scene import Family
+from nemesis.topology import Shape
+
+#: The first makes acks=all lose where all replicas are in one rack, unless every record is flushed.
+RACK: Final = Family(
+    "rack",
+    (
+        shapes.hit_one("power", PowerLoss, RoleKind.RACK),
+        shapes.hit_one("kill", Kill, RoleKind.RACK, at_least_ms=lambda timings: timings.fence_ms),
+        # Inside the rack everybody hears everybody; nobody hears the controller or the other racks.
+        shapes.hit_one(
+            "cut",
+            partial(Partition, shape=Shape.ISOLATE),
+            RoleKind.RACK,
+            at_least_ms=lambda timings: timings.fence_ms + shapes.SUCCESSOR_MS,
+        ),
+    ),
+)

@@ -1,0 +1,43 @@
+"""Racks and assignments in plans: what a run gets, and the one sentence that a wrong one gets."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.errors import PlanError
+from harness.plan import parse_plan
+
+WORLD = "\n[worlds.simulated]\n"
+RACKS = 'racks = ["a", "b", "c"]\n'
+EXISTING = '\n[worlds.kafka]\nhost = "existing"\nbootstrap = ["h:1"]\n'
+
+
+def test_every_run_has_the_plans_racks_and_assignment() -> None:
+    (run,) = parse_plan(f"{RACKS}assignment = [[0, 1, 2], [1, 2, 0], [2, 0, 1]]{WORLD}", "p.toml").runs()
+    assert run.racks == ("a", "b", "c")
+    assert run.assignment == ((0, 1, 2), (1, 2, 0), (2, 0, 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (f'racks = "a"{WORLD}', "racks: takes a list of names"),
+        (f'racks = ["a", "b"]{WORLD}', "racks: names the racks of 2 brokers and the plan has 3"),
+        (f'families = ["rack"]{WORLD}', "racks: the family rack hits racks; name one for each broker"),
+        (
+            f'brokers = 6\nracks = ["a", "a", "a", "b", "b", "b"]\nfamilies = ["kill+rack"]{WORLD}',
+            "racks: the largest rack stops 3 brokers at one time; raise dead_brokers_max=2",
+        ),
+        (f"assignment = [0, 1, 2]{WORLD}", "assignment: takes a list of brokers for each log partition"),
+        (f"assignment = [[0, 1, 1]]{WORLD}", "assignment: [0, 1, 1] are no different brokers"),
+        (f"assignment = [[0, 1, 3]]{WORLD}", "they are numbered from 0 to 2"),
+        (f"assignment = [[0, 1, 2]]{WORLD}", "assignment: has 1 log partitions and the workload 3"),
+        (f"assignment = [[0], [1], [2]]{WORLD}", "assignment: needs replication.factor=3 brokers for each"),
+        (RACKS + EXISTING, "racks: a cluster that exists already brings its own; leave it out"),
+    ],
+)
+def test_a_wrong_one_is_refused_in_one_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        parse_plan(text, "p.toml")
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
