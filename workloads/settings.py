@@ -13,6 +13,8 @@ from typing import Any, Literal, get_args
 
 Scope = Literal["topic", "broker", "client", "reference"]
 Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"]
+CommitRule = Literal["isr", "majority"]
+LeaderElection = Literal["isr", "largest-log-end", "largest-epoch-and-log-end"]
 PlantedBug = Literal["none", "acknowledge-after-append", "shrink-before-acceptance", "commit-largest-log-end"]
 MissedEpoch = Literal["forget", "kafka"]
 
@@ -26,6 +28,8 @@ NEVER = 2**63 - 1
 _HOUR_MS = 3_600_000
 #: The one setting whose default is the client library's own; see :attr:`Settings.against_idempotence`.
 IDEMPOTENCE = "enable.idempotence"
+#: KIP-250's name.
+QUORUM = "quorum.required.acks"
 #: Below it not even an idle machine answers every request in time, so nothing would be acknowledged.
 _ANSWER_MS = 10
 #: kafka-python closes connections that were idle for 540 s, and refuses to wait for an answer as long as that.
@@ -86,6 +90,13 @@ class Settings:
     missed_epoch: MissedEpoch = _setting(  # noqa: RUF009
         "missed.epoch", "reference", "forget", choices=get_args(MissedEpoch)
     )
+    #: By whom a record is committed: the in-sync replicas, or, as in Raft, a majority that has it on its disks.
+    commit_rule: CommitRule = _setting("commit.rule", "reference", "isr", choices=get_args(CommitRule))  # noqa: RUF009
+    #: KIP-250: acks=all is answered when so many replicas have a record, whoever is slow. Off by default.
+    quorum_required_acks: int = _setting(QUORUM, "reference", -1, least=-1)
+    leader_election: LeaderElection = _setting(  # noqa: RUF009
+        "leader.election", "reference", "isr", choices=get_args(LeaderElection)
+    )
     #: A rule in a wrong form, to find out whether the checkers notice (harness.reference.core.planted).
     planted_bug: PlantedBug = _setting("planted.bug", "reference", "none", choices=get_args(PlantedBug))  # noqa: RUF009
 
@@ -99,6 +110,7 @@ class Settings:
             raise SettingsError(
                 f"{IDEMPOTENCE}=true {obstacle}; Kafka clients refuse it, or drop it where it is a default"
             )
+        self._check_quorum()
         self._check_times()
 
     @property
@@ -109,6 +121,39 @@ class Settings:
         if self.max_in_flight > IDEMPOTENT_IN_FLIGHT_MAX:
             return f"allows at most max.in.flight.requests.per.connection={IDEMPOTENT_IN_FLIGHT_MAX}"
         return None if self.retries else "needs retries of at least 1"
+
+    @property
+    def commits_by_number(self) -> bool:
+        """Whether so many replicas commit a record, whichever they are (rules 27, 28), and not the in-sync ones."""
+        return self.quorum_required_acks > 0 or self.commit_rule == "majority"
+
+    def _check_quorum(self) -> None:
+        """What KIP-250 excludes, and rules that do not fit each other."""
+        chosen, majority, by_log = (
+            self.quorum_required_acks,
+            self.commit_rule == "majority",
+            self.leader_election != "isr",
+        )
+        if chosen != -1 and not 1 < chosen < self.replication_factor:
+            raise SettingsError(
+                f"{QUORUM}={chosen} must be more than 1 and less than replication.factor={self.replication_factor} "
+                "(KIP-250); -1 turns it off"
+            )
+        if majority and (chosen != -1 or self.leader_election != "largest-epoch-and-log-end"):
+            raise SettingsError(
+                f"commit.rule=majority needs leader.election=largest-epoch-and-log-end and no {QUORUM}: a majority "
+                "elects whoever has the newest log"
+            )
+        if by_log and not self.commits_by_number:
+            raise SettingsError(
+                f"leader.election={self.leader_election} needs {QUORUM} or commit.rule=majority: it looks for what so "
+                "many replicas have"
+            )
+        if by_log and (self.unclean_leader_election_enable or self.eligible_leader_replicas):
+            raise SettingsError(
+                f"leader.election={self.leader_election} elects by the logs alone; leave out "
+                "unclean.leader.election.enable and eligible.leader.replicas"
+            )
 
     def _check_times(self) -> None:
         """What Kafka's clients and brokers refuse, and what could never be stable."""

@@ -37,6 +37,8 @@ MATTERING: Final = (
     "max.in.flight.requests.per.connection",
     "planted.bug",
 )
+#: Such settings that came later, and what was in force before: there they leave identities as they were.
+LATER: Final = {"commit.rule": "isr", "quorum.required.acks": -1, "leader.election": "isr"}
 #: Hexadecimal digits of an identity: a campaign has tens of defects, never millions.
 DIGITS: Final = 12
 
@@ -55,6 +57,7 @@ def identity(anomaly: str, settings: Mapping[str, Any], stories: Sequence[tuple[
     finding about a client its library, and "" where neither is known.
     """
     chosen = {name: settings[name] for name in MATTERING if name in settings}
+    chosen |= {name: settings[name] for name, before in LATER.items() if settings.get(name, before) != before}
     # Of these only so much matters: flushed after each record, sent again at all, several at a time.
     chosen["flush.messages"] = chosen.get("flush.messages", NEVER) == 1
     chosen["retries"] = chosen.get("retries", 1) > 0

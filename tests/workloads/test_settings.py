@@ -4,6 +4,8 @@ import pytest
 
 from workloads.settings import Settings, SettingsError
 
+KIP_250 = {"quorum.required.acks": 2, "leader.election": "largest-log-end"}
+
 
 @pytest.mark.parametrize(
     ("values", "words"),
@@ -23,6 +25,15 @@ from workloads.settings import Settings, SettingsError
         ({"retries": 2**31}, "the most is 2147483647"),
         ({"flush.messages": 2**63}, "the most is 9223372036854775807"),
         ({"min.insync.replicas": 4}, "can never be met with replication.factor=3"),
+        ({"quorum.required.acks": 1}, "more than 1 and less than replication.factor=3 (KIP-250)"),
+        ({"quorum.required.acks": 3}, "more than 1 and less than replication.factor=3 (KIP-250)"),
+        ({"commit.rule": "majority"}, "needs leader.election=largest-epoch-and-log-end and no quorum.required.acks"),
+        ({"leader.election": "largest-log-end"}, "needs quorum.required.acks or commit.rule=majority"),
+        (
+            {**KIP_250, "unclean.leader.election.enable": True},
+            "leave out unclean.leader.election.enable and eligible.leader.replicas",
+        ),
+        ({**KIP_250, "eligible.leader.replicas": True}, "elects by the logs alone"),
         ({"enable.idempotence": True, "acks": 1}, 'needs acks="all"'),
         ({"enable.idempotence": True, "max.in.flight.requests.per.connection": 6}, "at most"),
         ({"linger.ms": 10, "request.timeout.ms": 100, "delivery.timeout.ms": 109}, "request.timeout.ms=110"),

@@ -53,6 +53,7 @@ from harness.observations import (
     ReplicaRecovered,
     Truncated,
 )
+from harness.reference.core.commit_rule import commit_rule
 from harness.reference.core.effects import Context
 from harness.reference.core.log import Log
 from harness.reference.core.messages import AlterPartition, AlterPartitionResponse, EpochEnd, IsrMember, RecordBatch
@@ -139,7 +140,8 @@ class Replica:
     """One replica of one partition; only this module writes to it, except for ``followers[n].sent_high_watermark``.
 
     Offsets count records of the log partition from 0. ``high_watermark`` is exclusive: what is below it is committed.
-    ``isr`` is the committed ISR, ``maximal_isr`` also has the members of a proposal that is under way (rule 10).
+    ``isr`` is the committed ISR, ``maximal_isr`` also has the members of a proposal that is under way (rule 10);
+    ``min_isr`` is how many of them a write asks for (rules 3, 4), at most the number of replicas.
     ``epoch_start`` is the log end offset at which this node began to lead ``leader_epoch``, NONE while it follows;
     ``followers`` are those of the leader, empty while it follows. ``leader``, ``leader_epoch`` and ``partition_epoch``
     are the controller's newest, NONE before the first.
@@ -150,7 +152,7 @@ class Replica:
         self.log = log
         self._context = context
         self._lag_us = context.config.replica_lag_time_max_ms * 1000
-        self._effective_min_isr = 1
+        self._rule = commit_rule(context.config)
         self._flush_messages = 2**63 - 1
         self._proposal: AlterPartition | None = None
         self._proposed_us = 0
@@ -158,6 +160,7 @@ class Replica:
         self.leader_epoch = NONE
         self.partition_epoch = NONE
         self.leading = False
+        self.min_isr = 1
         self.replicas: tuple[NodeId, ...] = ()
         self.isr: tuple[NodeId, ...] = ()
         self.maximal_isr: tuple[NodeId, ...] = ()
@@ -176,8 +179,8 @@ class Replica:
         if state.partition_epoch <= self.partition_epoch:
             return False
         assert state.leader_epoch >= self.leader_epoch, "a newer decision of the controller names an older leader epoch"
-        self._effective_min_isr = min(config.min_insync_replicas, len(state.replicas))
-        self._flush_messages = config.flush_messages
+        self.min_isr = min(config.min_insync_replicas, len(state.replicas))
+        self._flush_messages = self._rule.flush_messages(config)
         self.partition_epoch = state.partition_epoch
         self.replicas = state.replicas
         self.leader = state.leader
@@ -255,7 +258,7 @@ class Replica:
         """
         if not self.leading:
             return Appended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if acks == ACKS_ALL and len(self.isr) < self._effective_min_isr:
+        if acks == ACKS_ALL and not self._rule.accepts(self):
             return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
         if batch.producer_id != NONE:
             error, duplicate = self.log.producers.judge(batch)
@@ -297,14 +300,8 @@ class Replica:
         return ErrorCode.NONE
 
     def advance_high_watermark(self) -> bool:
-        """Rule 7; returns whether it moved."""
-        if len(self.isr) < self._effective_min_isr and self._context.config.strict_min_isr:
-            return False
-        end = offset = self.log.end_offset
-        for follower in self.followers.values():
-            reached = follower.end_offset
-            if reached < offset and (follower.node in self.maximal_isr or self._about_to_join(follower, end)):
-                offset = reached
+        """Rules 7, 27 and 28; returns whether it moved."""
+        offset = self._rule.committed_end(self)
         if offset <= self.high_watermark:
             return False
         assert self.leading, "only a leader commits; whoever follows takes over the leader's high watermark (rule 8)"
@@ -315,8 +312,7 @@ class Replica:
 
     def commits(self) -> ErrorCode:
         """The answer to a producer with acks=all once the high watermark has covered its records (rule 4)."""
-        enough = len(self.maximal_isr) >= self._effective_min_isr
-        return ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return self._rule.answer(self)
 
     # --- leading: ISR ----------------------------------------------------------------------------------------------
 
@@ -406,7 +402,8 @@ class Replica:
         broker = self._context.image.brokers.get(node)
         return broker is not None and broker.broker_epoch > broker_epoch
 
-    def _about_to_join(self, follower: Follower, end: int) -> bool:
+    def about_to_join(self, follower: Follower, end: int) -> bool:
+        """The follower is caught up with a log that ends at ``end``, and may join the ISR (rule 7)."""
         return follower.caught_up(self._context.now_us, end, self._lag_us) and self._may_join(follower)
 
     # --- following -------------------------------------------------------------------------------------------------

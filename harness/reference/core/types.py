@@ -19,6 +19,10 @@ ACKS_ALL: Final = -1
 Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"]
 #: What a leader of a new leader epoch does with the log ends that its followers had in an earlier one (rule 30).
 MissedEpoch = Literal["forget", "kafka"]
+#: By whom a record is committed (rules 7 and 28), unless quorum.required.acks says how many (rule 27).
+CommitRuleName = Literal["isr", "majority"]
+#: Who may lead: an in-sync replica (rule 13), or the live one with the largest log (rules 27, 28).
+LeaderElection = Literal["isr", "largest-log-end", "largest-epoch-and-log-end"]
 #: Rules that can be switched to a wrong form, see planted.py.
 PlantedBug = Literal["none", "acknowledge-after-append", "shrink-before-acceptance", "commit-largest-log-end"]
 
@@ -94,6 +98,7 @@ class BrokerConfig(msgspec.Struct, frozen=True):
 
     ``immediate_high_watermark``: a follower's parked fetch ends when the high watermark moves (Kafka 2.4 and 2.5 only,
     KAFKA-9952); without it the follower learns of the move with its next data or after replica.fetch.wait.max.ms.
+    ``quorum_required_acks`` NONE is off; KIP-250 has it per topic, here it is the cluster's.
     """
 
     replica_lag_time_max_ms: int = 1_500
@@ -112,6 +117,9 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     eligible_leader_replicas: bool = False
     immediate_high_watermark: bool = False
     missed_epoch: MissedEpoch = "forget"
+    commit_rule: CommitRuleName = "isr"
+    quorum_required_acks: int = NONE
+    leader_election: LeaderElection = "isr"
     planted_bug: PlantedBug = "none"
 
 

@@ -1,0 +1,125 @@
+"""When a record is committed: once the in-sync replicas have it (rules 3, 4, 7), or so many replicas (27, 28).
+
+A replica has one rule for its life (:func:`commit_rule`). It asks the rule three things, all while it leads: whether a
+write may be appended, how far the log is committed, and what a producer is answered then.
+
+*By number.* KIP-250 answers acks=all when ``quorum.required.acks`` replicas have the record, the leader among them,
+whoever is slow: the high watermark is the log end of the k-th replica. The ISR is kept as ever, and nothing waits for
+it; min.insync.replicas is not asked, because k is the number of copies. What is committed may be missing on members of
+the ISR, so the next leader must be found by its log (:mod:`election`).
+
+*Of the present epoch.* k replicas with a record are not enough where another replica may still win an election with a
+later leader epoch: a leader that takes up a record of an earlier epoch must first have a record of its own on k
+replicas (Raft, section 5.4.2 and figure 8). So in elections by epoch and log end the k-th log end counts only beyond
+the start of the present leader epoch, and a new leader begins its epoch with a record of its own that no client sees
+(``opens_epoch``), or nothing would be committed until the next write.
+
+*As in Raft* (rule 28) k is the majority of the replicas, and each of them forces a record to its disk before it answers
+for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from harness.reference.core.types import BrokerConfig, ErrorCode, TopicConfig
+
+if TYPE_CHECKING:
+    from harness.reference.core.partition import Replica
+
+
+class CommitRule(Protocol):
+    """How a leader commits. ``opens_epoch``: a leader's first record in its epoch is one of its own."""
+
+    opens_epoch: bool
+
+    def accepts(self, replica: Replica) -> bool:
+        """May a write with acks=all be appended (rule 3)?"""
+
+    def committed_end(self, replica: Replica) -> int:
+        """The offset below which everything is committed by the followers' progress; may be an earlier one."""
+
+    def answer(self, replica: Replica) -> ErrorCode:
+        """The answer to a producer with acks=all once the high watermark has covered its records (rule 4)."""
+
+    def flush_messages(self, config: TopicConfig) -> int:
+        """How many records a replica may hold unflushed before it flushes (rule 24)."""
+
+
+class InSync:
+    """Kafka's: every member of the maximal ISR has it, and there are min.insync.replicas of them."""
+
+    opens_epoch = False
+
+    def __init__(self, *, strict_min_isr: bool) -> None:
+        self._strict = strict_min_isr
+
+    def accepts(self, replica: Replica) -> bool:
+        """See :class:`CommitRule`."""
+        return len(replica.isr) >= replica.min_isr
+
+    def committed_end(self, replica: Replica) -> int:
+        """Rule 7: the least log end over the maximal ISR and who is about to join; frozen below min ISR since 3.7."""
+        if self._strict and len(replica.isr) < replica.min_isr:
+            return replica.high_watermark
+        end = offset = replica.log.end_offset
+        for follower in replica.followers.values():
+            reached = follower.end_offset
+            if reached < offset and (follower.node in replica.maximal_isr or replica.about_to_join(follower, end)):
+                offset = reached
+        return offset
+
+    def answer(self, replica: Replica) -> ErrorCode:
+        """See :class:`CommitRule`."""
+        enough = len(replica.maximal_isr) >= replica.min_isr
+        return ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+    def flush_messages(self, config: TopicConfig) -> int:
+        """See :class:`CommitRule`."""
+        return config.flush_messages
+
+
+class Quorum:
+    """A number of replicas has it, and, if the rule ``opens_epoch``, a record of the present epoch too.
+
+    ``required`` replicas, the leader included, and never more than there are; None: the majority, which also flushes.
+    """
+
+    def __init__(self, required: int | None, *, opens_epoch: bool) -> None:
+        self._required = required
+        self.opens_epoch = opens_epoch
+
+    def accepts(self, replica: Replica) -> bool:  # noqa: ARG002
+        """Always: a write waits for its copies."""
+        return True
+
+    def committed_end(self, replica: Replica) -> int:
+        """The log end of the k-th replica, as far as it proves anything."""
+        ends = sorted([replica.log.end_offset, *(f.end_offset for f in replica.followers.values())], reverse=True)
+        end = ends[copies(self._required, len(ends)) - 1]
+        return end if end > replica.epoch_start or not self.opens_epoch else replica.high_watermark
+
+    def answer(self, replica: Replica) -> ErrorCode:  # noqa: ARG002
+        """Always well: enough replicas have it, or it would not be asked."""
+        return ErrorCode.NONE
+
+    def flush_messages(self, config: TopicConfig) -> int:
+        """Before a replica answers for a record, where the rule is Raft's."""
+        return 1 if self._required is None else config.flush_messages
+
+
+def copies(required: int | None, replicas: int) -> int:
+    """How many of ``replicas`` have what is committed; ``required`` None means the majority."""
+    return replicas // 2 + 1 if required is None else min(required, replicas)
+
+
+def required_acks(config: BrokerConfig) -> int | None:
+    """The number of copies that a quorum asks for, None for the majority; see :func:`copies`."""
+    return None if config.commit_rule == "majority" else config.quorum_required_acks
+
+
+def commit_rule(config: BrokerConfig) -> CommitRule:
+    """The rule that ``config`` names."""
+    if config.commit_rule == "isr" and config.quorum_required_acks < 0:
+        return InSync(strict_min_isr=config.strict_min_isr)
+    return Quorum(required_acks(config), opens_epoch=config.leader_election == "largest-epoch-and-log-end")
