@@ -15,18 +15,18 @@ from typing import Final
 import msgspec
 
 from workloads.client import Clients, Clock
-from workloads.consumers import Consumers, Readers
+from workloads.consumers import Consumers, Reader, Readers
 from workloads.final_read import Drain
 from workloads.generators import WORKLOADS
 from workloads.instance import SendCounts, Writers
-from workloads.operations import HARNESS, Event, EventType, FreshWrites, Function, Recorder
+from workloads.operations import HARNESS, Event, EventType, FreshWrites, Function, Poll, Recorder
 from workloads.plan import WorkloadPlan
 from workloads.producers import OUTSTANDING_MAX, Producers
 from workloads.recovery import RecoveryWrites
 from workloads.replacement import Patience
 from workloads.settings import Settings
 
-__all__ = ["OUTSTANDING_MAX", "Drain", "RecoveryWrites", "SendCounts", "Workload", "partition_names"]
+__all__ = ["OUTSTANDING_MAX", "Drain", "Reader", "RecoveryWrites", "SendCounts", "Workload", "partition_names"]
 
 #: A client has so much longer than delivery.timeout.ms to report what it did not deliver. Giving up one that was only
 #: slow harms nobody: beside its successor it is seen to work.
@@ -45,6 +45,7 @@ class Workload:
         partitions: the run's log partitions, "topic-number".
         producers: who writes; they are also what a nemesis crashes (:meth:`Producers.crash_producer`).
         consumers: who reads meanwhile.
+        new_process: hands out the process ids of the run, each once.
     """
 
     def __init__(
@@ -54,11 +55,10 @@ class Workload:
         self._acks = settings.acks
         self._clock = clock
         self._recorder = recorder
-        #: Hands out the process ids of the run, each once.
-        new_process = itertools.count().__next__
-        self._readers = Readers(clients, clock, recorder, new_process, plan.poll_wait_ms)
+        self.new_process = itertools.count().__next__
+        self._readers = Readers(clients, clock, recorder, self.new_process, plan.poll_wait_ms)
         self.partitions = partition_names(plan)
-        self._writers = Writers(clients, clock, recorder, new_process, SendCounts())
+        self._writers = Writers(clients, clock, recorder, self.new_process, SendCounts())
         self.producers = Producers(
             self._writers,
             partitions=self.partitions,
@@ -82,6 +82,12 @@ class Workload:
         """True if every log partition acknowledged a write at or after ``time_us`` (microseconds of the run)."""
         acknowledged_us = self.producers.acknowledged_us
         return all(acknowledged_us.get(name, -1) >= time_us for name in self.partitions)
+
+    def begin_reader(self) -> Reader:
+        """Let one more consumer read every log partition from its start, until it is stopped."""
+        reader = Reader(self._readers, self.partitions, on_read=_only_recorded, lost=Reader.stop)
+        reader.start()
+        return reader
 
     def close_clients(self) -> None:
         """Close the producers and consumers of the break phase."""
@@ -136,3 +142,7 @@ def _patience(plan: WorkloadPlan, settings: Settings) -> Patience:
     """With acks=0 there are no acknowledgements to wait for."""
     silent_ms = plan.replace_silent_ms or settings.delivery_timeout_ms + REPORT_MS
     return Patience(silent_ms if settings.acks else None, settings.request_timeout_ms)
+
+
+def _only_recorded(_read: Poll) -> None:
+    """What a single reader reads is in the history."""

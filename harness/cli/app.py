@@ -29,6 +29,7 @@ COMMANDS: Final = (
     "check",
     "report",
     "replay",
+    "stories",
     "heal",
     "doctor",
     "export",

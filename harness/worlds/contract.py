@@ -7,14 +7,14 @@ all callbacks happen. ``close`` always leaves nothing behind, also after an erro
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from harness.observations import Observation
 from harness.records.replica_dump import ReplicaLogs
-from nemesis.cluster import Target
-from workloads import Clients, Clock
+from nemesis.cluster import Evidence, Target
+from workloads import Clients, Clock, SendOutcome
 
 
 class NodeCrash(msgspec.Struct, frozen=True):
@@ -31,6 +31,73 @@ class NodeCrash(msgspec.Struct, frozen=True):
     returned_us: int | None = None
 
 
+class DirectWrite(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One record for one broker. ``timeout_ms`` is how long the broker may keep it waiting for replicas.
+
+    ``producer_id``, ``producer_epoch`` and ``sequence`` are those of an idempotent producer, -1 without one. A broker
+    takes any producer id that it has not seen yet (KIP-360).
+    """
+
+    partition: str
+    key: bytes
+    payload: bytes
+    acks: int
+    timeout_ms: int
+    producer_id: int = -1
+    producer_epoch: int = -1
+    sequence: int = -1
+
+
+class DirectClient(Protocol):
+    """A client that sends one Produce to the broker that it is given, whatever the metadata says about leaders."""
+
+    def produce(self, broker: int, write: DirectWrite, done: Callable[[SendOutcome], None]) -> None:
+        """Send ``write`` to ``broker`` over a new connection, once.
+
+        ``done`` is called once, by the clock, never before this has returned: with the broker's answer, with INFO when
+        the connection was refused or broke; not at all while neither happens. With acks=0 it is OK as soon as the
+        request was handed over, also where nobody takes it.
+        """
+
+
+class PlacedRecord(NamedTuple):
+    """A record in a replica's log. ``value`` is that of the history, -1 of one that cannot be decoded."""
+
+    offset: int
+    leader_epoch: int
+    value: int
+
+
+class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
+    """One replica of a log partition, as its own broker sees it. What a world cannot see is None.
+
+    Offsets are exclusive ends. Of a broker that does not run there is only its log: ``records`` and ``log_end``.
+    ``leading`` is its own opinion, and ``isr`` that of a leader.
+    """
+
+    node: int
+    running: bool
+    log_end: int
+    records: tuple[PlacedRecord, ...] = ()
+    leading: bool = False
+    leader_epoch: int | None = None
+    high_watermark: int | None = None
+    isr: tuple[int, ...] | None = None
+
+
+class Replicas(Protocol):
+    """What can be seen of replicas and brokers from outside, and done to no more than one disk's cache."""
+
+    def state(self, node: int, partition: str) -> ReplicaState | None:
+        """The replica of ``partition`` on broker ``node``, None where its disk has none."""
+
+    def fenced(self) -> frozenset[int]:
+        """The brokers that the controller counts as dead (or that have not registered)."""
+
+    def flush(self, node: int) -> Evidence:
+        """Force to disk everything that broker ``node`` has written, its checkpoints too. Evidence: ``flushed``."""
+
+
 class World(Protocol):
     """One cluster and the clients that talk to it."""
 
@@ -45,6 +112,14 @@ class World(Protocol):
     @property
     def target(self) -> Target:
         """The cluster, for the nemesis."""
+
+    @property
+    def direct(self) -> DirectClient | None:
+        """Sends single writes for scripted stories; None where this world cannot."""
+
+    @property
+    def replicas(self) -> Replicas | None:
+        """Shows replicas to scripted stories; None where this world cannot."""
 
     def open(self) -> None:
         """Start the cluster, create the run's topic, return when every partition has a leader and a full ISR.

@@ -19,7 +19,7 @@ from harness.observations import Observation
 from harness.plan import OPEN, RealTime, RunSpec, Security, require_kind
 from harness.records.journal import FILE_NAME, Journal
 from harness.records.replica_dump import ReplicaLogs
-from harness.worlds.contract import NodeCrash
+from harness.worlds.contract import DirectClient, NodeCrash, Replicas
 from harness.worlds.real.clock import RealClock
 from harness.worlds.real.observing import keep_begin, kept_begin_us, with_crashes
 from nemesis.cluster import Target
@@ -113,6 +113,16 @@ class RealWorld:
     def target(self) -> Target:
         """See :meth:`World.target`."""
         return self._open_cluster().target
+
+    @property
+    def direct(self) -> DirectClient | None:
+        """See :attr:`World.direct`: not here yet."""
+        return None
+
+    @property
+    def replicas(self) -> Replicas | None:
+        """See :attr:`World.replicas`: not here yet."""
+        return None
 
     def open(self) -> None:
         """See :meth:`World.open`.

@@ -22,6 +22,7 @@ from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.parts import ADMINISTRATOR
 from harness.worlds.simulated.replica_logs import logs_of
+from harness.worlds.simulated.scripted import SimulatedDirectClient, SimulatedReplicas
 from nemesis.cluster import CONTROLLER, Target
 
 #: Virtual time to register, create the topic and fill the ISRs: three network round trips each, and slack for sessions.
@@ -69,6 +70,9 @@ class SimulatedWorld:
         )
         self._clients = SimulatedClients(brokers, spec.workload.topic, self._settings, self._loop, self._network)
         self._administrator = Administrator()
+        #: For scripted stories.
+        self.direct: Final = SimulatedDirectClient(self._loop, self._network)
+        self.replicas: Final = SimulatedReplicas(self._cluster)
 
     @property
     def clock(self) -> Loop:

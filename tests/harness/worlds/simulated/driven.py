@@ -6,7 +6,6 @@ from collections.abc import Callable
 from itertools import permutations
 from typing import Any
 
-from harness.choices import Choices, Stream
 from harness.observations import Fact
 from harness.reference.core.broker import Broker
 from harness.reference.core.log import MemoryLog
@@ -16,37 +15,13 @@ from harness.worlds.simulated.cluster import Cluster
 from harness.worlds.simulated.invariants import Invariants
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
-from harness.worlds.simulated.wires import DELAYS_US
+from harness.worlds.simulated.scripted import Steady
 from nemesis.cluster import Link, present
 
 #: Above CLIENTS, and without connections: it asks as the harness itself does.
 CLIENT = 1001
 AT = TopicPartition("t", 0)
 MS = 1000
-ONE_MS = min(range(len(DELAYS_US)), key=lambda choice: abs(DELAYS_US[choice] - MS))
-
-
-class Steady(Choices):
-    """Every message takes a millisecond and no cut retransmits, until ``scattered``."""
-
-    scattered = False
-
-    def stream(self, label: str) -> Stream:
-        stream = super().stream(label)
-        if not isinstance(stream, SteadyStream):
-            stream = self._streams[label] = SteadyStream(label, self._fractions(label), self)
-        return stream
-
-
-class SteadyStream(Stream):
-    def __init__(self, label: str, fraction: Callable[[], float], choices: Steady) -> None:
-        super().__init__(label, fraction)
-        self._choices = choices
-
-    def draw(self, bound: int) -> int:
-        if self._choices.scattered:
-            return super().draw(bound)
-        return ONE_MS if self.label.startswith("delay") else 0
 
 
 class Driven:

@@ -1,0 +1,35 @@
+"""Scripted stories: what happens step by step is written in a file, and so is what must come of it in each column.
+
+A story is performed in a world through its contract alone, and judged by the checkers from the history of the run.
+docs/stories.md has the language. The other stories of this project, drawn by chance, are those of
+:mod:`nemesis.scenarios`.
+"""
+
+from harness.stories.cells import Cell, perform_cell, perform_table
+from harness.stories.columns import COLUMNS, Column, chosen_columns, column_named
+from harness.stories.performer import Patience, Performance, perform
+from harness.stories.story import Expected, Sign, Story, known_stories, parse_story, read_story
+from harness.stories.trace import Play, RecordEnd, Trace, TraceEntry
+
+__all__ = [
+    "COLUMNS",
+    "Cell",
+    "Column",
+    "Expected",
+    "Patience",
+    "Performance",
+    "Play",
+    "RecordEnd",
+    "Sign",
+    "Story",
+    "Trace",
+    "TraceEntry",
+    "chosen_columns",
+    "column_named",
+    "known_stories",
+    "parse_story",
+    "perform",
+    "perform_cell",
+    "perform_table",
+    "read_story",
+]

@@ -1,0 +1,145 @@
+"""The cells of the table: one story in one column in virtual time, judged by the checkers and held against its file."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from checkers import HISTORY, Verdict, check_one
+from harness.plan import RunSpec, Simulated
+from harness.records.replica_dump import write_replicas
+from harness.stories.columns import COLUMNS, column_named
+from harness.stories.performer import Performance, perform
+from harness.stories.story import Expected, Sign, Story
+from harness.stories.trace import Trace
+from harness.stories.writes import ACKNOWLEDGED
+from harness.worlds.simulated.scripted import Steady
+from harness.worlds.simulated.world import SimulatedWorld
+from nemesis.plan import FaultPlan
+from workloads import WorkloadPlan
+from workloads.history import HistoryWriter
+
+#: One log partition; nobody writes but the script.
+WORKLOAD: Final = WorkloadPlan(topic="story", partitions=1, producers=1, consumers=1)
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """One story in one column. ``disagreements`` are sentences: what is not as the story's file expects it.
+
+    ``anomalies`` counts everything that the checkers found, by name.
+    """
+
+    story: str
+    column: str
+    lost: tuple[str, ...]
+    acknowledged: tuple[str, ...]
+    signs: tuple[Sign, ...]
+    anomalies: dict[str, int]
+    disagreements: tuple[str, ...]
+    trace: Trace
+
+    @property
+    def letters(self) -> str:
+        """The cell as the table shows it: L for a loss, then the letters of what else was seen; "." for nothing."""
+        shown = [sign for sign in self.signs if not (sign is Sign.LEADERLESS and Sign.FOR_GOOD in self.signs)]
+        if self.lost:
+            shown = [sign for sign in shown if sign not in (Sign.LEADERLESS, Sign.FOR_GOOD)]
+        return ("L" if self.lost else "") + "".join(sign.letter for sign in shown) or "."
+
+
+def perform_cell(story: Story, column: str) -> Cell:
+    """Perform one cell in virtual time, where nothing is left to chance.
+
+    Raises:
+        SettingsError: what the story changes does not fit the column's settings.
+    """
+    settings = column_named(column).chosen(story.settings)
+    spec = RunSpec(
+        world=Simulated(),
+        cell=column,
+        family=story.number,
+        settings=settings.to_mapping(),
+        workload=WORKLOAD,
+        faults=FaultPlan(),
+        seed=0,
+    )
+    world = SimulatedWorld(spec, Steady(0))
+    with tempfile.TemporaryDirectory(prefix="ackproof-story-") as name:
+        directory = Path(name)
+        with HistoryWriter(directory / HISTORY, f"{story.number}/{column}") as recorder:
+            performance = perform(story, settings, world, recorder, WORKLOAD)
+        write_replicas(directory, performance.ends, world.replica_logs())
+        verdict = check_one(directory / HISTORY, shown=None)
+    return judged(story, column, performance, verdict)
+
+
+def judged(story: Story, column: str, performance: Performance, verdict: Verdict) -> Cell:
+    """What a performance and its verdict make of a cell."""
+    records = performance.trace.records
+    names = {record.value: name for name, record in records.items()}
+    lost = {names[finding["value"]] for finding in verdict.anomalies.get("lost-write", ())}
+    acknowledged = {name for name, record in records.items() if record.outcome == ACKNOWLEDGED}
+    signs = frozenset(_signs(performance, verdict))
+    found = Expected(lost=frozenset(lost), acknowledged=frozenset(acknowledged), signs=signs)
+    return Cell(
+        story=story.number,
+        column=column,
+        lost=tuple(sorted(lost)),
+        acknowledged=tuple(sorted(acknowledged)),
+        signs=tuple(sign for sign in Sign if sign in signs),
+        anomalies=dict(verdict.counts),
+        disagreements=tuple(_disagreements(found, story.expected(column), performance)),
+        trace=performance.trace,
+    )
+
+
+def _signs(performance: Performance, verdict: Verdict) -> Iterator[Sign]:
+    if performance.for_good:
+        yield Sign.FOR_GOOD
+    elif performance.leaderless:
+        yield Sign.LEADERLESS
+    if verdict.counts.get("divergent-replicas"):
+        yield Sign.DIVERGED
+    if verdict.counts.get("duplicate"):
+        yield Sign.DUPLICATE
+    if verdict.counts.get("reordered"):
+        yield Sign.REORDERED
+    for finding in verdict.anomalies.get("inconsistent-offsets", ()):
+        if len({witness["value"] for witness in finding["seen"] if witness["by"] == "poll"}) > 1:
+            yield Sign.CHANGED_READ
+
+
+def _disagreements(found: Expected, expected: Expected, performance: Performance) -> Iterator[str]:
+    yield from (f"it did not play as written: {problem}" for problem in performance.trace.problems)
+    for what, here, there in (
+        ("lost", found.lost, expected.lost),
+        ("acknowledged", found.acknowledged, expected.acknowledged),
+        ("seen", found.signs, expected.signs),
+    ):
+        if more := sorted(here - there):
+            yield f"{what}, and not expected to be: {', '.join(more)}"
+        if less := sorted(there - here):
+            yield f"expected to be {what}, and not: {', '.join(less)}"
+    if performance.lacking and not performance.for_good:
+        yield f"the log partition did not come back: {performance.lacking}"
+
+
+def perform_table(stories: Iterable[Story], columns: Sequence[str] = (), workers: int = 1) -> Iterator[Cell]:
+    """Every story in every column that can be performed, story by story; the same whatever ``workers`` is."""
+    chosen = [name for name in columns or COLUMNS if COLUMNS[name].settings is not None]
+    cells = [(story, name) for story in stories for name in chosen]
+    if workers < 2 or len(cells) < 2:
+        yield from map(_perform, cells)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+        yield from pool.map(_perform, cells, chunksize=max(1, len(chosen) // 2))
+
+
+def _perform(cell: tuple[Story, str]) -> Cell:
+    return perform_cell(*cell)

@@ -1,0 +1,90 @@
+"""The columns of the table: named choices of settings under which every story is performed.
+
+Every column has replication factor 3. Producers are idempotent where Kafka's would be: with acks=all, unless a column
+says otherwise (KIP-679).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, Final, NamedTuple
+
+from workloads import IDEMPOTENCE, Settings, unknown_name
+
+_ALL_2: Final[Mapping[str, Any]] = {"acks": "all", "min.insync.replicas": 2, IDEMPOTENCE: True}
+_UNCLEAN: Final = {"unclean.leader.election.enable": True}
+_FLUSH: Final = {"flush.messages": 1}
+_ELR: Final = {"eligible.leader.replicas": True}
+#: The rules of replication that came after KIP-101, off.
+_OLD: Final = {"strict.min.isr": False, "isr.join.epoch.rule": False, "fetch.fencing": False, "broker.epochs": False}
+
+
+class Column(NamedTuple):
+    """One column: its name, its settings under Kafka's names, and a line that says what it is.
+
+    ``settings`` is None where the reference broker has no such rule yet: nothing is performed there.
+    """
+
+    name: str
+    meaning: str
+    settings: Mapping[str, Any] | None
+
+    def chosen(self, overrides: Mapping[str, Any]) -> Settings:
+        """The settings as an object, with what a story changes in them.
+
+        Raises:
+            SettingsError: they do not fit together.
+            ValueError: this column cannot be performed.
+        """
+        if self.settings is None:
+            raise ValueError(f"the reference broker has no rules for the column {self.name} yet")
+        return Settings.from_mapping({**self.settings, **overrides})
+
+
+_EVERY: Final = (
+    Column("a0", "acks=0", {"acks": 0}),
+    Column("a1", "acks=1", {"acks": 1}),
+    Column("all/1", "acks=all, min ISR 1", {"acks": "all", IDEMPOTENCE: True}),
+    Column("all/1/U", "the same, unclean elections", {"acks": "all", IDEMPOTENCE: True, **_UNCLEAN}),
+    Column("all/2", "acks=all, min ISR 2", _ALL_2),
+    Column("all/2/U", "the same, unclean elections", {**_ALL_2, **_UNCLEAN}),
+    Column("all/2/F", "all/2, flush.messages=1", {**_ALL_2, **_FLUSH}),
+    Column("all/2/E", "all/2, eligible leader replicas", {**_ALL_2, **_ELR}),
+    Column("all/2/EF", "all/2, both", {**_ALL_2, **_ELR, **_FLUSH}),
+    Column("all/2/NI", "all/2, producers not idempotent", {**_ALL_2, IDEMPOTENCE: False}),
+    Column("all/2/HW", "all/2, truncation to the high watermark", {**_ALL_2, **_OLD, "truncation": "high-watermark"}),
+    Column("all/2/101", "all/2, truncation as in KIP-101", {**_ALL_2, **_OLD, "truncation": "kip-101"}),
+    Column("q2/LEO", "KIP-250: two acknowledge, the longest log leads", None),
+    Column("q2/isr", "KIP-250: two acknowledge, the first of the ISR leads", None),
+    Column("raft", "a majority acknowledges and elects", None),
+)
+#: By name, in the order of the table.
+COLUMNS: Final[dict[str, Column]] = {column.name: column for column in _EVERY}
+
+
+def column_named(name: str) -> Column:
+    """The column of that name.
+
+    Raises:
+        KeyError: there is none; its text names the nearest.
+    """
+    if name not in COLUMNS:
+        raise KeyError(unknown_name("column", name, COLUMNS))
+    return COLUMNS[name]
+
+
+def chosen_columns(patterns: Iterable[str]) -> tuple[str, ...]:
+    """The names that ``patterns`` choose: names, shell patterns ("all/2*", "*"), and "!..." that takes away again.
+
+    In the order of the table. Raises:
+        KeyError: a pattern fits no column; its text names the nearest.
+    """
+    chosen: set[str] = set()
+    for pattern in patterns:
+        wanted = pattern.removeprefix("!")
+        fitting = {name for name in COLUMNS if fnmatchcase(name, wanted)}
+        if not fitting:
+            raise KeyError(unknown_name("column", wanted, COLUMNS))
+        chosen = chosen - fitting if pattern.startswith("!") else chosen | fitting
+    return tuple(name for name in COLUMNS if name in chosen)

@@ -1,0 +1,117 @@
+"""What a script does to a cluster, and what of it has to be undone at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from enum import StrEnum
+
+from harness.stories.stage import Stage, StepError
+from harness.stories.steps import Record
+from nemesis.cluster import Capability, Evidence, Link
+
+
+class Deed(StrEnum):
+    """What is done to one broker, by the name of the method that does it."""
+
+    KILL = "kill"
+    STOP = "stop"
+    RESTART = "restart"
+    PAUSE = "pause"
+    RESUME = "resume"
+    CUT_POWER = "cut_power"
+    WIPE = "wipe"
+    FLUSH = "flush"
+
+
+class Damage:
+    """Everything that was done so far. Each method raises a :class:`StepError` where the world cannot do it.
+
+    ``abandoned`` are brokers that are not started again at the end.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._target = stage.world.target
+        self._cut: set[Link] = set()
+        self._filtered: set[Link] = set()
+        self._paused: set[int] = set()
+        self.abandoned: set[int] = set()
+
+    def do(self, deed: Deed, node: int) -> None:
+        """Do ``deed`` to a broker.
+
+        Raises:
+            StepError: nothing happened, because the broker is in another state (a dead one cannot be killed).
+        """
+        if not self._doer(deed)(node):
+            raise StepError(f"nothing happened to broker {node}: {deed} does not fit its state")
+        if deed is Deed.PAUSE:
+            self._paused.add(node)
+        else:
+            self._paused.discard(node)
+
+    def _doer(self, deed: Deed) -> Callable[[int], Evidence]:
+        if deed is Deed.CUT_POWER:
+            return self._stage.part(Capability.POWER, self._target.power).cut_power
+        if deed is Deed.WIPE:
+            return self._stage.part(Capability.FILES, self._target.files).wipe
+        if deed is Deed.FLUSH:
+            return self._stage.flush
+        processes = self._stage.part(Capability.PROCESSES, self._target.processes)
+        deeds: Mapping[Deed, Callable[[int], Evidence]] = {
+            Deed.KILL: processes.kill,
+            Deed.STOP: processes.stop,
+            Deed.RESTART: processes.restart,
+            Deed.PAUSE: processes.pause,
+            Deed.RESUME: processes.resume,
+        }
+        return deeds[deed]
+
+    def corrupt(self, record: Record, node: int) -> None:
+        """Change one byte of a record on the disk of a dead broker."""
+        files = self._stage.part(Capability.FILES, self._target.files)
+        if not files.corrupt(node, self._stage.partition, self._stage.pick_of(record, node)):
+            raise StepError(f"nothing happened to the disk of broker {node}: is it dead?")
+
+    def cut(self, links: Collection[Link]) -> None:
+        """Deliver nothing over these links."""
+        self._stage.part(Capability.LINKS, self._target.links).cut(links)
+        self._cut |= set(links)
+
+    def heal(self, links: Collection[Link]) -> None:
+        """Deliver again over these links."""
+        if links:
+            self._stage.part(Capability.LINKS, self._target.links).heal(links)
+            self._cut -= set(links)
+
+    def drop(self, links: Collection[Link], api: str) -> None:
+        """Throw away messages of ``api`` (empty: all)."""
+        self._stage.part(Capability.MESSAGES, self._target.messages).drop(links, api)
+        self._filtered |= set(links)
+
+    def hold(self, links: Collection[Link], api: str) -> None:
+        """Keep messages of ``api`` (empty: all)."""
+        self._stage.part(Capability.MESSAGES, self._target.messages).hold(links, api)
+        self._filtered |= set(links)
+
+    def release(self, links: Collection[Link]) -> None:
+        """End drops and holds on these links, on all of them if there are none."""
+        if ending := set(links) or self._filtered:
+            self._stage.part(Capability.MESSAGES, self._target.messages).release(ending)
+            self._filtered = self._filtered - ending
+
+    def heal_all(self) -> None:
+        """Let every message through again."""
+        self.heal(sorted(self._cut))
+        self.release(())
+
+    def resume_all(self) -> None:
+        """Let every frozen process run."""
+        for node in sorted(self._paused):
+            self.do(Deed.RESUME, node)
+
+    def start_the_dead(self) -> None:
+        """Start every dead broker that may return."""
+        processes = self._stage.part(Capability.PROCESSES, self._target.processes)
+        for node in sorted({*self._stage.brokers} - {*self._stage.running} - self.abandoned):
+            processes.restart(node)

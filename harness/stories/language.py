@@ -1,0 +1,315 @@
+"""From the lines of a script to its steps: one step a line, "#" begins a comment (docs/stories.md).
+
+A line is read word by word, so that what is wrong can be named: the line, the word, what was expected, and the valid
+word nearest to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from difflib import get_close_matches
+from typing import Any, Final, NamedTuple, cast
+
+from harness.errors import PlanError
+from harness.stories import steps as s
+from nemesis.cluster import CLIENTS, CONTROLLER, Link
+
+#: Messages that can be dropped or held, by the name of their request in Kafka's protocol.
+APIS: Final = (
+    "Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "Metadata", "InitProducerId", "UpdateMetadata",
+    "BrokerRegistration", "BrokerHeartbeat", "AlterPartition",
+)  # fmt: skip
+#: Words that no record can be called.
+_RESERVED: Final = ("all", "high", "isr", "leader", "nobody", "somebody", "the")
+_ENDS: Final = {"controller": CONTROLLER, "clients": CLIENTS}
+_ACKS: Final = {"acks=0": 0, "acks=1": 1, "acks=all": -1}
+_RECORD: Final = re.compile(r"[a-z][a-z0-9]*")
+_LINK: Final = re.compile(r"([^->]+)(-|>)([^->]+)")
+_MS: Final = {"ms": 1, "s": 1000}
+
+
+class Where(NamedTuple):
+    """A line of a file, for what is wrong with it."""
+
+    file: str
+    line: int
+
+    def wrong(self, text: str) -> PlanError:
+        """The error that says so."""
+        return PlanError(f"{self.file}, line {self.line}: {text}")
+
+
+def parse_script(text: str, file: str, first_line: int = 1, brokers: int = 3) -> tuple[s.AnyStep, ...]:
+    """The steps of a script of ``file``, whose first line there is ``first_line``.
+
+    Raises:
+        PlanError: a line is no step; or it speaks of a record that no line before it writes.
+    """
+    found: list[s.AnyStep] = []
+    written: set[str] = {"base"}
+    for number, line in enumerate(text.splitlines(), first_line):
+        plain = " ".join(line.partition("#")[0].split())
+        if plain:
+            found.append(_Line(plain, Where(file, number), brokers, written).step())
+    return tuple(found)
+
+
+class _Line:
+    """One line, read from left to right. ``written`` are the records of the lines before, and grows."""
+
+    def __init__(self, text: str, where: Where, brokers: int, written: set[str]) -> None:
+        self._text = text
+        self._where = where
+        self._words = text.split()
+        self._at = 0
+        self._brokers = brokers
+        self._written = written
+        self._form = ""
+
+    def step(self) -> s.AnyStep:
+        """The step that this line is."""
+        tried = self._follows("try")
+        verb = self._choose(s.VERBS, "a verb")
+        kind, self._form = s.VERBS[verb]
+        fields = _READERS.get(kind, _Line.nodes_step)(self)
+        kind = s.WaitUntil if "states" in fields else kind
+        if self._at < len(self._words):
+            raise self._wrong(f'"{self._words[self._at]}" is too much')
+        return cast("s.AnyStep", kind(line=self._where.line, text=self._text, tried=tried, **fields))
+
+    # --- words -------------------------------------------------------------------------------------------------------
+
+    def _wrong(self, what: str) -> PlanError:
+        form = f"; it is written: {self._form}" if self._form else ""
+        return self._where.wrong(f'"{self._text}": {what}{form}')
+
+    def _peek(self) -> str:
+        return self._words[self._at] if self._at < len(self._words) else ""
+
+    def _next(self, expected: str) -> str:
+        word = self._peek()
+        if not word:
+            raise self._wrong(f"it ends where {expected} should stand")
+        self._at += 1
+        return word
+
+    def _follows(self, *words: str) -> bool:
+        """Take these words if they come next."""
+        if self._words[self._at : self._at + len(words)] != list(words):
+            return False
+        self._at += len(words)
+        return True
+
+    def _expect(self, word: str) -> None:
+        found = self._next(f'"{word}"')
+        if found != word:
+            raise self._wrong(f'"{found}" stands where "{word}" should')
+
+    def _choose(self, known: Collection[str], what: str) -> str:
+        word = self._next(what)
+        if word not in known:
+            raise self._wrong(f'"{word}" is not {what}; {_nearest(word, known)}')
+        return word
+
+    # --- what words mean ---------------------------------------------------------------------------------------------
+
+    def _broker(self) -> s.Broker:
+        word = self._next("a broker")
+        if word.isdecimal():
+            if int(word) >= self._brokers:
+                raise self._wrong(f"there is no broker {word}; they are 0 to {self._brokers - 1}")
+            return int(word)
+        if word == "leader":
+            return s.Role.LEADER
+        if word == "the":
+            for role in (s.Role.FORMER_LEADER, s.Role.OTHER_FOLLOWER):
+                if self._follows(*role.split()[1:]):
+                    return role
+        rest = " ".join([word, *self._words[self._at : self._at + 2]]) if word == "the" else word
+        raise self._wrong(f'"{rest}" is not a broker; {_nearest(rest, [*map(str, range(self._brokers)), *s.Role])}')
+
+    def _record(self) -> s.Record:
+        word = self._next("a record")
+        if word not in self._written:
+            raise self._wrong(f'no line before this one writes "{word}"; {_nearest(word, self._written)}')
+        return word
+
+    def _new_record(self) -> s.Record:
+        word = self._next("a record")
+        if not _RECORD.fullmatch(word) or word in _RESERVED:
+            raise self._wrong(f'"{word}" cannot be the name of a record: a letter, then letters and digits')
+        if word in self._written:
+            raise self._wrong(f'"{word}" is written already; send it again with "retry {word} to ..."')
+        self._written.add(word)
+        return word
+
+    def _nodes(self) -> tuple[s.Broker, ...]:
+        if self._follows("all"):
+            return tuple(range(self._brokers))
+        found = [self._broker()]
+        while self._peek() and self._peek() != "and":
+            found.append(self._broker())
+        return tuple(found)
+
+    def _links(self, *, needed: bool) -> tuple[Link, ...]:
+        found: list[Link] = []
+        while self._peek():
+            found += self._link(self._next("a link"))
+        if needed and not found:
+            raise self._wrong("it names no link, such as 0-1 (both ways), 0>1 (one way) or 0-controller")
+        return tuple(found)
+
+    def _link(self, word: str) -> Iterable[Link]:
+        parts = _LINK.fullmatch(word)
+        if parts is None:
+            raise self._wrong(f'"{word}" is not a link, such as 0-1 (both ways), 0>1 (one way) or 0-controller')
+        one, both, other = self._end(parts[1]), parts[2] == "-", self._end(parts[3])
+        return [Link(one, other), Link(other, one)] if both else [Link(one, other)]
+
+    def _end(self, word: str) -> int:
+        if word.isdecimal() and int(word) < self._brokers:
+            return int(word)
+        if word not in _ENDS:
+            known = [*map(str, range(self._brokers)), *_ENDS]
+            raise self._wrong(f'"{word}" is no end of a link; {_nearest(word, known)}')
+        return _ENDS[word]
+
+    def _time_ms(self) -> int:
+        word = self._next("a number")
+        if not word.isdecimal():
+            raise self._wrong(f'"{word}" is not a whole number')
+        return int(word) * _MS[self._choose(_MS, "a unit")]
+
+    # --- steps -------------------------------------------------------------------------------------------------------
+
+    def write(self) -> dict[str, Any]:
+        record = self._new_record()
+        self._expect("to")
+        to, acks, producer = self._broker(), None, None
+        if self._peek().startswith("acks"):
+            acks = _ACKS[self._choose(_ACKS, "a number of acknowledgements")]
+        if self._follows("as"):
+            producer = self._next("the name of a producer")
+        return {"record": record, "to": to, "acks": acks, "producer": producer}
+
+    def retry(self) -> dict[str, Any]:
+        record = self._record()
+        self._expect("to")
+        return {"record": record, "to": self._broker()}
+
+    def bare(self) -> dict[str, Any]:
+        return {}
+
+    def wait(self) -> dict[str, Any]:
+        limit_ms = None
+        if self._follows("up"):
+            self._expect("to")
+            limit_ms = self._time_ms()
+            self._expect("until")
+        elif not self._follows("until"):
+            return {"ms": self._time_ms()}
+        states = [self._state()]
+        while self._follows("and"):
+            states.append(self._state())
+        return {"states": tuple(states), "limit_ms": limit_ms}
+
+    def nodes_step(self) -> dict[str, Any]:
+        return {"nodes": self._nodes()}
+
+    def never(self) -> dict[str, Any]:
+        self._expect("start")
+        return {"nodes": self._nodes()}
+
+    def withhold(self) -> dict[str, Any]:
+        self._expect("metadata")
+        self._expect("from")
+        return {"nodes": self._nodes()}
+
+    def corrupt(self) -> dict[str, Any]:
+        record = self._record()
+        self._expect("on")
+        return {"record": record, "on": self._broker()}
+
+    def links_step(self) -> dict[str, Any]:
+        return {"links": self._links(needed=True)}
+
+    def healing(self) -> dict[str, Any]:
+        return {"links": self._links(needed=False)}
+
+    def messages(self) -> dict[str, Any]:
+        api = "" if _LINK.fullmatch(self._peek()) else self._choose(APIS, "an API or a link")
+        return {"api": api, "links": self._links(needed=True)}
+
+    def move(self) -> dict[str, Any]:
+        self._expect("leader")
+        self._expect("to")
+        return {"to": self._broker()}
+
+    # --- states ------------------------------------------------------------------------------------------------------
+
+    def _state(self) -> s.State:
+        for words, state in _PHRASES.items():
+            if self._follows(*words):
+                return state
+        if self._follows("isr", "is"):
+            return s.IsrIs(self._nodes())
+        if self._follows("high", "watermark", "of"):
+            broker = self._broker()
+            expected = self._choose(("covers", "misses"), '"covers" or "misses"') == "covers"
+            return s.Covers(broker, self._record(), expected)
+        word = self._peek()
+        if word in self._written:
+            return self._of_record(self._record())
+        if word.isdecimal() or word in ("leader", "the"):
+            return self._of_broker(self._broker())
+        known = [*sorted(self._written), "leader", "isr", "high", *(words[0] for words in _PHRASES)]
+        raise self._wrong(f'no state begins with "{word}"; {_nearest(word, known)}')
+
+    def _of_record(self, record: s.Record) -> s.State:
+        self._expect("is")
+        return s.Answered(record, self._choose(("answered", "acknowledged"), "said of a record") == "acknowledged")
+
+    def _of_broker(self, broker: s.Broker) -> s.State:
+        word = self._choose(("leads", "has", "lacks", "is"), "said of a broker")
+        if word == "leads":
+            return s.Leads(broker)
+        if word != "is":
+            return s.Has(broker, self._record(), word == "has")
+        expected = not self._follows("not")
+        if self._follows("fenced"):
+            return s.IsFenced(broker, expected)
+        for part in ("in", "the", "isr"):
+            self._expect(part)
+        return s.InIsr(broker, expected)
+
+
+_PHRASES: Final[dict[tuple[str, ...], s.State]] = {
+    ("somebody", "leads"): s.SomebodyLeads(),
+    ("nobody", "leads"): s.NobodyLeads(),
+    ("all", "are", "in", "sync"): s.InSync(),
+}
+_READERS: Final[dict[type[s.Step], Callable[[_Line], dict[str, Any]]]] = {
+    s.Write: _Line.write,
+    s.Send: _Line.write,
+    s.Retry: _Line.retry,
+    s.Read: _Line.bare,
+    s.Wait: _Line.wait,
+    s.Abandon: _Line.never,
+    s.Corrupt: _Line.corrupt,
+    s.Cut: _Line.links_step,
+    s.Heal: _Line.healing,
+    s.Drop: _Line.messages,
+    s.Hold: _Line.messages,
+    s.Release: _Line.healing,
+    s.Withhold: _Line.withhold,
+    s.MoveLeader: _Line.move,
+}
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    """The end of an error: the valid word nearest to ``word``, and what else there is."""
+    words = sorted(known)
+    near = get_close_matches(word.lower(), words, n=1, cutoff=0.5)
+    listed = ", ".join(words)
+    return f'did you mean "{near[0]}"? (there are {listed})' if near else f"there are {listed}"

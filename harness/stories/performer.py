@@ -1,0 +1,396 @@
+"""Performs a story in a world: its steps one after the other, then everything is healed and the log is read to its end.
+
+What clients saw is in the history, which the checkers judge as that of every run. Whether the story played as it is
+written is in the trace: a step that could not be performed, and a wait that ended at its limit, stand there as failed,
+so that no silent green comes of a story that did not happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any, Final
+
+import msgspec
+
+from checkers import PartitionEnd
+from harness.stories import steps as s
+from harness.stories.damage import Damage, Deed
+from harness.stories.stage import Stage, StepError
+from harness.stories.story import BASE, Story
+from harness.stories.trace import Play, Trace, TraceEntry
+from harness.stories.writes import Writes
+from harness.worlds.contract import World
+from nemesis.cluster import CONTROLLER, Capability, Link
+from workloads import ACKS_ALL, Recorder, Settings, WorkloadPlan
+from workloads.driver import Drain, Workload
+
+#: After the last answer: the high watermark of followers lags behind by one fetch (rule 6).
+SETTLE_MS: Final = 300
+#: For outstanding calls of closed clients to end in the history.
+CLOSING_MS: Final = 50
+
+
+class Patience(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a stage waits. ``answer_ms``: for an answer that comes if one is possible at all; ``limit_ms``: for a
+    state; ``election_ms``: for a leader where one may be elected.
+    """
+
+    answer_ms: int
+    limit_ms: int
+    election_ms: int
+
+    @classmethod
+    def of(cls, settings: Settings, answer_ms: int = 100) -> Patience:
+        """What follows from the cluster's own time limits; ``answer_ms`` is that of a world in virtual time."""
+        session_ms, lag_ms = settings.broker_session_timeout_ms, settings.replica_lag_time_max_ms
+        return cls(
+            answer_ms=answer_ms, limit_ms=10_000 + 2 * session_ms + 2 * lag_ms, election_ms=2 * session_ms + 1_000
+        )
+
+
+class Performance(msgspec.Struct, frozen=True, kw_only=True):
+    """How a story went. ``ends`` are the cluster's last word, for ``replicas.parquet``.
+
+    ``leaderless``: with all links whole there was no leader, though a replica ran, before dead brokers were started;
+    ``for_good``: nor was there one after that. ``lacking`` is what the log partition lacked at the end, if anything.
+    """
+
+    trace: Trace
+    leaderless: bool
+    for_good: bool
+    lacking: str
+    ends: dict[str, PartitionEnd]
+
+
+def perform(
+    story: Story,
+    settings: Settings,
+    world: World,
+    recorder: Recorder,
+    plan: WorkloadPlan,
+    *,
+    patience: Patience | None = None,
+) -> Performance:
+    """Perform ``story`` in a fresh ``world``, which is closed at the end in any case.
+
+    ``plan`` names the topic, which has one log partition, and the limits of the ending.
+
+    Raises:
+        HarnessError: the world could not do its work; what was recorded so far stands.
+        PlanError: this world can perform no scripted stories.
+    """
+    try:
+        world.open()
+        performer = _Performer(settings, world, recorder, plan, patience or Patience.of(settings))
+        performer.begin()
+        for step in story.steps:
+            performer.perform(step)
+        return performer.finish()
+    finally:
+        world.close()
+
+
+class _Performer:
+    """One performance."""
+
+    def __init__(
+        self, settings: Settings, world: World, recorder: Recorder, plan: WorkloadPlan, patience: Patience
+    ) -> None:
+        if world.direct is None:
+            raise StepError("this world cannot send single writes, so no scripted story can be performed in it")
+        self._settings = settings
+        self._world = world
+        self._plan = plan
+        self._patience = patience
+        self._workload = Workload(plan, settings, clients=world.clients, clock=world.clock, recorder=recorder)
+        (self._partition,) = self._workload.partitions
+        self._writes = Writes(
+            world.direct,
+            self._partition,
+            settings,
+            clock=world.clock,
+            recorder=recorder,
+            new_process=self._workload.new_process,
+        )
+        self._stage = Stage(world, self._partition, self._writes.records)
+        self._entries: list[TraceEntry] = []
+        self._nudges = count(1)
+        self._damage = Damage(self._stage)
+
+    # --- the beginning and single steps ------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """The state in which every script begins: broker 0 leads, all are in sync, and "base" is on every disk."""
+        self._workload.mark("break")
+        if self._stage.view.leader != 0:
+            self.perform(s.MoveLeader(line=0, text="move leader to 0", to=0))
+        self.perform(s.WaitUntil(line=0, text="wait until 0 leads", states=(s.Leads(0),)))
+        self.perform(s.Write(line=0, text="write base to 0 acks=all", record=BASE, to=0, acks=ACKS_ALL))
+        states = (s.Answered(BASE, acknowledged=True), s.InSync())
+        self.perform(s.WaitUntil(line=0, text="wait until base is acknowledged and all are in sync", states=states))
+        self.perform(s.Flush(line=0, text="flush all", nodes=self._stage.brokers))
+
+    def perform(self, step: s.AnyStep) -> None:
+        """Perform one step, and write down how that went."""
+        begun_us = self._world.clock.now_us()
+        try:
+            note, play = _ACTIONS[type(step)](self, step), Play.PLAYED
+        except StepError as error:
+            note, play = str(error), Play.TRIED if step.tried else Play.FAILED
+        self._note(step.line, step.text, begun_us, note, play)
+
+    def _note(self, line: int, text: str, begun_us: int, note: str, play: Play = Play.PLAYED) -> None:
+        view = self._stage.view
+        self._entries.append(
+            TraceEntry(
+                line=line,
+                text=text,
+                begun_us=begun_us,
+                ended_us=self._world.clock.now_us(),
+                play=play,
+                note=note,
+                leader=view.leader,
+                leader_epoch=view.leader_epoch,
+                isr=view.isr,
+                replicas=self._stage.replicas(),
+            )
+        )
+
+    # --- time --------------------------------------------------------------------------------------------------------
+
+    def _until(self, finished: Callable[[], bool], limit_ms: int) -> bool:
+        return self._world.drive(finished, self._world.clock.now_us() + limit_ms * 1000)
+
+    def _pass(self, ms: int) -> None:
+        self._until(lambda: False, ms)
+
+    def wait(self, step: s.Wait) -> str:
+        self._pass(step.ms)
+        return ""
+
+    def wait_until(self, step: s.WaitUntil) -> str:
+        limit_ms = self._patience.limit_ms if step.limit_ms is None else step.limit_ms
+        if not self._until(lambda: all(map(self._stage.holds, step.states)), limit_ms):
+            raise StepError(f"waited {limit_ms} ms in vain")
+        return ""
+
+    # --- clients -----------------------------------------------------------------------------------------------------
+
+    def _whom(self, broker: s.Broker) -> int | None:
+        """Whom a client writes to; a client that knows no leader waits a moment for one, and gives up."""
+        if broker is s.Role.LEADER:
+            self._until(lambda: self._stage.leads(self._stage.view.leader), self._patience.election_ms)
+            return self._stage.view.leader
+        return self._stage.node(broker)
+
+    def send(self, step: s.Write) -> str:
+        node = self._whom(step.to)
+        if node is None:
+            return "nobody leads: not sent"
+        self._writes.send(step.record, node, acks=step.acks, producer=step.producer)
+        return f"sent to {node}"
+
+    def write(self, step: s.Write) -> str:
+        sent = self.send(step)
+        return f"{sent}: {self._answer_of(step.record)}" if step.record in self._writes.records else sent
+
+    def retry(self, step: s.Retry) -> str:
+        record = self._stage.record(step.record)
+        if record.acknowledged:
+            return "acknowledged already: not sent again"
+        node = self._whom(step.to)
+        if node is None:
+            return "nobody leads: not sent"
+        self._writes.send_again(record, node)
+        return f"sent to {node}: {self._answer_of(step.record)}"
+
+    def _answer_of(self, name: s.Record) -> str:
+        """Wait a moment for the answer; in words."""
+        record = self._writes.records[name]
+        self._until(lambda: record.answered, self._patience.answer_ms)
+        end = self._writes.ends()[name]
+        if not record.answered:
+            return "no answer yet"
+        place = "" if end.offset is None else f" at offset {end.offset}"
+        return f"{end.outcome}{place}" + (f" ({end.error})" if end.error else "")
+
+    def read(self, _step: s.Read) -> str:
+        reader = self._workload.begin_reader()
+        self._pass(3 * self._plan.poll_wait_ms)
+        reader.stop()
+        return ""
+
+    # --- processes and disks -----------------------------------------------------------------------------------------
+
+    def processes(self, step: s.NodeStep) -> str:
+        for broker in step.nodes:
+            self._damage.do(_DEEDS[type(step)], self._stage.node(broker))
+        return ""
+
+    def abandon(self, step: s.Abandon) -> str:
+        self._damage.abandoned |= {self._stage.node(broker) for broker in step.nodes}
+        return ""
+
+    def corrupt(self, step: s.Corrupt) -> str:
+        self._damage.corrupt(step.record, self._stage.node(step.on))
+        return ""
+
+    # --- links and messages ------------------------------------------------------------------------------------------
+
+    def cut(self, step: s.Cut) -> str:
+        self._damage.cut(step.links)
+        return ""
+
+    def heal(self, step: s.Heal) -> str:
+        if step.links:
+            self._damage.heal(step.links)
+        else:
+            self._damage.heal_all()
+        return ""
+
+    def drop(self, step: s.Drop) -> str:
+        self._damage.drop(step.links, step.api)
+        return ""
+
+    def hold(self, step: s.Hold) -> str:
+        self._damage.hold(step.links, step.api)
+        return ""
+
+    def release(self, step: s.Release) -> str:
+        self._damage.release(step.links)
+        return ""
+
+    def withhold(self, step: s.Withhold) -> str:
+        self._damage.drop([Link(CONTROLLER, self._stage.node(broker)) for broker in step.nodes], "UpdateMetadata")
+        return ""
+
+    def isolate(self, step: s.Isolate) -> str:
+        for node in map(self._stage.node, step.nodes):
+            others = [other for other in (*self._stage.brokers, CONTROLLER) if other != node]
+            self._damage.cut([link for other in others for link in (Link(node, other), Link(other, node))])
+        return ""
+
+    # --- several of these together -----------------------------------------------------------------------------------
+
+    def shrink(self, step: s.Shrink) -> str:
+        """A follower that has everything is in sync however silent it is (rule 9), so it is given something to miss."""
+        leader = self._stage.node(s.Role.LEADER)
+        nodes = {self._stage.node(broker) for broker in step.nodes}
+        self._damage.drop([Link(node, leader) for node in sorted(nodes)], "Fetch")
+        self._pass(self._patience.answer_ms)  # for what was fetched before to be answered
+        self._writes.send(f"nudge{next(self._nudges)}", leader, acks=0, judged=False)
+        if not self._until(lambda: not nodes & set(self._stage.view.isr), self._patience.limit_ms):
+            raise StepError(f"still in the ISR after {self._patience.limit_ms} ms")
+        return ""
+
+    def fence(self, step: s.Fence) -> str:
+        nodes = [self._stage.node(broker) for broker in step.nodes]
+        for node in nodes:
+            self._damage.cut([Link(node, CONTROLLER), Link(CONTROLLER, node)])
+        wanted = [s.IsFenced(node, expected=True) for node in nodes]
+        if not self._until(lambda: all(map(self._stage.holds, wanted)), self._patience.limit_ms):
+            raise StepError(f"not fenced after {self._patience.limit_ms} ms")
+        return ""
+
+    def move_leader(self, step: s.MoveLeader) -> str:
+        leadership = self._stage.part(Capability.LEADERSHIP, self._world.target.leadership)
+        node = self._stage.node(step.to)
+        found = leadership.move_leader(self._partition, node)
+        if reason := found.get("refused") or found.get("unconfirmed"):
+            raise StepError(f"refused: {reason}")
+        return ""
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def finish(self) -> Performance:
+        """Heal, start whoever may return, let fresh clients write and read, and say how it went."""
+        begun_us = self._world.clock.now_us()
+        self._workload.mark("heal")
+        self._damage.heal_all()
+        self._damage.resume_all()
+        leaderless = bool(self._stage.running) and not self._await_leader()
+        self._note(0, "(all links are healed)", begun_us, "nobody leads" if leaderless else "")
+        begun_us = self._world.clock.now_us()
+        self._damage.start_the_dead()
+        for_good = not self._await_leader()
+        self._until(lambda: not self._lacking(), self._patience.limit_ms)
+        self._note(0, "(dead brokers are started, all are in sync)", begun_us, self._lacking())
+        begun_us = self._world.clock.now_us()
+        drain = self._read_to_the_end()
+        self._note(0, "(fresh clients wrote and read)", begun_us, "" if drain.complete else "not read to its end")
+        trace = Trace(settings=self._settings.to_mapping(), entries=tuple(self._entries), records=self._writes.ends())
+        ends = {self._partition: self._end(drain)}
+        return Performance(trace=trace, leaderless=leaderless, for_good=for_good, lacking=self._lacking(), ends=ends)
+
+    def _await_leader(self) -> bool:
+        return self._until(lambda: self._stage.leads(self._stage.view.leader), self._patience.election_ms)
+
+    def _lacking(self) -> str:
+        """What the log partition lacks; a broker that never returns is not missed."""
+        view = self._stage.view
+        if not self._stage.leads(view.leader):
+            return "it has no leader"
+        expected = tuple(node for node in view.replicas if node not in self._damage.abandoned)
+        return "" if self._stage.all_in_sync(expected) else f"not all of {list(expected)} are in sync"
+
+    def _read_to_the_end(self) -> Drain:
+        limit_ms = self._settings.request_timeout_ms + self._patience.answer_ms
+        self._until(lambda: all(record.answered for record in self._writes.records.values()), limit_ms)
+        self._writes.end()
+        self._pass(SETTLE_MS)
+        fresh = self._workload.begin_recovery()
+        self._until(lambda: fresh.finished, self._plan.recovery_limit_ms)
+        fresh.end()
+        self._until(lambda: not self._lacking(), self._patience.limit_ms)
+        lacking = {self._partition: why} if (why := self._lacking()) else {}
+        drain = self._workload.begin_drain(lacking, fresh.values)
+        self._until(lambda: drain.finished, self._plan.drain_limit_ms)
+        drain.end()
+        self._pass(CLOSING_MS)
+        self._workload.record_recovery(fresh, drain, lacking, {})
+        self._workload.mark("end")
+        return drain
+
+    def _end(self, drain: Drain) -> PartitionEnd:
+        view, running = self._stage.view, self._stage.running
+        return PartitionEnd(
+            leader=view.leader,
+            isr=view.isr,
+            running=tuple(node for node in view.isr if node in running),
+            end_offset=drain.ends.get(self._partition),
+        )
+
+
+#: What is done to each broker that a step names.
+_DEEDS: Final[Mapping[type, Deed]] = {
+    s.Kill: Deed.KILL,
+    s.Stop: Deed.STOP,
+    s.Start: Deed.RESTART,
+    s.Pause: Deed.PAUSE,
+    s.Resume: Deed.RESUME,
+    s.Power: Deed.CUT_POWER,
+    s.Wipe: Deed.WIPE,
+    s.Flush: Deed.FLUSH,
+}
+_ACTIONS: Final[Mapping[type, Callable[[_Performer, Any], str]]] = {
+    s.Write: _Performer.write,
+    s.Send: _Performer.send,
+    s.Retry: _Performer.retry,
+    s.Read: _Performer.read,
+    s.Wait: _Performer.wait,
+    s.WaitUntil: _Performer.wait_until,
+    **dict.fromkeys(_DEEDS, _Performer.processes),
+    s.Abandon: _Performer.abandon,
+    s.Corrupt: _Performer.corrupt,
+    s.Cut: _Performer.cut,
+    s.Heal: _Performer.heal,
+    s.Drop: _Performer.drop,
+    s.Hold: _Performer.hold,
+    s.Release: _Performer.release,
+    s.Withhold: _Performer.withhold,
+    s.Isolate: _Performer.isolate,
+    s.Shrink: _Performer.shrink,
+    s.Fence: _Performer.fence,
+    s.MoveLeader: _Performer.move_leader,
+}

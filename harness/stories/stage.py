@@ -1,0 +1,188 @@
+"""The stage of a story: a world with one log partition, as a script speaks of it. It does not know which world it is.
+
+Names become brokers, states become questions to the cluster. What a world lacks of what a step needs is a
+:class:`StepError`, which is a fact of the performance.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+from harness.errors import PlanError
+from harness.stories import steps as s
+from harness.stories.writes import ScriptedRecord
+from harness.worlds.contract import Replicas, ReplicaState, World
+from nemesis.cluster import LOG_PARTS, Capability, Evidence, PartitionView
+
+Part = TypeVar("Part")
+_UNKNOWN: Final = PartitionView(leader=None, leader_epoch=-1, isr=(), replicas=())
+
+
+class StepError(Exception):
+    """A step could not be performed, or a wait ended at its limit: the text says why."""
+
+
+class Stage:
+    """One log partition of an open world. ``records`` are those that were sent so far, by name."""
+
+    def __init__(self, world: World, partition: str, records: dict[str, ScriptedRecord]) -> None:
+        if world.replicas is None:
+            raise PlanError("this world shows no replicas, so no scripted story can be performed in it")
+        self.world = world
+        self.partition = partition
+        self._records = records
+        self._replicas: Replicas = world.replicas
+        self._leaders: list[int] = []
+
+    # --- what there is -----------------------------------------------------------------------------------------------
+
+    @property
+    def view(self) -> PartitionView:
+        """The controller's word about the log partition."""
+        state = self.world.target.view().partitions.get(self.partition, _UNKNOWN)
+        if state.leader is not None and self._leaders[-1:] != [state.leader]:
+            self._leaders.append(state.leader)
+        return state
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """All brokers."""
+        return self.world.target.view().brokers
+
+    @property
+    def running(self) -> tuple[int, ...]:
+        """The brokers whose processes run."""
+        return self.world.target.view().running
+
+    def replica(self, node: int) -> ReplicaState | None:
+        """The replica on a broker, None where there is none."""
+        return self._replicas.state(node, self.partition)
+
+    def replicas(self) -> tuple[ReplicaState, ...]:
+        """The replicas on all brokers that have one."""
+        return tuple(state for node in self.brokers if (state := self.replica(node)) is not None)
+
+    def part(self, capability: Capability, part: Part | None) -> Part:
+        """A part of the world's target.
+
+        Raises:
+            StepError: the world lacks it.
+        """
+        if part is None:
+            raise StepError(self.world.target.why_not([capability]) or f"this world lacks {capability}")
+        return part
+
+    # --- names -------------------------------------------------------------------------------------------------------
+
+    def node(self, broker: s.Broker) -> int:
+        """The number of a broker.
+
+        Raises:
+            StepError: nobody is in that role.
+        """
+        if isinstance(broker, int):
+            return broker
+        view = self.view
+        former = self._leaders[:-1] if view.leader is not None else self._leaders
+        if broker is s.Role.LEADER and view.leader is not None:
+            return view.leader
+        if broker is s.Role.FORMER_LEADER and former:
+            return former[-1]
+        others = [node for node in view.replicas if node != view.leader and node not in former[-1:]]
+        if broker is s.Role.OTHER_FOLLOWER and others:
+            return others[0]
+        raise StepError(f"nobody is {broker} now")
+
+    def record(self, name: s.Record) -> ScriptedRecord:
+        """A record that was sent.
+
+        Raises:
+            StepError: it was not, because nobody led.
+        """
+        if name not in self._records:
+            raise StepError(f"{name} was not sent")
+        return self._records[name]
+
+    def offset_of(self, name: s.Record, node: int) -> int | None:
+        """The last offset at which a broker's log has a record, None where it lacks it."""
+        replica, value = self.replica(node), self.record(name).value
+        places = [record.offset for record in replica.records if record.value == value] if replica else []
+        return places[-1] if places else None
+
+    def pick_of(self, name: s.Record, node: int) -> int:
+        """How far into a broker's log a record is, in parts of LOG_PARTS (:meth:`nemesis.cluster.Files.corrupt`).
+
+        Raises:
+            StepError: it is not there.
+        """
+        replica, value = self.replica(node), self.record(name).value
+        values = [record.value for record in replica.records] if replica else []
+        if value not in values:
+            raise StepError(f"broker {node} has no {name}")
+        return -(-values.index(value) * LOG_PARTS // len(values))
+
+    def flush(self, node: int) -> Evidence:
+        """Force to disk what a broker has written."""
+        return self._replicas.flush(node)
+
+    # --- states ------------------------------------------------------------------------------------------------------
+
+    def holds(self, state: s.State) -> bool:
+        """True if ``state`` holds now.
+
+        Raises:
+            StepError: it speaks of somebody who is not there.
+        """
+        match state:
+            case s.Leads(broker):
+                answer = self.leads(self.node(broker))
+            case s.SomebodyLeads():
+                answer = self.leads(self.view.leader)
+            case s.NobodyLeads():
+                answer = self.view.leader is None
+            case s.IsFenced(broker, expected):
+                answer = (self.node(broker) in self._replicas.fenced()) == expected
+            case s.InIsr(broker, expected):
+                answer = (self.node(broker) in self.view.isr) == expected
+            case s.IsrIs(brokers):
+                answer = self._is_isr({self.node(broker) for broker in brokers})
+            case s.Has(broker, record, expected):
+                answer = (self.offset_of(record, self.node(broker)) is not None) == expected
+            case s.Covers(broker, record, expected):
+                answer = self._covers(self.node(broker), record) == expected
+            case s.Answered(record, acknowledged):
+                sent = self.record(record)
+                answer = sent.acknowledged if acknowledged else sent.answered
+            case s.InSync():
+                answer = self.all_in_sync(self.view.replicas)
+        return answer
+
+    def all_in_sync(self, nodes: tuple[int, ...]) -> bool:
+        """True if these are the members of the ISR and run, with one log end, which is everybody's high watermark."""
+        states = [self.replica(node) for node in nodes]
+        ends = {(state.log_end, state.high_watermark) for state in states if state is not None and state.running}
+        complete = all(state is not None and state.running for state in states)
+        return complete and len(ends) == 1 and all(end == mark for end, mark in ends) and self._is_isr(set(nodes))
+
+    def _is_isr(self, nodes: set[int]) -> bool:
+        """The ISR as the controller and the leader see it."""
+        view = self.view
+        leader = None if view.leader is None else self.replica(view.leader)
+        return (
+            set(view.isr) == nodes
+            and leader is not None
+            and leader.leading
+            and (leader.isr is None or set(leader.isr) == nodes)
+        )
+
+    def leads(self, node: int | None) -> bool:
+        """True if a broker leads by the controller's word and by its own."""
+        if node is None or self.view.leader != node:
+            return False
+        replica = self.replica(node)
+        return replica is not None and replica.running and replica.leading
+
+    def _covers(self, node: int, record: s.Record) -> bool:
+        replica, offset = self.replica(node), self.offset_of(record, node)
+        mark = replica.high_watermark if replica is not None else None
+        return offset is not None and mark is not None and mark > offset

@@ -1,0 +1,198 @@
+"""Story files: a script, and what is expected of it in each column. TOML; docs/stories.md has the form.
+
+What is expected is complete: where a file says nothing, no record is lost, every record is acknowledged, and nothing
+else is seen.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from harness.errors import PlanError
+from harness.stories.columns import chosen_columns
+from harness.stories.language import Where, parse_script
+from harness.stories.steps import AnyStep, Send, Write
+from workloads import Settings, SettingsError, unknown_name
+
+#: Every record that a script has without writing it.
+BASE: Final = "base"
+
+
+class Sign(StrEnum):
+    """What may be seen beside losses, by its name in ``[also]``; ``letter`` is that of the table."""
+
+    LEADERLESS = "leaderless"
+    FOR_GOOD = "leaderless for good"
+    DIVERGED = "diverged"
+    CHANGED_READ = "changed read"
+    DUPLICATE = "duplicate"
+    REORDERED = "reordered"
+
+    @property
+    def letter(self) -> str:
+        """One letter."""
+        return _LETTERS[self]
+
+
+_LETTERS: Final = {
+    Sign.LEADERLESS: "*",
+    Sign.FOR_GOOD: "X",
+    Sign.DIVERGED: "V",
+    Sign.CHANGED_READ: "c",
+    Sign.DUPLICATE: "D",
+    Sign.REORDERED: "R",
+}
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """What is expected in one column: the records that are lost, those that are acknowledged, and what else is seen."""
+
+    lost: frozenset[str]
+    acknowledged: frozenset[str]
+    signs: frozenset[Sign]
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The form of a story file. Tables map a record, or a sign, to columns (:func:`chosen_columns`)."""
+
+    number: str
+    title: str
+    steps: str
+    source: str = ""
+    note: str = ""
+    brokers: int = 3
+    settings: dict[str, Any] = {}
+    lost: dict[str, list[str]] = {}
+    acknowledged: dict[str, list[str]] = {}
+    also: dict[str, list[str]] = {}
+
+
+class Story(msgspec.Struct, frozen=True, kw_only=True):
+    """A story that was read. ``settings`` are those that it needs in every column, under Kafka's names."""
+
+    number: str
+    title: str
+    source: str
+    note: str
+    settings: Mapping[str, Any]
+    steps: tuple[AnyStep, ...]
+    lost: Mapping[str, tuple[str, ...]]
+    acknowledged: Mapping[str, tuple[str, ...]]
+    also: Mapping[Sign, tuple[str, ...]]
+
+    @property
+    def records(self) -> tuple[str, ...]:
+        """Every record, in the order in which they are written."""
+        return (BASE, *(step.record for step in self.steps if isinstance(step, Write | Send)))
+
+    def expected(self, column: str) -> Expected:
+        """What is expected in the column of that name."""
+        return Expected(
+            lost=frozenset(record for record, columns in self.lost.items() if column in columns),
+            acknowledged=frozenset(
+                record for record in self.records if column in self.acknowledged.get(record, (column,))
+            ),
+            signs=frozenset(sign for sign, columns in self.also.items() if column in columns),
+        )
+
+
+def known_stories() -> dict[str, Story]:
+    """Every story of this package, by number."""
+    files = sorted(resources.files("harness.stories").joinpath("data").iterdir(), key=lambda file: file.name)
+    stories = [parse_story(file.read_text(), file.name) for file in files if file.name.endswith(".toml")]
+    return {story.number: story for story in stories}
+
+
+def read_story(path: Path) -> Story:
+    """The story in a file.
+
+    Raises:
+        PlanError: it cannot be read, or is none: file, line, what was expected.
+    """
+    try:
+        return parse_story(path.read_text(), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"{path} cannot be read ({error}); name a story file or the number of a story") from error
+
+
+def parse_story(text: str, file: str) -> Story:
+    """The story that ``text`` of ``file`` is.
+
+    Raises:
+        PlanError: it is none: file, line, what was expected and the nearest valid word.
+    """
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PlanError(f"{file}: {error}") from error
+    places = _Places(text, file)
+    for key in content:
+        if key not in _File.__struct_fields__:
+            raise places.of(key).wrong(unknown_name("key", key, dict.fromkeys(_File.__struct_fields__)))
+    try:
+        found = msgspec.convert(content, _File)
+        Settings.from_mapping(found.settings)
+    except (msgspec.ValidationError, SettingsError) as error:
+        raise PlanError(f"{file}: {error}") from error
+    steps = parse_script(found.steps, file, places.script_line, found.brokers)
+    story = Story(
+        number=found.number,
+        title=found.title,
+        source=found.source,
+        note=found.note,
+        settings=found.settings,
+        steps=steps,
+        lost=_columns(found.lost, places),
+        acknowledged=_columns(found.acknowledged, places),
+        also={_sign(name, places): columns for name, columns in _columns(found.also, places).items()},
+    )
+    for record in (*story.lost, *story.acknowledged):
+        if record not in story.records:
+            raise places.of(record).wrong(unknown_name("record", record, dict.fromkeys(story.records)))
+    return story
+
+
+class _Places:
+    """Where keys stand in a file."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self._lines = text.splitlines()
+        self._file = file
+
+    @property
+    def script_line(self) -> int:
+        """The line at which the script begins: TOML leaves out a line break right after the quotes."""
+        line = self.of("steps").line
+        opening = self._lines[line - 1] if line <= len(self._lines) else ""
+        return line + (re.search(r"(\"\"\"|''')\s*$", opening) is not None)
+
+    def of(self, key: str) -> Where:
+        """The first line that begins with ``key``; line 1 where none does."""
+        begin = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=")
+        line = next((number for number, text in enumerate(self._lines, 1) if begin.match(text)), 1)
+        return Where(self._file, line)
+
+
+def _columns(table: Mapping[str, Sequence[str]], places: _Places) -> dict[str, tuple[str, ...]]:
+    found = {}
+    for key, patterns in table.items():
+        try:
+            found[key] = chosen_columns(patterns)
+        except KeyError as error:
+            raise places.of(key).wrong(str(error.args[0])) from error
+    return found
+
+
+def _sign(name: str, places: _Places) -> Sign:
+    try:
+        return Sign(name)
+    except ValueError:
+        raise places.of(name).wrong(unknown_name("sign", name, dict.fromkeys(Sign))) from None

@@ -1,0 +1,60 @@
+"""What happened in a performance, step by step: enough to print it, and to draw it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from harness.worlds.contract import ReplicaState
+
+
+class Play(StrEnum):
+    """How a step went."""
+
+    PLAYED = "played"
+    TRIED = "tried in vain"
+    FAILED = "failed"
+
+
+class TraceEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One step. Times are microseconds of the run's clock; the states are those at its end.
+
+    ``note`` says what came of it, in words; ``leader``, ``leader_epoch`` and ``isr`` are the controller's.
+    """
+
+    line: int
+    text: str
+    begun_us: int
+    ended_us: int
+    play: Play
+    note: str
+    leader: int | None
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[ReplicaState, ...]
+
+
+class RecordEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """What the client knows of a record at the end: its ``value`` in the history, the outcome, the offset answered."""
+
+    value: int
+    outcome: str
+    offset: int | None = None
+    error: str | None = None
+
+
+class Trace(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole performance: its steps, its records by name, and the settings under which it was performed."""
+
+    settings: dict[str, Any]
+    entries: tuple[TraceEntry, ...]
+    records: dict[str, RecordEnd]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why the story did not play as it is written; none where it did."""
+        return tuple(
+            f'line {entry.line}, "{entry.text}": {entry.note}' for entry in self.entries if entry.play is Play.FAILED
+        )

@@ -1,0 +1,160 @@
+"""The writes of a script: each record one operation of the history, however often it is sent.
+
+A record is acknowledged with the first good answer; with acks=0 when it was handed over. Every other outcome is known
+only when nothing can be sent again, so the operation ends then (:meth:`Writes.end`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from harness.stories.trace import RecordEnd
+from harness.worlds.contract import DirectClient, DirectWrite
+from workloads import Clock, Event, EventType, Function, Recorder, SendOutcome, Settings
+from workloads import Send as Sent
+from workloads.values import encode, join
+
+#: Producer ids of scripts begin here: far above what a young cluster hands out.
+FIRST_PRODUCER_ID: Final = 1_000_000
+#: The key of a script's records is their name.
+ACKNOWLEDGED: Final = "acknowledged"
+_OUTCOMES: Final = {EventType.OK: ACKNOWLEDGED, EventType.FAIL: "refused", EventType.INFO: "unknown"}
+
+
+class ScriptedProducer:
+    """One producer instance: its first process, its producer id, and the sequence number of its next record."""
+
+    def __init__(self, instance: int, producer_id: int) -> None:
+        self.instance = instance
+        self.producer_id = producer_id
+        self.next_sequence = 0
+
+
+class ScriptedRecord:
+    """One record: what is sent, and what is known of it."""
+
+    def __init__(self, process: int, instance: int, write: DirectWrite, *, judged: bool) -> None:
+        self.process = process
+        self.instance = instance
+        self.write = write
+        self.value = join(process, 0)
+        self.judged = judged
+        self.unanswered = 0
+        self.outcome: SendOutcome | None = None
+
+    @property
+    def answered(self) -> bool:
+        """True if every attempt was answered, or one was with success."""
+        return self.acknowledged or not self.unanswered
+
+    @property
+    def acknowledged(self) -> bool:
+        """True if one attempt was answered with success."""
+        return self.outcome is not None and self.outcome.type is EventType.OK
+
+    def take(self, outcome: SendOutcome) -> None:
+        """Remember the best that is known: acknowledged, else unknown if any attempt is, else refused."""
+        self.unanswered -= 1
+        known = self.outcome
+        if known is None or outcome.type is EventType.OK or (known.type is EventType.FAIL):
+            self.outcome = outcome
+
+
+class Writes:
+    """All writes of one performance to one log partition."""
+
+    def __init__(
+        self,
+        client: DirectClient,
+        partition: str,
+        settings: Settings,
+        *,
+        clock: Clock,
+        recorder: Recorder,
+        new_process: Callable[[], int],
+    ) -> None:
+        self._client = client
+        self._partition = partition
+        self._settings = settings
+        self._clock = clock
+        self._recorder = recorder
+        self._new_process = new_process
+        self._producers: dict[str, ScriptedProducer] = {}
+        self.records: dict[str, ScriptedRecord] = {}
+
+    def send(
+        self, name: str, broker: int, *, acks: int | None = None, producer: str | None = None, judged: bool = True
+    ) -> ScriptedRecord:
+        """Send a new record, with the acks of the settings unless said otherwise.
+
+        One that is not ``judged`` ends as unknown, whatever its answer: nobody waits for it.
+        """
+        process = self._new_process()
+        made = self._producers.setdefault(
+            producer or f"of {name}", ScriptedProducer(process, FIRST_PRODUCER_ID + process)
+        )
+        idempotent = self._settings.enable_idempotence
+        key = name.encode()
+        write = DirectWrite(
+            partition=self._partition,
+            key=key,
+            payload=encode(self._partition, key, join(process, 0)),
+            acks=self._settings.acks if acks is None else acks,
+            timeout_ms=self._settings.request_timeout_ms,
+            producer_id=made.producer_id if idempotent else -1,
+            producer_epoch=0 if idempotent else -1,
+            sequence=made.next_sequence if idempotent else -1,
+        )
+        made.next_sequence += 1
+        record = self.records[name] = ScriptedRecord(process, made.instance, write, judged=judged)
+        self._record(record, EventType.INVOKE)
+        self.send_again(record, broker)
+        return record
+
+    def send_again(self, record: ScriptedRecord, broker: int) -> None:
+        """Send a record to a broker; a second time it is the same batch, known as such where it has a sequence."""
+        record.unanswered += 1
+        self._client.produce(broker, record.write, partial(self._answered, record))
+
+    def end(self) -> None:
+        """Write down how every record ended that was not acknowledged."""
+        for record in self.records.values():
+            if record.judged and record.acknowledged:
+                continue
+            refused = record.outcome is not None and record.outcome.type is EventType.FAIL and not record.unanswered
+            self._record(record, EventType.FAIL if refused else EventType.INFO)
+
+    def ends(self) -> dict[str, RecordEnd]:
+        """What the client knows of each record, by name."""
+        return {name: _end_of(record) for name, record in self.records.items()}
+
+    def _answered(self, record: ScriptedRecord, outcome: SendOutcome) -> None:
+        before = record.acknowledged
+        record.take(outcome)
+        if record.judged and record.acknowledged and not before:
+            self._record(record, EventType.OK)
+
+    def _record(self, record: ScriptedRecord, kind: EventType) -> None:
+        outcome = record.outcome if kind is not EventType.INVOKE else None
+        self._recorder.record(
+            Event(
+                time_us=self._clock.now_us(),
+                process=record.process,
+                instance=record.instance,
+                type=kind,
+                function=Function.SEND,
+                micro=(Sent(self._partition, record.value, outcome.offset if outcome else None),),
+                node=outcome.node if outcome else None,
+                error=outcome.error if outcome else None,
+            )
+        )
+
+
+def _end_of(record: ScriptedRecord) -> RecordEnd:
+    outcome = record.outcome
+    if outcome is None:
+        return RecordEnd(value=record.value, outcome="no answer")
+    word = _OUTCOMES[outcome.type] if record.judged else "nobody waits for it"
+    return RecordEnd(value=record.value, outcome=word, offset=outcome.offset, error=outcome.error)

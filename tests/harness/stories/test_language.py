@@ -1,0 +1,169 @@
+"""Scripts and story files: what they mean, and what is said of those that mean nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import PlanError
+from harness.stories import known_stories, parse_story
+from harness.stories import steps as s
+from harness.stories.language import parse_script
+from nemesis.cluster import CLIENTS, CONTROLLER, Link
+
+
+def one(text):
+    *_, step = parse_script(f"write x to 0\nwrite y to 0\n{text}", "my.toml")
+    return step
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "fields"),
+    [
+        ("write z to 0", s.Write, {"record": "z", "to": 0, "acks": None, "producer": None}),
+        ("write z to leader acks=1 as p", s.Write, {"to": s.Role.LEADER, "acks": 1, "producer": "p"}),
+        ("send z to the former leader acks=all", s.Send, {"to": s.Role.FORMER_LEADER, "acks": -1}),
+        ("retry x to the other follower", s.Retry, {"record": "x", "to": s.Role.OTHER_FOLLOWER}),
+        ("wait 50 ms", s.Wait, {"ms": 50}),
+        ("wait 3 s   # a comment", s.Wait, {"ms": 3_000, "text": "wait 3 s"}),
+        ("kill 0 leader", s.Kill, {"nodes": (0, s.Role.LEADER)}),
+        ("power all", s.Power, {"nodes": (0, 1, 2)}),
+        ("never start 0", s.Abandon, {"nodes": (0,)}),
+        ("corrupt x on 1", s.Corrupt, {"record": "x", "on": 1}),
+        ("cut 0-1 2>controller", s.Cut, {"links": (Link(0, 1), Link(1, 0), Link(2, CONTROLLER))}),
+        ("heal", s.Heal, {"links": ()}),
+        ("drop Fetch 0>1", s.Drop, {"api": "Fetch", "links": (Link(0, 1),)}),
+        ("hold 0>clients", s.Hold, {"api": "", "links": (Link(0, CLIENTS),)}),
+        ("withhold metadata from 1", s.Withhold, {"nodes": (1,)}),
+        ("move leader to 2", s.MoveLeader, {"to": 2}),
+        ("try move leader to 2", s.MoveLeader, {"to": 2, "tried": True}),
+        ("wait until 0 leads", s.WaitUntil, {"states": (s.Leads(0),), "limit_ms": None}),
+        ("wait up to 5 s until nobody leads", s.WaitUntil, {"states": (s.NobodyLeads(),), "limit_ms": 5_000}),
+        (
+            "wait until isr is 0 1 and 1 has x and 2 lacks y",
+            s.WaitUntil,
+            {"states": (s.IsrIs((0, 1)), s.Has(1, "x", expected=True), s.Has(2, "y", expected=False))},
+        ),
+        (
+            "try wait until 1 is not fenced and 1 is not in the isr and x is answered",
+            s.WaitUntil,
+            {
+                "tried": True,
+                "states": (
+                    s.IsFenced(1, expected=False),
+                    s.InIsr(1, expected=False),
+                    s.Answered("x", acknowledged=False),
+                ),
+            },
+        ),
+        (
+            "wait until high watermark of 0 covers x and all are in sync",
+            s.WaitUntil,
+            {"states": (s.Covers(0, "x", expected=True), s.InSync())},
+        ),
+    ],
+)
+def test_a_line_is_the_step_that_it_says(text, kind, fields):
+    step = one(text)
+    assert type(step) is kind
+    assert {name: getattr(step, name) for name in fields} == fields
+    assert step.line == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("wrte z to 0", 'did you mean "write"?'),
+        ("write z 0", '"0" stands where "to" should'),
+        ("write z to", "it ends where a broker should stand"),
+        ("write x to 0", "is written already"),
+        ("write all to 0", "cannot be the name of a record"),
+        ("write z to 3", "there is no broker 3; they are 0 to 2"),
+        ("write z to leadr", 'did you mean "leader"?'),
+        ("write z to the former lead", 'did you mean "the former leader"?'),
+        ("write z to 0 acks=2", "acks=0, acks=1, acks=all"),
+        ("write z to 0 quickly", '"quickly" is too much'),
+        ("retry z to 0", 'no line before this one writes "z"'),
+        ("wait", "it ends where a number should stand"),
+        ("wait 5 minutes", '"minutes" is not a unit; there are ms, s'),
+        ("wait until 0 led", 'did you mean "leads"?'),
+        ("wait until nobdy leads", 'did you mean "nobody"?'),
+        ("wait until x is acked", "acknowledged"),
+        ("kill", "it ends where a broker should stand"),
+        ("cut 0", '"0" is not a link'),
+        ("cut 0-controler", 'did you mean "controller"?'),
+        ("drop Fetsch 0>1", 'did you mean "Fetch"?'),
+        ("drop Fetch", "it names no link"),
+        ("never 0", '"0" stands where "start" should'),
+    ],
+)
+def test_a_wrong_line_is_named_with_its_place_and_what_was_expected(text, said):
+    with pytest.raises(PlanError) as caught:
+        one(text)
+    assert str(caught.value).startswith(f'my.toml, line 3: "{text}"')
+    assert said in str(caught.value)
+
+
+WORDS = (*s.VERBS, "x", "y", "0", "1", "the", "leader", "to", "until", "is", "isr", "and", "0-1", "5", "ms", "Fetch")
+
+
+def meaning(text):
+    try:
+        return one(text)
+    except PlanError as error:
+        return str(error)
+
+
+@given(st.lists(st.sampled_from(WORDS)).map(" ".join))
+def test_any_words_are_a_step_or_one_sentence(text):
+    found = meaning(text)
+    assert isinstance(found, s.Step) or "\n" not in found
+
+
+FILE = """
+number = "S99"
+title = "A story"
+steps = '''
+write x to 0
+{line}
+'''
+
+[lost]
+x = ["a*", "!a0"]
+
+[also]
+duplicate = ["all/2/NI"]
+"""
+
+
+def test_a_file_says_what_is_expected_in_each_column():
+    story = parse_story(FILE.format(line="kill 0"), "my.toml")
+    assert story.expected("a1").lost == {"x"}
+    assert story.expected("a0").lost == frozenset()
+    assert story.expected("a0").acknowledged == {"base", "x"}
+    assert [str(sign) for sign in story.expected("all/2/NI").signs] == ["duplicate"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (("kill 0", "kil 0"), 'my.toml, line 6: "kil 0"'),
+        (("[lost]", "[lots]"), 'unknown key "lots"; did you mean "lost"?'),
+        (('"a*"', '"b*"'), 'line 10: unknown column "b*"'),
+        (('x = ["a*"', 'z = ["a*"'), 'line 10: unknown record "z"; did you mean "x"?'),
+        (("duplicate =", "dublicate ="), 'line 13: unknown sign "dublicate"; did you mean "duplicate"?'),
+        (("number =", "number"), "my.toml: "),
+        (('title = "A story"', "title = 5"), "my.toml: Expected `str`"),
+    ],
+)
+def test_a_wrong_file_is_named_with_the_line_and_the_nearest_word(wrong, said):
+    with pytest.raises(PlanError) as caught:
+        parse_story(FILE.format(line="kill 0").replace(*wrong), "my.toml")
+    assert said in str(caught.value)
+
+
+def test_every_story_of_the_package_has_its_own_number():
+    stories = known_stories()
+    assert all(number == story.number for number, story in stories.items())
+    assert {"S01", "S04", "S18"} <= stories.keys()

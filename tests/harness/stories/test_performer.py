@@ -1,0 +1,112 @@
+"""How stories are performed: what is written down of each step, and what is not let pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.stories import Play, known_stories, parse_story, perform_cell, perform_table
+
+FORM = """
+number = "S99"
+title = "A story"
+steps = '''
+{steps}
+'''
+{rest}
+"""
+
+
+def cell(steps, column="all/2", rest=""):
+    return perform_cell(parse_story(FORM.format(steps=steps, rest=rest), "my.toml"), column)
+
+
+def test_a_wait_that_never_comes_true_is_reported():
+    found = cell("wait up to 1 s until nobody leads")
+    assert found.disagreements == (
+        'it did not play as written: line 5, "wait up to 1 s until nobody leads": waited 1000 ms in vain',
+    )
+
+
+def test_a_step_that_cannot_be_performed_is_reported():
+    (said,) = cell("start 0").disagreements
+    assert said.startswith('it did not play as written: line 5, "start 0": nothing happened to broker 0')
+
+
+def test_what_is_only_tried_may_be_in_vain():
+    found = cell("try wait up to 1 s until nobody leads\ntry start 0")
+    assert found.disagreements == ()
+    assert [entry.play for entry in found.trace.entries].count(Play.TRIED) == 2
+
+
+def test_a_loss_that_nobody_expects_is_a_disagreement():
+    found = cell("drop Fetch 0>1 0>2\nwrite x to 0\nkill 0", "a1")
+    assert found.disagreements == ("lost, and not expected to be: x",)
+
+
+def test_a_loss_that_does_not_happen_is_a_disagreement():
+    found = cell("write x to 0", rest='[lost]\nx = ["*"]')
+    assert found.disagreements == ("expected to be lost, and not: x",)
+
+
+def test_a_record_that_is_not_acknowledged_is_a_disagreement():
+    found = cell("drop Fetch 0>1 0>2\nwrite x to 0\nkill 0")
+    assert found.disagreements == ("expected to be acknowledged, and not: x",)
+
+
+def test_with_acks_0_what_was_sent_counts_as_acknowledged():
+    found = cell("kill 0\nwrite x to 0", "a0")
+    assert (found.lost, found.acknowledged) == (("x",), ("base", "x"))
+
+
+def test_a_write_to_a_leader_that_is_not_there_is_not_sent():
+    found = cell("never start 0 1 2\nkill all\nwrite x to leader", "all/2")
+    assert found.trace.records.keys() == {"base"}
+    assert "leaderless for good" in [str(sign) for sign in found.signs]
+
+
+def test_a_broker_that_never_returns_is_not_missed():
+    found = cell("kill 2\nnever start 2\nwrite x to 0")
+    assert found.disagreements == ()
+    assert [state.running for state in found.trace.entries[-1].replicas] == [True, True, False]
+
+
+def test_roles_are_those_of_the_moment():
+    found = cell("move leader to 2\nwait until 2 leads\nkill the former leader\npause the other follower\nwait 10 ms")
+    *_, last = [entry for entry in found.trace.entries if entry.text == "wait 10 ms"]
+    assert [state.running for state in last.replicas] == [False, True, True]
+
+
+@pytest.mark.parametrize(("column", "offsets"), [("all/2", [1]), ("all/2/NI", [1, 2])])
+def test_a_retry_is_known_as_such_where_producers_are_idempotent(column, offsets):
+    found = cell("drop Produce 0>clients\nwrite x to 0\nrelease\nretry x to 0", column)
+    value = found.trace.records["x"].value
+    (leader,) = [state for state in found.trace.entries[-1].replicas if state.node == 0]
+    assert [record.offset for record in leader.records if record.value == value] == offsets
+
+
+def test_an_acknowledged_record_is_not_sent_again():
+    found = cell("write x to 0\nretry x to 0", "all/2/NI")
+    assert found.signs == ()
+
+
+def test_the_history_is_read_to_its_end_by_fresh_clients():
+    found = cell("write x to 0")
+    assert found.anomalies == {}
+    assert found.trace.records["x"].outcome == "acknowledged"
+
+
+def test_the_trace_shows_what_every_replica_had_at_each_step():
+    found = cell("drop Fetch 0>1\nwrite x to 0\nwait until 2 has x", "a1")
+    (entry,) = [entry for entry in found.trace.entries if entry.text == "wait until 2 has x"]
+    assert (entry.leader, entry.leader_epoch, entry.isr) == (0, 0, (0, 1, 2))
+    assert [(state.node, state.leading, state.log_end) for state in entry.replicas] == [
+        (0, True, 2),
+        (1, False, 1),
+        (2, False, 2),
+    ]
+
+
+def test_a_story_has_the_same_cells_whatever_the_number_of_workers():
+    stories, columns = [known_stories()["S01"]], ("a1", "all/2")
+    alone = list(perform_table(stories, columns))
+    assert list(perform_table(stories, columns, workers=2)) == alone
