@@ -1,0 +1,39 @@
+"""Tests that must not run at the same time are one ``xdist_group``: that pytest-xdist keeps to it."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+LIMIT_S = 120.0
+TESTS = """
+import os, pathlib, pytest, time
+
+def note(name):
+    time.sleep(0.2)
+    pathlib.Path(name).write_text(os.environ["PYTEST_XDIST_WORKER"])
+
+@pytest.mark.xdist_group("one")
+@pytest.mark.parametrize("number", range(4))
+def test_grouped(number):
+    note(f"grouped-{number}")
+
+@pytest.mark.parametrize("number", range(4))
+def test_alone(number):
+    note(f"alone-{number}")
+"""
+
+
+@pytest.mark.system
+def test_tests_of_one_group_run_in_one_worker(tmp_path):
+    (tmp_path / "test_them.py").write_text(TESTS)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, timeout=LIMIT_S, check=False, text=True
+    )
+    assert done.returncode == 0, done.stdout
+    workers = {name: {path.read_text() for path in tmp_path.glob(f"{name}-*")} for name in ("grouped", "alone")}
+    assert len(workers["grouped"]) == 1
+    assert len(workers["grouped"] | workers["alone"]) == 2
