@@ -2,8 +2,9 @@
 
 from harness.campaign.judge import (
     CheckOptions,
+    Counted,
     Judged,
-    exit_code,
+    count_cells,
     is_unreadable,
     judge_all,
     translated_errors,
@@ -17,9 +18,10 @@ from harness.campaign.witnesses import trace_runs, witness
 __all__ = [
     "Campaign",
     "CheckOptions",
+    "Counted",
     "Judged",
     "Replayed",
-    "exit_code",
+    "count_cells",
     "is_unreadable",
     "judge_all",
     "replay",

@@ -14,6 +14,7 @@ import msgspec
 from checkers import (
     NO_HISTORY,
     SHOWN,
+    Cell,
     CheckError,
     FoundHistory,
     JavaMissingError,
@@ -109,15 +110,23 @@ def write_verdicts_to(file: Path, judged: Sequence[Judged], *, below: Path | Non
     return write_lines(file, lines)
 
 
-def exit_code(places: Sequence[Place], judged: Sequence[Judged]) -> int:
-    """1 if a promise was broken or a foreign history is not valid, 2 if any could not be judged, else 0.
+class Counted(NamedTuple):
+    """What decides a check: the ``cells`` of the runs below places that were named, and what lies ``alone``."""
 
-    Runs below one of ``places`` count as its cells, as in a campaign's matrix; all others by themselves.
-    """
+    cells: Sequence[Cell]
+    alone: Sequence[Judged]
+
+    @property
+    def exit_code(self) -> int:
+        """1 if a promise was broken or a foreign history is not valid, 2 if any could not be judged, else 0."""
+        return exit_code_of([*(cell.outcome for cell in self.cells), *(one.outcome for one in self.alone)])
+
+
+def count_cells(places: Sequence[Place], judged: Sequence[Judged]) -> Counted:
+    """Runs below one of ``places`` count as its cells, as in a campaign's matrix; all others by themselves."""
     inside = [[one for one in judged if one.line.judgement and _is_below(place, one)] for place in places]
-    cells = (cell for runs in inside for cell in build_matrix(one.line for one in runs).cells)
-    alone = (one for one in judged if not any(one in runs for runs in inside))
-    return exit_code_of([*(cell.outcome for cell in cells), *(one.outcome for one in alone)])
+    cells = [cell for runs in inside for cell in build_matrix(one.line for one in runs).cells]
+    return Counted(cells, [one for one in judged if not any(one in runs for runs in inside)])
 
 
 def _is_below(place: Place, one: Judged) -> bool:

@@ -12,7 +12,7 @@ from checkers import SHOWN, CheckError, Place, place_of
 from harness.campaign import (
     CheckOptions,
     Judged,
-    exit_code,
+    count_cells,
     is_unreadable,
     judge_all,
     trace_runs,
@@ -72,16 +72,19 @@ def check(
     local = [one.path for one in judged if one.is_run and isinstance(one.path, Path)]
     trace_runs([run for run in local if lacks_observations(run)], progress)  # their harness was killed
     written = [write_verdicts_to(out, judged)] if out is not None else _write_beside(places, judged)
-    code = EXIT_PLAN if all(is_unreadable(one) for one in judged) else exit_code(places, judged)
+    counted = count_cells(places, judged)
+    code = EXIT_PLAN if all(is_unreadable(one) for one in judged) else counted.exit_code
     if state.as_json:
         for one in judged:
             state.json(
                 {"path": str(one.path), "outcome": one.outcome, "reason": one.line.why_unknown, "verdict": one.line}
             )
+        for cell in counted.cells:
+            state.json({"cell": cell.cell, "world": cell.world, "outcome": cell.outcome, "reason": cell.note})
         return code
     if kept := sum(one.kept for one in written):
         state.say(f"{kept} earlier verdicts on histories that cannot be read now are kept")
-    show_judged(state, judged, [str(one.file) for one in written])
+    show_judged(state, judged, counted.cells, [str(one.file) for one in written])
     return code
 
 

@@ -9,8 +9,9 @@ from typing import Final
 
 from rich.markup import escape
 
-from checkers import Outcome, Place, wedged_clients
+from checkers import Cell, Outcome, Place, wedged_clients
 from harness.campaign import Judged, is_unreadable
+from harness.cli.matrix_table import show_silent
 from harness.cli.terminal import State
 
 #: Rows of a table, which is a screen; the rest is in verdicts.jsonl.
@@ -20,17 +21,19 @@ ALARMING_MAX: Final = 10
 NOTHING: Final = "none"
 
 
-def show_judged(state: State, judged: Sequence[Judged], written: Sequence[str]) -> None:
+def show_judged(state: State, judged: Sequence[Judged], cells: Sequence[Cell], written: Sequence[str]) -> None:
     """Print tables of what was found, then one line with the verdict and the files in which it is ``written``.
 
     Files that nobody could read have nothing to put in a table: a sentence each says why. More histories than fit on a
     screen are grouped by the directory they lie in, which for runs is their cell, after those that are alarming.
+    Of ``cells`` whose silence proves nothing a sentence each says what they lack: their runs may be held, each alone.
     """
     worst = sorted(judged, key=_badness)
     _show_unreadable(state, [one for one in worst if is_unreadable(one)])
     _show_readable(state, [one for one in worst if not is_unreadable(one)])
     for client in wedged_clients(one.line.anomalies for one in judged):
         state.say(client.sentence())
+    show_silent(state, cells)
     counted = Counter(one.outcome for one in worst)
     what = "1 history" if len(judged) == 1 else f"{len(judged)} histories"
     counts = ", ".join(f"{count} {outcome}" for outcome, count in counted.items())

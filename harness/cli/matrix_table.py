@@ -19,7 +19,7 @@ LEGEND: Final = (
     "permit it; loss: lost as the settings permit; BROKEN: a promise was broken; STALLED: the log did not "
     "come back; not exercised: none lost, and too little was put to the test."
 )
-#: Silent cells of which it is said what they lack; the others stand in matrix.md.
+#: Silent cells of which it is said what they lack; all of a campaign stand in its matrix.md.
 SILENT_MAX: Final = 6
 
 
@@ -67,11 +67,16 @@ def show_cells(state: State, cells: Sequence[Cell]) -> None:
         state.table([world, *families], shown)
         state.say("")
     state.say(LEGEND)
+    show_silent(state, cells)
+
+
+def show_silent(state: State, cells: Sequence[Cell]) -> None:
+    """A sentence for each cell whose silence proves nothing: what it lacks."""
     silent = [cell for cell in cells if cell.outcome in {Outcome.NOT_EXERCISED, Outcome.UNKNOWN}]
     for cell in silent[:SILENT_MAX]:
         state.say(f"{cell.cell} ({cell.world}) {cell.outcome}: {cell.note}.")
     if len(silent) > SILENT_MAX:
-        state.say(f"... and {len(silent) - SILENT_MAX} more, in matrix.md.")
+        state.say(f"... and {len(silent) - SILENT_MAX} more cells that lack something.")
 
 
 def _shown(cell: Cell | None) -> str:

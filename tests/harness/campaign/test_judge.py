@@ -28,7 +28,7 @@ from checkers.measures.fault_exercise import FaultExercise
 from checkers.measures.recovery import Recovery
 from harness.bench.simulated import measure_simulated
 from harness.campaign import judge
-from harness.campaign.judge import Judged, exit_code, is_unreadable, judge_all, translated_errors, write_verdicts
+from harness.campaign.judge import Judged, count_cells, is_unreadable, judge_all, translated_errors, write_verdicts
 from harness.errors import HarnessError, JavaError, ResultsError
 from harness.plan import parse_plan
 from harness.progress import Progress
@@ -149,7 +149,7 @@ def test_a_history_of_another_tool_is_valid_or_not(tmp_path: Path, monkeypatch: 
     check_saying(monkeypatch, Verdict(history="", valid=False, counts=LOST))
     (judged,) = judge_all([tmp_path / "foreign.jsonl"], Progress())
     assert judged.outcome == "not valid"
-    assert exit_code([], [judged]) == 1
+    assert count_cells([], [judged]).exit_code == 1
 
 
 def test_nothing_to_judge_says_what_to_name(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_verdict_outlives_a_history_that_cannot_be_read_any_more(tmp_path: Pat
     file, kept = write_verdicts(tmp_path, again)
     assert kept == 1
     assert [json.loads(line)["valid"] for line in file.read_text().splitlines()] == [False, "unknown"]
-    assert exit_code([tmp_path], again) == 2, "this check could tell nothing of them"
+    assert count_cells([tmp_path], again).exit_code == 2, "this check could tell nothing of them"
     file, kept = write_verdicts(tmp_path, [judged("a", cut)])
     assert kept == 0, "what was read now is newer"
     assert json.loads(file.read_text())["reason"] == "cut off"
@@ -188,8 +188,8 @@ def test_runs_of_a_checked_place_count_as_its_cells(tmp_path: Path, monkeypatch:
     for count, code in ((2, 2), (3, 0)):
         judged = judge_all([tmp_path], Progress())[:count]
         assert {one.outcome for one in judged} == {"held"}
-        assert exit_code([tmp_path], judged) == code
-    assert exit_code(runs[:1], judged[:1]) == 0, "a run that is named is judged alone"
+        assert count_cells([tmp_path], judged).exit_code == code
+    assert count_cells(runs[:1], judged[:1]).exit_code == 0, "a run that is named is judged alone"
 
 
 def test_a_broken_promise_outweighs_an_unknown() -> None:

@@ -11,16 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import msgspec
 import pytest
 from moto.server import ThreadedMotoServer
 
 from checkers import SHOWN, Exercise, FoundHistory, Verdict
+from checkers.measures.fault_exercise import FaultExercise
+from checkers.measures.recovery import Recovery
 from harness.campaign import judge
 from harness.cli.app import exit_code_of
 from harness.plan import parse_plan
 from harness.records.run_record import Ended, write_record
 from tests.checkers.conformance import BY_NAME, write_history
 from tests.checkers.scenes import Scene
+from tests.nemesis.receipt_factory import a_receipt
 from tests.workloads.history.event_strategies import record_all
 from workloads.history import HistoryWriter
 
@@ -28,6 +32,14 @@ HOST = "127.0.0.1"
 PLAN = parse_plan('[settings]\nacks = "all"\n[worlds.simulated]\nruns = 1', "p.toml")
 #: More lost writes than a report lists.
 LOST = SHOWN + 8
+#: What is found in a run that a kill met while it wrote.
+HELD = {
+    "valid": True,
+    "exercise": Exercise(drained=True, acknowledged=9, acknowledged_in_fault=5),
+    "faults": [msgspec.to_builtins(a_receipt(targets=(1,)))],
+    "fault_exercise": [FaultExercise(sequence=0, acknowledged=5)],
+    "recovery": Recovery(tried=True),
+}
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
@@ -36,7 +48,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the checkers were asked; files named bad cannot be read, all others hold. The working directory is new."""
+    """What the checkers were asked; files named bad cannot be read, all else holds. The working directory is new."""
     told: dict[str, Any] = {}
 
     def check(found: list[FoundHistory], **options: Any) -> list[Verdict]:
@@ -44,7 +56,8 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         told.update(options, paths=paths)
         unreadable = {"valid": "unknown", "reason": "line 1: the operation has no 'f'"}
         readable = {"valid": True, "exercise": Exercise(attempted=1)}
-        return [Verdict(history=str(path), **(unreadable if path.stem == "bad" else readable)) for path in paths]
+        said = {"bad.jsonl": unreadable, "run": HELD}
+        return [Verdict(history=str(path), **said.get(path.name, readable)) for path in paths]
 
     monkeypatch.setattr(judge, "check", check)
     monkeypatch.chdir(tmp_path)
@@ -106,6 +119,25 @@ def test_out_is_the_one_file_for_all_verdicts(asked: dict[str, Any]) -> None:
     assert [line["history"] for line in lines_of(Path("all.jsonl"))] == ["more/a.jsonl", "good.jsonl"]
     assert not Path("more/verdicts.jsonl").exists()
     assert not Path("verdicts.jsonl").exists()
+
+
+def test_a_cell_that_lacks_something_is_named_where_all_its_runs_are_held(
+    asked: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each run alone is held; two of them are too few for the plan, and the exit code of 2 has to be explained."""
+    (spec,) = PLAN.runs()
+    for name in ("1", "2"):
+        run = Path("campaign", name, "run")
+        (run / "history").mkdir(parents=True)
+        (run / "history" / "clustered.parquet").touch()
+        write_record(run, spec, Ended(status="completed"))
+    assert exit_code_of(["check", "campaign"]) == 2
+    *_, cell, summary = capsys.readouterr().out.splitlines()
+    lacks = "not exercised: kill: 2 of at least 3 faults met writes, 2 took effect; raise runs"
+    assert cell.startswith(f"acks=all,isr=1,unclean=false/kill (simulated) {lacks}")
+    assert summary == "2 histories: 2 held; see campaign/verdicts.jsonl"
+    assert exit_code_of(["check", "campaign/1/run"]) == 0
+    assert "not exercised" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("names", "code"), [(["bad.jsonl"], 64), (["bad.jsonl", "good.jsonl"], 2)])

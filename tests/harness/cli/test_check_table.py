@@ -42,7 +42,7 @@ def judged(path: str, outcome: str, lost: int = 0, reason: str | None = None) ->
 
 def told(ones: list[Judged], capsys: pytest.CaptureFixture[str], width: int = 200) -> list[str]:
     state = State(out=Console(width=width, soft_wrap=True, highlight=False))
-    show_judged(state, ones, ["results/c/verdicts.jsonl"])
+    show_judged(state, ones, [], ["results/c/verdicts.jsonl"])
     return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
 
 
