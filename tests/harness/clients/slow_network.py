@@ -1,0 +1,157 @@
+"""A network between one producer and a cluster that delivers one batch late, and writes down every batch and answer.
+
+It answers nothing itself and changes nothing but the addresses in Metadata, so that clients stay behind it.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from kafka.errors import for_code
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka.protocol.producer import ProduceRequest, ProduceResponse
+
+from harness.reference.server.codec.wire import decode, made, parse_header
+
+HOST: Final = "127.0.0.1"
+_FLEXIBLE: Final = {each.API_KEY: each._flexible_versions[0] for each in (ProduceRequest, MetadataRequest)}
+#: Producer id, producer epoch, base sequence and number of records, in a record batch of format 2.
+_PRODUCER: Final = struct.Struct(">qhii")
+_PRODUCER_AT: Final = 43
+
+
+class Batch(NamedTuple):
+    """What identifies a batch of an idempotent producer."""
+
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+    records: int
+
+
+class Answer(NamedTuple):
+    """What the broker said of a batch."""
+
+    batch: Batch
+    error: str
+    offset: int
+
+
+class SlowNetwork:
+    """Listens for each broker of ``addresses``; a batch of which ``late`` is true waits until :meth:`deliver`.
+
+    What comes after it on its connection waits too. Every batch takes ``batch_s`` on its way, one after the other, as
+    over a link that is slow. ``sent`` are batches in the order in which the client sent them,
+    ``answers`` those of the brokers in the order in which the client got them.
+    """
+
+    def __init__(
+        self, addresses: Mapping[int, tuple[str, int]], late: Callable[[Batch], bool], batch_s: float = 0.0
+    ) -> None:
+        self.sent: list[Batch] = []
+        self.answers: list[Answer] = []
+        self._late, self._batch_s = late, batch_s
+        self._delivered = threading.Event()
+        self._addresses = dict(addresses)
+        self._listeners = {broker: socket.create_server((HOST, 0)) for broker in addresses}
+        self._sockets: list[socket.socket] = list(self._listeners.values())
+        for broker in addresses:
+            threading.Thread(target=self._accept, args=(broker,), daemon=True).start()
+
+    def address(self, broker: int) -> str:
+        return f"{HOST}:{self._listeners[broker].getsockname()[1]}"
+
+    def deliver(self) -> None:
+        self._delivered.set()
+
+    def close(self) -> None:
+        self.deliver()
+        for one in self._sockets:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+    def _accept(self, broker: int) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listeners[broker].accept()
+                try:
+                    server = socket.create_connection(self._addresses[broker])
+                except OSError:
+                    client.close()
+                    continue
+                for one in (client, server):
+                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._sockets += [client, server]
+                asked: dict[int, tuple[int, int, list[Batch]]] = {}
+                for way in (self._requests, self._responses):
+                    threading.Thread(target=way, args=(client, server, asked), daemon=True).start()
+
+    def _requests(self, client: socket.socket, server: socket.socket, asked: dict[int, Any]) -> None:
+        for frame in _frames(client, server):
+            header, body = parse_header(memoryview(frame), _FLEXIBLE)
+            batches: list[Batch] = []
+            if header.api_key == ProduceRequest.API_KEY:
+                batches = list(_batches(decode(ProduceRequest, body, header.version)))
+                self.sent += batches
+            if header.api_key in _FLEXIBLE:
+                asked[header.correlation] = header.api_key, header.version, batches
+            if any(map(self._late, batches)):
+                self._delivered.wait()
+            if batches:
+                time.sleep(self._batch_s)
+            _send(server, frame)
+
+    def _responses(self, client: socket.socket, server: socket.socket, asked: dict[int, Any]) -> None:
+        for frame in _frames(server, client):
+            key, version, batches = asked.pop(int.from_bytes(frame[:4], "big"), (-1, 0, []))
+            if key == ProduceRequest.API_KEY:
+                answer = decode(ProduceResponse, memoryview(frame)[_start(ProduceResponse, version) :], version)
+                parts = [part for topic in answer.responses for part in topic.partition_responses]
+                for batch, part in zip(batches, parts, strict=True):
+                    error = for_code(part.error_code).__name__
+                    self.answers.append(Answer(batch, error, part.base_offset))
+            _send(client, self._behind(frame, version) if key == MetadataRequest.API_KEY else frame)
+
+    def _behind(self, frame: bytes, version: int) -> bytes:
+        """The Metadata with the addresses of this network."""
+        start = _start(MetadataResponse, version)
+        answer = decode(MetadataResponse, memoryview(frame)[start:], version)
+        fields = answer.to_dict(json=False)
+        for broker in fields["brokers"]:
+            broker["host"], broker["port"] = self._listeners[broker["node_id"]].getsockname()
+        return frame[:start] + made(MetadataResponse, version, fields).encode(version=version)
+
+
+def _start(response: Any, version: int) -> int:
+    """Where the body of a response begins: after the correlation, and in flexible versions after its tags."""
+    return 5 if response.flexible_version_q(version) else 4
+
+
+def _batches(request: Any) -> Iterator[Batch]:
+    for topic in request.topic_data:
+        for part in topic.partition_data:
+            yield Batch(*_PRODUCER.unpack_from(part.records, _PRODUCER_AT))
+
+
+def _frames(source: socket.socket, other: socket.socket) -> Iterator[bytes]:
+    """What comes from ``source``, frame by frame; ``other`` ends with it."""
+    try:
+        with source.makefile("rb") as stream:
+            while len(length := stream.read(4)) == 4:
+                yield stream.read(int.from_bytes(length, "big"))
+    except (OSError, ValueError):
+        pass
+    with suppress(OSError):
+        other.shutdown(socket.SHUT_RDWR)
+
+
+def _send(target: socket.socket, frame: bytes) -> None:
+    with suppress(OSError):
+        target.sendall(len(frame).to_bytes(4, "big") + frame)
