@@ -10,140 +10,37 @@ As a program it leaves the fourth to chance, and counts what becomes of many tri
 from __future__ import annotations
 
 import argparse
-import logging
-import subprocess
+import random
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import confluent_kafka
-import kafka
 
-from harness.java import java_program
 from harness.plan import Kafka, Processes
 from harness.worlds.kafka import kafka_world
-from harness.worlds.kafka.installation import find
-from harness.worlds.kafka.releases import DEFAULT_VERSION
 from harness.worlds.processes import processes_world
 from harness.worlds.real import RealWorld
+from tests.harness.clients.senders import RECORDS, TOPIC, Confluent, Reports, Sender
 from tests.harness.clients.slow_network import Answer, Batch, SlowNetwork
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster, spec
 
-TOPIC: Final = "ackproof"
-RECORDS: Final = 4
 REFUSED: Final = "NotEnoughReplicasError"
 #: Java is compiled first, on a machine that may be busy.
 LIMIT_S: Final = 90.0
-REQUEST_MS: Final = 30_000
-#: What a producer reported of each record, by its number: an offset, None where success had none, or an error.
-Reports = dict[int, int | str | None]
-
-
-class Sender(Protocol):
-    """A new producer of a library, which sends records, a batch each, and keeps what it reports of them."""
-
-    reports: Reports
-
-    def send(self, count: int) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class Confluent:
-    """librdkafka."""
-
-    def __init__(self, bootstrap: str, delivery_ms: int) -> None:
-        self.reports: Reports = {}
-        self._sent = 0
-        self._producer = confluent_kafka.Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "acks": "all",
-                "enable.idempotence": True,
-                "max.in.flight.requests.per.connection": 5,
-                "batch.num.messages": 1,
-                "linger.ms": 0,
-                "request.timeout.ms": min(REQUEST_MS, delivery_ms),
-                "message.timeout.ms": delivery_ms,
-            },
-            logger=logging.getLogger(__name__),
-        )
-        self._polling = threading.Event()
-        threading.Thread(target=self._poll, daemon=True).start()
-
-    def send(self, count: int) -> None:
-        for number in range(self._sent, self._sent + count):
-            self._producer.produce(TOPIC, str(number), partition=0, on_delivery=self._ended)
-        self._sent += count
-
-    def close(self) -> None:
-        self._polling.set()
-        self._producer.purge()
-
-    def _poll(self) -> None:
-        while not self._polling.is_set():
-            self._producer.poll(0.02)
-
-    def _ended(self, error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
-        self.reports[int(message.value())] = error.name() if error else message.offset()
-
-
-class KafkaPython:
-    """kafka-python."""
-
-    def __init__(self, bootstrap: str, delivery_ms: int) -> None:
-        self.reports: Reports = {}
-        self._sent = 0
-        self._producer = kafka.KafkaProducer(
-            bootstrap_servers=bootstrap,
-            acks="all",
-            enable_idempotence=True,
-            max_in_flight_requests_per_connection=5,
-            batch_size=1,
-            linger_ms=0,
-            request_timeout_ms=min(REQUEST_MS, delivery_ms),
-            delivery_timeout_ms=delivery_ms,
-        )
-
-    def send(self, count: int) -> None:
-        for number in range(self._sent, self._sent + count):
-            future = self._producer.send(TOPIC, str(number).encode(), partition=0)
-            future.add_callback(lambda metadata, number=number: self.reports.update({number: metadata.offset}))
-            future.add_errback(lambda error, number=number: self.reports.update({number: type(error).__name__}))
-        self._sent += count
-
-    def close(self) -> None:
-        self._producer.close(0)
-
-
-class Java:
-    """Kafka's own client, in a process; it sends when it has started."""
-
-    def __init__(self, bootstrap: str, delivery_ms: int) -> None:
-        self.reports: Reports = {}
-        source = Path(__file__).with_name("FourRecords.java")
-        jars = str(find(DEFAULT_VERSION).home / "libs" / "*")
-        command = [java_program(), "-cp", jars, str(source), bootstrap, TOPIC, str(delivery_ms)]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-
-    def send(self, count: int) -> None:
-        assert count == RECORDS
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            number, ended = line.split()
-            self.reports[int(number)] = int(ended) if ended.isdigit() else ended
+#: So many times a producer has sent its first batch if it has no other under way.
+TRIES_OF_ONE: Final = 10
+#: Where nothing shall time out.
+DELIVERY_MS: Final = 30_000
+#: Where the first record shall time out.
+SHORT_DELIVERY_MS: Final = 6_000
+#: An application that sends every so often, and how many records at least and at most before the follower comes back.
+EVERY_US: Final = 20_000
+ALONE: Final = (30, 130)
 
 
 class Seen(NamedTuple):
@@ -195,12 +92,12 @@ class Stage:
     def play(self, make: Callable[[str, int], Sender], delivery_ms: int) -> Seen:
         """The fourth batch is delivered when the leader takes acks=all again."""
         leader, followers = self.shrink()
-        network = SlowNetwork({leader: self.addresses[leader]}, late=lambda batch: batch.sequence == RECORDS - 1)
+        network = SlowNetwork(self.addresses, late=lambda batch: batch.sequence == RECORDS - 1)
         end = self.cluster.end_offset()
         producer = make(network.address(leader), delivery_ms)
         try:
             producer.send(RECORDS)
-            self.until(lambda: _refused(network) >= {0} and _waits(network))
+            self.until(lambda: _waits(network))
             self.cluster.target.processes.resume(followers[0])
             self.until(lambda: len(self._isr()) > 1)
             self.cluster.write(1, self.cluster.next_process())
@@ -212,19 +109,43 @@ class Stage:
             network.close()
         return Seen(producer.reports, network.sent, network.answers, self._log(end))
 
+    def withhold_answers(self, make: Callable[[str, int], Sender]) -> Seen:
+        """All batches are appended, and no answer arrives before the delivery time of the first record is over."""
+        self.until(self.cluster.is_well)
+        end = self.cluster.end_offset()
+        network = SlowNetwork(self.addresses, late=lambda _: False)
+        network.withhold()
+        producer = make(network.address(self.cluster.leads()), SHORT_DELIVERY_MS)
+        try:
+            producer.send(1)
+            self.until(lambda: bool(network.answers))
+            # The time of the others is over much later.
+            self.cluster.until(lambda: False, SHORT_DELIVERY_MS * 500)
+            producer.send(RECORDS - 1)
+            while self.cluster.end_offset() < end + RECORDS:
+                assert 0 not in producer.reports
+            self.until(lambda: 0 in producer.reports)
+            network.answer()
+            self.until(lambda: len(producer.reports) == RECORDS)
+        finally:
+            producer.close()
+            network.close()
+        return Seen(producer.reports, network.sent, network.answers, self._log(end))
+
     def chance(self, make: Callable[[str, int], Sender], batch_s: float) -> Seen:
         """As many records as an application sends while a follower comes back, over a link that is slow or not."""
         leader, followers = self.shrink()
-        network = SlowNetwork({leader: self.addresses[leader]}, late=lambda batch: False, batch_s=batch_s)
+        network = SlowNetwork(self.addresses, late=lambda batch: False, batch_s=batch_s)
         end = self.cluster.end_offset()
-        producer = make(network.address(leader), REQUEST_MS)
-        sent = 0
+        producer = make(network.address(leader), DELIVERY_MS)
+        sent, alone = 0, random.randint(*ALONE)
         try:
-            self.cluster.target.processes.resume(followers[0])
-            while len(self._isr()) < 2 or sent < 20:
+            while len(self._isr()) < 2:
                 producer.send(1)
                 sent += 1
-                self.cluster.until(lambda: False, 20_000)
+                self.cluster.until(lambda: False, EVERY_US)
+                if sent == alone:
+                    self.cluster.target.processes.resume(followers[0])
             self.until(lambda: len(producer.reports) == sent)
         finally:
             producer.close()
@@ -252,13 +173,11 @@ class Stage:
         return {offset: int(value) for offset, value in found.items() if value.strip().isdigit()}
 
 
-def _refused(network: SlowNetwork) -> set[int]:
-    return {answer.batch.sequence for answer in network.answers if answer.error == REFUSED}
-
-
 def _waits(network: SlowNetwork) -> bool:
-    """Either the fourth batch is under way, or the producer sends one at a time."""
-    return network.sent[-1].sequence == RECORDS - 1 or len(network.sent) > RECORDS * 3
+    """The fourth batch is under way and the others were refused, or the producer has one under way and tries again."""
+    sent = {batch.sequence for batch in network.sent}
+    refused = {answer.batch.sequence for answer in network.answers if answer.error == REFUSED}
+    return refused == sent - {RECORDS - 1} if len(sent) == RECORDS else len(network.sent) > TRIES_OF_ONE
 
 
 def main() -> None:

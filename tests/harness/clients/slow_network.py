@@ -1,6 +1,7 @@
-"""A network between one producer and a cluster that delivers one batch late, and writes down every batch and answer.
+"""A network between one producer and a cluster that delivers one batch late, or keeps answers back.
 
-It answers nothing itself and changes nothing but the addresses in Metadata, so that clients stay behind it.
+It writes down every batch and answer. It answers nothing itself, and changes nothing but the addresses in Metadata, so
+that clients stay behind it.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class SlowNetwork:
         self.sent: list[Batch] = []
         self.answers: list[Answer] = []
         self._late, self._batch_s = late, batch_s
-        self._delivered = threading.Event()
+        self._delivered, self._answering = threading.Event(), threading.Event()
+        self._answering.set()
         self._addresses = dict(addresses)
         self._listeners = {broker: socket.create_server((HOST, 0)) for broker in addresses}
         self._sockets: list[socket.socket] = list(self._listeners.values())
@@ -68,10 +70,19 @@ class SlowNetwork:
         return f"{HOST}:{self._listeners[broker].getsockname()[1]}"
 
     def deliver(self) -> None:
+        """Let the late batch arrive."""
         self._delivered.set()
+
+    def withhold(self) -> None:
+        """Keep the brokers' answers to batches back, until :meth:`answer`."""
+        self._answering.clear()
+
+    def answer(self) -> None:
+        self._answering.set()
 
     def close(self) -> None:
         self.deliver()
+        self.answer()
         for one in self._sockets:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
@@ -117,6 +128,7 @@ class SlowNetwork:
                 for batch, part in zip(batches, parts, strict=True):
                     error = for_code(part.error_code).__name__
                     self.answers.append(Answer(batch, error, part.base_offset))
+                self._answering.wait()
             _send(client, self._behind(frame, version) if key == MetadataRequest.API_KEY else frame)
 
     def _behind(self, frame: bytes, version: int) -> bytes:

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
-from tests.harness.clients.first_batches import REFUSED, Confluent, Java, KafkaPython, Seen, Stage
+from tests.harness.clients.first_batches import DELIVERY_MS, REFUSED, Seen, Stage
+from tests.harness.clients.senders import Confluent, Java, KafkaPython
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
-#: Longer than the script takes, so that only what cannot succeed times out.
-DELIVERY_MS = 30_000
-#: Java's client gives the three up only then, and has to start first.
-JAVA_DELIVERY_MS = 31_000
 
 
 @pytest.fixture(scope="module", params=["processes", "kafka"])
@@ -52,10 +50,16 @@ def test_kafkas_own_client_sends_them_again_in_vain_and_reports_each_as_timed_ou
     request.getfixturevalue("real_kafka")  # its jars
     if shutil.which("javac") is None:
         pytest.skip("no Java compiler on this machine; install openjdk-17-jdk-headless")
-    seen = stage.play(Java, JAVA_DELIVERY_MS)
+    seen = stage.play(Java, DELIVERY_MS)
     assert set(after_the_fourth(seen)) == {"OutOfOrderSequenceNumberError"}
     assert list(seen.log.values()) == [3]
     assert [seen.reports[number] for number in range(3)] == ["TimeoutException"] * 3
+    assert seen.nowhere == []
+
+
+def test_librdkafka_with_one_request_in_flight_loses_none(stage: Stage) -> None:
+    seen = stage.play(partial(Confluent, in_flight=1), DELIVERY_MS)
+    assert list(seen.log.values()) == [0, 1, 2, 3]
     assert seen.nowhere == []
 
 

@@ -1,0 +1,135 @@
+"""New producers of three libraries that send numbered records, a batch each, and keep what is reported of them."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import threading
+from pathlib import Path
+from typing import Final, Protocol
+
+import confluent_kafka
+import kafka
+
+from harness.java import java_program
+from harness.worlds.kafka.installation import find
+from harness.worlds.kafka.releases import DEFAULT_VERSION
+
+TOPIC: Final = "ackproof"
+#: How many records a script sends.
+RECORDS: Final = 4
+
+#: What a producer reported of each record, by its number: an offset, None where success had none, or an error.
+Reports = dict[int, int | str | None]
+
+
+def request_ms(delivery_ms: int) -> int:
+    """Kafka's own client refuses a request timeout above the delivery timeout."""
+    return delivery_ms // 2
+
+
+class Sender(Protocol):
+    """A new producer of a library, which sends records, a batch each, and keeps what it reports of them."""
+
+    reports: Reports
+
+    def send(self, count: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Confluent:
+    """librdkafka."""
+
+    def __init__(self, bootstrap: str, delivery_ms: int, in_flight: int = 5) -> None:
+        self.reports: Reports = {}
+        self._sent = 0
+        self._producer = confluent_kafka.Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "acks": "all",
+                "enable.idempotence": True,
+                "max.in.flight.requests.per.connection": in_flight,
+                "batch.num.messages": 1,
+                "linger.ms": 0,
+                "request.timeout.ms": request_ms(delivery_ms),
+                "message.timeout.ms": delivery_ms,
+            },
+            logger=logging.getLogger(__name__),
+        )
+        self._polling = threading.Event()
+        threading.Thread(target=self._poll, daemon=True).start()
+
+    def send(self, count: int) -> None:
+        for number in range(self._sent, self._sent + count):
+            self._producer.produce(TOPIC, str(number), partition=0, on_delivery=self._ended)
+        self._sent += count
+
+    def close(self) -> None:
+        self._polling.set()
+        self._producer.purge()
+
+    def _poll(self) -> None:
+        while not self._polling.is_set():
+            self._producer.poll(0.02)
+
+    def _ended(self, error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
+        self.reports[int(message.value())] = error.name() if error else message.offset()
+
+
+class KafkaPython:
+    """kafka-python."""
+
+    def __init__(self, bootstrap: str, delivery_ms: int) -> None:
+        self.reports: Reports = {}
+        self._sent = 0
+        self._producer = kafka.KafkaProducer(
+            bootstrap_servers=bootstrap,
+            acks="all",
+            enable_idempotence=True,
+            max_in_flight_requests_per_connection=5,
+            batch_size=1,
+            linger_ms=0,
+            request_timeout_ms=request_ms(delivery_ms),
+            delivery_timeout_ms=delivery_ms,
+        )
+
+    def send(self, count: int) -> None:
+        for number in range(self._sent, self._sent + count):
+            future = self._producer.send(TOPIC, str(number).encode(), partition=0)
+            future.add_callback(lambda metadata, number=number: self.reports.update({number: metadata.offset}))
+            future.add_errback(lambda error, number=number: self.reports.update({number: type(error).__name__}))
+        self._sent += count
+
+    def close(self) -> None:
+        self._producer.close(0)
+
+
+class Java:
+    """Kafka's own client, in a process of its own; it sends when it has started."""
+
+    def __init__(self, bootstrap: str, delivery_ms: int) -> None:
+        self.reports: Reports = {}
+        source = Path(__file__).with_name("NumberedRecords.java")
+        jars = str(find(DEFAULT_VERSION).home / "libs" / "*")
+        configuration = [bootstrap, TOPIC, str(request_ms(delivery_ms)), str(delivery_ms)]
+        command = [java_program(), "-cp", jars, str(source), *configuration]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def send(self, count: int) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{count}\n")
+        self._process.stdin.flush()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            number, ended = line.split()
+            self.reports[int(number)] = int(ended) if ended.isdigit() else ended
