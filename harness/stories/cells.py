@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -53,8 +53,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         return ("L" if self.lost else "") + "".join(sign.letter for sign in shown) or "."
 
 
-def perform_cell(story: Story, column: str) -> Cell:
-    """Perform one cell in virtual time, where nothing is left to chance.
+def perform_cell(story: Story, column: str, watch: Callable[[SimulatedWorld], None] | None = None) -> Cell:
+    """Perform one cell in virtual time, where nothing is left to chance. ``watch`` is given the world before it opens.
 
     Raises:
         SettingsError: what the story changes does not fit the column's settings.
@@ -70,6 +70,8 @@ def perform_cell(story: Story, column: str) -> Cell:
         seed=0,
     )
     world = SimulatedWorld(spec, Steady(0))
+    if watch is not None:
+        watch(world)
     with tempfile.TemporaryDirectory(prefix="ackproof-story-") as name:
         directory = Path(name)
         with HistoryWriter(directory / HISTORY, f"{story.number}/{column}") as recorder:

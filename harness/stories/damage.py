@@ -21,6 +21,7 @@ class Deed(StrEnum):
     CUT_POWER = "cut_power"
     WIPE = "wipe"
     FLUSH = "flush"
+    LIE = "lie"
 
 
 class Damage:
@@ -35,6 +36,7 @@ class Damage:
         self._cut: set[Link] = set()
         self._filtered: set[Link] = set()
         self._paused: set[int] = set()
+        self._lying: set[int] = set()
         self.abandoned: set[int] = set()
 
     def do(self, deed: Deed, node: int) -> None:
@@ -47,6 +49,8 @@ class Damage:
             raise StepError(f"nothing happened to broker {node}: {deed} does not fit its state")
         if deed is Deed.PAUSE:
             self._paused.add(node)
+        elif deed is Deed.LIE:
+            self._lying.add(node)
         else:
             self._paused.discard(node)
 
@@ -55,6 +59,8 @@ class Damage:
             return self._stage.part(Capability.POWER, self._target.power).cut_power
         if deed is Deed.WIPE:
             return self._stage.part(Capability.FILES, self._target.files).wipe
+        if deed is Deed.LIE:
+            return self._stage.part(Capability.WRITE_CACHES, self._target.write_caches).lie
         if deed is Deed.FLUSH:
             return self._stage.flush
         processes = self._stage.part(Capability.PROCESSES, self._target.processes)
@@ -105,10 +111,12 @@ class Damage:
         self.heal(sorted(self._cut))
         self.release(())
 
-    def resume_all(self) -> None:
-        """Let every frozen process run."""
+    def repair_all(self) -> None:
+        """Let every frozen process run, and every disk do what it is asked to."""
         for node in sorted(self._paused):
             self.do(Deed.RESUME, node)
+        for node in sorted(self._lying):
+            self._stage.part(Capability.WRITE_CACHES, self._target.write_caches).obey(node)
 
     def start_the_dead(self) -> None:
         """Start every dead broker that may return."""

@@ -208,7 +208,8 @@ class _Performer:
     def _answer_of(self, name: s.Record) -> str:
         """Wait a moment for the answer; in words."""
         record = self._writes.records[name]
-        self._until(lambda: record.answered, self._patience.answer_ms)
+        # Nobody answers a write with acks=0: it is given the time to arrive.
+        self._until(lambda: record.answered and record.write.acks != 0, self._patience.answer_ms)
         end = self._writes.ends()[name]
         if not record.answered:
             return "no answer yet"
@@ -279,7 +280,7 @@ class _Performer:
         nodes = {self._stage.node(broker) for broker in step.nodes}
         self._damage.drop([Link(node, leader) for node in sorted(nodes)], "Fetch")
         self._pass(self._patience.answer_ms)  # for what was fetched before to be answered
-        self._writes.send(f"nudge{next(self._nudges)}", leader, acks=0, judged=False)
+        self._writes.send(f"(nudge {next(self._nudges)})", leader, acks=0, judged=False)
         if not self._until(lambda: not nodes & set(self._stage.view.isr), self._patience.limit_ms):
             raise StepError(f"still in the ISR after {self._patience.limit_ms} ms")
         return ""
@@ -308,7 +309,7 @@ class _Performer:
         begun_us = self._world.clock.now_us()
         self._workload.mark("heal")
         self._damage.heal_all()
-        self._damage.resume_all()
+        self._damage.repair_all()
         leaderless = bool(self._stage.running) and not self._await_leader()
         self._note(0, "(all links are healed)", begun_us, "nobody leads" if leaderless else "")
         begun_us = self._world.clock.now_us()
@@ -372,6 +373,7 @@ _DEEDS: Final[Mapping[type, Deed]] = {
     s.Power: Deed.CUT_POWER,
     s.Wipe: Deed.WIPE,
     s.Flush: Deed.FLUSH,
+    s.Lie: Deed.LIE,
 }
 _ACTIONS: Final[Mapping[type, Callable[[_Performer, Any], str]]] = {
     s.Write: _Performer.write,

@@ -127,6 +127,10 @@ class Flush(NodeStep, frozen=True, kw_only=True):
     """Force to disk what a broker has written."""
 
 
+class Lie(NodeStep, frozen=True, kw_only=True):
+    """Let disks answer flushes that they do not do."""
+
+
 class Abandon(NodeStep, frozen=True, kw_only=True, tag="never start"):
     """A dead broker never returns, not even when everything else is healed."""
 
@@ -211,6 +215,7 @@ AnyStep = (
     | Power
     | Wipe
     | Flush
+    | Lie
     | Abandon
     | Corrupt
     | Cut
@@ -317,6 +322,7 @@ VERBS: Final[dict[str, Form]] = {
     "power": Form(Power, f"power {NODES}"),
     "wipe": Form(Wipe, f"wipe {NODES}"),
     "flush": Form(Flush, f"flush {NODES}"),
+    "lie": Form(Lie, f"lie {NODES}"),
     "never": Form(Abandon, f"never start {NODES}"),
     "corrupt": Form(Corrupt, "corrupt RECORD on BROKER"),
     "cut": Form(Cut, f"cut {LINKS}"),

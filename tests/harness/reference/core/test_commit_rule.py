@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.reference.core.types import BrokerConfig, ErrorCode, TopicConfig
-from tests.harness.reference.core.test_stories import no_fetches
+from tests.harness.worlds.simulated.driven import no_fetches
 
 K2 = BrokerConfig(quorum_required_acks=2)
 
