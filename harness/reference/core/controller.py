@@ -66,7 +66,6 @@ class Controller(Node):
         self.next_producer_id = next_producer_id
         self._incarnations: dict[NodeId, int] = {}
         self._heard_us: dict[NodeId, int] = {}
-        self._leaving: set[NodeId] = set()
         self._lists_eligible = config.eligible_leader_replicas
         self._session_us = config.broker_session_timeout_ms * 1000
         self._handlers = {
@@ -107,7 +106,7 @@ class Controller(Node):
                 messages.RegisterBrokerResponse(ErrorCode.NONE, message.incarnation, known.broker_epoch)
             )
             return
-        alive = node in self._heard_us and node not in self._leaving
+        alive = node in self._heard_us and known is not None and not known.leaving
         if alive and self._context.config.broker_epochs:
             self._context.answer(
                 messages.RegisterBrokerResponse(ErrorCode.DUPLICATE_BROKER_REGISTRATION, message.incarnation)
@@ -118,7 +117,6 @@ class Controller(Node):
         if self._lists_eligible:
             self._re_elect(lambda state, config: elect(strike(state, node), config, self._active))
         self._incarnations[node] = message.incarnation
-        self._leaving.discard(node)
         epoch = self.image.version + 1
         # Without broker epochs a quick restart goes unnoticed: no fencing, the ISR as it was (KAFKA-7235).
         state = BrokerState(epoch, fenced=not alive, host=message.host, port=message.port, rack=message.rack)
@@ -137,9 +135,8 @@ class Controller(Node):
             self._heard_us[node] = self._context.now_us
         if known.fenced and not message.leaving and message.metadata_version >= self.image.version:
             self._unfence(node, known)
-        if message.leaving and node not in self._leaving:
-            self._leaving.add(node)
-            self._re_elect(lambda state, config: elect(self._without(state, node), config, self._active))
+        if message.leaving and not known.leaving:
+            self._retire(node, replace(self.image.brokers[node], leaving=True))
         image = self.image
         self._context.answer(
             messages.HeartbeatResponse(
@@ -164,14 +161,17 @@ class Controller(Node):
             return
         if self._context.observing:
             self._context.observe(BrokerFenced(broker=node, broker_epoch=known.broker_epoch))
-        brokers = {**self.image.brokers, node: replace(known, fenced=True)}
-        self._context.image = replace(self.image, brokers=brokers)
+        self._retire(node, replace(known, fenced=True))
+
+    def _retire(self, node: NodeId, broker: BrokerState) -> None:
+        """Take a broker that may lead no more out of its partitions, in the image that says so: nobody waits for it."""
+        self._context.image = replace(self.image, brokers={**self.image.brokers, node: broker})
         topics = self._changed(lambda state, config: elect(self._without(state, node), config, self._active))
         self._commit(topics=topics)
 
     def _active(self, node: NodeId) -> bool:
         broker = self.image.brokers.get(node)
-        return broker is not None and not broker.fenced and node not in self._leaving
+        return broker is not None and not broker.fenced and not broker.leaving
 
     def _leads(self, node: NodeId) -> bool:
         return any(state.leader == node for topic in self.image.topics.values() for state in topic.partitions)
@@ -179,18 +179,25 @@ class Controller(Node):
     # --- partitions ------------------------------------------------------------------------------------------------
 
     def _on_alter_partition(self, message: messages.AlterPartition) -> None:
-        """Rule 10: accept a leader's proposal unless its epochs are old or a member may not be in the ISR."""
+        """Rule 10: accept a leader's proposal unless its epochs are old or a member may not be in the ISR.
+
+        The leader takes an ineligible member's refusal as the end of the proposal, so that is what it must be: the
+        partition epoch rises, and a copy that is still under way comes too late, whatever has become of the member.
+        """
         at = message.partition
         state = self.image.partition(at)
         error = self._proposal_error(message, state)
-        if error or state is None:
+        if state is None or error not in (ErrorCode.NONE, ErrorCode.INELIGIBLE_REPLICA):
             self._context.answer(messages.AlterPartitionResponse(message.correlation, at, error))
             return
-        isr = tuple(member.broker for member in message.isr)
         topic = self.image.topics[at.topic]
-        accepted = self._settled(state, replace(state, isr=isr, recovering=False), topic.config)
-        partitions = (*topic.partitions[: at.partition], accepted, *topic.partitions[at.partition + 1 :])
-        self._context.answer(messages.AlterPartitionResponse(message.correlation, at, ErrorCode.NONE, accepted))
+        if error:
+            after, accepted = replace(state, partition_epoch=state.partition_epoch + 1), None
+        else:
+            isr = tuple(member.broker for member in message.isr)
+            after = accepted = self._settled(state, replace(state, isr=isr, recovering=False), topic.config)
+        partitions = (*topic.partitions[: at.partition], after, *topic.partitions[at.partition + 1 :])
+        self._context.answer(messages.AlterPartitionResponse(message.correlation, at, error, accepted))
         self._commit(topics={**self.image.topics, at.topic: replace(topic, partitions=partitions)})
 
     def _proposal_error(self, message: messages.AlterPartition, state: PartitionState | None) -> ErrorCode:

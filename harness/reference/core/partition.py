@@ -330,14 +330,15 @@ class Replica:
         self.advance_high_watermark()  # A replica outside the ISR may just have ceased to hold it back.
 
     def repeat_proposal(self) -> None:
-        """Send a proposal again that nobody answered within replica.socket.timeout.ms.
+        """Send a proposal again, as it was, that nobody answered within replica.socket.timeout.ms.
 
-        Under a correlation of its own: a late refusal of the first sending must not end a proposal whose second sending
-        the controller has accepted, or the leader would not count a member that may be elected.
+        Its members keep the broker epochs under which they qualified: an incarnation that came since may have lost its
+        disk. Under a correlation of its own: a late refusal of the first sending must not end a proposal whose second
+        sending the controller has accepted, or the leader would not count a member that may be elected.
         """
         late_us = self._context.now_us - self._context.config.replica_socket_timeout_ms * 1000
         if self._proposal is not None and self._proposal.correlation != NONE and self._proposed_us <= late_us:
-            self._propose(tuple(member.broker for member in self._proposal.isr))
+            self._send(replace(self._proposal, broker_epoch=self._context.broker_epoch))
 
     def on_proposal_answered(self, answer: AlterPartitionResponse) -> None:
         """Rule 10; a late answer to an earlier proposal changes nothing."""
@@ -351,7 +352,7 @@ class Replica:
             self.partition_epoch = state.partition_epoch
             self._commit_isr(state.isr, state.leader_epoch)
             self.advance_high_watermark()
-        elif answer.error == ErrorCode.INELIGIBLE_REPLICA:
+        elif answer.error == ErrorCode.INELIGIBLE_REPLICA:  # No copy of it can be accepted any more (rule 10).
             self._proposal = None
             self.maximal_isr = self.isr
         elif answer.error in _OUTDATED:
@@ -370,18 +371,18 @@ class Replica:
         assert self.leading, "only a leader proposes"
         assert context.node in isr, "a leader stays in its own ISR"
         assert set(isr) <= set(self.replicas), "the ISR is of the replicas"
-        self._proposal = AlterPartition(
-            context.correlation(),
-            context.node,
-            context.broker_epoch,
-            self.at,
-            self.leader_epoch,
-            self.partition_epoch,
-            tuple(self._member(node) for node in isr),
-        )
         self.maximal_isr = self.isr + tuple(n for n in isr if n not in self.isr)
-        self._proposed_us = context.now_us
-        context.send(CONTROLLER, self._proposal)
+        members = tuple(self._member(node) for node in isr)
+        self._send(
+            AlterPartition(
+                NONE, context.node, context.broker_epoch, self.at, self.leader_epoch, self.partition_epoch, members
+            )
+        )
+
+    def _send(self, proposal: AlterPartition) -> None:
+        self._proposal = replace(proposal, correlation=self._context.correlation())
+        self._proposed_us = self._context.now_us
+        self._context.send(CONTROLLER, self._proposal)
 
     def _member(self, node: NodeId) -> IsrMember:
         """A member of a proposal, with the broker epoch under which it fetched last."""
@@ -389,9 +390,9 @@ class Replica:
         return IsrMember(node, self._context.broker_epoch if follower is None else follower.broker_epoch)
 
     def _may_join(self, follower: Follower) -> bool:
-        """The follower's broker is not fenced (KIP-841), and the incarnation that fetched is the newest (KIP-903)."""
+        """Its broker is neither fenced nor leaving (KIP-841), and the newest incarnation is what fetched (KIP-903)."""
         broker = self._context.image.brokers.get(follower.node)
-        if broker is None or broker.fenced:
+        if broker is None or broker.fenced or broker.leaving:
             return False
         return not self._context.config.broker_epochs or follower.broker_epoch in (NONE, broker.broker_epoch)
 

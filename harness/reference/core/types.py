@@ -145,6 +145,7 @@ class BrokerState(msgspec.Struct, frozen=True):
     """The controller's state of a broker. Epoch = metadata version at which this incarnation registered.
 
     ``rack`` is its broker.rack, "" where it has none.
+    ``leaving``: it is shutting down in order (KIP-841), until its next incarnation registers.
     """
 
     broker_epoch: int
@@ -152,6 +153,7 @@ class BrokerState(msgspec.Struct, frozen=True):
     host: str = ""
     port: int = 0
     rack: str = ""
+    leaving: bool = False
 
 
 class TopicState(msgspec.Struct, frozen=True):
