@@ -35,6 +35,7 @@ class Broker(Node):
         incarnation: unique per process start.
         host, port: where clients reach it, for the controller's image.
         rack: its broker.rack, "" for none (rule 26).
+        previous_epoch: the broker epoch of the incarnation before, if that one stopped cleanly (rule 15).
         observe: whether facts for the story are produced.
     """
 
@@ -48,6 +49,7 @@ class Broker(Node):
         port: int = 0,
         *,
         rack: str = "",
+        previous_epoch: int = NONE,
         observe: bool = True,
     ) -> None:
         self._context = context = Context(node, config, observing=observe, incarnation=incarnation)
@@ -56,7 +58,8 @@ class Broker(Node):
         self.replicas: dict[TopicPartition, Replica] = {}
         self._fetchers: dict[NodeId, Fetcher] = {}
         self._flush_ms: dict[TopicPartition, int] = {}
-        self.session = Session(context, incarnation, (host, port), rack)
+        registration = messages.RegisterBroker(node, incarnation, host, port, rack, previous_epoch)
+        self.session = Session(context, registration)
         self._forwarding = Forwarding(context)
         self._producer_ids = ProducerIds(context)
         self._requests = with_bug(RequestHandler, config.planted_bug)(context, self.replicas)

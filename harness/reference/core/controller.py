@@ -11,8 +11,8 @@ epochs rise (``settle``).
 nothing becomes readable, while the ISR is smaller than min.insync.replicas. So whoever leaves the ISR while it is that
 small, or makes it so, still has everything that ever was, and is put on a second list, the ELR. Both lists together
 have at least min.insync.replicas members, and the ISR may become empty. Only an unclean stop strikes a broker off: its
-disk may have lost what it had. This broker does not remember how it stopped, so each of its starts counts as one after
-an unclean stop. Kafka's do, and stay on the list after a clean one.
+disk may have lost what it had. A clean one leaves a mark with the broker epoch on the disk, which the next incarnation
+names when it registers; where that is the epoch that the controller knows, nothing happened in between.
 """
 
 from __future__ import annotations
@@ -114,7 +114,8 @@ class Controller(Node):
             return
         if not alive:
             self._fence(node)
-        if self._lists_eligible:
+        stopped_cleanly = known is not None and message.previous_broker_epoch == known.broker_epoch
+        if self._lists_eligible and not stopped_cleanly:
             self._re_elect(lambda state, config: elect(strike(state, node), config, self._active))
         self._incarnations[node] = message.incarnation
         epoch = self.image.version + 1
@@ -385,7 +386,7 @@ def leave(state: PartitionState, node: NodeId) -> PartitionState:
 
 
 def strike(state: PartitionState, node: NodeId) -> PartitionState:
-    """``state`` without ``node`` on either list: it was started again."""
+    """``state`` without ``node`` on either list: it was started after an unclean stop."""
     return replace(leave(state, node), elr=tuple(member for member in state.elr if member != node))
 
 

@@ -231,13 +231,17 @@ class TopicResponse(Message, frozen=True):
 
 
 class RegisterBroker(Message, frozen=True):
-    """A broker's new incarnation asks for a broker epoch (rule 20). ``incarnation`` is unique per process start."""
+    """A broker's new incarnation asks for a broker epoch (rule 20). ``incarnation`` is unique per process start.
+
+    ``previous_broker_epoch`` is that of the incarnation before, if it stopped cleanly, NONE otherwise (rule 15).
+    """
 
     broker: NodeId
     incarnation: int
     host: str = ""
     port: int = 0
     rack: str = ""
+    previous_broker_epoch: int = NONE
 
 
 class RegisterBrokerResponse(Message, frozen=True):

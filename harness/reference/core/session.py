@@ -14,14 +14,13 @@ HEARTBEAT = Timer("heartbeat")
 class Session:
     """Keeps one incarnation of a broker registered. Whatever is lost is repeated with the next heartbeat.
 
-    ``fenced`` is the controller's last answer, true before the first; with ``leaving`` set, controlled shutdown waits
-    for ``may_leave``.
+    ``registration`` is what it registers with. ``fenced`` is the controller's last answer, true before the first; with
+    ``leaving`` set, controlled shutdown waits for ``may_leave``.
     """
 
-    def __init__(self, context: Context, incarnation: int, address: tuple[str, int], rack: str) -> None:
+    def __init__(self, context: Context, registration: messages.RegisterBroker) -> None:
         self._context = context
-        self._incarnation = incarnation
-        self._registration = messages.RegisterBroker(context.node, incarnation, *address, rack)
+        self._registration = registration
         self.fenced = True
         self.leaving = False
         self.may_leave = False
@@ -44,9 +43,10 @@ class Session:
 
     def on_registered(self, message: messages.RegisterBrokerResponse) -> None:
         """Take the broker epoch. A refusal (another incarnation's session is still valid) is repeated by ``tick``."""
-        if message.incarnation != self._incarnation or message.error or self._context.broker_epoch != NONE:
+        context, own = self._context, self._registration.incarnation
+        if message.incarnation != own or message.error or context.broker_epoch != NONE:
             return
-        self._context.broker_epoch = message.broker_epoch
+        context.broker_epoch = message.broker_epoch
         self.beat()
 
     def on_heartbeat(self, message: messages.HeartbeatResponse) -> Image | None:

@@ -25,6 +25,7 @@ from harness.reference.server.links import Links
 from harness.reference.server.peers import ControllerLink, LeaderLink
 from harness.reference.server.runtime import Runtime, now_us
 from harness.reference.server.sessions import Session
+from harness.reference.server.storage.checkpoints import CleanShutdown
 from harness.reference.server.storage.log import SegmentLog
 from harness.reference.server.trace import Trace
 
@@ -75,8 +76,16 @@ class BrokerServer:
         self._ids = TopicIds()
         self._image_version = 0
         self._logs = Logs(Path(config.directory), config.segment_bytes, self._identity)
+        self._clean_shutdown = CleanShutdown(Path(config.directory))
         self._core = Broker(
-            config.node, config.broker, self._logs.make, time.time_ns(), config.host, config.port, rack=config.rack
+            config.node,
+            config.broker,
+            self._logs.make,
+            time.time_ns(),
+            config.host,
+            config.port,
+            rack=config.rack,
+            previous_epoch=self._clean_shutdown.take(),
         )
         self._runtime = Runtime(self._core, self._send, trace, self._learn_image)
         self._gateway = Gateway(self._runtime.deliver)
@@ -150,6 +159,7 @@ class BrokerServer:
         for replica in self._core.replicas.values():
             replica.log.checkpoint_high_watermark(replica.high_watermark)
         self._logs.close()
+        self._clean_shutdown.write(self._core.broker_epoch)
 
     # --- inside ----------------------------------------------------------------------------------------------------
 

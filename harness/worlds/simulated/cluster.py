@@ -65,7 +65,7 @@ class Cluster:
         #: Brokers whose disks a fault has taken records from: what they promised to keep they do not.
         self.damaged: set[int] = set()
         self._controller = Controller(config, observe=self._observing)
-        self._shutdown = SimulatedShutdown(loop, self.kill, self.restart)
+        self._shutdown = SimulatedShutdown(loop, self._end_cleanly, self.restart)
         disks = Disks(self._disks, self._is_dead, self.damaged)
         self._seen: Image | None = None
         self._partitions: Mapping[str, PartitionView] = {}
@@ -113,12 +113,14 @@ class Cluster:
         return self._processes[CONTROLLER], self._controller
 
     def _broker(self, node: int) -> Broker:
+        disk = self._disks[node]
         return Broker(
             node,
             self._config,
-            self._disks[node].open,
+            disk.open,
             self._starts + 1,
             rack=self._racks.get(node, ""),
+            previous_epoch=disk.take_clean_shutdown(),
             observe=self._observing,
         )
 
@@ -161,6 +163,16 @@ class Cluster:
         process.kill()
         self._network.died(node)
         return {"exit": SIGKILLED, "incarnation": process.incarnation}
+
+    def _end_cleanly(self, node: int) -> None:
+        """Everything is on the disk, and the mark that says so; a process that is dead by now leaves none."""
+        broker = self.broker(node)
+        if broker is not None:
+            for replica in broker.replicas.values():
+                replica.log.checkpoint_high_watermark(replica.high_watermark)
+                replica.log.close()
+            self._disks[node].clean_shutdown = broker.broker_epoch
+        self.kill(node)
 
     def cut_power(self, node: int) -> Evidence:
         """Every log of the node ends where its disk last flushed it. Evidence: see :meth:`Disk.lose_power`."""

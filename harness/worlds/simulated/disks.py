@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from harness.reference.core.log import MemoryLog
-from harness.reference.core.types import TopicPartition
+from harness.reference.core.types import NONE, TopicPartition
 from nemesis.cluster import LOG_PARTS, Evidence
 
 #: Why these disks are never full or slow.
@@ -14,11 +14,20 @@ NO_DISKS: Final = "logs in memory take no room and no time; use another world"
 
 
 class Disk:
-    """One broker's disk: its ``logs`` by log partition. While it ``lies``, it calls flushed what it only has cached."""
+    """One broker's disk: its ``logs`` by log partition. While it ``lies``, it calls flushed what it only has cached.
+
+    ``clean_shutdown`` is the broker epoch of the incarnation that stopped cleanly last, NONE without such a mark.
+    """
 
     def __init__(self) -> None:
         self.logs: dict[TopicPartition, MemoryLog] = {}
+        self.clean_shutdown = NONE
         self.lies = False
+
+    def take_clean_shutdown(self) -> int:
+        """The mark of a clean stop, as a starting broker finds it and takes it away (rule 15)."""
+        taken, self.clean_shutdown = self.clean_shutdown, NONE
+        return taken
 
     def open(self, partition: TopicPartition) -> MemoryLog:
         """The log of a partition as a starting broker finds it: recovered (rule 25), or new."""
@@ -56,6 +65,7 @@ class Disks:
         logs = self._disks[node].logs
         wiped = {str(at): log.end_offset - log.start_offset for at, log in logs.items()}
         logs.clear()
+        self._disks[node].clean_shutdown = NONE
         self._damaged.add(node)
         return {"wiped": wiped}
 

@@ -129,9 +129,9 @@ class Process:
 
 
 class SimulatedShutdown:
-    """Controlled shutdowns of brokers. ``end`` ends a node's process, ``start`` starts it again."""
+    """Controlled shutdowns of brokers. ``end`` ends a node's process cleanly, ``start`` starts it again."""
 
-    def __init__(self, loop: Loop, end: Callable[[int], Evidence], start: Callable[[int], Evidence]) -> None:
+    def __init__(self, loop: Loop, end: Callable[[int], None], start: Callable[[int], Evidence]) -> None:
         self._loop = loop
         self._end = end
         self._start = start
@@ -160,10 +160,6 @@ class SimulatedShutdown:
             look_again = partial(self._look, node, process, broker, until_us)
             self._loop.call_at(self._loop.time_us + LOOK_EVERY_US, look_again)
             return
-        if process.alive:
-            for replica in broker.replicas.values():
-                replica.log.checkpoint_high_watermark(replica.high_watermark)
-                replica.log.close()
         self._end(node)
         if self._leaving.pop(node):
             self._start(node)

@@ -1,4 +1,4 @@
-"""Small files beside a log's records: single offsets, leader epochs, and producer state.
+"""Small files beside a log's records: single offsets, leader epochs, producer state, the mark of a clean stop.
 
 Offsets and epochs survive a loss of power, whole: a reader sees the old content or the new, never a mixture. Producer
 state can be made again from the log, so its files are not synced.
@@ -11,9 +11,10 @@ from pathlib import Path
 
 import msgspec
 
-from harness.durable import write_durably
+from harness.durable import remove_durably, write_durably
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.producers import Producers
+from harness.reference.core.types import NONE
 
 
 class OffsetFile:
@@ -48,6 +49,29 @@ class EpochFile:
         if list(entries) != self.entries:
             write_durably(self._path, "".join(f"{epoch} {offset}\n" for epoch, offset in entries).encode())
             self.entries = list(entries)
+
+
+class CleanShutdown:
+    """The mark of a broker that stopped cleanly: its broker epoch, in the directory that holds its logs (rule 15).
+
+    Written when everything is on the disk, and taken away by the next start: so it says nothing about an older stop.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / "clean-shutdown"
+
+    def write(self, broker_epoch: int) -> None:
+        """Remember durably that the incarnation of this epoch has stopped cleanly."""
+        write_durably(self._path, f"{broker_epoch}\n".encode())
+
+    def take(self) -> int:
+        """The broker epoch of the incarnation before, NONE if that one did not stop cleanly; forgotten afterwards."""
+        try:
+            broker_epoch = int(self._path.read_text())
+        except (OSError, ValueError):
+            return NONE
+        remove_durably(self._path)
+        return broker_epoch
 
 
 def save_producers(path: Path, producers: Producers) -> None:

@@ -406,6 +406,19 @@ def test_responses_keep_the_order_of_their_requests_while_a_fetch_is_parked(clus
 # --- nodes by themselves ---------------------------------------------------------------------------------------------
 
 
+def test_a_clean_stop_leaves_the_broker_epoch_to_the_next_start_and_a_kill_does_not(cluster):
+    mark = cluster.node_directory(1) / "data" / "clean-shutdown"
+    broker_epoch = cluster.status(1)["broker_epoch"]
+    assert not mark.exists()
+    assert cluster.stop(1) == 0
+    assert int(mark.read_text()) == broker_epoch
+    cluster.start_node(1)
+    wait_for(lambda: cluster.live_brokers() == set(cluster.brokers), "all brokers live")
+    assert not mark.exists()
+    cluster.kill(1)
+    assert not mark.exists()
+
+
 def test_a_taken_port_ends_a_node_with_98_and_one_line(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         made = Cluster(tmp_path, brokers=0)
