@@ -76,6 +76,7 @@ class Settings:
     replica_fetch_backoff_ms: int = _setting("replica.fetch.backoff.ms", "broker", 100)
     broker_session_timeout_ms: int = _setting("broker.session.timeout.ms", "broker", 1_500)
     broker_heartbeat_interval_ms: int = _setting("broker.heartbeat.interval.ms", "broker", 300)
+    unclean_leader_election_interval_ms: int = _setting("unclean.leader.election.interval.ms", "broker", 2_000)
 
     truncation: Truncation = _setting(  # noqa: RUF009 (a field, made by dataclasses.field)
         "truncation", "reference", "on-fetch", choices=get_args(Truncation)
@@ -86,6 +87,8 @@ class Settings:
     broker_epochs: bool = _setting("broker.epochs", "reference", True)
     #: KIP-966; Apache Kafka from 4.0 on only.
     eligible_leader_replicas: bool = _setting("eligible.leader.replicas", "reference", False)
+    #: Up to 0.8.2: a follower that is more records behind leaves the ISR.
+    replica_lag_max_messages: int = _setting("replica.lag.max.messages", "reference", NEVER, most=NEVER)
     #: What a leader that missed a leader epoch does with what its followers had; "kafka" loses acknowledged writes.
     missed_epoch: MissedEpoch = _setting(  # noqa: RUF009
         "missed.epoch", "reference", "forget", choices=get_args(MissedEpoch)

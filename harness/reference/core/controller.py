@@ -42,6 +42,7 @@ from harness.reference.core.types import (
 )
 
 SESSIONS: Final = Timer("sessions")
+UNCLEAN: Final = Timer("unclean")
 #: Producer ids handed out at a time (KIP-730).
 PRODUCER_IDS: Final = 1_000
 
@@ -68,6 +69,7 @@ class Controller(Node):
         self._heard_us: dict[NodeId, int] = {}
         self._lists_eligible = config.eligible_leader_replicas
         self._session_us = config.broker_session_timeout_ms * 1000
+        self._unclean_us = config.unclean_leader_election_interval_ms * 1000
         self._handlers = {
             messages.Heartbeat: self._on_heartbeat,
             messages.AlterPartition: self._on_alter_partition,
@@ -83,17 +85,26 @@ class Controller(Node):
         """Give every unfenced broker of the image a fresh session, since nobody knows when it was last heard."""
         self._heard_us = {node: now_us for node, broker in self.image.brokers.items() if not broker.fenced}
         self._context.arm(now_us + self._session_us, SESSIONS)
+        self._context.arm(now_us + self._unclean_us, UNCLEAN)
         return self._context.take()
 
     def on_timer(self, now_us: int, timer: Timer) -> list[Effect]:
-        """Fence every broker that was silent for broker.session.timeout.ms, in the order in which they fell silent."""
+        """Take one reminder."""
         self._context.begin(now_us)
+        if timer == UNCLEAN:
+            self._elect_where_nobody_leads()
+            self._context.arm(now_us + self._unclean_us, timer)
+        else:
+            self._fence_the_silent(now_us)
+            self._context.arm(min(self._heard_us.values(), default=now_us) + self._session_us, timer)
+        return self._context.take()
+
+    def _fence_the_silent(self, now_us: int) -> None:
+        """Whoever was silent for broker.session.timeout.ms, in the order in which they fell silent."""
         silent_us = now_us - self._session_us
         for node, heard_us in sorted(self._heard_us.items(), key=lambda item: item[1]):
             if heard_us <= silent_us:
                 self._fence(node)
-        self._context.arm(min(self._heard_us.values(), default=now_us) + self._session_us, timer)
-        return self._context.take()
 
     # --- sessions --------------------------------------------------------------------------------------------------
 
@@ -152,6 +163,10 @@ class Controller(Node):
     def _unfence(self, node: NodeId, known: BrokerState) -> None:
         """The broker is up to date: it may lead again, first of all where it is the last that has everything."""
         self._commit(brokers={**self.image.brokers, node: replace(known, fenced=False)})
+        self._elect_where_nobody_leads()
+
+    def _elect_where_nobody_leads(self) -> None:
+        """Rule 14: when a broker is back, and regularly, for what became possible without one."""
         self._re_elect(lambda state, config: elect(state, config, self._active) if state.leader == NONE else state)
 
     def _fence(self, node: NodeId) -> None:

@@ -320,11 +320,9 @@ class Replica:
         """Propose the removal of followers that are not caught up (rule 10)."""
         if not self.leading:
             return
-        now_us, end = self._context.now_us, self.log.end_offset
+        end = self.log.end_offset
         if self._proposal is None:
-            kept = tuple(
-                n for n in self.isr if n not in self.followers or self.followers[n].caught_up(now_us, end, self._lag_us)
-            )
+            kept = tuple(n for n in self.isr if n not in self.followers or self._keeps_up(self.followers[n], end))
             if kept != self.isr:
                 self._propose(kept)
         self.advance_high_watermark()  # A replica outside the ISR may just have ceased to hold it back.
@@ -333,8 +331,8 @@ class Replica:
         """Send a proposal again, as it was, that nobody answered within replica.socket.timeout.ms.
 
         Its members keep the broker epochs under which they qualified: an incarnation that came since may have lost its
-        disk. Under a correlation of its own: a late refusal of the first sending must not end a proposal whose second
-        sending the controller has accepted, or the leader would not count a member that may be elected.
+        disk. Under a correlation of its own: only the answer to the last sending counts, so that a late refusal of an
+        earlier one cannot make the leader stop to count a member that may be elected.
         """
         late_us = self._context.now_us - self._context.config.replica_socket_timeout_ms * 1000
         if self._proposal is not None and self._proposal.correlation != NONE and self._proposed_us <= late_us:
@@ -405,7 +403,13 @@ class Replica:
 
     def about_to_join(self, follower: Follower, end: int) -> bool:
         """The follower is caught up with a log that ends at ``end``, and may join the ISR (rule 7)."""
-        return follower.caught_up(self._context.now_us, end, self._lag_us) and self._may_join(follower)
+        return self._keeps_up(follower, end) and self._may_join(follower)
+
+    def _keeps_up(self, follower: Follower, end: int) -> bool:
+        """Caught up with a log that ends at ``end`` (rule 9), and not too many records behind, as far as known (12)."""
+        if follower.end_offset != NONE and end - follower.end_offset > self._context.config.replica_lag_max_messages:
+            return False
+        return follower.caught_up(self._context.now_us, end, self._lag_us)
 
     # --- following -------------------------------------------------------------------------------------------------
 

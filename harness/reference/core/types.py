@@ -102,12 +102,14 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     """
 
     replica_lag_time_max_ms: int = 1_500
+    replica_lag_max_messages: int = 2**63 - 1
     replica_fetch_wait_max_ms: int = 500
     replica_fetch_backoff_ms: int = 100
     replica_fetch_max_bytes: int = 1_048_576
     replica_socket_timeout_ms: int = 2_000
     broker_session_timeout_ms: int = 1_500
     broker_heartbeat_interval_ms: int = 300
+    unclean_leader_election_interval_ms: int = 2_000
     replica_high_watermark_checkpoint_interval_ms: int = 5_000
     truncation: Truncation = "on-fetch"
     strict_min_isr: bool = True

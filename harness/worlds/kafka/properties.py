@@ -52,7 +52,6 @@ _QUICK: Final[Mapping[str, object]] = {
     "controller.quorum.election.timeout.ms": 1_000,
     "controller.quorum.fetch.timeout.ms": 2_000,
     "controller.quorum.request.timeout.ms": 1_000,
-    "unclean.leader.election.interval.ms": 2_000,
     "broker.initial.registration.timeout.ms": 60_000,
 }
 

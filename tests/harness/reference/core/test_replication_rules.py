@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from harness.observations import LeaderElected, Truncated
+from harness.reference.core.controller import UNCLEAN, Controller
+from harness.reference.core.effects import Arm
 from harness.reference.core.messages import (
     EARLIEST,
     LATEST,
@@ -29,9 +31,13 @@ from harness.reference.core.types import (
     CONTROLLER,
     NONE,
     BrokerConfig,
+    BrokerState,
     ErrorCode,
+    Image,
+    PartitionState,
     TopicConfig,
     TopicPartition,
+    TopicState,
 )
 from nemesis.cluster import Link
 
@@ -360,6 +366,25 @@ def test_a_follower_rejoins_when_it_has_caught_up(lab: Any) -> None:
 
 
 # --- rules 13, 14, 20: controller ---
+
+
+def leaderless(unclean: bool) -> Image:
+    """Brokers 0 and 1 are there, the last in-sync replica 2 is not, and somebody has set the topic since it went."""
+    state = PartitionState((0, 1, 2), isr=(2,), leader=NONE, leader_epoch=4, partition_epoch=7)
+    topic = TopicState(TopicConfig(unclean_leader_election_enable=unclean), (state,))
+    return Image(20, {node: BrokerState(node, fenced=node == 2) for node in range(3)}, {"t": topic})
+
+
+@pytest.mark.parametrize(("unclean", "leader"), [(True, 0), (False, NONE)])
+def test_a_partition_without_a_leader_is_looked_at_again_regularly(unclean: bool, leader: int) -> None:
+    config = BrokerConfig(unclean_leader_election_interval_ms=700)
+    controller = Controller(config, leaderless(unclean))
+    [due] = [effect for effect in controller.start(0) if isinstance(effect, Arm) and effect.timer == UNCLEAN]
+    assert due.at_us == 700_000
+    again = controller.on_timer(due.at_us, due.timer)
+    state = controller.image.topics["t"].partitions[0]
+    assert (state.leader, state.recovering) == (leader, unclean)
+    assert Arm(1_400_000, UNCLEAN) in again
 
 
 def test_a_silent_broker_is_fenced_and_the_next_replica_in_order_leads(lab: Any) -> None:
