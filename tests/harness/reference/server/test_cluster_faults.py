@@ -413,7 +413,7 @@ def test_a_clean_stop_leaves_the_broker_epoch_to_the_next_start_and_a_kill_does_
     assert cluster.stop(1) == 0
     assert int(mark.read_text()) == broker_epoch
     cluster.start_node(1)
-    wait_for(lambda: cluster.live_brokers() == set(cluster.brokers), "all brokers live")
+    wait_for(lambda: cluster.control_if_up(1).get("broker_epoch", -1) > broker_epoch, "it is registered again")
     assert not mark.exists()
     cluster.kill(1)
     assert not mark.exists()
