@@ -21,6 +21,7 @@ from workloads.client import (
     Subscription,
     Unsent,
 )
+from workloads.eras import NO_ERA, PRESETS
 from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, NEVER_SENT, TIME_LIMIT, Refusal, classify, refusal
 from workloads.generators import WORKLOADS
 from workloads.operations import (
@@ -41,9 +42,10 @@ from workloads.plan import WorkloadPlan
 from workloads.settings import ACKS_ALL, IDEMPOTENCE, NEVER, Settings, SettingsError, Truncation, unknown_name
 
 __all__ = [
-    "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "IDEMPOTENCE", "NEMESIS", "NEVER", "NEVER_SENT", "TIME_LIMIT",
-    "WORKLOADS", "Batches", "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Defect", "Event",
-    "EventType", "Fetched", "FreshWrites", "Function", "MicroOperation", "Offsets", "Poll", "PollOutcome", "Positions",
-    "Producer", "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome", "Settings", "SettingsError",
-    "Subscription", "Truncation", "Unsent", "WorkloadPlan", "classify", "refusal", "unknown_name",
+    "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "IDEMPOTENCE", "NEMESIS", "NEVER", "NEVER_SENT", "NO_ERA",
+    "PRESETS", "TIME_LIMIT", "WORKLOADS", "Batches", "ClientCapability", "Clients", "Clock", "Commits", "Consumer",
+    "Defect", "Event", "EventType", "Fetched", "FreshWrites", "Function", "MicroOperation", "Offsets", "Poll",
+    "PollOutcome", "Positions", "Producer", "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome",
+    "Settings", "SettingsError", "Subscription", "Truncation", "Unsent", "WorkloadPlan", "classify", "refusal",
+    "unknown_name",
 ]  # fmt: skip

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal, get_args
 
+from workloads.eras import NO_ERA, PRESETS
+
 Scope = Literal["topic", "broker", "client", "reference"]
 Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"]
 CommitRule = Literal["isr", "majority"]
@@ -78,6 +80,8 @@ class Settings:
     broker_heartbeat_interval_ms: int = _setting("broker.heartbeat.interval.ms", "broker", 300)
     unclean_leader_election_interval_ms: int = _setting("unclean.leader.election.interval.ms", "broker", 2_000)
 
+    #: Defaults of the settings below (and of unclean elections) as one release had them; what is named beside it wins.
+    era: str = _setting("era", "reference", NO_ERA, choices=tuple(PRESETS))
     truncation: Truncation = _setting(  # noqa: RUF009 (a field, made by dataclasses.field)
         "truncation", "reference", "on-fetch", choices=get_args(Truncation)
     )
@@ -181,7 +185,7 @@ class Settings:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> Settings:
-        """Settings from Kafka's names, defaults for the rest.
+        """Settings from Kafka's names, defaults for the rest: those of the ``era`` where one is named.
 
         Raises:
             SettingsError: unknown name (the nearest is named), wrong type, value outside its choices, or a
@@ -189,7 +193,8 @@ class Settings:
         """
         known = {f.metadata["name"]: f for f in fields(cls)}
         chosen: dict[str, Any] = {}
-        for name, value in values.items():
+        era = _parse(known["era"], values.get("era", NO_ERA))
+        for name, value in {**PRESETS[str(era)], **values}.items():
             if name not in known:
                 raise SettingsError(unknown_name("setting", name, known))
             chosen[known[name].name] = _parse(known[name], value)

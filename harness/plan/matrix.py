@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from harness.plan.model import Choice, settings_label
 from harness.plan.values import Place, Table, flattened, list_at, shown, table_at, unknown_key
-from workloads import IDEMPOTENCE, Settings, SettingsError
+from workloads import IDEMPOTENCE, NO_ERA, PRESETS, Settings, SettingsError
 
 #: Settings whose default is the client library's own.
 CLIENT_DEFAULTS: Final = (IDEMPOTENCE,)
@@ -83,7 +83,8 @@ def _matches(exclusion: Table, values: Table) -> bool:
 
     What the client decides has none here.
     """
-    given = Settings().to_mapping() | dict.fromkeys(CLIENT_DEFAULTS) | {**values}
+    era = PRESETS.get(str(values.get("era", NO_ERA)), {})
+    given = Settings().to_mapping() | dict.fromkeys(CLIENT_DEFAULTS) | {**era, **values}
     return all(_meant(name, value) == _meant(name, given[name]) for name, value in exclusion.items())
 
 

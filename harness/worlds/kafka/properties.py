@@ -24,8 +24,8 @@ RULES_SINCE: Final[Mapping[str, tuple[int, int, int]]] = {
 }
 #: The setting that is chosen when a cluster is formatted.
 ELR: Final = "eligible.leader.replicas"
-#: Every release works as this setting's other value (rule 30): there is nothing to choose, and nothing to ask for.
-MISSED_EPOCH: Final = "missed.epoch"
+#: Not asked for: how every release works with a missed epoch (rule 30), and a preset of what is asked for.
+_FREE: Final = ("missed.epoch", "era")
 #: Small and quick: a run has a few partitions and megabytes.
 _SMALL: Final[Mapping[str, object]] = {
     "offsets.topic.num.partitions": 4,
@@ -91,7 +91,7 @@ def possible(settings: Settings, version: Version, free: Collection[str] = ()) -
     """
     chosen, usual = settings.to_mapping(), Settings().to_mapping()
     for name in Settings.scoped("reference"):
-        if name in free or name == MISSED_EPOCH or (name == ELR and version >= ELR_SINCE):
+        if name in (*free, *_FREE) or (name == ELR and version >= ELR_SINCE):
             continue
         wanted = version >= RULES_SINCE[name] if name in RULES_SINCE else usual[name]
         if chosen[name] != wanted:

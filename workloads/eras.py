@@ -1,0 +1,41 @@
+"""Eras: the rules of replication that one release of Apache Kafka had, as defaults for the settings that switch them.
+
+Each is what the next newer one is, less what came with that (docs/replication-rules.md has the rules and their
+sources). A release between two of them works as the older one does, unless it brought a switch of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+#: The era that presets nothing: every rule as it is since 3.7, and the missed epoch as it should be.
+NO_ERA: Final = "none"
+
+#: By era, newest first: what is different from the era before in this list (from no era at all, for the first).
+_OLDER: Final[Mapping[str, Mapping[str, Any]]] = {
+    # Every release whose source was read, from before 2.0 on, keeps what followers had (rule 30).
+    "4.1": {"eligible.leader.replicas": True, "missed.epoch": "kafka"},
+    "3.7": {"eligible.leader.replicas": False},
+    "3.5": {"strict.min.isr": False},
+    "2.8": {"broker.epochs": False},
+    "2.1": {"truncation": "kip-320"},
+    "2.0": {"truncation": "kip-279", "fetch.fencing": False, "isr.join.epoch.rule": False},
+    "0.11": {"truncation": "kip-101"},
+    "0.10.2": {"truncation": "high-watermark", "unclean.leader.election.enable": True},
+    "0.8.2": {"replica.lag.max.messages": 4_000},
+}
+
+
+def _presets() -> Mapping[str, Mapping[str, Any]]:
+    rules: dict[str, Any] = {}
+    presets: dict[str, Mapping[str, Any]] = {NO_ERA: MappingProxyType({})}
+    for era, changes in _OLDER.items():
+        rules = {**rules, **changes}
+        presets[era] = MappingProxyType(rules)
+    return MappingProxyType(presets)
+
+
+#: Defaults under Kafka's names by era, for the settings that differ from :class:`workloads.settings.Settings`' own.
+PRESETS: Final = _presets()
