@@ -91,6 +91,8 @@ class Settings:
     broker_epochs: bool = _setting("broker.epochs", "reference", True)
     #: KIP-966; Apache Kafka from 4.0 on only.
     eligible_leader_replicas: bool = _setting("eligible.leader.replicas", "reference", False)
+    #: KIP-392: consumers, each in the rack of one broker, read from its replica where it is in sync.
+    follower_fetching: bool = _setting("follower.fetching", "reference", False)
     #: Up to 0.8.2: a follower that is more records behind leaves the ISR.
     replica_lag_max_messages: int = _setting("replica.lag.max.messages", "reference", NEVER, most=NEVER)
     #: What a leader that missed a leader epoch does with what its followers had; "kafka" loses acknowledged writes.

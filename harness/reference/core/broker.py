@@ -224,6 +224,11 @@ class Broker(Node):
         fetcher = self._fetchers.get(self._context.sender)
         if fetcher is not None:
             fetcher.on_answer(message)
+        if self._context.config.follower_fetching and isinstance(message, messages.FetchResponse):
+            for answer in message.partitions:  # Consumers may wait here for the high watermark (rule 22).
+                replica = self.replicas.get(answer.partition)
+                if replica is not None:
+                    self._requests.wake(replica)
 
     def _on_metadata(self, message: messages.Metadata) -> None:
         """From the own image, however old: a broker that is cut off from the controller has no newer one."""

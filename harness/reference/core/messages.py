@@ -97,7 +97,10 @@ class FetchPartition(msgspec.Struct, frozen=True, gc=False):
 
 
 class Fetch(Message, frozen=True):
-    """A follower's (``replica_id`` >= 0) or a consumer's (NONE) fetch: up to ``max_wait_ms`` for ``min_bytes``."""
+    """A follower's (``replica_id`` >= 0) or a consumer's (NONE) fetch: up to ``max_wait_ms`` for ``min_bytes``.
+
+    A consumer that would read from a follower says in which ``rack`` it is (KIP-392).
+    """
 
     correlation: int
     replica_id: NodeId
@@ -106,12 +109,14 @@ class Fetch(Message, frozen=True):
     min_bytes: int = 1
     max_bytes: int = 52_428_800
     broker_epoch: int = NONE
+    rack: str = ""
 
 
 class FetchedPartition(msgspec.Struct, frozen=True, gc=False):
     """The answer for one partition. ``diverging`` excludes batches: truncate there first (KIP-595).
 
-    ``high_watermark`` is the leader's as it was before this fetch was taken into account (rule 6).
+    ``high_watermark`` is the leader's as it was before this fetch was taken into account (rule 6), or a follower's own
+    that serves a consumer. ``read_replica`` excludes batches too: a consumer should read there instead (rule 22).
     """
 
     partition: TopicPartition
@@ -120,6 +125,7 @@ class FetchedPartition(msgspec.Struct, frozen=True, gc=False):
     log_start_offset: int = NONE
     diverging: EpochEnd | None = None
     batches: tuple[RecordBatch, ...] = ()
+    read_replica: NodeId = NONE
 
 
 class FetchResponse(Message, frozen=True):

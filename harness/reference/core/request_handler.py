@@ -19,6 +19,7 @@ from harness.observations import Acknowledged
 from harness.reference.core import messages
 from harness.reference.core.effects import Context, Timer
 from harness.reference.core.partition import UNDEFINED, Replica, end_of_epoch
+from harness.reference.core.read_replica import named_by_leader
 from harness.reference.core.types import ACKS_ALL, NONE, ErrorCode, NodeId, TopicPartition
 
 #: Requests parked at one broker at a time. More would mean clients that wait for thousands of answers each: beyond it
@@ -248,11 +249,11 @@ class RequestHandler:
         size = 0
         for wanted in message.partitions:
             replica = self._replicas.get(wanted.partition)
-            answer = self._look(wanted, message.replica_id, replica)
+            answer = self._look(wanted, message, replica)
             if replica is not None and message.replica_id >= 0 and not answer.error and answer.diverging is None:
                 answer = self._count(message, wanted, replica, answer)
             answers.append(answer)
-            if answer.error or answer.diverging is not None:
+            if answer.error or answer.diverging is not None or answer.read_replica != NONE:
                 urgent = True
             for batch in answer.batches:
                 size += batch.size_bytes
@@ -275,13 +276,15 @@ class RequestHandler:
         return answer
 
     def _look(
-        self, wanted: messages.FetchPartition, replica_id: NodeId, replica: Replica | None
+        self, wanted: messages.FetchPartition, message: messages.Fetch, replica: Replica | None
     ) -> messages.FetchedPartition:
         """What one partition answers now; looking changes nothing."""
-        at = wanted.partition
+        at, context = wanted.partition, self._context
         if replica is None:
-            return messages.FetchedPartition(at, unhosted(self._context, at))
-        error = refusal(self._context, replica, wanted.current_leader_epoch)
+            return messages.FetchedPartition(at, unhosted(context, at))
+        by_consumer = message.replica_id < 0 and context.config.follower_fetching
+        refused = outdated if by_consumer and replica.leader != NONE else refusal  # A follower may serve it (rule 22).
+        error = refused(context, replica, wanted.current_leader_epoch)
         if error:
             return messages.FetchedPartition(at, error)
         log = replica.log
@@ -290,8 +293,11 @@ class RequestHandler:
             if isinstance(diverging, ErrorCode):
                 return messages.FetchedPartition(at, diverging, replica.high_watermark, log.start_offset)
             return messages.FetchedPartition(at, ErrorCode.NONE, replica.high_watermark, log.start_offset, diverging)
-        limit = log.end_offset if replica_id >= 0 else replica.high_watermark
+        limit = log.end_offset if message.replica_id >= 0 else replica.high_watermark
         offset = wanted.fetch_offset
+        near = named_by_leader(replica, offset, message, context.node, context.image.brokers) if by_consumer else NONE
+        if near != NONE:
+            return messages.FetchedPartition(at, ErrorCode.NONE, limit, log.start_offset, read_replica=near)
         batches = tuple(log.read(offset, limit, wanted.max_bytes)) if offset < limit else ()
         return messages.FetchedPartition(at, ErrorCode.NONE, replica.high_watermark, log.start_offset, None, batches)
 
@@ -301,7 +307,7 @@ class RequestHandler:
         self._respond(parked.client, parked.message, self._looks(parked.message))
 
     def _looks(self, message: messages.Fetch) -> list[messages.FetchedPartition]:
-        return [self._look(w, message.replica_id, self._replicas.get(w.partition)) for w in message.partitions]
+        return [self._look(w, message, self._replicas.get(w.partition)) for w in message.partitions]
 
     def _respond(self, client: NodeId, message: messages.Fetch, answers: list[messages.FetchedPartition]) -> None:
         if message.replica_id >= 0:
@@ -416,9 +422,14 @@ def unhosted(context: Context, at: TopicPartition) -> ErrorCode:
 
 
 def refusal(context: Context, replica: Replica, current_leader_epoch: int) -> ErrorCode:
-    """Why a request under ``current_leader_epoch`` is not answered; NONE if it is (rules 6 and 17)."""
+    """Why a request under ``current_leader_epoch`` is not answered by a leader; NONE if it is (rules 6 and 17)."""
     if not replica.leading:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return outdated(context, replica, current_leader_epoch)
+
+
+def outdated(context: Context, replica: Replica, current_leader_epoch: int) -> ErrorCode:
+    """Which of the two, request or replica, has missed an epoch; NONE if neither has."""
     if current_leader_epoch in (NONE, replica.leader_epoch) or not context.config.fetch_fencing:
         return ErrorCode.NONE
     if current_leader_epoch < replica.leader_epoch:

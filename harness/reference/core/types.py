@@ -118,6 +118,7 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     broker_epochs: bool = True
     eligible_leader_replicas: bool = False
     immediate_high_watermark: bool = False
+    follower_fetching: bool = False
     missed_epoch: MissedEpoch = "forget"
     commit_rule: CommitRuleName = "isr"
     quorum_required_acks: int = NONE

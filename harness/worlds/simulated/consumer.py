@@ -2,7 +2,9 @@
 
 It fetches from leaders by long poll, one fetch per broker at a time, and keeps a position per log partition. A position
 that the log does not have (OFFSET_OUT_OF_RANGE) is reset as ``auto.offset.reset=earliest`` says. Fetches carry the
-known leader epoch (KIP-320), so a leader of another epoch refuses them. Positions are not validated with
+known leader epoch (KIP-320), so a leader of another epoch refuses them. With ``follower.fetching`` each consumer is in
+the rack of one broker, and reads from the follower there that a leader names until that one fails (KIP-392; the lease
+of five minutes is longer than any run). Positions are not validated with
 OffsetForLeaderEpoch: a log that was truncated and has grown past the position again goes unnoticed, as it does for
 clients that do not validate.
 """
@@ -14,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from harness.reference.core import messages
+from harness.reference.core.read_replica import rack_of
 from harness.reference.core.types import NONE, ErrorCode, TopicPartition
 from harness.worlds.simulated.network_client import (
     MICROSECONDS,
@@ -35,15 +38,19 @@ CORRUPT: Final = "CorruptRecordError"
 
 
 class Assigned:
-    """One assigned log partition. ``position`` is None while it has to be asked for."""
+    """One assigned log partition. ``position`` is None while it has to be asked for.
 
-    __slots__ = ("asking", "name", "partition", "position", "ready_us")
+    ``read_replica`` is the follower that the leader has named to read from, NONE for the leader itself.
+    """
+
+    __slots__ = ("asking", "name", "partition", "position", "read_replica", "ready_us")
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition
         self.name = str(partition)
         self.position: int | None = None
         self.asking = False
+        self.read_replica = NONE
         self.ready_us = 0
 
 
@@ -74,6 +81,7 @@ class ConsumerModel(ClientModel):
     def __init__(self, brokers: Sequence[int], first: int, topic: str, settings: Settings) -> None:
         super().__init__(brokers, first, topic, settings)
         self._wait_ms = min(FETCH_MAX_WAIT_MS, settings.request_timeout_ms // 2)
+        self._rack = rack_of(brokers[first % len(brokers)]) if settings.follower_fetching else ""
         self._assigned: dict[TopicPartition, Assigned] = {}
         self._fetching: dict[int, FetchPurpose] = {}
         self._buffer: deque[Fetched] = deque()
@@ -137,6 +145,8 @@ class ConsumerModel(ClientModel):
             purpose = request.purpose
             if isinstance(purpose, FetchPurpose):
                 self._fetching.pop(purpose.broker, None)
+                for assigned, _ in purpose.positions:
+                    assigned.read_replica = NONE
             else:
                 self._ask_again(now_us, purpose)
 
@@ -172,19 +182,22 @@ class ConsumerModel(ClientModel):
         self._net.effects.append(Completed(done, PollOutcome(EventType.OK, records)))
 
     def _fetch(self, now_us: int) -> None:
-        """One fetch to every leader of an assigned partition that has none under way."""
-        by_leader: dict[int, list[tuple[Assigned, int, int]]] = {}
+        """One fetch to every broker that an assigned partition is read from and that has none under way."""
+        by_broker: dict[int, list[tuple[Assigned, int, int]]] = {}
         for assigned in self._assigned.values():
             leader = self._net.leader(assigned.partition)
-            if leader is None or leader[0] in self._fetching:
+            if leader is None:
+                continue
+            broker = leader[0] if assigned.read_replica == NONE else assigned.read_replica
+            if broker in self._fetching:
                 continue
             if assigned.ready_us > now_us:
                 self._net.wake_at(assigned.ready_us)
             elif assigned.position is None:
                 self._ask_position(now_us, assigned, leader)
             else:
-                by_leader.setdefault(leader[0], []).append((assigned, assigned.position, leader[1]))
-        for broker, wanted in by_leader.items():
+                by_broker.setdefault(broker, []).append((assigned, assigned.position, leader[1]))
+        for broker, wanted in by_broker.items():
             if self._net.ready(now_us, broker) is not None:
                 self._send_fetch(now_us, broker, wanted)
 
@@ -194,7 +207,7 @@ class ConsumerModel(ClientModel):
         )
         purpose = FetchPurpose(broker, tuple((assigned, position) for assigned, position, _ in wanted))
         self._fetching[broker] = purpose
-        fetch = messages.Fetch(self._net.next_correlation(), NONE, self._wait_ms, partitions)
+        fetch = messages.Fetch(self._net.next_correlation(), NONE, self._wait_ms, partitions, rack=self._rack)
         self._net.send(now_us, broker, fetch, purpose)
 
     def _ask_position(self, now_us: int, assigned: Assigned, leader: tuple[int, int]) -> None:
@@ -216,7 +229,11 @@ class ConsumerModel(ClientModel):
         for (assigned, position), part in zip(purpose.positions, answer.partitions, strict=False):
             if self._assigned.get(assigned.partition) is not assigned or assigned.position != position:
                 continue  # Assigned anew, or read from another leader meanwhile.
-            if part.error == ErrorCode.NONE:
+            if part.error != ErrorCode.NONE and assigned.read_replica == purpose.broker:
+                assigned.read_replica = NONE  # The leader knows better, also whether there is such an offset.
+                assigned.ready_us = now_us + self._backoff_us
+                self._net.want_metadata()
+            elif part.error == ErrorCode.NONE:
                 self._take(assigned, part)
                 if self._damaged:
                     assigned.ready_us = now_us + self._backoff_us
@@ -227,6 +244,8 @@ class ConsumerModel(ClientModel):
                 assigned.ready_us = now_us + self._backoff_us
 
     def _take(self, assigned: Assigned, part: messages.FetchedPartition) -> None:
+        if part.read_replica != NONE:
+            assigned.read_replica = part.read_replica
         for batch in part.batches:
             if not batch.intact:  # Whoever reads cannot get past it, and finds it again with every poll.
                 self._damaged = True
