@@ -14,9 +14,10 @@ from harness.reference.core.partition import Replica
 from harness.reference.core.types import NONE, BrokerState, NodeId
 
 
-def rack_of(node: NodeId) -> str:
-    """The rack of a broker: each is one of its own, as in the worlds of Apache Kafka."""
-    return f"r{node}"
+def rack_of(node: NodeId, brokers: Mapping[NodeId, BrokerState]) -> str:
+    """The rack of a broker; one without a name is a rack of its own, as in the worlds of Apache Kafka."""
+    broker = brokers.get(node)
+    return broker.rack if broker is not None and broker.rack else f"r{node}"
 
 
 def named_by_leader(
@@ -27,7 +28,7 @@ def named_by_leader(
     It does so too where it is in the consumer's rack, or where nobody there is in sync, has the offset and lives. Of
     several, the one with the largest log end.
     """
-    if not fetch.rack or not replica.leading or rack_of(own) == fetch.rack:
+    if not fetch.rack or not replica.leading or rack_of(own, brokers) == fetch.rack:
         return NONE
     return max(
         _candidates(replica, offset, fetch.rack, brokers),
@@ -40,5 +41,5 @@ def _candidates(replica: Replica, offset: int, rack: str, brokers: Mapping[NodeI
     for node, follower in replica.followers.items():
         broker = brokers.get(node)
         alive = broker is not None and not broker.fenced and not broker.leaving
-        if alive and node in replica.isr and rack_of(node) == rack and follower.end_offset >= offset:
+        if alive and node in replica.isr and rack_of(node, brokers) == rack and follower.end_offset >= offset:
             yield node

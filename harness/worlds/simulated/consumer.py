@@ -81,7 +81,7 @@ class ConsumerModel(ClientModel):
     def __init__(self, brokers: Sequence[int], first: int, topic: str, settings: Settings) -> None:
         super().__init__(brokers, first, topic, settings)
         self._wait_ms = min(FETCH_MAX_WAIT_MS, settings.request_timeout_ms // 2)
-        self._rack = rack_of(brokers[first % len(brokers)]) if settings.follower_fetching else ""
+        self._beside = brokers[first % len(brokers)] if settings.follower_fetching else NONE
         self._assigned: dict[TopicPartition, Assigned] = {}
         self._fetching: dict[int, FetchPurpose] = {}
         self._buffer: deque[Fetched] = deque()
@@ -207,7 +207,8 @@ class ConsumerModel(ClientModel):
         )
         purpose = FetchPurpose(broker, tuple((assigned, position) for assigned, position, _ in wanted))
         self._fetching[broker] = purpose
-        fetch = messages.Fetch(self._net.next_correlation(), NONE, self._wait_ms, partitions, rack=self._rack)
+        rack = "" if self._beside == NONE else rack_of(self._beside, self._net.known_brokers)
+        fetch = messages.Fetch(self._net.next_correlation(), NONE, self._wait_ms, partitions, rack=rack)
         self._net.send(now_us, broker, fetch, purpose)
 
     def _ask_position(self, now_us: int, assigned: Assigned, leader: tuple[int, int]) -> None:

@@ -11,14 +11,14 @@ Effects collect in ``effects`` until the owner takes them. Everything that has t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from harness.reference.core.effects import Arm, Send, Timer
 from harness.reference.core.messages import Message, Metadata, MetadataResponse
-from harness.reference.core.types import Image, TopicPartition
+from harness.reference.core.types import BrokerState, Image, TopicPartition
 from workloads import Settings
 
 MICROSECONDS: Final = 1_000
@@ -95,6 +95,11 @@ class NetworkClient:
         self._metadata_under_way = False
         self._metadata_not_before_us = 0
         self._metadata_expires_us = 0
+
+    @property
+    def known_brokers(self) -> Mapping[int, BrokerState]:
+        """The brokers by the newest metadata, none before the first."""
+        return {} if self._image is None else self._image.brokers
 
     def take_effects(self) -> list[ClientEffect]:
         """What there is to do since the last call."""

@@ -11,7 +11,7 @@ from checkers import check_one
 from harness.plan import RunSpec, Simulated
 from harness.reference.core.messages import Fetch, FetchedPartition, FetchPartition
 from harness.reference.core.read_replica import rack_of
-from harness.reference.core.types import NONE, BrokerConfig, ErrorCode, TopicConfig
+from harness.reference.core.types import NONE, BrokerConfig, BrokerState, ErrorCode, TopicConfig
 from harness.run.performing import perform
 from harness.worlds.simulated.consumer import Assigned, ConsumerModel
 from nemesis.plan import FaultPlan
@@ -24,10 +24,15 @@ NEAR = BrokerConfig(follower_fetching=True)
 SAFE = TopicConfig(min_insync_replicas=2)
 
 
-def read(cluster: Any, broker: int, offset: int, rack: str = "", *, epoch: int = NONE) -> Any:
+def rack(node: int) -> str:
+    """That of a broker without a named one."""
+    return rack_of(node, {})
+
+
+def read(cluster: Any, broker: int, offset: int, near: str = "", *, epoch: int = NONE) -> Any:
     """What one fetch of a consumer gets of the partition."""
     wanted = FetchPartition(AT, offset, epoch)
-    answer = cluster.ask(broker, lambda correlation: Fetch(correlation, NONE, 0, (wanted,), rack=rack))
+    answer = cluster.ask(broker, lambda correlation: Fetch(correlation, NONE, 0, (wanted,), rack=near))
     return answer.partitions[0]
 
 
@@ -37,15 +42,20 @@ def values(answer: Any) -> list[str]:
 
 def test_a_leader_names_the_in_sync_follower_of_the_consumers_rack(lab: Any) -> None:
     cluster = lab(NEAR)
-    named = read(cluster, 0, 0, rack_of(2))
+    named = read(cluster, 0, 0, rack(2))
     assert (named.read_replica, named.error, values(named)) == (2, ErrorCode.NONE, [])
-    assert values(read(cluster, 2, 0, rack_of(2))) == ["base"]
+    assert values(read(cluster, 2, 0, rack(2))) == ["base"]
 
 
-@pytest.mark.parametrize("rack", ["", rack_of(0), "elsewhere"])
-def test_a_leader_serves_whoever_has_no_follower_near(lab: Any, rack: str) -> None:
-    served = read(lab(NEAR), 0, 0, rack)
+@pytest.mark.parametrize("where", ["", rack(0), "elsewhere"])
+def test_a_leader_serves_whoever_has_no_follower_near(lab: Any, where: str) -> None:
+    served = read(lab(NEAR), 0, 0, where)
     assert (served.read_replica, values(served)) == (NONE, ["base"])
+
+
+def test_brokers_with_named_racks_are_near_whom_their_rack_has() -> None:
+    brokers = {0: BrokerState(0, fenced=False, rack="a"), 1: BrokerState(1, fenced=False)}
+    assert [rack_of(node, brokers) for node in (0, 1, 2)] == ["a", "r1", "r2"]
 
 
 def test_a_leader_names_nobody_who_is_out_of_sync_or_lacks_the_offset(lab: Any) -> None:
@@ -53,10 +63,10 @@ def test_a_leader_names_nobody_who_is_out_of_sync_or_lacks_the_offset(lab: Any) 
     cluster.lose = fetches_of(2)
     cluster.write(0, "x")
     cluster.run(20)
-    assert read(cluster, 0, 1, rack_of(2)).read_replica == 2
-    assert read(cluster, 0, 2, rack_of(2)).read_replica == NONE
+    assert read(cluster, 0, 1, rack(2)).read_replica == 2
+    assert read(cluster, 0, 2, rack(2)).read_replica == NONE
     cluster.wait(lambda: 2 not in cluster.state().isr)
-    assert read(cluster, 0, 1, rack_of(2)).read_replica == NONE
+    assert read(cluster, 0, 1, rack(2)).read_replica == NONE
 
 
 def test_what_a_follower_serves_is_stale_and_committed(lab: Any) -> None:
@@ -99,7 +109,7 @@ def test_a_follower_fences_readers_of_other_epochs_and_knows_its_end(lab: Any) -
 def test_without_the_setting_only_leaders_serve_and_name_nobody(lab: Any) -> None:
     cluster = lab()
     assert read(cluster, 2, 0).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert read(cluster, 0, 0, rack_of(2)).read_replica == NONE
+    assert read(cluster, 0, 0, rack(2)).read_replica == NONE
 
 
 @pytest.mark.parametrize("family", ["kill", "partition"])
