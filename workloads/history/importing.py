@@ -20,9 +20,10 @@ import numpy as np
 
 from workloads.history import files
 from workloads.history.clustering import NOTHING, Numbers
+from workloads.history.event_table import repeated
 from workloads.history.jsonl import Decoder
 from workloads.history.origin import Origin, ValueCodes
-from workloads.history.pairing import Begun, OpenOperations, says_nothing_new
+from workloads.history.pairing import Begun, OpenOperations
 from workloads.history.rows import Columns, Names, Rows, to_table
 from workloads.history.schema import META_RUN, NAMELESS
 from workloads.history.sealing import Part, write_clustered
@@ -109,11 +110,11 @@ def decode(split: Split) -> Decoded:
                 decoded.problem = str(error)
                 return decoded
             at += len(line)
+    columns = decoder.rows.take()
     decoded.events, decoded.options, decoded.values = decoder.rows.events, decoder.options, decoder.values.values
     decoded.indexes = _given(decoder.indexes)
     decoded.unmatched, decoded.begun = open_here.unmatched, list(open_here)
     decoded.invoked, decoded.doubtful = open_here.invoked, open_here.doubtful
-    columns = decoder.rows.take()
     decoded.rows = len(columns["key"])
     if split.target is None:
         decoded.loaded = columns, decoder.rows.names
@@ -132,11 +133,10 @@ class _OpenHere(OpenOperations):
         self.doubtful: set[int] = set()
         self._counts: Counter[int] = Counter()
 
-    def begin(self, index: int, invocation: Event) -> Begun | None:
-        if invocation.process >= NAMELESS:
-            return index, invocation
-        self.invoked.add(invocation.process)
-        return super().begin(index, invocation)
+    def begin(self, index: int, invocation: Event) -> None:
+        if invocation.process < NAMELESS:
+            self.invoked.add(invocation.process)
+            super().begin(index, invocation)
 
     def end(self, index: int, completion: Event) -> Begun | None:
         process = completion.process
@@ -227,9 +227,7 @@ class _Joining:
             raise files.HistoryError(f"{self.source}, line {self._lines + decoded.lines}: {decoded.problem}")
         codes = np.array([self.values.code(value) for value in decoded.values], dtype=np.int64)
         first = self._events
-        invocations = [
-            found for index, event in decoded.unmatched if (found := self._found(first + index, event, codes))
-        ]
+        found = [pair for index, event in decoded.unmatched if (pair := self._pair(first + index, event, codes))]
         if any(process in self._open or process in self._hidden for process in decoded.doubtful):
             raise _EntangledError
         for process in decoded.invoked:
@@ -247,19 +245,18 @@ class _Joining:
             path=decoded.split.target,
             first=first,
             codes=codes if (codes != -2 - np.arange(len(codes))).any() else NOTHING,
-            invocations=np.array(invocations, dtype=np.int64).reshape(-1, 4),
+            invocations=_late(found),
         )
 
-    def _found(self, index: int, event: Event, codes: Numbers) -> tuple[int, int, int, int] | None:
+    def _pair(self, index: int, event: Event, codes: Numbers) -> tuple[Begun, Begun] | None:
+        """The invocation of a completion, and the completion as it is in the whole history; None if it has none."""
         completion = _recoded(event, codes)
         begun = self._open.same(completion)
         if begun is None:
             if completion.process in self._hidden:
                 raise _EntangledError
             begun = self._open.similar(completion)
-        if begun is None:
-            return None
-        return index, begun[0], begun[1].time_us, int(says_nothing_new(begun[1], completion))
+        return None if begun is None else (begun, (index, completion))
 
     def labels(self) -> list[int] | None:
         """The file's own indexes by event, None where they are the places in the file, or the first event has none."""
@@ -276,6 +273,13 @@ class _Joining:
                 return None
         labels = np.concatenate([NOTHING, *given])
         return None if (labels == np.arange(len(labels))).all() else labels.tolist()
+
+
+def _late(pairs: Sequence[tuple[Begun, Begun]]) -> Numbers:
+    """What completions learn of invocations in earlier splits, as :attr:`Part.invocations` has it."""
+    folded = repeated([begun for (_, begun), _ in pairs], [completion for _, (_, completion) in pairs])
+    rows = [(done[0], begun[0], begun[1].time_us, int(same)) for (begun, done), same in zip(pairs, folded, strict=True)]
+    return np.array(rows, dtype=np.int64).reshape(-1, 4)
 
 
 def _recoded(event: Event, codes: Numbers) -> Event:

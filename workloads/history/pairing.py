@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from workloads.operations import Event, MicroOperation, Poll, Send
+import numpy as np
+
+from workloads.history.event_table import EventTable, Flags, Numbers
+from workloads.operations import Event, Send
 
 #: An invocation and its index.
 Begun = tuple[int, Event]
@@ -23,15 +26,9 @@ class OpenOperations:
     def __contains__(self, process: int) -> bool:
         return bool(self._open.get(process))
 
-    def begin(self, index: int, invocation: Event) -> Begun | None:
-        """Note an invocation. One that no completion can be known to belong to from now on is returned.
-
-        That is one of the same process that asked the same.
-        """
-        begun, token = self._open.setdefault(invocation.process, {}), _token(invocation)
-        given_up = begun.get(token)
-        begun[token] = index, invocation
-        return given_up
+    def begin(self, index: int, invocation: Event) -> None:
+        """Note an invocation. One of the same process that asked the same can never be completed from now on."""
+        self._open.setdefault(invocation.process, {})[_token(invocation)] = index, invocation
 
     def end(self, index: int, completion: Event) -> Begun | None:  # noqa: ARG002 - for those who note what has none
         """Take the invocation of a completion, which has this index; None if there is none."""
@@ -54,25 +51,66 @@ class OpenOperations:
 
 
 def _token(event: Event) -> object:
-    """What tells one open operation of a process from another: the first value it sends (values are unique)."""
+    """As :attr:`EventTable.token`."""
     if event.micro and isinstance(first := event.micro[0], Send):
         return first.partition, first.value
     return event.function
 
 
-def says_nothing_new(invocation: Event, done: Event) -> bool:
-    """The invocation can be rebuilt from its completion."""
-    if not (invocation.error is None and invocation.detail is None and invocation.offset is None):
-        return False
-    if invocation.node is not None or invocation.instance != done.instance or invocation.function != done.function:
-        return False
-    if invocation.partitions is not done.partitions and invocation.partitions != done.partitions:
-        return False
-    return len(invocation.micro) == len(done.micro) and all(map(_invokes, invocation.micro, done.micro))
+def pair(events: Sequence[Begun], carried: int, table: EventTable, open_: OpenOperations) -> tuple[Numbers, Numbers]:
+    """The places of invocations, and of the completion of each, among consecutive events; ``table`` has the same.
+
+    Nearly every process does one thing after the other: each completion follows the invocation that asked the same. Of
+    such a process only the edges are gone through one by one, of any other all.
+
+    Args:
+        events: with their indexes; first the ``carried`` ones, which are those of ``open_`` in its order.
+        carried: how many of the events were open before.
+        table: the events as numbers.
+        open_: what is open; afterwards, what is open then.
+    """
+    process = table.events["process"]
+    order = np.flatnonzero(process >= 0)
+    order = order[np.argsort(process[order], kind="stable")]
+    begins, token = table.begins[order], table.token[order]
+    follows = np.diff(process[order], prepend=-1) == 0
+    ends = follows & ~begins
+    ends[1:] &= begins[:-1] & (token[1:] == token[:-1]).all(axis=1)
+    entangled = follows & ~ends
+    entangled[1:] &= begins[:-1] | ~begins[1:]
+    whole = np.isin(process[order], np.unique(process[order][entangled]))
+    usual = np.flatnonzero(ends & ~whole)
+    firsts = np.flatnonzero(~follows)
+    lasts = np.append(firsts, len(order))[1:] - 1
+    for first, last in zip(firsts[~whole[firsts]].tolist(), lasts[~whole[firsts]].tolist(), strict=True):
+        _go_over(events, order[first : last + 1], begins[first : last + 1], open_)
+    invocations, completions = _one_by_one(events, carried, np.sort(order[whole]).tolist(), table.begins, open_)
+    return np.append(order[usual - 1], invocations), np.append(order[usual], completions)
 
 
-def _invokes(asked: MicroOperation, done: MicroOperation) -> bool:
-    if isinstance(asked, Send):
-        same = isinstance(done, Send) and asked.partition == done.partition and asked.value == done.value
-        return same and asked.offset is None
-    return isinstance(done, Poll) and not asked.records
+def _go_over(events: Sequence[Begun], places: Numbers, begins: Flags, open_: OpenOperations) -> None:
+    """Bring ``open_`` to where a usual process leaves it."""
+    open_.forget(events[places[0]][1].process)
+    if not begins[0]:
+        open_.end(*events[places[0]])
+    if begins[-1]:
+        open_.begin(*events[places[-1]])
+    elif len(places) > 1:
+        open_.begin(*events[places[-2]])
+        open_.end(*events[places[-1]])
+
+
+def _one_by_one(
+    events: Sequence[Begun], carried: int, places: Sequence[int], begins: Flags, open_: OpenOperations
+) -> tuple[Numbers, Numbers]:
+    """As :func:`pair`, of the events at ``places``."""
+    found: list[tuple[int, int]] = []
+    place_of = {events[place][0]: place for place in places if begins[place]}
+    for place in places:
+        if not begins[place]:
+            if (invocation := open_.end(*events[place])) is not None:
+                found.append((place_of[invocation[0]], place))
+        elif place >= carried:
+            open_.begin(*events[place])
+    pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]

@@ -1,167 +1,103 @@
-"""From events to rows of integers, cheaply, and from those to Arrow tables and back.
+"""From events to rows of integers, and from those to Arrow tables and back.
 
-A row is :data:`WIDTH` numbers of 64 bits, one for each column of :data:`schema.SCHEMA`; texts (log partitions, errors,
-details) are replaced by codes into lists that only grow. Making rows is the work that is done once per event while a
-run goes on, so it does nothing that can wait. Nothing here touches a file.
+A row is a number of 64 bits for each column of :data:`schema.SCHEMA`; texts (log partitions, errors, details) are
+replaced by codes into lists that only grow. Nothing here touches a file.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workloads.history.pairing import OpenOperations, says_nothing_new
-from workloads.history.schema import DEFECT_CODE, FUNCTION_CODE, NONE, SCHEMA, TEXT_COLUMNS, TYPE_CODE, Kind
-from workloads.operations import Event, EventType, MicroOperation, Send
+from workloads.history.event_table import EventTable, Numbers, tabulate, texts_of_columns
+from workloads.history.pairing import OpenOperations, pair
+from workloads.history.schema import NONE, SCHEMA, TEXT_COLUMNS
+from workloads.operations import Event
 
 #: The rows of a history by column; columns of texts hold codes into :data:`Names`.
 Columns = dict[str, npt.NDArray[Any]]
 #: The texts behind the codes of each column of texts.
 Names = Mapping[str, Sequence[str]]
 
-WIDTH: Final = len(SCHEMA.names)
-_ROW: Final = struct.Struct(f"={WIDTH}q")
-_INDEX: Final = SCHEMA.get_field_index("index")
-#: Where the columns that a row has before its position, and after its defect, end and begin.
-_WHO_END: Final = SCHEMA.get_field_index("position")
-_TAIL_BEGIN: Final = SCHEMA.get_field_index("node")
-
-_EVENT, _SEND, _READ, _EMPTY, _BARE, _LISTED = (
-    int(k) for k in (Kind.EVENT, Kind.SEND, Kind.READ, Kind.EMPTY, Kind.BARE, Kind.LISTED)
-)
-
-
-class Texts:
-    """A list of different texts, each known by its place; None is -1."""
-
-    def __init__(self, *texts: str) -> None:
-        self.names: list[str] = list(texts)
-        self._codes = {text: code for code, text in enumerate(texts)}
-
-    def code(self, text: str | None) -> int:
-        """The place of ``text``, which is added if it is new."""
-        if text is None:
-            return NONE
-        known = self._codes.get(text)
-        if known is None:
-            known = self._codes[text] = len(self.names)
-            self.names.append(text)
-        return known
-
 
 class Rows:
     """Rows in the making.
 
-    An invocation has no row until it is known that its completion will not repeat it, or until rows are taken.
+    Events are only kept until rows are taken: what is done once per event while a run goes on costs next to nothing,
+    and what can wait is done for many events at once. One thread may add while another takes.
     """
 
     def __init__(self, open_operations: OpenOperations | None = None) -> None:
-        self._keys = Texts("")
-        self._errors = Texts()
-        self._details = Texts()
-        self._numbers = bytearray()
+        self._texts = texts_of_columns()
+        self._events: list[Event | None] = []
+        #: Indexes of completions, and log partitions that a group rebalance touched inside them.
+        self._rebalanced: list[tuple[int, Sequence[str]]] = []
         self._open = OpenOperations() if open_operations is None else open_operations
-        #: The invocations of open operations before this index have their rows.
         self._taken = 0
-        self.events = 0
 
     def add(self, event: Event) -> None:
-        """Add one event; it gets the next index.
-
-        Raises:
-            struct.error: a number does not fit into 64 bits.
-        """
-        index = self.events
-        self.events = index + 1
-        if event.process < 0:
-            self._put(index, event)
-        elif event.type is EventType.INVOKE:
-            if (given_up := self._open.begin(index, event)) is not None:
-                self._put_open(*given_up)
-        elif (found := self._open.end(index, event)) is None:
-            self._put(index, event)
-        else:
-            invoke_index, invocation = found
-            folded = says_nothing_new(invocation, event)
-            if not folded:
-                self._put_open(invoke_index, invocation)
-            self._put(index, event, (invoke_index, invocation.time_us, NONE, int(folded)))
-
-    def _put(self, index: int, event: Event, invoked: tuple[int, int, int, int] = (NONE, NONE, NONE, 0)) -> None:
-        """Make the rows of one event; ``invoked`` are the columns about its invocation."""
-        micro = event.micro
-        kind = TYPE_CODE[event.type], FUNCTION_CODE[event.function]
-        who = (index, event.time_us, event.process, event.instance, *kind)
-        tail = (
-            NONE if event.node is None else event.node,
-            *invoked,
-            self._errors.code(event.error),
-            self._details.code(event.detail),
-        )
-        if len(micro) == 1 and not event.partitions and isinstance(only := micro[0], Send):
-            at = NONE if only.offset is None else only.offset
-            self._numbers += _ROW.pack(self._keys.code(only.partition), *who, 0, _SEND, at, only.value, 0, *tail)
-        elif micro:
-            self._add_micro(who, micro, tail)
-        else:
-            end = NONE if event.offset is None else event.offset
-            for place, name in enumerate(event.partitions):
-                self._numbers += _ROW.pack(self._keys.code(name), *who, place, _LISTED, end, 0, 0, *tail)
-            if not event.partitions:
-                self._numbers += _ROW.pack(0, *who, 0, _EVENT, end, 0, 0, *tail)
-
-    def _put_open(self, index: int, invocation: Event) -> None:
-        """Make the rows of an invocation, unless they were taken before."""
-        if index >= self._taken:
-            self._put(index, invocation)
-
-    def _add_micro(self, who: tuple[int, ...], micro: Sequence[MicroOperation], tail: tuple[int, ...]) -> None:
-        put, pack, code = self._numbers.extend, _ROW.pack, self._keys.code
-        for place, operation in enumerate(micro):
-            if isinstance(operation, Send):
-                at = NONE if operation.offset is None else operation.offset
-                put(pack(code(operation.partition), *who, place, _SEND, at, operation.value, 0, *tail))
-            elif not operation.records:
-                put(pack(0, *who, place, _BARE, NONE, 0, 0, *tail))
-            else:
-                for name, records in operation.records.items():
-                    key = code(name)
-                    for record in records:
-                        defect = DEFECT_CODE[record.defect]
-                        put(pack(key, *who, place, _READ, record.offset, record.value, defect, *tail))
-                    if not records:
-                        put(pack(key, *who, place, _EMPTY, NONE, 0, 0, *tail))
+        """Add one event; it gets the next index."""
+        self._events.append(event)
 
     def skip(self) -> None:
         """Let one index pass without an event."""
-        self.events += 1
+        self._events.append(None)
 
     def mark_rebalanced(self, names: Sequence[str]) -> None:
         """State of the completion added last that a group rebalance touched these log partitions inside it."""
-        last = _ROW.unpack_from(self._numbers, len(self._numbers) - _ROW.size)
-        who, tail = last[1:_WHO_END], last[_TAIL_BEGIN:]
-        for name in names:
-            self._numbers += _ROW.pack(self._keys.code(name), *who, 0, Kind.REBALANCED, NONE, 0, 0, *tail)
+        self._rebalanced.append((self.events - 1, names))
+
+    @property
+    def events(self) -> int:
+        """The number of indexes that were given."""
+        return self._taken + len(self._events)
 
     @property
     def names(self) -> Names:
         """The texts behind the codes; the lists are the living ones."""
-        return {"key": self._keys.names, "error": self._errors.names, "detail": self._details.names}
+        return {name: texts.names for name, texts in self._texts.items()}
 
     def take(self) -> Columns:
-        """The rows so far by index, which are then forgotten. Codes of texts stay valid."""
-        for index, invocation in self._open:
-            self._put_open(index, invocation)
-        self._taken = self.events
-        taken, self._numbers = self._numbers, bytearray()
-        matrix = np.frombuffer(taken, dtype=np.int64).reshape(-1, WIDTH)
-        matrix = matrix[np.argsort(matrix[:, _INDEX], kind="stable")]
-        return {name: matrix[:, place] for place, name in enumerate(SCHEMA.names)}
+        """The rows of the events so far by index (int64), which are then forgotten. Codes of texts stay valid.
+
+        The rows of an invocation are left out if its completion repeats it and is here too.
+
+        Raises:
+            struct.error: a number does not fit into 64 bits.
+        """
+        before, taken, first = list(self._open), self._events[:], self._taken
+        del self._events[: len(taken)]
+        self._taken += len(taken)
+        events = before + [(index, event) for index, event in enumerate(taken, first) if event is not None]
+        places = {index: place for place, (index, _) in enumerate(events)} if self._rebalanced else {}
+        rebalanced = {places[index]: names for index, names in self._rebalanced}
+        self._rebalanced = []
+        table = tabulate([event for _, event in events], self._texts, rebalanced)
+        pairs = pair(events, len(before), table, self._open)
+        return _columns(np.array([index for index, _ in events], dtype=np.int64), len(before), table, pairs)
+
+
+def _columns(index: Numbers, carried: int, table: EventTable, pairs: tuple[Numbers, Numbers]) -> Columns:
+    """The rows of all events but the first ``carried``, with what is known of invocations by ``pairs`` of places."""
+    invocations, completions = pairs
+    folded = table.repeated(invocations, completions)
+    of_events: Columns = {**table.events, "index": index, "waited_us": np.full(len(index), NONE)}
+    for name, values, unknown in (
+        ("invoke_index", index[invocations], NONE),
+        ("invoke_us", table.events["time_us"][invocations], NONE),
+        ("folded", folded, 0),
+    ):
+        of_events[name] = np.full(len(index), unknown)
+        of_events[name][completions] = values
+    left = np.arange(len(index)) >= carried
+    left[invocations[folded]] = False
+    rows = np.flatnonzero(left[table.rows["event"]])
+    event = table.rows["event"][rows]
+    return {name: table.rows[name][rows] if name in table.rows else of_events[name][event] for name in SCHEMA.names}
 
 
 def to_table(columns: Columns, names: Names) -> pa.Table:

@@ -36,7 +36,8 @@ from workloads.history.clustering import (
     tails,
     together,
 )
-from workloads.history.rows import Columns, Names, Rows, Texts, from_tables, to_table
+from workloads.history.event_table import texts_of_columns
+from workloads.history.rows import Columns, Names, Rows, from_tables, to_table
 from workloads.history.schema import (
     META_COMPLETE,
     META_EVENTS,
@@ -127,7 +128,7 @@ class _Texts:
     """The texts of all parts, each known by one code in the whole history."""
 
     def __init__(self) -> None:
-        self._texts = {name: Texts("") if name == "key" else Texts() for name in TEXT_COLUMNS}
+        self._texts = texts_of_columns()
 
     @property
     def names(self) -> Names:

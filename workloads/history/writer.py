@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from workloads.history import files
-from workloads.history.rows import Names, Rows, to_table
+from workloads.history.rows import Rows, to_table
 from workloads.history.schema import META_RUN
 from workloads.history.sealing import Part, seal, write_clustered
 from workloads.operations import Event
@@ -62,7 +62,6 @@ class LiveHistoryWriter(HistoryWriter):
     def __init__(self, directory: Path, run: str, *, flush_seconds: float = FLUSH_SECONDS) -> None:
         super().__init__(directory, run)
         directory.mkdir(parents=True, exist_ok=True)
-        self._lock = threading.Lock()
         self._failure: OSError | None = None
         self._files = len(files.live_files(directory))
         self._ended = threading.Event()
@@ -79,16 +78,13 @@ class LiveHistoryWriter(HistoryWriter):
         """
         if self._failure is not None:
             raise self._failure
-        with self._lock:
-            self._rows.add(event)
+        self._rows.add(event)
 
     def flush(self) -> None:
         """Write what was recorded since the last flush. Called by the writer's own thread and by ``close``."""
-        with self._lock:
-            columns = self._rows.take()
-            names: Names = {name: list(texts) for name, texts in self._rows.names.items()}
+        columns = self._rows.take()
         if len(columns["index"]):
-            table = to_table(columns, names)
+            table = to_table(columns, self._rows.names)
             path = self.directory / files.live_name(self._files)
             files.write(path, table, {META_RUN: self.run.encode()}, durable=True)
             self._files += 1

@@ -1,0 +1,188 @@
+"""Many events as numbers: who did what, by event, and what it did to log partitions, by row of the history."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from workloads.history.schema import DEFECT_CODE, FUNCTION_CODE, INVOKE, NONE, TEXT_COLUMNS, TYPE_CODE, Kind
+from workloads.operations import Event, Poll, Send
+
+Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+_EVENT, _SEND, _READ, _EMPTY, _BARE, _LISTED, _REBALANCED = (
+    int(k) for k in (Kind.EVENT, Kind.SEND, Kind.READ, Kind.EMPTY, Kind.BARE, Kind.LISTED, Kind.REBALANCED)
+)
+_OF_EVENT: Final = ("time_us", "process", "instance", "type", "function", "node", "error", "detail", "offset")
+_OF_ROW: Final = ("event", "key", "position", "kind", "offset", "value", "defect")
+_EVENT_NUMBERS: Final = struct.Struct(f"={len(_OF_EVENT)}q")
+_ROW_NUMBERS: Final = struct.Struct(f"={len(_OF_ROW)}q")
+_NOWHERE: Final[Mapping[int, Sequence[str]]] = {}
+
+
+class Texts:
+    """A list of different texts, each known by its place; None is -1."""
+
+    def __init__(self, *texts: str) -> None:
+        self.names: list[str] = list(texts)
+        self._codes = {text: code for code, text in enumerate(texts)}
+
+    def code(self, text: str | None) -> int:
+        """The place of ``text``, which is added if it is new."""
+        if text is None:
+            return NONE
+        known = self._codes.get(text)
+        if known is None:
+            known = self._codes[text] = len(self.names)
+            self.names.append(text)
+        return known
+
+
+def texts_of_columns() -> dict[str, Texts]:
+    """No texts yet; an empty key is known from the start."""
+    return {name: Texts("") if name == "key" else Texts() for name in TEXT_COLUMNS}
+
+
+class EventTable(NamedTuple):
+    """Events as numbers (int64); columns as in :data:`workloads.history.schema.SCHEMA`.
+
+    Attributes:
+        events: by event, its columns; ``offset`` is the event's own.
+        rows: by row, the rest, and the ``event`` that it is of; the rows of an event stand together, in order.
+        heads: the first row of each micro-operation, of each listed log partition, or of an event without either.
+        starts: by event, the place in ``heads`` of its first; there is one for each event, and one more for the end.
+    """
+
+    events: Mapping[str, Numbers]
+    rows: Mapping[str, Numbers]
+    heads: Numbers
+    starts: Numbers
+
+    @property
+    def begins(self) -> Flags:
+        """Of event: whether it is an invocation (bool)."""
+        begins: Flags = self.events["type"] == INVOKE
+        return begins
+
+    @property
+    def token(self) -> Numbers:
+        """Of event, what tells one open operation of a process from another (int64, three numbers each).
+
+        The log partition and the value of what it sends first (values are unique), else its function.
+        """
+        first = self.heads[self.starts[:-1]]
+        sends = self.rows["kind"][first] == _SEND
+        function = np.where(sends, NONE, self.events["function"])
+        return np.stack([function, sends * self.rows["key"][first], sends * self.rows["value"][first]], axis=1)
+
+    def repeated(self, invocations: Numbers, completions: Numbers) -> Flags:
+        """Of pair of events: whether the invocation says nothing that cannot be rebuilt from the completion (bool)."""
+        events = self.events
+        repeated: Flags = events["offset"][invocations] == NONE
+        for name in ("node", "error", "detail"):
+            repeated &= events[name][invocations] == NONE
+        for name in ("instance", "function"):
+            repeated &= events[name][invocations] == events[name][completions]
+        sizes = np.diff(self.starts)
+        repeated &= sizes[invocations] == sizes[completions]
+        pairs = np.flatnonzero(repeated)
+        pair, asked, done = self._side_by_side(pairs, invocations[pairs], completions[pairs])
+        rows = self.rows
+        polls = np.isin(rows["kind"], (_READ, _EMPTY, _BARE))
+        differs = (rows["offset"][asked] != NONE) | np.isin(rows["kind"][asked], (_READ, _EMPTY))
+        differs |= polls[asked] != polls[done]
+        for name in ("kind", "key", "value"):
+            differs |= ~polls[asked] & (rows[name][asked] != rows[name][done])
+        repeated[pair[differs]] = False
+        return repeated
+
+    def _side_by_side(self, pairs: Numbers, first: Numbers, second: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        """The heads of events with equally many, as rows beside each other, and the pair that each is of."""
+        sizes = np.diff(self.starts)[first]
+        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        of = [self.heads[np.repeat(self.starts[events], sizes) + within] for events in (first, second)]
+        return np.repeat(pairs, sizes), *of
+
+
+def tabulate(
+    events: Sequence[Event], texts: Mapping[str, Texts], rebalanced: Mapping[int, Sequence[str]] = _NOWHERE
+) -> EventTable:
+    """Events as numbers.
+
+    Args:
+        events: the events.
+        texts: the codes of the columns of texts, which grow.
+        rebalanced: by place of an event, the log partitions that a group rebalance touched inside it.
+
+    Raises:
+        struct.error: a number does not fit into 64 bits.
+    """
+    of_events, of_rows = bytearray(), bytearray()
+    put, pack = of_rows.extend, _ROW_NUMBERS.pack
+    keys, errors, details = (texts[name].code for name in ("key", "error", "detail"))
+    for place, event in enumerate(events):
+        offset = NONE if event.offset is None else event.offset
+        of_events += _EVENT_NUMBERS.pack(
+            event.time_us,
+            event.process,
+            event.instance,
+            TYPE_CODE[event.type],
+            FUNCTION_CODE[event.function],
+            NONE if event.node is None else event.node,
+            NONE if event.error is None else errors(event.error),
+            NONE if event.detail is None else details(event.detail),
+            offset,
+        )
+        if event.micro:
+            for position, operation in enumerate(event.micro):
+                if isinstance(operation, Send):
+                    at = NONE if operation.offset is None else operation.offset
+                    put(pack(place, keys(operation.partition), position, _SEND, at, operation.value, 0))
+                else:
+                    for row in _polled(operation, keys):
+                        put(pack(place, row[0], position, *row[1:]))
+        elif event.partitions:
+            for position, name in enumerate(event.partitions):
+                put(pack(place, keys(name), position, _LISTED, offset, 0, 0))
+        else:
+            put(pack(place, 0, 0, _EVENT, offset, 0, 0))
+        for name in rebalanced.get(place, ()):
+            put(pack(place, keys(name), 0, _REBALANCED, NONE, 0, 0))
+    return _table(_columns(_OF_EVENT, of_events), _columns(_OF_ROW, of_rows))
+
+
+def repeated(invocations: Sequence[Event], completions: Sequence[Event]) -> Flags:
+    """As :meth:`EventTable.repeated`, of events that belong together."""
+    pairs = np.arange(len(invocations))
+    table = tabulate([*invocations, *completions], texts_of_columns())
+    return table.repeated(pairs, pairs + len(pairs))
+
+
+def _polled(poll: Poll, keys: Any) -> Iterator[tuple[int, int, int, int, int]]:
+    """Key, kind, offset, value and defect of the rows of a poll."""
+    for name, records in poll.records.items():
+        key = keys(name)
+        for record in records:
+            yield key, _READ, record.offset, record.value, DEFECT_CODE[record.defect]
+        if not records:
+            yield key, _EMPTY, NONE, 0, 0
+    if not poll.records:
+        yield 0, _BARE, NONE, 0, 0
+
+
+def _columns(names: Sequence[str], numbers: bytearray) -> dict[str, Numbers]:
+    matrix = np.frombuffer(numbers, dtype=np.int64).reshape(-1, len(names))
+    return {name: np.ascontiguousarray(matrix[:, place]) for place, name in enumerate(names)}
+
+
+def _table(events: Mapping[str, Numbers], rows: Mapping[str, Numbers]) -> EventTable:
+    event, position = rows["event"], rows["position"]
+    first = (np.diff(event, prepend=-1) != 0) | (np.diff(position, prepend=0) != 0)
+    heads = np.flatnonzero(first & (rows["kind"] != _REBALANCED))
+    starts = np.searchsorted(event[heads], np.arange(len(events["process"]) + 1))
+    return EventTable(events, rows, heads, starts)
