@@ -27,6 +27,8 @@ ROWS_A_GROUP: Final = 250_000
 
 _ASSIGNS = (FUNCTION_CODE[Function.ASSIGN], FUNCTION_CODE[Function.SUBSCRIBE])
 _POLLS = (FUNCTION_CODE[Function.POLL], FUNCTION_CODE[Function.TXN])
+#: What waiting is known by.
+_OF_POLLS = ("key", "index", "process", "type", "function", "invoke_us", "waited_us")
 
 
 def cluster(columns: Columns) -> Columns:
@@ -83,7 +85,10 @@ def _last(which: Flags, *columns: npt.NDArray[Any]) -> Numbers:
 
 def together(*parts: Columns) -> Columns:
     """Rows laid end to end, with the types of the last part, which may not be empty of columns."""
-    return {name: np.concatenate([p[name] for p in parts]).astype(c.dtype) for name, c in parts[-1].items()}
+    return {
+        name: np.concatenate([part[name] for part in parts], dtype=last.dtype, casting="unsafe")
+        for name, last in parts[-1].items()
+    }
 
 
 def ordered(rows: Columns) -> Columns:
@@ -114,9 +119,9 @@ def spread(rows: Columns) -> bool:
 def joined(rows: Columns) -> bool:
     """True if an operation that sends also reads, or sends more than once: dependencies cross log partitions then."""
     done = (rows["type"] != INVOKE) & (rows["process"] >= 0)
-    sends = rows["index"][done & (rows["kind"] == Kind.SEND)]
-    reads = rows["index"][done & (rows["kind"] == Kind.READ)]
-    return bool(len(np.unique(sends)) < len(sends) or np.isin(sends, reads).any())
+    place = rows["index"] - first_index(rows)
+    sends = np.bincount(place[done & (rows["kind"] == Kind.SEND)], minlength=int(place.max(initial=-1)) + 1)
+    return bool((sends > 1).any() or sends[place[done & (rows["kind"] == Kind.READ)]].any())
 
 
 def is_rest(rows: Columns) -> Flags:
@@ -189,18 +194,19 @@ def _losses(rows: Columns, assigns: Numbers, used: Numbers) -> tuple[Numbers, Nu
     """For each loss, a row of the assignment that caused it and the key that was lost."""
     found_rows: list[int] = []
     found_keys: list[int] = []
+    keys = int(rows["key"].max()) + 1
     for process in np.unique(rows["process"][assigns]).tolist():
         mine = assigns[rows["process"][assigns] == process]
         mine = mine[np.argsort(rows["index"][mine], kind="stable")]
         indexes, starts = np.unique(rows["index"][mine], return_index=True)
         touched = used[rows["process"][used] == process]
         epoch = np.searchsorted(indexes, rows["index"][touched])
-        pairs = np.unique(np.stack([epoch, rows["key"][touched].astype(np.int64)]), axis=1)
-        cuts = np.searchsorted(pairs[0], np.arange(len(indexes) + 1))
+        pairs = np.unique(epoch * keys + rows["key"][touched])
+        cuts = np.searchsorted(pairs, np.arange(len(indexes) + 1) * keys)
         listed = np.split(rows["key"][mine], starts[1:])
         held: set[int] = set()
         for number, row in enumerate(mine[starts].tolist()):
-            held.update(pairs[1, cuts[number] : cuts[number + 1]].tolist())
+            held.update((pairs[cuts[number] : cuts[number + 1]] % keys).tolist())
             kept = {key for key in listed[number].tolist() if key > 0}
             for key in sorted(held - kept):
                 found_rows.append(row)
@@ -216,7 +222,7 @@ def with_waits(before: Columns, rows: Columns) -> Columns:
     there, but only the last one before the consumer's next row of the partition matters, so that row carries when it
     began.
     """
-    seen = together(before, rows)
+    seen = together(*({name: part[name] for name in _OF_POLLS} for part in (before, rows)))
     polls, placed = _polls(seen)
     same = _same_place(seen, placed)
     previous = np.where(same, np.concatenate([[NONE], seen["index"][placed][:-1]]), NONE)

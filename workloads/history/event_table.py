@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -70,15 +70,15 @@ class EventTable(NamedTuple):
         return begins
 
     @property
-    def token(self) -> Numbers:
-        """Of event, what tells one open operation of a process from another (int64, three numbers each).
+    def token(self) -> tuple[Numbers, Numbers]:
+        """Of event, what tells one open operation of a process from another: two numbers that both must agree.
 
         The log partition and the value of what it sends first (values are unique), else its function.
         """
         first = self.heads[self.starts[:-1]]
         sends = self.rows["kind"][first] == _SEND
-        function = np.where(sends, NONE, self.events["function"])
-        return np.stack([function, sends * self.rows["key"][first], sends * self.rows["value"][first]], axis=1)
+        labels = np.where(sends, len(FUNCTION_CODE) + self.rows["key"][first], self.events["function"])
+        return labels, sends * self.rows["value"][first]
 
     def repeated(self, invocations: Numbers, completions: Numbers) -> Flags:
         """Of pair of events: whether the invocation says nothing that cannot be rebuilt from the completion (bool)."""
@@ -143,9 +143,10 @@ def tabulate(
                 if isinstance(operation, Send):
                     at = NONE if operation.offset is None else operation.offset
                     put(pack(place, keys(operation.partition), position, _SEND, at, operation.value, 0))
+                elif not operation.records:
+                    put(pack(place, 0, position, _BARE, NONE, 0, 0))
                 else:
-                    for row in _polled(operation, keys):
-                        put(pack(place, row[0], position, *row[1:]))
+                    put(_polled(place, position, operation, keys))
         elif event.partitions:
             for position, name in enumerate(event.partitions):
                 put(pack(place, keys(name), position, _LISTED, offset, 0, 0))
@@ -163,16 +164,16 @@ def repeated(invocations: Sequence[Event], completions: Sequence[Event]) -> Flag
     return table.repeated(pairs, pairs + len(pairs))
 
 
-def _polled(poll: Poll, keys: Any) -> Iterator[tuple[int, int, int, int, int]]:
-    """Key, kind, offset, value and defect of the rows of a poll."""
+def _polled(place: int, position: int, poll: Poll, keys: Callable[[str], int]) -> bytearray:
+    """The rows of what a poll brought."""
+    pack, rows = _ROW_NUMBERS.pack, bytearray()
     for name, records in poll.records.items():
         key = keys(name)
         for record in records:
-            yield key, _READ, record.offset, record.value, DEFECT_CODE[record.defect]
+            rows += pack(place, key, position, _READ, record.offset, record.value, DEFECT_CODE[record.defect])
         if not records:
-            yield key, _EMPTY, NONE, 0, 0
-    if not poll.records:
-        yield 0, _BARE, NONE, 0, 0
+            rows += pack(place, key, position, _EMPTY, NONE, 0, 0)
+    return rows
 
 
 def _columns(names: Sequence[str], numbers: bytearray) -> dict[str, Numbers]:

@@ -8,9 +8,11 @@ and what they say is put right where the rows are read again (:class:`workloads.
 
 from __future__ import annotations
 
+import gc
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +21,7 @@ import msgspec
 import numpy as np
 
 from workloads.history import files
-from workloads.history.clustering import NOTHING, Numbers
+from workloads.history.clustering import NOTHING, Numbers, together
 from workloads.history.event_table import repeated
 from workloads.history.jsonl import Decoder
 from workloads.history.origin import Origin, ValueCodes
@@ -97,20 +99,18 @@ def decode(split: Split) -> Decoded:
     open_here = _OpenHere()
     decoder = Decoder(Rows(open_here))
     decoded = Decoded(split=split)
-    with split.source.open("rb") as lines:
-        at = split.begin
-        if at:
-            lines.seek(at - 1)
-            at += len(lines.readline()) - 1  # the end of a line that begins before
-        while at < split.end and (line := lines.readline()):
-            decoded.lines += 1
-            try:
-                decoder.add(line, first=not at)
-            except ValueError as error:
-                decoded.problem = str(error)
-                return decoded
-            at += len(line)
-    columns = decoder.rows.take()
+    taken: list[Columns] = []
+    try:
+        with _without_collecting():
+            for lines in _blocks(split):
+                decoder.add(lines, first=not split.begin)
+                taken.append(decoder.rows.take())
+    except ValueError as error:
+        decoded.problem = str(error)
+    decoded.lines = decoder.lines
+    if decoded.problem is not None:
+        return decoded
+    columns = together(*taken, decoder.rows.take())
     decoded.events, decoded.options, decoded.values = decoder.rows.events, decoder.options, decoder.values.values
     decoded.indexes = _given(decoder.indexes)
     decoded.unmatched, decoded.begun = open_here.unmatched, list(open_here)
@@ -121,6 +121,28 @@ def decode(split: Split) -> Decoded:
     else:
         files.write(split.target, to_table(columns, decoder.rows.names), {META_RUN: b""}, durable=False)
     return decoded
+
+
+def _blocks(split: Split) -> Iterator[list[bytes]]:
+    """The lines that begin in a split, a bounded part of them at a time."""
+    with split.source.open("rb") as source:
+        if split.begin:
+            source.seek(split.begin - 1)
+            source.readline()  # the end of a line that begins before
+        while source.tell() < split.end and (lines := source.readlines(min(SPLIT_BYTES, split.end - source.tell()))):
+            yield lines
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """What is made of lines has no cycles; looking for some would take as long again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class _OpenHere(OpenOperations):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Annotated, Any, ClassVar, Final, cast
 
@@ -59,7 +59,9 @@ class _Send(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     value: _Offset | _Placed
 
     def plain(self) -> operations.Send:
-        key, value = key_name(self.key), self.value
+        key, value = self.key, self.value
+        if not isinstance(key, str):
+            key = key_name(key)
         if isinstance(value, _Placed):
             return operations.Send(key, value.value, value.offset)
         return operations.Send(key, value)
@@ -74,7 +76,7 @@ class _Usual(msgspec.Struct, rename={"rebalance_log": "rebalance-log"}, gc=False
     value: list[_Send | _Poll]
     time: _Whole = -1
     index: _Whole | None = None
-    instance: _Client | None = None
+    instance: _Client = operations.NO_INSTANCE
     offset: _Offset | None = None
     node: _Whole | None = None
     error: str | None = None
@@ -101,30 +103,45 @@ def export_jsonl(directory: Path, sink: IO[bytes]) -> int:
 
 
 class Decoder:
-    """Lines as rows, one after the other."""
+    """Lines as rows, in their order.
+
+    Attributes:
+        rows: what was made of them.
+        lines: how many there were so far.
+        values: of values that are no numbers.
+        indexes: of event, the index that its line gives, None where it gives none.
+        options: of the file.
+    """
 
     def __init__(self, rows: Rows) -> None:
         self.rows, self.values = rows, ValueCodes()
-        #: Of event: the index that its line gives, None where it gives none.
+        self.lines = 0
         self.indexes: list[int | None] = []
         self.options: dict[str, Any] = {}
 
-    def add(self, line: bytes, *, first: bool) -> None:
-        """Decode a line; the first one of a file may hold options and begin with a byte order mark.
+    def add(self, lines: Iterable[bytes], *, first: bool) -> None:
+        """Decode lines; the ``first`` of a file may hold options and begin with a byte order mark.
 
         Raises:
-            ValueError: it is no operation; the text says why.
+            ValueError: one is no operation, the last of ``self.lines``; the text says why.
         """
+        decode, index_of, add = _USUAL.decode, self.indexes.append, self.rows.add
+        for line in lines:
+            self.lines += 1
+            try:
+                usual = decode(line)
+            except (msgspec.MsgspecError, RecursionError):  # what is wrong with it, or odd, is found out one by one
+                self._add_unusual(line, first=first and self.lines == 1)
+                continue
+            if usual.f in _MICRO:
+                index_of(usual.index)
+                add(_event(usual))
+            else:
+                self._add_unusual(line, first=False)
+
+    def _add_unusual(self, line: bytes, *, first: bool) -> None:
         if not line.strip():
             return
-        try:
-            usual = _USUAL.decode(line)
-            if usual.f in _MICRO:
-                self.indexes.append(usual.index)
-                self.rows.add(_event(usual))
-                return
-        except (msgspec.MsgspecError, RecursionError):
-            pass  # what is wrong with it, or odd, is found out one by one
         try:
             entry = msgspec.json.decode(line.removeprefix(_BYTE_ORDER_MARK) if first else line)
             if not isinstance(entry, dict):
@@ -139,13 +156,14 @@ class Decoder:
 
 
 def _event(line: _Usual) -> operations.Event:
+    value = line.value
     return operations.Event(
         time_us=line.time,
         process=line.process,
-        instance=operations.NO_INSTANCE if line.instance is None else line.instance,
+        instance=line.instance,
         type=line.type,
         function=line.f,
-        micro=tuple([m.plain() for m in line.value]),
+        micro=(value[0].plain(),) if len(value) == 1 else tuple([m.plain() for m in value]),
         offset=line.offset,
         node=line.node,
         error=line.error,

@@ -60,8 +60,8 @@ def _token(event: Event) -> object:
 def pair(events: Sequence[Begun], carried: int, table: EventTable, open_: OpenOperations) -> tuple[Numbers, Numbers]:
     """The places of invocations, and of the completion of each, among consecutive events; ``table`` has the same.
 
-    Nearly every process does one thing after the other: each completion follows the invocation that asked the same. Of
-    such a process only the edges are gone through one by one, of any other all.
+    Where every completion of a process ends the operation that asked the same, as is usual, pairs are found for all
+    events at once, and only what stays open is gone through one by one; else all events of the process are.
 
     Args:
         events: with their indexes; first the ``carried`` ones, which are those of ``open_`` in its order.
@@ -69,48 +69,63 @@ def pair(events: Sequence[Begun], carried: int, table: EventTable, open_: OpenOp
         table: the events as numbers.
         open_: what is open; afterwards, what is open then.
     """
-    process = table.events["process"]
+    order, same = _by_token(table)
+    process, begins = table.events["process"][order], table.begins[order]
+    ends = same & ~begins
+    ends[1:] &= begins[:-1]
+    alone = ~begins & ~ends
+    number = np.cumsum(np.diff(process, prepend=-1) != 0) - 1
+    first = np.full(number.max(initial=-1) + 1, len(events))
+    np.minimum.at(first, number[begins], order[begins])
+    entangled = np.zeros(len(first), dtype=bool)
+    entangled[number[alone & (order > first[number])]] = True
+    usual = ~entangled[number]
+    for _, event in events[:carried]:
+        open_.forget(event.process)
+    invocations, completions = _one_by_one(events, np.sort(order[~usual]).tolist(), table.begins, open_)
+    pairs = np.flatnonzero(ends & usual)
+    some = np.full(len(first), -1)  # a pair of each process, which shows that it began something
+    some[number[pairs]] = pairs
+    some = some[some >= 0]
+    left = usual & (alone | _unanswered(begins, same))
+    left[some] = left[some - 1] = True
+    for place in np.sort(order[left]).tolist():
+        (open_.begin if table.begins[place] else open_.end)(*events[place])
+    return np.append(order[pairs - 1], invocations), np.append(order[pairs], completions)
+
+
+def _by_token(table: EventTable) -> tuple[Numbers, Flags]:
+    """The places of events of clients by process, then by token, then in their order; and which have both in common
+    with the one before."""
+    process, (label, value) = table.events["process"], table.token
     order = np.flatnonzero(process >= 0)
-    order = order[np.argsort(process[order], kind="stable")]
-    begins, token = table.begins[order], table.token[order]
-    follows = np.diff(process[order], prepend=-1) == 0
-    ends = follows & ~begins
-    ends[1:] &= begins[:-1] & (token[1:] == token[:-1]).all(axis=1)
-    entangled = follows & ~ends
-    entangled[1:] &= begins[:-1] | ~begins[1:]
-    whole = np.isin(process[order], np.unique(process[order][entangled]))
-    usual = np.flatnonzero(ends & ~whole)
-    firsts = np.flatnonzero(~follows)
-    lasts = np.append(firsts, len(order))[1:] - 1
-    for first, last in zip(firsts[~whole[firsts]].tolist(), lasts[~whole[firsts]].tolist(), strict=True):
-        _go_over(events, order[first : last + 1], begins[first : last + 1], open_)
-    invocations, completions = _one_by_one(events, carried, np.sort(order[whole]).tolist(), table.begins, open_)
-    return np.append(order[usual - 1], invocations), np.append(order[usual], completions)
+    group = process[order] * (int(label.max(initial=0)) + 1) + label[order]
+    sorted_ = np.lexsort((value[order], group))
+    order, group = order[sorted_], group[sorted_]
+    same = np.zeros(len(order), dtype=bool)
+    same[1:] = (group[1:] == group[:-1]) & (np.diff(value[order]) == 0)
+    return order, same
 
 
-def _go_over(events: Sequence[Begun], places: Numbers, begins: Flags, open_: OpenOperations) -> None:
-    """Bring ``open_`` to where a usual process leaves it."""
-    open_.forget(events[places[0]][1].process)
-    if not begins[0]:
-        open_.end(*events[places[0]])
-    if begins[-1]:
-        open_.begin(*events[places[-1]])
-    elif len(places) > 1:
-        open_.begin(*events[places[-2]])
-        open_.end(*events[places[-1]])
+def _unanswered(begins: Flags, same: Flags) -> Flags:
+    """Of invocation in order of tokens: whether no completion with its token follows (bool)."""
+    token = np.cumsum(~same) - 1
+    answered = np.full(token.max(initial=-1) + 1, -1)
+    answered[token[~begins]] = np.flatnonzero(~begins)
+    unanswered: Flags = begins & (np.arange(len(begins)) > answered[token])
+    return unanswered
 
 
 def _one_by_one(
-    events: Sequence[Begun], carried: int, places: Sequence[int], begins: Flags, open_: OpenOperations
+    events: Sequence[Begun], places: Sequence[int], begins: Flags, open_: OpenOperations
 ) -> tuple[Numbers, Numbers]:
     """As :func:`pair`, of the events at ``places``."""
     found: list[tuple[int, int]] = []
     place_of = {events[place][0]: place for place in places if begins[place]}
     for place in places:
-        if not begins[place]:
-            if (invocation := open_.end(*events[place])) is not None:
-                found.append((place_of[invocation[0]], place))
-        elif place >= carried:
+        if begins[place]:
             open_.begin(*events[place])
+        elif (invocation := open_.end(*events[place])) is not None:
+            found.append((place_of[invocation[0]], place))
     pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]

@@ -256,8 +256,9 @@ class _Sealing:
             begin = None
             for part in stretch:
                 rows = self.texts.coded(*part.read(_SURVEYED))
-                keys, times = np.unique(rows["key"], return_counts=True)
-                counts.update(dict(zip(keys.tolist(), times.tolist(), strict=True)))
+                times = np.bincount(rows["key"])
+                keys = np.flatnonzero(times)
+                counts.update(dict(zip(keys.tolist(), times[keys].tolist(), strict=True)))
                 begin = first_index(rows) if begin is None else begin
                 invoked = rows["invoke_index"][rows["folded"].astype(bool)]
                 answered.append(invoked[invoked < begin])
