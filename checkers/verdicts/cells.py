@@ -322,7 +322,8 @@ def _note(outcome: Outcome, tally: _Tally) -> str:
     if outcome is Outcome.UNKNOWN:
         share = f"{trial.judged:,} of {trial.runs:,} runs could be judged"
         return share if trial.is_known else f"{share}; {OLDER}"
-    return f"{tally.runs_lost:,} of {runs} lost acknowledged writes"
+    found = ", ".join(f"{count:,} {anomaly}" for anomaly, count in tally.broken.items())
+    return f"{tally.runs_lost:,} of {runs} lost acknowledged writes" if tally.lost else f"{found} in {runs}"
 
 
 def _faults(tally: _Tally) -> str:

@@ -1,11 +1,11 @@
-"""The chart of one lost write: faults, brokers and the write on one time axis, and the log's offsets over time.
+"""The chart of a finding's write: faults, brokers and the write on one time axis, and the log's offsets over time.
 
 All charts of a page share one specification, ``templates/loss-chart.vl.json``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
@@ -13,7 +13,7 @@ from harness.observations import HighWatermarkMoved, Truncated, of_kind
 from harness.report.brokers import isr_reports, known
 from harness.report.charts import LOSS, LOSS_WITHOUT_OFFSETS, Chart, Row
 from harness.report.names import fault_name, replica_set, write_name
-from harness.report.timeline import POINTS_MAX, Timeline
+from harness.report.timeline import LOSSES, POINTS_MAX, PointKind, Timeline
 
 #: Of both panels, as in the specification.
 WIDTH_PX: Final = 920
@@ -25,6 +25,15 @@ BROKERS: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E0
 FAULT: Final = "#5f6368"
 ISR: Final = "#c9d1d9"
 WRITE: Final = "#111111"
+#: Words beside the points that the story is about.
+LABELS: Final[Mapping[PointKind, str]] = {
+    "the lost write": "lost",
+    "at its offset now": "now here",
+    "the write": "acknowledged here",
+    "the write, again": "and here",
+    "sent earlier": "sent earlier",
+    "sent later": "sent later",
+}
 #: Tracks for faults: more overlapping ones are in the text only.
 FAULT_TRACKS_MAX: Final = 8
 
@@ -45,7 +54,7 @@ def loss_chart(timeline: Timeline) -> Chart:
     """The chart of one story; without the lower panel where no offset of the write is known."""
     begin_s, end_s = timeline.begin_us / 1e6, timeline.end_us / 1e6
     window = {"begin": begin_s, "end": end_s, "at": timeline.write.acknowledged_us / 1e6}
-    bars = [*_fault_bars(timeline), *_leader_bars(timeline), *_isr_bars(timeline), _write_bar(timeline)]
+    bars = [*_fault_bars(timeline), *_leader_bars(timeline), *_isr_bars(timeline), *_write_bars(timeline)]
     shown = [bar for bar in bars if bar.end_us > timeline.begin_us]
     datasets = {"bars": [_bar_row(timeline, place, bar) for place, bar in enumerate(shown)], "window": [window]}
     if timeline.write.offset is not None:
@@ -113,11 +122,14 @@ def _isr_bars(timeline: Timeline) -> Iterator[Bar]:
         yield Bar("in-sync replicas", begin_us, end_us, isr, tip, ISR, "#24292f")
 
 
-def _write_bar(timeline: Timeline) -> Bar:
-    write = timeline.write
-    end_us = max(write.acknowledged_us, write.invoked_us + (timeline.end_us - timeline.begin_us) // 200)
-    tip = f"{write_name(write.value)}: sent, then acknowledged"
-    return Bar("the lost write", write.invoked_us, end_us, "", tip, WRITE)
+def _write_bars(timeline: Timeline) -> Iterator[Bar]:
+    written = {"the lost write" if timeline.anomaly in LOSSES else "the write": timeline.write}
+    if timeline.overtaking is not None:
+        written = {"sent earlier": timeline.write, "sent later": timeline.overtaking}
+    for track, write in written.items():
+        end_us = max(write.acknowledged_us, write.invoked_us + (timeline.end_us - timeline.begin_us) // 200)
+        tip = f"{write_name(write.value)}: sent, then acknowledged"
+        yield Bar(track, write.invoked_us, end_us, "", tip, WRITE)
 
 
 def _colour(node: int | None) -> str:
@@ -136,6 +148,7 @@ def _points(timeline: Timeline) -> list[Row]:
     return [
         _row(write.acknowledged_us, offset, kind, write.node)
         | ({} if kind == "acknowledged" else {"write": write_name(write.value)})
+        | ({"label": LABELS[kind]} if kind in LABELS else {})
         for write, offset, kind in timeline.points
     ]
 

@@ -1,4 +1,8 @@
-"""A lost write's story in sentences: facts from the history, from receipts, and from what brokers observed."""
+"""The story of a finding's write in sentences: facts from the history, from receipts, and from what brokers observed.
+
+A write that is lost, that stands in the log more than once, or that was overtaken; of any other finding, what is known
+of its first write.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from typing import Any, Final
 from harness.observations import BecameLeader, JvmPaused, LeaderElected, ReplicaRecovered, Seen, of_kind
 from harness.report.client_side import Write
 from harness.report.names import fault_name, link_names, moment, node_name, node_names, replica_set, write_name
-from harness.report.timeline import Timeline, lacks
+from harness.report.timeline import LOSSES, Timeline, lacks
 from nemesis.faults import Crash, Partition, UnexplainedElection
 from nemesis.receipts import Receipt
 from nemesis.scenarios import preparation_of
@@ -27,17 +31,19 @@ FIELDS: Final = {"isr": "in-sync replicas", "leader_epoch": "epoch"}
 
 def narrate(timeline: Timeline) -> list[str]:
     """The write and its acknowledgement, what happened around it in order of time, and what is there now."""
-    gone_us = timeline.end_us if timeline.gone_us is None else timeline.gone_us
+    is_lost = timeline.anomaly in LOSSES
+    gone_us = timeline.end_us if timeline.gone_us is None or not is_lost else timeline.gone_us
     faults = [fault for fault in timeline.faults if fault.begun_us <= gone_us][:SENTENCES_MAX]
     later = len(timeline.faults) - len(faults)
-    kinds = (_returns(timeline), _elections(timeline), _truncations(timeline), _pauses(timeline, gone_us))
+    happened = (_returns(timeline), _elections(timeline), _truncations(timeline)) if is_lost else (_leaders(timeline),)
+    kinds = (*happened, _appended(timeline), _pauses(timeline, gone_us))
     moments = [(fault.begun_us, _fault(fault, timeline.partition)) for fault in faults]
     moments += [moment for kind in kinds for moment in islice(kind, SENTENCES_MAX)]
     return [
         _acknowledged(timeline),
         *(sentence for _, sentence in sorted(moments, key=lambda moment: moment[0])),
         *([f"Later faults ({later}) stand in the chart only."] if later else []),
-        _afterwards(timeline),
+        *([_afterwards(timeline)] if is_lost else _overtaking(timeline)),
         *([] if timeline.observations else [WITHOUT_BROKERS]),
     ]
 
@@ -54,6 +60,21 @@ def remains(finding: Mapping[str, Any]) -> list[str]:
         "unknown": "Whether a copy is left is not known: none was found, and not every disk could be read.",
     }
     return [by_fate[fate]] if (fate := finding.get("fate")) in by_fate else []
+
+
+def places(finding: Mapping[str, Any], *, idempotent: bool) -> list[str]:
+    """At which offsets a record stands that is in the log more than once; nothing for any other finding."""
+    if "offsets" not in finding or "count" not in finding:
+        return []
+    shown = ", ".join(map(str, finding["offsets"][:SENTENCES_MAX]))
+    more = ", ..." if finding["count"] > SENTENCES_MAX else ""
+    told = [f"{write_name(finding['value']).capitalize()} was read at {finding['count']} offsets: {shown}{more}."]
+    if idempotent:
+        told.append(
+            "Its producer was idempotent, and to a broker a batch is the same under one producer id and epoch only: "
+            "those of each copy stand in the segment files (kafka-dump-log), and not in the files of this run."
+        )
+    return told
 
 
 def differing(finding: Mapping[str, Any]) -> list[str]:
@@ -119,6 +140,26 @@ def _afterwards(timeline: Timeline) -> str:
     return f"Offset {write.offset} now holds {write_name(timeline.successor)}{answered}."
 
 
+def _appended(timeline: Timeline) -> Iterator[Moment]:
+    """The places of a write that has several, each at about the time when it was appended."""
+    for place in timeline.places:
+        epochs = " and ".join(map(str, place.leader_epochs))
+        under = f", appended under leader epoch {epochs}" if epochs else ""
+        if place.near_us is not None:
+            yield _at(place.near_us, f"or near it, the write was put at offset {place.offset}{under}")
+
+
+def _overtaking(timeline: Timeline) -> list[str]:
+    """The write that stands before the one that was sent earlier."""
+    write, later = timeline.write, timeline.overtaking
+    if later is None:
+        return []
+    name, sent, done = write_name(later.value), moment(later.invoked_us), moment(later.acknowledged_us)
+    stands = f"at offset {later.offset}, before offset {write.offset}" if later.offset is not None else "before it"
+    ends = f"sent at {sent}, later, and acknowledged at {done}"
+    return [f"{name.capitalize()} of the same producer was {ends}: it stands {stands}."]
+
+
 # --- faults ----------------------------------------------------------------------------------------------------------
 
 
@@ -174,6 +215,13 @@ def _elections(timeline: Timeline) -> list[Moment]:
     ]
     led = [seen for seen in timeline.later_leaders if seen.time_us <= end_us]
     return sorted([*unclean, *(_began(seen, write) for seen in led)])
+
+
+def _leaders(timeline: Timeline) -> Iterator[Moment]:
+    """Who began to lead within the stretch that is shown."""
+    for seen in of_kind(timeline.observations, BecameLeader):
+        if seen.time_us >= timeline.begin_us:
+            yield _at(seen.time_us, f"broker {seen.node} began to lead in epoch {seen.fact.leader_epoch}")
 
 
 def _began(seen: Seen[BecameLeader], write: Write) -> Moment:

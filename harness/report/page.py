@@ -40,6 +40,9 @@ def content_of(summary: Summary, cells: Sequence[Cell], stories: Sequence[Story]
         "columns": columns,
         "grid": grid_of(cells, columns),
         "stories": stories,
+        "stories_title": "How writes were lost"
+        if all(one.is_loss for one in stories)
+        else "What was found, one by one",
         "comparison": compare(cells),
         "promises": _promises(cells),
         "client_defaults": left_to_clients(cells),

@@ -1,4 +1,4 @@
-"""One story for each losing cell, the most interesting first and within bounds; and the command that reruns it."""
+"""One story for each cell with a finding, the most interesting first and within bounds; the command that reruns it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Any, Final
 
 import msgspec
 
-from checkers import Cell, Verdict, Witness, read_receipts, setting_value
+from checkers import Cell, Outcome, Verdict, Witness, read_receipts, setting_value
 from harness.plan import Simulated
 from harness.records.files import PLAN_FILE
 from harness.report.charts import LOSS
 from harness.report.loading import CampaignFiles
 from harness.report.loss_chart import loss_chart
 from harness.report.names import fault_name, moment
-from harness.report.narrative import differing, narrate, remains
-from harness.report.timeline import Timeline, read_timeline
+from harness.report.narrative import differing, narrate, places, remains
+from harness.report.timeline import LOSSES, REORDERED, Subject, Timeline, read_timeline
 from nemesis.receipts import Receipt
+from workloads import IDEMPOTENCE
 from workloads.history import HistoryError
 
 #: Charts are left out once they add up to this: with the chart library (0.9 MB) and the tables the page stays below
@@ -26,14 +27,36 @@ from workloads.history import HistoryError
 CHART_BYTES_MAX: Final = 800_000
 
 
-class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """One losing cell's story as the page shows it.
+#: What a finding of each kind is called above its story.
+TITLES: Final = {
+    "lost-write": "A write that was acknowledged is gone",
+    "unseen": "A write that was acknowledged was read by nobody",
+    "duplicate": "A record stands in the log more than once",
+    REORDERED: "A write stands before one that its producer sent earlier",
+}
 
-    ``chart`` is a ``Chart`` as JSON, None where there is nothing to draw or no room, and ``has_offsets`` tells
-    whether it has its lower panel; ``command`` reruns the run; ``finding`` are the plain ones of the checker's fields.
+
+#: Why a finding that is no loss must not be: what :mod:`checkers.verdicts.promises` asks where it is a broken promise.
+WHY: Final = {
+    "duplicate": "With enable.idempotence=true a broker knows a batch that is sent again: a record is in the log once "
+    "(rule 21).",
+    REORDERED: "With enable.idempotence=true, or with one request in flight, a producer's writes stand in the order in "
+    "which they were sent.",
+}
+
+
+class Story(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell's story as the page shows it.
+
+    ``title`` says what was found, ``why`` why it must not be or may, ``is_loss`` is true of writes that are gone.
+    ``chart`` is a ``Chart`` as JSON, None where there is nothing to draw or no room, and ``has_offsets`` says that it
+    has its lower panel; ``command`` reruns the run; ``finding`` are the plain ones of the checker's fields.
     """
 
     cell: Cell
+    title: str
+    why: str
+    is_loss: bool
     sentences: list[str]
     chart: str | None
     has_offsets: bool
@@ -75,7 +98,7 @@ def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> Story:
     line = files.lines.get(witness.run) or Verdict(history=witness.run, valid="unknown")
     receipts = read_receipts(line.faults)
     try:
-        timeline, trouble = _timeline(files.directory / witness.run, witness.finding, line, receipts)
+        timeline, trouble = _timeline(files.directory / witness.run, witness, line, receipts)
     except HistoryError as error:
         timeline, trouble = None, [f"The history of this run cannot be read any more: {error}."]
     chart = loss_chart(timeline) if timeline else None
@@ -83,9 +106,13 @@ def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> Story:
     faults = [f"Fault: {fault_name(receipt)} at {moment(receipt.begun_us)}." for receipt in effective]
     account = narrate(timeline) if timeline else [*trouble, *faults]
     plain = {name: value for name, value in witness.finding.items() if isinstance(value, (bool, int, float, str))}
+    copies = places(witness.finding, idempotent=cell.settings[IDEMPOTENCE] is True)
     return Story(
         cell=cell,
-        sentences=[*differing(witness.finding), *account, *remains(witness.finding)],
+        title=TITLES.get(witness.anomaly, f"What is contradictory: {witness.anomaly}"),
+        why=WHY.get(witness.anomaly, cell.promise) if cell.outcome is Outcome.BROKEN_PROMISE else cell.promise,
+        is_loss=witness.anomaly in LOSSES,
+        sentences=[*differing(witness.finding), *account, *copies, *remains(witness.finding)],
         chart=msgspec.json.encode(chart).decode() if chart else None,
         has_offsets=chart is not None and chart.template == LOSS,
         command=rerun_command(files.directory, cell, witness),
@@ -96,15 +123,17 @@ def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> Story:
 
 
 def _timeline(
-    run: Path, finding: dict[str, Any], line: Verdict, receipts: Sequence[Receipt]
+    run: Path, witness: Witness, line: Verdict, receipts: Sequence[Receipt]
 ) -> tuple[Timeline | None, list[str]]:
     """The timeline of the write that the finding names first, or why there is none."""
+    finding = witness.finding
     partition, values = finding.get("key"), _values(finding)
     if not isinstance(partition, str) or not values:
         return None, [] if "replicas" in finding else ["The finding names no single write."]
     others = [*line.anomalies.get("lost-write", []), *line.anomalies.get("unseen", [])]
     lost = frozenset(value for other in others if other.get("key") == partition for value in _values(other))
-    timeline = read_timeline(run, partition, values[0], receipts, lost)
+    subject = Subject(witness.anomaly, partition, values, finding.get("offsets") or ())
+    timeline = read_timeline(run, subject, receipts, lost)
     return timeline, [] if timeline else ["The history holds no acknowledgement of this value."]
 
 

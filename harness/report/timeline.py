@@ -1,4 +1,4 @@
-"""Around one lost write: what clients saw of its log partition, which faults were in effect, and what the brokers did.
+"""Around one write of a finding: what clients saw of its log partition, which faults there were, what brokers did.
 
 Clients' side comes from the run's history, faults from the receipts, the brokers' side from ``cluster.jsonl``. The
 last may be missing: a simulated run has none until it is replayed. Then the story does without it, and says so.
@@ -19,7 +19,8 @@ from harness.observations import BecameLeader, Observation, ReplicaRecovered, Se
 from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
 from harness.report.brokers import Leadership, LeaderState, answering_broker, known, leader_state, leaderships
-from harness.report.client_side import Write, client_side
+from harness.report.client_side import ClientSide, Write, client_side
+from harness.report.places import Place, places_of
 from nemesis.faults import UnexplainedElection
 from nemesis.receipts import Receipt
 from workloads.history import read_events
@@ -33,11 +34,23 @@ AFTERMATH_US: Final = 5_000_000
 #: Points of one kind in a chart: one for every eight pixels of its width are still apart.
 POINTS_MAX: Final = 100
 
-PointKind = Literal["acknowledged", "also lost", "the lost write", "at its offset now"]
+PointKind = Literal[
+    "acknowledged",
+    "also lost",
+    "the lost write",
+    "at its offset now",
+    "the write",
+    "the write, again",
+    "sent earlier",
+    "sent later",
+]
+#: Findings of acknowledged writes that are gone.
+LOSSES: Final = frozenset({"lost-write", "unseen"})
+REORDERED: Final = "reordered"
 
 
 class Point(NamedTuple):
-    """An acknowledged write with an offset, and what it is to the lost one."""
+    """An acknowledged write with an offset, and what it is to the one that the finding is about."""
 
     write: Write
     offset: int
@@ -46,10 +59,13 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Timeline:
-    """Everything that narrative and chart of one lost write are made from.
+    """Everything that narrative and chart of one write are made from.
 
     Attributes:
-        partition, write: the log partition and the write that is gone.
+        anomaly: what was found about it.
+        partition, write: the log partition, and the write that is gone, stands more than once, or was overtaken.
+        places: where it stands, if that is more than one place.
+        overtaking: the write that stands before it although it was sent later.
         begin_us, end_us: the stretch of the run's clock that is shown.
         faults: receipts of faults in effect within it, the earliest first.
         points: acknowledged writes of the partition within it.
@@ -60,8 +76,11 @@ class Timeline:
         leaderships: who believed to lead the partition, in the whole run.
     """
 
+    anomaly: str = "lost-write"
     partition: str
     write: Write
+    places: tuple[Place, ...] = ()
+    overtaking: Write | None = None
     begin_us: int
     end_us: int
     faults: tuple[Receipt, ...] = ()
@@ -100,41 +119,60 @@ class Timeline:
         return max(min(ends), self.write.acknowledged_us) if ends else None
 
 
-def read_timeline(
-    run: Path, partition: str, value: int, receipts: Sequence[Receipt], lost: frozenset[int]
-) -> Timeline | None:
-    """The timeline of the write ``value``; None where the history does not hold its acknowledgement.
+class Subject(NamedTuple):
+    """What a finding is about: the written ``values`` that it names, the first one before all, and its ``offsets``."""
+
+    anomaly: str
+    partition: str
+    values: Sequence[int]
+    offsets: Sequence[int] = ()
+
+
+def read_timeline(run: Path, subject: Subject, receipts: Sequence[Receipt], lost: frozenset[int]) -> Timeline | None:
+    """The timeline of the first of the subject's values; None where the history does not hold its acknowledgement.
 
     ``receipts`` are the run's faults; ``lost`` the values of the partition that checkers found lost.
 
     Raises:
         HistoryError: the history cannot be read.
     """
+    partition, value = subject.partition, subject.values[0]
     side = client_side(read_events(run / HISTORY), partition)
     if value not in side.acknowledged:
         return None
     of_partition = [seen for seen in read_observations(run) if seen.partition in {partition, None}]
     observations = sorted(of_partition, key=lambda seen: seen.time_us)
     effective = [receipt for receipt in receipts if receipt.took_effect]
-    begin_us, end_us = _window(side.acknowledged[value], effective, observations)
+    several = len(subject.offsets) > 1
+    places = places_of(run, partition, value, subject.offsets, side.acknowledged.values()) if several else ()
+    begin_us, end_us = _window(side.acknowledged[value], effective, observations, places)
     last_us = max(end_us, *(write.acknowledged_us for write in side.acknowledged.values()))
     led = leaderships(observations, effective, last_us)
     _name_brokers(side.acknowledged, lost, observations, led)
     write = side.acknowledged[value]
-    successor = None if write.offset is None else side.reads.get(write.offset)
+    overtaking = side.acknowledged.get(subject.values[1]) if subject.anomaly == REORDERED else None
+    successor = _successor(subject, write, side)
     return Timeline(
+        anomaly=subject.anomaly,
         partition=partition,
         write=write,
+        places=places,
+        overtaking=overtaking,
         begin_us=begin_us,
         end_us=end_us,
         faults=tuple(f for f in effective if f.begun_us <= end_us and _end_us(f, end_us) >= begin_us),
-        points=_points(write, side.acknowledged.values(), lost, successor, (begin_us, end_us)),
+        points=_points(side.acknowledged.values(), _Kinds(subject, write, lost, successor, places), (begin_us, end_us)),
         successor=successor,
         successor_write=None if successor is None else side.acknowledged.get(successor),
         end_offset=side.end_offset,
         observations=tuple(seen for seen in observations if seen.time_us <= end_us),
         leaderships=tuple(one for one in led if one.begin_us <= end_us),
     )
+
+
+def _successor(subject: Subject, write: Write, side: ClientSide) -> int | None:
+    """What stands where a lost write stood."""
+    return side.reads.get(write.offset) if subject.anomaly in LOSSES and write.offset is not None else None
 
 
 def _name_brokers(
@@ -152,8 +190,10 @@ def _end_us(receipt: Receipt, otherwise_us: int) -> int:
     return otherwise_us if receipt.ended_us is None else receipt.ended_us
 
 
-def _window(write: Write, faults: Sequence[Receipt], observations: Sequence[Observation]) -> tuple[int, int]:
-    """From the faults around the write to the moment when the log went on without it."""
+def _window(
+    write: Write, faults: Sequence[Receipt], observations: Sequence[Observation], places: Sequence[Place]
+) -> tuple[int, int]:
+    """From the faults around the write to the moment when the log went on without it, with all places that it has."""
     last_us = write.acknowledged_us + AFTERMATH_US
     timed = [f for f in faults if f.fault != UnexplainedElection.kind]  # spans the run: when in it is not known
     near = [f for f in timed if f.begun_us <= last_us and _end_us(f, last_us) >= write.invoked_us - MARGIN_US]
@@ -162,7 +202,9 @@ def _window(write: Write, faults: Sequence[Receipt], observations: Sequence[Obse
     # A write without an offset may be lacked by any new leader.
     led = [seen for seen in of_kind(observations, BecameLeader) if seen.time_us > write.acknowledged_us]
     ends += [seen.time_us for seen in led if write.offset is None or lacks(seen.fact, write)][:1]
-    begin_us = min([write.invoked_us, *(fault.begun_us for fault in near)]) - MARGIN_US
+    appended = [place.near_us for place in places if place.near_us is not None]
+    ends += appended
+    begin_us = min([write.invoked_us, *appended, *(fault.begun_us for fault in near)]) - MARGIN_US
     begin_us = max(0, begin_us, write.acknowledged_us - WINDOW_MAX_US // 2)
     end_us = max([write.acknowledged_us, *ends]) + MARGIN_US
     return begin_us, min(end_us, begin_us + WINDOW_MAX_US)
@@ -185,22 +227,44 @@ def lacks(fact: BecameLeader | ReplicaRecovered, write: Write) -> bool:
     return write.offset is not None and fact.end_offset is not None and fact.end_offset <= write.offset
 
 
-def _points(
-    write: Write, acknowledged: Iterable[Write], lost: frozenset[int], successor: int | None, window: tuple[int, int]
-) -> tuple[Point, ...]:
+class _Kinds(NamedTuple):
+    """What other writes are to the subject's."""
+
+    subject: Subject
+    write: Write
+    lost: frozenset[int]
+    successor: int | None
+    places: Sequence[Place]
+
+    def of(self, other: Write) -> PointKind:
+        """The kind of the point of ``other``."""
+        if self.subject.anomaly == REORDERED and other.value in self.subject.values:
+            return "sent earlier" if other.value == self.write.value else "sent later"
+        if other.value == self.write.value:
+            return "the lost write" if self.subject.anomaly in LOSSES else "the write"
+        if other.value == self.successor:
+            return "at its offset now"
+        return "also lost" if other.value in self.lost else "acknowledged"
+
+    def again(self) -> list[Point]:
+        """The places of the write beside the one that it was acknowledged at."""
+        return [
+            Point(msgspec.structs.replace(self.write, acknowledged_us=at.near_us), at.offset, "the write, again")
+            for at in self.places
+            if at.near_us is not None and at.offset != self.write.offset
+        ]
+
+
+def _points(acknowledged: Iterable[Write], kinds: _Kinds, window: tuple[int, int]) -> tuple[Point, ...]:
     """Writes within the window: of each kind at most POINTS_MAX, those nearest in time, in order of time."""
     by_kind: dict[PointKind, list[Point]] = defaultdict(list)
-    for other in sorted(acknowledged, key=lambda other: abs(other.acknowledged_us - write.acknowledged_us)):
-        if other.offset is not None and window[0] <= other.acknowledged_us <= window[1]:
-            kind = _kind(other, write, lost, successor)
-            by_kind[kind].append(Point(other, other.offset, kind))
+    points = [Point(other, other.offset, kinds.of(other)) for other in acknowledged if other.offset is not None]
+    for point in sorted([*points, *kinds.again()], key=lambda point: abs(_at(point) - kinds.write.acknowledged_us)):
+        if window[0] <= _at(point) <= window[1]:
+            by_kind[point.kind].append(point)
     kept = [point for points in by_kind.values() for point in points[:POINTS_MAX]]
-    return tuple(sorted(kept, key=lambda point: point.write.acknowledged_us))
+    return tuple(sorted(kept, key=_at))
 
 
-def _kind(other: Write, write: Write, lost: frozenset[int], successor: int | None) -> PointKind:
-    if other.value == write.value:
-        return "the lost write"
-    if other.value == successor:
-        return "at its offset now"
-    return "also lost" if other.value in lost else "acknowledged"
+def _at(point: Point) -> int:
+    return point.write.acknowledged_us

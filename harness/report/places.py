@@ -1,0 +1,54 @@
+"""The places of a write that stands in its log partition more than once, and what the files of a run say of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from checkers import REPLICAS_FILE
+from harness.report.client_side import Write
+
+
+class Place(NamedTuple):
+    """One place of a write.
+
+    ``leader_epochs`` are those under which it was appended there, by the replicas' disks; empty where none was read.
+    ``near_us`` is when the write nearest to it in the log was acknowledged: about then it was appended. None: no other
+    write of this log partition was acknowledged.
+    """
+
+    offset: int
+    leader_epochs: tuple[int, ...]
+    near_us: int | None
+
+
+def places_of(
+    run: Path, partition: str, value: int, offsets: Sequence[int], acknowledged: Collection[Write]
+) -> tuple[Place, ...]:
+    """The places of ``value`` at ``offsets``, the first one first; ``acknowledged`` are all writes of the partition."""
+    epochs = _leader_epochs(run / REPLICAS_FILE, partition, value)
+    return tuple(Place(one, epochs.get(one, ()), _near_us(one, acknowledged)) for one in sorted(offsets))
+
+
+def _leader_epochs(file: Path, partition: str, value: int) -> Mapping[int, tuple[int, ...]]:
+    """By offset. A file that is not there, or cannot be read, says nothing: the story is told without."""
+    try:
+        rows = pq.read_table(
+            file, columns=["partition", "offset", "leader_epoch"], filters=[("value", "=", value)]
+        ).to_pylist()
+    except (OSError, pa.ArrowException):
+        return {}
+    found: dict[int, set[int]] = {}
+    for row in rows:
+        if row["partition"] == partition:
+            found.setdefault(row["offset"], set()).add(row["leader_epoch"])
+    return {offset: tuple(sorted(epochs)) for offset, epochs in found.items()}
+
+
+def _near_us(offset: int, acknowledged: Collection[Write]) -> int | None:
+    known = [(abs(write.offset - offset), write.acknowledged_us) for write in acknowledged if write.offset is not None]
+    return min(known)[1] if known else None

@@ -1,0 +1,96 @@
+"""A witness that is not a loss tells its own story: a record that stands more than once, one that was overtaken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from checkers import REPLICAS_FILE, REPLICAS_SCHEMA
+from harness.campaign.witnesses import choose_witnesses
+from harness.records.verdict_lines import write_matrix
+from harness.report import stories, write
+from harness.report.loading import read_campaign
+from tests.harness.report.conftest import PARTITION, MakeRun
+from workloads.settings import Settings
+from workloads.values import join
+
+Campaign = tuple[Path, MakeRun]
+SAFE = Settings(min_insync_replicas=2, enable_idempotence=True)
+TWICE = join(2, 10)
+DUPLICATE = {"key": PARTITION, "value": TWICE, "count": 2, "offsets": [10, 45]}
+REORDERED = {"key": PARTITION, "values": [join(2, 10), join(2, 12)], "delta": -2, "ops": [30, 34]}
+
+
+def story_of(campaign: Campaign, anomaly: str, finding: Mapping[str, Any]) -> tuple[stories.Story, str, Path]:
+    directory, make = campaign
+    verdict = make(SAFE, history=True, cluster=True, valid=False, anomalies={anomaly: [finding]}, counts={anomaly: 1})
+    run = directory / verdict.history
+    held = [(PARTITION, node, offset, epoch, TWICE) for node in (0, 1) for offset, epoch in ((10, 3), (45, 4))]
+    columns = dict(zip(REPLICAS_SCHEMA.names, zip(*held, strict=True), strict=True))
+    pq.write_table(pa.table(columns, schema=REPLICAS_SCHEMA), run / REPLICAS_FILE)
+    write_matrix(directory)
+    choose_witnesses(directory)
+    page = write(directory)
+    (story,) = stories.stories_of(read_campaign(directory))
+    return story, unescape(page.read_text()), run
+
+
+def marks(story: stories.Story) -> dict[str, list[int]]:
+    """Offsets by what the chart calls them, but for ordinary writes."""
+    found: dict[str, list[int]] = {}
+    for row in json.loads(story.chart or "{}")["datasets"]["rows"]:
+        if "label" in row:
+            found.setdefault(row["label"], []).append(row["offset"])
+    return found
+
+
+def test_a_doubled_record_is_told_by_its_places_their_epochs_and_when(campaign: Campaign) -> None:
+    story, page, _ = story_of(campaign, "duplicate", DUPLICATE)
+    told = story.sentences
+    assert story.title == "A record stands in the log more than once"
+    assert told[0].startswith("Write 10 of process 2 to ackproof-0 at offset 10 was sent at 1.050 s and acknowledged")
+    assert "At 1.053 s or near it, the write was put at offset 10, appended under leader epoch 3." in told
+    assert "At 7.003 s or near it, the write was put at offset 45, appended under leader epoch 4." in told
+    assert "At 5.900 s broker 1 began to lead in epoch 4." in told
+    assert [one for one in told if one.startswith("Fault: kill")]
+    assert "Write 10 of process 2 was read at 2 offsets: 10, 45." in told
+    assert [one for one in told if "one producer id and epoch" in one]
+    assert marks(story) == {"acknowledged here": [10], "and here": [45]}
+    assert "lost" not in " ".join([story.title, *told, story.chart or ""])
+    assert "What was found, one by one" in page
+    assert "crosses were lost" not in page
+
+
+def test_a_write_that_was_overtaken_is_told_with_the_one_that_stands_before_it(campaign: Campaign) -> None:
+    story, page, _ = story_of(campaign, "reordered", REORDERED)
+    told = story.sentences
+    assert story.title == "A write stands before one that its producer sent earlier"
+    assert told[0].startswith("Write 10 of process 2 to ackproof-0 at offset 10 was sent at 1.050 s")
+    ends = "was sent at 1.250 s, later, and acknowledged at 1.253 s: it stands at offset 12, before offset 10."
+    assert f"Write 12 of process 2 of the same producer {ends}" in told
+    assert marks(story) == {"sent earlier": [10], "sent later": [12]}
+    assert "lost" not in " ".join([story.title, *told, story.chart or ""])
+    assert "crosses were lost" not in page
+
+
+def test_a_doubled_record_that_nobody_acknowledged_is_told_by_its_places(campaign: Campaign) -> None:
+    story, _, _ = story_of(campaign, "duplicate", DUPLICATE | {"value": join(7, 1)})
+    assert story.chart is None
+    assert "Write 1 of process 7 was read at 2 offsets: 10, 45." in story.sentences
+
+
+def test_a_loss_keeps_its_cross_and_its_words(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(SAFE, lost=1, history=True, cluster=True)
+    write_matrix(directory)
+    choose_witnesses(directory)
+    page = unescape(write(directory).read_text())
+    assert "How writes were lost" in page
+    assert "crosses were lost" in page
+    assert "A write that was acknowledged is gone" in page
