@@ -24,7 +24,7 @@ Campaign = tuple[Path, MakeRun]
 SAFE = Settings(min_insync_replicas=2, enable_idempotence=True)
 TWICE = join(2, 10)
 DUPLICATE = {"key": PARTITION, "value": TWICE, "count": 2, "offsets": [10, 45]}
-REORDERED = {"key": PARTITION, "values": [join(2, 10), join(2, 12)], "delta": -2, "ops": [30, 34]}
+REORDERED = {"key": PARTITION, "values": [join(2, 40), join(1, 52)], "delta": -2, "ops": [80, 84]}
 
 
 def story_of(campaign: Campaign, anomaly: str, finding: Mapping[str, Any]) -> tuple[stories.Story, str, Path]:
@@ -71,10 +71,10 @@ def test_a_write_that_was_overtaken_is_told_with_the_one_that_stands_before_it(c
     story, page, _ = story_of(campaign, "reordered", REORDERED)
     told = story.sentences
     assert story.title == "A write stands before one that its producer sent earlier"
-    assert told[0].startswith("Write 10 of process 2 to ackproof-0 at offset 10 was sent at 1.050 s")
-    ends = "was sent at 1.250 s, later, and acknowledged at 1.253 s: it stands at offset 12, before offset 10."
-    assert f"Write 12 of process 2 of the same producer {ends}" in told
-    assert marks(story) == {"sent earlier": [10], "sent later": [12]}
+    assert told[0].startswith("Write 40 of process 2 to ackproof-0 at offset 40 was sent at 4.050 s")
+    ends = "was sent at 6.300 s, later, and acknowledged at 6.303 s: it stands at offset 38, before offset 40."
+    assert f"Write 52 of process 1 of the same producer {ends}" in told
+    assert marks(story) == {"sent earlier": [40], "sent later": [38]}
     assert "lost" not in " ".join([story.title, *told, story.chart or ""])
     assert "crosses were lost" not in page
 
