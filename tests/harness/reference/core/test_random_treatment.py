@@ -55,6 +55,8 @@ class Treated:
                 cluster.run(ms)
             case ("kill" | "power") as kind, (at,):
                 (cluster.power if kind == "power" and self.power else cluster.kill)(at)
+            case "stop", (at,):
+                cluster.cluster.target.processes.stop(at)
             case "start", (at,):
                 cluster.start(at)
             case "cut", (a, b) if a != b:
@@ -124,6 +126,32 @@ def test_acknowledged_by_all_is_never_lost(
 def test_power_loss_takes_nothing_that_every_append_flushed(lab: Any, actions: list[Any], seed: int) -> None:
     treated = treat(lab, BrokerConfig(), TopicConfig(min_insync_replicas=2, flush_messages=1), actions, seed)
     treated.look_at_logs()
+    treated.heal()
+    committed = treated.cluster.committed()
+    assert [p for p in treated.acked() if p not in committed] == []
+
+
+#: Any broker may stop in order; uncleanly only one of them does, however often (rule 15).
+orderly = st.one_of(
+    action.filter(lambda one: one[0] not in ("kill", "power", "start")),
+    st.tuples(st.sampled_from(("kill", "power")), st.just(0)),
+    st.tuples(st.just("stop"), node),
+    st.tuples(st.just("start"), node),
+    st.tuples(st.just("start"), node),
+)
+
+
+@common
+@given(actions=st.lists(orderly, min_size=3, max_size=30), seed=st.integers(0, 1_000))
+def test_eligible_replicas_keep_everything_while_all_but_one_stop_cleanly(
+    lab: Any, actions: list[Any], seed: int
+) -> None:
+    topic = TopicConfig(min_insync_replicas=2)
+    treated = Treated(lab(BrokerConfig(eligible_leader_replicas=True), topic), power=True, seed=seed)
+    for name, *subject in actions:
+        treated.act(name, *subject)
+    treated.cluster.heal()
+    treated.cluster.run(4_000)  # Until whoever is leaving has left.
     treated.heal()
     committed = treated.cluster.committed()
     assert [p for p in treated.acked() if p not in committed] == []
