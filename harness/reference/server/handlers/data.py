@@ -30,6 +30,7 @@ WAIT_MS: Final = 120_000
 #: Timestamps with a meaning of their own (KIP-79), which the core answers.
 _BY_NAME: Final = (core.LATEST, core.EARLIEST)
 #: From these versions on: Fetch names topics by id only (KIP-516), and has a ReplicaState (KIP-903).
+_FETCH_RACK: Final = 11
 _FETCH_BY_ID: Final = 13
 _FETCH_REPLICA_STATE: Final = 15
 
@@ -97,6 +98,7 @@ class DataRequests:
             request.min_bytes,
             request.max_bytes,
             NONE if replica is None else replica.replica_epoch,
+            (request.rack_id or "") if call.header.version >= _FETCH_RACK else "",
         )
         self._gateway.ask(call.sender, question, lambda answer: call.reply(self._fetched(answer)))
 
@@ -200,6 +202,7 @@ def _fetched_partition(part: core.FetchedPartition) -> Fields:
         "last_stable_offset": part.high_watermark,
         "log_start_offset": part.log_start_offset,
         "aborted_transactions": None,
+        "preferred_read_replica": part.read_replica,
         "records": b"".join([whole(batch) for batch in part.batches]),
     }
     if part.diverging is not None:

@@ -107,6 +107,19 @@ def test_a_fetch_is_bounded_in_bytes_and_time(canned, data):
     assert question.max_wait_ms == 120_000
 
 
+@pytest.mark.parametrize(("version", "rack"), [(12, "a"), (11, "a"), (10, "")])
+def test_a_consumers_rack_reaches_the_leader_and_the_replica_that_it_names_the_consumer(canned, data, version, rack):
+    topics = [{"topic": "t", "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 100}]}]
+    carried = {"rack_id": rack} if rack else {}
+    asked = Asked(
+        data.fetch, 1, version, replica_id=-1, max_wait_ms=9, min_bytes=1, max_bytes=100, topics=topics, **carried
+    )
+    assert canned.questions[-1].rack == rack
+    canned.answer(0, core.FetchResponse(0, (core.FetchedPartition(T0, ErrorCode.NONE, 5, 0, read_replica=2),)))
+    [part] = asked.answer.responses[0].partitions
+    assert not rack or part.preferred_read_replica == 2
+
+
 def test_an_offset_by_time_is_looked_for_below_the_high_watermark(canned, tmp_path):
     log = SegmentLog(tmp_path / "log")
     for offset in (0, 3, 6):
