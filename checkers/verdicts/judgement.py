@@ -6,15 +6,16 @@ verdict (:class:`VerdictLine`), and cells, matrix and report are made from that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
+from checkers.verdicts.copies import fate_of_copies
 from checkers.verdicts.coverage import coverage
 from checkers.verdicts.identity import identities
 from checkers.verdicts.outcome import Outcome, outcome_of
-from checkers.verdicts.promises import destroyed_reasons, promise
+from checkers.verdicts.promises import Promise, promise
 from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, read_receipts
 from checkers.verdicts.trial import OLDER, Trial, trial_of
 from checkers.verdicts.verdict import Verdict
@@ -45,7 +46,8 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         outcome: of the run alone.
-        broken, permitted: counts of findings by anomaly; each anomaly is in one of the two.
+        broken, permitted: counts of findings by anomaly. One that is permitted of some log partitions only is in both:
+            broken are then those listed findings that are of others, a lower bound where not all are listed.
         lost: acknowledged writes that nobody can read any more.
         judged: whether the run says anything about loss: the log was read to its end, or loss was proved regardless.
         reason: why not, where it was not judged.
@@ -150,9 +152,8 @@ def judge(
     promised = promise(settings, possible)
     drained = verdict.exercise.drained
     counts = {name: n for name, n in verdict.counts.items() if n > 0 and (drained or name != "unseen")}
-    duplicates = counts.get("duplicate", 0) > 0
-    permitted = {name: n for name, n in counts.items() if promised.about(name, duplicates_seen=duplicates).permitted}
-    broken = {name: n for name, n in counts.items() if name not in permitted}
+    broken = _broken(verdict, counts, promised, lambda partition: promise(settings, possible, partition))
+    permitted = {name: n - broken.get(name, 0) for name, n in counts.items() if n > broken.get(name, 0)}
     # A write that is gone may be counted under both names; the larger count is a lower bound of their union.
     lost = max(counts.get("lost-write", 0), counts.get("unseen", 0))
     judged = lost > 0 or (verdict.valid != "unknown" and drained)
@@ -187,6 +188,27 @@ def judge(
     )
 
 
+def _broken(
+    verdict: Verdict, counts: Mapping[str, int], whole: Promise, promise_of: Callable[[str], Promise]
+) -> dict[str, int]:
+    """Findings that nothing permits: of an anomaly that is permitted nowhere all, else those of other log partitions.
+
+    ``whole`` is what is promised of every log partition, ``promise_of`` of one.
+    """
+    seen = "duplicate" in counts
+    promises: dict[str, Promise] = {}
+    broken = {}
+    for name, count in counts.items():
+        if not whole.about(name, duplicates_seen=seen).permitted:
+            broken[name] = count
+            continue
+        keys = [key for finding in verdict.anomalies.get(name, ()) if isinstance(key := finding.get("key"), str)]
+        promises |= {key: promise_of(key) for key in keys if key not in promises}
+        against = sum(not promises[key].about(name, duplicates_seen=seen).permitted for key in keys)
+        broken |= {name: against} if against else {}
+    return broken
+
+
 def _not_drained(verdict: Verdict) -> str:
     """That the log was not read to its end; where it came back, it was only too long."""
     recovery = verdict.recovery
@@ -201,13 +223,12 @@ def _stalled(verdict: Verdict, settings: Settings, receipts: Iterable[Receipt]) 
     It is permitted where nodes did not run that the log partition waits for, and where faults that touched it may have
     destroyed every copy that may lead. A receipt that does not name what was touched may have touched all.
     """
-    recovery, receipts = verdict.recovery, tuple(receipts)
+    recovery, possible = verdict.recovery, faults_possible(receipts)
     dead, destroyed = {}, []
     for key, why in (recovery.unread | recovery.unwritten).items():
-        touching = faults_possible(each for each in receipts if each.touched is None or key in each.touched)
         if key in recovery.absent:
             continue
-        if destroyed_reasons(settings, touching):
+        if fate_of_copies(settings, possible, key).destroyed:
             destroyed.append(key)
         else:
             dead[key] = f"{why}; {recovery.lacking[key]}" if key in recovery.lacking else why

@@ -22,28 +22,8 @@ min.insync.replicas is: that setting gates the *write* (rule 3) and adds copies,
   reached the cluster. With min.insync.replicas = replication.factor every replica had each write when it was
   acknowledged: nothing is lost, unless a reassignment made a broker a replica that was none then.
 * An old rule of truncation or of joining the ISR: see :data:`ERAS`. They all need a change of leader, hence a fault.
-* A destroyed copy (power loss, emptied disk, damaged record): the last in-sync replica may come back without what it
-  acknowledged, and everyone truncates to it (KAFKA-15495, KIP-966). Three exceptions.
-
-  - With flush.messages=1 every replica has forced a record to its disk before it answers for it (rule 24), so loss of
-    power takes nothing that was acknowledged, and counts as a kill. An emptied disk and a damaged record take what was
-    flushed too (S08, S34), and so does loss of power where the disk lied about it (S33), as its receipt then says.
-  - A single destroyed copy of an acks=all write, in a run in which no other fault reached the cluster, where every
-    replica was in sync when it began (a slow machine may drop one without any fault): nothing took the other replicas
-    out of sync, so they have it, and one of them leads (S10, S35). This needs broker.epochs: without
-    them a broker that is back before its session ends goes on as the replica, or the leader, that it was, with what its
-    disk has left (KAFKA-7235, KAFKA-14139; S19, S36).
-  - With eligible.leader.replicas (rule 15) the acknowledged is on every member of the ISR and of the ELR, together at
-    least min.insync.replicas. Only a broker that stopped uncleanly is struck off both lists, whatever its disk has
-    left, and nobody else than their members is elected while there is one. So if fewer than min.insync.replicas brokers
-    stopped uncleanly in the whole run, however often, one that never did is on a list and has everything (S08, S09,
-    S34). A kill is an unclean stop like any other: a second broker that was killed may have been the only other one
-    with the write, is struck off although it has it, and the emptied one leads as the last known leader. Beyond that
-    number, and without strict min ISR or with unclean elections, nothing is promised (S11, S15, S25).
-
-  Two or more of anything could have made the destroyed one the last in sync; receipts do not tell it apart, so loss is
-  permitted. Full and slow disks destroy nothing: what was appended is there, and a broker that ends over a full disk
-  leaves it as a killed one does.
+* A destroyed copy (power loss, emptied disk, damaged record): a replica may come back without what it acknowledged.
+  Where it may have been the last that had it, by log partition: :mod:`checkers.verdicts.copies`.
 
 *What may a consumer see change?* Consumers read below the high watermark only, and that is the smallest log end over
 the maximal ISR (rule 7). So a record that was readable is on every member of the ISR, and a clean election keeps it,
@@ -80,7 +60,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from checkers.verdicts.receipts import FaultSeen
+from checkers.verdicts.copies import FLUSHED, Fate, Reason, fate_of_copies
+from checkers.verdicts.receipts import ANY, FaultSeen
 from workloads import ACKS_ALL, Settings
 
 LOSS = ("lost-write", "unseen")
@@ -92,16 +73,6 @@ ALWAYS = ("int-send-skip", "G0", "G0-realtime")
 
 #: Findings about client libraries, of which no log promises anything.
 OF_CLIENTS = ("wedged-client",)
-
-
-class Reason(msgspec.Struct, frozen=True):
-    """Why something is promised or permitted, in words, and where the rule stands."""
-
-    text: str
-    source: str
-
-    def __str__(self) -> str:
-        return f"{self.text} ({self.source})"
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -184,6 +155,8 @@ _NO_FAULT = Reason("no fault took effect", "receipts")
 _NO_CLUSTER_FAULT = Reason("faults only touched clients' links, so leaders stayed", "receipts")
 _CLEAN = Reason("every in-sync replica has a write before it is acknowledged, only in-sync replicas are elected, and "
                 "these faults destroy no copy", "rules 2, 4, 13, 24")  # fmt: skip
+_ELECTED = Reason("every in-sync replica has a write before it is acknowledged, and only in-sync replicas are elected",
+                  "rules 2, 4, 13")  # fmt: skip
 _EVERYWHERE = Reason("min.insync.replicas equals replication.factor, so every replica has a write before it is "
                      "acknowledged", "rules 3, 4")  # fmt: skip
 _BELOW_HW = Reason("consumers read below the high watermark, which every in-sync replica has", "rule 7")
@@ -192,14 +165,6 @@ _ACKS_1 = Reason("acks=1: the leader answers alone, and a fault that moves leade
                  "fetched", "rule 2; KAFKA-20554")  # fmt: skip
 _UNCLEAN = Reason("unclean.leader.election.enable=true: with the in-sync replicas away, a replica that lacks the write "
                   "may lead", "rules 13, 14; KIP-106")  # fmt: skip
-_FLUSHED = Reason("flush.messages=1: a replica forces a record to its disk before it answers for it, so loss of power "
-                  "takes nothing that was acknowledged", "rule 24")  # fmt: skip
-_ONE_COPY = Reason("one copy was destroyed and no other fault took a replica out of sync, so the others have the write",
-                   "rules 4, 13")  # fmt: skip
-_ELIGIBLE = Reason("eligible.leader.replicas=true and fewer than min.insync.replicas brokers stopped uncleanly, so one "
-                   "that has the write stays eligible, and nobody else is elected", "rule 15; KIP-966")  # fmt: skip
-_DESTROYED = Reason("a copy was destroyed, and the last in-sync replica may return without it",
-                    "KAFKA-15495, KIP-966")  # fmt: skip
 _REUSED = Reason("the offset of a lost write is given to another record", "rules 1, 17")
 _RETRIED = Reason("enable.idempotence=false and retries>0: a retry may append again", "rule 21")
 _NO_RETRY = Reason("retries=0: a record is sent once", "rule 21")
@@ -213,21 +178,25 @@ _CLIENT = Reason("a client library stopped working; the log did what it promises
 _AFTER_DUPLICATE = Reason("a duplicated record has two places, and neighbours are compared at the last one", "rule 21")
 
 
-def promise(settings: Settings, faults: Sequence[FaultSeen]) -> Promise:
-    """What ``settings`` promise under ``faults``, which are those that took effect (see the module's text)."""
-    losses, readable = _loss_reasons(settings, faults), _readable_reasons(settings, faults)
+def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = ANY) -> Promise:
+    """What ``settings`` promise of one log partition, or of any, under ``faults``: those that took effect, or may have.
+
+    See the module's text.
+    """
+    copies = fate_of_copies(settings, faults, partition)
+    losses, readable = _loss_reasons(settings, faults, copies), _readable_reasons(settings, faults, copies)
     reused = (_REUSED, *losses) if losses and settings.acks != 0 else ()
     forgotten = _forgotten_reasons(settings, readable)
     duplicates = (*_duplicate_reasons(settings), *forgotten)
     overtaken = _overtaking_reasons(settings)
     claims = (
-        *(_claim(name, losses, _safe_reasons(settings, faults)) for name in LOSS),
+        *(_claim(name, losses, _safe_reasons(settings, faults, copies)) for name in LOSS),
         _claim("inconsistent-offsets", (*readable, *reused), (_BELOW_HW,)),
         *(_claim(name, readable, (_BELOW_HW,)) for name in POLL_ORDER),
         _claim("duplicate", duplicates, (_SEQUENCES if settings.enable_idempotence else _NO_RETRY,)),
         _claim("reordered", (*overtaken, *forgotten), (_IN_ORDER,)),
         *(_claim(name, (*overtaken, *duplicates, *reused), (_IN_ORDER,)) for name in SEND_ORDER),
-        _claim("divergent-replicas", _divergence_reasons(settings, faults), (_BELOW_HW,)),
+        _claim("divergent-replicas", _divergence_reasons(settings, faults, copies), (_BELOW_HW,)),
         *(_claim(name, (), (_NO_RULE,)) for name in NEVER),
         *(_claim(name, (_INTERLEAVED,), ()) for name in ALWAYS),
         *(_claim(name, (_CLIENT,), ()) for name in OF_CLIENTS),
@@ -249,47 +218,11 @@ def _on_every_replica(settings: Settings, faults: Sequence[FaultSeen]) -> bool:
     return settings.min_insync_replicas >= settings.replication_factor and not replaced
 
 
-def _destroying(settings: Settings, faults: Sequence[FaultSeen]) -> list[FaultSeen]:
-    """The faults that took bytes which a replica had answered for."""
-    destroying = [fault for fault in faults if fault.facts.destroys_copy]
-    return [fault for fault in destroying if not _spared(settings, fault)]
-
-
-def _spared(settings: Settings, fault: FaultSeen) -> bool:
-    """What a replica had answered for was flushed, and the fault took nothing that was (rule 24)."""
-    return fault.facts.spares_flushed and settings.flush_messages == 1 and not fault.took_flushed
-
-
-def _others_have_it(settings: Settings, faults: Sequence[FaultSeen]) -> bool:
-    """A single copy, nothing else: see the module's text."""
-    reached = [fault for fault in faults if not fault.clients_only]
-    alone = len(reached) == 1 and len(reached[0].nodes) == 1 and reached[0].all_in_sync
-    noticed = settings.acks == ACKS_ALL and settings.broker_epochs
-    return alone and noticed and settings.replication_factor > 1
-
-
-def _one_stays_eligible(settings: Settings, faults: Sequence[FaultSeen]) -> bool:
-    """Rule 15, as far as it reaches: see the module's text. A fault that names no broker could have hit any."""
-    ending = [fault for fault in faults if not fault.facts.spares_process]
-    stopped = {node for fault in ending for node in fault.nodes}
-    guarded = settings.eligible_leader_replicas and settings.strict_min_isr and settings.broker_epochs
-    clean = settings.acks == ACKS_ALL and not settings.unclean_leader_election_enable
-    copies = min(settings.min_insync_replicas, settings.replication_factor)
-    return guarded and clean and len(stopped) < copies and all(fault.nodes for fault in ending)
-
-
-def destroyed_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
-    """Why acknowledged records may be on no disk any more; empty where some replica that may lead has them."""
-    if not _destroying(settings, faults) or _others_have_it(settings, faults) or _one_stays_eligible(settings, faults):
-        return ()
-    return (_DESTROYED,)
-
-
 def _era_reasons(settings: Settings) -> tuple[Reason, ...]:
     return tuple(era.reason for era in ERAS if era.in_force(settings))
 
 
-def _loss_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
+def _loss_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: Fate) -> tuple[Reason, ...]:
     if settings.acks == 0:
         return (_ACKS_0,)
     if not _reached_cluster(faults):
@@ -297,27 +230,25 @@ def _loss_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reas
     alone = (_ACKS_1,) if settings.acks != ACKS_ALL else ()
     fewer_copies = settings.acks != ACKS_ALL or not _on_every_replica(settings, faults)
     unclean = (_UNCLEAN,) if settings.unclean_leader_election_enable and fewer_copies else ()
-    return (*alone, *unclean, *_era_reasons(settings), *destroyed_reasons(settings, faults))
+    return (*alone, *unclean, *_era_reasons(settings), *copies.destroyed)
 
 
-def _readable_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
+def _readable_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: Fate) -> tuple[Reason, ...]:
     if not _reached_cluster(faults):
         return ()
     fewer_copies = not settings.strict_min_isr or not _on_every_replica(settings, faults)
     unclean = (_UNCLEAN,) if settings.unclean_leader_election_enable and fewer_copies else ()
-    return (*unclean, *_era_reasons(settings), *destroyed_reasons(settings, faults))
+    return (*unclean, *_era_reasons(settings), *copies.destroyed)
 
 
-def _safe_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
+def _safe_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: Fate) -> tuple[Reason, ...]:
     if not faults:
         return (_NO_FAULT,)
     if not _reached_cluster(faults):
         return (_NO_CLUSTER_FAULT,)
-    if _destroying(settings, faults):
-        return (_ONE_COPY if _others_have_it(settings, faults) else _ELIGIBLE,)
-    if any(fault.facts.spares_flushed for fault in faults):
-        return (_FLUSHED, _CLEAN)
-    return (_EVERYWHERE if settings.unclean_leader_election_enable else _CLEAN,)
+    if {*copies.kept} - {FLUSHED}:
+        return (*copies.kept, _ELECTED)
+    return (*copies.kept, _EVERYWHERE if settings.unclean_leader_election_enable else _CLEAN)
 
 
 def _forgotten_reasons(settings: Settings, readable: tuple[Reason, ...]) -> tuple[Reason, ...]:
@@ -335,8 +266,8 @@ def _overtaking_reasons(settings: Settings) -> tuple[Reason, ...]:
     return (_OVERTAKEN,) if not settings.enable_idempotence and settings.max_in_flight > 1 else ()
 
 
-def _divergence_reasons(settings: Settings, faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
+def _divergence_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: Fate) -> tuple[Reason, ...]:
     if not _reached_cluster(faults):
         return ()
     diverging = tuple(era.reason for era in ERAS if era.diverges and era.in_force(settings))
-    return (*diverging, *destroyed_reasons(settings, faults))
+    return (*diverging, *copies.destroyed)

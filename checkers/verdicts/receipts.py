@@ -9,7 +9,7 @@ those of which something was observed, but not everything: they may have happene
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -17,28 +17,69 @@ from nemesis.cluster import CLIENTS
 from nemesis.faults import FaultKind, fault_kind
 from nemesis.receipts import Receipt, is_refusal, read_receipt
 
+#: In the place of a broker's number: it is not known.
+NOBODY: Final = -1
+#: In the place of a log partition's name: it may be any.
+ANY: Final = ""
 
-class FaultSeen(msgspec.Struct, frozen=True):
+
+class Copy(msgspec.Struct, frozen=True):
+    """A replica's log that a fault took records from, or may have.
+
+    Attributes:
+        partition: the log partition; ANY where the receipt does not name those that were hit.
+        node: the broker whose copy it was.
+        out_of_sync: how many of the other replicas were not in sync when the fault began, as far as the receipt says.
+        outlived: when the broker was to be started again, it was out of the ISR and others were in.
+        in_doubt: it was seen as what may have been the only member of the ISR; or what is damaged stays in its log
+            unseen, so that it counts as whole.
+    """
+
+    partition: str = ANY
+    node: int = NOBODY
+    out_of_sync: int = 0
+    outlived: bool = False
+    in_doubt: bool = False
+
+
+class FaultSeen(msgspec.Struct, frozen=True, omit_defaults=True):
     """One fault that took effect.
 
     Attributes:
         kind: the fault's name ("kill", "pause", "partition", ...).
         clients_only: True where only clients and their links were hit and no leader changed meanwhile.
         nodes: the nodes whose process, disk or replica it hit, controllers among them.
-        all_in_sync: whether every replica was in sync when it began, as far as the receipt tells.
+        begun_us, ended_us: the run's clock; None where its end is not known.
+        touched: the log partitions that it touched; None where the receipt does not say.
+        copies: those that it took records from; None where nothing but its kind and its nodes is known.
         took_flushed: whether a disk that it hit had called flushed what it then lost.
     """
 
     kind: str
     clients_only: bool = False
     nodes: tuple[int, ...] = ()
-    all_in_sync: bool = True
+    begun_us: int = 0
+    ended_us: int | None = None
+    touched: tuple[str, ...] | None = None
+    copies: tuple[Copy, ...] | None = None
     took_flushed: bool = False
 
     @property
     def facts(self) -> type[FaultKind]:
         """What is known of faults of this kind."""
         return fault_kind(self.kind)
+
+    def touches(self, partition: str) -> bool:
+        """It may have touched this log partition; a process that ended took all of its replicas along."""
+        return self.touched is None or self.facts.ends_process or partition == ANY or partition in self.touched
+
+    def taken(self) -> tuple[Copy, ...]:
+        """The copies that it took records from; of a fault that is known by its kind only, a copy of every node."""
+        if not self.facts.destroys_copy:
+            return ()
+        if self.copies is not None:
+            return self.copies
+        return tuple(Copy(node=node) for node in self.nodes) or (Copy(in_doubt=True),)
 
 
 def read_receipts(details: Iterable[Mapping[str, Any]]) -> list[Receipt]:
@@ -65,13 +106,63 @@ def faults_possible(receipts: Iterable[Receipt]) -> tuple[FaultSeen, ...]:
 
 
 def _seen(receipt: Receipt) -> FaultSeen:
-    kind = receipt.degraded_to or receipt.fault
-    return FaultSeen(kind, _clients_only(receipt), receipt.targets, not receipt.out_of_sync, took_flushed(receipt))
+    return FaultSeen(
+        kind=receipt.degraded_to or receipt.fault,
+        clients_only=_clients_only(receipt),
+        nodes=receipt.targets,
+        begun_us=receipt.begun_us,
+        ended_us=receipt.ended_us,
+        touched=receipt.touched,
+        copies=_copies(receipt) if receipt.facts.destroys_copy else None,
+        took_flushed=took_flushed(receipt),
+    )
 
 
 def took_flushed(receipt: Receipt) -> bool:
     """A disk that it hit lied (:class:`nemesis.faults.LyingDisk`): of what it lost, something had been flushed."""
     return any(isinstance(seen, Mapping) and "lost_flushed" in seen for seen in receipt.begin_evidence.values())
+
+
+def _copies(receipt: Receipt) -> tuple[Copy, ...]:
+    """What was taken, by what its evidence counts; what it does not count may be gone."""
+    partitions = (ANY,) if receipt.touched is None else receipt.touched
+    found = ((name, node, receipt.begin_evidence.get(str(node))) for node in receipt.targets for name in partitions)
+    return tuple(_copy(receipt, name, node, seen) for name, node, seen in found if _took_records(seen, name))
+
+
+def _took_records(seen: object, partition: str) -> bool:
+    match seen:
+        case {"lost": {**records}} | {"wiped": {**records}}:
+            return bool(records.get(partition, True))
+    return True
+
+
+def _copy(receipt: Receipt, partition: str, node: int, seen: object) -> Copy:
+    match seen:
+        case {"corrupted": {"read_again": False}}:
+            unseen = True
+        case _:
+            unseen = False
+    away = receipt.out_of_sync.get(partition, ())
+    if partition == ANY:
+        away = max(receipt.out_of_sync.values(), key=len, default=())
+    looks = receipt.seen.get(partition, [])
+    return Copy(
+        partition=partition,
+        node=node,
+        out_of_sync=sum(other != node for other in away),
+        outlived=not unseen and _left_to_others(receipt, partition, node, away),
+        in_doubt=unseen or any(look.isr <= 1 and look.leader in (None, node) for look in looks),
+    )
+
+
+def _left_to_others(receipt: Receipt, partition: str, node: int, away: tuple[int, ...]) -> bool:
+    """The last look before its restart found ``node`` out of the ISR, and somebody else in."""
+    match receipt.moved.get(partition):
+        case {"isr": [_, [*isr]]}:
+            return bool(isr) and node not in isr
+    looks = receipt.seen.get(partition, [])
+    return node in away and bool(looks) and looks[-1].leader not in (None, node)
 
 
 def _may_have_happened(receipt: Receipt) -> bool:

@@ -235,7 +235,7 @@ def test_a_log_that_waits_for_a_destroyed_copy_may_stall_and_the_reason_says_so(
 def test_a_destroyed_copy_excuses_a_stall_only_where_it_was_and_only_if_what_it_held_is_gone(
     settings: Settings, touched: list[str], outcome: str
 ) -> None:
-    found = stalled(under("powerloss", "kill"))
+    found = stalled(under("powerloss", "kill", "kill"))
     found.exercise.drained = False
     found.faults = [receipt | {"touched": touched} for receipt in found.faults]
     assert judge(settings, found).outcome == outcome
