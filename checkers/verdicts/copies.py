@@ -17,17 +17,19 @@ everything again. If it was the last member, it is waited for, and everyone trun
 
 * When its broker was to be started again, it was out of the ISR, and somebody else was in. Whatever happened to others
   before or happens later: each destroyed copy is judged by itself.
-* When it was destroyed, another replica was in sync, which no fault hit from ``SETTLED`` times session and lag time
-  before until as long after, and which stayed so until the destroyed one was out. Receipts do not name it; it is there
-  if copies are left when those are taken away that were out of sync, the destroyed one, and those whose brokers were
-  ended in that time. Faults of other kinds in that time (a pause, a cut link, a dead controller) make leaders drop
-  followers that nothing hit, or end sessions late; then nobody can say (S09), as where the broker was seen as what may
-  have been the last member. Receipts of older harnesses name no log partitions, so of these a fault counts only alone.
+* When it was destroyed, another replica was in sync, which no fault hit about that time, and which stayed so until the
+  destroyed one was out. Receipts do not name it; it is there if copies are left when those are taken away that were out
+  of sync, the destroyed one, and those whose brokers were ended within ``SETTLED`` sessions of it: who was ended before
+  has left the ISR by then. Faults of other kinds that lasted then, or ended up to ``SETTLED`` sessions and lag times
+  before (a pause, a cut link, a dead controller), make leaders drop followers that nothing hit, or end sessions late;
+  so nobody can say (S09), as where the broker was seen as what may have been the last member. Where nobody looked at
+  the log partition meanwhile, which older receipts do not even name, only a fault that was alone is counted so.
 
 Both need broker.epochs: without them a broker that is back before its session ends goes on as the replica, or the
-leader, that it was, with what its disk has left (KAFKA-7235, KAFKA-14139; S19, S36). Both need clean elections, or the
-destroyed one may lead out of sync. And both are about acks=all: other writes are lost by any change of leader. A
-damaged record that no recovery reads stays in the log of a broker that counts as whole, so it is never harmless.
+leader, that it was, with what its disk has left (KAFKA-7235, KAFKA-14139; S19, S36). Both need that the ISR has
+everything and only its members lead: no unclean elections, nor a commit rule by number (rules 27, 28). And both are
+about acks=all: other writes are lost by any change of leader. A damaged record that no recovery reads stays in the log
+of a broker that counts as whole, so it is never harmless.
 
 *Eligible leader replicas* (rule 15) make more of them harmless: what was acknowledged is on every member of the ISR
 and of the ELR, together at least min.insync.replicas. Only a broker that stopped uncleanly is struck off both lists,
@@ -52,8 +54,8 @@ from checkers.verdicts.receipts import ANY, Copy, FaultSeen
 from nemesis.cluster import CONTROLLER
 from workloads import ACKS_ALL, Settings
 
-#: Before and after a copy is destroyed, sessions end and ISRs shrink within so many times session and lag time: a
-#: follower is dropped after up to 1.5 lag times, and a busy machine is late.
+#: A broker that is silent for a session is fenced, a follower that lags is dropped after up to 1.5 lag times; busy
+#: machines are late. So many times as long settles it.
 SETTLED: Final = 2
 
 
@@ -101,7 +103,8 @@ def _why_kept(settings: Settings, copy: Copy, fault: FaultSeen, faults: Sequence
     """Why what ``copy`` had is on another that may lead; None where it may have been the last."""
     if fault.facts.spares_flushed and settings.flush_messages == 1 and not fault.took_flushed:
         return FLUSHED
-    if settings.acks != ACKS_ALL or not settings.broker_epochs or settings.unclean_leader_election_enable:
+    in_sync_lead = not (settings.unclean_leader_election_enable or settings.commits_by_number)
+    if settings.acks != ACKS_ALL or not (settings.broker_epochs and in_sync_lead):
         return None
     if copy.outlived:
         return _OUTLIVED
@@ -111,21 +114,28 @@ def _why_kept(settings: Settings, copy: Copy, fault: FaultSeen, faults: Sequence
 
 
 def _another_stayed(settings: Settings, copy: Copy, fault: FaultSeen, faults: Sequence[FaultSeen]) -> bool:
-    near = [other for other in faults if other.touches(copy.partition) and _reaches(settings, other, fault)]
-    counted = all(other.facts.ends_process and other.nodes and max(other.nodes) < CONTROLLER for other in near)
+    near = [other for other in faults if other.touches(copy.partition) and _is_near(settings, other, fault)]
     stopped = {copy.node, *(node for other in near for node in other.nodes)}
     left = settings.replication_factor - copy.out_of_sync - len(stopped)
-    if copy.partition == ANY:  # Nobody looked at its log partitions, so nobody saw what else may have been.
-        return counted and near == [fault] and not copy.out_of_sync and left > 0
-    return counted and not copy.in_doubt and left > 0
+    counted = left > 0 and all(_ends_brokers(other) for other in near)
+    if not copy.watched:
+        return counted and near == [fault] and not copy.out_of_sync
+    return counted and not copy.in_doubt
 
 
-def _reaches(settings: Settings, other: FaultSeen, fault: FaultSeen) -> bool:
-    """``other`` may change who is in sync about the time when ``fault`` destroys a copy."""
-    settled_us = 1000 * SETTLED * (settings.broker_session_timeout_ms + settings.replica_lag_time_max_ms)
-    over = other.ended_us is not None and other.ended_us < fault.begun_us - settled_us
-    spared = other.clients_only or other.facts.spares_cluster
-    return not (spared or over or other.begun_us > fault.begun_us + settled_us)
+def _is_near(settings: Settings, other: FaultSeen, fault: FaultSeen) -> bool:
+    """``other`` may take a replica out of sync about the time when ``fault`` destroys a copy."""
+    session_us, lag_us = 1000 * settings.broker_session_timeout_ms, 1000 * settings.replica_lag_time_max_ms
+    before_us, after_us = fault.begun_us - SETTLED * session_us, fault.begun_us + SETTLED * session_us
+    if other.clients_only or other.facts.spares_cluster or other.begun_us > after_us:
+        return False
+    if _ends_brokers(other):
+        return other.begun_us >= before_us
+    return other.ended_us is None or other.ended_us >= before_us - SETTLED * lag_us
+
+
+def _ends_brokers(fault: FaultSeen) -> bool:
+    return fault.facts.ends_process and bool(fault.nodes) and max(fault.nodes) < CONTROLLER
 
 
 def _one_stays_eligible(settings: Settings, copy: Copy, faults: Sequence[FaultSeen]) -> bool:

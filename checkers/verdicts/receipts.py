@@ -29,6 +29,7 @@ class Copy(msgspec.Struct, frozen=True):
     Attributes:
         partition: the log partition; ANY where the receipt does not name those that were hit.
         node: the broker whose copy it was.
+        watched: the receipt says what the controller said of the log partition while the fault lasted.
         out_of_sync: how many of the other replicas were not in sync when the fault began, as far as the receipt says.
         outlived: when the broker was to be started again, it was out of the ISR and others were in.
         in_doubt: it was seen as what may have been the only member of the ISR; or what is damaged stays in its log
@@ -37,6 +38,7 @@ class Copy(msgspec.Struct, frozen=True):
 
     partition: str = ANY
     node: int = NOBODY
+    watched: bool = False
     out_of_sync: int = 0
     outlived: bool = False
     in_doubt: bool = False
@@ -150,6 +152,7 @@ def _copy(receipt: Receipt, partition: str, node: int, seen: object) -> Copy:
     return Copy(
         partition=partition,
         node=node,
+        watched=bool(looks),
         out_of_sync=sum(other != node for other in away),
         outlived=not unseen and _left_to_others(receipt, partition, node, away),
         in_doubt=unseen or any(look.isr <= 1 and look.leader in (None, node) for look in looks),

@@ -29,7 +29,8 @@ def fault(kind: str, node: int, *, sequence: int = 1, at_us: int = AT_US, **chan
     """A receipt of a fault of one broker that lasted a tenth of a second; no ISR changed meanwhile."""
     plain = {"mark": "end", "sequence": sequence, "group": 0, "family": "f", "story": "s", "role": "leader"}
     hit = {"fault": kind, "targets": [node], "touched": ["t-0", "t-1"], "begun_us": at_us, "ended_us": at_us + 100_000}
-    return plain | hit | {"took_effect": True} | changes
+    watched = {"seen": {name: [[at_us, 0, 4, 3]] for name in GONE}}
+    return plain | hit | watched | {"took_effect": True} | changes
 
 
 def wipe(node: int, **changes: Any) -> dict[str, Any]:
@@ -60,6 +61,7 @@ def isr(before: list[int], after: list[int]) -> dict[str, Any]:
         pytest.param([wipe(1), fault("kill", CONTROLLER)], True, id="sessions end late without a controller"),
         pytest.param([wipe(1), fault("partition", 0, targets=[], links=[[0, 2]])], True, id="a cut link (S09)"),
         pytest.param([wipe(1), fault("pause", 0, touched=["t-1"])], False, id="a pause elsewhere"),
+        pytest.param([wipe(1), fault("kill", 0), fault("kill", 2, at_us=0, sequence=2)], False, id="one ended before"),
         pytest.param([wipe(1), fault("pause", 0, at_us=AT_US + 2 * SETTLED_US)], False, id="a pause long after"),
         pytest.param([wipe(1), fault("pause", 0, at_us=AT_US - 2 * SETTLED_US)], False, id="a pause long before"),
         pytest.param([wipe(1), fault("pause", 0, at_us=0, ended_us=None)], True, id="a pause that may last"),
@@ -69,7 +71,11 @@ def test_a_copy_is_replaced_by_one_that_was_in_sync_and_that_no_fault_hit(receip
     assert permitted(receipts) is loss
 
 
-@pytest.mark.parametrize("settings", [NO_EPOCHS, UNCLEAN], ids=["no broker epochs (S36, KAFKA-7235)", "unclean"])
+@pytest.mark.parametrize(
+    "settings",
+    [NO_EPOCHS, UNCLEAN, Settings(quorum_required_acks=2)],
+    ids=["no broker epochs (S36, KAFKA-7235)", "unclean", "whoever acknowledges"],
+)
 def test_other_copies_help_only_where_nobody_takes_the_destroyed_one_for_whole(settings: Settings) -> None:
     assert permitted([wipe(1), fault("kill", 0)], settings)
     assert permitted([wipe(1, **isr([0, 1, 2], [0, 2]))], settings)
@@ -83,7 +89,7 @@ def test_other_copies_help_only_where_nobody_takes_the_destroyed_one_for_whole(s
         pytest.param(isr([0, 1], []), True, id="eligible replicas were waited for"),
         pytest.param({"out_of_sync": {"t-0": [1]}, "seen": {"t-0": [[0, 0, 4, 2]]}}, False, id="it had not been in"),
         pytest.param({"out_of_sync": {"t-0": [1]}, "seen": {"t-0": [[0, None, 4, 1]]}}, True, id="nobody led"),
-        pytest.param({"out_of_sync": {"t-0": [1]}}, True, id="nobody looked"),
+        pytest.param({"out_of_sync": {"t-0": [1]}, "seen": {}}, True, id="nobody looked"),
     ],
 )
 def test_a_copy_whose_broker_had_left_the_isr_to_others_when_it_came_back_is_harmless(
@@ -91,6 +97,12 @@ def test_a_copy_whose_broker_had_left_the_isr_to_others_when_it_came_back_is_har
 ) -> None:
     others = [fault("pause", 0), fault("kill", 2, sequence=2)]
     assert permitted([wipe(1, **seen), *others]) is loss
+
+
+def test_where_nobody_looked_a_destroyed_copy_is_harmless_only_if_its_fault_was_alone() -> None:
+    assert not permitted([wipe(1, seen={})])
+    assert permitted([wipe(1, seen={}), fault("kill", 0)])
+    assert permitted([wipe(1, seen={}, out_of_sync={"t-0": [2]})])
 
 
 def test_a_broker_seen_as_the_last_in_sync_may_have_been_it() -> None:
