@@ -17,7 +17,15 @@ Scope = Literal["topic", "broker", "client", "reference"]
 Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"]
 CommitRule = Literal["isr", "majority"]
 LeaderElection = Literal["isr", "largest-log-end", "largest-epoch-and-log-end"]
-PlantedBug = Literal["none", "acknowledge-after-append", "shrink-before-acceptance", "commit-largest-log-end"]
+PlantedBug = Literal[
+    "none",
+    "acknowledge-after-append",
+    "shrink-before-acceptance",
+    "commit-largest-log-end",
+    "ignore-broker-epoch",
+    "keep-fenced-in-isr",
+    "flush-on-leader-only",
+]
 MissedEpoch = Literal["forget", "kafka"]
 
 ACKS_ALL = -1

@@ -11,6 +11,7 @@ import msgspec
 from harness.durable import write_durably
 from harness.reference.core.controller import Controller
 from harness.reference.core.messages import Message, MoveLeader, TopicResponse
+from harness.reference.core.planted import with_bug
 from harness.reference.core.types import CONTROLLER, Image, NodeId
 from harness.reference.server.codec.controller import Hello, decode, encode
 from harness.reference.server.config import NodeConfig
@@ -35,7 +36,8 @@ class ControllerServer:
         self._links = links
         self._file = Path(config.directory) / "controller-state"
         self._kept = self._read()
-        self._core = Controller(config.broker, self._kept.image, self._kept.next_producer_id)
+        core = with_bug(Controller, config.broker.planted_bug)
+        self._core = core(config.broker, self._kept.image, self._kept.next_producer_id)
         self._brokers: dict[NodeId, Connection] = {}
         self._runtime = Runtime(self._core, self._send, trace, self._keep)
         self._gateway = Gateway(self._runtime.deliver)

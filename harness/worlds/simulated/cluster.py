@@ -9,6 +9,7 @@ from harness.reference.core.broker import Broker
 from harness.reference.core.controller import Controller
 from harness.reference.core.effects import Core
 from harness.reference.core.log import MemoryLog
+from harness.reference.core.planted import with_bug
 from harness.reference.core.types import NONE, BrokerConfig, Image, TopicPartition
 from harness.worlds.reference import LACKS
 from harness.worlds.simulated.disks import NO_DISKS, Disk, Disks
@@ -64,7 +65,8 @@ class Cluster:
         self._processes: dict[int, Process] = {}
         #: Brokers whose disks a fault has taken records from: what they promised to keep they do not.
         self.damaged: set[int] = set()
-        self._controller = Controller(config, observe=self._observing)
+        self._make_controller = with_bug(Controller, config.planted_bug)
+        self._controller = self._make_controller(config, observe=self._observing)
         self._shutdown = SimulatedShutdown(loop, self._end_cleanly, self.restart)
         disks = Disks(self._disks, self._is_dead, self.damaged)
         self._seen: Image | None = None
@@ -196,7 +198,7 @@ class Cluster:
             return {}
         if node == CONTROLLER:
             last = self._controller
-            self._controller = Controller(
+            self._controller = self._make_controller(
                 self._config, image=last.image, next_producer_id=last.next_producer_id, observe=self._observing
             )
         process = self._run(node, self._controller if node == CONTROLLER else self._broker(node))

@@ -7,14 +7,16 @@ from typing import Any, get_args
 
 import pytest
 
-import workloads.settings
 from checkers import check_one as check
+from checkers import judge
 from harness.errors import PlanError
 from harness.plan import RunSpec, Simulated
+from harness.reference.core.controller import Controller
+from harness.reference.core.messages import Fetch
 from harness.reference.core.partition import Replica
 from harness.reference.core.planted import _WRONG, with_bug
 from harness.reference.core.request_handler import RequestHandler
-from harness.reference.core.types import BrokerConfig, ErrorCode, PlantedBug, TopicConfig
+from harness.reference.core.types import BrokerConfig, ErrorCode, TopicConfig
 from harness.run.performing import perform
 from harness.worlds.kafka.properties import possible
 from harness.worlds.kafka.releases import Version
@@ -22,20 +24,19 @@ from harness.worlds.reference import broker_config
 from harness.worlds.simulated.invariants import InvariantBrokenError
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
-from workloads.settings import ACKS_ALL, Settings
+from workloads.settings import ACKS_ALL, PlantedBug, Settings
 
 BUGS = [bug for bug in get_args(PlantedBug) if bug != "none"]
 
 
 def test_no_bug_is_planted_where_nobody_asks_for_one() -> None:
     assert broker_config(Settings()).planted_bug == "none"
-    for part in (Replica, RequestHandler):
+    for part in (Controller, Replica, RequestHandler):
         assert with_bug(part, "none") is part
 
 
 def test_settings_and_core_know_the_same_bugs() -> None:
-    assert get_args(workloads.settings.PlantedBug) == get_args(PlantedBug)
-    assert {bug for bug, _ in _WRONG} == set(BUGS)
+    assert {"none", *(bug for bug, _ in _WRONG)} == set(get_args(PlantedBug))
 
 
 @pytest.mark.parametrize("bug", BUGS)
@@ -81,6 +82,56 @@ def test_the_checkers_find_what_a_planted_bug_loses(
 ) -> None:
     assert lost(tmp_path, "none", family, **settings) == 0
     assert lost(tmp_path, bug, family, **settings) > 0
+
+
+@pytest.mark.parametrize(
+    ("bug", "family", "stories", "settings"),
+    [
+        ("keep-fenced-in-isr", "wipe", ("S36", "wipe/follower-then-leader"), {}),
+        ("flush-on-leader-only", "power", ("power/everybody", "power/two-overlapping"), {"flush_messages": 1}),
+    ],
+)
+def test_a_promise_is_broken_although_copies_were_destroyed_that_others_should_have_replaced(
+    tmp_path: Path, bug: str, family: str, stories: tuple[str, ...], settings: dict[str, int]
+) -> None:
+    """Between faults all is well for so long that each destroyed copy is judged by itself."""
+    faults = FaultPlan(families=(family,), stories=stories, count=4, dead_brokers_max=3, healed_ms_min=3_000)
+    found = {}
+    for planted in ("none", bug):
+        spec = RunSpec(
+            world=Simulated(),
+            cell="planted",
+            family=family,
+            settings=Settings(min_insync_replicas=2, planted_bug=planted, **settings).to_mapping(),  # type: ignore[arg-type]
+            workload=WorkloadPlan(writes_per_second=30.0, duration_ms=14_000),
+            faults=faults,
+            seed=1,
+        )
+        assert perform(spec, tmp_path / planted).status == "completed"
+        found[planted] = judge(spec.chosen(), check(tmp_path / planted))
+    assert {fault.kind for fault in found["none"].faults} & {"wipedisk", "powerloss", "kill"}
+    assert (found["none"].broken, found["none"].lost) == ({}, 0)
+    assert found[bug].outcome == "broken promise"
+    assert found[bug].broken["lost-write"] > 0
+
+
+def test_a_late_fetch_of_a_dead_incarnation_takes_its_empty_successor_into_the_isr(lab: Any) -> None:
+    for bug, lost in (("none", False), ("ignore-broker-epoch", True)):
+        cluster = lab(BrokerConfig(planted_bug=bug))
+        cluster.write_ok(0, "x")
+        cluster.settle()
+        late = [m for s, t, m in cluster.sent if isinstance(m, Fetch) and (s, t) == (1, 0)][-1]
+        cluster.kill(1)
+        cluster.wipe(1)
+        cluster.fence(1)
+        cluster.lose = lambda s, t, m, late=late: isinstance(m, Fetch) and (s, t) == (1, 0) and m is not late
+        cluster.start(1)
+        cluster.wait(lambda cluster=cluster: not cluster.image.brokers[1].fenced)
+        cluster.run(50)
+        cluster.deliver(1, 0, late)
+        cluster.run(50)
+        assert (1 in cluster.state().isr) is lost
+        assert cluster.log_end(1) == 0
 
 
 def test_a_leader_that_shrinks_too_early_is_seen_before_anything_is_lost(lab: Any) -> None:
