@@ -38,7 +38,7 @@ def stories(state: State, stories: Sequence[str], *, columns: Sequence[str], wor
     """Perform scripted stories in virtual time, and compare what comes of them with what is expected.
 
     A STORY is a number (S09) or a file of your own (docs/stories.md); none: all of them. One story in one column is
-    shown step by step. Exit code 1 if anything is not as expected.
+    shown step by step. Exit code 1 if anything is not as expected; a file may expect nothing.
 
     \b
     L  an acknowledged record is lost        .  nothing is
@@ -92,6 +92,8 @@ def _show_table(state: State, chosen: Sequence[Story], cells: Sequence[Cell]) ->
     missing = [name for name in COLUMNS if COLUMNS[name].settings is None]
     if missing:
         state.say(f"not performed, because the reference broker has no such rules: {', '.join(missing)}")
+    if silent := [story.number for story in chosen if not story.expects]:
+        state.say(f"nothing is expected of: {', '.join(silent)}")
     state.say(f"{len(cells)} cells, {len(cells) - len(wrong)} as expected, {len(wrong)} not")
 
 
@@ -105,7 +107,7 @@ def _steps(story: Story, cell: Cell) -> Iterator[str]:
         yield from _step(cell.trace, entry)
     lost = ", ".join(cell.lost) or "nothing"
     yield f"acknowledged: {', '.join(cell.acknowledged)}; lost: {lost}; seen: {', '.join(cell.signs) or 'nothing else'}"
-    yield from cell.disagreements or ("as expected",)
+    yield from cell.disagreements or (("as expected",) if story.expects else ())
 
 
 def _step(trace: Trace, entry: TraceEntry) -> Iterator[str]:
@@ -118,8 +120,8 @@ def _step(trace: Trace, entry: TraceEntry) -> Iterator[str]:
     for replica in entry.replicas:
         log = " ".join(_placed(names, replica.records)) or "empty"
         end = f"log end offset {replica.log_end}"
-        if not replica.running:
-            yield f"              {replica.node} is dead: {end}, log: {log}"
+        if replica.leader_epoch is None:
+            yield f"              {replica.node} {'starts' if replica.running else 'is dead'}: {end}, log: {log}"
             continue
         seen = f"{end}, high watermark {replica.high_watermark}, leader epoch {replica.leader_epoch}"
         own = f", ISR {' '.join(map(str, replica.isr))}" if replica.isr is not None else ""

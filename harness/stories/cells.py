@@ -46,11 +46,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def letters(self) -> str:
-        """The cell as the table shows it: L for a loss, then the letters of what else was seen; "." for nothing."""
-        shown = [sign for sign in self.signs if not (sign is Sign.LEADERLESS and Sign.FOR_GOOD in self.signs)]
-        if self.lost:
-            shown = [sign for sign in shown if sign not in (Sign.LEADERLESS, Sign.FOR_GOOD)]
-        return ("L" if self.lost else "") + "".join(sign.letter for sign in shown) or "."
+        """See :attr:`Expected.letters`."""
+        lost, acknowledged = frozenset(self.lost), frozenset(self.acknowledged)
+        return Expected(lost=lost, acknowledged=acknowledged, signs=frozenset(self.signs)).letters
 
 
 def perform_cell(story: Story, column: str, watch: Callable[[SimulatedWorld], None] | None = None) -> Cell:
@@ -96,7 +94,10 @@ def judged(story: Story, column: str, performance: Performance, verdict: Verdict
         acknowledged=tuple(sorted(acknowledged)),
         signs=tuple(sign for sign in Sign if sign in signs),
         anomalies=dict(verdict.counts),
-        disagreements=tuple(_disagreements(found, story.expected(column), performance)),
+        disagreements=(
+            *(f"it did not play as written: {problem}" for problem in performance.trace.problems),
+            *(_disagreements(found, story.expected(column), performance) if story.expects else ()),
+        ),
         trace=performance.trace,
     )
 
@@ -118,7 +119,6 @@ def _signs(performance: Performance, verdict: Verdict) -> Iterator[Sign]:
 
 
 def _disagreements(found: Expected, expected: Expected, performance: Performance) -> Iterator[str]:
-    yield from (f"it did not play as written: {problem}" for problem in performance.trace.problems)
     for what, here, there in (
         ("lost", found.lost, expected.lost),
         ("acknowledged", found.acknowledged, expected.acknowledged),

@@ -154,6 +154,7 @@ class _Performer:
                 leader_epoch=view.leader_epoch,
                 isr=view.isr,
                 replicas=self._stage.replicas(),
+                deliveries=self._stage.deliveries(),
             )
         )
 

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from harness.errors import PlanError
 from harness.stories import steps as s
 from harness.stories.writes import ScriptedRecord
-from harness.worlds.contract import Replicas, ReplicaState, World
+from harness.worlds.contract import Delivery, Replicas, ReplicaState, World
 from nemesis.cluster import LOG_PARTS, Capability, Evidence, PartitionView
 
 Part = TypeVar("Part")
@@ -61,6 +61,10 @@ class Stage:
     def replicas(self) -> tuple[ReplicaState, ...]:
         """The replicas on all brokers that have one."""
         return tuple(state for node in self.brokers if (state := self.replica(node)) is not None)
+
+    def deliveries(self) -> tuple[Delivery, ...]:
+        """The messages that arrived since the last call, where this world sees them."""
+        return tuple(self._replicas.deliveries())
 
     def part(self, capability: Capability, part: Part | None) -> Part:
         """A part of the world's target.

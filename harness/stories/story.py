@@ -1,7 +1,7 @@
 """Story files: a script, and what is expected of it in each column. TOML; docs/stories.md has the form.
 
-What is expected is complete: where a file says nothing, no record is lost, every record is acknowledged, and nothing
-else is seen.
+A file that has one of the tables "lost", "acknowledged" and "also" expects something, and then it is complete: what
+stands in none of them is not lost, is acknowledged, and is not seen. A file without them only shows what comes of it.
 """
 
 from __future__ import annotations
@@ -59,6 +59,15 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     acknowledged: frozenset[str]
     signs: frozenset[Sign]
 
+    @property
+    def letters(self) -> str:
+        """As the table shows it: L for a loss, then the letters of what else is seen; "." for nothing.
+
+        That nobody leads is not shown beside a loss, which is what came of it.
+        """
+        hidden = {Sign.LEADERLESS, Sign.FOR_GOOD} if self.lost else set()
+        return ("L" if self.lost else "") + "".join(s.letter for s in Sign if s in self.signs - hidden) or "."
+
 
 class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The form of a story file. Tables map a record, or a sign, to columns (:func:`chosen_columns`)."""
@@ -70,13 +79,16 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     note: str = ""
     brokers: int = 3
     settings: dict[str, Any] = {}
-    lost: dict[str, list[str]] = {}
-    acknowledged: dict[str, list[str]] = {}
-    also: dict[str, list[str]] = {}
+    lost: dict[str, list[str]] | None = None
+    acknowledged: dict[str, list[str]] | None = None
+    also: dict[str, list[str]] | None = None
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """A story that was read. ``settings`` are those that it needs in every column, under Kafka's names."""
+    """A story that was read. ``settings`` are those that it needs in every column, under Kafka's names.
+
+    ``expects`` is false where its file does not say what must come of it.
+    """
 
     number: str
     title: str
@@ -84,6 +96,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     note: str
     settings: Mapping[str, Any]
     steps: tuple[AnyStep, ...]
+    expects: bool
     lost: Mapping[str, tuple[str, ...]]
     acknowledged: Mapping[str, tuple[str, ...]]
     also: Mapping[Sign, tuple[str, ...]]
@@ -150,6 +163,7 @@ def parse_story(text: str, file: str) -> Story:
         note=found.note,
         settings=found.settings,
         steps=steps,
+        expects=any(table is not None for table in (found.lost, found.acknowledged, found.also)),
         lost=_columns(found.lost, places),
         acknowledged=_columns(found.acknowledged, places),
         also={_sign(name, places): columns for name, columns in _columns(found.also, places).items()},
@@ -181,9 +195,9 @@ class _Places:
         return Where(self._file, line)
 
 
-def _columns(table: Mapping[str, Sequence[str]], places: _Places) -> dict[str, tuple[str, ...]]:
+def _columns(table: Mapping[str, Sequence[str]] | None, places: _Places) -> dict[str, tuple[str, ...]]:
     found = {}
-    for key, patterns in table.items():
+    for key, patterns in (table or {}).items():
         try:
             found[key] = chosen_columns(patterns)
         except KeyError as error:

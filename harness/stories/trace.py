@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from harness.worlds.contract import ReplicaState
+from harness.worlds.contract import Delivery, ReplicaState
 
 
 class Play(StrEnum):
@@ -21,7 +21,8 @@ class Play(StrEnum):
 class TraceEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One step. Times are microseconds of the run's clock; the states are those at its end.
 
-    ``note`` says what came of it, in words; ``leader``, ``leader_epoch`` and ``isr`` are the controller's.
+    ``note`` says what came of it, in words; ``leader``, ``leader_epoch`` and ``isr`` are the controller's;
+    ``deliveries`` are the messages that arrived since the step before, where the world sees them.
     """
 
     line: int
@@ -34,6 +35,7 @@ class TraceEntry(msgspec.Struct, frozen=True, kw_only=True):
     leader_epoch: int
     isr: tuple[int, ...]
     replicas: tuple[ReplicaState, ...]
+    deliveries: tuple[Delivery, ...] = ()
 
 
 class RecordEnd(msgspec.Struct, frozen=True, kw_only=True):

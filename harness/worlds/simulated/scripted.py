@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from harness.choices import Choices, Stream
 from harness.reference.core import messages
 from harness.reference.core.messages import Produce, ProduceResponse, RecordBatch
 from harness.reference.core.partition import Replica
-from harness.reference.core.types import NONE
-from harness.worlds.contract import DirectWrite, PlacedRecord, ReplicaState
+from harness.reference.core.types import NONE, TopicPartition
+from harness.worlds.contract import Delivery, DirectWrite, PlacedRecord, ReplicaState
 from harness.worlds.simulated.clients import parsed
 from harness.worlds.simulated.cluster import Cluster
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.producer import ACCEPTED, CONNECTION_LOST, NAMES, REFUSALS
-from harness.worlds.simulated.wires import DELAYS_US
+from harness.worlds.simulated.wires import DELAYS_US, Wire
 from nemesis.cluster import CLIENTS, Evidence
 from workloads import EventType, SendOutcome
 from workloads.values import decode
@@ -110,11 +110,36 @@ class _OneWrite:
             done(outcome)
 
 
+class Deliveries:
+    """Messages about log partitions as they arrive, from the first look on."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._next: Callable[[Callable[[Any], object], Any], object] | None = None
+        self._watching = False
+        self._arrived: list[tuple[int, int, int, messages.Message]] = []
+
+    def take(self) -> list[Delivery]:
+        """What arrived since the last call; nothing at the first, with which the watching begins."""
+        if not self._watching:
+            self._watching, self._next, self._loop.on_step = True, self._loop.on_step, self._step
+        arrived, self._arrived = self._arrived, []
+        return [found for one in arrived for found in _delivery(*one)]
+
+    def _step(self, function: Callable[[Any], object], argument: Any) -> None:
+        wire = getattr(function, "__self__", None)
+        if type(wire) is Wire and type(argument) in _TOLD and wire.cut is None:
+            self._arrived.append((self._loop.time_us, wire.source, wire.target, argument))
+        if self._next is not None:
+            self._next(function, argument)
+
+
 class SimulatedReplicas:
     """Implements :class:`harness.worlds.contract.Replicas`: it sees everything at once."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, loop: Loop) -> None:
         self._cluster = cluster
+        self._deliveries = Deliveries(loop)
 
     def state(self, node: int, partition: str) -> ReplicaState | None:
         """See :meth:`harness.worlds.contract.Replicas.state`."""
@@ -151,6 +176,49 @@ class SimulatedReplicas:
             replica.log.flush()
             replica.log.checkpoint_high_watermark(replica.high_watermark)
         return {"flushed": {str(at): replica.log.end_offset for at, replica in broker.replicas.items()}}
+
+    def deliveries(self) -> Sequence[Delivery]:
+        """See :meth:`harness.worlds.contract.Replicas.deliveries`."""
+        return self._deliveries.take()
+
+
+def _delivery(time_us: int, source: int, target: int, message: messages.Message) -> Iterator[Delivery]:
+    """What a message says of the one log partition of a story; one that says nothing of it is left out."""
+    make = partial(Delivery, time_us=time_us, source=source, target=target, what=type(message).__name__)
+    match message:
+        case messages.Produce(batch=batch):
+            yield make(values=_values(message.partition, [batch]))
+        case messages.ProduceResponse(base_offset=offset, error=error):
+            yield make(offset=offset, error=error.name if error else None)
+        case messages.Fetch(partitions=(wanted,)):
+            yield make(offset=wanted.fetch_offset, leader_epoch=wanted.current_leader_epoch)
+        case messages.FetchResponse(partitions=(found,)):
+            end = found.diverging
+            yield make(
+                offset=None if end is None else end.end_offset,
+                leader_epoch=None if end is None else end.leader_epoch,
+                high_watermark=found.high_watermark,
+                values=_values(found.partition, found.batches),
+                error=found.error.name if found.error else None,
+            )
+        case messages.OffsetForLeaderEpochResponse(end=end):
+            yield make(offset=end.end_offset, leader_epoch=end.leader_epoch)
+        case messages.AlterPartition(leader_epoch=epoch):
+            yield make(leader_epoch=epoch)
+        case messages.AlterPartitionResponse(error=error):
+            yield make(error=error.name if error else None)
+        case messages.MetadataUpdate():
+            yield make()
+
+
+_TOLD: Final = frozenset({
+    messages.Produce, messages.ProduceResponse, messages.Fetch, messages.FetchResponse, messages.AlterPartition,
+    messages.AlterPartitionResponse, messages.OffsetForLeaderEpochResponse, messages.MetadataUpdate,
+})  # fmt: skip
+
+
+def _values(partition: TopicPartition, batches: Iterable[RecordBatch]) -> tuple[int, ...]:
+    return tuple(record.value for batch in batches for record in _placed(str(partition), batch))
 
 
 def _placed(partition: str, batch: RecordBatch) -> list[PlacedRecord]:

@@ -16,7 +16,7 @@ steps = '''
 """
 
 
-def cell(steps, column="all/2", rest=""):
+def cell(steps, column="all/2", rest="[lost]"):
     return perform_cell(parse_story(FORM.format(steps=steps, rest=rest), "my.toml"), column)
 
 
@@ -110,3 +110,17 @@ def test_a_story_has_the_same_cells_whatever_the_number_of_workers():
     stories, columns = [known_stories()["S01"]], ("a1", "all/2")
     alone = list(perform_table(stories, columns))
     assert list(perform_table(stories, columns, workers=2)) == alone
+
+
+def test_the_trace_shows_the_messages_that_arrived_in_each_step():
+    found = cell("write x to 0", "a1")
+    (entry,) = [entry for entry in found.trace.entries if entry.text == "write x to 0"]
+    value = found.trace.records["x"].value
+    sent = [delivery for delivery in entry.deliveries if delivery.what == "Produce"]
+    assert [(delivery.target, delivery.values) for delivery in sent] == [(0, (value,))]
+    assert "ProduceResponse" in [delivery.what for delivery in entry.deliveries]
+
+
+def test_a_story_that_expects_nothing_is_held_to_its_script_only():
+    assert cell("drop Fetch 0>1 0>2\nwrite x to 0\nkill 0", "a1", rest="").disagreements == ()
+    assert cell("start 0", "a1", rest="").disagreements != ()
