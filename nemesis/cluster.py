@@ -179,6 +179,21 @@ class Files(Protocol):
         ...
 
 
+class LogDirectories(Protocol):
+    """The directories on several disks among which a node's logs are spread (log.dirs)."""
+
+    def fail(self, node: int, partition: str) -> Evidence:
+        """Let the directory fail in which a running node keeps ``partition``; with the last of them the node ends.
+
+        Evidence: ``failed``, the log partitions in it.
+        """
+        ...
+
+    def replace(self, node: int) -> Evidence:
+        """Put empty directories in the place of the failed ones of a dead node. Evidence: ``replaced``."""
+        ...
+
+
 class WriteCaches(Protocol):
     """The caches inside the nodes' disks, which a loss of power empties."""
 
@@ -272,6 +287,7 @@ class Capability(StrEnum):
     MESSAGES = "messages"
     FILES = "files"
     WRITE_CACHES = "write_caches"
+    LOG_DIRECTORIES = "log_directories"
     DISK_SPACE = "disk_space"
     DISK_SPEED = "disk_speed"
     LEADERSHIP = "leadership"
@@ -295,6 +311,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     messages: Messages | None = None
     files: Files | None = None
     write_caches: WriteCaches | None = None
+    log_directories: LogDirectories | None = None
     disk_space: DiskSpace | None = None
     disk_speed: DiskSpeed | None = None
     leadership: Leadership | None = None

@@ -30,7 +30,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     ``cell`` names settings and family within the campaign (``acks=all,isr=2,unclean=false/kill``); ``settings`` is
     complete and under Kafka's names. ``client_defaults`` are the names of those that the plan leaves to the client
     library, so that they have its own default. ``racks`` are the brokers' racks in their order, none where they have
-    none; ``assignment`` are the replicas of each log partition, empty where the cluster places them.
+    none, ``log_dirs`` how many log directories each has; ``assignment`` are the replicas of each log partition, empty
+    where the cluster places them.
     """
 
     world: AnyWorld
@@ -43,6 +44,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     brokers: int = 3
     client_defaults: tuple[str, ...] = ()
     racks: tuple[str, ...] = ()
+    log_dirs: int = 1
     assignment: tuple[tuple[int, ...], ...] = ()
 
     def chosen(self) -> Settings:
@@ -105,6 +107,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     families: tuple[str, ...]
     worlds: tuple[WorldPlan, ...]
     racks: tuple[str, ...] = ()
+    log_dirs: int = 1
     assignment: tuple[tuple[int, ...], ...] = ()
     text: str = ""
 
@@ -136,6 +139,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             seed=seed,
             brokers=self.brokers,
             racks=self.racks,
+            log_dirs=self.log_dirs,
             assignment=self.assignment,
         )
 

@@ -1,4 +1,4 @@
-"""Where a plan's brokers stand, and where its log partitions go: ``racks`` and ``assignment``.
+"""Where a plan's brokers stand, and where its log partitions go: ``racks``, ``log_dirs`` and ``assignment``.
 
 Without an assignment the cluster places replicas as it does, in different racks as far as it can (KIP-36). An
 assignment by hand is not looked at: it leaves what a reassignment may leave.
@@ -54,6 +54,10 @@ def check_placement(plan: Plan, place: Place) -> None:
     if any(_RACK in family.split("+") for family in plan.families):
         _check_racks(plan, place / "racks")
     for world in plan.worlds:
+        if plan.log_dirs > 1 and not world.world.virtual_time:
+            raise (place / "log_dirs").wrong(
+                f"brokers of the {world.world.name} world have one log directory; leave it out"
+            )
         if world.world.host_name == "existing" and (plan.racks or plan.assignment):
             key = "racks" if plan.racks else "assignment"
             raise (place / key).wrong("a cluster that exists already brings its own; leave it out")

@@ -137,7 +137,8 @@ def _server(server: object, place: Place) -> str:
 
 
 KEYS: Final = (
-    "name", "seed", "brokers", "racks", "assignment", "families", "settings", "matrix", "workload", "faults", "worlds",
+    "name", "seed", "brokers", "racks", "log_dirs", "assignment", "families", "settings", "matrix", "workload",
+    "faults", "worlds",
 )  # fmt: skip
 
 #: The name of a plan is the name of a directory.
@@ -192,6 +193,7 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
         families=_families(table, place),
         worlds=tuple(_worlds(table, brokers, place)),
         racks=racks_in(table, brokers, place),
+        log_dirs=value_at(table, "log_dirs", int, 1, place),
         assignment=assignment_in(table, brokers, place),
         text=text,
     )

@@ -57,7 +57,7 @@ class ReferenceDistribution:
 
     def lacks(self, host: Host) -> Mapping[Capability, str]:  # noqa: ARG002 - the same on every host
         """See :meth:`Distribution.lacks`."""
-        return LACKS
+        return {**LACKS, Capability.LOG_DIRECTORIES: "the reference broker's server keeps all logs in one directory"}
 
     def launch(self, nodes: Nodes, node: int) -> Launch:
         """See :meth:`Distribution.launch`."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from nemesis.faults.client_crash import ClientCrash as ClientCrash
 from nemesis.faults.clock_step import ClockStep as ClockStep
 from nemesis.faults.corrupt_record import CorruptRecord as CorruptRecord
+from nemesis.faults.fail_directory import FailDirectory as FailDirectory
 from nemesis.faults.fault import Aim as Aim
 from nemesis.faults.fault import Fault as Fault
 from nemesis.faults.fault import FaultKind as FaultKind

@@ -12,7 +12,7 @@ from nemesis.scenarios.administration import MOVE, REASSIGN
 from nemesis.scenarios.brokers import KILL, PAUSE, POWER, RESTART, ROLLING
 from nemesis.scenarios.clock import CLOCK
 from nemesis.scenarios.controller import CONTROLLERS
-from nemesis.scenarios.disks import CORRUPT, FULL_DISK, LYING_DISK, SLOW_DISK, WIPE
+from nemesis.scenarios.disks import CORRUPT, DIRECTORY, FULL_DISK, LYING_DISK, SLOW_DISK, WIPE
 from nemesis.scenarios.links import PARTITION, SLOW_LINK
 from nemesis.scenarios.racks import RACK
 from nemesis.scenarios.scene import Draw, Family, Part, Scene, Story, Timings
@@ -34,7 +34,7 @@ __all__ = [
 
 _SCRIPTS: Final = (
     KILL, PAUSE, PARTITION, RESTART, POWER, ROLLING, CLOCK, SLOW_LINK, MOVE, REASSIGN, WIPE, CORRUPT, FULL_DISK,
-    SLOW_DISK, LYING_DISK, CONTROLLERS, RACK,
+    SLOW_DISK, LYING_DISK, CONTROLLERS, RACK, DIRECTORY,
 )  # fmt: skip
 
 

@@ -9,7 +9,17 @@ from typing import Final
 from msgspec.structs import replace
 
 from nemesis.cluster import LOG_PARTS
-from nemesis.faults import CorruptRecord, FullDisk, Kill, LyingDisk, Partition, PowerLoss, SlowDisk, WipeDisk
+from nemesis.faults import (
+    CorruptRecord,
+    FailDirectory,
+    FullDisk,
+    Kill,
+    LyingDisk,
+    Partition,
+    PowerLoss,
+    SlowDisk,
+    WipeDisk,
+)
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import shapes
 from nemesis.scenarios.scene import Family, Part, Scene, Story
@@ -136,6 +146,18 @@ WIPE: Final = Family(
         shapes.hit_one("follower", WipeDisk, RoleKind.FOLLOWER),
     ),
     scripted=(Story("last-in-sync-restarted", _last_in_sync_restarted),),
+)
+
+
+#: The first makes acks=all lose unless there are eligible leader replicas: S08 by one disk of several.
+DIRECTORY: Final = Family(
+    "log-directory",
+    (
+        shapes.last_in_sync(FailDirectory),
+        shapes.hit_one("leader", FailDirectory, RoleKind.LEADER),
+        shapes.hit_one("follower", FailDirectory, RoleKind.FOLLOWER),
+        shapes.follower_then_leader(FailDirectory),
+    ),
 )
 
 

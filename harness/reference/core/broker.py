@@ -5,7 +5,7 @@ Nothing waits in here. Everything between brokers may be lost: each request is r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from harness.reference.core import messages
@@ -36,6 +36,7 @@ class Broker(Node):
         host, port: where clients reach it, for the controller's image.
         rack: its broker.rack, "" for none (rule 26).
         previous_epoch: the broker epoch of the incarnation before, if that one stopped cleanly (rule 15).
+        offline: the partitions that it has in log directories which failed before it started (rule 29).
         observe: whether facts for the story are produced.
     """
 
@@ -50,9 +51,11 @@ class Broker(Node):
         *,
         rack: str = "",
         previous_epoch: int = NONE,
+        offline: Collection[TopicPartition] = (),
         observe: bool = True,
     ) -> None:
         self._context = context = Context(node, config, observing=observe, incarnation=incarnation)
+        context.offline = frozenset(offline)
         self._make_log = make_log
         self._make_replica = with_bug(Replica, config.planted_bug)
         self.replicas: dict[TopicPartition, Replica] = {}
@@ -119,6 +122,19 @@ class Broker(Node):
             fetcher.on_disconnect()
         return self._context.take()
 
+    def on_directory_failure(self, now_us: int, partitions: Collection[TopicPartition]) -> list[Effect]:
+        """A log directory failed, with these partitions in it: neither lead nor follow them any more (rule 29).
+
+        The controller hears of it in every heartbeat, the first one now. Others go on.
+        """
+        self._context.begin(now_us)
+        self._context.offline |= frozenset(partitions)
+        for at in partitions:
+            self._let_go(at)
+        if self._context.broker_epoch != NONE:
+            self.session.beat()
+        return self._context.take()
+
     def leave(self, now_us: int) -> list[Effect]:
         """Begin controlled shutdown: ask for leadership to be moved away until ``may_leave`` is true."""
         self._context.begin(now_us)
@@ -164,9 +180,9 @@ class Broker(Node):
 
     def _apply_topic(self, name: str, topic: TopicState) -> None:
         for number, state in enumerate(topic.partitions):
-            if self._context.node not in state.replicas:
-                continue
             at = TopicPartition(name, number)
+            if self._context.node not in state.replicas or at in self._context.offline:
+                continue
             replica = self.replicas.get(at)
             if replica is None:
                 replica = self.replicas[at] = self._make_replica(at, self._make_log(at), self._context)
@@ -190,17 +206,21 @@ class Broker(Node):
     def _drop(self, name: str, topic: TopicState) -> None:
         """The topic was deleted, or deleted and made again: its logs are gone."""
         for number in range(len(topic.partitions)):
-            at = TopicPartition(name, number)
-            replica = self.replicas.get(at)
-            if replica is None:
-                continue
-            for fetcher in self._fetchers.values():
-                fetcher.unfollow(at)
-            replica.resign()
-            self._requests.abandon(replica)
-            replica.log.reset_to(0)
-            del self.replicas[at]
-            self._flush_ms.pop(at, None)
+            replica = self._let_go(TopicPartition(name, number))
+            if replica is not None:
+                replica.log.reset_to(0)
+
+    def _let_go(self, at: TopicPartition) -> Replica | None:
+        """Neither lead nor follow a partition any more; the answer is what was its replica, if there was one."""
+        replica = self.replicas.pop(at, None)
+        if replica is None:
+            return None
+        for fetcher in self._fetchers.values():
+            fetcher.unfollow(at)
+        replica.resign()
+        self._requests.abandon(replica)
+        self._flush_ms.pop(at, None)
+        return replica
 
     def _fetcher(self, leader: NodeId) -> Fetcher:
         fetcher = self._fetchers.get(leader)

@@ -1,4 +1,4 @@
-"""The controller: sessions of brokers, elections, ISR changes, topics (rules 10, 13, 14, 15, 20).
+"""The controller: sessions of brokers, elections, ISR changes, topics (rules 10, 13, 14, 15, 20, 29).
 
 It is one node and assumed perfect: its surroundings persist its image after each call and before they deliver the
 effects of that call. Every change makes a new image with a larger version, which is pushed to all registered brokers.
@@ -128,6 +128,7 @@ class Controller(Node):
         stopped_cleanly = known is not None and message.previous_broker_epoch == known.broker_epoch
         if self._lists_eligible and not stopped_cleanly:
             self._re_elect(lambda state, config: elect(strike(state, node), config, self._active))
+        self._re_elect(lambda state, _: self._online(state, node) if node in state.offline else state)
         self._incarnations[node] = message.incarnation
         epoch = self.image.version + 1
         # Without broker epochs a quick restart goes unnoticed: no fencing, the ISR as it was (KAFKA-7235).
@@ -143,6 +144,7 @@ class Controller(Node):
         if known is None or known.broker_epoch != message.broker_epoch:
             self._context.answer(messages.HeartbeatResponse(ErrorCode.STALE_BROKER_EPOCH, message.broker_epoch))
             return
+        self._take_offline(node, message.offline)
         if not known.fenced or message.metadata_version >= self.image.version:
             self._heard_us[node] = self._context.now_us
         if known.fenced and not message.leaving and message.metadata_version >= self.image.version:
@@ -159,6 +161,19 @@ class Controller(Node):
                 image=image if message.metadata_version < image.version else None,
             ),
         )
+
+    def _take_offline(self, node: NodeId, partitions: Iterable[TopicPartition]) -> None:
+        """Rule 29: replicas whose log directory failed leave the ISRs, and somebody else leads."""
+        hosted = [state for at in partitions if (state := self.image.partition(at)) is not None]
+        failed = [state for state in hosted if node in state.replicas and node not in state.offline]
+        if failed:
+            self._re_elect(
+                lambda state, config: (
+                    elect(self._without(_offline(state, node), node), config, self._active)
+                    if any(state is one for one in failed)
+                    else state
+                )
+            )
 
     def _unfence(self, node: NodeId, known: BrokerState) -> None:
         """The broker is up to date: it may lead again, first of all where it is the last that has everything."""
@@ -230,15 +245,15 @@ class Controller(Node):
             error = ErrorCode.INVALID_REQUEST
         elif message.partition_epoch != state.partition_epoch:
             error = ErrorCode.INVALID_UPDATE_VERSION
-        elif not all(self._eligible(member.broker, member.broker_epoch) for member in message.isr):
+        elif not all(self._eligible(member, state) for member in message.isr):
             error = ErrorCode.INELIGIBLE_REPLICA
         return error
 
-    def _eligible(self, node: NodeId, broker_epoch: int) -> bool:
-        """May ``node`` be in an ISR, as the incarnation that fetched (KIP-841, KIP-903)?"""
-        if not self._active(node):
+    def _eligible(self, member: messages.IsrMember, state: PartitionState) -> bool:
+        """May it be in the partition's ISR, as the incarnation that fetched (KIP-841, KIP-903), on a good disk?"""
+        if not self._active(member.broker) or member.broker in state.offline:
             return False
-        same = broker_epoch in (NONE, self.image.brokers[node].broker_epoch)
+        same = member.broker_epoch in (NONE, self.image.brokers[member.broker].broker_epoch)
         return same or not self._context.config.broker_epochs
 
     def _changed(self, change: Change) -> dict[str, TopicState]:
@@ -256,6 +271,11 @@ class Controller(Node):
     def _without(self, state: PartitionState, node: NodeId) -> PartitionState:
         """Rule 13, or rule 15 where the ISR may become empty."""
         return leave(state, node) if self._lists_eligible else without(state, node)
+
+    def _online(self, state: PartitionState, node: NodeId) -> PartitionState:
+        """The broker starts again, and may have the replica in a new directory: on no list of those who have all."""
+        back = replace(state, offline=tuple(other for other in state.offline if other != node))
+        return strike(back, node) if self._lists_eligible else back
 
     def _settled(self, before: PartitionState, after: PartitionState, config: TopicConfig) -> PartitionState:
         return settle(before, listed(before, after, config) if self._lists_eligible else after)
@@ -358,16 +378,16 @@ def elect(state: PartitionState, config: TopicConfig, active: Active) -> Partiti
     the first of the ELR; where that is empty too, who led last, though it may have lost something; and where elections
     may be unclean, the first that is active at all: what only others have is lost then.
     """
-    if state.leader in state.isr and active(state.leader):
+    alive = [node for node in state.replicas if active(node) and node not in state.offline]
+    if state.leader in state.isr and state.leader in alive:
         return state
-    alive = [node for node in state.replicas if active(node)]
     in_sync = next((node for node in alive if node in state.isr), NONE)
     if in_sync != NONE:
         return replace(state, leader=in_sync)
     eligible = next((node for node in alive if node in state.elr), NONE)
     if not state.isr and eligible != NONE:
         return replace(state, leader=eligible, isr=(eligible,))
-    if not state.isr and not state.elr and active(state.last_known_leader):
+    if not state.isr and not state.elr and state.last_known_leader in alive:
         return _begun_anew(state, state.last_known_leader)
     if config.unclean_leader_election_enable and alive:
         return _begun_anew(state, alive[0])
@@ -376,6 +396,10 @@ def elect(state: PartitionState, config: TopicConfig, active: Active) -> Partiti
 
 def _begun_anew(state: PartitionState, leader: NodeId) -> PartitionState:
     return replace(state, leader=leader, isr=(leader,), recovering=True)
+
+
+def _offline(state: PartitionState, node: NodeId) -> PartitionState:
+    return replace(state, offline=(*state.offline, node))
 
 
 def without(state: PartitionState, node: NodeId) -> PartitionState:

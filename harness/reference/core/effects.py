@@ -14,7 +14,7 @@ import msgspec
 
 from harness.observations import Fact
 from harness.reference.core.messages import Message
-from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId
+from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId, TopicPartition
 
 
 class Timer(msgspec.Struct, frozen=True, gc=False):
@@ -64,7 +64,8 @@ class Context:
     """What all parts of one node share: its identity, settings, metadata, the present step and its effects.
 
     ``now_us`` and ``sender`` are those of the step; ``sender`` is NONE in a reminder. ``broker_epoch`` is NONE while
-    the broker is not registered (rule 20). ``observing`` is looked at before facts are gathered, so that bulk
+    the broker is not registered (rule 20). ``offline`` are partitions whose log directory has failed (rule 29).
+    ``observing`` is looked at before facts are gathered, so that bulk
     simulation does not pay for stories.
     """
 
@@ -74,6 +75,7 @@ class Context:
         self.observing = observing
         self.image = Image()
         self.broker_epoch = NONE
+        self.offline: frozenset[TopicPartition] = frozenset()
         self.now_us = 0
         self.sender = NONE
         self.effects: list[Effect] = []

@@ -259,12 +259,16 @@ class RegisterBrokerResponse(Message, frozen=True):
 
 
 class Heartbeat(Message, frozen=True):
-    """Keeps the session; the broker has applied ``metadata_version``. ``leaving`` asks for controlled shutdown."""
+    """Keeps the session; the broker has applied ``metadata_version``. ``leaving`` asks for controlled shutdown.
+
+    ``offline`` are the log partitions that this broker had in directories that have failed (KIP-858).
+    """
 
     broker: NodeId
     broker_epoch: int
     metadata_version: int
     leaving: bool = False
+    offline: tuple[TopicPartition, ...] = ()
 
 
 class HeartbeatResponse(Message, frozen=True):

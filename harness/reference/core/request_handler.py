@@ -418,6 +418,8 @@ def unhosted(context: Context, at: TopicPartition) -> ErrorCode:
     """Why a broker without this replica does not answer."""
     if context.image.partition(at) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if at in context.offline:
+        return ErrorCode.KAFKA_STORAGE_ERROR
     return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 

@@ -35,11 +35,10 @@ class Session:
             self.beat()
 
     def beat(self) -> None:
-        """Send a heartbeat with the version of the applied image."""
+        """Send a heartbeat with the version of the applied image, and what is offline."""
         context = self._context
-        context.send(
-            CONTROLLER, messages.Heartbeat(context.node, context.broker_epoch, context.image.version, self.leaving)
-        )
+        version, offline = context.image.version, tuple(sorted(context.offline))
+        context.send(CONTROLLER, messages.Heartbeat(context.node, context.broker_epoch, version, self.leaving, offline))
 
     def on_registered(self, message: messages.RegisterBrokerResponse) -> None:
         """Take the broker epoch. A refusal (another incarnation's session is still valid) is repeated by ``tick``."""

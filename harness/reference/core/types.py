@@ -130,7 +130,8 @@ class PartitionState(msgspec.Struct, frozen=True):
 
     ``recovering`` is set by an unclean election and cleared by the new leader's first ISR change (KIP-704). ``elr`` are
     the eligible leader replicas, in the order of assignment, and ``last_known_leader`` led when the ISR became empty
-    (rule 15, see controller.py); both are empty while the cluster keeps no such lists.
+    (rule 15, see controller.py); both are empty while the cluster keeps no such lists. ``offline`` are the replicas
+    whose log directory has failed (rule 29): they may neither lead nor be in sync until their broker is started again.
     """
 
     replicas: tuple[NodeId, ...]
@@ -141,6 +142,7 @@ class PartitionState(msgspec.Struct, frozen=True):
     recovering: bool = False
     elr: tuple[NodeId, ...] = ()
     last_known_leader: NodeId = NONE
+    offline: tuple[NodeId, ...] = ()
 
 
 class BrokerState(msgspec.Struct, frozen=True):

@@ -31,6 +31,7 @@ from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 from workloads import Settings
 
 _NO_CUTS: Final = 'links of Apache Kafka are cut with host = "namespaces" only, which needs root'
+_ONE_DIRECTORY: Final = "nodes of Apache Kafka are started with one log directory here"
 #: Before it leaders log the in-sync replicas that they have written to ZooKeeper at level TRACE only.
 LOUD_ISR_SINCE: Final = (2, 4, 0)
 #: Before it the controller sends brokers the replicas in no order; only its own log has the preferred one first.
@@ -129,7 +130,8 @@ class KafkaDistribution:
 
     def lacks(self, host: Host) -> Mapping[Capability, str]:
         """See :meth:`Distribution.lacks`: Kafka's nodes cut no links for the harness, as the reference broker's do."""
-        return {Capability.LINKS: _NO_CUTS} if isinstance(host, LoopbackHost) else {}
+        lacks = {Capability.LOG_DIRECTORIES: _ONE_DIRECTORY}
+        return lacks | {Capability.LINKS: _NO_CUTS} if isinstance(host, LoopbackHost) else lacks
 
     def launch(self, nodes: Nodes, node: int) -> Launch:
         """See :meth:`Distribution.launch`."""

@@ -29,6 +29,8 @@ from nemesis.cluster import (
 
 #: What the operating system says of a process that was killed.
 SIGKILLED: Final = "signal 9"
+#: And of a broker that ended because none of its log directories works any more.
+NO_DIRECTORY: Final = "status 1"
 _LACKS: Final = {
     **LACKS,
     Capability.CLOCKS: "the reference broker's core has no wall clock, so there is none in virtual time",
@@ -40,7 +42,8 @@ _LACKS: Final = {
 class Cluster:
     """Processes, power and links of a :class:`nemesis.cluster.Target` in virtual time.
 
-    Nodes are brokers from 0, and CONTROLLER; ``racks`` are those of the brokers, in order, if they have any.
+    Nodes are brokers from 0, and CONTROLLER; ``racks`` are those of the brokers, in order, if they have any, and
+    ``log_dirs`` is how many log directories each has.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class Cluster:
         observe: Observer | None,
         *,
         racks: Sequence[str] = (),
+        log_dirs: int = 1,
     ) -> None:
         self.brokers = tuple(brokers)
         self._racks = dict(zip(brokers, racks, strict=False))
@@ -61,7 +65,7 @@ class Cluster:
         self._observe: Observer = observe or _unseen
         self._observing = observe is not None
         self._starts = 0
-        self._disks = {broker: Disk() for broker in brokers}
+        self._disks = {broker: Disk(log_dirs) for broker in brokers}
         self._processes: dict[int, Process] = {}
         #: Brokers whose disks a fault has taken records from: what they promised to keep they do not.
         self.damaged: set[int] = set()
@@ -81,6 +85,7 @@ class Cluster:
             messages=SimulatedMessages(network),
             files=disks,
             write_caches=disks,
+            log_directories=self,
             leadership=SimulatedLeadership(self._controlling),
             lacks=_LACKS,
         )
@@ -97,7 +102,7 @@ class Cluster:
 
     def log(self, node: int, partition: TopicPartition) -> MemoryLog | None:
         """What the disk of a broker holds of a log partition, None where it never hosted it."""
-        return self._disks[node].logs.get(partition)
+        return self._disks[node].log(partition)
 
     def broker(self, node: int) -> Broker | None:
         """The core that runs on a broker, None while its process is dead."""
@@ -123,6 +128,7 @@ class Cluster:
             self._starts + 1,
             rack=self._racks.get(node, ""),
             previous_epoch=disk.take_clean_shutdown(),
+            offline=disk.offline,
             observe=self._observing,
         )
 
@@ -186,6 +192,25 @@ class Cluster:
             self.damaged.add(node)
         return {**evidence, **taken}
 
+    def fail(self, node: int, partition: str) -> Evidence:
+        """See :meth:`nemesis.cluster.LogDirectories.fail`: the core is told, or ends as Kafka does."""
+        process, disk = self._processes[node], self._disks[node]
+        failed = disk.fail(partition) if process.alive else ()
+        if not failed:
+            return {}
+        evidence: dict[str, object] = {"failed": [str(at) for at in failed], "incarnation": process.incarnation}
+        if disk.works:
+            process.on_directory_failure(failed)
+            return evidence
+        return {**evidence, **self.kill(node), "exit": NO_DIRECTORY}
+
+    def replace(self, node: int) -> Evidence:
+        """See :meth:`nemesis.cluster.LogDirectories.replace`. ``replaced`` are the records that are gone."""
+        gone = {} if self._processes[node].alive else self._disks[node].replace()
+        if any(gone.values()):
+            self.damaged.add(node)
+        return {"replaced": gone} if gone else {}
+
     def stop(self, node: int) -> Evidence:
         """It leaves as soon as its leaderships are handed over; its disk then has everything."""
         return self._shutdown.ask(node, self._processes[node])
@@ -194,7 +219,7 @@ class Cluster:
         """A new incarnation over the old disk."""
         if node in self._shutdown:
             return self._shutdown.bring_back(node)
-        if self._processes[node].alive:
+        if self._processes[node].alive or (node in self._disks and not self._disks[node].works):
             return {}
         if node == CONTROLLER:
             last = self._controller

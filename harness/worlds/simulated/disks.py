@@ -14,36 +14,90 @@ NO_DISKS: Final = "logs in memory take no room and no time; use another world"
 
 
 class Disk:
-    """One broker's disk: its ``logs`` by log partition. While it ``lies``, it calls flushed what it only has cached.
+    """What one broker keeps: logs by log partition, each in one of its log directories.
 
-    ``clean_shutdown`` is the broker epoch of the incarnation that stopped cleanly last, NONE without such a mark.
+    While it ``lies``, it calls flushed what it only has cached. A directory that has failed stays so until it is
+    replaced by an empty one. ``clean_shutdown`` is the broker epoch of the incarnation that stopped cleanly last, NONE
+    without such a mark.
     """
 
-    def __init__(self) -> None:
-        self.logs: dict[TopicPartition, MemoryLog] = {}
+    def __init__(self, directories: int = 1) -> None:
+        self._directories: list[dict[TopicPartition, MemoryLog]] = [{} for _ in range(directories)]
+        self._failed: list[int] = []
         self.clean_shutdown = NONE
         self.lies = False
 
     def take_clean_shutdown(self) -> int:
-        """The mark of a clean stop, as a starting broker finds it and takes it away (rule 15)."""
+        """The mark of a clean stop, as a starting broker finds it and takes it away: in every directory, or none."""
         taken, self.clean_shutdown = self.clean_shutdown, NONE
-        return taken
+        return NONE if self._failed else taken
+
+    @property
+    def logs(self) -> dict[TopicPartition, MemoryLog]:
+        """All of them, those in failed directories too."""
+        return {at: log for directory in self._directories for at, log in directory.items()}
+
+    def log(self, partition: TopicPartition) -> MemoryLog | None:
+        """What it holds of a partition, None where that never was here."""
+        return next((directory[partition] for directory in self._directories if partition in directory), None)
+
+    @property
+    def offline(self) -> tuple[TopicPartition, ...]:
+        """The partitions in failed directories."""
+        return tuple(at for number in self._failed for at in self._directories[number])
+
+    @property
+    def works(self) -> bool:
+        """Some directory has not failed."""
+        return len(self._failed) < len(self._directories)
 
     def open(self, partition: TopicPartition) -> MemoryLog:
-        """The log of a partition as a starting broker finds it: recovered (rule 25), or new."""
-        log = self.logs.setdefault(partition, MemoryLog())
+        """The log of a partition as a starting broker finds it: recovered (rule 25), or new.
+
+        A new one goes to the good directory that has the fewest (KIP-112).
+        """
+        log = self.log(partition)
+        if log is None:
+            good = [place for number, place in enumerate(self._directories) if number not in self._failed]
+            log = min(good, key=len)[partition] = MemoryLog()
         log.lies = self.lies
         log.recover()
         return log
+
+    def fail(self, partition: str) -> tuple[TopicPartition, ...]:
+        """The directory that holds ``partition`` fails; the answer is all that it holds, nothing if it has failed."""
+        for number, directory in enumerate(self._directories):
+            if number not in self._failed and any(str(at) == partition for at in directory):
+                self._failed.append(number)
+                return tuple(directory)
+        return ()
+
+    def replace(self) -> dict[str, int]:
+        """Put empty directories in the place of failed ones; the answer counts the records that are gone."""
+        gone = {str(at): _length(self.logs[at]) for at in self.offline}
+        self.clean_shutdown = NONE
+        while self._failed:
+            self._directories[self._failed.pop()].clear()
+        return gone
+
+    def wipe(self) -> dict[str, int]:
+        """Empty all of it; the answer counts the records that are gone."""
+        self._failed = [*range(len(self._directories))]
+        return self.replace()
 
     def lose_power(self) -> dict[str, dict[str, int]]:
         """Keep what is durable. Evidence: ``lost`` records by log partition, and of these ``lost_flushed``.
 
         The second stands there only if the disk had lied about some of them.
         """
-        flushed = {str(at): log.flushed_offset - log.durable_offset for at, log in self.logs.items()}
-        lost = {str(at): log.lose_unflushed() for at, log in self.logs.items()}
+        logs = self.logs
+        flushed = {str(at): log.flushed_offset - log.durable_offset for at, log in logs.items()}
+        lost = {str(at): log.lose_unflushed() for at, log in logs.items()}
         return {"lost": lost, "lost_flushed": flushed} if any(flushed.values()) else {"lost": lost}
+
+
+def _length(log: MemoryLog) -> int:
+    return log.end_offset - log.start_offset
 
 
 class Disks:
@@ -62,12 +116,8 @@ class Disks:
         """See :meth:`Files.wipe`. Evidence: ``wiped``, the records that are gone by log partition."""
         if not self._dead(node):
             return {}
-        logs = self._disks[node].logs
-        wiped = {str(at): log.end_offset - log.start_offset for at, log in logs.items()}
-        logs.clear()
-        self._disks[node].clean_shutdown = NONE
         self._damaged.add(node)
-        return {"wiped": wiped}
+        return {"wiped": self._disks[node].wipe()}
 
     def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
         """See :meth:`Files.corrupt`.

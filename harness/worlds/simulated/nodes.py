@@ -7,7 +7,7 @@ over in order at the time of the thaw, as the kernel does for a process under SI
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from heapq import heappush
 from typing import Any, Final
@@ -16,6 +16,7 @@ from harness.errors import HarnessError
 from harness.observations import Fact
 from harness.reference.core.broker import Broker
 from harness.reference.core.effects import Arm, Core, Effect, Send, Timer
+from harness.reference.core.types import TopicPartition
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from nemesis.cluster import Evidence
@@ -89,6 +90,14 @@ class Process:
             self._queue(core.on_disconnect, (peer,))
         elif self.alive:
             self._apply(core.on_disconnect(self._loop.time_us, peer))
+
+    def on_directory_failure(self, partitions: Collection[TopicPartition]) -> None:
+        """The broker's next write to a disk fails; a frozen one finds out when it runs again."""
+        core = self.core
+        if isinstance(core, Broker) and self.frozen:
+            self._queue(core.on_directory_failure, (partitions,))
+        elif isinstance(core, Broker):
+            self._apply(core.on_directory_failure(self._loop.time_us, partitions))
 
     def _on_message(self, source: int, message: Any) -> None:
         effects = self.core.on_message(self._loop.time_us, source, message)

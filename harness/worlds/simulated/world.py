@@ -67,6 +67,7 @@ class SimulatedWorld:
             self._network,
             self._witness if observe else None,
             racks=spec.racks,
+            log_dirs=spec.log_dirs,
         )
         self._clients = SimulatedClients(brokers, spec.workload.topic, self._settings, self._loop, self._network)
         self._administrator = Administrator()

@@ -33,6 +33,11 @@ def test_every_run_has_the_plans_racks_and_assignment() -> None:
         (f"assignment = [[0, 1, 3]]{WORLD}", "they are numbered from 0 to 2"),
         (f"assignment = [[0, 1, 2]]{WORLD}", "assignment: has 1 log partitions and the workload 3"),
         (f"assignment = [[0], [1], [2]]{WORLD}", "assignment: needs replication.factor=3 brokers for each"),
+        (
+            "log_dirs = 2\n[worlds.processes]\n",
+            "log_dirs: brokers of the processes world have one log directory; leave it out",
+        ),
+        (f"log_dirs = 0{WORLD}", "log_dirs: 0 is too small; the least is 1"),
         (RACKS + EXISTING, "racks: a cluster that exists already brings its own; leave it out"),
     ],
 )

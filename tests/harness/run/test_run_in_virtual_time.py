@@ -25,7 +25,7 @@ class Events:
         self.events.append(event)
 
 
-def perform(family, seed, settings, **faults):
+def perform(family, seed, settings, log_dirs=1, **faults):
     spec = RunSpec(
         world=Simulated(),
         cell=family,
@@ -34,6 +34,7 @@ def perform(family, seed, settings, **faults):
         workload=WorkloadPlan(writes_per_second=20.0, duration_ms=15_000),
         faults=FaultPlan(families=(family,), count=4, **faults),
         seed=seed,
+        log_dirs=log_dirs,
     )
     choices, recorder = Choices(seed), Events()
     return execute(spec, SimulatedWorld(spec, choices), recorder, choices.draw), recorder.events

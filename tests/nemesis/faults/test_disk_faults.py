@@ -2,7 +2,7 @@
 
 import pytest
 
-from nemesis.faults import CorruptRecord, FullDisk, LyingDisk, PowerLoss, SlowDisk, WipeDisk
+from nemesis.faults import CorruptRecord, FailDirectory, FullDisk, LyingDisk, PowerLoss, SlowDisk, WipeDisk
 from nemesis.receipts import degraded_to, judge
 from nemesis.roles import Role, RoleKind
 from tests.conftest import ObedientCluster
@@ -44,6 +44,12 @@ def test_a_slow_disk_ends_nobody(cluster):
     calls, _ = played(SlowDisk(LEADER), cluster)
     assert calls == [("slow", (1,)), ("restore", (1,))]
     assert not SlowDisk.stops_brokers
+
+
+def test_a_failed_directory_is_replaced_while_its_broker_is_down(cluster):
+    calls, evidence = played(FailDirectory(LEADER), cluster)
+    assert calls == [("fail", (1, "t-1")), ("kill", 1), ("replace", (1,)), ("restart", 1)]
+    assert evidence[1] == {"1": {"kill": "1", "replace": "(1,)", "restart": "1"}}
 
 
 def test_a_disk_that_lies_ends_nobody_and_takes_nothing_by_itself(cluster):

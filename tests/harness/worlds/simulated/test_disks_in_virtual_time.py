@@ -104,6 +104,33 @@ def test_the_receipt_of_a_power_loss_counts_what_was_flushed_and_is_gone():
     assert all(seen["lost_flushed"] == seen["lost"] and any(seen["lost"].values()) for seen in lost)
 
 
+#: The broker that was started again must have registered before it is hit again.
+TWO_DIRS = {"log_dirs": 2, "healed_ms_min": 3_000}
+
+
+@pytest.mark.parametrize("dirs", [1, 2])
+@pytest.mark.parametrize("story", ["leader", "follower", "follower-then-leader"])
+def test_a_failed_log_directory_among_replicas_in_sync_is_filled_again(story, dirs):
+    plan = TWO_DIRS | {"log_dirs": dirs}
+    assert losses("log-directory", f"log-directory/{story}", plan, **MIN_ISR_2) == [0] * len(SEEDS)
+
+
+def test_the_last_in_sync_replicas_directory_takes_with_it_what_was_flushed():
+    """S08 by one disk of several; eligible leader replicas outlive it as they do an emptied disk."""
+    assert all(losses("log-directory", "log-directory/last-in-sync", TWO_DIRS, **MIN_ISR_2, flush_messages=1))
+    kept = losses("log-directory", "log-directory/last-in-sync", TWO_DIRS, **MIN_ISR_2, eligible_leader_replicas=True)
+    assert kept == [0] * len(SEEDS)
+
+
+def test_a_broker_with_another_directory_goes_on_and_one_with_none_ends():
+    for dirs, exits in ((1, {"status 1"}), (2, {None})):
+        report, _ = perform("log-directory", 1, Settings(**MIN_ISR_2), stories=("log-directory/leader",), log_dirs=dirs)
+        hit = [seen for receipt in report.faults for seen in receipt.begin_evidence.values()]
+        assert {seen.get("exit") for seen in hit} == exits
+        assert all(len(seen["failed"]) == (3 if dirs == 1 else 1) or len(seen["failed"]) == 2 for seen in hit)
+        assert all(receipt.end_evidence["0"]["replaced"] for receipt in report.faults if receipt.targets == (0,))
+
+
 @pytest.fixture
 def cluster():
     spec = RunSpec(

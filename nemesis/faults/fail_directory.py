@@ -1,0 +1,39 @@
+"""Log directories that fail: a broker with several disks loses one of them, and goes on with the others (rule 29)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from nemesis.cluster import Capability, ClusterView, Evidence, Target, present
+from nemesis.faults.fault import Aim, NodeFault
+from nemesis.roles import partition_of
+
+
+class FailDirectory(NodeFault, frozen=True):
+    """Let the log directories fail in which the holders of ``role`` keep the role's log partition.
+
+    At the end the disk is replaced by an empty one, as an operator would: the broker is ended, and started again on it.
+    """
+
+    kind: ClassVar[str] = "faildirectory"
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.LOG_DIRECTORIES, Capability.PROCESSES)
+    #: With the last directory, and in the end.
+    may_end_process: ClassVar[bool] = True
+    stops_brokers: ClassVar[bool] = True
+    destroys_copy: ClassVar[bool] = True
+
+    def aim(self, view: ClusterView) -> Aim:
+        """The machines with the bad disk, and a log that is on it."""
+        return replace(super().aim(view), partition=partition_of(self.role, view))
+
+    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+        """Let it fail."""
+        return present(target.log_directories).fail(node, aim.partition)
+
+    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
+        """Replace it."""
+        ended = present(target.processes).kill(node)
+        replaced = present(target.log_directories).replace(node)
+        return {**ended, **replaced, **super().undo(target, aim, node)}
