@@ -1,9 +1,13 @@
-"""Disks that can lose power, be full and be slow: a file system of its own for each node, on a loop device over a file.
+"""Disks that lose power, lie, are full and slow: a file system of its own for each node, on a loop device over a file.
 
 Loss of power: the file system is shut down (``ioctl(FS_IOC_SHUTDOWN)`` without a flush of its log), which drops
 every dirty page at once; then it is mounted again and replays its journal. What was fsynced is there, what was only in
 the page cache is not. This is the kernel's own behaviour, so it holds for every program. Needs root, loop devices and
 mkfs.ext4. How a disk becomes slow: :mod:`harness.hosts.disk_speed`.
+
+A disk that lies: what it holds when it begins to is copied, and a loss of power puts the copy in the place of all that
+was written since, as it would be with a disk that answers every flush at once and keeps the data in a cache without a
+battery. The file system is frozen for the copy, which forces everything before it to the disk.
 
 No room: one file takes all of it, and is removed again. It is allocated and never written, so the image, sparse on the
 machine's own disk, does not grow. It is gone with the file system; nothing outlives the harness.
@@ -11,6 +15,7 @@ machine's own disk, does not grow. It is gone with the file system; nothing outl
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -38,6 +43,9 @@ SIZE_MB: Final = 512
 #: _IOR('X', 125, __u32) and EXT4_GOING_FLAGS_NOLOGFLUSH, from the kernel's headers.
 FS_IOC_SHUTDOWN: Final = 0x8004587D
 NO_LOG_FLUSH: Final = 2
+#: _IOWR('X', 119, int) and _IOWR('X', 120, int), from the kernel's headers.
+FIFREEZE: Final = 0xC0045877
+FITHAW: Final = 0xC0045878
 _UNMOUNT_LIMIT_S: Final = 3.0
 #: A command in another network namespace that just runs (`ip netns exec`) holds a copy of every mount for its life.
 _RELEASE_LIMIT_S: Final = 10.0
@@ -85,6 +93,36 @@ class Disk:
         """Mount again what the disk holds; nobody may use it meanwhile. Evidence: ``log_bytes`` that are there now."""
         self._remount()
         return {"log_bytes_after": log_bytes(self.place)}
+
+    @property
+    def lies(self) -> bool:
+        """It calls flushed what a loss of power takes."""
+        return _durable(self.image).exists()
+
+    def lie(self) -> Evidence:
+        """Let a loss of power take all that is written from now on, flushed or not. Evidence: what it then leaves.
+
+        Raises:
+            HostError: the disk cannot be copied.
+        """
+        if self.lies:
+            return {}
+        copy = _durable(self.image)
+        _freeze(self.place)
+        try:
+            durable = {"durable_log_bytes": log_bytes(self.place)}
+            _run(["cp", "--sparse=always", str(self.image), f"{copy}.part"])
+        finally:
+            _thaw(self.place)
+        Path(f"{copy}.part").rename(copy)
+        return durable
+
+    def obey(self) -> Evidence:
+        """Keep what was written since. Evidence: the ``log_bytes`` that are there; nothing if it did not lie."""
+        if not self.lies:
+            return {}
+        _durable(self.image).unlink()
+        return {"log_bytes": log_bytes(self.place)}
 
     def fill(self) -> Evidence:
         """Leave no room in it. Evidence: ``filled_bytes``, and ``free_bytes`` that are left.
@@ -136,6 +174,8 @@ class Disk:
             if time.monotonic() > limit:
                 raise HostError(f"{self.place} cannot be mounted afresh: a process in another mount namespace holds it")
             time.sleep(_PAUSE_S)
+        if self.lies:
+            _run(["cp", "--sparse=always", str(_durable(self.image)), str(self.image)])
         self._mount()
 
 
@@ -178,6 +218,9 @@ def keep_files(facts: Mapping[str, Any]) -> list[str]:
     place, image = Path(str(facts["place"])), Path(str(facts["image"]))
     if not image.name.startswith(NAME_PREFIX) or not image.is_file():
         return []
+    _thaw(place)
+    for copy in image.parent.glob(f"{_durable(image).name}*"):
+        copy.unlink()
     kept = place.with_name(f"{place.name}.kept")
     shutil.rmtree(kept, ignore_errors=True)
     if place.is_mount():
@@ -217,6 +260,32 @@ def _allocate(descriptor: int, offset: int, length: int) -> bool:
             raise
         return False
     return True
+
+
+def _durable(image: Path) -> Path:
+    """What a disk that lies really holds."""
+    return image.with_suffix(".durable")
+
+
+def _freeze(place: Path) -> None:
+    """Let nobody write to the file system, and force to the disk what was written."""
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.ioctl(descriptor, FIFREEZE, 0)
+    except OSError as error:
+        raise HostError(f"the file system at {place} cannot be frozen ({error})") from error
+    finally:
+        os.close(descriptor)
+
+
+def _thaw(place: Path) -> None:
+    """Let everybody write again; nothing where nobody was kept from it."""
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(descriptor, FITHAW, 0)
+    finally:
+        os.close(descriptor)
 
 
 def _shut_down(place: Path) -> None:

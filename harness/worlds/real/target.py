@@ -19,7 +19,7 @@ from nemesis.scenarios import FAMILIES, needs_of
 
 Made = TypeVar("Made")
 #: What needs a disk of each broker's own.
-ON_DISKS: Final = (Capability.POWER, Capability.DISK_SPACE, Capability.DISK_SPEED)
+ON_DISKS: Final = (Capability.POWER, Capability.WRITE_CACHES, Capability.DISK_SPACE, Capability.DISK_SPEED)
 _NO_INTERFACES: Final = 'links are slowed down with host = "namespaces" only, which needs root'
 _CLOCKS_ELSEWHERE: Final = "clocks are set on this machine only"
 _DISKS_ELSEWHERE: Final = "disks of machines that are reached over SSH are left alone"
@@ -57,7 +57,7 @@ class Preparation:
 
 
 class OwnDisks:
-    """Implements :class:`nemesis.cluster.Power` and :class:`nemesis.cluster.DiskSpace` with disks of the nodes' own."""
+    """Implements Power, WriteCaches and DiskSpace of :mod:`nemesis.cluster` with disks of the nodes' own."""
 
     def __init__(self, control: NodeControl, disks: Mapping[int, Disk]) -> None:
         self._control = control
@@ -66,15 +66,25 @@ class OwnDisks:
     def cut_power(self, node: int) -> Evidence:
         """See :meth:`Power.cut_power`. Evidence: as of a kill, and bytes of log segments before and after.
 
-        Restarting finds the disk mounted again, with what the node had forced to it.
+        ``lost_flushed`` are the bytes that a disk lost which lied: how many of them were flushed is not known, so all
+        count. Restarting finds the disk mounted again, with what the node had forced to it.
         """
         control, disk = self._control, self._disks[node]
         if control.nodes.process(node).state() is NodeState.DEAD:
             return {}
         control.nodes.crashes.ordered(node, control.clock.now_us())
-        before = {"log_bytes_before": log_bytes(disk.place)}
+        before = log_bytes(disk.place)
         disk.power_off()
-        return {**control.kill(node), **before, **disk.power_on()}
+        evidence = {**control.kill(node), "log_bytes_before": before, **disk.power_on()}
+        return {**evidence, "lost_flushed": before - log_bytes(disk.place)} if disk.lies else evidence
+
+    def lie(self, node: int) -> Evidence:
+        """See :meth:`WriteCaches.lie`. Evidence: ``durable_log_bytes``, of log segments that a loss of power leaves."""
+        return self._disks[node].lie()
+
+    def obey(self, node: int) -> Evidence:
+        """See :meth:`WriteCaches.obey`. Evidence: ``log_bytes``."""
+        return self._disks[node].obey()
 
     def fill(self, node: int) -> Evidence:
         """See :meth:`DiskSpace.fill`. Evidence: as of :meth:`harness.hosts.disks.Disk.fill`."""
@@ -157,6 +167,7 @@ def assemble(
         view=control.view,
         processes=control,
         power=own_disks,
+        write_caches=own_disks,
         links=links,
         link_speed=link_speed,
         messages=links,

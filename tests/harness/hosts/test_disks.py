@@ -61,6 +61,30 @@ class TestWithPower:
             disks[0].power_off()
             assert disks[0].power_on() == {"log_bytes_after": BYTES}
 
+    def test_a_disk_that_lies_loses_what_was_flushed_since_it_began_to(self, disks: Disks) -> None:
+        disk = disks[0]
+        (disk.place / "before.log").write_bytes(b"b" * BYTES)
+        assert disk.lie() == {"durable_log_bytes": BYTES}
+        assert disk.lie() == {}
+        for _ in range(2):
+            half_flushed(disk.place)
+            disk.power_off()
+            assert disk.power_on() == {"log_bytes_after": BYTES}
+            assert [path.name for path in disk.place.iterdir()] == ["before.log"]
+        half_flushed(disk.place)
+        assert disk.obey() == {"log_bytes": 3 * BYTES}
+        assert disk.obey() == {}
+        disk.power_off()
+        assert disk.power_on() == {"log_bytes_after": 2 * BYTES}
+
+    def test_what_a_disk_that_lied_had_written_is_kept_when_it_is_closed(self, disks: Disks, journal: Journal) -> None:
+        disk = disks[0]
+        disk.lie()
+        half_flushed(disk.place)
+        undo_here(journal)
+        assert [path.name for path in disk.place.iterdir()] == ["0.log"]
+        assert [path.name for path in disk.image.parent.iterdir() if path.name.endswith(".durable")] == []
+
     def test_closed_disks_are_directories_with_the_same_files(self, disks: Disks, journal: Journal) -> None:
         place, image = disks[0].place, disks[0].image
         half_flushed(place)

@@ -21,7 +21,7 @@ needs_root = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("mkfs.ext4") is None, reason="needs root and the command mkfs.ext4"
 )
 SETTINGS = {"acks": "all", "min.insync.replicas": 3}
-POWER = FaultPlan(families=("power",))
+POWER = FaultPlan(families=("power", "lying-disk"))
 
 
 @pytest.fixture
@@ -53,6 +53,23 @@ def test_after_all_brokers_lost_their_power_only_flushed_writes_are_there(opened
     cluster.world.close()
     assert (cluster.directory / "data" / "0").is_dir()
     assert not_undone(cluster.directory / FILE_NAME) == []
+
+
+@needs_root
+@pytest.mark.root
+def test_disks_that_lie_lose_what_was_flushed(opened) -> None:
+    """S33: flush.messages=1 does not help."""
+    cluster = opened(**{"flush.messages": 1})
+    assert len(cluster.write(2, cluster.next_process())) == 2
+    assert all(cluster.target.write_caches.lie(broker)["durable_log_bytes"] > 0 for broker in (0, 1, 2))
+    assert len(cluster.write(3, cluster.next_process())) == 3
+    evidence = [cluster.target.power.cut_power(broker) for broker in (0, 1, 2)]
+    assert all(one["lost_flushed"] > 0 for one in evidence)
+    assert all(cluster.target.write_caches.obey(broker) for broker in (0, 1, 2))
+    for broker in (0, 1, 2):
+        assert cluster.target.processes.restart(broker) == {"state": "running"}
+    assert cluster.until(cluster.is_well)
+    assert cluster.end_offset() == 2
 
 
 def test_without_root_the_view_says_that_power_cannot_be_lost(opened, monkeypatch: pytest.MonkeyPatch) -> None:
