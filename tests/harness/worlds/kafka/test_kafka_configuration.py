@@ -199,3 +199,10 @@ def test_nodes_log_in_the_form_of_their_binding(tmp_path: Path, version, reads: 
     files = LogFiles(tmp_path / "log.properties", tmp_path / "gc.log")
     files.write(Installation(Version(*version), tmp_path))
     assert reads in files.configuration.read_text()
+
+
+def test_a_broker_is_told_the_rack_that_the_plan_names_else_one_of_its_own() -> None:
+    """broker.rack: replicas alternate between racks (KIP-36)."""
+    assert node_properties(BROKER, Settings(), brokers=3)["broker.rack"] == "r1"
+    assert node_properties(msgspec.structs.replace(BROKER, rack="b"), Settings(), brokers=3)["broker.rack"] == "b"
+    assert "broker.rack" not in node_properties(THE_CONTROLLER, Settings(), brokers=3)
