@@ -75,9 +75,9 @@ class Disk:
     def replace(self) -> dict[str, int]:
         """Put empty directories in the place of failed ones; the answer counts the records that are gone."""
         gone = {str(at): _length(self.logs[at]) for at in self.offline}
-        self.clean_shutdown = NONE
         while self._failed:
             self._directories[self._failed.pop()].clear()
+            self.clean_shutdown = NONE
         return gone
 
     def wipe(self) -> dict[str, int]:
