@@ -129,8 +129,10 @@ def _blocks(split: Split) -> Iterator[list[bytes]]:
         if split.begin:
             source.seek(split.begin - 1)
             source.readline()  # the end of a line that begins before
-        while source.tell() < split.end and (lines := source.readlines(min(SPLIT_BYTES, split.end - source.tell()))):
-            yield lines
+        while (left := split.end - source.tell()) > 0 and (block := source.read(min(SPLIT_BYTES, left))):
+            if not block.endswith(b"\n"):
+                block += source.readline()
+            yield block.removesuffix(b"\n").split(b"\n")
 
 
 @contextmanager
