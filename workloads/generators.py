@@ -9,7 +9,7 @@ To add one: a function here, an entry in :data:`WORKLOADS`, and a row in docs/pl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import cycle
 from typing import Final, NamedTuple
 
 from workloads.plan import WorkloadPlan
@@ -51,10 +51,13 @@ def steady(plan: WorkloadPlan) -> Iterator[Write]:
     """
     interval_us = 1_000_000 / plan.writes_per_second
     keys = [f"key-{number}".encode() for number in range(plan.keys)]
-    for number in count():
-        turn, producer = divmod(number, plan.producers)
-        key = keys[turn // plan.partitions % plan.keys]
-        yield Write(int(number * interval_us), producer, (turn + producer) % plan.partitions, key, plan.payload_bytes)
+    number = 0
+    for key in cycle(keys):
+        for turn in range(plan.partitions):
+            for producer in range(plan.producers):
+                partition = (turn + producer) % plan.partitions
+                yield Write(int(number * interval_us), producer, partition, key, plan.payload_bytes)
+                number += 1
 
 
 def bursts(plan: WorkloadPlan) -> Iterator[Write]:

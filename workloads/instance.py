@@ -18,10 +18,13 @@ import msgspec
 from workloads.client import Clients, Clock, SendOutcome
 from workloads.errors import refuses_for_good
 from workloads.operations import Event, EventType, Function, Recorder, Send
-from workloads.values import encode, join, split
+from workloads.values import SEQUENCE_BITS, encode, join
 
 #: Errors that are remembered of an instance; more than that only repeats.
 ERRORS_KEPT: Final = 5
+# Looked up once: a member of an enumeration is found by a search.
+_INVOKE: Final = EventType.INVOKE
+_SEND: Final = Function.SEND
 
 
 class SendCounts(msgspec.Struct):
@@ -84,7 +87,16 @@ class ProducerInstance:
         self._open[partition] += 1
         now_us = self._clock.now_us()
         self.silent_since_us.setdefault(partition, now_us)
-        self._note(now_us, EventType.INVOKE, Send(partition, value))
+        self._record(
+            Event(
+                time_us=now_us,
+                process=value >> SEQUENCE_BITS,
+                instance=self.number,
+                type=_INVOKE,
+                function=_SEND,
+                micro=(Send(partition, value),),
+            )
+        )
         payload = encode(partition, key, value, payload_bytes)
         self._producer.send(partition, key, payload, partial(self._answered, partition, value))
         return value
@@ -108,31 +120,22 @@ class ProducerInstance:
         if outcome.type is not EventType.INFO:
             self._free.append(value + 1)
         self._count(partition, outcome, now_us)
-        self._note(now_us, outcome.type, Send(partition, value, outcome.offset), outcome.node, outcome.error)
-        self._ended(self, partition, outcome)
-
-    def _note(
-        self, now_us: int, kind: EventType, send: Send, node: int | None = None, error: str | None = None
-    ) -> None:
         self._record(
             Event(
                 time_us=now_us,
-                process=split(send.value)[0],
+                process=value >> SEQUENCE_BITS,
                 instance=self.number,
-                type=kind,
-                function=Function.SEND,
-                micro=(send,),
-                node=node,
-                error=error,
+                type=outcome.type,
+                function=_SEND,
+                micro=(Send(partition, value, outcome.offset),),
+                node=outcome.node,
+                error=outcome.error,
             )
         )
+        self._ended(self, partition, outcome)
 
     def _count(self, partition: str, outcome: SendOutcome, now_us: int) -> None:
         """Count the answer, and remember what it says of the client."""
-        if outcome.type is EventType.INFO:
-            self._counts.unknown += 1
-        elif outcome.type is EventType.FAIL:
-            self._counts.rejected += 1
         if outcome.type is EventType.OK:
             self._counts.acknowledged += 1
             self.refused = 0
@@ -140,7 +143,12 @@ class ProducerInstance:
                 self.silent_since_us[partition] = now_us
             else:
                 self.silent_since_us.pop(partition, None)
-        elif outcome.error is not None:
+            return
+        if outcome.type is EventType.INFO:
+            self._counts.unknown += 1
+        else:
+            self._counts.rejected += 1
+        if outcome.error is not None:
             self.refused += refuses_for_good(outcome.error)
             if outcome.error not in self.errors:
                 self.errors.append(outcome.error)

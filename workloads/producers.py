@@ -90,13 +90,24 @@ class Producers:
     def _write(self) -> None:
         if not self._writing:
             return
+        if self._is_full(self._next):
+            self._pass_over()
+            self._clock.call_at(self._started_us + self._next.due_us, self._write)
+            return
         write, self._next = self._next, next(self._writes)
         self._clock.call_at(self._started_us + self._next.due_us, self._write)
         instance = self._places[write.producer].instance
-        if instance.outstanding >= OUTSTANDING_MAX:
+        instance.send(self._partitions[write.partition], write.key, write.payload_bytes)
+
+    def _is_full(self, write: Write) -> bool:
+        return self._places[write.producer].instance.outstanding >= OUTSTANDING_MAX
+
+    def _pass_over(self) -> None:
+        """Do not make the next write, nor those after it that are due by now while too many are outstanding."""
+        late_us = self._clock.now_us() - self._started_us
+        while self._next.due_us <= late_us and self._is_full(self._next):
             self.counts.passed_over += 1
-        else:
-            instance.send(self._partitions[write.partition], write.key, write.payload_bytes)
+            self._next = next(self._writes)
 
     def _acknowledged(self, partition: str) -> None:
         self.acknowledged_us[partition] = self._clock.now_us()

@@ -11,6 +11,7 @@ zeros up to the size that was asked for.
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import Final
 
 from crc32c import crc32c
@@ -25,6 +26,8 @@ SEQUENCE_MAX: Final = 2**SEQUENCE_BITS - 1
 NO_VALUE: Final = -1
 
 _CRC = struct.Struct(">I")
+_VALUE = struct.Struct(">Q")
+_LENGTHS = struct.Struct(">HH")
 _BODY = struct.Struct(">QHH")
 _HEADER_BYTES: Final = _CRC.size + _BODY.size
 
@@ -50,9 +53,16 @@ def encode(partition: str, key: bytes, value: int, size_bytes: int = 0) -> bytes
 
     It has ``size_bytes``, or as many as it needs if that is more.
     """
-    name = partition.encode()
-    body = (_BODY.pack(value, len(name), len(key)) + name + key).ljust(size_bytes - _CRC.size, b"\0")
+    body = _VALUE.pack(value) + _rest(partition, key, size_bytes)
     return _CRC.pack(crc32c(body)) + body
+
+
+@lru_cache(maxsize=4096)
+def _rest(partition: str, key: bytes, size_bytes: int) -> bytes:
+    """What follows the value: the same in every write to a log partition under one key."""
+    name = partition.encode()
+    rest = _LENGTHS.pack(len(name), len(key)) + name + key
+    return rest.ljust(size_bytes - _CRC.size - _VALUE.size, b"\0")
 
 
 def decode(payload: bytes, partition: str, key: bytes) -> tuple[int, Defect]:

@@ -40,6 +40,7 @@ from workloads import (
 GRACE_MS: Final = 1_000
 #: How long a forced close may take; nothing is waited for on the network.
 CLOSE_LIMIT_S: Final = 1.0
+_TOO_LATE: Final = SendOutcome(EventType.INFO, error=TIME_LIMIT)
 #: Why producers offer no transactions yet.
 NO_TRANSACTIONS: Final = "producers are made without a transactional id; no workload asks for transactions"
 
@@ -58,7 +59,7 @@ class AdaptedProducer(ABC, Generic[Library]):
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
         """See :meth:`workloads.client.Producer.send`."""
         ticket = self._begin(done)
-        self._submit([ticket], partial(self._send, ticket, partition, key, payload), partition)
+        self._submit((ticket,), partial(self._send, ticket, partition, key, payload), partition)
 
     def close(self) -> None:
         """See :meth:`workloads.client.Producer.close`."""
@@ -84,7 +85,7 @@ class AdaptedProducer(ABC, Generic[Library]):
         """Give the record to the library, and answer the ticket when it has answered."""
 
     def _begin(self, done: Callable[[SendOutcome], None]) -> int:
-        return self._pending.begin(done, self._limit_ms, SendOutcome(EventType.INFO, error=TIME_LIMIT))
+        return self._pending.begin(done, self._limit_ms, _TOO_LATE)
 
     @abstractmethod
     def _waits(self, partition: str, library: Library) -> bool:

@@ -38,17 +38,6 @@ class ThreadedClock(Clock, Protocol):
         ...
 
 
-class Call(Generic[Answer]):
-    """One call that waits for its end: whom to answer, and what to answer at ``limit_us`` of the clock."""
-
-    __slots__ = ("done", "limit_us", "too_late")
-
-    def __init__(self, done: Callable[[Answer], None], limit_us: int, too_late: Answer) -> None:
-        self.done = done
-        self.limit_us = limit_us
-        self.too_late = too_late
-
-
 class Pending(Generic[Answer]):
     """Calls that wait for their end. The first answer ends a call; later ones change nothing.
 
@@ -59,7 +48,8 @@ class Pending(Generic[Answer]):
     def __init__(self, clock: ThreadedClock) -> None:
         self._clock = clock
         self._tickets = itertools.count()
-        self._waiting: dict[int, Call[Answer]] = {}
+        #: By ticket: whom to answer, and what to answer at which time of the clock.
+        self._waiting: dict[int, tuple[Callable[[Answer], None], int, Answer]] = {}
         self._sweep_us = NEVER
 
     def __len__(self) -> int:
@@ -69,8 +59,9 @@ class Pending(Generic[Answer]):
         """A new call, which ends with ``too_late`` unless it is answered within ``limit_ms``."""
         ticket = next(self._tickets)
         limit_us = self._clock.now_us() + limit_ms * 1_000
-        self._waiting[ticket] = Call(done, limit_us, too_late)
-        self._sweep_by(limit_us)
+        self._waiting[ticket] = done, limit_us, too_late
+        if limit_us < self._sweep_us:
+            self._sweep_by(limit_us)
         return ticket
 
     def waits(self, ticket: int) -> bool:
@@ -85,7 +76,7 @@ class Pending(Generic[Answer]):
         """End a call now, if it still waits."""
         call = self._waiting.pop(ticket, None)
         if call is not None:
-            call.done(answer)
+            call[0](answer)
 
     def answer_all(self, answer: Answer) -> None:
         """End every call that waits, soon."""
@@ -93,9 +84,8 @@ class Pending(Generic[Answer]):
             self.answer(ticket, answer)
 
     def _sweep_by(self, limit_us: int) -> None:
-        if limit_us < self._sweep_us:
-            self._sweep_us = limit_us
-            self._clock.call_at(limit_us, partial(self._sweep, limit_us))
+        self._sweep_us = limit_us
+        self._clock.call_at(limit_us, partial(self._sweep, limit_us))
 
     def _sweep(self, planned_us: int) -> None:
         """End what is too late, unless an earlier sweep was planned since and has taken this one's place."""
@@ -103,11 +93,11 @@ class Pending(Generic[Answer]):
             return
         self._sweep_us = NEVER
         now_us = self._clock.now_us()
-        for ticket, call in tuple(self._waiting.items()):
-            if call.limit_us <= now_us:
-                self.end(ticket, call.too_late)
+        for ticket, (_, limit_us, too_late) in tuple(self._waiting.items()):
+            if limit_us <= now_us:
+                self.end(ticket, too_late)
         if self._waiting:
-            self._sweep_by(min(call.limit_us for call in self._waiting.values()))
+            self._sweep_by(min(limit_us for _, limit_us, _ in self._waiting.values()))
 
 
 class Owner(Generic[Library]):

@@ -92,8 +92,8 @@ class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
 
     def _waits(self, partition: str, library: KafkaProducer) -> bool:
         """The library waits for the metadata of a topic that it does not know, or knows no longer."""
-        topic = _topic_partition(partition).topic
-        return library._metadata.partitions_for_topic(topic) is None  # noqa: SLF001 - the library's version is pinned
+        known = library._metadata._partitions  # noqa: SLF001 - the library's version is pinned
+        return _topic_partition(partition).topic not in known
 
     def _send(self, ticket: int, partition: str, key: bytes, payload: bytes, library: KafkaProducer) -> None:
         at = _topic_partition(partition)

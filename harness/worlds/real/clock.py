@@ -43,22 +43,25 @@ class RealClock:
 
     def run(self, finished: Callable[[], bool], limit_us: int) -> bool:
         """Serve calls and results until ``finished()`` or ``limit_us``; the answer is ``finished()``."""
+        calls, posted = self._calls, self._posted
         while not finished():
             now_us = self.now_us()
             if now_us >= limit_us:
                 return False
-            wait_us = min(self._calls[0][0] if self._calls else limit_us, limit_us) - now_us
-            if wait_us <= 0:
-                heapq.heappop(self._calls)[2]()
+            due_us = calls[0][0] if calls else limit_us
+            if due_us <= now_us:
+                heapq.heappop(calls)[2]()
             # After every call the results that are there, so that neither starves the other.
-            self._serve_posted(min(max(wait_us, 0) / 1e6, _IDLE_S))
+            if ready := posted.qsize():
+                for _ in range(ready):
+                    posted.get_nowait()()
+            elif due_us > now_us:
+                self._wait_for_result((min(due_us, limit_us) - now_us) / 1e6)
         return True
 
-    def _serve_posted(self, wait_s: float) -> None:
+    def _wait_for_result(self, wait_s: float) -> None:
         try:
-            callback = self._posted.get(block=wait_s > 0, timeout=wait_s)
+            callback = self._posted.get(timeout=min(wait_s, _IDLE_S))
         except queue.Empty:
             return
         callback()
-        for _ in range(self._posted.qsize()):
-            self._posted.get_nowait()()
