@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from checkers import PartitionEnd
+from harness.errors import PlanError
 from harness.stories import steps as s
 from harness.stories.damage import Damage, Deed
 from harness.stories.stage import Stage, StepError
@@ -98,7 +99,7 @@ class _Performer:
         self, settings: Settings, world: World, recorder: Recorder, plan: WorkloadPlan, patience: Patience
     ) -> None:
         if world.direct is None:
-            raise StepError("this world cannot send single writes, so no scripted story can be performed in it")
+            raise PlanError("this world cannot send single writes, so no scripted story can be performed in it")
         self._settings = settings
         self._world = world
         self._plan = plan

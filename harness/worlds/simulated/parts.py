@@ -84,13 +84,20 @@ class SimulatedMessages:
     def _filter(self, links: Collection[Link], api: str, action: str, *, keeps: bool) -> Evidence:
         if api and api not in APIS:
             raise HarnessError(f'no message of the reference broker is of the API "{api}"; choose of {", ".join(APIS)}')
-        wanted = partial(_is_one_of, APIS[api]) if api else _is_any
+        wanted = _has_metadata if api == "UpdateMetadata" else partial(_is_one_of, APIS[api]) if api else _is_any
         self._network.filter(links, wanted, f"{action} {api}", keeps=keeps)
         return {"filtered": [f"{source}>{target}" for source, target in sorted(links)]}
 
 
 def _is_one_of(kinds: tuple[type, ...], _source: int, _target: int, message: Any) -> bool:
     return type(message) in kinds
+
+
+def _has_metadata(_source: int, _target: int, message: Any) -> bool:
+    """The controller's metadata, also where it comes along with the answer to a heartbeat."""
+    return type(message) is messages.MetadataUpdate or (
+        type(message) is messages.HeartbeatResponse and message.image is not None
+    )
 
 
 def _is_any(_source: int, _target: int, _message: Any) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.stories import Play, known_stories, parse_story, perform_cell, perform_table
+from harness.errors import PlanError
+from harness.stories import Play, column_named, known_stories, parse_story, perform, perform_cell, perform_table
+from workloads import WorkloadPlan
 
 FORM = """
 number = "S99"
@@ -124,3 +126,18 @@ def test_the_trace_shows_the_messages_that_arrived_in_each_step():
 def test_a_story_that_expects_nothing_is_held_to_its_script_only():
     assert cell("drop Fetch 0>1 0>2\nwrite x to 0\nkill 0", "a1", rest="").disagreements == ()
     assert cell("start 0", "a1", rest="").disagreements != ()
+
+
+def test_a_broker_from_which_metadata_is_withheld_stays_registered_and_knows_nothing_new():
+    found = cell("withhold metadata from 1\nmove leader to 2\nwait 3 s\nwait until 2 leads and 1 is not fenced", "a1")
+    assert found.disagreements == ()
+    (entry,) = [entry for entry in found.trace.entries if entry.text == "wait 3 s"]
+    assert [state.leader_epoch for state in entry.replicas] == [1, 0, 1]
+
+
+def test_a_world_that_shows_no_replicas_is_refused(perfect_world, events):
+    story, settings = known_stories()["S01"], column_named("a1").chosen({})
+    perfect_world.direct = perfect_world.replicas = None
+    with pytest.raises(PlanError, match="no scripted story can be performed in it"):
+        perform(story, settings, perfect_world, events, WorkloadPlan(partitions=1))
+    assert perfect_world.closed == 1
