@@ -1,8 +1,9 @@
-"""Four batches of a new producer, of which the leader refuses three for want of in-sync replicas: finding 001.
+"""A cluster on which the batches of a new producer go wrong: the scripts of the findings 001 and 003.
 
-The cluster is a real one and answers everything itself. Both followers are frozen until they are out of the in-sync
-replicas; a new producer sends its batches; the network delivers the fourth one once a follower is back in sync.
-As a program it leaves the fourth to chance, and counts what becomes of many tries:
+The cluster is a real one and answers everything itself; only the network is slow. For finding 001 both followers are
+frozen until they are out of the in-sync replicas; a new producer sends four batches, of which three are refused; the
+network delivers the fourth one once a follower is back in sync. For finding 003 it keeps the answers back.
+As a program it leaves the fourth batch to chance, and counts what becomes of many tries:
 
     python -m tests.harness.clients.first_batches --world kafka --tries 20 --batch-ms 20
 """
@@ -34,10 +35,18 @@ REFUSED: Final = "NotEnoughReplicasError"
 LIMIT_S: Final = 90.0
 #: So many times a producer has sent its first batch if it has no other under way.
 TRIES_OF_ONE: Final = 10
+#: A machine that stands still for seconds must not move leaders or time out what these scripts write beside.
+PATIENT: Final = {
+    "broker.session.timeout.ms": 10_000,
+    "broker.heartbeat.interval.ms": 1_000,
+    "replica.lag.time.max.ms": 3_000,
+    "request.timeout.ms": 10_000,
+    "delivery.timeout.ms": 60_000,
+}
 #: Where nothing shall time out.
 DELIVERY_MS: Final = 30_000
 #: Where the first record shall time out.
-SHORT_DELIVERY_MS: Final = 6_000
+SHORT_DELIVERY_MS: Final = 10_000
 #: An application that sends every so often, and how many records at least and at most before the follower comes back.
 EVERY_US: Final = 20_000
 ALONE: Final = (30, 130)
@@ -62,7 +71,7 @@ class Stage:
     """A cluster of three brokers whose first log partition has records of others in it."""
 
     def __init__(self, kind: str, directory: Path) -> None:
-        settings = {"acks": "all", "min.insync.replicas": 2}
+        settings = {"acks": "all", "min.insync.replicas": 2, **PATIENT}
         if kind == "kafka":
             self._world: RealWorld = kafka_world(spec(settings, world=Kafka()), directory)
         else:

@@ -1,12 +1,9 @@
-"""Finding 002: a producer of librdkafka doubles what is in the log when another record's time is over.
+"""Finding 003: a producer of librdkafka doubles what is in the log when another record's time is over.
 
-Where one of these fails with a newer release, the library has changed: docs/findings/002 has to follow.
+Where one of these fails with a newer release, the library has changed: docs/findings/003 has to follow.
 """
 
 from __future__ import annotations
-
-import shutil
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,15 +11,6 @@ from tests.harness.clients.first_batches import Stage
 from tests.harness.clients.senders import RECORDS, Confluent, Java
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
-
-
-@pytest.fixture(scope="module", params=["processes", "kafka"])
-def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    if request.param == "kafka":
-        request.getfixturevalue("real_kafka")
-    stage = Stage(request.param, tmp_path_factory.mktemp(request.param))
-    yield stage
-    stage.close()
 
 
 def test_librdkafka_sends_records_again_in_a_new_epoch_that_are_in_the_log(stage: Stage) -> None:
@@ -37,10 +25,8 @@ def test_librdkafka_sends_records_again_in_a_new_epoch_that_are_in_the_log(stage
     ]
 
 
-def test_kafkas_own_client_sends_them_again_as_the_same_batches(stage: Stage, request: pytest.FixtureRequest) -> None:
-    request.getfixturevalue("real_kafka")  # its jars
-    if shutil.which("javac") is None:
-        pytest.skip("no Java compiler on this machine; install openjdk-17-jdk-headless")
+@pytest.mark.usefixtures("java_client")
+def test_kafkas_own_client_sends_them_again_as_the_same_batches(stage: Stage) -> None:
     seen = stage.withhold_answers(Java)
     assert seen.reports.pop(0) == "TimeoutException"
     assert list(seen.log.values()) == [0, 1, 2, 3]

@@ -5,8 +5,6 @@ Where one of these fails with a newer release, a library or Kafka has changed: d
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -15,15 +13,6 @@ from tests.harness.clients.first_batches import DELIVERY_MS, REFUSED, Seen, Stag
 from tests.harness.clients.senders import Confluent, Java, KafkaPython
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
-
-
-@pytest.fixture(scope="module", params=["processes", "kafka"])
-def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    if request.param == "kafka":
-        request.getfixturevalue("real_kafka")
-    stage = Stage(request.param, tmp_path_factory.mktemp(request.param))
-    yield stage
-    stage.close()
 
 
 def after_the_fourth(seen: Seen) -> list[str]:
@@ -44,12 +33,8 @@ def test_librdkafka_reports_batches_as_delivered_that_were_refused_and_never_sen
     assert seen.nowhere == [0, 1, 2]
 
 
-def test_kafkas_own_client_sends_them_again_in_vain_and_reports_each_as_timed_out(
-    stage: Stage, request: pytest.FixtureRequest
-) -> None:
-    request.getfixturevalue("real_kafka")  # its jars
-    if shutil.which("javac") is None:
-        pytest.skip("no Java compiler on this machine; install openjdk-17-jdk-headless")
+@pytest.mark.usefixtures("java_client")
+def test_kafkas_own_client_sends_them_again_in_vain_and_reports_each_as_timed_out(stage: Stage) -> None:
     seen = stage.play(Java, DELIVERY_MS)
     assert set(after_the_fourth(seen)) == {"OutOfOrderSequenceNumberError"}
     assert list(seen.log.values()) == [3]
