@@ -32,7 +32,7 @@ from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster, spec
 
 REFUSED: Final = "NotEnoughReplicasError"
 #: Java is compiled first, on a machine that may be busy.
-LIMIT_S: Final = 90.0
+LIMIT_S: Final = 150.0
 #: So many times a producer has sent its first batch if it has no other under way.
 TRIES_OF_ONE: Final = 10
 #: A machine that stands still for seconds must not move leaders or time out what these scripts write beside.
@@ -44,7 +44,9 @@ PATIENT: Final = {
     "delivery.timeout.ms": 60_000,
 }
 #: Where nothing shall time out.
-DELIVERY_MS: Final = 30_000
+DELIVERY_MS: Final = 120_000
+#: Longer than the script takes, and waited for: only then Java's client gives up what cannot succeed.
+JAVA_DELIVERY_MS: Final = 40_000
 #: Where the first record shall time out.
 SHORT_DELIVERY_MS: Final = 10_000
 #: An application that sends every so often, and how many records at least and at most before the follower comes back.

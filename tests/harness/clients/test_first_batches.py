@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from tests.harness.clients.first_batches import DELIVERY_MS, REFUSED, Seen, Stage
+from tests.harness.clients.first_batches import DELIVERY_MS, JAVA_DELIVERY_MS, REFUSED, Seen, Stage
 from tests.harness.clients.senders import Confluent, Java, KafkaPython
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
@@ -35,7 +35,7 @@ def test_librdkafka_reports_batches_as_delivered_that_were_refused_and_never_sen
 
 @pytest.mark.usefixtures("java_client")
 def test_kafkas_own_client_sends_them_again_in_vain_and_reports_each_as_timed_out(stage: Stage) -> None:
-    seen = stage.play(Java, DELIVERY_MS)
+    seen = stage.play(Java, JAVA_DELIVERY_MS)
     assert set(after_the_fourth(seen)) == {"OutOfOrderSequenceNumberError"}
     assert list(seen.log.values()) == [3]
     assert [seen.reports[number] for number in range(3)] == ["TimeoutException"] * 3
