@@ -25,6 +25,8 @@ from nemesis.plan import FaultPlan
 from workloads import WorkloadPlan
 from workloads.history import HistoryWriter
 
+#: A broker whose disk fails has another one.
+LOG_DIRS: Final = 2
 #: One log partition; nobody writes but the script.
 WORKLOAD: Final = WorkloadPlan(topic="story", partitions=1, producers=1, consumers=1)
 
@@ -66,6 +68,7 @@ def perform_cell(story: Story, column: str, watch: Callable[[SimulatedWorld], No
         workload=WORKLOAD,
         faults=FaultPlan(),
         seed=0,
+        log_dirs=LOG_DIRS,
     )
     world = SimulatedWorld(spec, Steady(0))
     if watch is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
+from functools import partial
 
 from harness.stories.stage import Stage, StepError
 from harness.stories.steps import Record
@@ -22,6 +23,8 @@ class Deed(StrEnum):
     WIPE = "wipe"
     FLUSH = "flush"
     LIE = "lie"
+    FAIL = "fail"
+    REPLACE = "replace"
 
 
 class Damage:
@@ -61,6 +64,10 @@ class Damage:
             return self._stage.part(Capability.FILES, self._target.files).wipe
         if deed is Deed.LIE:
             return self._stage.part(Capability.WRITE_CACHES, self._target.write_caches).lie
+        if deed in (Deed.FAIL, Deed.REPLACE):
+            directories = self._stage.part(Capability.LOG_DIRECTORIES, self._target.log_directories)
+            fail = partial(directories.fail, partition=self._stage.partition)
+            return fail if deed is Deed.FAIL else directories.replace
         if deed is Deed.FLUSH:
             return self._stage.flush
         processes = self._stage.part(Capability.PROCESSES, self._target.processes)

@@ -376,6 +376,8 @@ _DEEDS: Final[Mapping[type, Deed]] = {
     s.Wipe: Deed.WIPE,
     s.Flush: Deed.FLUSH,
     s.Lie: Deed.LIE,
+    s.Fail: Deed.FAIL,
+    s.Replace: Deed.REPLACE,
 }
 _ACTIONS: Final[Mapping[type, Callable[[_Performer, Any], str]]] = {
     s.Write: _Performer.write,

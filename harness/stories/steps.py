@@ -127,6 +127,14 @@ class Flush(NodeStep, frozen=True, kw_only=True):
     """Force to disk what a broker has written."""
 
 
+class Fail(NodeStep, frozen=True, kw_only=True):
+    """Let the disk fail on which a running broker keeps the log partition; it has another disk, and goes on (JBOD)."""
+
+
+class Replace(NodeStep, frozen=True, kw_only=True):
+    """Put an empty disk in the place of the failed one of a dead broker."""
+
+
 class Lie(NodeStep, frozen=True, kw_only=True):
     """Let disks answer flushes that they do not do."""
 
@@ -215,6 +223,8 @@ AnyStep = (
     | Power
     | Wipe
     | Flush
+    | Fail
+    | Replace
     | Lie
     | Abandon
     | Corrupt
@@ -323,6 +333,8 @@ VERBS: Final[dict[str, Form]] = {
     "wipe": Form(Wipe, f"wipe {NODES}"),
     "flush": Form(Flush, f"flush {NODES}"),
     "lie": Form(Lie, f"lie {NODES}"),
+    "fail": Form(Fail, f"fail {NODES}"),
+    "replace": Form(Replace, f"replace {NODES}"),
     "never": Form(Abandon, f"never start {NODES}"),
     "corrupt": Form(Corrupt, "corrupt RECORD on BROKER"),
     "cut": Form(Cut, f"cut {LINKS}"),
