@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import click
 
 from harness.cli.terminal import State, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, PlanError
+from harness.records.files import files_of, write_file
 from harness.stories import (
     COLUMNS,
     Cell,
-    Play,
     Story,
-    Trace,
-    TraceEntry,
     chosen_columns,
+    explained,
     known_stories,
     perform_table,
     read_story,
+    step_lines,
 )
 from workloads import unknown_name
-
-_PLAYS: Final = {Play.PLAYED: "", Play.TRIED: "in vain: ", Play.FAILED: "FAILED: "}
-_MS: Final = 1000
 
 
 @click.command()
 @click.argument("stories", nargs=-1, metavar="[STORY]...")
 @click.option("--settings", "columns", multiple=True, metavar="COLUMN", help="Only these columns (all/2/E, 'all/2*').")
 @click.option("--workers", type=click.IntRange(1), help="Processes at a time; by default as many as there are cores.")
+@click.option("--explain", is_flag=True, help="Write a page with a diagram of the one cell, such as S09-all-2-E.html.")
 @takes_json
-def stories(state: State, stories: Sequence[str], *, columns: Sequence[str], workers: int | None) -> int:
+def stories(state: State, stories: Sequence[str], *, columns: Sequence[str], workers: int | None, explain: bool) -> int:
     """Perform scripted stories in virtual time, and compare what comes of them with what is expected.
 
     A STORY is a number (S09) or a file of your own (docs/stories.md); none: all of them. One story in one column is
@@ -48,16 +45,34 @@ def stories(state: State, stories: Sequence[str], *, columns: Sequence[str], wor
     """
     chosen = _stories(stories)
     names = _columns(columns)
+    if explain:
+        return _explain(state, chosen, names)
     cells = list(perform_table(chosen, names, workers or os.cpu_count() or 1))
     if state.as_json:
         for cell in cells:
             state.json(cell)
     elif len(cells) == 1:
-        for line in _steps(chosen[0], cells[0]):
+        for line in step_lines(chosen[0], cells[0]):
             state.say(line)
     else:
         _show_table(state, chosen, cells)
     return EXIT_BROKEN if any(cell.disagreements for cell in cells) else EXIT_HELD
+
+
+def _explain(state: State, chosen: Sequence[Story], names: Sequence[str]) -> int:
+    """One cell step by step, and a page about it in the current directory."""
+    if len(chosen) != 1 or len(names) != 1:
+        raise PlanError("--explain is about one story in one column; name both: S09 --settings all/2/E --explain")
+    cell, page = explained(chosen[0], names[0])
+    file = Path(f"{cell.story}-{cell.column.replace('/', '-')}.html")
+    with files_of(file):
+        write_file(file, page.encode())
+    if state.as_json:
+        state.json(cell)
+    else:
+        for line in (*step_lines(chosen[0], cell), f"the diagram: {file}"):
+            state.say(line)
+    return EXIT_BROKEN if cell.disagreements else EXIT_HELD
 
 
 def _stories(words: Sequence[str]) -> list[Story]:
@@ -99,36 +114,3 @@ def _show_table(state: State, chosen: Sequence[Story], cells: Sequence[Cell]) ->
 
 def _shown(cell: Cell) -> str:
     return f"{cell.letters}!" if cell.disagreements else cell.letters
-
-
-def _steps(story: Story, cell: Cell) -> Iterator[str]:
-    yield f"{story.number} {story.title}; column {cell.column}"
-    for entry in cell.trace.entries:
-        yield from _step(cell.trace, entry)
-    lost = ", ".join(cell.lost) or "nothing"
-    yield f"acknowledged: {', '.join(cell.acknowledged)}; lost: {lost}; seen: {', '.join(cell.signs) or 'nothing else'}"
-    yield from cell.disagreements or (("as expected",) if story.expects else ())
-
-
-def _step(trace: Trace, entry: TraceEntry) -> Iterator[str]:
-    note = f"  -> {_PLAYS[entry.play]}{entry.note}" if entry.note or entry.play is not Play.PLAYED else ""
-    isr = " ".join(map(str, entry.isr)) or "empty"
-    leader = "nobody leads" if entry.leader is None else f"{entry.leader} leads"
-    yield f"{entry.ended_us / _MS:9.1f} ms  {entry.text}{note}"
-    yield f"              controller: {leader}, leader epoch {entry.leader_epoch}, ISR {isr}"
-    names = {record.value: name for name, record in trace.records.items()}
-    for replica in entry.replicas:
-        log = " ".join(_placed(names, replica.records)) or "empty"
-        end = f"log end offset {replica.log_end}"
-        if replica.leader_epoch is None:
-            yield f"              {replica.node} {'starts' if replica.running else 'is dead'}: {end}, log: {log}"
-            continue
-        seen = f"{end}, high watermark {replica.high_watermark}, leader epoch {replica.leader_epoch}"
-        own = f", ISR {' '.join(map(str, replica.isr))}" if replica.isr is not None else ""
-        yield f"              {replica.node} {'leads' if replica.leading else 'follows'}: {seen}{own}, log: {log}"
-
-
-def _placed(names: dict[int, str], records: Iterable[tuple[int, int, int]]) -> Iterator[str]:
-    """Each record with the leader epoch under which it was appended."""
-    for _, epoch, value in records:
-        yield f"{names.get(value, '(fresh)')}/{epoch}"

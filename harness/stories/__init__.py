@@ -7,6 +7,7 @@ docs/stories.md has the language. The other stories of this project, drawn by ch
 
 from harness.stories.cells import Cell, perform_cell, perform_table
 from harness.stories.columns import COLUMNS, Column, chosen_columns, column_named
+from harness.stories.explanation import explained, step_lines
 from harness.stories.performer import Patience, Performance, perform
 from harness.stories.story import Expected, Sign, Story, known_stories, parse_story, read_story
 from harness.stories.trace import Play, RecordEnd, Trace, TraceEntry
@@ -26,10 +27,12 @@ __all__ = [
     "TraceEntry",
     "chosen_columns",
     "column_named",
+    "explained",
     "known_stories",
     "parse_story",
     "perform",
     "perform_cell",
     "perform_table",
     "read_story",
+    "step_lines",
 ]

@@ -1,0 +1,83 @@
+"""The explanation of one cell: its steps as text, and as a page with a space-time diagram that needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from harness.reference.core.types import TopicPartition
+from harness.stories.cells import WORKLOAD, Cell, perform_cell
+from harness.stories.diagram import STEPS_WIDTH, WIDTH, Diagram, diagram_of
+from harness.stories.story import Story
+from harness.stories.trace import Play, Trace, TraceEntry
+from harness.worlds.simulated.watching import Watching
+
+_PLAYS: Final = {Play.PLAYED: "", Play.TRIED: "in vain: ", Play.FAILED: "FAILED: "}
+_MS: Final = 1000
+_PARTITION: Final = TopicPartition(WORKLOAD.topic, 0)
+
+
+def explained(story: Story, column: str) -> tuple[Cell, str]:
+    """Perform one cell, and explain it: the cell, and a page of HTML with a diagram of what happened.
+
+    Raises:
+        SettingsError: what the story changes does not fit the column's settings.
+    """
+    watched = Watching(str(_PARTITION))
+    cell = perform_cell(story, column, watched)
+    return cell, _page(story, cell, diagram_of(cell.trace, cell.lost, watched, _PARTITION))
+
+
+def _page(story: Story, cell: Cell, diagram: Diagram) -> str:
+    environment = Environment(
+        loader=PackageLoader("harness.stories"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    template = environment.get_template("explanation.html.j2")
+    return template.render(
+        story=story,
+        cell=cell,
+        diagram=diagram,
+        width=WIDTH,
+        steps_width=STEPS_WIDTH,
+        lines=list(step_lines(story, cell)),
+    )
+
+
+def step_lines(story: Story, cell: Cell) -> Iterator[str]:
+    """The cell step by step: what was done, and the log, log end offset, high watermark and epoch of every replica."""
+    yield f"{story.number} {story.title}; column {cell.column}"
+    for entry in cell.trace.entries:
+        yield from _step(cell.trace, entry)
+    lost = ", ".join(cell.lost) or "nothing"
+    yield f"acknowledged: {', '.join(cell.acknowledged)}; lost: {lost}; seen: {', '.join(cell.signs) or 'nothing else'}"
+    yield from cell.disagreements or (("as expected",) if story.expects else ())
+
+
+def _step(trace: Trace, entry: TraceEntry) -> Iterator[str]:
+    note = f"  -> {_PLAYS[entry.play]}{entry.note}" if entry.note or entry.play is not Play.PLAYED else ""
+    isr = " ".join(map(str, entry.isr)) or "empty"
+    leader = "nobody leads" if entry.leader is None else f"{entry.leader} leads"
+    yield f"{entry.ended_us / _MS:9.1f} ms  {entry.text}{note}"
+    yield f"              controller: {leader}, leader epoch {entry.leader_epoch}, ISR {isr}"
+    names = {record.value: name for name, record in trace.records.items()}
+    for replica in entry.replicas:
+        log = " ".join(_placed(names, replica.records)) or "empty"
+        end = f"log end offset {replica.log_end}"
+        if replica.leader_epoch is None:
+            yield f"              {replica.node} {'starts' if replica.running else 'is dead'}: {end}, log: {log}"
+            continue
+        seen = f"{end}, high watermark {replica.high_watermark}, leader epoch {replica.leader_epoch}"
+        own = f", ISR {' '.join(map(str, replica.isr))}" if replica.isr is not None else ""
+        yield f"              {replica.node} {'leads' if replica.leading else 'follows'}: {seen}{own}, log: {log}"
+
+
+def _placed(names: dict[int, str], records: Iterable[tuple[int, int, int]]) -> Iterator[str]:
+    """Each record with the leader epoch under which it was appended."""
+    for _, epoch, value in records:
+        yield f"{names.get(value, '(fresh)')}/{epoch}"

@@ -1,0 +1,100 @@
+"""What a diagram says of a message: some words, and the records that it carries; nothing where it changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from harness.reference.core import messages as m
+from harness.reference.core.types import NONE, ErrorCode, Image, PartitionState, TopicPartition
+from harness.worlds.simulated.watching import SeenMessage
+from nemesis.cluster import CLIENTS
+from workloads import ACKS_ALL
+from workloads.values import decode
+
+_ACKS: Final = {ACKS_ALL: "all"}
+
+
+class Words(NamedTuple):
+    """What is said of one message; ``records`` are those that it carries, by the names of the script."""
+
+    text: str
+    records: tuple[str, ...] = ()
+
+
+class MessageWords:
+    """Says of each message, in the order of their arrival, what is new in it.
+
+    Followers fetch all the time, and metadata is sent to everybody; what says the same as the last one on its way is
+    left out. ``names`` are those of the records by their values.
+    """
+
+    def __init__(self, partition: TopicPartition, names: Mapping[int, str]) -> None:
+        self._partition = partition
+        self._names = names
+        self._said: dict[tuple[int, int, type], str] = {}
+
+    def of(self, seen: SeenMessage) -> Words | None:
+        """The words, None where there is nothing new."""
+        found = self._words(seen.message, seen.target)
+        if found is None:
+            return None
+        way = seen.source, seen.target, type(seen.message)
+        again = self._said.get(way) == found.text and not found.records
+        self._said[way] = found.text
+        return None if again else found
+
+    def _words(self, message: m.Message, target: int) -> Words | None:
+        found: Words | None = None
+        match message:
+            case m.Produce(acks=acks, batch=batch):
+                records = self._records([batch])
+                found = Words(f"Produce {' '.join(records)}, acks={_ACKS.get(acks, acks)}", records)
+            case m.ProduceResponse(error=ErrorCode.NONE, base_offset=offset):
+                found = Words(f"acknowledged at offset {offset}")
+            case m.Fetch(replica_id=replica, partitions=wanted) if replica != NONE:
+                found = next((Words(f"Fetch from {one.fetch_offset}") for one in wanted if self._is_ours(one)), None)
+            case m.FetchResponse(partitions=answers):
+                found = next((self._fetched(one, target) for one in answers if self._is_ours(one)), None)
+            case m.AlterPartition(isr=isr):
+                found = Words(f"AlterPartition: ISR {_listed(member.broker for member in isr)}")
+            case m.AlterPartitionResponse(error=ErrorCode.NONE, state=PartitionState(isr=isr)):
+                found = Words(f"accepted: ISR {_listed(isr)}")
+            case m.MetadataUpdate(image=image) | m.HeartbeatResponse(image=Image() as image):
+                state = image.partition(self._partition)
+                found = None if state is None else Words(_decided(state))
+            case m.RegisterBroker():
+                found = Words("register")
+            case m.MoveLeader(leader=leader):
+                found = Words(f"move the leader to {leader}")
+            case m.ProduceResponse(error=error) | m.AlterPartitionResponse(error=error):
+                found = Words(error.name)
+        return found
+
+    def _is_ours(self, one: m.FetchPartition | m.FetchedPartition) -> bool:
+        return one.partition == self._partition
+
+    def _fetched(self, one: m.FetchedPartition, target: int) -> Words | None:
+        records = self._records(one.batches)
+        if target >= CLIENTS:
+            return Words(f"reads {' '.join(records)}", records) if records else None
+        if one.error != ErrorCode.NONE:
+            return Words(one.error.name)
+        if one.diverging is not None:
+            end = one.diverging
+            return Words(f"diverging: epoch {end.leader_epoch} ends at {end.end_offset}")
+        return Words(", ".join((*records, f"high watermark {one.high_watermark}")), records)
+
+    def _records(self, batches: Iterable[m.RecordBatch]) -> tuple[str, ...]:
+        pairs = [pair for batch in batches for pair in batch.records]
+        values = (decode(payload, str(self._partition), key)[0] for key, payload in pairs)
+        return tuple(self._names.get(value, "(fresh)") for value in values)
+
+
+def _decided(state: PartitionState) -> str:
+    who = "no leader" if state.leader == NONE else f"{state.leader} leads"
+    return f"{who}, epoch {state.leader_epoch}, ISR {_listed(state.isr)}"
+
+
+def _listed(nodes: Iterable[int]) -> str:
+    return " ".join(map(str, nodes)) or "empty"

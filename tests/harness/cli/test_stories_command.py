@@ -1,0 +1,30 @@
+"""`ackproof stories --explain`: a page about one cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.cli.app import exit_code_of
+
+
+def test_explaining_one_cell_shows_its_steps_and_writes_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert exit_code_of(["stories", "S09", "--settings", "all/2/E", "--explain"]) == 0
+    shown = capsys.readouterr().out
+    assert "power 0" in shown
+    assert "the diagram: S09-all-2-E.html" in shown
+    assert "<svg" in (tmp_path / "S09-all-2-E.html").read_text()
+
+
+@pytest.mark.parametrize("words", [["S09", "S01", "--settings", "all/2"], ["S09"]])
+def test_explaining_more_than_one_cell_is_refused(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert exit_code_of(["stories", *words, "--explain"]) == 64
+    assert "one story in one column" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
