@@ -1,0 +1,154 @@
+"""A client without metadata: one Produce request to the broker that the caller names, over a connection of its own.
+
+The protocol's classes are kafka-python's own (a pinned release); beside the reference broker's codec only this module
+knows them. Produce is sent in version 3, which brokers from 0.11 on take.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from kafka.errors import KafkaError, for_code
+from kafka.protocol.parser import KafkaProtocol
+from kafka.protocol.producer.produce import ProduceRequest
+from kafka.record.default_records import DefaultRecordBatchBuilder
+
+from harness.clients.client_thread import Pending, ThreadedClock
+from workloads import CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT, EventType, SendOutcome, classify
+
+_VERSION: Final = 3
+_MAGIC: Final = 2
+_BATCH_BYTES: Final = 1 << 20
+_READ_BYTES: Final = 1 << 16
+#: A broker that a cut keeps out of reach lets nobody connect; one that runs takes milliseconds.
+CONNECT_LIMIT_S: Final = 2.0
+#: What an answer may take beyond the time that the broker was given for it.
+GRACE_MS: Final = 1_000
+#: Ends of connections of other kinds: the request may have been carried out.
+LOST: Final = "KafkaConnectionError"
+
+
+class Sequence(NamedTuple):
+    """What makes a batch idempotent: its producer's id and epoch, and its place among that producer's batches."""
+
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base: int = -1
+
+
+NOT_IDEMPOTENT: Final = Sequence()
+
+
+class DirectClient:
+    """Sends records to chosen brokers. ``address`` gives "host" and "port" of a broker; answers come on ``clock``.
+
+    A request ends OK with the offset that the broker named, else as :func:`workloads.classify` has it for the error of
+    the broker, FAIL where nothing was sent, and INFO where the connection ended or ``limit_ms`` passed without an
+    answer. With acks=0 it ends OK, without an offset, when it was written to the connection.
+    """
+
+    def __init__(self, clock: ThreadedClock, address: Callable[[int], tuple[str, int]], limit_ms: int) -> None:
+        self._address = address
+        self._limit_ms = limit_ms
+        self._pending: Pending[SendOutcome] = Pending(clock)
+        self._connections: set[socket.socket] = set()
+        self._closed = False
+
+    def produce(
+        self,
+        broker: int,
+        partition: str,
+        key: bytes,
+        payload: bytes,
+        *,
+        acks: int,
+        done: Callable[[SendOutcome], None],
+        sequence: Sequence = NOT_IDEMPOTENT,
+    ) -> None:
+        """Ask ``broker`` to append one record to ``partition`` ("topic-number"); ``done`` is called once."""
+        too_late = SendOutcome(EventType.INFO, error=TIME_LIMIT, node=broker)
+        ticket = self._pending.begin(done, self._limit_ms + GRACE_MS, too_late)
+        protocol = KafkaProtocol(client_id="ackproof-direct")
+        protocol.send_request(_request(partition, _batch(key, payload, sequence), acks, self._limit_ms))
+        ask = partial(self._ask, ticket, broker, protocol, self._address(broker))
+        threading.Thread(target=ask, name=f"direct-{broker}", daemon=True).start()
+
+    def close(self) -> None:
+        """Hang up; requests without an answer end INFO. Idempotent."""
+        self._closed = True
+        self._pending.answer_all(SendOutcome(EventType.INFO, error=CLIENT_CLOSED))
+        for connection in tuple(self._connections):
+            _hang_up(connection)
+
+    def _ask(self, ticket: int, broker: int, protocol: Any, address: tuple[str, int]) -> None:
+        try:
+            connection = socket.create_connection(address, CONNECT_LIMIT_S)
+        except OSError as error:
+            words = f"{NEVER_SENT}: no connection to broker {broker} ({error})"
+            self._pending.answer(ticket, SendOutcome(classify(NEVER_SENT), error=words, node=broker))
+            return
+        self._connections.add(connection)
+        with connection:
+            outcome = self._converse(connection, broker, protocol)
+        self._connections.discard(connection)
+        if not self._closed:
+            self._pending.answer(ticket, outcome)
+
+    def _converse(self, connection: socket.socket, broker: int, protocol: Any) -> SendOutcome:
+        until = time.monotonic() + (self._limit_ms + GRACE_MS) / 1_000
+        try:
+            connection.sendall(protocol.send_bytes())
+            if not protocol.in_flight_requests:  # acks=0
+                return SendOutcome(EventType.OK, node=broker)
+            while data := _read(connection, until):
+                for _, response in protocol.receive_bytes(data):
+                    return _outcome(response, broker)
+        except (OSError, KafkaError) as error:
+            return SendOutcome(EventType.INFO, error=f"{LOST}: {error}", node=broker)
+        return SendOutcome(EventType.INFO, error=f"{LOST}: the broker closed the connection", node=broker)
+
+
+def _read(connection: socket.socket, until: float) -> bytes:
+    connection.settimeout(max(until - time.monotonic(), 0.001))
+    return connection.recv(_READ_BYTES)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return  # it ended by itself meanwhile
+
+
+def _outcome(response: Any, broker: int) -> SendOutcome:
+    (partition,) = response.responses[0].partition_responses
+    if partition.error_code == 0:
+        return SendOutcome(EventType.OK, offset=partition.base_offset, node=broker)
+    name = for_code(partition.error_code).__name__
+    return SendOutcome(classify(name), error=name, node=broker)
+
+
+def _request(partition: str, records: bytes, acks: int, limit_ms: int) -> Any:
+    topic, _, number = partition.rpartition("-")
+    at = ProduceRequest.TopicProduceData.PartitionProduceData(version=_VERSION, index=int(number), records=records)
+    data = ProduceRequest.TopicProduceData(version=_VERSION, name=topic, partition_data=[at])
+    return ProduceRequest[_VERSION](transactional_id=None, acks=acks, timeout_ms=limit_ms, topic_data=[data])
+
+
+def _batch(key: bytes, payload: bytes, sequence: Sequence) -> bytes:
+    builder: Any = DefaultRecordBatchBuilder(
+        magic=_MAGIC,
+        compression_type=0,
+        is_transactional=False,
+        producer_id=sequence.producer_id,
+        producer_epoch=sequence.producer_epoch,
+        base_sequence=sequence.base,
+        batch_size=_BATCH_BYTES,
+    )
+    builder.append(offset=0, timestamp=time.time_ns() // 1_000_000, key=key, value=payload, headers=[])
+    return bytes(builder.build())
