@@ -33,7 +33,7 @@ GRACE_MS: Final = 1_000
 LOST: Final = "KafkaConnectionError"
 
 
-class Sequence(NamedTuple):
+class BatchSequence(NamedTuple):
     """What makes a batch idempotent: its producer's id and epoch, and its place among that producer's batches."""
 
     producer_id: int = -1
@@ -41,20 +41,20 @@ class Sequence(NamedTuple):
     base: int = -1
 
 
-NOT_IDEMPOTENT: Final = Sequence()
+NOT_IDEMPOTENT: Final = BatchSequence()
 
 
 class DirectClient:
     """Sends records to chosen brokers. ``address`` gives "host" and "port" of a broker; answers come on ``clock``.
 
     A request ends OK with the offset that the broker named, else as :func:`workloads.classify` has it for the error of
-    the broker, FAIL where nothing was sent, and INFO where the connection ended or ``limit_ms`` passed without an
-    answer. With acks=0 it ends OK, without an offset, when it was written to the connection.
+    the broker, FAIL where nothing was sent, and INFO where the connection ended without an answer, or none came within
+    ``timeout_ms``, which is what the broker may wait for replicas. With acks=0 it ends OK, without an offset, when it
+    was written to the connection.
     """
 
-    def __init__(self, clock: ThreadedClock, address: Callable[[int], tuple[str, int]], limit_ms: int) -> None:
+    def __init__(self, clock: ThreadedClock, address: Callable[[int], tuple[str, int]]) -> None:
         self._address = address
-        self._limit_ms = limit_ms
         self._pending: Pending[SendOutcome] = Pending(clock)
         self._connections: set[socket.socket] = set()
         self._closed = False
@@ -67,15 +67,17 @@ class DirectClient:
         payload: bytes,
         *,
         acks: int,
+        timeout_ms: int,
         done: Callable[[SendOutcome], None],
-        sequence: Sequence = NOT_IDEMPOTENT,
+        sequence: BatchSequence = NOT_IDEMPOTENT,
     ) -> None:
         """Ask ``broker`` to append one record to ``partition`` ("topic-number"); ``done`` is called once."""
         too_late = SendOutcome(EventType.INFO, error=TIME_LIMIT, node=broker)
-        ticket = self._pending.begin(done, self._limit_ms + GRACE_MS, too_late)
+        ticket = self._pending.begin(done, timeout_ms + GRACE_MS, too_late)
+        until = time.monotonic() + (timeout_ms + GRACE_MS) / 1_000
         protocol = KafkaProtocol(client_id="ackproof-direct")
-        protocol.send_request(_request(partition, _batch(key, payload, sequence), acks, self._limit_ms))
-        ask = partial(self._ask, ticket, broker, protocol, self._address(broker))
+        protocol.send_request(_request(partition, _batch(key, payload, sequence), acks, timeout_ms))
+        ask = partial(self._ask, ticket, broker, protocol, until)
         threading.Thread(target=ask, name=f"direct-{broker}", daemon=True).start()
 
     def close(self) -> None:
@@ -85,32 +87,32 @@ class DirectClient:
         for connection in tuple(self._connections):
             _hang_up(connection)
 
-    def _ask(self, ticket: int, broker: int, protocol: Any, address: tuple[str, int]) -> None:
+    def _ask(self, ticket: int, broker: int, protocol: Any, until: float) -> None:
         try:
-            connection = socket.create_connection(address, CONNECT_LIMIT_S)
+            connection = socket.create_connection(self._address(broker), CONNECT_LIMIT_S)
         except OSError as error:
             words = f"{NEVER_SENT}: no connection to broker {broker} ({error})"
             self._pending.answer(ticket, SendOutcome(classify(NEVER_SENT), error=words, node=broker))
             return
         self._connections.add(connection)
         with connection:
-            outcome = self._converse(connection, broker, protocol)
+            outcome = _converse(connection, broker, protocol, until)
         self._connections.discard(connection)
         if not self._closed:
             self._pending.answer(ticket, outcome)
 
-    def _converse(self, connection: socket.socket, broker: int, protocol: Any) -> SendOutcome:
-        until = time.monotonic() + (self._limit_ms + GRACE_MS) / 1_000
-        try:
-            connection.sendall(protocol.send_bytes())
-            if not protocol.in_flight_requests:  # acks=0
-                return SendOutcome(EventType.OK, node=broker)
-            while data := _read(connection, until):
-                for _, response in protocol.receive_bytes(data):
-                    return _outcome(response, broker)
-        except (OSError, KafkaError) as error:
-            return SendOutcome(EventType.INFO, error=f"{LOST}: {error}", node=broker)
-        return SendOutcome(EventType.INFO, error=f"{LOST}: the broker closed the connection", node=broker)
+
+def _converse(connection: socket.socket, broker: int, protocol: Any, until: float) -> SendOutcome:
+    try:
+        connection.sendall(protocol.send_bytes())
+        if not protocol.in_flight_requests:  # acks=0
+            return SendOutcome(EventType.OK, node=broker)
+        while data := _read(connection, until):
+            for _, response in protocol.receive_bytes(data):
+                return _outcome(response, broker)
+    except (OSError, KafkaError) as error:
+        return SendOutcome(EventType.INFO, error=f"{LOST}: {error}", node=broker)
+    return SendOutcome(EventType.INFO, error=f"{LOST}: the broker closed the connection", node=broker)
 
 
 def _read(connection: socket.socket, until: float) -> bytes:
@@ -133,14 +135,14 @@ def _outcome(response: Any, broker: int) -> SendOutcome:
     return SendOutcome(classify(name), error=name, node=broker)
 
 
-def _request(partition: str, records: bytes, acks: int, limit_ms: int) -> Any:
+def _request(partition: str, records: bytes, acks: int, timeout_ms: int) -> Any:
     topic, _, number = partition.rpartition("-")
     at = ProduceRequest.TopicProduceData.PartitionProduceData(version=_VERSION, index=int(number), records=records)
     data = ProduceRequest.TopicProduceData(version=_VERSION, name=topic, partition_data=[at])
-    return ProduceRequest[_VERSION](transactional_id=None, acks=acks, timeout_ms=limit_ms, topic_data=[data])
+    return ProduceRequest[_VERSION](transactional_id=None, acks=acks, timeout_ms=timeout_ms, topic_data=[data])
 
 
-def _batch(key: bytes, payload: bytes, sequence: Sequence) -> bytes:
+def _batch(key: bytes, payload: bytes, sequence: BatchSequence) -> bytes:
     builder: Any = DefaultRecordBatchBuilder(
         magic=_MAGIC,
         compression_type=0,

@@ -31,7 +31,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     complete and under Kafka's names. ``client_defaults`` are the names of those that the plan leaves to the client
     library, so that they have its own default. ``racks`` are the brokers' racks in their order, none where they have
     none, ``log_dirs`` how many log directories each has; ``assignment`` are the replicas of each log partition, empty
-    where the cluster places them.
+    where the cluster places them. ``story`` is the number of the scripted story that the run performs instead of its
+    workload and faults, and its ``family`` too; empty for all others.
     """
 
     world: AnyWorld
@@ -46,6 +47,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     racks: tuple[str, ...] = ()
     log_dirs: int = 1
     assignment: tuple[tuple[int, ...], ...] = ()
+    story: str = ""
 
     def chosen(self) -> Settings:
         """The settings as an object."""
@@ -98,7 +100,10 @@ class WorldPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Every choice of settings meets every fault family in every world. ``text`` is the file as it was read."""
+    """Every choice of settings meets every fault family in every world. ``text`` is the file as it was read.
+
+    A plan with a scripted ``story`` has its number as the only family.
+    """
 
     name: str
     seed: int
@@ -110,6 +115,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     log_dirs: int = 1
     assignment: tuple[tuple[int, ...], ...] = ()
     text: str = ""
+    story: str = ""
 
     def runs(self) -> list[RunSpec]:
         """Every run, always in the same order: world by world, one run of every cell before the second of any.
@@ -135,12 +141,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             settings=choice.settings_in(world.world),
             client_defaults=choice.client_defaults,
             workload=_own_topic(world.workload, world.world, seed),
-            faults=msgspec.structs.replace(world.faults, families=tuple(family.split("+"))),
+            faults=msgspec.structs.replace(world.faults, families=() if self.story else tuple(family.split("+"))),
             seed=seed,
             brokers=self.brokers,
             racks=self.racks,
             log_dirs=self.log_dirs,
             assignment=self.assignment,
+            story=self.story,
         )
 
     def single(self, family: str | None, world: str | None, seed: int | None) -> RunSpec:

@@ -17,7 +17,7 @@ from harness.plan.matrix import choices_in
 from harness.plan.model import Plan, WorldPlan
 from harness.plan.placement import assignment_in, check_placement, racks_in
 from harness.plan.security import security_at
-from harness.plan.stories import check_stories, chosen_stories, families_in
+from harness.plan.stories import check_stories, chosen_stories, families_in, story_in
 from harness.plan.values import (
     Place,
     Table,
@@ -137,7 +137,7 @@ def _server(server: object, place: Place) -> str:
 
 
 KEYS: Final = (
-    "name", "seed", "brokers", "racks", "log_dirs", "assignment", "families", "settings", "matrix", "workload",
+    "name", "seed", "brokers", "racks", "log_dirs", "assignment", "families", "story", "settings", "matrix", "workload",
     "faults", "worlds",
 )  # fmt: skip
 
@@ -185,17 +185,19 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
     brokers = value_at(table, "brokers", int, 3, place)
     if brokers > BROKERS_MAX:
         raise (place / "brokers").wrong(f"{brokers} is too large; the most is {BROKERS_MAX}")
+    story = story_in(table, place)
     plan = Plan(
         name=_name(value_at(table, "name", str, name, place), place / "name"),
         seed=value_at(table, "seed", int, 1, place),
         brokers=brokers,
         choices=tuple(choices_in(table, overrides or {}, brokers, place)),
-        families=_families(table, place),
+        families=(story,) if story else _families(table, place),
         worlds=tuple(_worlds(table, brokers, place)),
         racks=racks_in(table, brokers, place),
         log_dirs=value_at(table, "log_dirs", int, 1, place),
         assignment=assignment_in(table, brokers, place),
         text=text,
+        story=story,
     )
     check_placement(plan, place)
     check_stories(plan, place)

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 import msgspec
 
 from harness.plan.model import Plan, WorldPlan
-from harness.plan.values import Place, Table, list_at, shown
+from harness.plan.values import Place, Table, list_at, shown, value_at
 from nemesis.plan import FaultPlan
 from nemesis.roles import largest_rack
-from nemesis.scenarios import FAMILIES, Part, Scene, Story, Timings, stories_named
+from nemesis.scenarios import FAMILIES, SCRIPTED, Part, Scene, Story, Timings, stories_named
 from nemesis.schedule import most_stopped
 from workloads import unknown_name
 
@@ -30,6 +30,20 @@ def families_in(name: str, place: Place) -> list[str]:
             near = unknown_name("fault family", part, FAMILIES)
             raise place.wrong(f"{near} (there are {', '.join(FAMILIES)})")
     return parts
+
+
+def story_in(table: Table, place: Place) -> str:
+    """The number of the scripted story that a plan performs; empty where it names none.
+
+    Raises:
+        PlanError: it is no number of a story, or the plan names faults besides.
+    """
+    story: str = value_at(table, "story", str, "", place)
+    if story and not SCRIPTED.fullmatch(story):
+        raise (place / "story").wrong(f'{shown(story)} is no number of a story; write one such as "S40"')
+    if story and "families" in table:
+        raise (place / "families").wrong(f"the story {story} is all that happens in a run; leave the families out")
+    return story
 
 
 def chosen_stories(table: Table, base: tuple[str, ...], place: Place) -> tuple[str, ...]:
@@ -61,9 +75,14 @@ def _unknown_story(word: str) -> str:
 def check_stories(plan: Plan, place: Place) -> None:
     """Refuse chosen stories that no family of the plan has, and families and budgets that leave no story.
 
+    A scripted story writes to one log partition, and is no choice among others.
+
     Raises:
         PlanError: one sentence.
     """
+    if plan.story:
+        _check_script(plan, place)
+        return
     for world in plan.worlds:
         cells = [tuple(family.split("+")) for family in plan.families]
         here = place / f"worlds.{world.world.name}" / "faults.stories"
@@ -76,6 +95,15 @@ def check_stories(plan: Plan, place: Place) -> None:
             if not stories:
                 raise here.wrong(f"the family {'+'.join(families)} has none of these stories; leave it out")
             _check_budget(plan, world, stories, here)
+
+
+def _check_script(plan: Plan, place: Place) -> None:
+    for world in plan.worlds:
+        here = place / f"worlds.{world.world.name}"
+        if world.faults.stories:
+            raise (here / "faults.stories").wrong(f"the story {plan.story} is all that happens in a run; leave it out")
+        if world.workload.partitions != 1:
+            raise (here / "workload").wrong(f"the story {plan.story} writes to one log partition; write partitions = 1")
 
 
 def _check_budget(plan: Plan, world: WorldPlan, stories: Iterable[tuple[str, Story]], place: Place) -> None:

@@ -25,8 +25,10 @@ from harness.records.replica_dump import write_replicas
 from harness.records.run_record import Ended, RunRecord, write_record
 from harness.run.crashes import own_failure
 from harness.run.phases import RunReport, execute
+from harness.run.scripted import execute_story, prepared, story_of
 from harness.worlds.factory import world_for
 from harness.worlds.real.observing import CLOCK_FILE
+from harness.worlds.simulated.scripted import Steady
 from workloads.history import HistoryWriter, LiveHistoryWriter
 
 
@@ -45,7 +47,7 @@ def perform(spec: RunSpec, directory: Path, *, observe: bool = False, choices: C
         directory.mkdir(parents=True)
     write_record(directory, spec, Ended(status="running"))
     try:
-        report, configuration = _attempt(spec, directory, choices or Choices(spec.seed), observe=observe)
+        report, configuration = _attempt(spec, directory, choices or choices_of(spec), observe=observe)
         failure = own_failure(spec, report.deaths, report.faults)
         ended = Ended(
             status="completed" if failure is None else "harness-failed",
@@ -70,16 +72,25 @@ def perform(spec: RunSpec, directory: Path, *, observe: bool = False, choices: C
 def _attempt(
     spec: RunSpec, directory: Path, choices: Choices, *, observe: bool
 ) -> tuple[RunReport, dict[str, dict[str, Any]]]:
-    world = world_for(spec, directory, choices, observe=observe)
+    story = story_of(spec) if spec.story else None
+    world = world_for(prepared(spec, story) if story else spec, directory, choices, observe=observe)
     try:
         with recorder_for(spec, directory / HISTORY) as recorder:
-            report = execute(spec, world, recorder, choices.draw)
+            if story:
+                report = execute_story(spec, story, world, recorder, directory)
+            else:
+                report = execute(spec, world, recorder, choices.draw)
         write_replicas(directory, report.ends, world.replica_logs())
         return report, world.effective_configuration()
     finally:
         world.close()
         if observe or not spec.world.virtual_time:
             write_observations(directory, world.observations())
+
+
+def choices_of(spec: RunSpec) -> Choices:
+    """What chance decides in a run; a scripted story leaves nothing to it."""
+    return Steady(spec.seed) if spec.story else Choices(spec.seed)
 
 
 def recorder_for(spec: RunSpec, history: Path) -> HistoryWriter:

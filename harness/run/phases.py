@@ -16,6 +16,7 @@ import msgspec
 
 from checkers import PartitionEnd
 from harness.plan import RunSpec
+from harness.records.fault_events import record_fault
 from harness.run.crashes import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
 from harness.run.crashes import CrashRecorder
 from harness.run.unexplained_elections import unexplained_election
@@ -23,11 +24,11 @@ from harness.worlds.contract import NodeCrash, World
 from nemesis.cluster import ClusterView, PartitionView
 from nemesis.faults import listed
 from nemesis.player import Player
-from nemesis.receipts import Receipt, to_json
+from nemesis.receipts import Receipt
 from nemesis.roles import largest_rack
 from nemesis.scenarios import Draw, Timings
 from nemesis.schedule import Schedule, draw_schedule
-from workloads import ACKS_ALL, NEMESIS, Event, EventType, Function, Recorder, Settings
+from workloads import ACKS_ALL, Recorder, Settings
 from workloads.driver import Drain, RecoveryWrites, SendCounts, Workload
 
 #: How long a cluster has for its first writes before faults begin anyway: settings may let it acknowledge none.
@@ -82,7 +83,9 @@ def execute(spec: RunSpec, world: World, recorder: Recorder, draw: Draw) -> RunR
 
 
 def planned(spec: RunSpec, draw: Draw) -> Schedule:
-    """The schedule of faults that ``spec`` and chance ask for."""
+    """The schedule of faults that ``spec`` and chance ask for; a scripted story needs none."""
+    if spec.story:
+        return Schedule(steps=(), healed_ms=0)
     return draw_schedule(
         spec.faults,
         timings=timings_of(spec.chosen()),
@@ -306,12 +309,4 @@ class _Phases:
         return self._world.drive(finished, self._clock.now_us() + limit_ms * 1000)
 
     def _record_fault(self, receipt: Receipt) -> None:
-        self._recorder.record(
-            Event(
-                time_us=self._clock.now_us(),
-                process=NEMESIS,
-                type=EventType.INFO,
-                function=Function.FAULT,
-                detail=to_json(receipt),
-            )
-        )
+        record_fault(self._recorder, self._clock, receipt)

@@ -10,10 +10,12 @@ from harness.stories.columns import COLUMNS, Column, chosen_columns, column_name
 from harness.stories.explanation import explained, step_lines
 from harness.stories.performer import Patience, Performance, perform
 from harness.stories.story import Expected, Sign, Story, known_stories, parse_story, read_story
-from harness.stories.trace import Play, RecordEnd, Trace, TraceEntry
+from harness.stories.trace import ACKNOWLEDGED, REFUSED, Play, RecordEnd, Trace, TraceEntry
 
 __all__ = [
+    "ACKNOWLEDGED",
     "COLUMNS",
+    "REFUSED",
     "Cell",
     "Column",
     "Expected",

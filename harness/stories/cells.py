@@ -17,8 +17,7 @@ from harness.records.replica_dump import write_replicas
 from harness.stories.columns import COLUMNS, column_named
 from harness.stories.performer import Performance, perform
 from harness.stories.story import Expected, Sign, Story
-from harness.stories.trace import Trace
-from harness.stories.writes import ACKNOWLEDGED
+from harness.stories.trace import ACKNOWLEDGED, Trace
 from harness.worlds.simulated.scripted import Steady
 from harness.worlds.simulated.world import SimulatedWorld
 from nemesis.plan import FaultPlan

@@ -8,7 +8,7 @@ from functools import partial
 
 from harness.stories.stage import Stage, StepError
 from harness.stories.steps import Record
-from nemesis.cluster import Capability, Evidence, Link
+from nemesis.cluster import Capability, Evidence, Link, Target
 
 
 class Deed(StrEnum):
@@ -35,12 +35,15 @@ class Damage:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self._target = stage.world.target
         self._cut: set[Link] = set()
         self._filtered: set[Link] = set()
         self._paused: set[int] = set()
         self._lying: set[int] = set()
         self.abandoned: set[int] = set()
+
+    @property
+    def _target(self) -> Target:
+        return self._stage.target
 
     def do(self, deed: Deed, node: int) -> None:
         """Do ``deed`` to a broker.

@@ -8,6 +8,7 @@ so that no silent green comes of a story that did not happen.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import count
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ import msgspec
 
 from checkers import PartitionEnd
 from harness.errors import PlanError
+from harness.records.fault_events import record_fault
 from harness.stories import steps as s
 from harness.stories.damage import Damage, Deed
 from harness.stories.stage import Stage, StepError
@@ -23,6 +25,8 @@ from harness.stories.trace import Play, Trace, TraceEntry
 from harness.stories.writes import Writes
 from harness.worlds.contract import World
 from nemesis.cluster import CONTROLLER, Capability, Link
+from nemesis.receipts import Receipt
+from nemesis.scripted import Script
 from workloads import ACKS_ALL, Recorder, Settings, WorkloadPlan
 from workloads.driver import Drain, Workload
 
@@ -55,6 +59,8 @@ class Performance(msgspec.Struct, frozen=True, kw_only=True):
 
     ``leaderless``: with all links whole there was no leader, though a replica ran, before dead brokers were started;
     ``for_good``: nor was there one after that. ``lacking`` is what the log partition lacked at the end, if anything.
+    ``faults`` are the receipts of what the script did; everything was healed at ``healed_us`` of the run's clock, and
+    all were in sync at ``recovered_us``, None if they were not in time. ``drained``: the log was read to its end.
     """
 
     trace: Trace
@@ -62,6 +68,10 @@ class Performance(msgspec.Struct, frozen=True, kw_only=True):
     for_good: bool
     lacking: str
     ends: dict[str, PartitionEnd]
+    faults: list[Receipt]
+    healed_us: int
+    recovered_us: int | None
+    drained: bool
 
 
 def perform(
@@ -83,7 +93,9 @@ def perform(
     """
     try:
         world.open()
-        performer = _Performer(settings, world, recorder, plan, patience or Patience.of(settings))
+        performer = _Performer(
+            story, settings, world, recorder=recorder, plan=plan, patience=patience or Patience.of(settings)
+        )
         performer.begin()
         for step in story.steps:
             performer.perform(step)
@@ -96,7 +108,14 @@ class _Performer:
     """One performance."""
 
     def __init__(
-        self, settings: Settings, world: World, recorder: Recorder, plan: WorkloadPlan, patience: Patience
+        self,
+        story: Story,
+        settings: Settings,
+        world: World,
+        *,
+        recorder: Recorder,
+        plan: WorkloadPlan,
+        patience: Patience,
     ) -> None:
         if world.direct is None:
             raise PlanError("this world cannot send single writes, so no scripted story can be performed in it")
@@ -118,11 +137,16 @@ class _Performer:
         self._entries: list[TraceEntry] = []
         self._nudges = count(1)
         self._damage = Damage(self._stage)
+        witness = partial(record_fault, recorder, world.clock)
+        self._script = Script(world.target, world.clock.now_us, witness, number=story.number, story=story.title)
 
     # --- the beginning and single steps ------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """The state in which every script begins: broker 0 leads, all are in sync, and "base" is on every disk."""
+        """The state in which every script begins: broker 0 leads, all are in sync, and "base" is on every disk.
+
+        From then on everything that is done to the cluster leaves a receipt.
+        """
         self._workload.mark("break")
         if self._stage.view.leader != 0:
             self.perform(s.MoveLeader(line=0, text="move leader to 0", to=0))
@@ -131,6 +155,7 @@ class _Performer:
         states = (s.Answered(BASE, acknowledged=True), s.InSync())
         self.perform(s.WaitUntil(line=0, text="wait until base is acknowledged and all are in sync", states=states))
         self.perform(s.Flush(line=0, text="flush all", nodes=self._stage.brokers))
+        self._stage.target = self._script.target
 
     def perform(self, step: s.AnyStep) -> None:
         """Perform one step, and write down how that went."""
@@ -297,7 +322,7 @@ class _Performer:
         return ""
 
     def move_leader(self, step: s.MoveLeader) -> str:
-        leadership = self._stage.part(Capability.LEADERSHIP, self._world.target.leadership)
+        leadership = self._stage.part(Capability.LEADERSHIP, self._stage.target.leadership)
         node = self._stage.node(step.to)
         found = leadership.move_leader(self._partition, node)
         if reason := found.get("refused") or found.get("unconfirmed"):
@@ -314,17 +339,29 @@ class _Performer:
         self._damage.repair_all()
         leaderless = bool(self._stage.running) and not self._await_leader()
         self._note(0, "(all links are healed)", begun_us, "nobody leads" if leaderless else "")
-        begun_us = self._world.clock.now_us()
+        begun_us = healed_us = self._world.clock.now_us()
         self._damage.start_the_dead()
+        self._script.end()
         for_good = not self._await_leader()
-        self._until(lambda: not self._lacking(), self._patience.limit_ms)
+        recovered = self._until(lambda: not self._lacking(), self._patience.limit_ms)
+        recovered_us = self._world.clock.now_us() if recovered else None
         self._note(0, "(dead brokers are started, all are in sync)", begun_us, self._lacking())
         begun_us = self._world.clock.now_us()
         drain = self._read_to_the_end()
         self._note(0, "(fresh clients wrote and read)", begun_us, "" if drain.complete else "not read to its end")
         trace = Trace(settings=self._settings.to_mapping(), entries=tuple(self._entries), records=self._writes.ends())
         ends = {self._partition: self._end(drain)}
-        return Performance(trace=trace, leaderless=leaderless, for_good=for_good, lacking=self._lacking(), ends=ends)
+        return Performance(
+            trace=trace,
+            leaderless=leaderless,
+            for_good=for_good,
+            lacking=self._lacking(),
+            ends=ends,
+            faults=self._script.receipts,
+            healed_us=healed_us,
+            recovered_us=recovered_us,
+            drained=drain.complete,
+        )
 
     def _await_leader(self) -> bool:
         return self._until(lambda: self._stage.leads(self._stage.view.leader), self._patience.election_ms)

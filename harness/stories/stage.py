@@ -23,12 +23,15 @@ class StepError(Exception):
 
 
 class Stage:
-    """One log partition of an open world. ``records`` are those that were sent so far, by name."""
+    """One log partition of an open world. ``records`` are those that were sent so far, by name.
+
+    ``target`` is the world's; whoever wants to know what is done to it puts another one before it.
+    """
 
     def __init__(self, world: World, partition: str, records: dict[str, ScriptedRecord]) -> None:
         if world.replicas is None:
             raise PlanError("this world shows no replicas, so no scripted story can be performed in it")
-        self.world = world
+        self.target = world.target
         self.partition = partition
         self._records = records
         self._replicas: Replicas = world.replicas
@@ -39,7 +42,7 @@ class Stage:
     @property
     def view(self) -> PartitionView:
         """The controller's word about the log partition."""
-        state = self.world.target.view().partitions.get(self.partition, _UNKNOWN)
+        state = self.target.view().partitions.get(self.partition, _UNKNOWN)
         if state.leader is not None and self._leaders[-1:] != [state.leader]:
             self._leaders.append(state.leader)
         return state
@@ -47,12 +50,12 @@ class Stage:
     @property
     def brokers(self) -> tuple[int, ...]:
         """All brokers."""
-        return self.world.target.view().brokers
+        return self.target.view().brokers
 
     @property
     def running(self) -> tuple[int, ...]:
         """The brokers whose processes run."""
-        return self.world.target.view().running
+        return self.target.view().running
 
     def replica(self, node: int) -> ReplicaState | None:
         """The replica on a broker, None where there is none."""
@@ -73,7 +76,7 @@ class Stage:
             StepError: the world lacks it.
         """
         if part is None:
-            raise StepError(self.world.target.why_not([capability]) or f"this world lacks {capability}")
+            raise StepError(self.target.why_not([capability]) or f"this world lacks {capability}")
         return part
 
     # --- names -------------------------------------------------------------------------------------------------------
@@ -162,11 +165,14 @@ class Stage:
         return answer
 
     def all_in_sync(self, nodes: tuple[int, ...]) -> bool:
-        """True if these are the members of the ISR and run, with one log end, which is everybody's high watermark."""
-        states = [self.replica(node) for node in nodes]
-        ends = {(state.log_end, state.high_watermark) for state in states if state is not None and state.running}
-        complete = all(state is not None and state.running for state in states)
-        return complete and len(ends) == 1 and all(end == mark for end, mark in ends) and self._is_isr(set(nodes))
+        """True if these are the members of the ISR and run, with one log end, which is everybody's high watermark.
+
+        A high watermark that this world cannot see is not asked for.
+        """
+        states = [state for node in nodes if (state := self.replica(node)) is not None and state.running]
+        covered = all(state.high_watermark in {None, state.log_end} for state in states)
+        one_end = len(states) == len(nodes) and len({state.log_end for state in states}) == 1
+        return one_end and covered and self._is_isr(set(nodes))
 
     def _is_isr(self, nodes: set[int]) -> bool:
         """The ISR as the controller and the leader see it."""

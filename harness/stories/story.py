@@ -19,7 +19,7 @@ import msgspec
 from harness.errors import PlanError
 from harness.stories.columns import chosen_columns
 from harness.stories.language import Where, parse_script
-from harness.stories.steps import AnyStep, Send, Write
+from harness.stories.steps import AnyStep, Power, Send, Write
 from workloads import Settings, SettingsError, unknown_name
 
 #: Every record that a script has without writing it.
@@ -105,6 +105,11 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     def records(self) -> tuple[str, ...]:
         """Every record, in the order in which they are written."""
         return (BASE, *(step.record for step in self.steps if isinstance(step, Write | Send)))
+
+    @property
+    def cuts_power(self) -> bool:
+        """True if it needs disks that can lose what was not forced to them."""
+        return any(isinstance(step, Power) for step in self.steps)
 
     def expected(self, column: str) -> Expected:
         """What is expected in the column of that name."""

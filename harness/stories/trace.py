@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from harness.worlds.contract import Delivery, ReplicaState
+
+#: What may be known of a record at the end, among other things.
+ACKNOWLEDGED: Final = "acknowledged"
+REFUSED: Final = "refused"
 
 
 class Play(StrEnum):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from harness.stories.trace import RecordEnd
+from harness.stories.trace import ACKNOWLEDGED, REFUSED, RecordEnd
 from harness.worlds.contract import DirectClient, DirectWrite
 from workloads import Clock, Event, EventType, Function, Recorder, SendOutcome, Settings
 from workloads import Send as Sent
@@ -19,8 +19,7 @@ from workloads.values import encode, join
 #: Producer ids of scripts begin here: far above what a young cluster hands out.
 FIRST_PRODUCER_ID: Final = 1_000_000
 #: The key of a script's records is their name.
-ACKNOWLEDGED: Final = "acknowledged"
-_OUTCOMES: Final = {EventType.OK: ACKNOWLEDGED, EventType.FAIL: "refused", EventType.INFO: "unknown"}
+_OUTCOMES: Final = {EventType.OK: ACKNOWLEDGED, EventType.FAIL: REFUSED, EventType.INFO: "unknown"}
 
 
 class ScriptedProducer:

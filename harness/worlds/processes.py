@@ -23,6 +23,7 @@ from harness.worlds.real import RealWorld, StartedCluster, lifetime_s, local_hos
 from harness.worlds.real.leadership import ConfirmedLeadership
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.observing import trace_path, traced
+from harness.worlds.real.scripted import Ask, OwnWord
 from harness.worlds.real.view import ClusterImage, Metadata, Viewer
 from harness.worlds.reference import LACKS, broker_config, refuse_what_it_lacks
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
@@ -89,6 +90,10 @@ class ReferenceDistribution:
         """See :meth:`Distribution.configuration`."""
         return msgspec.structs.asdict(self._broker)
 
+    def own_words(self, nodes: Nodes) -> Ask:
+        """See :meth:`Distribution.own_words`: over their control sockets."""
+        return partial(own_word, nodes.host)
+
     def observations(self, directory: Path, wall_begin_us: int) -> list[Observation]:
         """See :meth:`Distribution.observations`: from the nodes' traces."""
         return traced(directory, wall_begin_us)
@@ -150,6 +155,12 @@ def image_in(answer: Mapping[str, Any]) -> ClusterImage | None:
         return msgspec.convert(answer["image"], ClusterImage, strict=False)
     except (KeyError, msgspec.ValidationError):
         return None
+
+
+def own_word(host: Host, node: int, partition: str) -> OwnWord:
+    """What the broker answers about its replica; nothing where it is busy or has none."""
+    answer = host.ask([node], {"op": "status"}, STATUS_LIMIT_S).get(node, {})
+    return msgspec.convert(answer.get("logs", {}).get(partition, {}), OwnWord)
 
 
 def move_leader(host: Host, partition: str, broker: int, replicas: Sequence[int]) -> str:  # noqa: ARG001

@@ -52,12 +52,15 @@ def logs_on_disks(directory: Path, brokers: Iterable[int], topic: str) -> Replic
         for place in found:
             damage: list[str] = []
             partition = place.name.partition("@")[0]
-            logs.append(ReplicaLog(partition, node, _stretches(place, partition, damage), damage))
+            logs.append(ReplicaLog(partition, node, stretches(place, partition, damage), damage))
     return ReplicaLogs(logs, unreadable)
 
 
-def _stretches(place: Path, partition: str, damage: list[str]) -> Iterator[Stretch]:
-    """The batches of a log, oldest first, one in memory at a time."""
+def stretches(place: Path, partition: str, damage: list[str]) -> Iterator[Stretch]:
+    """The batches of the log in the directory ``place``, oldest first, one in memory at a time.
+
+    What cannot be read adds a sentence to ``damage``: of a log that its broker still writes, maybe its last bytes.
+    """
     for segment in sorted(place.glob("*.log")):
         try:
             yield from _batches(segment, partition, damage)

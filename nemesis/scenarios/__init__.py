@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
 from nemesis.cluster import Capability
-from nemesis.faults import FAULTS
+from nemesis.faults import FAULTS, KINDS
 from nemesis.scenarios.administration import MOVE, REASSIGN
 from nemesis.scenarios.brokers import KILL, PAUSE, POWER, RESTART, ROLLING
 from nemesis.scenarios.clock import CLOCK
@@ -20,6 +21,7 @@ from nemesis.scenarios.shapes import family_of
 
 __all__ = [
     "FAMILIES",
+    "SCRIPTED",
     "Draw",
     "Family",
     "Part",
@@ -38,6 +40,8 @@ _SCRIPTS: Final = (
 )  # fmt: skip
 
 
+#: What stands for the family of a run that performs a scripted story: the story's number.
+SCRIPTED: Final = re.compile(r"S\d{2,3}")
 #: Every family by its name, in the order in which people are shown them.
 FAMILIES: Final[Mapping[str, Family]] = {
     family.name: family for family in (*_SCRIPTS, *(family_of(fault) for fault in FAULTS if fault.family))
@@ -52,7 +56,12 @@ def needs_of(family: str) -> frozenset[Capability]:
 
 @cache
 def strikes_of(family: str) -> frozenset[str]:
-    """The kinds of fault that a family is about; nothing of a family that this version does not know."""
+    """The kinds of fault that a family is about; nothing of a family that this version does not know.
+
+    A scripted story is about whatever it does.
+    """
+    if SCRIPTED.fullmatch(family):
+        return frozenset(KINDS)
     return FAMILIES[family].strikes() if family in FAMILIES else frozenset()
 
 

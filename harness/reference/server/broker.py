@@ -140,7 +140,13 @@ class BrokerServer:
             "fenced": self._core.session.fenced,
             "image": describe_image(self._core.image),
             "logs": {
-                str(at): {"end_offset": replica.log.end_offset, "high_watermark": replica.high_watermark}
+                str(at): {
+                    "end_offset": replica.log.end_offset,
+                    "high_watermark": replica.high_watermark,
+                    "leading": replica.leading,
+                    "leader_epoch": replica.leader_epoch,
+                    "isr": replica.isr if replica.leading else None,
+                }
                 for at, replica in replicas.items()
             },
         }

@@ -10,7 +10,7 @@ import msgspec
 
 from harness.durable import write_durably
 from harness.reference.core.controller import Controller
-from harness.reference.core.messages import Message, MoveLeader, TopicResponse
+from harness.reference.core.messages import Message, MetadataUpdate, MoveLeader, TopicResponse
 from harness.reference.core.planted import with_bug
 from harness.reference.core.types import CONTROLLER, Image, NodeId
 from harness.reference.server.codec.controller import Hello, decode, encode
@@ -95,7 +95,9 @@ class ControllerServer:
             self._gateway.answered(message)
             return
         connection = self._brokers.get(target)
-        if connection is not None:
+        # Brokers fetch the metadata (KRaft), so what one was cut off from reaches it as one change, with its heartbeat.
+        missed = isinstance(message, MetadataUpdate) and self._links.outbound_cut(target) is not None
+        if connection is not None and not missed:
             connection.send(encode(message))
 
     def _on_closed(self, connection: Connection) -> None:

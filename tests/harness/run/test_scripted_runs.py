@@ -1,0 +1,71 @@
+"""Runs that perform a scripted story: in files, receipts and verdicts they are runs like all others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from checkers import Outcome, check_one, judge
+from harness.plan import RunSpec, read_plan
+from harness.records.files import HISTORY
+from harness.records.run_record import read_record
+from harness.run import perform
+from harness.run.scripted import STORY_FILE
+from harness.stories import Trace
+from nemesis.receipts import Receipt
+
+PLAN = Path(__file__).parents[3] / "plans" / "stories" / "S40.toml"
+
+
+def missed_epoch(rule: str, **changes: object) -> RunSpec:
+    """The run of the plan in virtual time, with ``rule`` for a leader that missed an epoch."""
+    spec = read_plan(PLAN, {"missed.epoch": rule}).single(None, "simulated", None)
+    return msgspec.structs.replace(spec, **changes)
+
+
+@pytest.mark.parametrize(
+    ("rule", "outcome", "lost"), [("kafka", Outcome.BROKEN_PROMISE, 1), ("forget", Outcome.HELD, 0)]
+)
+def test_the_missed_epoch_breaks_a_promise_by_kafka_s_rule_and_no_other(
+    tmp_path: Path, rule: str, outcome: Outcome, lost: int
+) -> None:
+    """S40: acks=all, min ISR 2, no unclean election; links are cut and leaders moved, and nobody dies."""
+    spec = missed_epoch(rule)
+    ended = perform(spec, tmp_path / "run")
+    assert ended.status == "completed", ended.reason
+    judgement = judge(spec.chosen(), check_one(tmp_path / "run" / HISTORY), 1, ["S40"])
+    assert (judgement.outcome, judgement.lost) == (outcome, lost)
+
+
+def test_everything_that_a_script_does_leaves_a_receipt(tmp_path: Path) -> None:
+    perform(missed_epoch("forget"), tmp_path / "run")
+    report = read_record(tmp_path / "run").ended.report
+    assert report is not None
+    faults = [msgspec.convert(fault, Receipt) for fault in report["faults"]]
+    assert [fault.fault for fault in faults] == ["partition", "partition", "moveleader", "moveleader", "moveleader"]
+    assert all(fault.took_effect and fault.family == "S40" for fault in faults)
+    assert all(fault.ended_us is not None for fault in faults)
+
+
+def test_how_a_story_went_is_kept_step_by_step(tmp_path: Path) -> None:
+    perform(missed_epoch("kafka"), tmp_path / "run")
+    trace = msgspec.json.decode((tmp_path / "run" / STORY_FILE).read_bytes(), type=Trace)
+    assert trace.problems == ()
+    assert {name: record.outcome for name, record in trace.records.items()} == dict.fromkeys(
+        ("base", "b"), "acknowledged"
+    )
+
+
+def test_a_story_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
+    ended = perform(missed_epoch("forget", story="S998"), tmp_path / "run")
+    assert ended.status == "harness-failed"
+    assert "S40" in str(ended.reason)
+
+
+def test_a_run_without_the_settings_of_its_story_is_refused(tmp_path: Path) -> None:
+    spec = missed_epoch("forget")
+    hasty = msgspec.structs.replace(spec, settings=spec.settings | {"replica.lag.time.max.ms": 1_500})
+    ended = perform(hasty, tmp_path / "run")
+    assert ended.reason == "the story S40 needs replica.lag.time.max.ms=30000; write it in the plan"
