@@ -16,17 +16,6 @@ from harness.clients.kafka_python import KAFKA_PYTHON, make, named, producer_con
 CLIENTS: Final[Mapping[str, ClientLibrary]] = {"kafka-python": KAFKA_PYTHON, "confluent-kafka": CONFLUENT}
 
 __all__ = [
-    "CLIENTS",
-    "CONFLUENT",
-    "KAFKA_PYTHON",
-    "BatchSequence",
-    "ClientLibrary",
-    "DirectClient",
-    "RealClients",
-    "at_home",
-    "client_settings",
-    "make",
-    "named",
-    "producer_configuration",
-    "require_credentials",
+    "CLIENTS", "CONFLUENT", "KAFKA_PYTHON", "BatchSequence", "ClientLibrary", "DirectClient", "RealClients", "at_home",
+    "client_settings", "make", "named", "producer_configuration", "require_credentials",
 ]  # fmt: skip
