@@ -16,7 +16,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -35,13 +36,11 @@ REFUSED: Final = "NotEnoughReplicasError"
 LIMIT_S: Final = 150.0
 #: So many times a producer has sent its first batch if it has no other under way.
 TRIES_OF_ONE: Final = 10
-#: A machine that stands still for seconds must not move leaders or time out what these scripts write beside.
+#: A machine that stands still for seconds must not move leaders.
 PATIENT: Final = {
-    "broker.session.timeout.ms": 10_000,
+    "broker.session.timeout.ms": 6_000,
     "broker.heartbeat.interval.ms": 1_000,
     "replica.lag.time.max.ms": 3_000,
-    "request.timeout.ms": 10_000,
-    "delivery.timeout.ms": 60_000,
 }
 #: Where nothing shall time out.
 DELIVERY_MS: Final = 120_000
@@ -82,7 +81,7 @@ class Stage:
         self.cluster = Cluster(self._world, directory)
         servers = [server.split(":") for server in self._world.clients._bootstrap]
         self.addresses = {broker: (host, int(port)) for broker, (host, port) in enumerate(servers)}
-        self.cluster.write(1, self.cluster.next_process())
+        self._write(self.cluster.leads())
 
     def close(self) -> None:
         self._world.close()
@@ -90,50 +89,57 @@ class Stage:
     def until(self, condition: Callable[[], bool]) -> None:
         assert self.cluster.until(condition, int(LIMIT_S * 1e6))
 
-    def shrink(self) -> tuple[int, list[int]]:
-        """Freeze the followers until the leader is alone in sync; the leader, and those frozen."""
+    @contextmanager
+    def alone(self) -> Iterator[tuple[int, int]]:
+        """The followers are frozen until the leader is alone in sync; the leader, and one of those frozen."""
         self.until(self.cluster.is_well)
         leader = self.cluster.leads()
         followers = sorted(set(self.addresses) - {leader})
-        for follower in followers:
-            self.cluster.target.processes.pause(follower)
-        self.until(lambda: self._isr() == {leader})
-        return leader, followers
+        processes = self.cluster.target.processes
+        try:
+            for follower in followers:
+                processes.pause(follower)
+            self.until(lambda: self._isr() == {leader})
+            yield leader, followers[0]
+        finally:
+            for follower in followers:
+                processes.resume(follower)
 
     def play(self, make: Callable[[str, int], Sender], delivery_ms: int) -> Seen:
         """The fourth batch is delivered when the leader takes acks=all again."""
-        leader, followers = self.shrink()
         network = SlowNetwork(self.addresses, late=lambda batch: batch.sequence == RECORDS - 1)
-        end = self.cluster.end_offset()
-        producer = make(network.address(leader), delivery_ms)
-        try:
-            producer.send(RECORDS)
-            self.until(lambda: _waits(network))
-            self.cluster.target.processes.resume(followers[0])
-            self.until(lambda: len(self._isr()) > 1)
-            self.cluster.write(1, self.cluster.next_process())
-            network.deliver()
-            self.until(lambda: len(producer.reports) == RECORDS)
-        finally:
-            producer.close()
-            self.cluster.target.processes.resume(followers[1])
-            network.close()
-        return Seen(producer.reports, network.sent, network.answers, self._log(end))
+        with self.alone() as (leader, follower):
+            end = self._end(leader)
+            producer = make(network.address(leader), delivery_ms)
+            try:
+                producer.send(RECORDS)
+                self.until(lambda: _waits(network))
+                self.cluster.target.processes.resume(follower)
+                self.until(lambda: len(self._isr()) > 1)
+                self._write(leader)
+                network.deliver()
+                self.until(lambda: len(producer.reports) == RECORDS)
+                log = self._log(leader, end)
+            finally:
+                producer.close()
+                network.close()
+        return Seen(producer.reports, network.sent, network.answers, log)
 
     def withhold_answers(self, make: Callable[[str, int], Sender]) -> Seen:
         """All batches are appended, and no answer arrives before the delivery time of the first record is over."""
         self.until(self.cluster.is_well)
-        end = self.cluster.end_offset()
+        leader = self.cluster.leads()
+        end = self._end(leader)
         network = SlowNetwork(self.addresses, late=lambda _: False)
         network.withhold()
-        producer = make(network.address(self.cluster.leads()), SHORT_DELIVERY_MS)
+        producer = make(network.address(leader), SHORT_DELIVERY_MS)
         try:
             producer.send(1)
             self.until(lambda: bool(network.answers))
             # The time of the others is over much later.
             self.cluster.until(lambda: False, SHORT_DELIVERY_MS * 500)
             producer.send(RECORDS - 1)
-            while self.cluster.end_offset() < end + RECORDS:
+            while self._end(leader) < end + RECORDS:
                 assert 0 not in producer.reports
             self.until(lambda: 0 in producer.reports)
             network.answer()
@@ -141,47 +147,70 @@ class Stage:
         finally:
             producer.close()
             network.close()
-        return Seen(producer.reports, network.sent, network.answers, self._log(end))
+        return Seen(producer.reports, network.sent, network.answers, self._log(leader, end))
 
     def chance(self, make: Callable[[str, int], Sender], batch_s: float) -> Seen:
         """As many records as an application sends while a follower comes back, over a link that is slow or not."""
-        leader, followers = self.shrink()
-        network = SlowNetwork(self.addresses, late=lambda batch: False, batch_s=batch_s)
-        end = self.cluster.end_offset()
-        producer = make(network.address(leader), DELIVERY_MS)
-        sent, alone = 0, random.randint(*ALONE)
-        try:
-            while len(self._isr()) < 2:
-                producer.send(1)
-                sent += 1
-                self.cluster.until(lambda: False, EVERY_US)
-                if sent == alone:
-                    self.cluster.target.processes.resume(followers[0])
-            self.until(lambda: len(producer.reports) == sent)
-        finally:
-            producer.close()
-            self.cluster.target.processes.resume(followers[1])
-            network.close()
-        return Seen(producer.reports, network.sent, network.answers, self._log(end))
+        network = SlowNetwork(self.addresses, late=lambda _: False, batch_s=batch_s)
+        with self.alone() as (leader, follower):
+            end = self._end(leader)
+            producer = make(network.address(leader), DELIVERY_MS)
+            sent, before = 0, random.randint(*ALONE)
+            try:
+                while len(self._isr()) < 2:
+                    producer.send(1)
+                    sent += 1
+                    self.cluster.until(lambda: False, EVERY_US)
+                    if sent == before:
+                        self.cluster.target.processes.resume(follower)
+                self.until(lambda: len(producer.reports) == sent)
+                log = self._log(leader, end)
+            finally:
+                producer.close()
+                network.close()
+        return Seen(producer.reports, network.sent, network.answers, log)
 
     def _isr(self) -> set[int]:
         return set(self.cluster.target.view().partitions[PARTITIONS[0]].isr)
 
-    def _log(self, begin: int) -> dict[int, int]:
+    def _write(self, leader: int) -> None:
+        """One record of somebody else, with acks=all: the leader counts the follower that is back."""
+        ended: list[confluent_kafka.KafkaError | None] = []
+        asked = {"acks": "all", "message.timeout.ms": int(LIMIT_S * 1e3)}
+        producer = confluent_kafka.Producer({"bootstrap.servers": self._server(leader), **asked})
+        producer.produce(TOPIC, "other", partition=0, on_delivery=lambda error, _: ended.append(error))
+        producer.flush(LIMIT_S)
+        assert ended == [None]
+
+    def _end(self, leader: int) -> int:
+        with self._consumer(leader) as consumer:
+            _, end = consumer.get_watermark_offsets(confluent_kafka.TopicPartition(TOPIC, 0), timeout=LIMIT_S)
+        return int(end)
+
+    def _log(self, leader: int, begin: int) -> dict[int, int]:
         """The records of the producer under test, which are numbers as text, from ``begin`` on."""
-        end = self.cluster.end_offset()
-        servers = ",".join(f"{host}:{port}" for host, port in self.addresses.values())
-        consumer = confluent_kafka.Consumer({"bootstrap.servers": servers, "group.id": "nobody"})
-        consumer.assign([confluent_kafka.TopicPartition(TOPIC, 0, begin)])
-        found: dict[int, bytes] = {}
+        end, found = self._end(leader), dict[int, bytes]()
         deadline = time.monotonic() + LIMIT_S
-        while end - 1 not in found and begin < end:
-            assert time.monotonic() < deadline
-            message = consumer.poll(0.2)
-            if message is not None and message.error() is None:
-                found[message.offset()] = message.value()
-        consumer.close()
+        with self._consumer(leader) as consumer:
+            consumer.assign([confluent_kafka.TopicPartition(TOPIC, 0, begin)])
+            while end - 1 not in found and begin < end:
+                assert time.monotonic() < deadline
+                message = consumer.poll(0.2)
+                if message is not None and message.error() is None:
+                    found[message.offset()] = message.value()
         return {offset: int(value) for offset, value in found.items() if value.strip().isdigit()}
+
+    @contextmanager
+    def _consumer(self, leader: int) -> Iterator[confluent_kafka.Consumer]:
+        consumer = confluent_kafka.Consumer({"bootstrap.servers": self._server(leader), "group.id": "nobody"})
+        try:
+            yield consumer
+        finally:
+            consumer.close()
+
+    def _server(self, broker: int) -> str:
+        host, port = self.addresses[broker]
+        return f"{host}:{port}"
 
 
 def _waits(network: SlowNetwork) -> bool:
