@@ -66,7 +66,8 @@ class Watching:
         wire, now_us = getattr(function, "__self__", None), world.clock.time_us
         if isinstance(wire, Wire) and isinstance(argument, Message):
             sent_us = self._sent.pop((id(wire), id(argument)), now_us)
-            self.messages.append(SeenMessage(sent_us, now_us, wire.source, wire.target, argument))
+            if wire.cut is None:  # What comes to a cut on its way does not arrive.
+                self.messages.append(SeenMessage(sent_us, now_us, wire.source, wire.target, argument))
         self._find_sends(world, now_us)
         self._look(world, now_us)
 

@@ -82,6 +82,18 @@ def test_a_broker_without_power_is_dead_until_it_is_started_and_its_links_are_cu
     assert all(span.y1 < dead["broker 0"][0][0] < span.y2 for span in diagram.spans)
 
 
+def test_what_comes_to_a_cut_on_its_way_does_not_arrive() -> None:
+    watched = Watching(str(AT))
+    cell = perform_cell(known_stories()["S04"], "all/2", watched)
+    cut, healed = (
+        next(entry.ended_us for entry in cell.trace.entries if entry.text == text)
+        for text in ("isolate 0", "(all links are healed)")
+    )
+    while_cut = [one for one in watched.messages if cut < one.arrived_us < healed]
+    assert while_cut
+    assert not [one for one in while_cut if 0 in (one.source, one.target) and max(one.source, one.target) <= 100]
+
+
 def fetch(offset: int) -> SeenMessage:
     return SeenMessage(0, 1, 1, 0, Fetch(0, 1, 500, (FetchPartition(AT, offset),)))
 
