@@ -7,8 +7,9 @@ docs/stories.md has the language. The other stories of this project, drawn by ch
 
 from harness.stories.cells import Cell, perform_cell, perform_table
 from harness.stories.columns import COLUMNS, Column, chosen_columns, column_named
+from harness.stories.ending import Patience
 from harness.stories.explanation import explained, step_lines
-from harness.stories.performer import Patience, Performance, perform
+from harness.stories.performer import Performance, perform
 from harness.stories.story import Expected, Sign, Story, known_stories, parse_story, read_story
 from harness.stories.trace import ACKNOWLEDGED, REFUSED, Play, RecordEnd, Trace, TraceEntry
 

@@ -19,6 +19,7 @@ from harness.errors import PlanError
 from harness.records.fault_events import record_fault
 from harness.stories import steps as s
 from harness.stories.damage import Damage, Deed
+from harness.stories.ending import Ending, Patience
 from harness.stories.stage import Stage, StepError
 from harness.stories.story import BASE, Story
 from harness.stories.trace import Play, Trace, TraceEntry
@@ -28,30 +29,7 @@ from nemesis.cluster import CONTROLLER, Capability, Link
 from nemesis.receipts import Receipt
 from nemesis.scripted import Script
 from workloads import ACKS_ALL, Recorder, Settings, WorkloadPlan
-from workloads.driver import Drain, Workload
-
-#: After the last answer: the high watermark of followers lags behind by one fetch (rule 6).
-SETTLE_MS: Final = 300
-#: For outstanding calls of closed clients to end in the history.
-CLOSING_MS: Final = 50
-
-
-class Patience(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a stage waits. ``answer_ms``: for an answer that comes if one is possible at all; ``limit_ms``: for a
-    state; ``election_ms``: for a leader where one may be elected.
-    """
-
-    answer_ms: int
-    limit_ms: int
-    election_ms: int
-
-    @classmethod
-    def of(cls, settings: Settings, answer_ms: int = 100) -> Patience:
-        """What follows from the cluster's own time limits; ``answer_ms`` is that of a world in virtual time."""
-        session_ms, lag_ms = settings.broker_session_timeout_ms, settings.replica_lag_time_max_ms
-        return cls(
-            answer_ms=answer_ms, limit_ms=10_000 + 2 * session_ms + 2 * lag_ms, election_ms=2 * session_ms + 1_000
-        )
+from workloads.driver import Workload
 
 
 class Performance(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,6 +115,7 @@ class _Performer:
         self._entries: list[TraceEntry] = []
         self._nudges = count(1)
         self._damage = Damage(self._stage)
+        self._ending = Ending(self._stage, self._workload, self._writes, settings, plan=plan, patience=patience)
         witness = partial(record_fault, recorder, world.clock)
         self._script = Script(world.target, world.clock.now_us, witness, number=story.number, story=story.title)
 
@@ -186,19 +165,13 @@ class _Performer:
 
     # --- time --------------------------------------------------------------------------------------------------------
 
-    def _until(self, finished: Callable[[], bool], limit_ms: int) -> bool:
-        return self._world.drive(finished, self._world.clock.now_us() + limit_ms * 1000)
-
-    def _pass(self, ms: int) -> None:
-        self._until(lambda: False, ms)
-
     def wait(self, step: s.Wait) -> str:
-        self._pass(step.ms)
+        self._stage.let_pass(step.ms)
         return ""
 
     def wait_until(self, step: s.WaitUntil) -> str:
         limit_ms = self._patience.limit_ms if step.limit_ms is None else step.limit_ms
-        if not self._until(lambda: all(map(self._stage.holds, step.states)), limit_ms):
+        if not self._stage.until(lambda: all(map(self._stage.holds, step.states)), limit_ms):
             raise StepError(f"waited {limit_ms} ms in vain")
         return ""
 
@@ -207,7 +180,7 @@ class _Performer:
     def _whom(self, broker: s.Broker) -> int | None:
         """Whom a client writes to; a client that knows no leader waits a moment for one, and gives up."""
         if broker is s.Role.LEADER:
-            self._until(lambda: self._stage.leads(self._stage.view.leader), self._patience.election_ms)
+            self._stage.until(lambda: self._stage.leads(self._stage.view.leader), self._patience.election_ms)
             return self._stage.view.leader
         return self._stage.node(broker)
 
@@ -236,7 +209,7 @@ class _Performer:
         """Wait a moment for the answer; in words."""
         record = self._writes.records[name]
         # Nobody answers a write with acks=0: it is given the time to arrive.
-        self._until(lambda: record.answered and record.write.acks != 0, self._patience.answer_ms)
+        self._stage.until(lambda: record.answered and record.write.acks != 0, self._patience.answer_ms)
         end = self._writes.ends()[name]
         if not record.answered:
             return "no answer yet"
@@ -245,7 +218,7 @@ class _Performer:
 
     def read(self, _step: s.Read) -> str:
         reader = self._workload.begin_reader()
-        self._pass(3 * self._plan.poll_wait_ms)
+        self._stage.let_pass(3 * self._plan.poll_wait_ms)
         reader.stop()
         return ""
 
@@ -306,9 +279,9 @@ class _Performer:
         leader = self._stage.node(s.Role.LEADER)
         nodes = {self._stage.node(broker) for broker in step.nodes}
         self._damage.drop([Link(node, leader) for node in sorted(nodes)], "Fetch")
-        self._pass(self._patience.answer_ms)  # for what was fetched before to be answered
+        self._stage.let_pass(self._patience.answer_ms)  # for what was fetched before to be answered
         self._writes.send(f"(nudge {next(self._nudges)})", leader, acks=0, judged=False)
-        if not self._until(lambda: not nodes & set(self._stage.view.isr), self._patience.limit_ms):
+        if not self._stage.until(lambda: not nodes & set(self._stage.view.isr), self._patience.limit_ms):
             raise StepError(f"still in the ISR after {self._patience.limit_ms} ms")
         return ""
 
@@ -317,7 +290,7 @@ class _Performer:
         for node in nodes:
             self._damage.cut([Link(node, CONTROLLER), Link(CONTROLLER, node)])
         wanted = [s.IsFenced(node, expected=True) for node in nodes]
-        if not self._until(lambda: all(map(self._stage.holds, wanted)), self._patience.limit_ms):
+        if not self._stage.until(lambda: all(map(self._stage.holds, wanted)), self._patience.limit_ms):
             raise StepError(f"not fenced after {self._patience.limit_ms} ms")
         return ""
 
@@ -337,68 +310,32 @@ class _Performer:
         self._workload.mark("heal")
         self._damage.heal_all()
         self._damage.repair_all()
-        leaderless = bool(self._stage.running) and not self._await_leader()
+        leaderless = bool(self._stage.running) and not self._ending.leader_found()
         self._note(0, "(all links are healed)", begun_us, "nobody leads" if leaderless else "")
         begun_us = healed_us = self._world.clock.now_us()
         self._damage.start_the_dead()
         self._script.end()
-        for_good = not self._await_leader()
-        recovered = self._until(lambda: not self._lacking(), self._patience.limit_ms)
+        for_good = not self._ending.leader_found()
+        recovered = self._stage.until(lambda: not self._ending.lacking(self._damage.abandoned), self._patience.limit_ms)
         recovered_us = self._world.clock.now_us() if recovered else None
-        self._note(0, "(dead brokers are started, all are in sync)", begun_us, self._lacking())
+        self._note(
+            0, "(dead brokers are started, all are in sync)", begun_us, self._ending.lacking(self._damage.abandoned)
+        )
         begun_us = self._world.clock.now_us()
-        drain = self._read_to_the_end()
+        drain = self._ending.read_to_the_end(self._damage.abandoned)
         self._note(0, "(fresh clients wrote and read)", begun_us, "" if drain.complete else "not read to its end")
         trace = Trace(settings=self._settings.to_mapping(), entries=tuple(self._entries), records=self._writes.ends())
-        ends = {self._partition: self._end(drain)}
+        ends = {self._partition: self._ending.end_of(drain)}
         return Performance(
             trace=trace,
             leaderless=leaderless,
             for_good=for_good,
-            lacking=self._lacking(),
+            lacking=self._ending.lacking(self._damage.abandoned),
             ends=ends,
             faults=self._script.receipts,
             healed_us=healed_us,
             recovered_us=recovered_us,
             drained=drain.complete,
-        )
-
-    def _await_leader(self) -> bool:
-        return self._until(lambda: self._stage.leads(self._stage.view.leader), self._patience.election_ms)
-
-    def _lacking(self) -> str:
-        """What the log partition lacks; a broker that never returns is not missed."""
-        view = self._stage.view
-        if not self._stage.leads(view.leader):
-            return "it has no leader"
-        expected = tuple(node for node in view.replicas if node not in self._damage.abandoned)
-        return "" if self._stage.all_in_sync(expected) else f"not all of {list(expected)} are in sync"
-
-    def _read_to_the_end(self) -> Drain:
-        limit_ms = self._settings.request_timeout_ms + self._patience.answer_ms
-        self._until(lambda: all(record.answered for record in self._writes.records.values()), limit_ms)
-        self._writes.end()
-        self._pass(SETTLE_MS)
-        fresh = self._workload.begin_recovery()
-        self._until(lambda: fresh.finished, self._plan.recovery_limit_ms)
-        fresh.end()
-        self._until(lambda: not self._lacking(), self._patience.limit_ms)
-        lacking = {self._partition: why} if (why := self._lacking()) else {}
-        drain = self._workload.begin_drain(lacking, fresh.values)
-        self._until(lambda: drain.finished, self._plan.drain_limit_ms)
-        drain.end()
-        self._pass(CLOSING_MS)
-        self._workload.record_recovery(fresh, drain, lacking, {})
-        self._workload.mark("end")
-        return drain
-
-    def _end(self, drain: Drain) -> PartitionEnd:
-        view, running = self._stage.view, self._stage.running
-        return PartitionEnd(
-            leader=view.leader,
-            isr=view.isr,
-            running=tuple(node for node in view.isr if node in running),
-            end_offset=drain.ends.get(self._partition),
         )
 
 

@@ -6,6 +6,7 @@ Names become brokers, states become questions to the cluster. What a world lacks
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, TypeVar
 
 from harness.errors import PlanError
@@ -31,6 +32,7 @@ class Stage:
     def __init__(self, world: World, partition: str, records: dict[str, ScriptedRecord]) -> None:
         if world.replicas is None:
             raise PlanError("this world shows no replicas, so no scripted story can be performed in it")
+        self._world = world
         self.target = world.target
         self.partition = partition
         self._records = records
@@ -78,6 +80,16 @@ class Stage:
         if part is None:
             raise StepError(self.target.why_not([capability]) or f"this world lacks {capability}")
         return part
+
+    # --- time --------------------------------------------------------------------------------------------------------
+
+    def until(self, finished: Callable[[], bool], limit_ms: int) -> bool:
+        """Let time pass until ``finished()``, at most ``limit_ms``; the answer is ``finished()``."""
+        return self._world.drive(finished, self._world.clock.now_us() + limit_ms * 1000)
+
+    def let_pass(self, ms: int) -> None:
+        """Let time pass."""
+        self.until(lambda: False, ms)
 
     # --- names -------------------------------------------------------------------------------------------------------
 
