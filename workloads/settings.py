@@ -144,6 +144,18 @@ class Settings:
         """Whether so many replicas commit a record, whichever they are (rules 27, 28), and not the in-sync ones."""
         return self.quorum_required_acks > 0 or self.commit_rule == "majority"
 
+    @property
+    def copies(self) -> int:
+        """How many replicas have what acks=all was answered for: min.insync.replicas, or as many as commit."""
+        if self.commit_rule == "majority":
+            return self.replication_factor // 2 + 1
+        return self.quorum_required_acks if self.commits_by_number else self.min_insync_replicas
+
+    @property
+    def flushes_first(self) -> bool:
+        """Whether a replica forces a record to its disk before it answers for it (rules 24, 28)."""
+        return self.flush_messages == 1 or self.commit_rule == "majority"
+
     def _check_quorum(self) -> None:
         """What KIP-250 excludes, and rules that do not fit each other."""
         chosen, majority, by_log = (

@@ -22,6 +22,9 @@ min.insync.replicas is: that setting gates the *write* (rule 3) and adds copies,
   reached the cluster. With min.insync.replicas = replication.factor every replica had each write when it was
   acknowledged: nothing is lost, unless a reassignment made a broker a replica that was none then.
 * An old rule of truncation or of joining the ISR: see :data:`ERAS`. They all need a change of leader, hence a fault.
+* A commit rule by number (rules 27, 28) with an election that does not look for what k replicas have: also in
+  :data:`ERAS`. With elections by leader epoch and log end among at least RF - k + 1 replicas nothing is lost while
+  logs stay as they are (Raft, section 5.4).
 * A destroyed copy (power loss, emptied disk, damaged record): a replica may come back without what it acknowledged.
   Where it may have been the last that had it, by log partition: :mod:`checkers.verdicts.copies`.
 
@@ -116,7 +119,7 @@ class Promise(msgspec.Struct, frozen=True):
 
 
 class Era(msgspec.Struct, frozen=True):
-    """One rule of an older Kafka that truncates what it should keep, and when it is in force."""
+    """One rule, of an older Kafka or of a proposal, that truncates what it should keep, and when it is in force."""
 
     in_force: Callable[[Settings], bool]
     reason: Reason
@@ -148,6 +151,18 @@ ERAS: tuple[Era, ...] = (
                "without the records of the current epoch", "KAFKA-7128, before 2.0.1"),
         diverges=True,
     ),
+    Era(
+        lambda s: s.commits_by_number and s.leader_election == "isr",
+        Reason("leader.election=isr: with quorum.required.acks an in-sync replica may lack what others acknowledged, "
+               "and leads", "rule 27; KIP-250 without its elections, S27"),
+        diverges=False,
+    ),
+    Era(
+        lambda s: s.leader_election == "largest-log-end",
+        Reason("leader.election=largest-log-end: a deposed leader that wrote more than its successor leads again, "
+               "without what that one committed", "rule 27; KIP-250 as written, S28; Raft, section 5.4.1"),
+        diverges=False,
+    ),
 )  # fmt: skip
 
 _NO_RULE = Reason("no rule permits it under any settings", "checkers/verdicts/promises.py")
@@ -157,6 +172,8 @@ _CLEAN = Reason("every in-sync replica has a write before it is acknowledged, on
                 "these faults destroy no copy", "rules 2, 4, 13, 24")  # fmt: skip
 _ELECTED = Reason("every in-sync replica has a write before it is acknowledged, and only in-sync replicas are elected",
                   "rules 2, 4, 13")  # fmt: skip
+_QUORUM = Reason("so many replicas have a write before it is acknowledged that every election hears one of them, and "
+                 "the largest log by leader epoch and log end leads", "rules 27, 28; Raft, section 5.4")  # fmt: skip
 _EVERYWHERE = Reason("min.insync.replicas equals replication.factor, so every replica has a write before it is "
                      "acknowledged", "rules 3, 4")  # fmt: skip
 _BELOW_HW = Reason("consumers read below the high watermark, which every in-sync replica has", "rule 7")
@@ -248,7 +265,8 @@ def _safe_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: Fate)
         return (_NO_CLUSTER_FAULT,)
     if {*copies.kept} - {FLUSHED}:
         return (*copies.kept, _ELECTED)
-    return (*copies.kept, _EVERYWHERE if settings.unclean_leader_election_enable else _CLEAN)
+    clean = _QUORUM if settings.commits_by_number else _CLEAN
+    return (*copies.kept, _EVERYWHERE if settings.unclean_leader_election_enable else clean)
 
 
 def _forgotten_reasons(settings: Settings, readable: tuple[Reason, ...]) -> tuple[Reason, ...]:

@@ -120,6 +120,8 @@ def absent(view: ClusterView, partitions: Iterable[str], settings: Settings) -> 
       with strict min ISR the high watermark, which alone proves a write with acks=0, does not move (rule 7).
     * Without a leader it waits for who may be elected: the members of the ISR and the eligible leader replicas (rules
       13, 15). Where there are none of either, any replica may be the last known leader.
+    * Where a number of replicas commits a record, it waits for any replica while fewer run than acknowledge (rules 27,
+      28), and without a leader for all whose logs are compared.
     * Without an active controller every log partition waits for the controllers, which elect leaders and change ISRs.
     """
     deciding = () if view.controller_active else tuple(view.controllers)
@@ -133,6 +135,9 @@ def absent(view: ClusterView, partitions: Iterable[str], settings: Settings) -> 
 
 
 def _waited_for(state: PartitionView, running: Iterable[int], settings: Settings) -> tuple[int, ...]:
+    if settings.commits_by_number:
+        enough = state.leader is not None and len({*running} & {*state.replicas}) >= settings.copies
+        return () if enough else state.replicas
     if state.leader is None:
         return (*state.isr, *state.elr) or state.replicas
     gated = settings.acks == ACKS_ALL or (settings.acks == 0 and settings.strict_min_isr)

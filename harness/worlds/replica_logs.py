@@ -95,6 +95,8 @@ def _records(data: bytes, partition: str) -> Stretch | None:
     batch = MemoryRecords(data).next_batch()
     if batch is None or not batch.validate_crc():
         return None
+    if magic == MAGIC_V2 and batch.is_control_batch:
+        return Stretch(*(np.empty(0, np.int64) for _ in range(3)))
     try:
         records = [(record.offset, content_of(record.value, partition, record.key)) for record in batch]
     except Exception:  # kafka-python and the codecs have many words for bytes that are not what they say

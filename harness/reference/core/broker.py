@@ -77,6 +77,7 @@ class Broker(Node):
             messages.ListOffsetsResponse: self._on_leaders_answer,
             messages.OffsetForLeaderEpoch: self._requests.epoch_end,
             messages.OffsetForLeaderEpochResponse: self._on_leaders_answer,
+            messages.LogEnd: self._requests.log_end,
             messages.Metadata: self._on_metadata,
             messages.InitProducerId: self._producer_ids.serve,
             messages.CreateTopic: self._forwarding.forward,

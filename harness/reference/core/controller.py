@@ -4,8 +4,8 @@ It is one node and assumed perfect: its surroundings persist its image after eac
 effects of that call. Every change makes a new image with a larger version, which is pushed to all registered brokers.
 
 What happens to one partition is a function from its state to the next one, in this order: who leaves the lists
-(``without``, or ``leave`` and ``strike``), who leads then (``elect``), who is eligible besides (``listed``), and which
-epochs rise (``settle``).
+(``without``, or ``leave`` and ``strike``), who leads then (:mod:`election`), who is eligible besides (``listed``), and
+which epochs rise (``settle``).
 
 *Eligible leader replicas* (rule 15, KIP-966). With strict min ISR (rule 7) nothing is acknowledged to acks=all, and
 nothing becomes readable, while the ISR is smaller than min.insync.replicas. So whoever leaves the ISR while it is that
@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from harness.observations import BrokerFenced, BrokerRegistered, LeaderElected
 from harness.reference.core import messages
 from harness.reference.core.effects import Context, Effect, Node, Timer
+from harness.reference.core.election import ELECTIONS, Active, election_rule
 from harness.reference.core.placement import Assignment, alternate
 from harness.reference.core.types import (
     CONTROLLER,
@@ -51,8 +52,6 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 #: More partitions than this in one topic are a mistake in a test cluster of a few brokers.
 PARTITIONS_MAX: Final = 10_000
 
-#: May this broker lead now? It may if it is registered, not fenced and not leaving.
-Active = Callable[[NodeId], bool]
 Change = Callable[[PartitionState, TopicConfig], PartitionState]
 
 
@@ -68,6 +67,7 @@ class Controller(Node):
         self._incarnations: dict[NodeId, int] = {}
         self._heard_us: dict[NodeId, int] = {}
         self._lists_eligible = config.eligible_leader_replicas
+        self._election = election_rule(self._context, self._active)
         self._session_us = config.broker_session_timeout_ms * 1000
         self._unclean_us = config.unclean_leader_election_interval_ms * 1000
         self._handlers = {
@@ -77,15 +77,18 @@ class Controller(Node):
             messages.CreateTopic: self._on_create_topic,
             messages.DeleteTopic: self._on_delete_topic,
             messages.MoveLeader: self._on_move_leader,
+            messages.LogEndResponse: self._on_log_end,
             messages.AllocateProducerIds: self._on_allocate_producer_ids,
             messages.Metadata: self._on_metadata,
         }
 
     def start(self, now_us: int) -> list[Effect]:
         """Give every unfenced broker of the image a fresh session, since nobody knows when it was last heard."""
+        self._context.begin(now_us)
         self._heard_us = {node: now_us for node, broker in self.image.brokers.items() if not broker.fenced}
         self._context.arm(now_us + self._session_us, SESSIONS)
         self._context.arm(now_us + self._unclean_us, UNCLEAN)
+        self._election.pursue()
         return self._context.take()
 
     def on_timer(self, now_us: int, timer: Timer) -> list[Effect]:
@@ -94,6 +97,9 @@ class Controller(Node):
         if timer == UNCLEAN:
             self._elect_where_nobody_leads()
             self._context.arm(now_us + self._unclean_us, timer)
+        elif timer == ELECTIONS:
+            for at in self._election.ask_again():
+                self._decide(at)
         else:
             self._fence_the_silent(now_us)
             self._context.arm(min(self._heard_us.values(), default=now_us) + self._session_us, timer)
@@ -127,7 +133,7 @@ class Controller(Node):
             self._fence(node)
         stopped_cleanly = known is not None and message.previous_broker_epoch == known.broker_epoch
         if self._lists_eligible and not stopped_cleanly:
-            self._re_elect(lambda state, config: elect(strike(state, node), config, self._active))
+            self._re_elect(lambda state, config: self._election.elect(strike(state, node), config))
         self._re_elect(lambda state, _: self._online(state, node) if node in state.offline else state)
         self._incarnations[node] = message.incarnation
         epoch = self.image.version + 1
@@ -169,7 +175,7 @@ class Controller(Node):
         if failed:
             self._re_elect(
                 lambda state, config: (
-                    elect(self._without(_offline(state, node), node), config, self._active)
+                    self._election.elect(self._without(_offline(state, node), node), config)
                     if any(state is one for one in failed)
                     else state
                 )
@@ -182,7 +188,7 @@ class Controller(Node):
 
     def _elect_where_nobody_leads(self) -> None:
         """Rule 14: when a broker is back, and regularly, for what became possible without one."""
-        self._re_elect(lambda state, config: elect(state, config, self._active) if state.leader == NONE else state)
+        self._re_elect(lambda state, config: self._election.elect(state, config) if state.leader == NONE else state)
 
     def _fence(self, node: NodeId) -> None:
         """Rule 13: out of every ISR (but never the last member), and no leader any more."""
@@ -197,7 +203,7 @@ class Controller(Node):
     def _retire(self, node: NodeId, broker: BrokerState) -> None:
         """Take a broker that may lead no more out of its partitions, in the image that says so: nobody waits for it."""
         self._context.image = replace(self.image, brokers={**self.image.brokers, node: broker})
-        topics = self._changed(lambda state, config: elect(self._without(state, node), config, self._active))
+        topics = self._changed(lambda state, config: self._election.elect(self._without(state, node), config))
         self._commit(topics=topics)
 
     def _active(self, node: NodeId) -> bool:
@@ -290,7 +296,7 @@ class Controller(Node):
                         leader_epoch=new.leader_epoch,
                         isr=new.isr,
                         elr=new.elr,
-                        unclean=new.leader != NONE and new.leader not in (*old.isr, *old.elr),
+                        unclean=new.recovering and new.leader not in (NONE, *old.isr, *old.elr),
                     )
                 )
 
@@ -311,6 +317,7 @@ class Controller(Node):
         update = messages.MetadataUpdate(image)
         for node in image.brokers:
             self._context.send(node, update)
+        self._election.pursue()
 
     # --- requests for the cluster ----------------------------------------------------------------------------------
 
@@ -338,7 +345,8 @@ class Controller(Node):
 
     def _on_move_leader(self, message: messages.MoveLeader) -> None:
         """A planned move (S03): any active ISR member may be named."""
-        state = self.image.partition(TopicPartition(message.topic, message.partition))
+        at = TopicPartition(message.topic, message.partition)
+        state = self.image.partition(at)
         if state is None:
             self._answer(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition")
         elif message.leader not in state.isr or not self._active(message.leader):
@@ -346,7 +354,16 @@ class Controller(Node):
             self._answer(message, ErrorCode.INELIGIBLE_REPLICA, reason)
         else:
             self._answer(message, ErrorCode.NONE)
-            self._re_elect(lambda s, _: replace(s, leader=message.leader) if s is state else s)
+            self._re_elect(lambda s, _: self._election.move(at, s, message.leader) if s is state else s)
+
+    def _on_log_end(self, message: messages.LogEndResponse) -> None:
+        """Rules 27 and 28: the log that a replica would lead with."""
+        self._election.on_log_end(message)
+        self._decide(message.partition)
+
+    def _decide(self, at: TopicPartition) -> None:
+        decided = self.image.partition(at)
+        self._re_elect(lambda state, _: self._election.decide(at, state) if state is decided else state)
 
     def _answer(
         self,
@@ -369,33 +386,6 @@ class Controller(Node):
 
 
 # --- one partition: who leads, who is listed, which epochs rise ------------------------------------------------------
-
-
-def elect(state: PartitionState, config: TopicConfig, active: Active) -> PartitionState:
-    """``state`` with its next leader, NONE if nobody may lead (rules 13 to 15). :func:`settle` raises the epochs.
-
-    In this order: the present leader; the first in the order of assignment that is in the ISR; where the ISR is empty,
-    the first of the ELR; where that is empty too, who led last, though it may have lost something; and where elections
-    may be unclean, the first that is active at all: what only others have is lost then.
-    """
-    alive = [node for node in state.replicas if active(node) and node not in state.offline]
-    if state.leader in state.isr and state.leader in alive:
-        return state
-    in_sync = next((node for node in alive if node in state.isr), NONE)
-    if in_sync != NONE:
-        return replace(state, leader=in_sync)
-    eligible = next((node for node in alive if node in state.elr), NONE)
-    if not state.isr and eligible != NONE:
-        return replace(state, leader=eligible, isr=(eligible,))
-    if not state.isr and not state.elr and state.last_known_leader in alive:
-        return _begun_anew(state, state.last_known_leader)
-    if config.unclean_leader_election_enable and alive:
-        return _begun_anew(state, alive[0])
-    return replace(state, leader=NONE)
-
-
-def _begun_anew(state: PartitionState, leader: NodeId) -> PartitionState:
-    return replace(state, leader=leader, isr=(leader,), recovering=True)
 
 
 def _offline(state: PartitionState, node: NodeId) -> PartitionState:

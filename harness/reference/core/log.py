@@ -48,6 +48,9 @@ class Log(Protocol):
     def append(self, batch: RecordBatch) -> None:
         """Append; ``batch.base_offset`` equals ``end_offset`` and its epoch is not below the last one."""
 
+    def control_batch(self) -> RecordBatch:
+        """A batch with one record that is no client's, and that consumers pass over."""
+
     def read(self, offset: int, limit_offset: int, max_bytes: int) -> Sequence[RecordBatch]:
         """Whole batches from the one that holds ``offset``, all ending at or before ``limit_offset``.
 
@@ -126,6 +129,10 @@ class MemoryLog:
         self.end_offset += batch.count
         if batch.producer_id != NONE:
             self.producers.record(batch)
+
+    def control_batch(self) -> RecordBatch:
+        """See :class:`Log`; it has an offset and no record."""
+        return RecordBatch(1, 0, ())
 
     def read(self, offset: int, limit_offset: int, max_bytes: int) -> Sequence[RecordBatch]:
         """See :class:`Log`."""

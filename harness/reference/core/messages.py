@@ -312,6 +312,27 @@ class AlterPartitionResponse(PartitionAnswer, frozen=True):
     state: PartitionState | None = None
 
 
+class LogEnd(Message, frozen=True):
+    """The controller asks a replica of a leaderless partition how far its log goes (rules 27, 28)."""
+
+    partition: TopicPartition
+    leader_epoch: int
+
+
+class LogEndResponse(Message, frozen=True):
+    """The log of ``broker``, which follows nobody in ``leader_epoch``: its last record's epoch (NONE: empty), its end.
+
+    ``broker_epoch`` is that of the incarnation that has looked.
+    """
+
+    broker: NodeId
+    broker_epoch: int
+    partition: TopicPartition
+    leader_epoch: int
+    last_epoch: int
+    end_offset: int
+
+
 class AllocateProducerIds(Message, frozen=True):
     """A broker asks for a block of producer ids."""
 

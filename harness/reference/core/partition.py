@@ -222,6 +222,8 @@ class Replica:
                 follower.restart_clock(now_us, end, in_sync)
             self.followers[node] = follower
         self.leading = True
+        if self._rule.opens_epoch:
+            self._store(replace(self.log.control_batch(), base_offset=end, leader_epoch=self.leader_epoch))
         if self._context.observing:
             self._context.observe(
                 BecameLeader(partition=str(self.at), leader_epoch=self.leader_epoch, end_offset=end, isr=self.isr)

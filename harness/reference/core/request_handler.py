@@ -365,6 +365,26 @@ class RequestHandler:
             end = end_of_epoch(replica.log.epochs(), message.leader_epoch, replica.log.end_offset)
         self._context.answer(messages.OffsetForLeaderEpochResponse(message.correlation, message.partition, error, end))
 
+    def log_end(self, message: messages.LogEnd) -> None:
+        """What this replica would lead with (rules 27, 28); silent until it has heard that nobody leads in that epoch.
+
+        From then on it takes nothing from an earlier leader, so the answer holds until the next leader epoch.
+        """
+        replica = self._replicas.get(message.partition)
+        if replica is None or (replica.leader, replica.leader_epoch) != (NONE, message.leader_epoch):
+            return
+        context = self._context
+        context.answer(
+            messages.LogEndResponse(
+                context.node,
+                context.broker_epoch,
+                message.partition,
+                message.leader_epoch,
+                replica.last_epoch(),
+                replica.log.end_offset,
+            )
+        )
+
     def _asked(self, at: TopicPartition, current_leader_epoch: int) -> tuple[Replica | None, ErrorCode]:
         """The replica that a question is about, and why it is not answered (NONE if it is)."""
         replica = self._replicas.get(at)

@@ -15,6 +15,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from harness.reference.core.commit_rule import copies, required_acks
 from harness.reference.core.log import Log, MemoryLog
 from harness.reference.core.partition import Replica
 from harness.reference.core.types import NONE, BrokerConfig, Image, PartitionState, TopicPartition
@@ -55,10 +56,15 @@ class Invariants:
         self._committed: dict[TopicPartition, Committed] = {}
         self._remade: set[str] = set()
         self._high_watermarks: dict[Replica, tuple[int, int]] = {}
+        #: How many copies commit a record (None: the majority), and whether it is they and not the ISR (rules 27, 28).
+        self._required = required_acks(config)
+        self._by_number = self._required != NONE
         #: Whether nothing that is committed may be lost: the rules are those since 2.1 (KIP-101, 279, 320, KAFKA-7128),
-        #: a quick restart is noticed (rule 20), elections are clean and no disk has lost anything so far.
+        #: a quick restart is noticed (rule 20), elections are clean and look for what the commit rule leaves behind,
+        #: and no disk has lost anything so far.
         self.keeps_committed = clean and config.truncation in ("kip-320", "on-fetch") and config.isr_join_epoch_rule
         self.keeps_committed &= config.fetch_fencing and config.broker_epochs
+        self.keeps_committed &= not self._by_number or config.leader_election == "largest-epoch-and-log-end"
 
     def step(self, function: Callable[[Any], object], _argument: Any) -> None:
         """Look at the node at which ``function`` has just been called, and at the controller's newest image.
@@ -115,9 +121,26 @@ class Invariants:
         """LeaderCandidateCompleteness: whoever may be elected, dead or alive, has everything that was ever committed.
 
         Holds while ``keeps_committed``: an old rule, an unclean election or a destroyed disk may take it from them.
+        Where a number of replicas commits, whoever was elected has it, and so many replicas do.
         """
-        for node in (*state.isr, *state.elr):
+        for node in self._candidates(state):
             self._has_committed(node, at)
+        if self._by_number:
+            self._has_its_copies(at, state)
+
+    def _candidates(self, state: PartitionState) -> tuple[int, ...]:
+        if not self._by_number:
+            return (*state.isr, *state.elr)
+        return () if state.leader == NONE else (state.leader,)
+
+    def _has_its_copies(self, at: TopicPartition, state: PartitionState) -> None:
+        """StateMachineSafety, as far as logs show it: so many replicas as commit a record have all that is committed.
+
+        It holds under the rules 27 and 28, while ``keeps_committed``: elections by leader epoch and log end.
+        """
+        lacking = [why for node in state.replicas if (why := self._lacks_committed(node, at))]
+        if len(state.replicas) - len(lacking) < copies(self._required, len(state.replicas)):
+            raise InvariantBrokenError("committed-has-its-copies", "; ".join(text for _, text in lacking))
 
     # --- brokers -----------------------------------------------------------------------------------------------------
 
@@ -134,8 +157,10 @@ class Invariants:
                 self._one_leader_an_epoch(node, at, replica)
                 self._maximal_isr_is_larger(at, replica, state)
                 self._commit(at, replica, state)
-            if node in state.isr or node in state.elr:
+            if node in self._candidates(state):
                 self._has_committed(node, at)
+            if self._by_number:
+                self._has_its_copies(at, state)
 
     def _high_watermark_on_log(self, at: TopicPartition, replica: Replica) -> None:
         """TypeOK: what is committed is on the log; and a leader's high watermark never moves back. Holds always.
@@ -190,20 +215,27 @@ class Invariants:
 
         Holds while ``keeps_committed``.
         """
+        lacks = self._lacks_committed(node, at)
+        if lacks is not None:
+            raise InvariantBrokenError(*lacks)
+
+    def _lacks_committed(self, node: int, at: TopicPartition) -> tuple[str, str] | None:
+        """The invariant that the log of ``node`` breaks by what it lacks, and how; None if it lacks nothing."""
         committed = self._committed.get(at)
         if committed is None or not self.keeps_committed or at.topic in self._remade:
-            return
+            return None
         if self._cluster.damaged:
             self.keeps_committed = False
-            return
+            return None
         log = self._cluster.log(node, at) or MemoryLog()
         end = log.end_offset
         if end < committed.end_offset:
             text = f"{at}: broker {node} may lead with {end} of {committed.end_offset} committed offsets"
-            raise InvariantBrokenError("candidates-are-complete", text)
+            return "candidates-are-complete", text
         if _epoch_at(log, committed.end_offset - 1) != committed.last_epoch:
             text = f"{at}: broker {node} has another record than the committed one at {committed.end_offset - 1}"
-            raise InvariantBrokenError("logs-match", text)
+            return "logs-match", text
+        return None
 
     def _forget(self, topic: str) -> None:
         """A topic was made, maybe again under an old name, and is another one then.

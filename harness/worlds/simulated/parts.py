@@ -10,7 +10,7 @@ from harness.errors import HarnessError
 from harness.reference.core import messages
 from harness.reference.core.controller import Controller
 from harness.reference.core.messages import MoveLeader
-from harness.reference.core.types import TopicPartition
+from harness.reference.core.types import NONE, TopicPartition
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Process
 from nemesis.cluster import CLIENTS, Evidence, Link
@@ -34,6 +34,7 @@ APIS: Final[Mapping[str, tuple[type[messages.Message], ...]]] = {
     "BrokerHeartbeat": (messages.Heartbeat, messages.HeartbeatResponse),
     "UpdateMetadata": (messages.MetadataUpdate,),
     "AlterPartition": (messages.AlterPartition, messages.AlterPartitionResponse),
+    "LogEnd": (messages.LogEnd, messages.LogEndResponse),
     "AllocateProducerIds": (messages.AllocateProducerIds, messages.AllocateProducerIdsResponse),
 }
 
@@ -50,12 +51,16 @@ class SimulatedLeadership:
         topic, _, number = partition.rpartition("-")
         if not process.alive or process.frozen:
             return {"refused": "the controller does not run"}
+        at = TopicPartition(topic, int(number))
+        before = core.image.partition(at)
         process.receive(ADMINISTRATOR, MoveLeader(0, topic, int(number), broker))
-        state = core.image.partition(TopicPartition(topic, int(number)))
+        state = core.image.partition(at)
         if state is None:
             return {"refused": f"there is no {partition}"}
         found: dict[str, object] = {"leader": state.leader, "leader_epoch": state.leader_epoch}
-        if state.leader != broker:
+        if state.leader == NONE and state is not before:
+            found["unconfirmed"] = "the logs are compared before anybody leads"
+        elif state.leader != broker:
             found["refused"] = f"broker {broker} is no live member of the ISR {list(state.isr)}"
         return found
 

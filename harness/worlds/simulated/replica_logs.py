@@ -23,6 +23,7 @@ from harness.worlds.simulated.cluster import Cluster
 #: All that a log in memory holds.
 _EVERYTHING: Final = 2**62
 _INTACT: Final = attrgetter("intact")
+_RECORDS: Final = attrgetter("records")
 
 
 def logs_of(cluster: Cluster, topic: str, partitions: int) -> ReplicaLogs:
@@ -40,6 +41,10 @@ def _damage(log: MemoryLog) -> list[str]:
     return [f"the batch at offset {batch.base_offset} is damaged" for batch in log.batches if not batch.intact]
 
 
+def _holds_records(batch: RecordBatch) -> bool:
+    return batch.intact and bool(batch.records)
+
+
 class _Decoder:
     """Decodes the replicas of one log partition."""
 
@@ -49,11 +54,11 @@ class _Decoder:
         self._logs: list[tuple[Sequence[RecordBatch], Stretch]] = []
 
     def stretches(self, log: MemoryLog) -> list[Stretch]:
-        """All of ``log`` but its bad batches."""
+        """All of ``log`` but its bad batches, and those of a leader, which hold no records."""
         batches = log.read(log.start_offset, _EVERYTHING, _EVERYTHING)
-        if all(map(_INTACT, batches)):
+        if all(map(_INTACT, batches)) and all(map(_RECORDS, batches)):
             return [self._stretch(batches)]
-        return [self._stretch([*run]) for intact, run in groupby(batches, _INTACT) if intact]
+        return [self._stretch([*run]) for wanted, run in groupby(batches, _holds_records) if wanted]
 
     def _stretch(self, batches: Sequence[RecordBatch]) -> Stretch:
         """These batches. Those that an earlier log holds too are decoded once."""
@@ -69,7 +74,7 @@ class _Decoder:
         values: list[int] = []
         for batch in batches:
             values += self._values.get(id(batch.records)) or self._decode(batch.records)
-        # Intact batches follow each other without a hole: no simulated log is compacted.
+        # These batches follow each other without a hole: no simulated log is compacted.
         first = batches[0].base_offset if batches else 0
         epochs = np.repeat(np.array([batch.leader_epoch for batch in batches], np.int32), counts)
         return Stretch(np.arange(first, first + len(values)), epochs, np.array(values, np.int64))

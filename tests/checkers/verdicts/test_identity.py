@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from checkers.verdicts import copies, promises
-from checkers.verdicts.identity import MATTERING
+from checkers.verdicts.identity import LATER, MATTERING, identity
 from checkers.verdicts.judgement import judge
 from checkers.verdicts.verdict import Verdict
 from tests.checkers.in_memory import judge_events
@@ -76,8 +76,16 @@ def test_every_setting_that_promises_read_is_part_of_it() -> None:
     fields = {field.name: field.metadata["name"] for field in dataclasses.fields(Settings)}
     nodes = [node for tree in trees for node in ast.walk(tree)]
     read = {fields[node.attr] for node in nodes if isinstance(node, ast.Attribute) and node.attr in fields}
-    assert {name for name in read if not name.endswith(".ms")} <= set(MATTERING), "times decide only what shows"
+    assert {name for name in read if not name.endswith(".ms")} <= {*MATTERING, *LATER}, "times decide only what shows"
     assert len(read) > 8
+
+
+def test_a_setting_that_came_later_leaves_identities_as_they_were_where_it_changes_nothing() -> None:
+    before = {"acks": "all"}
+    assert identity("lost-write", {**before, **LATER}, [], "") == identity("lost-write", before, [], "")
+    assert identity("lost-write", {**before, "quorum.required.acks": 2}, [], "") != identity(
+        "lost-write", before, [], ""
+    )
 
 
 def test_another_anomaly_or_fate_of_the_copies_is_another_defect() -> None:

@@ -39,6 +39,10 @@ ALL_2_ELR = Settings(min_insync_replicas=2, eligible_leader_replicas=True)
 ALL_2_ELR_FLUSHED = Settings(min_insync_replicas=2, eligible_leader_replicas=True, flush_messages=1)
 ALL_3_ELR = Settings(min_insync_replicas=3, eligible_leader_replicas=True)
 NO_EPOCHS = Settings(min_insync_replicas=2, broker_epochs=False)
+Q2_ISR = Settings(quorum_required_acks=2)
+Q2_WRITTEN = Settings(quorum_required_acks=2, leader_election="largest-log-end")
+Q2_CORRECTED = Settings(quorum_required_acks=2, leader_election="largest-epoch-and-log-end")
+MAJORITY = Settings(commit_rule="majority", leader_election="largest-epoch-and-log-end")
 OLD = Settings(min_insync_replicas=2, truncation="high-watermark")
 
 
@@ -122,6 +126,15 @@ def permitted(settings: Settings, faults: tuple[FaultSeen, ...], anomaly: str) -
         pytest.param(ALL_2, FULL + CUT + KILL, False, id="a full disk keeps what it has"),
         pytest.param(ALL_1, SLOW + KILL + PAUSE, False, id="a slow disk keeps what it has"),
         pytest.param(A1, SLOW, True, id="acks 1 loses a slow leader's tail"),
+        pytest.param(Q2_ISR, KILL, True, id="a quorum's acknowledgements are lost by an election of the ISR (S27)"),
+        pytest.param(Q2_WRITTEN, CUT, True, id="KIP-250 as written: a deposed leader's log may be longer (S28)"),
+        pytest.param(Q2_WRITTEN, NONE, False, id="KIP-250 without a change of leader"),
+        pytest.param(Q2_CORRECTED, KILL + PAUSE + CUT, False, id="KIP-250 with elections by leader epoch and log end"),
+        pytest.param(Q2_CORRECTED, ONE_POWER, True, id="one of two copies without power (S11)"),
+        pytest.param(Q2_CORRECTED, ONE_WIPE, True, id="one of two copies emptied"),
+        pytest.param(MAJORITY, KILL + PAUSE + CUT, False, id="a majority under everything at once"),
+        pytest.param(MAJORITY, POWER * 3, False, id="a majority flushes before it answers (S11, S15)"),
+        pytest.param(MAJORITY, ONE_WIPE + KILL, True, id="a majority of which a disk is emptied (S25)"),
         pytest.param(Settings(flush_messages=2), POWER, True, id="flushing every second record leaves one behind"),
         pytest.param(Settings(acks=1, flush_messages=1), POWER, True, id="acks 1 loses with flushing as by a kill"),
     ],

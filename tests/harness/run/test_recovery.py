@@ -126,6 +126,15 @@ def test_a_log_partition_without_a_leader_waits_for_whoever_may_be_elected():
     assert waited_for(nobody, (0, 1)) == {"t-0": "broker 2 did not run"}, "it may be the last known leader"
 
 
+def test_a_quorum_waits_for_as_many_as_commit_and_elect_and_not_for_its_isr():
+    both = {"t-0": "broker 1, broker 2 did not run"}
+    assert waited_for(led(0, 1), (0,), quorum_required_acks=2) == both
+    assert waited_for(led(0, 1), (0, 2), quorum_required_acks=2, min_insync_replicas=3) == {}, "2 acknowledges too"
+    leaderless = msgspec.structs.replace(led(0), leader=None)
+    settings = {"commit_rule": "majority", "leader_election": "largest-epoch-and-log-end"}
+    assert waited_for(leaderless, (1, 2), **settings) == {"t-0": "broker 0 did not run"}
+
+
 def test_without_an_active_controller_every_log_partition_waits_for_the_controllers():
     view = ClusterView(
         {"t-0": led(0)}, running=(0,), brokers=(0, 1, 2), running_controllers=(), controller_active=False

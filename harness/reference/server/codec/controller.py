@@ -28,6 +28,8 @@ ControllerMessage = (
     | core.CreateTopic
     | core.DeleteTopic
     | core.MoveLeader
+    | core.LogEnd
+    | core.LogEndResponse
     | core.TopicResponse
 )
 

@@ -114,3 +114,23 @@ def max_timestamp_ms(batch: RecordBatch) -> int:
     """The largest timestamp of the batch's records."""
     stamp: int = segments.MAX_TIMESTAMP.unpack_from(batch.records, segments.MAX_TIMESTAMP_AT)[0]
     return stamp
+
+
+#: Attributes of a batch that is no client's; and its key: version 0, of the kind LeaderChange (KIP-595).
+_CONTROL: Final = 0x20
+_LEADER_CHANGE_KEY: Final = b"\0\0\0\2"
+
+
+def _leader_change() -> RecordBatch:
+    # Length, attributes, the two deltas, key with its length, no value, no headers; numbers are zigzag varints.
+    body = b"\0\0\0" + bytes([2 * len(_LEADER_CHANGE_KEY)]) + _LEADER_CHANGE_KEY + b"\1\0"
+    record = bytes([2 * len(body)]) + body
+    length = segments.HEADER_BYTES + len(record) - segments.UNCOUNTED_BYTES
+    fields = (_CONTROL, 0, 0, 0, NONE, NONE, NONE, 1)
+    unchecked = segments.HEADER.pack(0, length, 0, segments.MAGIC_V2, 0, *fields) + record
+    checksum = crc32c.crc32c(unchecked[segments.CHECKED_FROM :])
+    return parse(segments.HEADER.pack(0, length, 0, segments.MAGIC_V2, checksum, *fields) + record, verify=True)
+
+
+#: The record with which a leader opens its epoch, where its commit rule wants one.
+LEADER_CHANGE: Final = _leader_change()

@@ -25,7 +25,7 @@ from harness.durable import remove_durably, sync_directory, write_durably
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.producers import Producers
 from harness.reference.core.types import NONE
-from harness.reference.server.storage.batches import BatchError, encoded, max_timestamp_ms
+from harness.reference.server.storage.batches import LEADER_CHANGE, BatchError, encoded, max_timestamp_ms
 from harness.reference.server.storage.checkpoints import EpochFile, OffsetFile, load_producers, save_producers
 from harness.reference.server.storage.segment import Segment, SparseIndex
 
@@ -131,6 +131,10 @@ class SegmentLog:
         active.write(encoded(batch))
         self._learn(batch, position)
         self.end_offset = batch.next_offset
+
+    def control_batch(self) -> RecordBatch:
+        """A batch with one record that is no client's, and that consumers pass over."""
+        return LEADER_CHANGE
 
     def flush(self) -> None:
         """Make everything appended durable."""

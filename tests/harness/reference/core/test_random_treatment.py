@@ -157,6 +157,29 @@ def test_eligible_replicas_keep_everything_while_all_but_one_stop_cleanly(
     assert [p for p in treated.acked() if p not in committed] == []
 
 
+def quorum(**settings: Any) -> BrokerConfig:
+    """Rules 27 and 28 as they should be."""
+    return BrokerConfig(leader_election="largest-epoch-and-log-end", **settings)
+
+
+@pytest.mark.parametrize("truncation", ["on-fetch", "kip-320"])
+@pytest.mark.parametrize("power", [False, True])
+@common
+@given(actions=plans, seed=st.integers(0, 1_000))
+def test_acknowledged_by_a_quorum_is_never_lost(
+    lab: Any, truncation: Any, power: bool, actions: list[Any], seed: int
+) -> None:
+    """Two of three acknowledge, and power is lost only where they have flushed first."""
+    rule: Any = {"commit_rule": "majority"} if power else {"quorum_required_acks": 2}
+    topic = TopicConfig(flush_messages=1) if power else TopicConfig()
+    treated = treat(lab, quorum(truncation=truncation, **rule), topic, actions, seed)
+    treated.look_at_logs()
+    treated.heal()
+    committed = treated.cluster.committed()
+    assert [p for p in treated.acked() if p not in committed] == []
+    assert len({tuple(treated.cluster.records(at)) for at in NODES}) == 1
+
+
 @pytest.mark.parametrize("truncation", ["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"])
 @settings(common, max_examples=25)
 @given(actions=plans, seed=st.integers(0, 1_000), unclean=st.booleans())

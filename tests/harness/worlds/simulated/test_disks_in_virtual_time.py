@@ -161,3 +161,13 @@ class TestStorage:
     def test_disks_in_memory_are_neither_full_nor_slow(self, cluster):
         assert cluster.target.lacks.keys() >= {Capability.DISK_SPACE, Capability.DISK_SPEED}
         assert cluster.target.disk_space is cluster.target.disk_speed is None
+
+
+@pytest.mark.parametrize(("family", "story"), [("wipe", "S08"), ("power", "S09"), ("corrupt", "S34")])
+def test_elections_by_the_logs_outlive_one_destroyed_copy_and_the_isr_does_not(family, story):
+    """Rules 27, 28: the last member of the ISR is waited for by nobody."""
+    k2 = {"acks": ACKS_ALL, "quorum_required_acks": 2}
+    majority = {"acks": ACKS_ALL, "commit_rule": "majority", "leader_election": "largest-epoch-and-log-end"}
+    assert any(losses(family, story, **k2))
+    assert losses(family, story, **k2, leader_election="largest-epoch-and-log-end") == [0] * len(SEEDS)
+    assert losses(family, story, **majority) == [0] * len(SEEDS)

@@ -105,6 +105,36 @@ def test_another_record_at_a_committed_offset_is_seen(at, broken):
     assert broken().name == "logs-match"
 
 
+MAJORITY = {"commit_rule": "majority", "leader_election": "largest-epoch-and-log-end"}
+
+
+def test_a_committed_record_with_too_few_copies_is_seen(stage):
+    """Of three replicas two have it, whoever they are; one may be behind."""
+    at = stage(**MAJORITY)
+    at.write(at.producer(), "x")
+    at.wait(600)
+    first, second = at.followers
+    at.world.cluster.kill(first)
+    at.world.cluster.kill(second)
+    at.world.cluster.log(first, AT).truncate_to(1)
+    invariants_at(at).look()
+    at.world.cluster.log(second, AT).truncate_to(1)
+    with pytest.raises(InvariantBrokenError, match="committed-has-its-copies"):
+        invariants_at(at).look()
+
+
+def test_a_leader_that_lacks_what_a_majority_committed_is_seen(stage):
+    at = stage(**MAJORITY)
+    at.write(at.producer(), "x")
+    at.wait(600)
+    behind = at.followers[0]
+    at.world.cluster.kill(behind)
+    at.world.cluster.log(behind, AT).truncate_to(1)
+    put(at, leader=behind, leader_epoch=9, partition_epoch=99)
+    with pytest.raises(InvariantBrokenError, match="candidates-are-complete"):
+        invariants_at(at).look()
+
+
 def test_the_step_that_breaks_something_ends_the_run(at):
     replica(at, at.leader).maximal_isr = (at.leader,)
     with pytest.raises(InvariantBrokenError, match="maximal-isr-is-larger: t-0"):
@@ -128,6 +158,8 @@ def test_a_disk_that_lost_records_takes_the_claims_about_committed_records_away(
         {"broker_epochs": False},
         {"fetch_fencing": False},
         {"unclean_leader_election_enable": True},
+        {"quorum_required_acks": 2},
+        {"quorum_required_acks": 2, "leader_election": "largest-log-end"},
     ],
 )
 def test_old_rules_and_unclean_elections_may_lose_what_was_committed(stage, settings):

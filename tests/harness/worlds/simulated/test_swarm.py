@@ -96,6 +96,22 @@ def test_acks_all_without_unclean_elections_loses_nothing(spec, families, min_in
     assert acknowledged > 15 * 200
 
 
+CORRECTED = {"quorum_required_acks": 2, "leader_election": "largest-epoch-and-log-end"}
+MAJORITY = {"commit_rule": "majority", "leader_election": "largest-epoch-and-log-end"}
+
+
+@pytest.mark.parametrize("families", FAMILIES, ids="+".join)
+@pytest.mark.parametrize("rule", [CORRECTED, MAJORITY], ids=["quorum.required.acks", "majority"])
+def test_a_quorum_that_elects_by_epoch_and_log_end_loses_nothing(spec, families, rule):
+    """Rules 27 and 28."""
+    acknowledged = 0
+    for seed, report, events in swarm(spec, range(10), families, **rule):
+        assert report.drained, f"seed {seed}: {report.unhealthy}"
+        assert events.lost == {}, f"seed {seed}"
+        acknowledged += report.sends.acknowledged
+    assert acknowledged > 10 * 200
+
+
 def test_an_idempotent_producer_never_doubles_nor_loses(spec):
     for seed, report, events in swarm(spec, range(20), FAMILIES[3], enable_idempotence=True, **SAFE):
         doubled = {value: places for value, places in events.places.items() if len(places) > 1}

@@ -1,0 +1,229 @@
+"""Who leads a log partition: an in-sync replica (rules 13 to 15), or the live one with the largest log (27, 28).
+
+The controller has one rule for its life (:func:`election_rule`).
+
+*By the logs.* Where so many replicas commit a record (:mod:`commit_rule`), the ISR does not say who has it. Then an
+election takes two steps. First the partition has no leader, in a leader epoch of its own: whoever learns of it neither
+leads nor follows any more, so its log stays as it is. Then the controller asks every live replica for the end of its
+log in that epoch, as KIP-250 wants it, and elects the largest log of those that answered. Among any RF - k + 1 answers
+is one of the k replicas that have a committed record, and fewer elect nobody; KIP-250 does not say so, and loses what
+its k acknowledged whenever a smaller number of brokers is back first.
+
+*Largest* is the log end offset alone, as KIP-250 has it: a deposed leader that has written more than its successor,
+and committed nothing of it, wins (S28). Or it is the leader epoch of the last record, and only then the log end, as in
+Raft (section 5.4.1).
+
+What is lost on the way is asked for again. A live replica that was asked :data:`ASKED_MAX` times in vain is not waited
+for, and not counted; one that registers anew is asked anew, because its disk may have lost what it answered for. The
+controller is the arbiter, and perfect as ever: no replica votes, and there is no second candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from harness.reference.core import messages
+from harness.reference.core.commit_rule import copies, required_acks
+from harness.reference.core.effects import Context, Timer
+from harness.reference.core.types import NONE, NodeId, PartitionState, TopicConfig, TopicPartition
+
+ELECTIONS: Final = Timer("elections")
+#: So often is a live replica asked for its log end, a heartbeat interval apart.
+ASKED_MAX: Final = 3
+
+#: May this broker lead now? It may if it is registered, not fenced and not leaving.
+Active = Callable[[NodeId], bool]
+
+
+class Election(Protocol):
+    """The rule by which the controller chooses leaders."""
+
+    def elect(self, state: PartitionState, config: TopicConfig) -> PartitionState:
+        """``state`` with its next leader as far as it is known now, NONE otherwise."""
+
+    def move(self, at: TopicPartition, state: PartitionState, leader: NodeId) -> PartitionState:
+        """``state`` for a planned move to ``leader``, an active member of the ISR."""
+
+    def pursue(self) -> None:
+        """The image has changed: ask what has to be known to go on."""
+
+    def ask_again(self) -> list[TopicPartition]:
+        """Repeat what nobody answered; the answer are the partitions that need not wait any more."""
+
+    def on_log_end(self, message: messages.LogEndResponse) -> None:
+        """A replica's log end."""
+
+    def decide(self, at: TopicPartition, state: PartitionState) -> PartitionState:
+        """``state`` with the leader that the answers so far elect; as it is while they elect nobody."""
+
+
+class InSync:
+    """Kafka's: nothing has to be asked, the ISR says who has everything."""
+
+    def __init__(self, active: Active) -> None:
+        self._active = active
+
+    def elect(self, state: PartitionState, config: TopicConfig) -> PartitionState:
+        """See :func:`elect`."""
+        return elect(state, config, self._active)
+
+    def move(self, at: TopicPartition, state: PartitionState, leader: NodeId) -> PartitionState:  # noqa: ARG002
+        """See :class:`Election`."""
+        return replace(state, leader=leader)
+
+    def pursue(self) -> None:
+        """Nothing."""
+
+    def ask_again(self) -> list[TopicPartition]:
+        """Nothing."""
+        return []
+
+    def on_log_end(self, message: messages.LogEndResponse) -> None:
+        """Nobody was asked."""
+
+    def decide(self, at: TopicPartition, state: PartitionState) -> PartitionState:  # noqa: ARG002
+        """Nothing is open."""
+        return state
+
+
+class Ballot(msgspec.Struct, eq=False):
+    """The election in one leaderless epoch. Replicas are known by (number, broker epoch): a new incarnation is another.
+
+    ``asked`` counts questions; ``preferred`` leads if nobody's log is larger, NONE for the order of assignment.
+    """
+
+    leader_epoch: int
+    preferred: NodeId
+    asked: dict[tuple[NodeId, int], int] = {}
+    answers: dict[tuple[NodeId, int], messages.LogEndResponse] = {}
+
+
+class ByLog:
+    """The live replica with the largest log, if enough of them answer. ``by_epoch``: the last leader epoch goes first.
+
+    ``required`` is the number of copies of what is committed, see :func:`copies`.
+    """
+
+    def __init__(self, context: Context, active: Active, required: int | None, *, by_epoch: bool) -> None:
+        self._context = context
+        self._active = active
+        self._required = required
+        self._by_epoch = by_epoch
+        self._ballots: dict[TopicPartition, Ballot] = {}
+        self._preferred: dict[TopicPartition, NodeId] = {}
+        self._armed = False
+
+    def elect(self, state: PartitionState, config: TopicConfig) -> PartitionState:  # noqa: ARG002
+        """The present leader while it lives, in the ISR or not; else nobody, until the logs are known."""
+        return state if self._can_lead(state, state.leader) else replace(state, leader=NONE)
+
+    def move(self, at: TopicPartition, state: PartitionState, leader: NodeId) -> PartitionState:
+        """An election in which ``leader`` is preferred: an in-sync replica may still lack what is committed (S27)."""
+        if state.leader == leader:
+            return state
+        self._preferred[at] = leader
+        return replace(state, leader=NONE)
+
+    def pursue(self) -> None:
+        """Ask the live replicas of every leaderless partition that were not asked in this epoch yet."""
+        ballots, self._ballots = self._ballots, {}
+        for name, topic in self._context.image.topics.items():
+            for number, state in enumerate(topic.partitions):
+                if state.leader != NONE:
+                    continue
+                at = TopicPartition(name, number)
+                ballot = ballots.get(at)
+                if ballot is None or ballot.leader_epoch != state.leader_epoch:
+                    ballot = Ballot(state.leader_epoch, self._preferred.pop(at, NONE))
+                self._ballots[at] = ballot
+                self._ask(at, ballot, [one for one in self._live(state) if one not in ballot.asked])
+        if self._ballots and not self._armed:
+            self._armed = True
+            self._context.remind(self._context.config.broker_heartbeat_interval_ms, ELECTIONS)
+
+    def ask_again(self) -> list[TopicPartition]:
+        """See :class:`Election`."""
+        self._armed = False
+        for at, ballot in self._ballots.items():
+            state = self._context.image.partition(at)
+            live = [] if state is None else self._live(state)
+            self._ask(at, ballot, [one for one in live if one not in ballot.answers])
+        open_now = list(self._ballots)
+        self.pursue()
+        return open_now
+
+    def on_log_end(self, message: messages.LogEndResponse) -> None:
+        """Count an answer in the epoch in which it was asked."""
+        ballot = self._ballots.get(message.partition)
+        if ballot is not None and ballot.leader_epoch == message.leader_epoch:
+            ballot.answers[message.broker, message.broker_epoch] = message
+
+    def decide(self, at: TopicPartition, state: PartitionState) -> PartitionState:
+        """The first with the largest log, once all live replicas have answered or were asked often enough."""
+        ballot = self._ballots.get(at)
+        if ballot is None or ballot.leader_epoch != state.leader_epoch:
+            return state
+        live = self._live(state)
+        answers = [ballot.answers[one] for one in live if one in ballot.answers]
+        awaited = any(one not in ballot.answers and ballot.asked.get(one, 0) <= ASKED_MAX for one in live)
+        replicas = len(state.replicas)
+        if awaited or len(answers) <= replicas - copies(self._required, replicas):
+            return state
+        leader = max(answers, key=lambda answer: self._rank(answer, ballot)).broker
+        isr = state.isr if leader in state.isr else (leader,)
+        return replace(state, leader=leader, isr=isr, recovering=False)
+
+    def _rank(self, answer: messages.LogEndResponse, ballot: Ballot) -> tuple[int, int, bool]:
+        epoch = answer.last_epoch if self._by_epoch else NONE
+        return epoch, answer.end_offset, answer.broker == ballot.preferred
+
+    def _can_lead(self, state: PartitionState, node: NodeId) -> bool:
+        return self._active(node) and node not in state.offline
+
+    def _live(self, state: PartitionState) -> list[tuple[NodeId, int]]:
+        brokers = self._context.image.brokers
+        return [(node, brokers[node].broker_epoch) for node in state.replicas if self._can_lead(state, node)]
+
+    def _ask(self, at: TopicPartition, ballot: Ballot, replicas: list[tuple[NodeId, int]]) -> None:
+        for one in replicas:
+            ballot.asked[one] = ballot.asked.get(one, 0) + 1
+            self._context.send(one[0], messages.LogEnd(at, ballot.leader_epoch))
+
+
+def election_rule(context: Context, active: Active) -> Election:
+    """The rule that the cluster's settings name."""
+    chosen = context.config.leader_election
+    if chosen == "isr":
+        return InSync(active)
+    return ByLog(context, active, required_acks(context.config), by_epoch=chosen == "largest-epoch-and-log-end")
+
+
+def elect(state: PartitionState, config: TopicConfig, active: Active) -> PartitionState:
+    """``state`` with its next leader, NONE if nobody may lead (rules 13 to 15). Epochs are raised elsewhere.
+
+    In this order: the present leader; the first in the order of assignment that is in the ISR; where the ISR is empty,
+    the first of the ELR; where that is empty too, who led last, though it may have lost something; and where elections
+    may be unclean, the first that is active at all: what only others have is lost then.
+    """
+    alive = [node for node in state.replicas if active(node) and node not in state.offline]
+    if state.leader in state.isr and state.leader in alive:
+        return state
+    in_sync = next((node for node in alive if node in state.isr), NONE)
+    if in_sync != NONE:
+        return replace(state, leader=in_sync)
+    eligible = next((node for node in alive if node in state.elr), NONE)
+    if not state.isr and eligible != NONE:
+        return replace(state, leader=eligible, isr=(eligible,))
+    if not state.isr and not state.elr and state.last_known_leader in alive:
+        return _begun_anew(state, state.last_known_leader)
+    if config.unclean_leader_election_enable and alive:
+        return _begun_anew(state, alive[0])
+    return replace(state, leader=NONE)
+
+
+def _begun_anew(state: PartitionState, leader: NodeId) -> PartitionState:
+    return replace(state, leader=leader, isr=(leader,), recovering=True)

@@ -1,0 +1,28 @@
+"""The record with which a leader opens its epoch (rule 28) is seen by nobody: it has an offset and nothing else."""
+
+from harness.reference.core.types import TopicPartition
+from harness.worlds.simulated.replica_logs import logs_of
+from workloads.values import encode
+
+AT = TopicPartition("t", 0)
+MAJORITY = {"commit_rule": "majority", "leader_election": "largest-epoch-and-log-end"}
+
+
+def test_consumers_pass_over_it(stage):
+    at = stage(**MAJORITY)
+    send = at.producer()
+    outcomes = [at.write(send, value) for value in ("x", "y")]
+    assert [outcome.offset for outcome in outcomes] == [1, 2], "offset 0 is the leader's own"
+    assert at.read_all() == ["x", "y"]
+
+
+def test_dumps_of_replicas_hold_nothing_in_its_place(stage):
+    at = stage(**MAJORITY)
+    payload = encode("t-0", b"k", 5)
+    sent = {}
+    at.world.clients.producer(99).send("t-0", b"k", payload, lambda outcome: sent.update(x=outcome))
+    at.until(lambda: sent)
+    at.wait(600)
+    for log in logs_of(at.world.cluster, "t", 1).logs:
+        (stretch,) = log.stretches
+        assert [column.tolist() for column in stretch] == [[1], [0], [5]]
