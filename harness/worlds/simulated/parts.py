@@ -59,7 +59,7 @@ class SimulatedLeadership:
             return {"refused": f"there is no {partition}"}
         found: dict[str, object] = {"leader": state.leader, "leader_epoch": state.leader_epoch}
         if state.leader == NONE and state is not before:
-            found["unconfirmed"] = "the logs are compared before anybody leads"
+            found["election"] = "the old leader leads no more; the logs are compared before anybody does (rules 27, 28)"
         elif state.leader != broker:
             found["refused"] = f"broker {broker} is no live member of the ISR {list(state.isr)}"
         return found

@@ -5,6 +5,7 @@ import pytest
 
 from checkers import check_one as check
 from checkers import judge
+from harness.reference.core.types import NONE
 from harness.run.performing import perform
 from nemesis.cluster import CONTROLLER, Capability
 from nemesis.plan import FaultPlan
@@ -40,6 +41,18 @@ def test_a_refused_move_says_why(stage, what):
     partition = "t-9" if what == "no such partition" else "t-0"
     assert at.target.leadership.move_leader(partition, new)["refused"]
     assert at.leader == old
+
+
+def test_a_move_by_the_logs_takes_the_leader_away_and_elects_a_moment_later(stage):
+    """Rules 27 and 28."""
+    at = stage(quorum_required_acks=2, leader_election="largest-epoch-and-log-end")
+    at.wait(600)
+    old, new = at.leader, at.followers[0]
+    evidence = at.target.leadership.move_leader("t-0", new)
+    assert evidence["leader"] == NONE
+    assert evidence.keys() == {"leader", "leader_epoch", "election"}
+    at.until(at.moved_from(old))
+    assert at.leader == new
 
 
 def test_what_followers_had_not_fetched_is_lost_with_acks_1(stage):
