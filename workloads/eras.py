@@ -26,6 +26,13 @@ _OLDER: Final[Mapping[str, Mapping[str, Any]]] = {
     "0.10.2": {"truncation": "high-watermark", "unclean.leader.election.enable": True},
     "0.8.2": {"replica.lag.max.messages": 4_000},
 }
+_BY_LOG: Final = {"leader.election": "largest-epoch-and-log-end"}
+#: What was proposed and never released, or is for comparison (rules 27, 28): different from no era at all.
+_PROPOSED: Final[Mapping[str, Mapping[str, Any]]] = {
+    "kip250": {"quorum.required.acks": 2, "leader.election": "largest-log-end"},
+    "kip250-fixed": {"quorum.required.acks": 2, **_BY_LOG},
+    "raft": {"commit.rule": "majority", **_BY_LOG},
+}
 
 
 def _presets() -> Mapping[str, Mapping[str, Any]]:
@@ -34,6 +41,7 @@ def _presets() -> Mapping[str, Mapping[str, Any]]:
     for era, changes in _OLDER.items():
         rules = {**rules, **changes}
         presets[era] = MappingProxyType(rules)
+    presets |= {era: MappingProxyType(changes) for era, changes in _PROPOSED.items()}
     return MappingProxyType(presets)
 
 

@@ -12,7 +12,10 @@ from typing import Any, Final, NamedTuple
 
 from workloads import IDEMPOTENCE, Settings, unknown_name
 
-_ALL_2: Final[Mapping[str, Any]] = {"acks": "all", "min.insync.replicas": 2, IDEMPOTENCE: True}
+_ALL_1: Final[Mapping[str, Any]] = {"acks": "all", IDEMPOTENCE: True}
+_ALL_2: Final[Mapping[str, Any]] = {**_ALL_1, "min.insync.replicas": 2}
+_Q2: Final[Mapping[str, Any]] = {**_ALL_1, "quorum.required.acks": 2}
+_NEWEST: Final = {"leader.election": "largest-epoch-and-log-end"}
 _UNCLEAN: Final = {"unclean.leader.election.enable": True}
 _FLUSH: Final = {"flush.messages": 1}
 _ELR: Final = {"eligible.leader.replicas": True}
@@ -45,8 +48,8 @@ class Column(NamedTuple):
 _EVERY: Final = (
     Column("a0", "acks=0", {"acks": 0}),
     Column("a1", "acks=1", {"acks": 1}),
-    Column("all/1", "acks=all, min ISR 1", {"acks": "all", IDEMPOTENCE: True}),
-    Column("all/1/U", "the same, unclean elections", {"acks": "all", IDEMPOTENCE: True, **_UNCLEAN}),
+    Column("all/1", "acks=all, min ISR 1", _ALL_1),
+    Column("all/1/U", "the same, unclean elections", {**_ALL_1, **_UNCLEAN}),
     Column("all/2", "acks=all, min ISR 2", _ALL_2),
     Column("all/2/U", "the same, unclean elections", {**_ALL_2, **_UNCLEAN}),
     Column("all/2/F", "all/2, flush.messages=1", {**_ALL_2, **_FLUSH}),
@@ -55,9 +58,10 @@ _EVERY: Final = (
     Column("all/2/NI", "all/2, producers not idempotent", {**_ALL_2, IDEMPOTENCE: False}),
     Column("all/2/HW", "all/2, truncation to the high watermark", {**_ALL_2, **_OLD, "truncation": "high-watermark"}),
     Column("all/2/101", "all/2, truncation as in KIP-101", {**_ALL_2, **_OLD, "truncation": "kip-101"}),
-    Column("q2/LEO", "KIP-250: two acknowledge, the longest log leads", None),
-    Column("q2/isr", "KIP-250: two acknowledge, the first of the ISR leads", None),
-    Column("raft", "a majority acknowledges and elects", None),
+    Column("q2/LEO", "KIP-250: two acknowledge, the longest log leads", {**_Q2, "leader.election": "largest-log-end"}),
+    Column("q2/epoch", "KIP-250 with elections by leader epoch, then log end", {**_Q2, **_NEWEST}),
+    Column("q2/isr", "KIP-250: two acknowledge, the first of the ISR leads", _Q2),
+    Column("raft", "a majority acknowledges and elects", {**_ALL_1, "commit.rule": "majority", **_NEWEST}),
 )
 #: By name, in the order of the table.
 COLUMNS: Final[dict[str, Column]] = {column.name: column for column in _EVERY}

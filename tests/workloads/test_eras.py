@@ -27,7 +27,15 @@ def test_no_era_presets_nothing() -> None:
 
 
 def test_the_eras_are_those_of_the_releases_that_changed_a_rule() -> None:
-    assert ERAS == ["4.1", "3.7", "3.5", "2.8", "2.1", "2.0", "0.11", "0.10.2", "0.8.2"]
+    assert ERAS[:-3] == ["4.1", "3.7", "3.5", "2.8", "2.1", "2.0", "0.11", "0.10.2", "0.8.2"]
+
+
+def test_what_was_only_proposed_is_there_too() -> None:
+    """KIP-250 as written, and corrected, and a majority as in Raft: who commits, and who is elected."""
+    assert ERAS[-3:] == ["kip250", "kip250-fixed", "raft"]
+    rules = [(of(era).quorum_required_acks, of(era).commit_rule, of(era).leader_election) for era in ERAS[-3:]]
+    newest = "largest-epoch-and-log-end"
+    assert rules == [(2, "isr", "largest-log-end"), (2, "isr", newest), (-1, "majority", newest)]
 
 
 @pytest.mark.parametrize(("newer", "older"), pairwise(ERAS))
