@@ -15,7 +15,7 @@ NO_ERA: Final = "none"
 
 #: By era, newest first: what is different from the era before in this list (from no era at all, for the first).
 _OLDER: Final[Mapping[str, Mapping[str, Any]]] = {
-    # Every release whose source was read, from before 2.0 on, keeps what followers had (rule 30).
+    # Releases 3.3 to 4.3 keep what followers had (rule 30, docs/findings/002-missed-epoch.md); older ones are taken to.
     "4.1": {"eligible.leader.replicas": True, "missed.epoch": "kafka"},
     "3.7": {"eligible.leader.replicas": False},
     "3.5": {"strict.min.isr": False},

@@ -10,7 +10,7 @@ from tests.conftest import ObedientCluster, VirtualClock
 BOTH = (Link(0, 1), Link(1, 0))
 
 
-class Told:
+class Acts:
     def __init__(self, **cluster):
         self.clock, self.marks = VirtualClock(), list[tuple[str, str]]()
         target = ObedientCluster(**cluster).target(lacks={Capability.POWER: "none here"})
@@ -22,67 +22,67 @@ class Told:
 
 
 def test_a_kill_lasts_until_the_node_is_started_again():
-    told = Told()
-    processes = present(told.target.processes)
+    acts = Acts()
+    processes = present(acts.target.processes)
     processes.kill(1)
-    told.clock.time_us = 7
+    acts.clock.time_us = 7
     processes.restart(1)
-    (receipt,) = told.script.receipts
-    assert told.marks == [("kill", "begin"), ("kill", "end")]
+    (receipt,) = acts.script.receipts
+    assert acts.marks == [("kill", "begin"), ("kill", "end")]
     assert (receipt.targets, receipt.begun_us, receipt.ended_us, receipt.took_effect) == ((1,), 0, 7, True)
     assert (receipt.family, receipt.story, receipt.touched) == ("S40", "a story", ("t-0", "t-1", "t-2"))
     assert receipt.end_evidence == {"restart": "1"}
 
 
 def test_a_cut_lasts_until_the_last_of_its_links_is_whole():
-    told = Told()
-    links = present(told.target.links)
+    acts = Acts()
+    links = present(acts.target.links)
     links.cut(BOTH)
     links.heal(BOTH[:1])
-    assert told.marks == [("partition", "begin")]
+    assert acts.marks == [("partition", "begin")]
     links.heal(BOTH[1:])
-    assert told.marks[-1] == ("partition", "end")
-    assert told.script.receipts[0].links == BOTH
+    assert acts.marks[-1] == ("partition", "end")
+    assert acts.script.receipts[0].links == BOTH
 
 
 def test_a_planned_move_is_over_at_once_and_is_of_its_own_log_partition():
-    told = Told()
-    present(told.target.leadership).move_leader("t-0", 2)
-    assert told.marks == [("moveleader", "begin"), ("moveleader", "end")]
-    assert told.script.receipts[0].touched == ("t-0",)
+    acts = Acts()
+    present(acts.target.leadership).move_leader("t-0", 2)
+    assert acts.marks == [("moveleader", "begin"), ("moveleader", "end")]
+    assert acts.script.receipts[0].touched == ("t-0",)
 
 
 def test_what_was_not_observed_is_not_claimed():
-    told = Told(blind=True)
-    present(told.target.processes).kill(1)
-    assert not told.script.receipts[0].took_effect
+    acts = Acts(blind=True)
+    present(acts.target.processes).kill(1)
+    assert not acts.script.receipts[0].took_effect
 
 
 def test_what_a_script_leaves_undone_ends_with_it():
-    told = Told()
-    present(told.target.messages).hold(BOTH, "Fetch")
-    present(told.target.processes).pause(2)
-    told.script.end()
-    told.script.end()
-    assert told.marks[2:] == [("holdmessages", "end"), ("pause", "end")]
+    acts = Acts()
+    present(acts.target.messages).hold(BOTH, "Fetch")
+    present(acts.target.processes).pause(2)
+    acts.script.end()
+    acts.script.end()
+    assert acts.marks[2:] == [("holdmessages", "end"), ("pause", "end")]
 
 
 def test_all_acts_are_one_story_in_their_order():
-    told = Told()
-    present(told.target.processes).kill(0)
-    present(told.target.links).cut(BOTH)
-    assert [(receipt.sequence, receipt.group) for receipt in told.script.receipts] == [(0, 0), (1, 0)]
+    acts = Acts()
+    present(acts.target.processes).kill(0)
+    present(acts.target.links).cut(BOTH)
+    assert [(receipt.sequence, receipt.group) for receipt in acts.script.receipts] == [(0, 0), (1, 0)]
 
 
 def test_what_the_cluster_lacks_its_script_lacks_too():
-    told = Told()
-    assert told.target.power is None
-    assert told.target.why_not([Capability.POWER]) == "none here"
+    acts = Acts()
+    assert acts.target.power is None
+    assert acts.target.why_not([Capability.POWER]) == "none here"
 
 
 @pytest.mark.parametrize(
     "part", ["processes", "links", "messages", "files", "write_caches", "log_directories", "leadership"]
 )
 def test_every_part_that_a_script_uses_leaves_receipts(part: str):
-    told = Told()
-    assert type(getattr(told.target, part)).__module__ == "nemesis.scripted"
+    acts = Acts()
+    assert type(getattr(acts.target, part)).__module__ == "nemesis.scripted"
