@@ -69,8 +69,12 @@ class Reason(msgspec.Struct, frozen=True):
         return f"{self.text} ({self.source})"
 
 
-FLUSHED = Reason("flush.messages=1, or commit.rule=majority: a replica forces a record to its disk before it answers "
-                 "for it, so loss of power takes nothing that was acknowledged", "rules 24, 28")  # fmt: skip
+_FLUSHED = Reason("flush.messages=1: a replica forces a record to its disk before it answers for it, so loss of power "
+                  "takes nothing that was acknowledged", "rule 24")  # fmt: skip
+_MAJORITY = Reason("commit.rule=majority: a replica forces a record to its disk before it answers for it, so loss of "
+                   "power takes nothing that was acknowledged", "rules 24, 28")  # fmt: skip
+#: Why loss of power spared what was acknowledged.
+SPARED = frozenset({_FLUSHED, _MAJORITY})
 _OUTLIVED = Reason("a broker whose copy was destroyed had left the in-sync replicas to others when it came back",
                    "rules 11, 13, 20")  # fmt: skip
 _STAYED = Reason("when a copy was destroyed, a replica was in sync that no fault hit about that time, so it has the "
@@ -102,7 +106,7 @@ def fate_of_copies(settings: Settings, faults: Sequence[FaultSeen], partition: s
 def _why_kept(settings: Settings, copy: Copy, fault: FaultSeen, faults: Sequence[FaultSeen]) -> Reason | None:
     """Why what ``copy`` had is on another that may lead; None where it may have been the last."""
     if fault.facts.spares_flushed and settings.flushes_first and not fault.took_flushed:
-        return FLUSHED
+        return _FLUSHED if settings.flush_messages == 1 else _MAJORITY
     in_sync_lead = not (settings.unclean_leader_election_enable or settings.commits_by_number)
     if settings.acks != ACKS_ALL or not (settings.broker_epochs and in_sync_lead):
         return None

@@ -63,7 +63,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from checkers.verdicts.copies import FLUSHED, Fate, Reason, fate_of_copies
+from checkers.verdicts.copies import SPARED, Fate, Reason, fate_of_copies
 from checkers.verdicts.receipts import ANY, FaultSeen
 from workloads import ACKS_ALL, Settings
 
@@ -263,7 +263,7 @@ def _safe_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: Fate)
         return (_NO_FAULT,)
     if not _reached_cluster(faults):
         return (_NO_CLUSTER_FAULT,)
-    if {*copies.kept} - {FLUSHED}:
+    if {*copies.kept} - SPARED:
         return (*copies.kept, _ELECTED)
     clean = _QUORUM if settings.commits_by_number else _CLEAN
     return (*copies.kept, _EVERYWHERE if settings.unclean_leader_election_enable else clean)
