@@ -85,6 +85,8 @@ def _stories(words: Sequence[str]) -> list[Story]:
             found.append(read_story(Path(word)))
         else:
             raise PlanError(f"{unknown_name('story', word, known)} (or name a file, such as my.toml)")
+        if found[-1].number in [story.number for story in found[:-1]]:
+            raise PlanError(f"two stories have the number {found[-1].number}; give one of them another number")
     return found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
-from workloads import IDEMPOTENCE, Settings, unknown_name
+from workloads import IDEMPOTENCE, Settings, SettingsError, unknown_name
 
 _ALL_1: Final[Mapping[str, Any]] = {"acks": "all", IDEMPOTENCE: True}
 _ALL_2: Final[Mapping[str, Any]] = {**_ALL_1, "min.insync.replicas": 2}
@@ -65,6 +65,27 @@ _EVERY: Final = (
 )
 #: By name, in the order of the table.
 COLUMNS: Final[dict[str, Column]] = {column.name: column for column in _EVERY}
+
+#: The settings that columns choose, so that a story cannot.
+CHOSEN_BY_COLUMNS: Final = frozenset(name for column in _EVERY for name in column.settings or ())
+
+
+def check_overrides(overrides: Mapping[str, Any]) -> None:
+    """Check that what a story changes fits every column.
+
+    Raises:
+        SettingsError: it does not, or columns choose one of these settings.
+    """
+    for name in overrides:
+        if name in CHOSEN_BY_COLUMNS:
+            raise SettingsError(f"{name} is chosen by the columns, so a story cannot set it; choose columns instead")
+    Settings.from_mapping(overrides)
+    for column in COLUMNS.values():
+        try:
+            if column.settings is not None:
+                column.chosen(overrides)
+        except SettingsError as error:
+            raise SettingsError(f"in the column {column.name}: {error}") from error
 
 
 def column_named(name: str) -> Column:

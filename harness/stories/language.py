@@ -27,6 +27,8 @@ _ACKS: Final = {"acks=0": 0, "acks=1": 1, "acks=all": -1}
 _RECORD: Final = re.compile(r"[a-z][a-z0-9]*")
 _LINK: Final = re.compile(r"([^->]+)(-|>)([^->]+)")
 _MS: Final = {"ms": 1, "s": 1000}
+#: No step waits for longer.
+MAX_WAIT_S: Final = 600
 
 
 class Where(NamedTuple):
@@ -165,6 +167,8 @@ class _Line:
         if parts is None:
             raise self._wrong(f'"{word}" is not a link, such as 0-1 (both ways), 0>1 (one way) or 0-controller')
         one, both, other = self._end(parts[1]), parts[2] == "-", self._end(parts[3])
+        if one == other:
+            raise self._wrong(f'"{word}" is not a link: its two ends are one')
         return [Link(one, other), Link(other, one)] if both else [Link(one, other)]
 
     def _end(self, word: str) -> int:
@@ -179,7 +183,10 @@ class _Line:
         word = self._next("a number")
         if not word.isdecimal():
             raise self._wrong(f'"{word}" is not a whole number')
-        return int(word) * _MS[self._choose(_MS, "a unit")]
+        time_ms = int(word) * _MS[self._choose(_MS, "a unit")]
+        if time_ms > MAX_WAIT_S * 1000:
+            raise self._wrong(f"that is too long; the most is {MAX_WAIT_S} s")
+        return time_ms
 
     # --- steps -------------------------------------------------------------------------------------------------------
 

@@ -17,10 +17,10 @@ from typing import Any, Final
 import msgspec
 
 from harness.errors import PlanError
-from harness.stories.columns import chosen_columns
+from harness.stories.columns import check_overrides, chosen_columns
 from harness.stories.language import Where, parse_script
 from harness.stories.steps import AnyStep, Power, Send, Write
-from workloads import Settings, SettingsError, unknown_name
+from workloads import SettingsError, unknown_name
 
 #: Every record that a script has without writing it.
 BASE: Final = "base"
@@ -82,6 +82,15 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     lost: dict[str, list[str]] | None = None
     acknowledged: dict[str, list[str]] | None = None
     also: dict[str, list[str]] | None = None
+
+
+_OF_COLUMNS: Final = 'a table of lists of columns, such as x = ["a0", "a1"]'
+#: What a value of a file is, where it is no string.
+_FORMS: Final = {
+    "brokers": "a whole number",
+    "settings": "a table of settings under Kafka's names",
+    **dict.fromkeys(("lost", "acknowledged", "also"), _OF_COLUMNS),
+}
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,12 +164,14 @@ def parse_story(text: str, file: str) -> Story:
     for key in content:
         if key not in _File.__struct_fields__:
             raise places.of(key).wrong(unknown_name("key", key, dict.fromkeys(_File.__struct_fields__)))
+    found = _converted(content, places)
     try:
-        found = msgspec.convert(content, _File)
-        Settings.from_mapping(found.settings)
-    except (msgspec.ValidationError, SettingsError) as error:
-        raise PlanError(f"{file}: {error}") from error
+        check_overrides(found.settings)
+    except SettingsError as error:
+        raise places.of("settings").wrong(f"[settings]: {error}") from error
     steps = parse_script(found.steps, file, places.script_line, found.brokers)
+    if not steps:
+        raise places.of("steps").wrong('the script has no step, such as "write x to 0"')
     story = Story(
         number=found.number,
         title=found.title,
@@ -179,6 +190,20 @@ def parse_story(text: str, file: str) -> Story:
     return story
 
 
+def _converted(content: dict[str, Any], places: _Places) -> _File:
+    """The file, or what is missing in it, or of another form."""
+    for field in msgspec.structs.fields(_File):
+        if field.name in content:
+            try:
+                msgspec.convert(content[field.name], field.type)
+            except msgspec.ValidationError:
+                form = _FORMS.get(field.name, "a string")
+                raise places.of(field.name).wrong(f'"{field.name}" must be {form}') from None
+        elif field.required:
+            raise places.of(field.name).wrong(f'there is no "{field.name}"; a story file has number, title and steps')
+    return msgspec.convert(content, _File)
+
+
 class _Places:
     """Where keys stand in a file."""
 
@@ -194,8 +219,8 @@ class _Places:
         return line + (re.search(r"(\"\"\"|''')\s*$", opening) is not None)
 
     def of(self, key: str) -> Where:
-        """The first line that begins with ``key``; line 1 where none does."""
-        begin = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=")
+        """The first line that begins with ``key``, or with its table; line 1 where none does."""
+        begin = re.compile(rf"\s*\[?\s*[\"']?{re.escape(key)}[\"']?\s*[\]=]")
         line = next((number for number, text in enumerate(self._lines, 1) if begin.match(text)), 1)
         return Where(self._file, line)
 

@@ -20,6 +20,23 @@ def test_explaining_one_cell_shows_its_steps_and_writes_a_page(
     assert "<svg" in (tmp_path / "S09-all-2-E.html").read_text()
 
 
+@pytest.mark.parametrize("setting", ['"acks" = 1', '"enable.idempotence" = true'])
+def test_a_story_that_sets_what_columns_choose_is_refused(
+    setting: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text(f'number = "M1"\ntitle = "t"\nsteps = "kill 0"\n[settings]\n{setting}\n')
+    assert exit_code_of(["stories", str(file)]) == 64
+    assert "is chosen by the columns" in capsys.readouterr().err
+
+
+def test_two_stories_with_one_number_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text('number = "S09"\ntitle = "t"\nsteps = "kill 0"\n')
+    assert exit_code_of(["stories", "S09", str(file)]) == 64
+    assert "two stories have the number S09" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("words", [["S09", "S01", "--settings", "all/2"], ["S09"]])
 def test_explaining_more_than_one_cell_is_refused(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
