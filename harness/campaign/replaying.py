@@ -20,7 +20,7 @@ from harness.choices import Choices
 from harness.errors import HarnessError, NamedWronglyError, ResultsError
 from harness.records.files import CLUSTER_FILE, HISTORY, files_of
 from harness.records.run_record import RunRecord, read_record
-from harness.run import perform, recover_observations, write_choices
+from harness.run import choices_of, perform, recover_observations, write_choices
 from workloads.history import CLUSTERED
 
 #: Differences that are shown; the first one is what a reader follows.
@@ -58,7 +58,7 @@ def replay(directory: Path, scratch: Path) -> Replayed:
     record = read_record(directory)
     if not record.world.virtual_time:
         raise NamedWronglyError(f"{directory} ran in the {record.world.name} world, which does not repeat itself")
-    choices = Choices(record.seed)
+    choices = choices_of(record.spec())
     same = _done_again(directory, scratch, choices)
     if same:
         _keep_trace(directory, scratch)

@@ -1,12 +1,20 @@
 """One run: performed in its directory, taken through its phases, and healed where its harness died."""
 
 from harness.run.healing import heal, heal_all, is_left_behind
-from harness.run.performing import lacks_observations, perform, read_choices, recover_observations, write_choices
+from harness.run.performing import (
+    choices_of,
+    lacks_observations,
+    perform,
+    read_choices,
+    recover_observations,
+    write_choices,
+)
 from harness.run.phases import LATE_MS_MAX, WARM_UP_MS_MAX, planned
 
 __all__ = [
     "LATE_MS_MAX",
     "WARM_UP_MS_MAX",
+    "choices_of",
     "heal",
     "heal_all",
     "is_left_behind",

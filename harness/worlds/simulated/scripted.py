@@ -51,7 +51,9 @@ class SteadyStream(Stream):
         """See :meth:`Stream.draw`."""
         if self._choices.scattered:
             return super().draw(bound)
-        return _ONE_MS if self.label.startswith("delay") else 0
+        value = _ONE_MS if self.label.startswith("delay") else 0
+        self._keep(value)
+        return value
 
 
 class SimulatedDirectClient:

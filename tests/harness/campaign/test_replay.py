@@ -27,6 +27,7 @@ acks = 1
 workload = { writes_per_second = 20.0, duration_ms = 6_000 }
 faults = { count = 2 }
 """
+STORY_PLAN = Path(__file__).parents[3] / "plans" / "stories" / "S40.toml"
 SPEC = parse_plan(PLAN, "p.toml").runs()[0]
 
 
@@ -44,6 +45,26 @@ def test_a_losing_run_is_reproduced_byte_for_byte(losing_run: Path, tmp_path: Pa
     assert result.differences == ()
     assert result.again.anomalies == result.recorded.anomalies
     assert result.again.counts["lost-write"] > 0
+
+
+@pytest.mark.parametrize(
+    ("story", "settings", "losses"),
+    [("S01", {"acks": 1, "enable.idempotence": False}, 1), ("S40", {}, None), ("S40", {"missed.epoch": "kafka"}, 1)],
+)
+def test_a_run_that_performs_a_story_is_reproduced_byte_for_byte_from_its_seed_and_from_its_choices(
+    *, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, story: str, settings: dict[str, object], losses: int | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = parse_plan(STORY_PLAN.read_text().replace("S40", story), "p.toml", settings)
+    spec = plan.single(None, "simulated", None)
+    ended = perform(spec, run := tmp_path / "run")
+    assert ended.status == "completed", ended.reason
+    result = replay(run, tmp_path / "again")
+    assert result.identical
+    assert result.again.counts.get("lost-write") == losses
+    assert exit_code_of(["replay", str(run), "--choices", str(run / "choices.json")]) == 0
+    (again,) = Path("results").rglob("clustered.parquet")
+    assert again.read_bytes() == (run / "history" / "clustered.parquet").read_bytes()
 
 
 def test_a_replay_leaves_the_story_of_the_cluster(losing_run: Path, tmp_path: Path) -> None:
