@@ -18,7 +18,7 @@ from harness.reference.core.types import TopicPartition
 from harness.stories.messages import MessageWords
 from harness.stories.trace import Play, Trace, TraceEntry
 from harness.worlds.contract import ReplicaState
-from harness.worlds.simulated.watching import SeenReplica, Watching
+from harness.worlds.simulated.watching import Watching
 from nemesis.cluster import CLIENTS, CONTROLLER, node_name
 
 WIDTH: Final = 1180
@@ -135,9 +135,9 @@ def diagram_of(trace: Trace, lost: Sequence[str], watched: Watching, partition: 
 
 
 def _changes(watched: Watching, names: dict[int, str], lost: set[str]) -> Iterator[_Change]:
-    before: dict[int, ReplicaState | None] = {}
+    before: dict[int, ReplicaState] = {}
     for seen in watched.replicas:
-        for text, records in _differences(before.get(seen.node), seen, names):
+        for text, records in _differences(before.get(seen.node), seen.state, names):
             yield _Change(seen.time_us, seen.node, text, bool(records & lost))
         before[seen.node] = seen.state
     for decided in watched.partitions:
@@ -146,16 +146,17 @@ def _changes(watched: Watching, names: dict[int, str], lost: set[str]) -> Iterat
         yield _Change(decided.time_us, CONTROLLER, f"{who}, epoch {decided.leader_epoch}, ISR {isr}", lost=False)
 
 
-def _differences(old: ReplicaState | None, seen: SeenReplica, names: dict[int, str]) -> Iterator[tuple[str, set[str]]]:
+def _differences(old: ReplicaState | None, new: ReplicaState, names: dict[int, str]) -> Iterator[tuple[str, set[str]]]:
     """What changed, in words, each with the records that it is about."""
-    new = seen.state
-    had = () if old is None else old.records
-    has = () if new is None else new.records
+    had = {record._replace(intact=True): record.intact for record in (() if old is None else old.records)}
+    has = {record._replace(intact=True): record.intact for record in new.records}
     if gone := [names.get(record.value, "(fresh)") for record in had if record not in has]:
-        yield f"− {' '.join(gone)}: log ends at {0 if new is None else new.log_end}", set(gone)
+        yield f"− {' '.join(gone)}: log ends at {new.log_end}", set(gone)
     if more := [names.get(record.value, "(fresh)") for record in has if record not in had]:
-        yield f"+ {' '.join(more)}: log ends at {0 if new is None else new.log_end}", set(more)
-    if new is None or old is None:
+        yield f"+ {' '.join(more)}: log ends at {new.log_end}", set(more)
+    if bad := [names.get(record.value, "(fresh)") for record in has if had.get(record, True) and not has[record]]:
+        yield f"torn or damaged: {' '.join(bad)}", set(bad)
+    if old is None:
         return
     if old.running != new.running:
         yield ("started again" if new.running else "† dead"), set()
@@ -275,10 +276,10 @@ class _Drawing:
             yield Span(STEPS_WIDTH + 8 + 6 * (place % 4), y1, max(y2, y1 + _LINE), entry.text)
 
     def _dead(self, node: int, height: int) -> Iterator[tuple[int, int]]:
-        own = [one for one in self._watched.replicas if one.node == node and one.state is not None]
+        own = [one for one in self._watched.replicas if one.node == node]
         since: int | None = None
         for one in own:
-            running = one.state is not None and one.state.running
+            running = one.state.running
             if not running and since is None:
                 since = self._y(one.time_us)
             if running and since is not None:

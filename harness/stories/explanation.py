@@ -12,6 +12,7 @@ from harness.stories.cells import WORKLOAD, Cell, perform_cell
 from harness.stories.diagram import STEPS_WIDTH, WIDTH, Diagram, diagram_of
 from harness.stories.story import Story
 from harness.stories.trace import Play, Trace, TraceEntry
+from harness.worlds.contract import PlacedRecord
 from harness.worlds.simulated.watching import Watching
 
 _PLAYS: Final = {Play.PLAYED: "", Play.TRIED: "in vain: ", Play.FAILED: "FAILED: "}
@@ -67,6 +68,9 @@ def _step(trace: Trace, entry: TraceEntry) -> Iterator[str]:
     yield f"              controller: {leader}, leader epoch {entry.leader_epoch}, ISR {isr}"
     names = {record.value: name for name, record in trace.records.items()}
     for replica in entry.replicas:
+        if not replica.running and not replica.log_end:
+            yield f"              {replica.node} is dead: nothing of the log is on its disk"
+            continue
         log = " ".join(_placed(names, replica.records)) or "empty"
         end = f"log end offset {replica.log_end}"
         if replica.leader_epoch is None:
@@ -77,7 +81,8 @@ def _step(trace: Trace, entry: TraceEntry) -> Iterator[str]:
         yield f"              {replica.node} {'leads' if replica.leading else 'follows'}: {seen}{own}, log: {log}"
 
 
-def _placed(names: dict[int, str], records: Iterable[tuple[int, int, int]]) -> Iterator[str]:
+def _placed(names: dict[int, str], records: Iterable[PlacedRecord]) -> Iterator[str]:
     """Each record with the leader epoch under which it was appended."""
-    for _, epoch, value in records:
-        yield f"{names.get(value, '(fresh)')}/{epoch}"
+    for record in records:
+        bad = "" if record.intact else " (torn or damaged)"
+        yield f"{names.get(record.value, '(fresh)')}/{record.leader_epoch}{bad}"

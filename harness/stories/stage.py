@@ -59,13 +59,13 @@ class Stage:
         """The brokers whose processes run."""
         return self.target.view().running
 
-    def replica(self, node: int) -> ReplicaState | None:
-        """The replica on a broker, None where there is none."""
+    def replica(self, node: int) -> ReplicaState:
+        """The replica on a broker."""
         return self._replicas.state(node, self.partition)
 
     def replicas(self) -> tuple[ReplicaState, ...]:
-        """The replicas on all brokers that have one."""
-        return tuple(state for node in self.brokers if (state := self.replica(node)) is not None)
+        """The replicas on all brokers."""
+        return tuple(map(self.replica, self.brokers))
 
     def deliveries(self) -> tuple[Delivery, ...]:
         """The messages that arrived since the last call, where this world sees them."""
@@ -123,9 +123,9 @@ class Stage:
         return self._records[name]
 
     def offset_of(self, name: s.Record, node: int) -> int | None:
-        """The last offset at which a broker's log has a record, None where it lacks it."""
-        replica, value = self.replica(node), self.record(name).value
-        places = [record.offset for record in replica.records if record.value == value] if replica else []
+        """The last offset at which a broker's log has a record, None where it lacks it, or has it torn or damaged."""
+        value = self.record(name).value
+        places = [record.offset for record in self.replica(node).records if record.value == value and record.intact]
         return places[-1] if places else None
 
     def pick_of(self, name: s.Record, node: int) -> int:
@@ -134,8 +134,8 @@ class Stage:
         Raises:
             StepError: it is not there.
         """
-        replica, value = self.replica(node), self.record(name).value
-        values = [record.value for record in replica.records] if replica else []
+        value = self.record(name).value
+        values = [record.value for record in self.replica(node).records]
         if value not in values:
             raise StepError(f"broker {node} has no {name}")
         return -(-values.index(value) * LOG_PARTS // len(values))
@@ -181,7 +181,7 @@ class Stage:
 
         A high watermark that this world cannot see is not asked for.
         """
-        states = [state for node in nodes if (state := self.replica(node)) is not None and state.running]
+        states = [state for state in map(self.replica, nodes) if state.running]
         covered = all(state.high_watermark in {None, state.log_end} for state in states)
         one_end = len(states) == len(nodes) and len({state.log_end for state in states}) == 1
         return one_end and covered and self._is_isr(set(nodes))
@@ -202,9 +202,8 @@ class Stage:
         if node is None or self.view.leader != node:
             return False
         replica = self.replica(node)
-        return replica is not None and replica.running and replica.leading
+        return replica.running and replica.leading
 
     def _covers(self, node: int, record: s.Record) -> bool:
-        replica, offset = self.replica(node), self.offset_of(record, node)
-        mark = replica.high_watermark if replica is not None else None
+        mark, offset = self.replica(node).high_watermark, self.offset_of(record, node)
         return offset is not None and mark is not None and mark > offset

@@ -61,17 +61,22 @@ class DirectClient(Protocol):
 
 
 class PlacedRecord(NamedTuple):
-    """A record in a replica's log. ``value`` is that of the history, -1 of one that cannot be decoded."""
+    """A record in a replica's log. ``value`` is that of the history, -1 of one that cannot be decoded.
+
+    One that is not ``intact`` is torn or damaged: its batch's checksum is wrong. Not every world shows such records.
+    """
 
     offset: int
     leader_epoch: int
     value: int
+    intact: bool = True
 
 
 class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     """One replica of a log partition, as its own broker sees it. What a world cannot see is None.
 
-    Offsets are exclusive ends. Of a broker that does not run there is only its log: ``records`` and ``log_end``.
+    Offsets are exclusive ends. Of a broker that does not run there is only its log: ``records`` and ``log_end``, which
+    is 0 where its disk has nothing of the log.
     ``leading`` is its own opinion, and ``isr`` that of a leader.
     """
 
@@ -105,8 +110,8 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 class Replicas(Protocol):
     """What can be seen of replicas and brokers from outside, and done to no more than one disk's cache."""
 
-    def state(self, node: int, partition: str) -> ReplicaState | None:
-        """The replica of ``partition`` on broker ``node``, None where its disk has none."""
+    def state(self, node: int, partition: str) -> ReplicaState:
+        """The replica of ``partition`` on broker ``node``; an empty one where its disk has none."""
 
     def fenced(self) -> frozenset[int]:
         """The brokers that the controller counts as dead (or that have not registered)."""

@@ -64,13 +64,13 @@ class ReplicasOnDisk:
         self._viewer = viewer
         self._ask = ask
 
-    def state(self, node: int, partition: str) -> ReplicaState | None:
+    def state(self, node: int, partition: str) -> ReplicaState:
         """See :meth:`harness.worlds.contract.Replicas.state`."""
         directory = log_directory(self._nodes.data(node), partition)
-        if directory is None:
-            return None
-        records = _records(directory, partition)
         running = bool(self._nodes.in_state(NodeState.RUNNING, (node,)))
+        if directory is None:
+            return ReplicaState(node=node, running=running, log_end=0)
+        records = _records(directory, partition)
         word = self._ask(node, partition) if running else OwnWord()
         return ReplicaState(
             node=node,

@@ -143,12 +143,12 @@ class SimulatedReplicas:
         self._cluster = cluster
         self._deliveries = Deliveries(loop)
 
-    def state(self, node: int, partition: str) -> ReplicaState | None:
+    def state(self, node: int, partition: str) -> ReplicaState:
         """See :meth:`harness.worlds.contract.Replicas.state`."""
         at, broker = parsed(partition), self._cluster.broker(node)
         log = self._cluster.log(node, at)
         if log is None:
-            return None
+            return ReplicaState(node=node, running=broker is not None, log_end=0)
         records = tuple(record for batch in log.batches for record in _placed(partition, batch))
         replica: Replica | None = None if broker is None else broker.replicas.get(at)
         if replica is None:
@@ -225,7 +225,7 @@ def _values(partition: TopicPartition, batches: Iterable[RecordBatch]) -> tuple[
 
 def _placed(partition: str, batch: RecordBatch) -> list[PlacedRecord]:
     return [
-        PlacedRecord(offset, batch.leader_epoch, _value(payload, partition, key))
+        PlacedRecord(offset, batch.leader_epoch, _value(payload, partition, key), batch.intact)
         for offset, (key, payload) in enumerate(batch.records, batch.base_offset)
     ]
 

@@ -24,11 +24,11 @@ class SeenMessage(NamedTuple):
 
 
 class SeenReplica(NamedTuple):
-    """A replica's state from ``time_us`` on; None where its broker has none of the log partition."""
+    """A replica's state from ``time_us`` on."""
 
     time_us: int
     node: int
-    state: ReplicaState | None
+    state: ReplicaState
 
 
 class SeenPartition(NamedTuple):
@@ -48,7 +48,7 @@ class Watching:
         self._world: SimulatedWorld | None = None
         self._sent: dict[tuple[int, int], int] = {}
         self._last_sequence = -1
-        self._known: dict[int, ReplicaState | None] = {}
+        self._known: dict[int, ReplicaState] = {}
         self._decided: PartitionState | None = None
         self.messages: list[SeenMessage] = []
         self.replicas: list[SeenReplica] = []
@@ -83,7 +83,7 @@ class Watching:
     def _look(self, world: SimulatedWorld, now_us: int) -> None:
         for node in world.cluster.brokers:
             state = world.replicas.state(node, self._partition)
-            if node not in self._known or state != self._known[node]:
+            if state != self._known.get(node):
                 self._known[node] = state
                 self.replicas.append(SeenReplica(now_us, node, state))
         decided = world.cluster.image().partition(parsed(self._partition))

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import PlanError
-from harness.stories import Play, column_named, known_stories, parse_story, perform, perform_cell, perform_table
+from harness.stories import (
+    Play,
+    column_named,
+    explained,
+    known_stories,
+    parse_story,
+    perform,
+    perform_cell,
+    perform_table,
+    step_lines,
+)
 from workloads import WorkloadPlan
 
 FORM = """
@@ -141,3 +151,24 @@ def test_a_world_that_shows_no_replicas_is_refused(perfect_world, events):
     with pytest.raises(PlanError, match="no scripted story can be performed in it"):
         perform(story, settings, perfect_world, events, WorkloadPlan(partitions=1))
     assert perfect_world.closed == 1
+
+
+def test_a_torn_record_is_shown_as_such_and_is_not_one_that_a_broker_has():
+    story = parse_story(
+        FORM.format(steps="write a to 0\nwait 1 s\npower 2\nwait up to 1 s until 2 lacks a and 2 has base", rest=""),
+        "my",
+    )
+    found, page = explained(story, "all/2")
+    assert found.disagreements == ()
+    assert "2 is dead: log end offset 2, log: base/0 a/0 (torn or damaged)" in "\n".join(step_lines(story, found))
+    assert ">torn or damaged: a<" in page
+
+
+def test_a_dead_broker_with_an_empty_disk_is_in_the_trace_and_on_the_page():
+    story = parse_story(FORM.format(steps="kill 2\nwipe 2\nwait 1 s\nstart 2", rest=""), "my")
+    found, page = explained(story, "all/2")
+    (entry,) = [entry for entry in found.trace.entries if entry.text == "wipe 2"]
+    assert [(state.node, state.running) for state in entry.replicas] == [(0, True), (1, True), (2, False)]
+    assert "2 is dead: nothing of the log is on its disk" in "\n".join(step_lines(story, found))
+    assert ">† dead<" in page
+    assert ">started again<" in page
