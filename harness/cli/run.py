@@ -39,7 +39,7 @@ def run(
 ) -> int:
     """Do one run of PLAN: one choice of settings, one fault family, one world, one seed."""
     plan = read_plan(plan_path, _overrides(settings))
-    if family is not None:
+    if family is not None and family not in plan.families:
         families_in(family, Place("--family"))
     if family is not None and stories:
         plan = msgspec.structs.replace(plan, families=(family,))

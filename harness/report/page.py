@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import vl_convert
@@ -12,11 +12,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from checkers import SITUATIONS, Cell, Summary, compare, setting_value, settings_words
+from harness.plan import Kafka
 from harness.report.charts import Chart, chart_templates
 from harness.report.grid import columns_of, exercised_faults, grid_of, percent
 from harness.report.outcomes import LEGEND, LOOKS, look_of
 from harness.report.setups import left_to_clients
 from harness.report.stories import Story
+from workloads import Settings
+
+#: Eligible leader replicas are a rule of Kafka too (KIP-966).
+_REFERENCE_ONLY: Final = tuple(name for name in Settings.scoped("reference") if name != "eligible.leader.replicas")
 
 
 def render(**content: Any) -> str:
@@ -46,7 +51,7 @@ def content_of(summary: Summary, cells: Sequence[Cell], stories: Sequence[Story]
         "comparison": compare(cells),
         "promises": _promises(cells),
         "client_defaults": left_to_clients(cells),
-        "same_everywhere": _same_everywhere(cells),
+        **_same_everywhere(cells),
         "linked": {cell_id(story.cell) for story in stories},
         "templates": chart_templates(cells),
     }
@@ -60,10 +65,16 @@ def _promises(cells: Sequence[Cell]) -> list[tuple[str, str, str]]:
     return [(words, ", ".join(under), promise) for (words, promise), under in families.items()]
 
 
-def _same_everywhere(cells: Sequence[Cell]) -> dict[str, Any]:
-    """The settings that have one value in all cells."""
-    shared = cells[0].settings if cells else {}
-    return {name: value for name, value in shared.items() if all(cell.settings[name] == value for cell in cells)}
+def _same_everywhere(cells: Sequence[Cell]) -> dict[str, dict[str, Any]]:
+    """The settings that have one value in all cells, and apart from them those that only the reference broker has.
+
+    Of the latter none where all cells are of Apache Kafka: they say nothing of it.
+    """
+    first = cells[0].settings if cells else {}
+    shared = {name: value for name, value in first.items() if all(cell.settings[name] == value for cell in cells)}
+    rules = {name: shared.pop(name) for name in _REFERENCE_ONLY if name in shared}
+    referred = any(cell.world != Kafka.name for cell in cells)
+    return {"same_everywhere": shared, "reference_rules": rules if referred else {}}
 
 
 def cell_id(cell: Cell) -> str:

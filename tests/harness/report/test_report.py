@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,7 +16,10 @@ import vl_convert
 
 from checkers import ANOMALIES, Verdict
 from harness.campaign.witnesses import choose_witnesses
+from harness.cli import run
+from harness.cli.app import exit_code_of
 from harness.errors import NamedWronglyError, ResultsError
+from harness.plan import RunSpec
 from harness.records.files import CAMPAIGN_FILE, VERDICTS_FILE
 from harness.records.verdict_lines import read_matrix, write_matrix
 from harness.report import stories
@@ -110,6 +114,34 @@ def test_each_losing_cell_has_a_story_and_the_command_that_reruns_it(campaign: C
         f"ackproof replay {directory}/runs/simulated/acks=1,isr=1/kill/7" in words
     )
     assert "--settings acks=1,min.insync.replicas=1 --family kill --world processes --seed 9" in words
+
+
+def test_the_command_that_reruns_a_story_is_one_that_the_command_line_plans(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, make = campaign
+    make(SAFE, family="S40", world="kafka", lost=1, history=True)
+    (directory / "plan.toml").write_text('story = "S40"\n[workload]\npartitions = 1\n[worlds.kafka]\n')
+    (cell,) = write_matrix(directory).cells
+    assert cell.witness is not None
+    planned: list[RunSpec] = []
+    monkeypatch.setattr(run, "conduct_and_show", lambda _state, _plan, runs, _out: planned.extend(runs) or 0)
+    command = shlex.split(stories.rerun_command(directory, cell, cell.witness))
+    assert exit_code_of(command[1:]) == 0
+    assert [(one.story, one.family, one.seed) for one in planned] == [("S40", "S40", cell.witness.seed)]
+
+
+@pytest.mark.parametrize(("worlds", "shown"), [(["kafka"], False), (["kafka", "processes"], True)])
+def test_rules_of_the_reference_broker_are_not_said_of_kafka(
+    campaign: Campaign, worlds: list[str], *, shown: bool
+) -> None:
+    directory, make = campaign
+    for world in worlds:
+        make(SAFE, world=world)
+    before, _, after = page_of(directory).words().partition("Rules of the reference broker that were the same")
+    assert "eligible.leader.replicas false" in before
+    assert "missed.epoch" not in before
+    assert ("missed.epoch forget" in after) == shown
 
 
 def test_the_story_names_who_acknowledged_what_removed_it_and_what_is_there_now(campaign: Campaign) -> None:
