@@ -94,6 +94,9 @@ def _columns(patterns: Sequence[str]) -> tuple[str, ...]:
     try:
         return chosen_columns(patterns or ["*"])
     except KeyError as error:
+        if several := next((pattern for pattern in patterns if "," in pattern), ""):
+            repeated = " ".join(f"--settings {name.strip()}" for name in several.split(","))
+            raise PlanError(f"{several} is not one column; repeat the option: {repeated}") from error
         raise PlanError(str(error.args[0])) from error
 
 
@@ -103,9 +106,15 @@ def _show_table(state: State, chosen: Sequence[Story], cells: Sequence[Cell]) ->
     rows = [[story.number, *(_shown(found[story.number, name]) for name in performed)] for story in chosen]
     state.table(["story", *performed], rows)
     wrong = [cell for cell in cells if cell.disagreements]
+    columns_of: dict[tuple[str, str], list[str]] = {}
     for cell in wrong:
         for sentence in cell.disagreements:
-            state.say(f"{cell.story} {cell.column}: {sentence}")
+            columns_of.setdefault((cell.story, sentence), []).append(cell.column)
+    for (number, sentence), columns in columns_of.items():
+        everywhere = len(columns) == len(performed) > 1
+        state.say(f"{number} {f'in all {len(columns)} columns' if everywhere else ', '.join(columns)}: {sentence}")
+    if wrong:
+        state.say("with one story and --settings COLUMN it is shown step by step")
     missing = [name for name in COLUMNS if COLUMNS[name].settings is None]
     if missing:
         state.say(f"not performed, because the reference broker has no such rules: {', '.join(missing)}")

@@ -12,14 +12,14 @@ from nemesis.cluster import Capability, Evidence, Link, Target
 
 
 class Deed(StrEnum):
-    """What is done to one broker, by the name of the method that does it."""
+    """What is done to one broker, by the verb of the script."""
 
     KILL = "kill"
     STOP = "stop"
-    RESTART = "restart"
+    RESTART = "start"
     PAUSE = "pause"
     RESUME = "resume"
-    CUT_POWER = "cut_power"
+    CUT_POWER = "power"
     WIPE = "wipe"
     FLUSH = "flush"
     LIE = "lie"
@@ -52,13 +52,20 @@ class Damage:
             StepError: nothing happened, because the broker is in another state (a dead one cannot be killed).
         """
         if not self._doer(deed)(node):
-            raise StepError(f"nothing happened to broker {node}: {deed} does not fit its state")
+            raise StepError(self._why_not(deed, node))
         if deed is Deed.PAUSE:
             self._paused.add(node)
         elif deed is Deed.LIE:
             self._lying.add(node)
         else:
             self._paused.discard(node)
+
+    def _why_not(self, deed: Deed, node: int) -> str:
+        running = node in self._stage.running
+        state = f"broker {node} {'runs' if running else 'is dead'}"
+        if deed is Deed.RESTART if running else deed in (Deed.KILL, Deed.STOP, Deed.CUT_POWER):
+            return f"{state} already"
+        return f"{state}, and {deed} changes nothing there"
 
     def _doer(self, deed: Deed) -> Callable[[int], Evidence]:
         if deed is Deed.CUT_POWER:

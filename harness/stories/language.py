@@ -21,7 +21,7 @@ APIS: Final = (
     "BrokerRegistration", "BrokerHeartbeat", "AlterPartition",
 )  # fmt: skip
 #: Words that no record can be called.
-_RESERVED: Final = ("all", "high", "isr", "leader", "nobody", "somebody", "the")
+_RESERVED: Final = ("all", "and", "high", "isr", "leader", "nobody", "somebody", "the")
 _ENDS: Final = {"controller": CONTROLLER, "clients": CLIENTS}
 _ACKS: Final = {"acks=0": 0, "acks=1": 1, "acks=all": -1}
 _RECORD: Final = re.compile(r"[a-z][a-z0-9]*")
@@ -216,6 +216,7 @@ class _Line:
             self._expect("until")
         elif not self._follows("until"):
             return {"ms": self._time_ms()}
+        self._form = f"{self._form}; a STATE is one of: {s.STATES}"
         states = [self._state()]
         while self._follows("and"):
             states.append(self._state())

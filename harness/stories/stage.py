@@ -6,7 +6,7 @@ Names become brokers, states become questions to the cluster. What a world lacks
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 from harness.errors import PlanError
@@ -176,6 +176,37 @@ class Stage:
                 answer = self.all_in_sync(self.view.replicas)
         return answer
 
+    def instead(self, state: s.State) -> str:
+        """What is so while ``state`` does not hold, in words."""
+        match state:
+            case s.Leads() | s.SomebodyLeads() | s.NobodyLeads():
+                return self._leader_in_words()
+            case s.IsFenced():
+                return f"fenced: {_listed(sorted(self._replicas.fenced()))}"
+            case s.Has(broker, _, _):
+                return f"broker {self.node(broker)} has {self._names_on(self.node(broker))}"
+            case s.Covers(broker, record, _):
+                node = self.node(broker)
+                mark, offset = self.replica(node).high_watermark, self.offset_of(record, node)
+                place = f"it lacks {record}" if offset is None else f"{record} is at offset {offset}"
+                return f"the high watermark is {mark}, and {place}"
+            case s.Answered(record, _):
+                return "it has an error for an answer" if self.record(record).answered else "it has no answer"
+            case s.InIsr() | s.IsrIs() | s.InSync():
+                ends = ", ".join(f"{one.node}: {one.log_end}" for one in self.replicas() if one.running)
+                more = f"; log ends {ends}" if isinstance(state, s.InSync) else ""
+                return f"isr is {_listed(self.view.isr)}, and {self._leader_in_words()}{more}"
+
+    def _leader_in_words(self) -> str:
+        leader = self.view.leader
+        if leader is None:
+            return "nobody leads"
+        return f"{leader} leads{'' if self.leads(leader) else ' in the word of the controller alone'}"
+
+    def _names_on(self, node: int) -> str:
+        on_it = [name for name in self._records if self.offset_of(name, node) is not None]
+        return " ".join(on_it) or "nothing"
+
     def all_in_sync(self, nodes: tuple[int, ...]) -> bool:
         """True if these are the members of the ISR and run, with one log end, which is everybody's high watermark.
 
@@ -207,3 +238,7 @@ class Stage:
     def _covers(self, node: int, record: s.Record) -> bool:
         mark, offset = self.replica(node).high_watermark, self.offset_of(record, node)
         return offset is not None and mark is not None and mark > offset
+
+
+def _listed(nodes: Iterable[int]) -> str:
+    return " ".join(map(str, nodes)) or "nobody"

@@ -317,6 +317,12 @@ class Form(NamedTuple):
 
 NODES: Final = "BROKER..."
 LINKS: Final = "LINK..."
+#: Every state that a script can wait for.
+STATES: Final = (
+    "BROKER leads, somebody leads, nobody leads, BROKER is [not] fenced, BROKER is [not] in the isr, isr is BROKER..., "
+    "BROKER has RECORD, BROKER lacks RECORD, high watermark of BROKER covers RECORD (or misses), RECORD is answered, "
+    "RECORD is acknowledged, all are in sync"
+)
 #: Every verb of the language, in the order of its documentation.
 VERBS: Final[dict[str, Form]] = {
     "write": Form(Write, "write RECORD to BROKER [acks=0|1|all] [as PRODUCER]"),

@@ -45,3 +45,18 @@ def test_explaining_more_than_one_cell_is_refused(
     assert exit_code_of(["stories", *words, "--explain"]) == 64
     assert "one story in one column" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_wrong_in_several_columns_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text('number = "M1"\ntitle = "t"\nsteps = "start 0"\n')
+    assert exit_code_of(["stories", str(file), "--settings", "a*", "--workers", "1"]) == 1
+    shown = capsys.readouterr().out
+    assert shown.count("broker 0 runs already") == 1
+    assert "M1 in all 12 columns: " in shown
+    assert "--settings COLUMN" in shown
+
+
+def test_columns_with_a_comma_between_them_are_refused_with_the_right_form(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["stories", "S09", "--settings", "a1,all/2"]) == 64
+    assert "repeat the option: --settings a1 --settings all/2" in capsys.readouterr().err

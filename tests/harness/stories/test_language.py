@@ -89,6 +89,8 @@ def test_a_line_is_the_step_that_it_says(text, kind, fields):
         ("wait 5 minutes", '"minutes" is not a unit; there are ms, s'),
         ("wait until 0 led", 'did you mean "leads"?'),
         ("wait until nobdy leads", 'did you mean "nobody"?'),
+        ("wait until 0 led", "a STATE is one of: BROKER leads, somebody leads"),
+        ("wait until done", "a STATE is one of: BROKER leads, somebody leads"),
         ("wait until x is acked", "acknowledged"),
         ("kill", "it ends where a broker should stand"),
         ("cut 0", '"0" is not a link'),

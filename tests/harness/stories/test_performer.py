@@ -34,14 +34,45 @@ def cell(steps, column="all/2", rest="[lost]"):
 
 def test_a_wait_that_never_comes_true_is_reported():
     found = cell("wait up to 1 s until nobody leads")
-    assert found.disagreements == (
-        'it did not play as written: line 5, "wait up to 1 s until nobody leads": waited 1000 ms in vain',
-    )
+    waited = 'line 5, "wait up to 1 s until nobody leads": waited 1000 ms in vain; nobody leads: no, 0 leads'
+    assert found.disagreements == (f"it did not play as written: {waited}",)
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        ("2 is fenced and all are in sync", "all are in sync: no, isr is 0 1, and 0 leads; log ends 0: 1, 1: 1"),
+        ("1 is fenced", "1 is fenced: no, fenced: 2"),
+        ("isr is 0 2 and 0 leads", "isr is 0 2: no, isr is 0 1, and 0 leads"),
+        ("0 lacks base", "0 lacks base: no, broker 0 has base"),
+        ("high watermark of 0 misses base", "no, the high watermark is 1, and base is at offset 0"),
+    ],
+)
+def test_a_wait_in_vain_says_which_part_did_not_hold_and_what_is_so_instead(states, said):
+    (sentence,) = cell(f"kill 2\nwait until 2 is fenced\nwait up to 1 s until {states}").disagreements
+    assert "waited 1000 ms in vain; " in sentence
+    assert sentence.endswith(said)
+    assert "0 leads: no" not in sentence
+    assert "2 is fenced: no" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ("kill 0\nkill 0", "broker 0 is dead already"),
+        ("kill 0\npower 0", "broker 0 is dead already"),
+        ("start 0", "broker 0 runs already"),
+        ("wipe 0", "broker 0 runs, and wipe changes nothing there"),
+    ],
+)
+def test_what_does_not_fit_a_broker_is_said_in_the_words_of_the_script(steps, said):
+    found = cell(steps, rest="")
+    assert [sentence.rpartition(": ")[2] for sentence in found.disagreements] == [said]
 
 
 def test_a_step_that_cannot_be_performed_is_reported():
     (said,) = cell("start 0").disagreements
-    assert said.startswith('it did not play as written: line 5, "start 0": nothing happened to broker 0')
+    assert said.startswith('it did not play as written: line 5, "start 0": broker 0 runs already')
 
 
 def test_what_is_only_tried_may_be_in_vain():
