@@ -29,9 +29,20 @@ from workloads import unknown_name
 @click.argument("stories", nargs=-1, metavar="[STORY]...")
 @click.option("--settings", "columns", multiple=True, metavar="COLUMN", help="Only these columns (all/2/E, 'all/2*').")
 @click.option("--workers", type=click.IntRange(1), help="Processes at a time; by default as many as there are cores.")
-@click.option("--explain", is_flag=True, help="Write a page with a diagram of the one cell, such as S09-all-2-E.html.")
+@click.option(
+    "--explain", is_flag=True, help="Write a page with a diagram of the one cell here, such as S09-all-2-E.html."
+)
+@click.option("--list", "listed", is_flag=True, help="Only name the stories: number and title.")
 @takes_json
-def stories(state: State, stories: Sequence[str], *, columns: Sequence[str], workers: int | None, explain: bool) -> int:
+def stories(
+    state: State,
+    stories: Sequence[str],
+    *,
+    columns: Sequence[str],
+    workers: int | None,
+    explain: bool,
+    listed: bool,
+) -> int:
     """Perform scripted stories in virtual time, and compare what comes of them with what is expected.
 
     A STORY is a number (S09) or a file of your own (docs/stories.md); none: all of them. One story in one column is
@@ -45,6 +56,8 @@ def stories(state: State, stories: Sequence[str], *, columns: Sequence[str], wor
     """
     chosen = _stories(stories)
     names = _columns(columns)
+    if listed:
+        return _list(state, chosen)
     if explain:
         return _explain(state, chosen, names)
     cells = list(perform_table(chosen, names, workers or os.cpu_count() or 1))
@@ -57,6 +70,15 @@ def stories(state: State, stories: Sequence[str], *, columns: Sequence[str], wor
     else:
         _show_table(state, chosen, cells)
     return EXIT_BROKEN if any(cell.disagreements for cell in cells) else EXIT_HELD
+
+
+def _list(state: State, chosen: Sequence[Story]) -> int:
+    for story in chosen:
+        if state.as_json:
+            state.json({"story": story.number, "title": story.title})
+        else:
+            state.say(f"{story.number}  {story.title}")
+    return EXIT_HELD
 
 
 def _explain(state: State, chosen: Sequence[Story], names: Sequence[str]) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.app import exit_code_of
+from harness.stories import known_stories
 
 
 def test_explaining_one_cell_shows_its_steps_and_writes_a_page(
@@ -60,3 +61,10 @@ def test_what_is_wrong_in_several_columns_is_said_once(tmp_path: Path, capsys: p
 def test_columns_with_a_comma_between_them_are_refused_with_the_right_form(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["stories", "S09", "--settings", "a1,all/2"]) == 64
     assert "repeat the option: --settings a1 --settings all/2" in capsys.readouterr().err
+
+
+def test_the_list_has_every_number_with_its_title_and_performs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["stories", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(known_stories())
+    assert "S01  The leader dies before any follower has fetched" in [line.rstrip() for line in lines]
