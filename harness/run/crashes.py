@@ -37,7 +37,7 @@ class CrashRecorder:
     def look(self, deaths: Sequence[NodeCrash], now_us: int) -> None:
         """Write down what is new among ``deaths``: all so far, in an order that only grows at its end."""
         for death in deaths[len(self.receipts) :]:
-            self.receipts.append(_receipt(death, len(self.receipts), now_us))
+            self.receipts.append(_receipt(death, len(self.receipts)))
             self._witness(self.receipts[-1])
         for receipt, death in zip(self.receipts, deaths, strict=False):
             if receipt.ended_us is None and death.returned_us is not None:
@@ -45,7 +45,7 @@ class CrashRecorder:
                 self._witness(receipt)
 
 
-def _receipt(death: NodeCrash, number: int, now_us: int) -> Receipt:
+def _receipt(death: NodeCrash, number: int) -> Receipt:
     return Receipt(
         mark="begin",
         # Beyond every number that a schedule can give.
@@ -56,7 +56,7 @@ def _receipt(death: NodeCrash, number: int, now_us: int) -> Receipt:
         fault=Crash.kind,
         role=f"node {death.node}",
         targets=(death.node,),
-        begun_us=now_us,
+        begun_us=death.time_us,
         begin_evidence={str(death.node): {"exit": death.exit, "words": death.words}},
         took_effect=True,
         reason="the node ended by itself",

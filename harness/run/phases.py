@@ -15,20 +15,20 @@ from typing import Final
 import msgspec
 
 from checkers import PartitionEnd
+from harness.absent import absent
 from harness.plan import RunSpec
 from harness.records.fault_events import record_fault
 from harness.run.crashes import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
 from harness.run.crashes import CrashRecorder
 from harness.run.unexplained_elections import unexplained_election
 from harness.worlds.contract import NodeCrash, World
-from nemesis.cluster import ClusterView, PartitionView
-from nemesis.faults import listed
+from nemesis.cluster import ClusterView
 from nemesis.player import Player
 from nemesis.receipts import Receipt
 from nemesis.roles import largest_rack
 from nemesis.scenarios import Draw, Timings
 from nemesis.schedule import Schedule, draw_schedule
-from workloads import ACKS_ALL, Recorder, Settings
+from workloads import Recorder, Settings
 from workloads.driver import Drain, RecoveryWrites, SendCounts, Workload
 
 #: How long a cluster has for its first writes before faults begin anyway: settings may let it acknowledge none.
@@ -110,39 +110,6 @@ def unhealthy(view: ClusterView, partitions: Iterable[str]) -> dict[str, str]:
     """The log partitions that lack a running leader or a full ISR, and what they lack."""
     lacks = {name: _lack(view, name) for name in partitions}
     return {name: lack for name, lack in lacks.items() if lack}
-
-
-def absent(view: ClusterView, partitions: Iterable[str], settings: Settings) -> dict[str, str]:
-    """The nodes that a log partition waits for and that do not run; log partitions that wait for nobody are left out.
-
-    * With a leader it waits for the members of its ISR (rule 4). A replica outside the ISR is waited for only as long
-      as, without it, too few run for min.insync.replicas: then the leader refuses writes with acks=all (rule 3), and
-      with strict min ISR the high watermark, which alone proves a write with acks=0, does not move (rule 7).
-    * Without a leader it waits for who may be elected: the members of the ISR and the eligible leader replicas (rules
-      13, 15). Where there are none of either, any replica may be the last known leader.
-    * Where a number of replicas commits a record, it waits for any replica while fewer run than acknowledge (rules 27,
-      28), and without a leader for all whose logs are compared.
-    * Without an active controller every log partition waits for the controllers, which elect leaders and change ISRs.
-    """
-    deciding = () if view.controller_active else tuple(view.controllers)
-    running = {*view.running, *view.running_controllers}
-    known = {name: view.partitions[name] for name in partitions if name in view.partitions}
-    gone = {
-        name: sorted({*_waited_for(state, view.running, settings), *deciding} - running)
-        for name, state in known.items()
-    }
-    return {name: f"{listed(nodes)} did not run" for name, nodes in gone.items() if nodes}
-
-
-def _waited_for(state: PartitionView, running: Iterable[int], settings: Settings) -> tuple[int, ...]:
-    if settings.commits_by_number:
-        enough = state.leader is not None and len({*running} & {*state.replicas}) >= settings.copies
-        return () if enough else state.replicas
-    if state.leader is None:
-        return (*state.isr, *state.elr) or state.replicas
-    gated = settings.acks == ACKS_ALL or (settings.acks == 0 and settings.strict_min_isr)
-    can_join = {*state.isr, *({*running} & {*state.replicas})}
-    return state.replicas if gated and len(can_join) < settings.min_insync_replicas else state.isr
 
 
 def ends_of(view: ClusterView, partitions: Iterable[str], reached: Mapping[str, int]) -> dict[str, PartitionEnd]:

@@ -57,7 +57,7 @@ class Damage:
             self._paused.add(node)
         elif deed is Deed.LIE:
             self._lying.add(node)
-        else:
+        elif deed in {Deed.RESUME, Deed.KILL, Deed.STOP, Deed.CUT_POWER}:
             self._paused.discard(node)
 
     def _why_not(self, deed: Deed, node: int) -> str:

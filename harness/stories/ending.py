@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from checkers import PartitionEnd
+from harness.absent import absent
 from harness.stories.stage import Stage
 from harness.stories.writes import Writes
 from workloads import Settings, WorkloadPlan
@@ -84,7 +85,8 @@ class Ending:
         self._stage.until(lambda: drain.finished, self._plan.drain_limit_ms)
         drain.end()
         self._stage.let_pass(CLOSING_MS)
-        self._workload.record_recovery(fresh, drain, lacking, {})
+        away = absent(self._stage.target.view(), [self._stage.partition], self._settings)
+        self._workload.record_recovery(fresh, drain, lacking, away)
         self._workload.mark("end")
         return drain
 

@@ -62,7 +62,7 @@ class LiveHistoryWriter(HistoryWriter):
     def __init__(self, directory: Path, run: str, *, flush_seconds: float = FLUSH_SECONDS) -> None:
         super().__init__(directory, run)
         directory.mkdir(parents=True, exist_ok=True)
-        self._failure: OSError | None = None
+        self._failure: Exception | None = None
         self._files = len(files.live_files(directory))
         self._ended = threading.Event()
         self._flusher = threading.Thread(
@@ -74,7 +74,7 @@ class LiveHistoryWriter(HistoryWriter):
         """See :meth:`workloads.operations.Recorder.record`.
 
         Raises:
-            OSError: what was recorded before could not be written; nothing is recorded any more.
+            Exception: what was recorded before could not be written (OSError: the disk's reason); nothing is any more.
         """
         if self._failure is not None:
             raise self._failure
@@ -93,7 +93,7 @@ class LiveHistoryWriter(HistoryWriter):
         """Flush, seal, remove the live files. Idempotent.
 
         Raises:
-            OSError: a flush failed, so the history is not whole.
+            Exception: a flush failed, so the history is not whole (OSError: the disk's reason).
         """
         if self._closed:
             return
@@ -109,6 +109,6 @@ class LiveHistoryWriter(HistoryWriter):
         while not self._ended.wait(seconds):
             try:
                 self.flush()
-            except OSError as error:
+            except Exception as error:
                 self._failure = error
                 return

@@ -7,10 +7,11 @@ import msgspec
 import pytest
 
 from checkers import check_one, judge
+from harness.absent import absent
 from harness.plan import Processes
 from harness.records.files import HISTORY
 from harness.run.performing import perform
-from harness.run.phases import absent, execute
+from harness.run.phases import execute
 from nemesis.cluster import ClusterView, PartitionView
 from nemesis.plan import FaultPlan
 from tests.checkers.in_memory import judge_events

@@ -69,3 +69,14 @@ def test_a_run_without_the_settings_of_its_story_is_refused(tmp_path: Path) -> N
     hasty = msgspec.structs.replace(spec, settings=spec.settings | {"replica.lag.time.max.ms": 1_500})
     ended = perform(hasty, tmp_path / "run")
     assert ended.reason == "the story S40 needs replica.lag.time.max.ms=30000; write it in the plan"
+
+
+def test_a_log_that_waits_for_a_broker_which_never_returns_is_not_stalled(tmp_path: Path) -> None:
+    """S07: the last in-sync replica is gone for good, and nobody else may lead."""
+    plan = tmp_path / "S07.toml"
+    plan.write_text('story = "S07"\n[workload]\npartitions = 1\n[worlds.simulated]\nruns = 1\n')
+    spec = read_plan(plan).single(None, None, None)
+    assert perform(spec, tmp_path / "run").status == "completed"
+    verdict = check_one(tmp_path / "run" / HISTORY)
+    assert list(verdict.recovery.absent.values()) == ["broker 0 did not run"]
+    assert judge(spec.chosen(), verdict, 1, ["S07"]).outcome is not Outcome.STALLED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import struct
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,16 @@ def test_every_event_comes_back_as_it_was_recorded(history: list[Event]) -> None
         with HistoryWriter(Path(scratch), "run") as writer:
             record_all(writer, history)
         assert [normalised(event) for event in read_events(Path(scratch))] == [normalised(e) for e in history]
+
+
+def test_a_history_that_its_thread_could_not_write_is_not_sealed(tmp_path: Path) -> None:
+    """Whatever the reason is: here a number that no column holds. What follows it would be missing without a word."""
+    writer = LiveHistoryWriter(tmp_path / "history", "run", flush_seconds=0.01)
+    writer.record(_send(2**70, 0, time_us=1))
+    writer._flusher.join(10)
+    with pytest.raises(struct.error):
+        writer.close()
+    assert not (tmp_path / "history" / CLUSTERED).exists()
 
 
 @given(events())
