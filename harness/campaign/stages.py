@@ -156,7 +156,10 @@ class Campaign:
         return self._directory / REPORT_FILE
 
     def _conduct(self, progress: Progress, perform: Perform, stages: Sequence[Stage]) -> None:
-        write_file(self._directory / PLAN_FILE, self._plan.text.encode())
+        for name, content in _plan_files(self._plan).items():
+            with files_of(file := self._directory / name):
+                file.parent.mkdir(parents=True, exist_ok=True)
+            write_file(file, content)
         self._write("running")
         missing = self.missing
         for run in missing:
@@ -206,10 +209,16 @@ def _world_runs(world: AnyWorld, planned: int) -> WorldRuns:
     )
 
 
+def _plan_files(plan: Plan) -> dict[str, bytes]:
+    """The plan as it was given, and the story file that it names, by their paths in the campaign's directory."""
+    own = {plan.own_story.file: plan.own_story.text.encode()} if plan.own_story else {}
+    return {PLAN_FILE: plan.text.encode(), **own}
+
+
 def _refuse_another_plan(plan: Plan, runs: Sequence[RunSpec], directory: Path, record: CampaignRecord) -> None:
     with files_of(directory):
-        begun_with = (directory / PLAN_FILE).read_bytes()
-    if begun_with != plan.text.encode() or record.seed != plan.seed:
+        same = all((directory / name).read_bytes() == content for name, content in _plan_files(plan).items())
+    if not same or record.seed != plan.seed:
         raise PlanError(
             f"{directory} was begun with another plan, or another seed (see {directory / PLAN_FILE}); continue it with "
             "that one, or begin a new campaign"

@@ -17,7 +17,7 @@ from harness.errors import EXIT_HELD, NamedWronglyError
 from harness.java import usable_java
 from harness.plan import LATEST, SEED_MAX, Existing, Kafka, Plan, RunSpec, read_plan, require_kind
 from harness.records.files import exact_campaign, new_campaign
-from harness.run import planned
+from harness.run import planned, story_of
 from harness.worlds.kafka import release_for
 from harness.worlds.kafka.rehearsal import PREFACE, rehearse, require_machines
 
@@ -66,6 +66,7 @@ def campaign(
 def rehearse_all(state: State, runs: list[RunSpec]) -> int:
     """Say what ``runs`` on machines over SSH would do; nothing is done."""
     require_machines(runs)
+    _see_to_stories(runs)
     _see_to_releases(runs)
     for line in PREFACE:
         state.say(line)
@@ -88,10 +89,16 @@ def conduct_and_show(state: State, plan: Plan, runs: list[RunSpec], out: Path | 
 
 def _see_to_what_is_needed(runs: list[RunSpec]) -> None:
     """Say what is missing now, and not after minutes of runs."""
+    _see_to_stories(runs)
     usable_java()
     _see_to_releases(runs)
     for security in {run.world.security for run in runs if isinstance(run.world, Existing)}:
         require_credentials(security)
+
+
+def _see_to_stories(runs: list[RunSpec]) -> None:
+    for run in {run.cell: run for run in runs if run.story}.values():
+        story_of(run)
 
 
 def _see_to_releases(runs: list[RunSpec]) -> None:

@@ -24,6 +24,13 @@ SHORT_NAMES: Final[Mapping[str, str]] = {
 }
 
 
+class OwnStory(msgspec.Struct, frozen=True, kw_only=True):
+    """A story file that a plan names: its path from the plan's directory, and its whole text."""
+
+    file: str
+    text: str
+
+
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One run: a plan with one choice of settings, one fault family and one seed. Written as ``run.json``.
 
@@ -32,7 +39,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     library, so that they have its own default. ``racks`` are the brokers' racks in their order, none where they have
     none, ``log_dirs`` how many log directories each has; ``assignment`` are the replicas of each log partition, empty
     where the cluster places them. ``story`` is the number of the scripted story that the run performs instead of its
-    workload and faults, and its ``family`` too; empty for all others.
+    workload and faults, and its ``family`` too; empty for all others. ``own_story`` is the file that has it, where the
+    plan names one.
     """
 
     world: AnyWorld
@@ -48,6 +56,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     log_dirs: int = 1
     assignment: tuple[tuple[int, ...], ...] = ()
     story: str = ""
+    own_story: OwnStory | None = None
 
     def chosen(self) -> Settings:
         """The settings as an object."""
@@ -116,6 +125,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     assignment: tuple[tuple[int, ...], ...] = ()
     text: str = ""
     story: str = ""
+    own_story: OwnStory | None = None
 
     def runs(self) -> list[RunSpec]:
         """Every run, always in the same order: world by world, one run of every cell before the second of any.
@@ -148,6 +158,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             log_dirs=self.log_dirs,
             assignment=self.assignment,
             story=self.story,
+            own_story=self.own_story,
         )
 
     def single(self, family: str | None, world: str | None, seed: int | None) -> RunSpec:

@@ -185,7 +185,7 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
     brokers = value_at(table, "brokers", int, 3, place)
     if brokers > BROKERS_MAX:
         raise (place / "brokers").wrong(f"{brokers} is too large; the most is {BROKERS_MAX}")
-    story = story_in(table, place)
+    story, own_story = story_in(table, place)
     plan = Plan(
         name=_name(value_at(table, "name", str, name, place), place / "name"),
         seed=value_at(table, "seed", int, 1, place),
@@ -198,6 +198,7 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
         assignment=assignment_in(table, brokers, place),
         text=text,
         story=story,
+        own_story=own_story,
     )
     check_placement(plan, place)
     check_stories(plan, place)

@@ -5,17 +5,23 @@ Refused are names that are not there, and chosen stories that chance may draw to
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from typing import Final
 
 import msgspec
 
-from harness.plan.model import Plan, WorldPlan
+from harness.plan.model import OwnStory, Plan, WorldPlan
 from harness.plan.values import Place, Table, list_at, shown, value_at
 from nemesis.plan import FaultPlan
 from nemesis.roles import largest_rack
 from nemesis.scenarios import FAMILIES, SCRIPTED, Part, Scene, Story, Timings, stories_named
 from nemesis.schedule import most_stopped
 from workloads import unknown_name
+
+#: What the plan is called in its campaign's directory (harness.records.files.PLAN_FILE).
+_PLAN_FILE: Final = "plan.toml"
 
 
 def families_in(name: str, place: Place) -> list[str]:
@@ -32,18 +38,46 @@ def families_in(name: str, place: Place) -> list[str]:
     return parts
 
 
-def story_in(table: Table, place: Place) -> str:
-    """The number of the scripted story that a plan performs; empty where it names none.
+def story_in(table: Table, place: Place) -> tuple[str, OwnStory | None]:
+    """The number of the scripted story that a plan performs, empty where it names none, and the file if it names one.
 
     Raises:
-        PlanError: it is no number of a story, or the plan names faults besides.
+        PlanError: it is no number of a story, or no file with one, or the plan names faults besides.
     """
     story: str = value_at(table, "story", str, "", place)
+    own = _own_story(story, place) if story.endswith(".toml") else None
+    if own:
+        story = _number(own)
     if story and not SCRIPTED.fullmatch(story):
-        raise (place / "story").wrong(f'{shown(story)} is no number of a story; write one such as "S40"')
+        problem = f'{shown(story)} is no number of a story; write one such as "S40"'
+        raise (
+            (Place(own.file) / "number").wrong(problem)
+            if own
+            else (place / "story").wrong(f'{problem}, or a file such as "my.toml"')
+        )
     if story and "families" in table:
         raise (place / "families").wrong(f"the story {story} is all that happens in a run; leave the families out")
-    return story
+    return story, own
+
+
+def _own_story(word: str, place: Place) -> OwnStory:
+    """The story file ``word`` beside the plan, or below: the campaign's directory keeps both as they lie here."""
+    here, path = place / "story", PurePosixPath(word)
+    if path.is_absolute() or ".." in path.parts:
+        raise here.wrong(f"{shown(word)} is kept with the plan; put it into the plan's directory, or below")
+    if path == PurePosixPath(_PLAN_FILE):
+        raise here.wrong(f"{shown(word)} is what a campaign calls its plan; give the story another name")
+    try:
+        return OwnStory(file=word, text=(Path(place.file).parent / path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise here.wrong(f"{shown(word)} cannot be read ({error}); name a story file in UTF-8") from error
+
+
+def _number(own: OwnStory) -> str:
+    try:
+        return str(tomllib.loads(own.text).get("number"))
+    except tomllib.TOMLDecodeError as error:
+        raise Place(own.file).wrong(f"not valid TOML: {error}") from error
 
 
 def chosen_stories(table: Table, base: tuple[str, ...], place: Place) -> tuple[str, ...]:

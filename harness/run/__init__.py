@@ -10,6 +10,7 @@ from harness.run.performing import (
     write_choices,
 )
 from harness.run.phases import LATE_MS_MAX, WARM_UP_MS_MAX, planned
+from harness.run.scripted import story_of
 
 __all__ = [
     "LATE_MS_MAX",
@@ -23,5 +24,6 @@ __all__ = [
     "planned",
     "read_choices",
     "recover_observations",
+    "story_of",
     "write_choices",
 ]

@@ -15,7 +15,17 @@ from harness.records.fault_events import record_fault
 from harness.records.files import write_json
 from harness.run.crashes import CrashRecorder
 from harness.run.phases import RunReport
-from harness.stories import ACKNOWLEDGED, REFUSED, Patience, Performance, RecordEnd, Story, known_stories, perform
+from harness.stories import (
+    ACKNOWLEDGED,
+    REFUSED,
+    Patience,
+    Performance,
+    RecordEnd,
+    Story,
+    known_stories,
+    parse_story,
+    perform,
+)
 from harness.worlds.contract import NodeCrash, World
 from nemesis.schedule import Schedule
 from workloads import Recorder, Settings, unknown_name
@@ -31,18 +41,27 @@ def story_of(spec: RunSpec) -> Story:
     """The story that ``spec`` names.
 
     Raises:
-        PlanError: there is none of this number, or it needs other settings than the run has. Rules of replication that
-            only the reference broker can switch may be chosen otherwise: that is what such a run is for.
+        PlanError: there is none of this number, its file is no story, or it needs other settings than the run has.
+            Rules of replication that only the reference broker can switch may be chosen otherwise: that is what such
+            a run is for.
     """
-    known = known_stories()
-    if spec.story not in known:
-        raise PlanError(f"{unknown_name('story', spec.story, known)} (there are {', '.join(known)})")
-    story = known[spec.story]
+    story = parse_story(spec.own_story.text, spec.own_story.file) if spec.own_story else _known(spec.story)
     free = Settings.scoped("reference")
     for name, value in story.settings.items():
         if name not in free and spec.settings[name] != value:
             raise PlanError(f"the story {spec.story} needs {name}={value}; write it in the plan")
     return story
+
+
+def _known(number: str) -> Story:
+    known = known_stories()
+    if number not in known:
+        padded = number[0] + number[1:].zfill(2)
+        near = [padded] if padded in known else known
+        raise PlanError(
+            f"{unknown_name('story', number, dict.fromkeys(near))} (there are {', '.join(known)}; or name a file)"
+        )
+    return known[number]
 
 
 def prepared(spec: RunSpec, story: Story) -> RunSpec:

@@ -40,8 +40,9 @@ _SCRIPTS: Final = (
 )  # fmt: skip
 
 
-#: What stands for the family of a run that performs a scripted story: the story's number.
-SCRIPTED: Final = re.compile(r"S\d{2,3}")
+#: What stands for the family of a run that performs a scripted story: the story's number, of the project's (S40) or
+#: of somebody's own (M1).
+SCRIPTED: Final = re.compile(r"[A-Z]\d{1,3}")
 #: Every family by its name, in the order in which people are shown them.
 FAMILIES: Final[Mapping[str, Family]] = {
     family.name: family for family in (*_SCRIPTS, *(family_of(fault) for fault in FAULTS if fault.family))

@@ -137,6 +137,22 @@ def test_an_unknown_name_is_told_before_what_else_is_open(
     assert err.startswith(f"ackproof: {told}")
 
 
+@pytest.mark.parametrize(
+    ("story", "told"),
+    [("S9", 'unknown story "S9"; did you mean "S09"?'), ("my.toml", 'my.toml, line 3: "kil 0": "kil" is not a verb')],
+)
+def test_a_story_that_is_not_there_or_is_none_starts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], story: str, told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.toml").write_text(f'story = "{story}"\n[workload]\npartitions = 1\n[worlds.simulated]\n')
+    (tmp_path / "my.toml").write_text('number = "M1"\ntitle = "t"\nsteps = "kil 0"\n')
+    for command in ("run", "campaign"):
+        assert exit_code_of([command, "p.toml"]) == 64
+        assert told in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
+
+
 def test_without_java_a_campaign_does_not_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

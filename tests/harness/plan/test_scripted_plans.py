@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from harness.errors import PlanError
 from harness.plan import parse_plan
+from harness.records.files import PLAN_FILE
 
 
 def plan(above: str, *, partitions: int = 1, faults: str = "") -> str:
@@ -27,7 +30,18 @@ def test_a_plan_without_a_story_has_none() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (plan('story = "missed epoch"'), 'story: "missed epoch" is no number of a story; write one such as "S40"'),
+        (
+            plan('story = "missed epoch"'),
+            'story: "missed epoch" is no number of a story; write one such as "S40", or a file such as "my.toml"',
+        ),
+        (
+            plan('story = "../my.toml"'),
+            'story: "../my.toml" is kept with the plan; put it into the plan\'s directory, or below',
+        ),
+        (
+            plan(f'story = "{PLAN_FILE}"'),
+            'story: "plan.toml" is what a campaign calls its plan; give the story another name',
+        ),
         (
             plan('story = "S40"\nfamilies = ["kill"]'),
             "families: the story S40 is all that happens in a run; leave the families out",
@@ -46,3 +60,29 @@ def test_what_does_not_go_with_a_story_is_refused_in_one_sentence(text: str, sen
     with pytest.raises(PlanError) as caught:
         parse_plan(text, "p.toml")
     assert str(caught.value) == f"p.toml: {sentence}"
+
+
+def test_a_plan_may_name_a_story_file_beside_it_which_its_runs_carry(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "my.toml").write_text(text := 'number = "M1"\ntitle = "t"\nsteps = "kill 0"\n')
+    run, _ = parse_plan(plan('story = "own/my.toml"'), str(tmp_path / "p.toml")).runs()
+    assert (run.story, run.family, run.faults.families) == ("M1", "M1", ())
+    assert run.own_story is not None
+    assert (run.own_story.file, run.own_story.text) == ("own/my.toml", text)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, 'p.toml: story: "my.toml" cannot be read'),
+        ("number =", "my.toml: not valid TOML"),
+        ('number = "mine/1"', 'my.toml: number: "mine/1" is no number of a story; write one such as "S40"'),
+        ("", 'my.toml: number: "None" is no number of a story'),
+    ],
+)
+def test_a_story_file_without_a_number_is_refused(tmp_path: Path, content: str | None, sentence: str) -> None:
+    if content is not None:
+        (tmp_path / "my.toml").write_text(content)
+    with pytest.raises(PlanError) as caught:
+        parse_plan(plan('story = "my.toml"'), str(tmp_path / "p.toml"))
+    assert sentence in str(caught.value)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from checkers import Outcome, check_one, judge
+from harness.campaign import Campaign, replay
 from harness.plan import RunSpec, read_plan
-from harness.records.files import HISTORY
+from harness.progress import Progress
+from harness.records.files import HISTORY, PLAN_FILE
 from harness.records.run_record import read_record
 from harness.run import perform
 from harness.run.scripted import STORY_FILE
@@ -80,3 +83,37 @@ def test_a_log_that_waits_for_a_broker_which_never_returns_is_not_stalled(tmp_pa
     verdict = check_one(tmp_path / "run" / HISTORY)
     assert list(verdict.recovery.absent.values()) == ["broker 0 did not run"]
     assert judge(spec.chosen(), verdict, 1, ["S07"]).outcome is not Outcome.STALLED
+
+
+OWN = '''
+number = "M1"
+title = "The leader dies while one follower is slow"
+steps = """
+drop Fetch 0>1
+write x to 0
+kill 0
+wait until 0 is fenced
+"""
+'''
+
+
+def test_a_campaign_with_a_story_of_its_own_is_complete_in_itself(tmp_path: Path) -> None:
+    """It is judged, replayed and planned again where neither the plan nor the story file is any more."""
+    (given := tmp_path / "given").mkdir()
+    (given / "my.toml").write_text(OWN)
+    (given / "p.toml").write_text(
+        'story = "my.toml"\n[settings]\nacks = 1\n[workload]\npartitions = 1\n[worlds.simulated]\nruns = 1\n'
+    )
+    plan = read_plan(given / "p.toml")
+    (begun := tmp_path / "begun").mkdir()
+    Campaign.new(plan, plan.runs(), begun).conduct(Progress(), stages=[])
+    shutil.rmtree(given)
+    moved = begun.rename(tmp_path / "moved")
+    (spec,) = read_plan(moved / PLAN_FILE).runs()
+    assert spec == plan.runs()[0]
+    result = replay(run := moved / spec.directory(), tmp_path / "again")
+    assert result.identical
+    assert read_record(run).spec() == spec
+    judgement = judge(spec.chosen(), check_one(run / HISTORY), 1, [spec.family])
+    assert (judgement.outcome, judgement.lost) == (Outcome.PERMITTED_LOSS, 1)
+    assert Campaign.continued(read_plan(moved / PLAN_FILE), moved).missing == []
