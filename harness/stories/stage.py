@@ -201,7 +201,7 @@ class Stage:
         leader = self.view.leader
         if leader is None:
             return "nobody leads"
-        return f"{leader} leads{'' if self.leads(leader) else ' in the word of the controller alone'}"
+        return f"{leader} leads" if self.leads(leader) else f"{leader} is leader in the word of the controller alone"
 
     def _names_on(self, node: int) -> str:
         on_it = [name for name in self._records if self.offset_of(name, node) is not None]
