@@ -82,7 +82,7 @@ def execute_story(spec: RunSpec, story: Story, world: World, recorder: Recorder,
     crashes, ended_us = tuple(world.crashes()), world.clock.now_us()
     CrashRecorder(partial(record_fault, recorder, world.clock)).look(crashes, ended_us)
     write_json(directory / STORY_FILE, performance.trace)
-    if problems := performance.trace.problems:
+    if problems := (*performance.trace.problems, *performance.trace.in_vain(story.needs)):
         raise HarnessError(f"the story {story.number} did not play as it is written: {'; '.join(problems)}")
     return _report(spec, performance, crashes, ended_us)
 

@@ -79,6 +79,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     note: str = ""
     brokers: int = 3
     settings: dict[str, Any] = {}
+    needs: list[str] = []
     lost: dict[str, list[str]] | None = None
     acknowledged: dict[str, list[str]] | None = None
     also: dict[str, list[str]] | None = None
@@ -88,6 +89,7 @@ _OF_COLUMNS: Final = 'a table of lists of columns, such as x = ["a0", "a1"]'
 #: What a value of a file is, where it is no string.
 _FORMS: Final = {
     "brokers": "a whole number",
+    "needs": 'a list of steps that are written with "try"',
     "settings": "a table of settings under Kafka's names",
     **dict.fromkeys(("lost", "acknowledged", "also"), _OF_COLUMNS),
 }
@@ -96,7 +98,8 @@ _FORMS: Final = {
 class Story(msgspec.Struct, frozen=True, kw_only=True):
     """A story that was read. ``settings`` are those that it needs in every column, under Kafka's names.
 
-    ``expects`` is false where its file does not say what must come of it.
+    ``expects`` is false where its file does not say what must come of it. ``needs`` are steps that may be in vain in
+    some column, and without which a run of a plan shows nothing.
     """
 
     number: str
@@ -105,6 +108,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     note: str
     settings: Mapping[str, Any]
     steps: tuple[AnyStep, ...]
+    needs: frozenset[str]
     expects: bool
     lost: Mapping[str, tuple[str, ...]]
     acknowledged: Mapping[str, tuple[str, ...]]
@@ -179,11 +183,14 @@ def parse_story(text: str, file: str) -> Story:
         note=found.note,
         settings=found.settings,
         steps=steps,
+        needs=frozenset(f"try {step}" for step in found.needs),
         expects=any(table is not None for table in (found.lost, found.acknowledged, found.also)),
         lost=_columns(found.lost, places),
         acknowledged=_columns(found.acknowledged, places),
         also={_sign(name, places): columns for name, columns in _columns(found.also, places).items()},
     )
+    for step in sorted(story.needs - {step.text for step in steps}):
+        raise places.of("needs").wrong(f'no step of the script is "{step}"')
     for record in (*story.lost, *story.acknowledged):
         if record not in story.records:
             raise places.of(record).wrong(unknown_name("record", record, dict.fromkeys(story.records)))

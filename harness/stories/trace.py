@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Any, Final
 
@@ -61,6 +62,12 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def problems(self) -> tuple[str, ...]:
         """Why the story did not play as it is written; none where it did."""
-        return tuple(
-            f'line {entry.line}, "{entry.text}": {entry.note}' for entry in self.entries if entry.play is Play.FAILED
-        )
+        return tuple(_problem(entry) for entry in self.entries if entry.play is Play.FAILED)
+
+    def in_vain(self, steps: Collection[str]) -> tuple[str, ...]:
+        """Which of these steps, by their text, were tried in vain, and why."""
+        return tuple(_problem(entry) for entry in self.entries if entry.play is Play.TRIED and entry.text in steps)
+
+
+def _problem(entry: TraceEntry) -> str:
+    return f'line {entry.line}, "{entry.text}": {entry.note}'

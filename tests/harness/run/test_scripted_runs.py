@@ -17,6 +17,7 @@ from harness.records.run_record import read_record
 from harness.run import perform
 from harness.run.scripted import STORY_FILE
 from harness.stories import Trace
+from harness.worlds.simulated.parts import SimulatedLeadership
 from nemesis.receipts import Receipt
 
 PLAN = Path(__file__).parents[3] / "plans" / "stories" / "S40.toml"
@@ -117,3 +118,18 @@ def test_a_campaign_with_a_story_of_its_own_is_complete_in_itself(tmp_path: Path
     judgement = judge(spec.chosen(), check_one(run / HISTORY), 1, [spec.family])
     assert (judgement.outcome, judgement.lost) == (Outcome.PERMITTED_LOSS, 1)
     assert Campaign.continued(read_plan(moved / PLAN_FILE), moved).missing == []
+
+
+def test_a_run_whose_decisive_step_was_in_vain_has_failed_and_holds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S40 tries to move the leader back, as some columns refuse it; where it is refused here, no epoch is missed."""
+    move = SimulatedLeadership.move_leader
+    monkeypatch.setattr(
+        SimulatedLeadership,
+        "move_leader",
+        lambda self, at, broker: {"refused": "timed out"} if broker == 0 else move(self, at, broker),
+    )
+    ended = perform(missed_epoch("kafka"), tmp_path / "run")
+    assert ended.status == "harness-failed"
+    assert "move leader to 0" in str(ended.reason)
