@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from checkers.histories import HISTORY, RUN_FILE, VERDICTS_FILE
     from checkers.histories.discovery import NO_HISTORY, FoundHistory, Kind, find_histories
     from checkers.histories.stores import Place, fetch, place_of
-    from checkers.local import check_one
+    from checkers.local import check_one, check_rows
     from checkers.measures.availability import Availability
     from checkers.measures.exercise import Exercise
     from checkers.measures.recovery import Recovery
@@ -74,6 +74,7 @@ __all__ = [
     "build_matrix",
     "check",
     "check_one",
+    "check_rows",
     "compare",
     "exit_code_of",
     "faults_possible",
@@ -97,7 +98,7 @@ _HOMES = {
     "checkers.histories": "HISTORY RUN_FILE VERDICTS_FILE",
     "checkers.histories.discovery": "NO_HISTORY FoundHistory Kind find_histories",
     "checkers.histories.stores": "Place fetch place_of",
-    "checkers.local": "check_one",
+    "checkers.local": "check_one check_rows",
     "checkers.measures.availability": "Availability",
     "checkers.measures.exercise": "Exercise",
     "checkers.measures.recovery": "Recovery",

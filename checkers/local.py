@@ -1,15 +1,18 @@
-"""The same check without Spark, for one history at a time: replay and tests use it."""
+"""The same check without Spark, for one history at a time: one that is stored, or rows that never were in a file."""
 
 from __future__ import annotations
 
-from checkers.columns.loading import Unit, load_units
+import pyarrow as pa
+
+from checkers.columns.loading import Unit, assemble, load_units, part_of
+from checkers.columns.replica_file import Ends
 from checkers.errors import CheckError
 from checkers.histories.discovery import Sources, find_histories
 from checkers.histories.stores import Place
 from checkers.verdicts.partial_verdict import SHOWN, judge_batch, merge, verdict
-from checkers.verdicts.replicas import with_replicas
+from checkers.verdicts.replicas import examine, with_replicas
 from checkers.verdicts.verdict import Verdict
-from workloads.history import HistoryError
+from workloads.history import SCHEMA, HistoryError, Origin, Rows, cluster, joined, to_table
 
 
 def check_one(
@@ -36,3 +39,27 @@ def check_one(
             return with_replicas(judged, source.file, shown=shown)
         except HistoryError as error:
             raise CheckError(str(error)) from error
+
+
+def check_rows(
+    rows: Rows,
+    *,
+    name: str = "",
+    complete: bool = True,
+    ww_deps: bool = False,
+    shown: int | None = SHOWN,
+    replicas: tuple[Ends, pa.Table] | None = None,
+) -> Verdict:
+    """Check a history in memory, whose rows are taken out of ``rows``: the verdict is that on the same in a file.
+
+    ``complete`` and ``ww_deps`` are as of a stored one; ``replicas`` as :func:`read_replicas` gives them.
+    """
+    events = rows.events
+    clustered = cluster(rows.take())
+    table = to_table(clustered, rows.names) if len(clustered["index"]) else SCHEMA.empty_table()
+    part = part_of(table, complete=complete, events=events, joined=joined(clustered))
+    parts = judge_batch(assemble([Unit(0, name, ww_deps=ww_deps)], [part]), shown=shown)
+    judged = verdict(name, merge(parts, shown=shown), Origin(), shown=shown)
+    if replicas is not None:
+        examine(judged, *replicas, shown=shown)
+    return judged

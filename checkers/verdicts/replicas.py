@@ -40,11 +40,12 @@ def with_replicas(verdict: Verdict, history: Place | None, *, shown: int | None)
             verdict.valid, verdict.reason = "unknown", str(error)
         return verdict
     if found is not None:
-        _examine(verdict, *found, shown=shown)
+        examine(verdict, *found, shown=shown)
     return verdict
 
 
-def _examine(verdict: Verdict, ends: Ends, table: pa.Table, *, shown: int | None) -> None:
+def examine(verdict: Verdict, ends: Ends, table: pa.Table, *, shown: int | None) -> None:
+    """Add to ``verdict`` what replicas' logs say that are as :func:`read_replicas` gives them."""
     columns = _Columns(table)
     logs = {key: columns.replicas(key, end) for key, end in ends.partitions.items()}
     verdict.replicas_compared = sum(len(replicas) > 1 for replicas in logs.values())

@@ -12,6 +12,7 @@ from harness.choices import derived_seed
 from harness.errors import PlanError
 from harness.plan.worlds import AnyWorld
 from nemesis.plan import FaultPlan
+from nemesis.schedule import Schedule
 from workloads import IDEMPOTENCE, Settings, WorkloadPlan
 
 #: The settings that every cell names.
@@ -38,9 +39,9 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     complete and under Kafka's names. ``client_defaults`` are the names of those that the plan leaves to the client
     library, so that they have its own default. ``racks`` are the brokers' racks in their order, none where they have
     none, ``log_dirs`` how many log directories each has; ``assignment`` are the replicas of each log partition, empty
-    where the cluster places them. ``story`` is the number of the scripted story that the run performs instead of its
-    workload and faults, and its ``family`` too; empty for all others. ``own_story`` is the file that has it, where the
-    plan names one.
+    where the cluster places them. ``schedule`` has exactly the faults to perform; None where they are drawn. ``story``
+    is the number of the scripted story that the run performs instead of its workload and faults, and its ``family``
+    too; empty for all others. ``own_story`` is the file that has it, where the plan names one.
     """
 
     world: AnyWorld
@@ -55,6 +56,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     racks: tuple[str, ...] = ()
     log_dirs: int = 1
     assignment: tuple[tuple[int, ...], ...] = ()
+    schedule: Schedule | None = None
     story: str = ""
     own_story: OwnStory | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -63,29 +63,40 @@ def write_replicas(directory: Path, ends: Mapping[str, PartitionEnd], found: Rep
         temporary.replace(directory / REPLICAS_FILE)
 
 
+def replicas_in_memory(ends: Mapping[str, PartitionEnd], found: ReplicaLogs) -> tuple[Ends, pa.Table]:
+    """What the file would say, as :func:`checkers.read_replicas` gives it."""
+    batches: list[pa.RecordBatch] = []
+    return _write_rows(batches.append, ends, found), pa.Table.from_batches(batches, REPLICAS_SCHEMA)
+
+
 def _write(path: Path, ends: Mapping[str, PartitionEnd], found: ReplicaLogs) -> None:
+    with pq.ParquetWriter(path, REPLICAS_SCHEMA, use_dictionary=["partition"], write_statistics=False) as writer:
+        known = _write_rows(writer.write_batch, ends, found)
+        writer.add_key_value_metadata({REPLICAS_META: msgspec.json.encode(known)})
+
+
+def _write_rows(write: Callable[[pa.RecordBatch], None], ends: Mapping[str, PartitionEnd], found: ReplicaLogs) -> Ends:
+    """Hand all records to ``write``, and say what is known besides."""
     names = sorted({log.partition for log in found.logs})
     held: dict[str, list[int]] = {}
-    with pq.ParquetWriter(path, REPLICAS_SCHEMA, use_dictionary=["partition"], write_statistics=False) as writer:
-        rows = _Rows(writer, names)
-        for log in found.logs:
-            held.setdefault(log.partition, []).append(log.node)
-            for stretch in log.stretches:
-                rows.add(names.index(log.partition), log.node, stretch)
-        rows.write()
-        damage: dict[str, dict[int, str]] = {}
-        for log in found.logs:
-            if log.damage:
-                damage.setdefault(log.partition, {})[log.node] = "; ".join(log.damage)
-        known = Ends(partitions=dict(ends), held=held, damage=damage, unreadable=dict(found.unreadable))
-        writer.add_key_value_metadata({REPLICAS_META: msgspec.json.encode(known)})
+    rows = _Rows(write, names)
+    for log in found.logs:
+        held.setdefault(log.partition, []).append(log.node)
+        for stretch in log.stretches:
+            rows.add(names.index(log.partition), log.node, stretch)
+    rows.write()
+    damage: dict[str, dict[int, str]] = {}
+    for log in found.logs:
+        if log.damage:
+            damage.setdefault(log.partition, {})[log.node] = "; ".join(log.damage)
+    return Ends(partitions=dict(ends), held=held, damage=damage, unreadable=dict(found.unreadable))
 
 
 class _Rows:
     """Rows on their way into the file."""
 
-    def __init__(self, writer: pq.ParquetWriter, names: list[str]) -> None:
-        self._writer, self._names = writer, pa.array(names, pa.string())
+    def __init__(self, write: Callable[[pa.RecordBatch], None], names: list[str]) -> None:
+        self._hand_over, self._names = write, pa.array(names, pa.string())
         self._begin()
 
     def _begin(self) -> None:
@@ -102,7 +113,7 @@ class _Rows:
             self.write()
 
     def write(self) -> None:
-        """Write what is here."""
+        """Hand over what is here."""
         keys, nodes, counts = zip(*self._places, strict=True) if self._places else ((), (), ())
         codes = pa.array(np.repeat(np.array(keys, np.int32), counts))
         columns = [
@@ -110,7 +121,7 @@ class _Rows:
             pa.array(np.repeat(np.array(nodes, np.int32), counts)),
             *(_joined([getattr(stretch, name) for stretch in self._stretches], kind) for name, kind in _NUMBERS),
         ]
-        self._writer.write_batch(pa.record_batch(columns, schema=REPLICAS_SCHEMA))
+        self._hand_over(pa.record_batch(columns, schema=REPLICAS_SCHEMA))
         self._begin()
 
 

@@ -9,13 +9,14 @@ from harness.run.performing import (
     recover_observations,
     write_choices,
 )
-from harness.run.phases import LATE_MS_MAX, WARM_UP_MS_MAX, planned
+from harness.run.phases import LATE_MS_MAX, WARM_UP_MS_MAX, execute, planned
 from harness.run.scripted import story_of
 
 __all__ = [
     "LATE_MS_MAX",
     "WARM_UP_MS_MAX",
     "choices_of",
+    "execute",
     "heal",
     "heal_all",
     "is_left_behind",

@@ -83,7 +83,9 @@ def execute(spec: RunSpec, world: World, recorder: Recorder, draw: Draw) -> RunR
 
 
 def planned(spec: RunSpec, draw: Draw) -> Schedule:
-    """The schedule of faults that ``spec`` and chance ask for; a scripted story needs none."""
+    """The schedule of faults that ``spec`` has, or asks chance for; a scripted story needs none."""
+    if spec.schedule is not None:
+        return spec.schedule
     if spec.story:
         return Schedule(steps=(), healed_ms=0)
     return draw_schedule(

@@ -10,9 +10,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checkers.local import check_rows
 from tests.checkers import brute_force
 from tests.checkers.history_strategies import KEYS, histories, pipelined_histories
-from tests.checkers.in_memory import judge_events, judge_rows
+from tests.checkers.in_memory import judge_events
 from tests.checkers.series import Lag, lag_series, unseen_series
 from tests.workloads.history.event_strategies import examples
 from workloads.history.rows import Rows
@@ -85,7 +86,7 @@ def test_steps_inside_an_operation_are_excused_where_a_rebalance_touched_the_par
         for key in KEYS
         if event.type != EventType.INVOKE and event.micro and chance.randrange(3) == 0
     }
-    plain, excused = judge_events(history, shown=None), judge_rows(_rebalanced(history, touched), shown=None)
+    plain, excused = judge_events(history, shown=None), check_rows(_rebalanced(history, touched), shown=None)
     for anomaly in ("int-poll-skip", "int-nonmonotonic-poll"):
         twin, essence = COMPARED[anomaly]
         found = sorted(essence(finding) for finding in excused.anomalies.get(anomaly, []))

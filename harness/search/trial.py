@@ -1,0 +1,120 @@
+"""One simulated run wholly in memory, judged by what judges every other run: no files, no Spark, one process.
+
+It costs little more than the simulation itself, so that a search can afford thousands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from checkers import Judgement, Verdict, check_rows, judge
+from harness.choices import Choices, Recording
+from harness.errors import PlanError
+from harness.plan import RunSpec, Simulated
+from harness.records.replica_dump import replicas_in_memory
+from harness.run import choices_of, execute
+from harness.worlds.reference import broker_config
+from harness.worlds.simulated import SimulatedWorld
+from harness.worlds.simulated.invariants import InvariantBrokenError, Invariants
+from nemesis.receipts import Receipt
+from nemesis.schedule import Schedule
+from workloads import Event
+from workloads.history import Rows
+
+
+class Broken(msgspec.Struct, frozen=True):
+    """The first invariant that a run broke: its name, what was wrong, and the time of the step on the run's clock."""
+
+    name: str
+    text: str
+    time_us: int
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one run.
+
+    ``spec`` has the ``schedule`` that was performed, so that attempting it again with ``recording`` gives the same.
+    ``broken`` is None where no invariant was broken, or none was looked at.
+    """
+
+    spec: RunSpec
+    verdict: Verdict
+    judgement: Judgement
+    schedule: Schedule
+    receipts: list[Receipt]
+    recording: Recording
+    broken: Broken | None = None
+    coverage: frozenset[str] = frozenset()
+
+    @property
+    def choices(self) -> Choices:
+        """The choices of this run, to be performed again."""
+        return Choices.recorded(self.recording)
+
+
+def attempt(
+    spec: RunSpec, *, schedule: Schedule | None = None, choices: Choices | None = None, invariants: bool = False
+) -> Trial:
+    """Perform ``spec`` in virtual time and judge it.
+
+    ``schedule`` is performed as it is; without one it is that of ``spec``, or drawn as in every run. ``choices`` take
+    the place of those that follow from the seed. With ``invariants`` the first step that breaks one is noted, and the
+    run goes on.
+
+    Raises:
+        PlanError: ``spec`` is not of the simulated world, or performs a scripted story.
+        HarnessError: the run could not be done; ChoicesError among them, where recorded choices do not fit it.
+    """
+    if not isinstance(spec.world, Simulated) or spec.story:
+        raise PlanError("only runs of the simulated world without a scripted story can be attempted in memory")
+    if schedule is not None:
+        spec = msgspec.structs.replace(spec, schedule=schedule)
+    drawn = choices or choices_of(spec)
+    world = SimulatedWorld(spec, drawn)
+    watch = _Watch(world, spec) if invariants else None
+    recorder = _InMemory()
+    report = execute(spec, world, recorder, drawn.draw)
+    replicas = replicas_in_memory(report.ends, world.replica_logs())
+    verdict = check_rows(recorder.rows, name=str(spec.directory()), replicas=replicas)
+    return Trial(
+        spec=msgspec.structs.replace(spec, schedule=report.schedule),
+        verdict=verdict,
+        judgement=judge(spec.chosen(), verdict, spec.faults.exercised_min, spec.family.split("+")),
+        schedule=report.schedule,
+        receipts=report.faults,
+        recording=drawn.recording(),
+        broken=watch.broken if watch else None,
+    )
+
+
+class _InMemory:
+    """Takes a history and keeps it (``workloads.Recorder``)."""
+
+    def __init__(self) -> None:
+        self.rows = Rows()
+        self.record: Callable[[Event], None] = self.rows.add
+
+
+class _Watch:
+    """Looks at the invariants after each step until one is broken."""
+
+    def __init__(self, world: SimulatedWorld, spec: RunSpec) -> None:
+        settings = spec.chosen()
+        self._clock = world.clock
+        self._invariants = Invariants(
+            world.cluster, broker_config(settings), clean=not settings.unclean_leader_election_enable
+        )
+        self.broken: Broken | None = None
+        world.clock.on_step = self.step
+
+    def step(self, function: Callable[[Any], object], argument: Any) -> None:
+        """Look, as :attr:`harness.worlds.simulated.loop.Loop.on_step`."""
+        if self.broken is not None:
+            return
+        try:
+            self._invariants.step(function, argument)
+        except InvariantBrokenError as error:
+            self.broken = Broken(error.name, str(error), self._clock.now_us())

@@ -1,0 +1,79 @@
+"""A run in memory is the run that everybody else performs and judges through files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from checkers import check_one, judge
+from harness.choices import Choices
+from harness.errors import PlanError
+from harness.plan import parse_plan, read_plan
+from harness.run import perform
+from harness.search import attempt
+from nemesis.schedule import Schedule
+
+PLANS = Path(__file__).parents[3] / "plans"
+POWER = """
+families = ["power+partition"]
+settings = { acks = "all", "min.insync.replicas" = 1, "unclean.leader.election.enable" = true }
+[worlds.simulated]
+runs = 4
+workload = { duration_ms = 9_000, writes_per_second = 30.0 }
+"""
+
+
+def runs():
+    """Runs with and without findings: the default matrix, and one whose disks lose what was acknowledged."""
+    return [*read_plan(PLANS / "default.toml").runs()[:60:5], *parse_plan(POWER, "power.toml").runs()]
+
+
+def test_the_verdict_in_memory_is_the_one_from_files(tmp_path):
+    found = set()
+    for number, spec in enumerate(runs()):
+        trial = attempt(spec)
+        assert perform(spec, tmp_path / str(number)).status == "completed"
+        stored = check_one(tmp_path / str(number), name=str(spec.directory()))
+        assert trial.verdict == stored
+        assert trial.judgement == judge(spec.chosen(), stored, spec.faults.exercised_min, spec.family.split("+"))
+        found |= stored.counts.keys()
+    assert "lost-write" in found
+
+
+def lossy():
+    plan = read_plan(PLANS / "default.toml", {"acks": 1, "min.insync.replicas": 1})
+    return next(run for run in plan.runs() if run.family == "kill" and not run.settings["enable.idempotence"])
+
+
+def test_a_given_schedule_is_performed_as_it_is():
+    drawn = attempt(lossy())
+    one = Schedule(steps=drawn.schedule.steps[:1], healed_ms=drawn.schedule.healed_ms)
+    assert [receipt.sequence for receipt in attempt(lossy(), schedule=one).receipts] == [0]
+    assert attempt(lossy(), schedule=drawn.schedule).verdict == drawn.verdict
+
+
+def test_a_trial_again_with_its_recording_is_the_same():
+    first = attempt(lossy())
+    again = attempt(first.spec, choices=first.choices)
+    assert msgspec.structs.replace(again, recording=first.recording) == first
+    assert attempt(first.spec, choices=Choices(1)).verdict != first.verdict
+
+
+def test_a_broken_invariant_is_noted_with_its_time_and_the_run_goes_on():
+    settings = {"acks": "all", "min.insync.replicas": 2, "planted.bug": "commit-largest-log-end"}
+    plan = read_plan(PLANS / "default.toml", settings)
+    spec = next(run for run in plan.runs() if run.family == "kill")
+    trial = attempt(spec, invariants=True)
+    assert trial.broken is not None
+    assert trial.broken.time_us > 0
+    assert trial.broken.text.startswith(trial.broken.name)
+    assert trial.verdict.exercise.drained
+    assert trial.verdict == attempt(spec).verdict
+
+
+def test_only_simulated_runs_are_attempted():
+    real = next(run for run in read_plan(PLANS / "default.toml").runs() if not run.world.virtual_time)
+    with pytest.raises(PlanError, match="simulated world"):
+        attempt(real)
