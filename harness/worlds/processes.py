@@ -54,7 +54,7 @@ class ReferenceDistribution:
 
     def check(self) -> None:
         """See :meth:`Distribution.check`."""
-        refuse_what_it_lacks(self._settings)
+        refuse_what_it_lacks(self._settings, "processes")
 
     def lacks(self, host: Host) -> Mapping[Capability, str]:  # noqa: ARG002 - the same on every host
         """See :meth:`Distribution.lacks`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from harness.errors import PlanError
@@ -16,14 +16,27 @@ LACKS: Final = {
 }
 
 
-def refuse_what_it_lacks(settings: Settings) -> None:
-    """Refuse settings that the reference broker cannot follow.
+#: Planted bugs that would change nothing in a world, by the name of the world, and why.
+WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, str]]] = {
+    "simulated": {
+        "commit-offsets-after-append": "is about consumer groups, and clients in virtual time are in none; use the "
+        'world "processes"'
+    },
+    "processes": {"skip-bad-batch": 'is in the log that lives in memory; use the world "simulated"'},
+}
+
+
+def refuse_what_it_lacks(settings: Settings, world: str = "") -> None:
+    """Refuse settings that the reference broker cannot follow, or that would change nothing in ``world``.
 
     Raises:
         PlanError: with the setting to change.
     """
     if settings.eligible_leader_replicas and not (settings.strict_min_isr and settings.broker_epochs):
         raise PlanError("eligible.leader.replicas needs strict.min.isr and broker.epochs (KIP-966); leave both out")
+    bug = settings.planted_bug
+    if why := WITHOUT_EFFECT.get(world, {}).get(bug):
+        raise PlanError(f"planted.bug={bug} {why}")
 
 
 def broker_config(settings: Settings) -> BrokerConfig:

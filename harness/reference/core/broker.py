@@ -59,6 +59,7 @@ class Broker(Node):
         self._make_log = make_log
         self._make_replica = with_bug(Replica, config.planted_bug)
         self.replicas: dict[TopicPartition, Replica] = {}
+        self._make_fetcher = with_bug(Fetcher, config.planted_bug)
         self._fetchers: dict[NodeId, Fetcher] = {}
         self._flush_ms: dict[TopicPartition, int] = {}
         registration = messages.RegisterBroker(node, incarnation, host, port, rack, previous_epoch)
@@ -226,7 +227,7 @@ class Broker(Node):
     def _fetcher(self, leader: NodeId) -> Fetcher:
         fetcher = self._fetchers.get(leader)
         if fetcher is None:
-            fetcher = self._fetchers[leader] = Fetcher(leader, self._context)
+            fetcher = self._fetchers[leader] = self._make_fetcher(leader, self._context)
         return fetcher
 
     def _on_registered(self, message: messages.RegisterBrokerResponse) -> None:

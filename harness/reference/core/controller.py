@@ -133,7 +133,7 @@ class Controller(Node):
             self._fence(node)
         stopped_cleanly = known is not None and message.previous_broker_epoch == known.broker_epoch
         if self._lists_eligible and not stopped_cleanly:
-            self._re_elect(lambda state, config: self._election.elect(strike(state, node), config))
+            self._strike(node)
         self._re_elect(lambda state, _: self._online(state, node) if node in state.offline else state)
         self._incarnations[node] = message.incarnation
         epoch = self.image.version + 1
@@ -143,6 +143,10 @@ class Controller(Node):
             self._context.observe(BrokerRegistered(broker=node, broker_epoch=epoch))
         self._context.answer(messages.RegisterBrokerResponse(ErrorCode.NONE, message.incarnation, epoch))
         self._commit(brokers={**self.image.brokers, node: state})
+
+    def _strike(self, node: NodeId) -> None:
+        """Rule 15: the broker stopped uncleanly, and nobody knows what its disk still has."""
+        self._re_elect(lambda state, config: self._election.elect(strike(state, node), config))
 
     def _on_heartbeat(self, message: messages.Heartbeat) -> None:
         node = message.broker

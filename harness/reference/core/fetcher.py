@@ -110,14 +110,18 @@ class Fetcher:
         if answer.error:
             self._on_error(followed, answer.error)
         elif answer.diverging is not None:
-            followed.request = None
-            followed.replica.truncate_to_epoch_end(answer.diverging)
+            self._on_diverging(followed, answer.diverging, answer.high_watermark)
         elif not all(map(_INTACT, answer.batches)):  # As Kafka: nothing of such an answer is appended.
             self._on_error(followed, ErrorCode.CORRUPT_MESSAGE)
         else:
             if answer.batches:
                 followed.request = None
             followed.replica.replicate(answer.batches, answer.high_watermark)
+
+    def _on_diverging(self, followed: Followed, end: messages.EpochEnd, leader_high_watermark: int) -> None:  # noqa: ARG002
+        """KIP-595; the leader's high watermark is taken over with the next answer, when the logs agree (rule 8)."""
+        followed.request = None
+        followed.replica.truncate_to_epoch_end(end)
 
     def _on_error(self, followed: Followed, error: ErrorCode) -> None:
         backoff_us = self._backoff_us()

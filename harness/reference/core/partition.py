@@ -205,11 +205,9 @@ class Replica:
     def _lead(self) -> None:
         assert self._context.node in self.isr, "elected without being in the ISR: every election puts its leader there"
         now_us, end = self._context.now_us, self.log.end_offset
-        self.log.start_epoch(self.leader_epoch, end)
+        self._remember_epoch(end)
         self.epoch_start = end
-        # Still leading means that an epoch was missed (rule 30): in it a follower may have dropped what it had here.
-        keeps = self.leading and self._context.config.missed_epoch == "kafka"
-        previous = self.followers if keeps else {}
+        previous = self._known_followers()
         self.followers = {}
         for node in self.replicas:
             if node == self._context.node:
@@ -228,6 +226,16 @@ class Replica:
             self._context.observe(
                 BecameLeader(partition=str(self.at), leader_epoch=self.leader_epoch, end_offset=end, isr=self.isr)
             )
+
+    def _remember_epoch(self, start_offset: int) -> None:
+        self.log.start_epoch(self.leader_epoch, start_offset)
+
+    def _known_followers(self) -> dict[NodeId, Follower]:
+        """Those whose progress still counts in the leader epoch that begins.
+
+        Still leading means that an epoch was missed (rule 30): in it a follower may have dropped what it had here.
+        """
+        return self.followers if self.leading and self._context.config.missed_epoch == "kafka" else {}
 
     def _follow(self) -> None:
         self.leading = False
@@ -263,7 +271,7 @@ class Replica:
         if acks == ACKS_ALL and not self._rule.accepts(self):
             return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
         if batch.producer_id != NONE:
-            error, duplicate = self.log.producers.judge(batch)
+            error, duplicate = self._judge(batch)
             if error:
                 return Appended(error)
             if duplicate is not None:
@@ -284,6 +292,9 @@ class Replica:
         if len(self.maximal_isr) == 1:  # With other members the high watermark waits for their fetches.
             self.advance_high_watermark()
         return Appended(ErrorCode.NONE, base_offset, base_offset + batch.count)
+
+    def _judge(self, batch: RecordBatch) -> tuple[ErrorCode, RecordBatch | None]:
+        return self.log.producers.judge(batch)
 
     def record_fetch(self, node: NodeId, offset: int, broker_epoch: int) -> ErrorCode:
         """A follower's fetch that does not diverge (rule 6): it may move the high watermark and the ISR.
@@ -359,12 +370,13 @@ class Replica:
             self._proposal = replace(self._proposal, correlation=NONE)  # Not repeated, and no other answer fits.
 
     def _consider_joining(self, follower: Follower) -> None:
-        if self._proposal is not None or follower.end_offset < self.high_watermark:
-            return
-        if self._context.config.isr_join_epoch_rule and follower.end_offset < self.epoch_start:
-            return
-        if self._may_join(follower):
+        if self._proposal is None and self._has_enough(follower) and self._may_join(follower):
             self._propose(tuple(n for n in self.replicas if n in self.isr or n == follower.node))
+
+    def _has_enough(self, follower: Follower) -> bool:
+        """Rule 11: a follower has reached the high watermark and the start of this leader epoch."""
+        needed = self.epoch_start if self._context.config.isr_join_epoch_rule else 0
+        return follower.end_offset >= max(needed, self.high_watermark)
 
     def _propose(self, isr: tuple[NodeId, ...]) -> None:
         context = self._context

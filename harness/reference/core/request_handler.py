@@ -250,7 +250,7 @@ class RequestHandler:
         for wanted in message.partitions:
             replica = self._replicas.get(wanted.partition)
             answer = self._look(wanted, message, replica)
-            if replica is not None and message.replica_id >= 0 and not answer.error and answer.diverging is None:
+            if replica is not None and message.replica_id >= 0 and self._counts(answer):
                 answer = self._count(message, wanted, replica, answer)
             answers.append(answer)
             if answer.error or answer.diverging is not None or answer.read_replica != NONE:
@@ -258,6 +258,9 @@ class RequestHandler:
             for batch in answer.batches:
                 size += batch.size_bytes
         return answers, urgent or size >= message.min_bytes
+
+    def _counts(self, answer: messages.FetchedPartition) -> bool:
+        return not answer.error and answer.diverging is None
 
     def _count(
         self,

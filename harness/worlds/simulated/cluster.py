@@ -65,7 +65,8 @@ class Cluster:
         self._observe: Observer = observe or _unseen
         self._observing = observe is not None
         self._starts = 0
-        self._disks = {broker: Disk(log_dirs) for broker in brokers}
+        make_log = with_bug(MemoryLog, config.planted_bug)
+        self._disks = {broker: Disk(log_dirs, make_log) for broker in brokers}
         self._processes: dict[int, Process] = {}
         #: Brokers whose disks a fault has taken records from: what they promised to keep they do not.
         self.damaged: set[int] = set()

@@ -21,7 +21,8 @@ class Disk:
     without such a mark.
     """
 
-    def __init__(self, directories: int = 1) -> None:
+    def __init__(self, directories: int = 1, make_log: Callable[[], MemoryLog] = MemoryLog) -> None:
+        self._make_log = make_log
         self._directories: list[dict[TopicPartition, MemoryLog]] = [{} for _ in range(directories)]
         self._failed: list[int] = []
         self.clean_shutdown = NONE
@@ -59,7 +60,7 @@ class Disk:
         log = self.log(partition)
         if log is None:
             good = [place for number, place in enumerate(self._directories) if number not in self._failed]
-            log = min(good, key=len)[partition] = MemoryLog()
+            log = min(good, key=len)[partition] = self._make_log()
         log.lies = self.lies
         log.recover()
         return log

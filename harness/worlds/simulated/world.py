@@ -102,7 +102,7 @@ class SimulatedWorld:
             PlanError: the settings ask for what the reference broker lacks.
             HarnessError: the cluster did not get there.
         """
-        refuse_what_it_lacks(self._settings)
+        refuse_what_it_lacks(self._settings, "simulated")
         self._cluster.start()
         self._reach(self._registered, "every broker to register")
         self._ask_for_topic()

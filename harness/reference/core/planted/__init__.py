@@ -1,0 +1,58 @@
+"""Planted bugs: rules of the core in a wrong form, one at a time, to find out whether the checkers would notice.
+
+This is the only place where a rule can be broken on purpose. A bug is a subclass of the part that has the rule, with
+the method that does it wrong; :func:`with_bug` gives that class instead of the right one to the node that starts.
+So the rules themselves know nothing of it, and nothing is asked on their way. The switch is the setting ``planted.bug``
+of the reference broker; Apache Kafka's worlds refuse it like every rule that their release does not have.
+
+A new one is a class in a module of this package, a line in ``_WRONG`` and a word in
+:data:`workloads.settings.PlantedBug`; docs/hunt.md says what finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+from harness.reference.core.controller import Controller
+from harness.reference.core.fetcher import Fetcher
+from harness.reference.core.log import MemoryLog
+from harness.reference.core.partition import Replica
+from harness.reference.core.planted import following, in_sync, leading, others
+from harness.reference.core.request_handler import RequestHandler
+
+Part = TypeVar("Part")
+
+#: By the name of the bug and the right part.
+_WRONG: Final[Mapping[tuple[str, type], type]] = {
+    ("acknowledge-after-append", RequestHandler): others.AcknowledgesAfterAppend,
+    ("append-below-min-isr", Replica): leading.AppendsBelowMinIsr,
+    ("refuse-after-append", Replica): leading.RefusesAfterAppend,
+    ("shrink-before-acceptance", Replica): in_sync.ShrinksBeforeAcceptance,
+    ("commit-largest-log-end", Replica): leading.CommitsLargestLogEnd,
+    ("join-by-high-watermark", Replica): in_sync.JoinsByHighWatermark,
+    ("forget-epoch-start", Replica): leading.ForgetsEpochStart,
+    ("compare-with-new-leader-only", Fetcher): following.ComparesWithNewLeaderOnly,
+    ("truncate-to-high-watermark", Replica): following.TruncatesToHighWatermark,
+    ("fetch-from-any-epoch", RequestHandler): others.AcceptsFetchesOfAnyEpoch,
+    ("ignore-broker-epoch", Replica): in_sync.IgnoresBrokerEpochs,
+    ("keep-fenced-in-isr", Controller): in_sync.KeepsFencedInIsr,
+    ("eligible-after-unclean-stop", Controller): in_sync.KeepsEligibleAfterUncleanStop,
+    ("remember-one-batch", Replica): leading.RemembersOneBatch,
+    ("forget-producers-on-election", Replica): leading.ForgetsProducersOnElection,
+    ("flush-on-leader-only", Replica): following.FlushesOnLeaderOnly,
+    ("skip-bad-batch", MemoryLog): others.SkipsBadBatches,
+    ("count-diverging-fetch", RequestHandler): others.CountsDivergingFetches,
+    ("high-watermark-before-truncation", Fetcher): following.TakesHighWatermarkBeforeTruncation,
+    ("commit-offsets-after-append", RequestHandler): others.CommitsOffsetsAfterAppend,
+    ("accept-deposed-proposal", Controller): in_sync.AcceptsProposalsOfDeposedLeaders,
+    ("keep-follower-progress", Replica): leading.KeepsFollowerProgress,
+    ("join-anywhere", Replica): in_sync.JoinsAnywhere,
+    ("commit-with-two", Replica): leading.CommitsWithTwo,
+    ("truncate-one-too-many", Replica): following.TruncatesOneTooMany,
+}
+
+
+def with_bug(part: type[Part], bug: str) -> type[Part]:
+    """The class that takes the place of ``part`` while ``bug`` is planted: ``part`` itself if it is not about it."""
+    return _WRONG.get((bug, part), part)
