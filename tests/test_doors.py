@@ -10,7 +10,15 @@ import pytest
 
 SOURCE = Path(__file__).parents[1]
 PACKAGES = ("checkers", "harness", "nemesis", "workloads")
-DOORS = ("harness.campaign", "harness.plan", "harness.report", "harness.run", "harness.search", "harness.stories")
+DOORS = (
+    "harness.campaign",
+    "harness.comparison",
+    "harness.plan",
+    "harness.report",
+    "harness.run",
+    "harness.search",
+    "harness.stories",
+)
 
 
 def imports() -> Iterator[tuple[str, str]]:

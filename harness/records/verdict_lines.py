@@ -5,10 +5,11 @@ A line is a :class:`checkers.verdicts.judgement.VerdictLine`: the verdict on one
 
 from __future__ import annotations
 
+import lzma
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -16,6 +17,9 @@ from checkers import Matrix, RunFacts, Verdict, VerdictLine, build_matrix
 from harness.errors import NamedWronglyError, ResultsError
 from harness.records import files
 from harness.records.run_record import RunRecord, read_record
+
+#: Verdicts as they are written, and as they are kept where disk is dear (``xz verdicts.jsonl``).
+VERDICTS_FILES: Final = (files.VERDICTS_FILE, f"{files.VERDICTS_FILE}.xz")
 
 
 class Written(NamedTuple):
@@ -75,16 +79,14 @@ def read_lines(directory: Path) -> dict[str, VerdictLine]:
         NamedWronglyError: ``directory`` is no campaign.
         ResultsError: it was not checked yet, or a file of it cannot be read; the text says which and what to do.
     """
-    path = directory / files.VERDICTS_FILE
-    if not any((directory / file).exists() for file in (files.VERDICTS_FILE, files.CAMPAIGN_FILE, "runs")):
+    if not any((directory / file).exists() for file in (*VERDICTS_FILES, files.CAMPAIGN_FILE, "runs")):
         raise NamedWronglyError(f"{directory} is no campaign; name a directory below results/")
-    if not path.is_file():
+    path = verdicts_in(directory)
+    if path is None:
         raise ResultsError(
             f"{directory} holds no {files.VERDICTS_FILE}; judge its histories first: ackproof check {directory}"
         )
-    with files.files_of(directory):
-        texts = path.read_bytes().splitlines()
-    lines = {_key(line.history): line for line in _decoded(texts, path)}
+    lines = {_key(line.history): line for line in _decoded(_texts(path), path)}
     runs = {_key(run.relative_to(directory).as_posix()): run for run in files.run_directories(directory)}
     return dict(_judged(directory, lines, runs))
 
@@ -102,6 +104,20 @@ def _judged(
             yield name, msgspec.structs.replace(line, history=name)
         elif line is not None and line.judgement is not None:
             yield line.history, line
+
+
+def verdicts_in(directory: Path) -> Path | None:
+    """The file of verdicts in ``directory``, as it was written or packed; None where there is none."""
+    return next((path for name in VERDICTS_FILES if (path := directory / name).is_file()), None)
+
+
+def _texts(path: Path) -> list[bytes]:
+    with files.files_of(path.parent):
+        content = path.read_bytes()
+    try:
+        return (lzma.decompress(content) if path.suffix == ".xz" else content).splitlines()
+    except lzma.LZMAError as error:
+        raise ResultsError(f"{path} cannot be unpacked: {error}; restore it, or remove it") from error
 
 
 def _decoded(texts: Iterable[bytes], path: Path) -> Iterator[VerdictLine]:

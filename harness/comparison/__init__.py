@@ -1,0 +1,30 @@
+"""What campaigns and nights found, one beside the other: findings by identity, cells by name, and when one is worse."""
+
+from harness.comparison.changes import CellChange, Change, Compared, compare_results
+from harness.comparison.findings import (
+    Example,
+    Fate,
+    Finding,
+    Results,
+    Traced,
+    key_of,
+    read_results,
+    results_of,
+    trace,
+)
+
+__all__ = [
+    "CellChange",
+    "Change",
+    "Compared",
+    "Example",
+    "Fate",
+    "Finding",
+    "Results",
+    "Traced",
+    "compare_results",
+    "key_of",
+    "read_results",
+    "results_of",
+    "trace",
+]

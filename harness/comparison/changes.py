@@ -1,0 +1,162 @@
+"""Two campaigns side by side, cell by cell and finding by finding, and when the second is worse.
+
+A cell of B is **worse** than that of A, the first that applies:
+
+* it broke a promise or did not come back after healing, and A's did less than that; also where A has no such cell;
+* it lost acknowledged writes where A held what its settings promise;
+* both may lose, and B's share of runs that lost is larger beyond chance: the 95 % intervals do not meet. Runs have
+  seeds of their own; writes of one run do not fail independently, so their share is shown and decides nothing.
+
+It is **better** the other way round, but only where something was put to the test: a cell that B did not run, did not
+exercise or could not judge is no better, **nobody can tell**. Outcomes that differ where loss is permitted and so few
+runs do not say which is worse **differ**. A finding that no promise permits and that A does not have makes B worse, in
+whatever cell. Times are maxima, which have no interval: shown, they decide nothing.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+from checkers import Cell, Outcome
+from harness.comparison.findings import Fate, Results, Traced, trace
+from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN
+
+#: Outcomes that say what a log does; the others say that too little was done to know.
+_SAYING: Final = frozenset({Outcome.BROKEN_PROMISE, Outcome.STALLED, Outcome.PERMITTED_LOSS, Outcome.HELD})
+_DEFECTS: Final = (Outcome.BROKEN_PROMISE, Outcome.STALLED)
+
+
+class Change(StrEnum):
+    """What became of a cell from A to B, the worst first; see the module's text."""
+
+    WORSE = "worse"
+    UNTOLD = "nobody can tell"
+    DIFFERS = "differs"
+    BETTER = "better"
+    SAME = "same"
+
+
+class CellChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell of either campaign, None where one has none; ``why`` is a sentence without its full stop.
+
+    ``key`` names it (:func:`harness.comparison.findings.key_of`). ``settings`` are those that differ although the cell
+    has the same name, each as A and B have it.
+    """
+
+    key: str
+    before: Cell | None
+    after: Cell | None
+    change: Change
+    why: str
+    settings: dict[str, tuple[Any, Any]] = {}
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """B held against A: cells in A's order, then B's own; and what became of findings.
+
+    ``findings_known`` is false where one of the two has a matrix only: then nothing is said of findings.
+    """
+
+    before: str
+    after: str
+    cells: list[CellChange]
+    findings: list[Traced]
+    findings_known: bool
+
+    @property
+    def new_defects(self) -> list[Traced]:
+        """Findings of B that no promise permits, and that A does not have."""
+        return [one for one in self.findings if one.fate is Fate.NEW and not one.finding.permitted]
+
+    def count(self, change: Change) -> int:
+        """How many cells changed so."""
+        return sum(one.change is change for one in self.cells)
+
+    @property
+    def exit_code(self) -> int:
+        """1 where B is worse, else 2 where nobody can tell of some cell or none is in both, else 0."""
+        if self.count(Change.WORSE) or self.new_defects:
+            return EXIT_BROKEN
+        told = any(one.before and one.after for one in self.cells)
+        return EXIT_HELD if told and not self.count(Change.UNTOLD) else EXIT_UNKNOWN
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words."""
+        both = sum(one.before is not None and one.after is not None for one in self.cells)
+        counts = ", ".join(f"{self.count(change)} {change}" for change in Change if self.count(change))
+        new = len(self.new_defects)
+        defects = f", {new} new {'finding' if new == 1 else 'findings'} that nothing permits" if new else ""
+        head = {
+            EXIT_BROKEN: f"{self.after} is worse than {self.before}",
+            EXIT_UNKNOWN: f"Whether {self.after} is worse than {self.before} is not known",
+            EXIT_HELD: f"{self.after} is not worse than {self.before}",
+        }[self.exit_code]
+        return f"{head}: {both} {'cell' if both == 1 else 'cells'} in both ({counts or 'no cell in either'}){defects}."
+
+
+def compare_results(before: Results, after: Results) -> Compared:
+    """Hold B (``after``) against A (``before``)."""
+    keys = dict.fromkeys((*before.cells, *after.cells))
+    return Compared(
+        before=before.name,
+        after=after.name,
+        cells=[_cell_change(key, before.cells.get(key), after.cells.get(key)) for key in keys],
+        findings=trace([before], after),
+        findings_known=before.findings is not None and after.findings is not None,
+    )
+
+
+def _cell_change(key: str, before: Cell | None, after: Cell | None) -> CellChange:
+    change, why = _judged(before, after)
+    settings = {}
+    if before and after:
+        names = before.settings.keys() & after.settings.keys()
+        differing = [
+            name for name in before.settings if name in names and before.settings[name] != after.settings[name]
+        ]
+        settings = {name: (before.settings[name], after.settings[name]) for name in differing}
+    return CellChange(key=key, before=before, after=after, change=change, why=why, settings=settings)
+
+
+def _judged(before: Cell | None, after: Cell | None) -> tuple[Change, str]:
+    if after is None:
+        return Change.UNTOLD, "B did not run it"
+    defect = after.outcome in _DEFECTS
+    if before is None:
+        return (Change.WORSE if defect else Change.DIFFERS), f"A did not run it, in B it is: {after.outcome}"
+    words = f"{before.outcome}, then {after.outcome}"
+    if after.outcome not in _SAYING:
+        return (Change.UNTOLD if before.outcome in _SAYING else Change.SAME), f"{words}: {after.note}"
+    if before.outcome not in _SAYING:
+        return (Change.WORSE if defect else Change.DIFFERS), words
+    return _by_outcome(before, after, words)
+
+
+def _by_outcome(before: Cell, after: Cell, words: str) -> tuple[Change, str]:
+    """Two cells of which both say what the log does."""
+    if before.outcome is not after.outcome and {before.outcome, after.outcome} & set(_DEFECTS):
+        worse = after.outcome.badness < before.outcome.badness
+        return (Change.WORSE if worse else Change.BETTER), words
+    if _kept(before) and after.outcome is Outcome.PERMITTED_LOSS:
+        return Change.WORSE, f"B lost what A held: {after.promise}"
+    return _by_rate(before, after, words)
+
+
+def _kept(cell: Cell) -> bool:
+    """It held, and its settings and faults promise that."""
+    return cell.outcome is Outcome.HELD and not cell.loss_permitted
+
+
+def _by_rate(before: Cell, after: Cell, words: str) -> tuple[Change, str]:
+    """Two cells of which neither broke or kept a promise that the other did not."""
+    one, two = before.lossy_runs, after.lossy_runs
+    shown = f"{one.count:,} of {one.total:,} runs lost, then {two.count:,} of {two.total:,}"
+    if one.total and two.total and (two.low > one.high or two.high < one.low):
+        return (Change.WORSE if two.low > one.high else Change.BETTER), f"{shown}: beyond chance"
+    if before.outcome is not after.outcome:
+        return Change.DIFFERS, f"{words}; {shown}: so few do not say which is worse"
+    return Change.SAME, before.outcome

@@ -1,0 +1,231 @@
+"""The findings and cells of one campaign or night, and what became of findings from one night to the next.
+
+A finding is known again by its identity (:mod:`checkers.verdicts.identity`), a cell by its world and name. Silence
+about a finding means something only where its cells were run again: see :class:`Fate`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+from checkers import Cell, RunFacts, VerdictLine, build_matrix, read_receipts
+from harness.errors import NamedWronglyError
+from harness.plan import Simulated
+from harness.records.files import MATRIX_FILE, VERDICTS_FILE
+from harness.records.verdict_lines import read_lines, read_matrix, verdicts_in
+
+
+class Example(msgspec.Struct, frozen=True, kw_only=True):
+    """The smallest run that shows a finding: where it lies in its campaign, its cell and seed, how many faults took
+    effect, and the names of their stories in the order of their beginning.
+    """
+
+    run: str
+    world: str
+    cell: str
+    seed: int
+    faults: int
+    stories: tuple[str, ...]
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A defect as one campaign showed it.
+
+    Attributes:
+        identity: twelve digits, the same for the same defect in every campaign.
+        anomaly: its name in the checkers' registry.
+        permitted: true where the settings permit it in every run that showed it.
+        runs: how many runs showed it, by cell (:func:`key_of`).
+        example: the run to look at: one in virtual time before others, because that repeats; then with the fewest
+            faults; then with the smallest seed.
+    """
+
+    identity: str
+    anomaly: str
+    permitted: bool
+    runs: dict[str, int]
+    example: Example
+
+
+class Results(msgspec.Struct, frozen=True, kw_only=True):
+    """What one campaign or night found.
+
+    Attributes:
+        name: what sentences call it: its directory.
+        cells: those of its matrix, by :func:`key_of`.
+        findings: by identity; None where only a matrix is left, which says of no run what it found.
+    """
+
+    name: str
+    cells: dict[str, Cell]
+    findings: dict[str, Finding] | None
+
+
+def read_results(directory: Path) -> Results:
+    """The results in a campaign's directory: from its verdicts, also packed (``xz``), else from its matrix alone.
+
+    Raises:
+        NamedWronglyError: it holds neither.
+        ResultsError: a file of it cannot be read.
+    """
+    if verdicts_in(directory) is not None:
+        return results_of(str(directory), read_lines(directory).values())
+    if not (directory / MATRIX_FILE).is_file():
+        raise NamedWronglyError(f"{directory} holds no {VERDICTS_FILE}; name a campaign that was checked (results/...)")
+    cells = read_matrix(directory).cells
+    return Results(name=str(directory), cells={key_of(cell): cell for cell in cells}, findings=None)
+
+
+def results_of(name: str, lines: Iterable[VerdictLine]) -> Results:
+    """The results that follow from lines of ``verdicts.jsonl``; each line is looked at once, so they may be streamed.
+
+    Lines without a judgement are histories of other tools, which are in no cell.
+    """
+    tally = _Tally()
+    cells = build_matrix(tally.seen(line) for line in lines).cells
+    return Results(name=name, cells={key_of(cell): cell for cell in cells}, findings=tally.findings())
+
+
+def key_of(cell: Cell) -> str:
+    """What names ``cell`` in every campaign, as its runs lie below ``runs/``: ``simulated/acks=all,isr=2/kill``."""
+    return _key(cell.world, cell.cell)
+
+
+def _key(world: str, cell: str) -> str:
+    return f"{world}/{cell}"
+
+
+class _Tally:
+    """Findings by identity while lines go by; of each one example is kept, whatever the number of runs."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, Counter[str]] = {}
+        self._broken: set[str] = set()
+        self._examples: dict[str, tuple[tuple[bool, int, int], str, Example]] = {}
+
+    def seen(self, line: VerdictLine) -> VerdictLine:
+        """Count what the line's run showed; the answer is the line."""
+        if line.run is None or line.judgement is None:
+            return line
+        permitted, broken = line.judgement.permitted, line.judgement.broken
+        identities = line.judgement.identities or _identified(line)
+        for anomaly in (name for name in identities if name in permitted or name in broken):
+            for identity in identities[anomaly]:
+                self._add(identity, anomaly, line, line.run)
+                self._broken |= {identity} if anomaly in broken else set()
+        return line
+
+    def _add(self, identity: str, anomaly: str, line: VerdictLine, run: RunFacts) -> None:
+        self._runs.setdefault(identity, Counter())[_key(run.world, run.cell)] += 1
+        example = _example(line, run)
+        rank = (run.world != Simulated.name, example.faults, run.seed)
+        if identity not in self._examples or rank < self._examples[identity][0]:
+            self._examples[identity] = rank, anomaly, example
+
+    def findings(self) -> dict[str, Finding]:
+        """All of them, in the order in which they first showed."""
+        return {
+            identity: Finding(
+                identity=identity,
+                anomaly=anomaly,
+                permitted=identity not in self._broken,
+                runs=dict(self._runs[identity]),
+                example=example,
+            )
+            for identity, (_, anomaly, example) in self._examples.items()
+        }
+
+
+def _identified(line: VerdictLine) -> dict[str, list[str]]:
+    """Identities of a line that was judged before findings had any; what it found stays judged as it was."""
+    again = VerdictLine.of(line, line.run).judgement if line.anomalies else None
+    return again.identities if again else {}
+
+
+def _example(line: VerdictLine, run: RunFacts) -> Example:
+    effective = [receipt for receipt in read_receipts(line.faults) if receipt.took_effect]
+    stories = dict.fromkeys(receipt.story for receipt in sorted(effective, key=lambda one: one.begun_us))
+    return Example(
+        run=line.history,
+        world=run.world,
+        cell=run.cell,
+        seed=run.seed,
+        faults=len(effective),
+        stories=tuple(filter(None, stories)),
+    )
+
+
+class Fate(StrEnum):
+    """What became of a finding in the latest night, after earlier ones.
+
+    * ``new``: no earlier night showed it.
+    * ``known``: the night before showed it too.
+    * ``back``: an earlier night showed it, the night before did not.
+    * ``gone``: an earlier night showed it, and this one did not, though it judged runs of a cell that showed it.
+    * ``not looked for``: as gone, but no run of such a cell was judged, so its absence says nothing.
+    """
+
+    NEW = "new"
+    KNOWN = "known"
+    BACK = "back"
+    GONE = "gone"
+    NOT_LOOKED_FOR = "not looked for"
+
+
+class Traced(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding over several nights.
+
+    Attributes:
+        fate: in the latest night.
+        finding: as the latest night has it that showed it.
+        first, last: the names of the nights that showed it first and last.
+        missed_by_chance: of one that is gone: how likely as many runs would show it nowhere though it is still there,
+            if each shows it as often as those of the night that showed it last; 0 of all others.
+    """
+
+    fate: Fate
+    finding: Finding
+    first: str
+    last: str
+    missed_by_chance: float = 0.0
+
+
+def trace(earlier: Sequence[Results], latest: Results) -> list[Traced]:
+    """What became of every finding, those of ``latest`` first; ``earlier`` are in the order of time.
+
+    Nights of which only a matrix is left say nothing of findings, and are passed over.
+    """
+    nights = [night for night in (*earlier, latest) if night.findings is not None]
+    if not nights or nights[-1] is not latest:
+        return []
+    identities = dict.fromkeys(identity for night in reversed(nights) for identity in night.findings or ())
+    return [_traced(identity, nights) for identity in identities]
+
+
+def _traced(identity: str, nights: Sequence[Results]) -> Traced:
+    shown = [number for number, night in enumerate(nights) if identity in (night.findings or {})]
+    last, latest = nights[shown[-1]], len(nights) - 1
+    finding = (last.findings or {})[identity]
+    missed = 0.0
+    if shown[-1] == latest:
+        fate = Fate.NEW if shown[0] == latest else Fate.KNOWN if latest - 1 in shown else Fate.BACK
+    else:
+        cells = nights[latest].cells
+        judged = sum(cells[key].runs_judged for key in finding.runs if key in cells)
+        fate = Fate.GONE if judged else Fate.NOT_LOOKED_FOR
+        missed = _missed(finding, last, nights[latest]) if judged else 0.0
+    return Traced(fate=fate, finding=finding, first=nights[shown[0]].name, last=last.name, missed_by_chance=missed)
+
+
+def _missed(finding: Finding, shown: Results, silent: Results) -> float:
+    chance = 1.0
+    for key, runs in finding.runs.items():
+        if key in silent.cells:
+            rate = min(1.0, runs / max(shown.cells[key].runs_judged, 1))
+            chance *= (1 - rate) ** silent.cells[key].runs_judged
+    return chance

@@ -1,0 +1,109 @@
+"""Findings of campaigns by identity, and what became of them from night to night."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from checkers import build_matrix
+from harness.comparison import Fate, Results, read_results, results_of, trace
+from harness.errors import NamedWronglyError, ResultsError
+from harness.records.files import MATRIX_FILE, write_json
+from tests.harness.comparison.conftest import STRONG, WEAK, night, run_lines, write_campaign
+
+KEY = "simulated/c/kill"
+
+
+def only(results: Results) -> str:
+    (identity,) = results.findings or {}
+    return identity
+
+
+def fates(earlier: list[Results], latest: Results) -> list[Fate]:
+    return [one.fate for one in trace(earlier, latest)]
+
+
+def test_a_finding_is_counted_by_cell_and_shown_by_its_smallest_run() -> None:
+    found = night("tonight", run_lines(STRONG, losing=3), run_lines(STRONG, losing=2, world="kafka"))
+    (finding,) = (found.findings or {}).values()
+    assert finding.runs == {KEY: 3, "kafka/c/kill": 2}
+    assert not finding.permitted
+    assert (finding.example.run, finding.example.seed) == ("runs/simulated/c/kill/8", 8)
+    assert (finding.example.faults, finding.example.stories) == (1, ("leader",))
+
+
+def test_what_the_settings_permit_everywhere_is_permitted() -> None:
+    (finding,) = (night("tonight", run_lines(WEAK, losing=1)).findings or {}).values()
+    assert finding.permitted
+
+
+def test_a_finding_is_new_then_known_then_gone_then_back() -> None:
+    clean, lossy = night("clean", run_lines(STRONG)), night("lossy", run_lines(STRONG, losing=1))
+    assert fates([], lossy) == [Fate.NEW]
+    assert fates([clean], lossy) == [Fate.NEW]
+    assert fates([clean, lossy], lossy) == [Fate.KNOWN]
+    assert fates([clean, lossy], clean) == [Fate.GONE]
+    assert fates([lossy, clean], lossy) == [Fate.BACK]
+    assert fates([clean], clean) == []
+
+
+def test_a_finding_names_the_nights_that_showed_it_first_and_last() -> None:
+    nights = [night(name, run_lines(STRONG, losing=losing)) for name, losing in (("1", 1), ("2", 0), ("3", 1))]
+    (traced,) = trace(nights, night("4", run_lines(STRONG)))
+    assert (traced.fate, traced.first, traced.last) == (Fate.GONE, "1", "3")
+
+
+def test_another_story_of_faults_is_another_finding() -> None:
+    one, other = night("1", run_lines(STRONG, losing=1)), night("2", run_lines(STRONG, losing=1, story="follower"))
+    assert fates([one], other) == [Fate.NEW, Fate.GONE]
+
+
+def test_what_was_not_run_again_is_not_gone() -> None:
+    lossy, elsewhere = night("1", run_lines(STRONG, losing=1)), night("2", run_lines(STRONG, cell="other/kill"))
+    assert fates([lossy], elsewhere) == [Fate.NOT_LOOKED_FOR]
+    unjudged = night("2", run_lines(STRONG, valid="unknown", reason="killed"))
+    assert fates([lossy], unjudged) == [Fate.NOT_LOOKED_FOR]
+
+
+def test_how_likely_silence_is_chance_follows_from_the_rate_before() -> None:
+    often, seldom = night("1", run_lines(STRONG, losing=5)), night("1", run_lines(STRONG, losing=1))
+    clean = night("2", run_lines(STRONG, runs=20))
+    assert trace([often], clean)[0].missed_by_chance == pytest.approx(0.5**20)
+    assert trace([seldom], clean)[0].missed_by_chance == pytest.approx(0.9**20)
+
+
+def test_verdicts_are_read_as_they_are_and_packed(tmp_path: Path) -> None:
+    lines = list(run_lines(STRONG, losing=1))
+    plain = read_results(write_campaign(tmp_path / "plain", iter(lines)))
+    packed = read_results(write_campaign(tmp_path / "packed", iter(lines), packed=True))
+    assert plain.findings == packed.findings
+    assert only(plain) == only(results_of("lines", lines))
+    (tmp_path / "packed" / "verdicts.jsonl.xz").write_bytes(b"not packed")
+    with pytest.raises(ResultsError, match="cannot be unpacked"):
+        read_results(tmp_path / "packed")
+
+
+def test_of_a_matrix_alone_cells_are_known_and_findings_are_not(tmp_path: Path) -> None:
+    write_json(tmp_path / MATRIX_FILE, build_matrix(run_lines(STRONG, losing=1)))
+    alone = read_results(tmp_path)
+    assert list(alone.cells) == [KEY]
+    assert alone.findings is None
+    assert trace([alone], night("2", run_lines(STRONG, losing=1)))[0].fate is Fate.NEW
+    assert trace([night("1", run_lines(STRONG, losing=1))], alone) == []
+
+
+def test_a_directory_without_verdicts_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NamedWronglyError, match=r"holds no verdicts\.jsonl"):
+        read_results(tmp_path)
+
+
+def test_lines_that_were_judged_before_identities_get_them() -> None:
+    lines = list(run_lines(STRONG, losing=1))
+    older = [
+        msgspec.structs.replace(line, judgement=msgspec.structs.replace(line.judgement, identities={}))
+        for line in lines
+        if line.judgement
+    ]
+    assert only(results_of("older", older)) == only(results_of("newer", lines))
