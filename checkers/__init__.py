@@ -35,12 +35,14 @@ if TYPE_CHECKING:
     from checkers.verdicts.matrix import STRONGEST_FIRST, Matrix, Summary, build_matrix, setting_value, settings_words
     from checkers.verdicts.outcome import Outcome, exit_code_of
     from checkers.verdicts.partial_verdict import SHOWN
+    from checkers.verdicts.promises import NEVER
     from checkers.verdicts.receipts import faults_possible, read_receipts
     from checkers.verdicts.verdict import Verdict
 
 __all__ = [
     "ANOMALIES",
     "HISTORY",
+    "NEVER",
     "NO_HISTORY",
     "REPLICAS_FILE",
     "REPLICAS_META",
@@ -110,6 +112,7 @@ _HOMES = {
     "checkers.verdicts.matrix": "STRONGEST_FIRST Matrix Summary build_matrix setting_value settings_words",
     "checkers.verdicts.outcome": "Outcome exit_code_of",
     "checkers.verdicts.partial_verdict": "SHOWN",
+    "checkers.verdicts.promises": "NEVER",
     "checkers.verdicts.receipts": "faults_possible read_receipts",
     "checkers.verdicts.verdict": "Verdict",
 }

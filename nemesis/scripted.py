@@ -61,7 +61,7 @@ class Script:
     @property
     def target(self) -> Target:
         """The cluster, each act on which leaves a receipt."""
-        given, changes = self._target, dict[str, object]()
+        given, changes = self._target, dict[str, object](view=self._view)
         for capability, part in _PARTS.items():
             if getattr(given, capability) is not None:
                 changes[capability] = part(self, getattr(given, capability))
@@ -100,9 +100,17 @@ class Script:
             self._end(lasting, {})
         return evidence
 
-    def undo(self, kinds: Collection[type[Fault]], these: Collection[int | Link], evidence: Evidence) -> Evidence:
-        """Acts of these kinds hold ``these`` nodes or links no longer; those that hold nothing else have ended."""
+    def undo(
+        self, kinds: Collection[type[Fault]], these: Collection[int | Link], do: Callable[[], Evidence]
+    ) -> Evidence:
+        """Acts of these kinds hold ``these`` nodes or links no longer; those that hold nothing else have ended.
+
+        Where ``do`` observed nothing, nothing was undone.
+        """
         self._look()
+        evidence = do()
+        if not evidence:
+            return evidence
         names = {kind.kind for kind in kinds}
         for lasting in [one for one in self._lasting if one.receipt.fault in names and one.left & {*these}]:
             lasting.left -= {*these}
@@ -114,6 +122,10 @@ class Script:
         """The script is over: what lasts, lasts no longer than this. Idempotent."""
         for lasting in tuple(self._lasting):
             self._end(lasting, {})
+
+    def _view(self) -> ClusterView:
+        """Whoever looks at the cluster lets the receipts of what lasts see it too."""
+        return self._look()[0]
 
     def _look(self) -> tuple[ClusterView, int]:
         view, now_us = self._target.view(), self._now_us()
@@ -140,6 +152,9 @@ class _Part:
     def _hit(self, fault: type[Fault], node: int, do: Callable[..., Evidence]) -> Evidence:
         return self._script.act(fault, Aim(nodes=(node,)), lambda: do(node))
 
+    def _undo(self, kinds: Collection[type[Fault]], node: int, do: Callable[..., Evidence]) -> Evidence:
+        return self._script.undo(kinds, (node,), lambda: do(node))
+
     def _take(self, fault: type[Fault], links: Collection[Link], do: Callable[..., Evidence], *more: str) -> Evidence:
         return self._script.act(fault, Aim(links=tuple(sorted(links))), lambda: do(links, *more))
 
@@ -157,10 +172,10 @@ class _Processes(_Part):
         return self._hit(Pause, node, self._real.pause)
 
     def restart(self, node: int) -> Evidence:
-        return self._script.undo(_ENDED_BY_A_START, (node,), self._real.restart(node))
+        return self._undo(_ENDED_BY_A_START, node, self._real.restart)
 
     def resume(self, node: int) -> Evidence:
-        return self._script.undo((Pause,), (node,), self._real.resume(node))
+        return self._undo((Pause,), node, self._real.resume)
 
 
 class _Power(_Part):
@@ -188,7 +203,7 @@ class _WriteCaches(_Part):
         return self._hit(LyingDisk, node, self._real.lie)
 
     def obey(self, node: int) -> Evidence:
-        return self._script.undo((LyingDisk,), (node,), self._real.obey(node))
+        return self._undo((LyingDisk,), node, self._real.obey)
 
 
 class _LogDirectories(_Part):
@@ -199,7 +214,7 @@ class _LogDirectories(_Part):
         return self._script.act(FailDirectory, aim, lambda: self._real.fail(node, partition))
 
     def replace(self, node: int) -> Evidence:
-        return self._script.undo((FailDirectory,), (node,), self._real.replace(node))
+        return self._undo((FailDirectory,), node, self._real.replace)
 
 
 class _Links(_Part):
@@ -209,7 +224,7 @@ class _Links(_Part):
         return self._take(Partition, links, self._real.cut)
 
     def heal(self, links: Collection[Link]) -> Evidence:
-        return self._script.undo((Partition,), links, self._real.heal(links))
+        return self._script.undo((Partition,), links, lambda: self._real.heal(links))
 
 
 class _Messages(_Part):
@@ -222,7 +237,7 @@ class _Messages(_Part):
         return self._take(DropMessages, links, self._real.drop, api)
 
     def release(self, links: Collection[Link], action: str = "", api: str = "") -> Evidence:
-        return self._script.undo((HoldMessages, DropMessages), links, self._real.release(links, action, api))
+        return self._script.undo((HoldMessages, DropMessages), links, lambda: self._real.release(links, action, api))
 
 
 class _Leadership(_Part):

@@ -177,6 +177,8 @@ _QUORUM = Reason("so many replicas have a write before it is acknowledged that e
 _EVERYWHERE = Reason("min.insync.replicas equals replication.factor, so every replica has a write before it is "
                      "acknowledged", "rules 3, 4")  # fmt: skip
 _BELOW_HW = Reason("consumers read below the high watermark, which every in-sync replica has", "rule 7")
+_BELOW_QUORUM = Reason("consumers read below the high watermark, which so many replicas have that every election hears "
+                       "one of them", "rules 27, 28")  # fmt: skip
 _ACKS_0 = Reason("acks=0: the leader never answers, so nothing is promised about any write", "rule 2")
 _ACKS_1 = Reason("acks=1: the leader answers alone, and a fault that moves leadership loses what followers had not "
                  "fetched", "rule 2; KAFKA-20554")  # fmt: skip
@@ -201,6 +203,7 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
     See the module's text.
     """
     copies = fate_of_copies(settings, faults, partition)
+    below = _BELOW_QUORUM if settings.commits_by_number else _BELOW_HW
     losses, readable = _loss_reasons(settings, faults, copies), _readable_reasons(settings, faults, copies)
     reused = (_REUSED, *losses) if losses and settings.acks != 0 else ()
     forgotten = _forgotten_reasons(settings, readable)
@@ -208,12 +211,12 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
     overtaken = _overtaking_reasons(settings)
     claims = (
         *(_claim(name, losses, _safe_reasons(settings, faults, copies)) for name in LOSS),
-        _claim("inconsistent-offsets", (*readable, *reused), (_BELOW_HW,)),
-        *(_claim(name, readable, (_BELOW_HW,)) for name in POLL_ORDER),
+        _claim("inconsistent-offsets", (*readable, *reused), (below,)),
+        *(_claim(name, readable, (below,)) for name in POLL_ORDER),
         _claim("duplicate", duplicates, (_SEQUENCES if settings.enable_idempotence else _NO_RETRY,)),
         _claim("reordered", (*overtaken, *forgotten), (_IN_ORDER,)),
         *(_claim(name, (*overtaken, *duplicates, *reused), (_IN_ORDER,)) for name in SEND_ORDER),
-        _claim("divergent-replicas", _divergence_reasons(settings, faults, copies), (_BELOW_HW,)),
+        _claim("divergent-replicas", _divergence_reasons(settings, faults, copies), (below,)),
         *(_claim(name, (), (_NO_RULE,)) for name in NEVER),
         *(_claim(name, (_INTERLEAVED,), ()) for name in ALWAYS),
         *(_claim(name, (_CLIENT,), ()) for name in OF_CLIENTS),

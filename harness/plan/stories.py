@@ -22,6 +22,8 @@ from workloads import unknown_name
 
 #: What the plan is called in its campaign's directory (harness.records.files.PLAN_FILE).
 _PLAN_FILE: Final = "plan.toml"
+#: How many brokers, and replicas, a scripted story has.
+_SCRIPT_BROKERS: Final = 3
 
 
 def families_in(name: str, place: Place) -> list[str]:
@@ -132,12 +134,18 @@ def check_stories(plan: Plan, place: Place) -> None:
 
 
 def _check_script(plan: Plan, place: Place) -> None:
+    """A script is about brokers 0, 1 and 2, which all replicate its one log partition."""
+    story = f"the story {plan.story}"
+    if plan.brokers != _SCRIPT_BROKERS:
+        raise (place / "brokers").wrong(f"{story} has brokers 0, 1 and 2; write brokers = 3, or leave it out")
+    if any(choice.settings["replication.factor"] != _SCRIPT_BROKERS for choice in plan.choices):
+        raise (place / "settings").wrong(f"{story} has replicas on brokers 0, 1 and 2; write replication.factor = 3")
     for world in plan.worlds:
         here = place / f"worlds.{world.world.name}"
         if world.faults.stories:
-            raise (here / "faults.stories").wrong(f"the story {plan.story} is all that happens in a run; leave it out")
+            raise (here / "faults.stories").wrong(f"{story} is all that happens in a run; leave it out")
         if world.workload.partitions != 1:
-            raise (here / "workload").wrong(f"the story {plan.story} writes to one log partition; write partitions = 1")
+            raise (here / "workload").wrong(f"{story} writes to one log partition; write partitions = 1")
 
 
 def _check_budget(plan: Plan, world: WorldPlan, stories: Iterable[tuple[str, Story]], place: Place) -> None:

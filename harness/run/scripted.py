@@ -22,6 +22,7 @@ from harness.stories import (
     Performance,
     RecordEnd,
     Story,
+    Write,
     known_stories,
     parse_story,
     perform,
@@ -41,15 +42,24 @@ def story_of(spec: RunSpec) -> Story:
     """The story that ``spec`` names.
 
     Raises:
-        PlanError: there is none of this number, its file is no story, or it needs other settings than the run has.
-            Rules of replication that only the reference broker can switch may be chosen otherwise: that is what such
-            a run is for.
+        PlanError: there is none of this number, its file is no story, or it needs other settings or log directories
+            than the run has, or writes with another acks, of which the run's promise knows nothing. Rules of
+            replication that only the reference broker can switch may be chosen otherwise: that is what such a run is
+            for.
     """
     story = parse_story(spec.own_story.text, spec.own_story.file) if spec.own_story else _known(spec.story)
     free = Settings.scoped("reference")
     for name, value in story.settings.items():
         if name not in free and spec.settings[name] != value:
             raise PlanError(f"the story {spec.story} needs {name}={value}; write it in the plan")
+    if story.fails_disks and spec.log_dirs < 2:
+        raise PlanError(f"the story {spec.story} lets a disk of several fail; write log_dirs = 2 in the plan")
+    for step in story.steps:
+        if isinstance(step, Write) and step.acks not in (None, spec.chosen().acks):
+            raise PlanError(
+                f'the story {spec.story} says "{step.text}"; in a plan every write has the acks of the settings, by '
+                "which it is judged, so leave acks out of the step"
+            )
     return story
 
 

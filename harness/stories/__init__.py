@@ -10,6 +10,7 @@ from harness.stories.columns import COLUMNS, Column, chosen_columns, column_name
 from harness.stories.ending import Patience
 from harness.stories.explanation import explained, step_lines
 from harness.stories.performer import Performance, perform
+from harness.stories.steps import Write
 from harness.stories.story import Expected, Sign, Story, known_stories, parse_story, read_story
 from harness.stories.trace import ACKNOWLEDGED, REFUSED, Play, RecordEnd, Trace, TraceEntry
 
@@ -28,6 +29,7 @@ __all__ = [
     "Story",
     "Trace",
     "TraceEntry",
+    "Write",
     "chosen_columns",
     "column_named",
     "explained",

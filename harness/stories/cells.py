@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from checkers import HISTORY, Verdict, check_one
+from checkers import HISTORY, NEVER, Verdict, check_one
 from harness.plan import RunSpec, Simulated
 from harness.records.replica_dump import write_replicas
 from harness.stories.columns import COLUMNS, column_named
@@ -98,6 +98,8 @@ def judged(story: Story, column: str, performance: Performance, verdict: Verdict
         anomalies=dict(verdict.counts),
         disagreements=(
             *(f"it did not play as written: {problem}" for problem in performance.trace.problems),
+            *(f"seen, and never to be: {name}" for name in NEVER if verdict.counts.get(name)),
+            *_unread(performance),
             *(_disagreements(found, story.expected(column), performance) if story.expects else ()),
         ),
         trace=performance.trace,
@@ -118,6 +120,12 @@ def _signs(performance: Performance, verdict: Verdict) -> Iterator[Sign]:
     for finding in verdict.anomalies.get("inconsistent-offsets", ()):
         if len({witness["value"] for witness in finding["seen"] if witness["by"] == "poll"}) > 1:
             yield Sign.CHANGED_READ
+
+
+def _unread(performance: Performance) -> Iterator[str]:
+    """Of a log that was not read to its end nobody knows what it lost."""
+    if not performance.drained and not performance.for_good:
+        yield "the log was not read to its end, so nobody knows what is lost"
 
 
 def _disagreements(found: Expected, expected: Expected, performance: Performance) -> Iterator[str]:

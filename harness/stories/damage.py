@@ -8,7 +8,7 @@ from functools import partial
 
 from harness.stories.stage import Stage, StepError
 from harness.stories.steps import Record
-from nemesis.cluster import Capability, Evidence, Link, Target
+from nemesis.cluster import Capability, Evidence, Link, Target, node_name
 
 
 class Deed(StrEnum):
@@ -97,36 +97,49 @@ class Damage:
             raise StepError(f"nothing happened to the disk of broker {node}: is it dead?")
 
     def cut(self, links: Collection[Link]) -> None:
-        """Deliver nothing over these links."""
-        self._stage.part(Capability.LINKS, self._target.links).cut(links)
+        """Deliver nothing over these links.
+
+        Raises:
+            StepError: nothing was observed, as where all of them are cut already.
+        """
+        _observed(self._stage.part(Capability.LINKS, self._target.links).cut(links), "cut", links)
         self._cut |= set(links)
 
     def heal(self, links: Collection[Link]) -> None:
-        """Deliver again over these links."""
-        if links:
-            self._stage.part(Capability.LINKS, self._target.links).heal(links)
-            self._cut -= set(links)
+        """Deliver again over these links.
+
+        Raises:
+            StepError: nothing was observed, as where none of them is cut.
+        """
+        _observed(self._stage.part(Capability.LINKS, self._target.links).heal(links), "healed", links)
+        self._cut -= set(links)
 
     def drop(self, links: Collection[Link], api: str) -> None:
-        """Throw away messages of ``api`` (empty: all)."""
-        self._stage.part(Capability.MESSAGES, self._target.messages).drop(links, api)
+        """Throw away messages of ``api`` (empty: all). Raises as :meth:`cut`."""
+        _observed(self._stage.part(Capability.MESSAGES, self._target.messages).drop(links, api), "dropped", links)
         self._filtered |= set(links)
 
     def hold(self, links: Collection[Link], api: str) -> None:
-        """Keep messages of ``api`` (empty: all)."""
-        self._stage.part(Capability.MESSAGES, self._target.messages).hold(links, api)
+        """Keep messages of ``api`` (empty: all). Raises as :meth:`cut`."""
+        _observed(self._stage.part(Capability.MESSAGES, self._target.messages).hold(links, api), "held", links)
         self._filtered |= set(links)
 
     def release(self, links: Collection[Link]) -> None:
-        """End drops and holds on these links, on all of them if there are none."""
-        if ending := set(links) or self._filtered:
-            self._stage.part(Capability.MESSAGES, self._target.messages).release(ending)
-            self._filtered = self._filtered - ending
+        """End drops and holds on these links, on all of them if there are none. Raises as :meth:`heal`."""
+        ending = set(links) or self._filtered
+        released = self._stage.part(Capability.MESSAGES, self._target.messages).release(ending)
+        _observed(released, "released", links)
+        self._filtered = self._filtered - ending
 
-    def heal_all(self) -> None:
-        """Let every message through again."""
-        self.heal(sorted(self._cut))
-        self.release(())
+    def heal_all(self) -> bool:
+        """Let every message through again; False where nothing was in its way."""
+        harmed = bool(self._cut or self._filtered)
+        if self._cut:
+            self._stage.part(Capability.LINKS, self._target.links).heal(sorted(self._cut))
+        if self._filtered:
+            self._stage.part(Capability.MESSAGES, self._target.messages).release(self._filtered)
+        self._cut, self._filtered = set(), set()
+        return harmed
 
     def repair_all(self) -> None:
         """Let every frozen process run, and every disk do what it is asked to."""
@@ -140,3 +153,10 @@ class Damage:
         processes = self._stage.part(Capability.PROCESSES, self._target.processes)
         for node in sorted({*self._stage.brokers} - {*self._stage.running} - self.abandoned):
             processes.restart(node)
+
+
+def _observed(evidence: Evidence, done: str, links: Collection[Link]) -> None:
+    """Raises a :class:`StepError` where nothing was observed of what was done to links."""
+    if not evidence:
+        where = " ".join(f"{node_name(link.source)} > {node_name(link.target)}," for link in sorted(links))
+        raise StepError(f"nothing was {done} on {where.rstrip(',') or 'any link'}")

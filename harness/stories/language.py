@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from harness.errors import PlanError
 from harness.stories import steps as s
@@ -42,34 +42,33 @@ class Where(NamedTuple):
         return PlanError(f"{self.file}, line {self.line}: {text}")
 
 
-def parse_script(text: str, file: str, first_line: int = 1, brokers: int = 3) -> tuple[s.AnyStep, ...]:
+def parse_script(text: str, file: str, first_line: int = 1) -> tuple[s.Step, ...]:
     """The steps of a script of ``file``, whose first line there is ``first_line``.
 
     Raises:
         PlanError: a line is no step; or it speaks of a record that no line before it writes.
     """
-    found: list[s.AnyStep] = []
+    found: list[s.Step] = []
     written: set[str] = {"base"}
     for number, line in enumerate(text.splitlines(), first_line):
         plain = " ".join(line.partition("#")[0].split())
         if plain:
-            found.append(_Line(plain, Where(file, number), brokers, written).step())
+            found.append(_Line(plain, Where(file, number), written).step())
     return tuple(found)
 
 
 class _Line:
     """One line, read from left to right. ``written`` are the records of the lines before, and grows."""
 
-    def __init__(self, text: str, where: Where, brokers: int, written: set[str]) -> None:
+    def __init__(self, text: str, where: Where, written: set[str]) -> None:
         self._text = text
         self._where = where
         self._words = text.split()
         self._at = 0
-        self._brokers = brokers
         self._written = written
         self._form = ""
 
-    def step(self) -> s.AnyStep:
+    def step(self) -> s.Step:
         """The step that this line is."""
         tried = self._follows("try")
         verb = self._choose(s.VERBS, "a verb")
@@ -78,7 +77,7 @@ class _Line:
         kind = s.WaitUntil if "states" in fields else kind
         if self._at < len(self._words):
             raise self._wrong(f'"{self._words[self._at]}" is too much')
-        return cast("s.AnyStep", kind(line=self._where.line, text=self._text, tried=tried, **fields))
+        return kind(line=self._where.line, text=self._text, tried=tried, **fields)
 
     # --- words -------------------------------------------------------------------------------------------------------
 
@@ -119,8 +118,8 @@ class _Line:
     def _broker(self) -> s.Broker:
         word = self._next("a broker")
         if word.isdecimal():
-            if int(word) >= self._brokers:
-                raise self._wrong(f"there is no broker {word}; they are 0 to {self._brokers - 1}")
+            if int(word) not in s.BROKERS:
+                raise self._wrong(f"there is no broker {word}; they are {s.BROKERS[0]} to {s.BROKERS[-1]}")
             return int(word)
         if word == "leader":
             return s.Role.LEADER
@@ -129,7 +128,7 @@ class _Line:
                 if self._follows(*role.split()[1:]):
                     return role
         rest = " ".join([word, *self._words[self._at : self._at + 2]]) if word == "the" else word
-        raise self._wrong(f'"{rest}" is not a broker; {_nearest(rest, [*map(str, range(self._brokers)), *s.Role])}')
+        raise self._wrong(f'"{rest}" is not a broker; {_nearest(rest, [*map(str, s.BROKERS), *s.Role])}')
 
     def _record(self) -> s.Record:
         word = self._next("a record")
@@ -148,7 +147,7 @@ class _Line:
 
     def _nodes(self) -> tuple[s.Broker, ...]:
         if self._follows("all"):
-            return tuple(range(self._brokers))
+            return s.BROKERS
         found = [self._broker()]
         while self._peek() and self._peek() != "and":
             found.append(self._broker())
@@ -172,10 +171,10 @@ class _Line:
         return [Link(one, other), Link(other, one)] if both else [Link(one, other)]
 
     def _end(self, word: str) -> int:
-        if word.isdecimal() and int(word) < self._brokers:
+        if word.isdecimal() and int(word) in s.BROKERS:
             return int(word)
         if word not in _ENDS:
-            known = [*map(str, range(self._brokers)), *_ENDS]
+            known = [*map(str, s.BROKERS), *_ENDS]
             raise self._wrong(f'"{word}" is no end of a link; {_nearest(word, known)}')
         return _ENDS[word]
 

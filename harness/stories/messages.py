@@ -25,14 +25,14 @@ class Words(NamedTuple):
 class MessageWords:
     """Says of each message, in the order of their arrival, what is new in it.
 
-    Followers fetch all the time, and metadata is sent to everybody; what says the same as the last one on its way is
+    Followers fetch all the time, and metadata is sent to everybody; what is the same as the last one on its way is
     left out. ``names`` are those of the records by their values.
     """
 
     def __init__(self, partition: TopicPartition, names: Mapping[int, str]) -> None:
         self._partition = partition
         self._names = names
-        self._said: dict[tuple[int, int, type], str] = {}
+        self._last: dict[tuple[int, int, type], str] = {}
 
     def of(self, seen: SeenMessage) -> Words | None:
         """The words, None where there is nothing new."""
@@ -40,8 +40,8 @@ class MessageWords:
         if found is None:
             return None
         way = seen.source, seen.target, type(seen.message)
-        again = self._said.get(way) == found.text and not found.records
-        self._said[way] = found.text
+        again = self._last.get(way) == found.text and not found.records
+        self._last[way] = found.text
         return None if again else found
 
     def _words(self, message: m.Message, target: int) -> Words | None:

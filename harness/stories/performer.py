@@ -136,7 +136,7 @@ class _Performer:
         self.perform(s.Flush(line=0, text="flush all", nodes=self._stage.brokers))
         self._stage.target = self._script.target
 
-    def perform(self, step: s.AnyStep) -> None:
+    def perform(self, step: s.Step) -> None:
         """Perform one step, and write down how that went."""
         begun_us = self._world.clock.now_us()
         try:
@@ -179,31 +179,27 @@ class _Performer:
 
     # --- clients -----------------------------------------------------------------------------------------------------
 
-    def _whom(self, broker: s.Broker) -> int | None:
+    def _whom(self, broker: s.Broker) -> int:
         """Whom a client writes to; a client that knows no leader waits a moment for one, and gives up."""
         if broker is s.Role.LEADER:
             self._stage.until(lambda: self._stage.leads(self._stage.view.leader), self._patience.election_ms)
-            return self._stage.view.leader
+            if self._stage.view.leader is None:
+                raise StepError("nobody leads: not sent")
         return self._stage.node(broker)
 
     def send(self, step: s.Write) -> str:
         node = self._whom(step.to)
-        if node is None:
-            return "nobody leads: not sent"
         self._writes.send(step.record, node, acks=step.acks, producer=step.producer)
         return f"sent to {node}"
 
     def write(self, step: s.Write) -> str:
-        sent = self.send(step)
-        return f"{sent}: {self._answer_of(step.record)}" if step.record in self._writes.records else sent
+        return f"{self.send(step)}: {self._answer_of(step.record)}"
 
     def retry(self, step: s.Retry) -> str:
         record = self._stage.record(step.record)
         if record.acknowledged:
             return "acknowledged already: not sent again"
         node = self._whom(step.to)
-        if node is None:
-            return "nobody leads: not sent"
         self._writes.send_again(record, node)
         return f"sent to {node}: {self._answer_of(step.record)}"
 
@@ -248,8 +244,8 @@ class _Performer:
     def heal(self, step: s.Heal) -> str:
         if step.links:
             self._damage.heal(step.links)
-        else:
-            self._damage.heal_all()
+        elif not self._damage.heal_all():
+            raise StepError("no link is cut, and no message is held or dropped")
         return ""
 
     def drop(self, step: s.Drop) -> str:

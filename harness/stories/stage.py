@@ -23,6 +23,10 @@ class StepError(Exception):
     """A step could not be performed, or a wait ended at its limit: the text says why."""
 
 
+class NobodyError(StepError):
+    """Nobody is in the role of which a step speaks."""
+
+
 class Stage:
     """One log partition of an open world. ``records`` are those that were sent so far, by name.
 
@@ -88,8 +92,8 @@ class Stage:
         return self._world.drive(finished, self._world.clock.now_us() + limit_ms * 1000)
 
     def let_pass(self, ms: int) -> None:
-        """Let time pass."""
-        self.until(lambda: False, ms)
+        """Let time pass, and look at the cluster meanwhile: what lasts has a receipt of what was seen of it."""
+        self.until(lambda: self.view is None, ms)
 
     # --- names -------------------------------------------------------------------------------------------------------
 
@@ -97,7 +101,7 @@ class Stage:
         """The number of a broker.
 
         Raises:
-            StepError: nobody is in that role.
+            NobodyError: nobody is in that role.
         """
         if isinstance(broker, int):
             return broker
@@ -110,7 +114,7 @@ class Stage:
         others = [node for node in view.replicas if node != view.leader and node not in former[-1:]]
         if broker is s.Role.OTHER_FOLLOWER and others:
             return others[0]
-        raise StepError(f"nobody is {broker} now")
+        raise NobodyError(f"nobody is {broker} now")
 
     def record(self, name: s.Record) -> ScriptedRecord:
         """A record that was sent.
@@ -147,11 +151,17 @@ class Stage:
     # --- states ------------------------------------------------------------------------------------------------------
 
     def holds(self, state: s.State) -> bool:
-        """True if ``state`` holds now.
+        """True if ``state`` holds now; one that speaks of a role in which nobody is does not hold yet.
 
         Raises:
-            StepError: it speaks of somebody who is not there.
+            StepError: it speaks of a record that was not sent.
         """
+        try:
+            return self._holds(state)
+        except NobodyError:
+            return False
+
+    def _holds(self, state: s.State) -> bool:
         match state:
             case s.Leads(broker):
                 answer = self.leads(self.node(broker))
@@ -178,6 +188,14 @@ class Stage:
 
     def instead(self, state: s.State) -> str:
         """What is so while ``state`` does not hold, in words."""
+        try:
+            return self._instead(state)
+        except NobodyError as error:
+            return str(error)
+
+    def _instead(self, state: s.State) -> str:
+        if isinstance(state, s.Leads | s.IsFenced | s.InIsr):
+            self.node(state.broker)
         match state:
             case s.Leads() | s.SomebodyLeads() | s.NobodyLeads():
                 return self._leader_in_words()

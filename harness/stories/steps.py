@@ -25,13 +25,15 @@ class Role(StrEnum):
     OTHER_FOLLOWER = "the other follower"
 
 
+#: The brokers of every script.
+BROKERS: Final = (0, 1, 2)
 #: A broker by number or by role.
 Broker = int | Role
 #: A record by its name.
 Record = str
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, tag=str.lower):
+class Step(msgspec.Struct, frozen=True, kw_only=True):
     """One line of a script: where it stands, its text, and whether it may fail (``tried``)."""
 
     line: int
@@ -139,7 +141,7 @@ class Lie(NodeStep, frozen=True, kw_only=True):
     """Let disks answer flushes that they do not do."""
 
 
-class Abandon(NodeStep, frozen=True, kw_only=True, tag="never start"):
+class Abandon(NodeStep, frozen=True, kw_only=True):
     """A dead broker never returns, not even when everything else is healed."""
 
 
@@ -202,83 +204,50 @@ class Fence(NodeStep, frozen=True, kw_only=True):
     """Cut brokers off from the controller until it has given them up; they stay cut off."""
 
 
-class MoveLeader(Step, frozen=True, kw_only=True, tag="move leader"):
+class MoveLeader(Step, frozen=True, kw_only=True):
     """Make a broker the leader, on purpose and in order."""
 
     to: Broker
 
 
-AnyStep = (
-    Write
-    | Send
-    | Retry
-    | Read
-    | Wait
-    | WaitUntil
-    | Kill
-    | Stop
-    | Start
-    | Pause
-    | Resume
-    | Power
-    | Wipe
-    | Flush
-    | Fail
-    | Replace
-    | Lie
-    | Abandon
-    | Corrupt
-    | Cut
-    | Heal
-    | Drop
-    | Hold
-    | Release
-    | Withhold
-    | Isolate
-    | Shrink
-    | Fence
-    | MoveLeader
-)
-
-
 # --- states ----------------------------------------------------------------------------------------------------------
 
 
-class Leads(msgspec.Struct, frozen=True, tag=True):
+class Leads(msgspec.Struct, frozen=True):
     """A broker leads, by the controller's word and by its own."""
 
     broker: Broker
 
 
-class SomebodyLeads(msgspec.Struct, frozen=True, tag=True):
+class SomebodyLeads(msgspec.Struct, frozen=True):
     """The leader that the controller names runs and leads."""
 
 
-class NobodyLeads(msgspec.Struct, frozen=True, tag=True):
+class NobodyLeads(msgspec.Struct, frozen=True):
     """The controller names no leader."""
 
 
-class IsFenced(msgspec.Struct, frozen=True, tag=True):
+class IsFenced(msgspec.Struct, frozen=True):
     """The controller counts a broker as dead, or not (``expected``)."""
 
     broker: Broker
     expected: bool
 
 
-class InIsr(msgspec.Struct, frozen=True, tag=True):
+class InIsr(msgspec.Struct, frozen=True):
     """A broker is in the ISR of the controller, or not (``expected``)."""
 
     broker: Broker
     expected: bool
 
 
-class IsrIs(msgspec.Struct, frozen=True, tag=True):
+class IsrIs(msgspec.Struct, frozen=True):
     """The ISR of the controller has exactly these members."""
 
     brokers: tuple[Broker, ...]
 
 
-class Has(msgspec.Struct, frozen=True, tag=True):
+class Has(msgspec.Struct, frozen=True):
     """A broker's log has a record, or lacks it (``expected``)."""
 
     broker: Broker
@@ -286,7 +255,7 @@ class Has(msgspec.Struct, frozen=True, tag=True):
     expected: bool
 
 
-class Covers(msgspec.Struct, frozen=True, tag=True):
+class Covers(msgspec.Struct, frozen=True):
     """The high watermark of a broker is above the place of a record in its log, or not (``expected``)."""
 
     broker: Broker
@@ -294,14 +263,14 @@ class Covers(msgspec.Struct, frozen=True, tag=True):
     expected: bool
 
 
-class Answered(msgspec.Struct, frozen=True, tag=True):
+class Answered(msgspec.Struct, frozen=True):
     """The client got an answer about a record; ``acknowledged``: a good one."""
 
     record: Record
     acknowledged: bool
 
 
-class InSync(msgspec.Struct, frozen=True, tag=True):
+class InSync(msgspec.Struct, frozen=True):
     """Every replica runs, is in the ISR, and has the same log end and high watermark at that end."""
 
 

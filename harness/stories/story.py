@@ -19,7 +19,7 @@ import msgspec
 from harness.errors import PlanError
 from harness.stories.columns import check_overrides, chosen_columns
 from harness.stories.language import Where, parse_script
-from harness.stories.steps import AnyStep, Power, Send, Write
+from harness.stories.steps import Fail, Power, Step, Write
 from workloads import SettingsError, unknown_name
 
 #: Every record that a script has without writing it.
@@ -77,7 +77,6 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     steps: str
     source: str = ""
     note: str = ""
-    brokers: int = 3
     settings: dict[str, Any] = {}
     needs: list[str] = []
     lost: dict[str, list[str]] | None = None
@@ -88,7 +87,6 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 _OF_COLUMNS: Final = 'a table of lists of columns, such as x = ["a0", "a1"]'
 #: What a value of a file is, where it is no string.
 _FORMS: Final = {
-    "brokers": "a whole number",
     "needs": 'a list of steps that are written with "try"',
     "settings": "a table of settings under Kafka's names",
     **dict.fromkeys(("lost", "acknowledged", "also"), _OF_COLUMNS),
@@ -107,7 +105,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     note: str
     settings: Mapping[str, Any]
-    steps: tuple[AnyStep, ...]
+    steps: tuple[Step, ...]
     needs: frozenset[str]
     expects: bool
     lost: Mapping[str, tuple[str, ...]]
@@ -117,12 +115,17 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def records(self) -> tuple[str, ...]:
         """Every record, in the order in which they are written."""
-        return (BASE, *(step.record for step in self.steps if isinstance(step, Write | Send)))
+        return (BASE, *(step.record for step in self.steps if isinstance(step, Write)))
 
     @property
     def cuts_power(self) -> bool:
         """True if it needs disks that can lose what was not forced to them."""
         return any(isinstance(step, Power) for step in self.steps)
+
+    @property
+    def fails_disks(self) -> bool:
+        """True if it needs brokers that have several disks each."""
+        return any(isinstance(step, Fail) for step in self.steps)
 
     def expected(self, column: str) -> Expected:
         """What is expected in the column of that name."""
@@ -173,7 +176,7 @@ def parse_story(text: str, file: str) -> Story:
         check_overrides(found.settings)
     except SettingsError as error:
         raise places.of("settings").wrong(f"[settings]: {error}") from error
-    steps = parse_script(found.steps, file, places.script_line, found.brokers)
+    steps = parse_script(found.steps, file, places.script_line)
     if not steps:
         raise places.of("steps").wrong('the script has no step, such as "write x to 0"')
     story = Story(

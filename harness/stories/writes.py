@@ -18,7 +18,7 @@ from workloads.values import encode, join
 
 #: Producer ids of scripts begin here: far above what a young cluster hands out.
 FIRST_PRODUCER_ID: Final = 1_000_000
-#: The key of a script's records is their name.
+#: What is known of a record, by how its operation ended.
 _OUTCOMES: Final = {EventType.OK: ACKNOWLEDGED, EventType.FAIL: REFUSED, EventType.INFO: "unknown"}
 
 

@@ -13,7 +13,8 @@ BOTH = (Link(0, 1), Link(1, 0))
 class Acts:
     def __init__(self, **cluster):
         self.clock, self.marks = VirtualClock(), list[tuple[str, str]]()
-        target = ObedientCluster(**cluster).target(lacks={Capability.POWER: "none here"})
+        self.cluster = ObedientCluster(**cluster)
+        target = self.cluster.target(lacks={Capability.POWER: "none here"})
         self.script = Script(target, self.clock.now_us, self.note, number="S40", story="a story")
         self.target = self.script.target
 
@@ -43,6 +44,41 @@ def test_a_cut_lasts_until_the_last_of_its_links_is_whole():
     links.heal(BOTH[1:])
     assert acts.marks[-1] == ("partition", "end")
     assert acts.script.receipts[0].links == BOTH
+
+
+def test_what_changed_while_an_act_lasted_is_in_its_receipt_however_short_it_was():
+    """Whoever looks at the cluster between two acts lets the receipt of what lasts see it."""
+    acts = Acts()
+    present(acts.target.links).cut(BOTH)
+    acts.clock.time_us = 5
+    acts.cluster.elected += 3
+    acts.target.view()
+    acts.clock.time_us = 7
+    acts.cluster.elected -= 3
+    present(acts.target.links).heal(BOTH)
+    looks = acts.script.receipts[0].seen["t-0"]
+    assert [(look.time_us, look.leader_epoch) for look in looks] == [(0, 0), (5, 4), (7, 1)]
+
+
+def test_the_cluster_is_looked_at_before_an_act_is_undone():
+    acts = Acts()
+    processes = present(acts.target.processes)
+    processes.kill(0)
+    acts.clock.time_us = 7
+    processes.restart(0)
+    assert [(look.time_us, look.leader) for look in acts.script.receipts[0].seen["t-0"]] == [(0, 0), (7, 1), (7, 0)]
+
+
+def test_what_nobody_saw_undone_lasts():
+    acts = Acts()
+    processes = present(acts.target.processes)
+    processes.kill(1)
+    acts.cluster.blind = True
+    assert processes.restart(1) == {}
+    assert acts.marks == [("kill", "begin")]
+    acts.cluster.blind = False
+    processes.restart(1)
+    assert acts.marks[-1] == ("kill", "end")
 
 
 def test_a_planned_move_is_over_at_once_and_is_of_its_own_log_partition():

@@ -348,3 +348,10 @@ def test_a_disk_lied_where_a_loss_of_power_took_what_was_flushed() -> None:
     honest = {"fault": "powerloss", "begin_evidence": {"1": {"exit": "signal 9", "lost": {"t-0": 3}}}}
     lied = {"fault": "powerloss", "begin_evidence": {"1": {"lost": {"t-0": 3}, "lost_flushed": {"t-0": 2}}}}
     assert [one.took_flushed for one in seen(receipt(**honest), receipt(**lied, sequence=1))] == [False, True]
+
+
+@pytest.mark.parametrize(("settings", "replicas"), [(ALL_2, "every in-sync replica"), (MAJORITY, "every election")])
+def test_the_reason_for_reads_names_who_has_what_is_below_the_high_watermark(settings, replicas):
+    """Where a number of replicas commits, an in-sync replica may lack it: who elects a leader has one that does not."""
+    for anomaly in ("poll-skip", "inconsistent-offsets", "divergent-replicas"):
+        assert replicas in promise(settings, KILL).about(anomaly).why()

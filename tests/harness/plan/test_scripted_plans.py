@@ -54,6 +54,14 @@ def test_a_plan_without_a_story_has_none() -> None:
             plan('story = "S40"', faults='stories = ["S01"]'),
             "worlds.simulated.faults.stories: the story S40 is all that happens in a run; leave it out",
         ),
+        (
+            plan('brokers = 4\nstory = "S40"'),
+            "brokers: the story S40 has brokers 0, 1 and 2; write brokers = 3, or leave it out",
+        ),
+        (
+            plan('story = "S40"\nassignment = [[0, 1]]\n[settings]\n"replication.factor" = 2'),
+            "settings: the story S40 has replicas on brokers 0, 1 and 2; write replication.factor = 3",
+        ),
     ],
 )
 def test_what_does_not_go_with_a_story_is_refused_in_one_sentence(text: str, sentence: str) -> None:

@@ -10,12 +10,13 @@ import pytest
 
 from checkers import Outcome, check_one, judge
 from harness.campaign import Campaign, replay
+from harness.errors import PlanError
 from harness.plan import RunSpec, read_plan
 from harness.progress import Progress
 from harness.records.files import HISTORY, PLAN_FILE
 from harness.records.run_record import read_record
 from harness.run import perform
-from harness.run.scripted import STORY_FILE
+from harness.run.scripted import STORY_FILE, story_of
 from harness.stories import Trace
 from harness.worlds.simulated.parts import SimulatedLeadership
 from nemesis.receipts import Receipt
@@ -73,6 +74,37 @@ def test_a_run_without_the_settings_of_its_story_is_refused(tmp_path: Path) -> N
     hasty = msgspec.structs.replace(spec, settings=spec.settings | {"replica.lag.time.max.ms": 1_500})
     ended = perform(hasty, tmp_path / "run")
     assert ended.reason == "the story S40 needs replica.lag.time.max.ms=30000; write it in the plan"
+
+
+def own_story(directory: Path, *steps: str, above: str = "", settings: str = "") -> RunSpec:
+    """The run of a plan that names a story of its own with these steps."""
+    script = "\n".join(steps)
+    (directory / "my.toml").write_text(f'number = "M1"\ntitle = "t"\nsteps = """\n{script}\n"""\n')
+    (directory / "p.toml").write_text(
+        f'story = "my.toml"\n{above}\n[settings]\n{settings}\n[workload]\npartitions = 1\n[worlds.simulated]\n'
+    )
+    return read_plan(directory / "p.toml").single(None, None, None)
+
+
+def test_a_story_that_needs_several_disks_is_refused_before_a_run_without_them(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="the story M1 lets a disk of several fail; write log_dirs = 2 in the plan"):
+        story_of(own_story(tmp_path, "fail 0"))
+    assert story_of(own_story(tmp_path, "fail 0", above="log_dirs = 2")).number == "M1"
+
+
+def test_a_story_that_writes_with_an_acks_of_its_own_is_refused_where_the_promise_has_another(tmp_path: Path) -> None:
+    """The promise of a run is that of its settings: a loss of a write with acks=1 would break that of acks=all."""
+    sentence = 'the story M1 says "write x to 0 acks=1"; in a plan every write has the acks of the settings'
+    with pytest.raises(PlanError, match=sentence):
+        story_of(own_story(tmp_path, "write x to 0 acks=1"))
+    assert story_of(own_story(tmp_path, "write x to 0 acks=1", settings="acks = 1")).number == "M1"
+
+
+def test_a_run_in_which_a_record_was_not_sent_has_failed_and_holds_nothing(tmp_path: Path) -> None:
+    spec = own_story(tmp_path, "never start all", "kill all", "wait until 0 is fenced", "write x to leader")
+    ended = perform(spec, tmp_path / "run")
+    assert ended.status == "harness-failed"
+    assert str(ended.reason).endswith('line 7, "write x to leader": nobody leads: not sent')
 
 
 def test_a_log_that_waits_for_a_broker_which_never_returns_is_not_stalled(tmp_path: Path) -> None:

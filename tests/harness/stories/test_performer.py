@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from checkers import NEVER, check_one
 from harness.errors import PlanError
 from harness.stories import (
     Play,
+    cells,
     column_named,
     explained,
     known_stories,
@@ -101,10 +104,63 @@ def test_with_acks_0_what_was_sent_counts_as_acknowledged():
     assert (found.lost, found.acknowledged) == (("x",), ("base", "x"))
 
 
-def test_a_write_to_a_leader_that_is_not_there_is_not_sent():
-    found = cell("never start 0 1 2\nkill all\nwrite x to leader", "all/2")
+@pytest.mark.parametrize("tried", [True, False])
+def test_a_write_to_a_leader_that_is_not_there_is_not_sent_and_in_vain(tried):
+    found = cell(f"never start 0 1 2\nkill all\n{'try ' * tried}write x to leader", rest="")
     assert found.trace.records.keys() == {"base"}
     assert "leaderless for good" in [str(sign) for sign in found.signs]
+    assert (found.disagreements == ()) is tried
+    assert tried or found.disagreements[0].endswith('"write x to leader": nobody leads: not sent')
+
+
+@pytest.mark.parametrize(
+    ("steps", "problem"),
+    [
+        ("cut 0-1\ncut 0>1 1>0", "nothing was cut on broker 0 > broker 1, broker 1 > broker 0"),
+        ("heal 0>1", "nothing was healed on broker 0 > broker 1"),
+        ("cut 0-1\nheal\nheal", "no link is cut, and no message is held or dropped"),
+        ("release 0>clients", "nothing was released on broker 0 > the clients"),
+        ("release", "nothing was released on any link"),
+        ("drop Fetch 0>1\nrelease\nrelease 0>1", "nothing was released on broker 0 > broker 1"),
+    ],
+)
+def test_what_changes_nothing_on_links_is_in_vain(steps, problem):
+    (sentence,) = cell(steps).disagreements
+    assert sentence.endswith(problem)
+
+
+def test_a_link_that_was_cut_by_itself_and_by_a_name_for_several_is_healed_once():
+    assert cell("cut 0-1\nisolate 0\nheal 0-1\nheal").disagreements == ()
+
+
+@pytest.mark.parametrize("anomaly", NEVER)
+def test_what_no_settings_permit_is_a_disagreement_whatever_the_file_expects(monkeypatch, anomaly):
+    def found(*args, **kwargs):
+        verdict = check_one(*args, **kwargs)
+        verdict.counts[anomaly] = 1
+        return verdict
+
+    monkeypatch.setattr(cells, "check_one", found)
+    for rest in ("", "[lost]"):
+        assert cell("write x to 0", rest=rest).disagreements == (f"seen, and never to be: {anomaly}",)
+
+
+def test_a_log_that_was_not_read_to_its_end_is_a_disagreement(monkeypatch):
+    monkeypatch.setattr(cells, "WORKLOAD", msgspec.structs.replace(cells.WORKLOAD, drain_limit_ms=1))
+    unread = "the log was not read to its end, so nobody knows what is lost"
+    assert unread in cell("write x to 0", rest="").disagreements
+
+
+def test_a_role_in_which_nobody_is_yet_does_not_hold_yet():
+    """There is a former leader once another one leads."""
+    assert cell("kill 0\nwait until the former leader is fenced").disagreements == ()
+    (sentence,) = cell("wait up to 1 s until the former leader leads").disagreements
+    assert sentence.endswith("waited 1000 ms in vain; the former leader leads: no, nobody is the former leader now")
+
+
+def test_a_leader_is_waited_for_while_there_is_none():
+    nobody = "kill all\nwait until 0 is fenced and nobody leads\nstart all\nwait until leader has base and leader leads"
+    assert cell(nobody, rest="").disagreements == ()
 
 
 def test_a_broker_that_never_returns_is_not_missed():

@@ -29,6 +29,17 @@ def written(lab: Any) -> Any:
     return cluster
 
 
+def led_by_a_bad_log(lab: Any) -> Any:
+    """A cluster whose leader was stopped in order, so that it did not look at its log when it came back: "w" is bad."""
+    cluster = written(lab)
+    stop(cluster, 0)
+    damage(cluster, 0)
+    cluster.start(0)
+    cluster.settle()
+    cluster.move_leader(0)
+    return cluster
+
+
 def read(lab: Any, node: int, offset: int) -> list[Any]:
     """The batches that a consumer is sent."""
     wanted = (FetchPartition(AT, offset),)
@@ -49,12 +60,7 @@ def test_after_an_unclean_stop_a_broker_ends_its_log_before_the_bad_batch_and_fe
 
 def test_after_a_clean_stop_nobody_looks_and_a_leader_serves_what_is_bad(lab: Any) -> None:
     """As Kafka: a leader sends the bytes of its log as they are, and whoever reads them computes the checksum."""
-    cluster = written(lab)
-    stop(cluster, 0)
-    damage(cluster, 0)
-    cluster.start(0)
-    cluster.settle()
-    cluster.move_leader(0)
+    cluster = led_by_a_bad_log(lab)
     cluster.wait(lambda: cluster.leads(0))
     assert [batch.intact for batch in read(cluster, 0, 0)] == [True, False]
     assert cluster.committed() == ["base", "w"], (
@@ -64,12 +70,7 @@ def test_after_a_clean_stop_nobody_looks_and_a_leader_serves_what_is_bad(lab: An
 
 def test_a_follower_that_needs_a_bad_batch_of_its_leader_waits_for_it_in_vain(lab: Any) -> None:
     """As Kafka: it goes on asking, appends nothing, and stays out of the ISR; the other one has the batch already."""
-    cluster = written(lab)
-    stop(cluster, 0)
-    damage(cluster, 0)
-    cluster.start(0)
-    cluster.settle()
-    cluster.move_leader(0)
+    cluster = led_by_a_bad_log(lab)
     cluster.settle()
     cluster.kill(2)
     cluster.wipe(2)
