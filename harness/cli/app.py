@@ -28,6 +28,7 @@ COMMANDS: Final = (
     "campaign",
     "check",
     "report",
+    "compare",
     "replay",
     "stories",
     "heal",

@@ -12,6 +12,7 @@ from harness.comparison.findings import (
     results_of,
     trace,
 )
+from harness.comparison.words import figures_of, made_with, sentences, side_by_side
 
 __all__ = [
     "CellChange",
@@ -23,8 +24,12 @@ __all__ = [
     "Results",
     "Traced",
     "compare_results",
+    "figures_of",
     "key_of",
+    "made_with",
     "read_results",
     "results_of",
+    "sentences",
+    "side_by_side",
     "trace",
 ]

@@ -1,0 +1,83 @@
+"""`ackproof compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+from rich.markup import escape
+
+from harness.cli.terminal import State, path_type, takes_json
+from harness.comparison import (
+    Change,
+    Compared,
+    compare_results,
+    figures_of,
+    made_with,
+    read_results,
+    sentences,
+    side_by_side,
+)
+from harness.records.campaign_record import read_campaign_record
+
+_COLOURS: Final = {
+    Change.WORSE: "bold red",
+    Change.UNTOLD: "magenta",
+    Change.DIFFERS: "yellow",
+    Change.BETTER: "green",
+    Change.SAME: "dim",
+}
+
+
+@click.command()
+@click.argument("before", type=path_type, metavar="A")
+@click.argument("after", type=path_type, metavar="B")
+@click.option("--all", "all_", is_flag=True, help="Show cells that are the same in both, too.")
+@takes_json
+def compare(state: State, before: Path, after: Path, *, all_: bool) -> int:
+    """Hold the campaign in directory B against that in A: two nights, or two releases of Kafka.
+
+    Cells have the same name in both (world, settings, family), findings the same identity. The last line is
+    the verdict.
+
+    \b
+    Exit codes:
+      0  B is not worse
+      1  B is worse: a promise broken or a log that does not come back where A's
+         did better, writes lost that A held as promised, more runs that lost
+         than chance explains, or a new finding that no promise permits
+      2  nobody can tell: B did not run, exercise or judge what A did
+    """
+    compared = compare_results(read_results(before), read_results(after))
+    if state.as_json:
+        state.json({"exit_code": compared.exit_code, "sentence": compared.sentence, **msgspec.structs.asdict(compared)})
+        return compared.exit_code
+    for letter, directory in (("A", before), ("B", after)):
+        record = read_campaign_record(directory)
+        about = made_with(msgspec.to_builtins(record)) if record else "no campaign.json"
+        state.say(f"{letter}: {directory}: {about}")
+    state.say("")
+    _show_cells(state, compared, all_=all_)
+    for sentence in sentences(compared):
+        state.say(f"{sentence}.")
+    state.say(compared.sentence)
+    return compared.exit_code
+
+
+def _show_cells(state: State, compared: Compared, *, all_: bool) -> None:
+    """The worst first; where nothing changed there is no table."""
+    worst = sorted(compared.cells, key=lambda one: list(Change).index(one.change))
+    shown = [one for one in worst if all_ or one.change is not Change.SAME]
+    if shown:
+        rows = [
+            (
+                f"[{_COLOURS[one.change]}]{one.change}[/]",
+                escape(one.key),
+                *map(escape, side_by_side(one.before, one.after).values()),
+            )
+            for one in shown
+        ]
+        state.table(["B is", "cell", *figures_of(None)], rows)
+        state.say("")

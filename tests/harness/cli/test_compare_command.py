@@ -1,0 +1,48 @@
+"""`ackproof compare`: two directories, one verdict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.cli.app import exit_code_of
+from tests.harness.comparison.conftest import STRONG, run_lines, write_campaign
+
+
+@pytest.fixture
+def nights(tmp_path: Path) -> tuple[str, str]:
+    clean = write_campaign(tmp_path / "clean", run_lines(STRONG), run_lines(STRONG, cell="other/kill"))
+    lossy = write_campaign(tmp_path / "lossy", run_lines(STRONG, losing=1), run_lines(STRONG, cell="other/kill"))
+    return str(clean), str(lossy)
+
+
+def test_a_night_that_lost_is_worse_and_the_other_way_round_it_is_not(
+    nights: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    clean, lossy = nights
+    assert exit_code_of(["compare", clean, lossy]) == 1
+    *shown, verdict = capsys.readouterr().out.splitlines()
+    assert verdict == (
+        f"{lossy} is worse than {clean}: 2 cells in both (1 worse, 1 same), 1 new finding that nothing permits."
+    )
+    assert sum("other/kill" in line for line in shown) == 0
+    assert exit_code_of(["compare", lossy, clean]) == 0
+    assert exit_code_of(["compare", clean, clean, "--all"]) == 0
+    assert "other/kill" in capsys.readouterr().out
+
+
+def test_machines_get_everything(nights: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["compare", *nights, "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["exit_code"], [cell["change"] for cell in told["cells"]]) == (1, ["worse", "same"])
+    assert told["cells"][0]["before"]["outcome"] == "held"
+    assert [finding["fate"] for finding in told["findings"]] == ["new"]
+
+
+def test_a_directory_that_is_no_campaign_is_refused(
+    nights: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code_of(["compare", nights[0], str(tmp_path / "nothing")]) == 64
+    assert "holds no verdicts.jsonl" in capsys.readouterr().err
