@@ -46,6 +46,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def user_cache() -> Path:
+    """Where this user's programs keep what can be made again: ``ackproof`` below XDG_CACHE_HOME, else ``~/.cache``."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ackproof"
+
+
 def versions() -> dict[str, str]:
     """Versions of Python, of Java, and of the distributions that may change a result."""
     own = {"python": platform.python_version(), "java": _java()}

@@ -1,10 +1,13 @@
-"""Checking any number of histories in one Spark job.
+"""Checking any number of histories in one Spark job; what fits into one task is judged in this process instead.
 
 Large files of JSON lines are decoded by Spark's workers first, a split each. The driver then cuts histories into units
 (whole small files, row groups of large ones), lays units together into tasks of similar size, and workers read them
 with Arrow, apply the kernels and send back findings and counts. Nothing is shuffled. Two kinds of large histories need
 more: uncertain operations over several log partitions are proved by a look at the whole first, and the few proofs are
 broadcast; dependencies of transactions are brought together afterwards (:mod:`checkers.cycles.shuffled`).
+
+A job of one task has nothing to distribute, and Spark takes five seconds to start: it is called as a worker calls it,
+unless a master is named or Spark runs anyway.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from checkers.errors import SparkError
 from checkers.histories.discovery import FoundHistory, Source, Sources, find_histories
 from checkers.histories.stores import Place
 from checkers.spark.planning import Plan, batches_of, plan, tasks_of
-from checkers.spark.session import cause_of, spark_context
+from checkers.spark.session import cause_of, is_wanted, spark_context
 from checkers.verdicts.partial_verdict import SHOWN, PartialVerdict, judge_batch, merge, verdict
 from checkers.verdicts.replicas import with_replicas
 from checkers.verdicts.verdict import Verdict
@@ -53,7 +56,7 @@ def check(
 
     Args:
         histories: what was found, or places to look at (:func:`checkers.histories.discovery.find_histories`).
-        master: address of a Spark cluster's master, by default local threads.
+        master: address of a Spark cluster's master, by default local threads, of which one task needs none.
         ww_deps: whether overwrites count as dependencies, by default as
             :meth:`checkers.histories.discovery.Source.ww_deps` has it.
         shown: findings listed of each anomaly, None for all; counts are always whole.
@@ -97,10 +100,16 @@ def _decode(split: Split) -> Decoded | None:
 
 
 def _run(planned: Plan, master: str | None, shown: int | None, progress: Progress | None) -> list[PartialVerdict]:
+    tasks = _plain(planned.units)
+    whole = not (planned.to_prove or planned.to_join)
+    if len(tasks) == 1 and whole and not is_wanted(master):
+        parts = _judge_plain(shown, {}, tasks[0])
+        if progress is not None:
+            progress(1, 1)
+        return parts
     context = spark_context(master)
     try:
         proofs = context.broadcast(_proofs(context, planned.to_prove))
-        tasks = _plain(planned.units)
         with _Watch(context, len(tasks), progress):
             answers = context.parallelize(tasks, len(tasks)).map(partial(_judge_task, shown, proofs)).collect()
         parts = [part for answer in answers for part in msgspec.json.decode(answer, type=list[PartialVerdict])]
@@ -140,10 +149,14 @@ def _add_steps(parts: Sequence[PartialVerdict], steps: dict[int, list[dict[str, 
 
 
 def _judge_task(shown: int | None, proofs: Any, task: Task) -> bytes:
-    """Judge the units of a task. Runs in a worker."""
+    """Judge the units of a task, for the driver to decode. Runs in a worker."""
+    return msgspec.json.encode(_judge_plain(shown, proofs.value, task))
+
+
+def _judge_plain(shown: int | None, proofs: Proofs, task: Task) -> list[PartialVerdict]:
+    """Judge the units of a task."""
     units = [Unit(*unit) for unit in task]
-    parts = [part for batch in batches_of(units) for part in judge_units(batch, shown, proofs.value)]
-    return msgspec.json.encode(parts)
+    return [part for batch in batches_of(units) for part in judge_units(batch, shown, proofs)]
 
 
 def judge_units(units: Sequence[Unit], shown: int | None, proofs: Proofs) -> list[PartialVerdict]:

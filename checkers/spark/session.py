@@ -18,6 +18,8 @@ from checkers.histories.scratch import Scratch
 
 #: The driver only holds findings and the small core of a dependency graph; rows live in Python workers.
 DRIVER_MEMORY: Final = "1g"
+#: The environment variable that names a master where no option does.
+MASTER: Final = "ACKPROOF_SPARK_MASTER"
 #: Packages that workers of a cluster need; a driver ships them.
 SHIPPED: Final = ("checkers", "workloads")
 
@@ -63,7 +65,7 @@ def spark_context(master: str | None = None) -> Any:
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    wanted = master or os.environ.get("ACKPROOF_SPARK_MASTER") or _usual_master()
+    wanted = master or os.environ.get(MASTER) or _usual_master()
     if wanted is not None and not wanted.startswith(_MASTERS):
         raise SparkError(f'"{wanted}" is no Spark master; write spark://HOST:7077, or leave it out for local threads')
     running = _running()
@@ -85,8 +87,15 @@ def spark_context(master: str | None = None) -> Any:
     return started
 
 
+def is_wanted(master: str | None) -> bool:
+    """True where somebody chose how Spark runs, or it runs in this process already."""
+    return bool(master or os.environ.get(MASTER) or _usual_master() is None or _running() is not None)
+
+
 def _running() -> Any:
     """The context of this process, None if there is none."""
+    if "pyspark" not in sys.modules:
+        return None
     from pyspark import SparkContext  # noqa: PLC0415
 
     return SparkContext._active_spark_context  # noqa: SLF001 - what getOrCreate looks at; it would start one

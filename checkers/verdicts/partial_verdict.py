@@ -5,7 +5,7 @@ Parts are plain data, so they travel from Spark's workers to the driver; the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -15,7 +15,6 @@ from checkers.anomalies import ANOMALIES, EMPTY_GRAPH, Allowed
 from checkers.columns.loading import Batch
 from checkers.columns.log import Log
 from checkers.cycles.edges import related
-from checkers.cycles.search import find_cycles
 from checkers.cycles.trimming import core_steps
 from checkers.measures.availability import availability
 from checkers.measures.delivery import consume_counts, count, decide
@@ -144,7 +143,7 @@ def verdict(name: str, partial: PartialVerdict, origin: Origin, *, shown: int | 
     """The verdict of a history from its merged parts."""
     exercised = partial.exercise
     exercised.drained = partial.own and partial.partitions > 0 and not partial.undrained
-    for anomaly, cycles in find_cycles(partial.steps).items():
+    for anomaly, cycles in _cycles(partial.steps).items():
         partial.counts[anomaly] = len(cycles)
         partial.findings[anomaly] = cycles if shown is None else cycles[: min(shown, CYCLES_SHOWN)]
     foreign = partial.events > 0 and not partial.own  # a run that ended before its first event is nobody's
@@ -168,6 +167,15 @@ def verdict(name: str, partial: PartialVerdict, origin: Origin, *, shown: int | 
         },
         reason=reason,
     )
+
+
+def _cycles(steps: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Cycles by anomaly; networkx takes a quarter of a second to load, which only histories with suspects pay."""
+    if not steps:
+        return {}
+    from checkers.cycles.search import find_cycles  # noqa: PLC0415
+
+    return find_cycles(steps)
 
 
 def _validity(partial: PartialVerdict) -> tuple[bool | Literal["unknown"], str | None]:

@@ -8,18 +8,16 @@ from pathlib import Path
 import click
 import msgspec
 
+from harness import clients
 from harness.campaign import Campaign
 from harness.choices import Choices
 from harness.cli.matrix_table import show_campaign
 from harness.cli.terminal import RESULTS, State, path_type, takes_json
-from harness.clients import require_credentials
 from harness.errors import EXIT_HELD, NamedWronglyError
 from harness.java import usable_java
 from harness.plan import LATEST, SEED_MAX, Existing, Kafka, Plan, RunSpec, read_plan, require_kind
 from harness.records.files import exact_campaign, new_campaign
 from harness.run import planned, story_of
-from harness.worlds.kafka import release_for
-from harness.worlds.kafka.rehearsal import PREFACE, rehearse, require_machines
 
 plan_argument = click.argument("plan_path", metavar="PLAN", type=path_type)
 seed_range = click.IntRange(0, SEED_MAX)
@@ -65,6 +63,8 @@ def campaign(
 
 def rehearse_all(state: State, runs: list[RunSpec]) -> int:
     """Say what ``runs`` on machines over SSH would do; nothing is done."""
+    from harness.worlds.kafka.rehearsal import PREFACE, rehearse, require_machines  # noqa: PLC0415 - brings clients
+
     require_machines(runs)
     _see_to_stories(runs)
     _see_to_releases(runs)
@@ -93,7 +93,7 @@ def _see_to_what_is_needed(runs: list[RunSpec]) -> None:
     usable_java()
     _see_to_releases(runs)
     for security in {run.world.security for run in runs if isinstance(run.world, Existing)}:
-        require_credentials(security)
+        clients.require_credentials(security)
 
 
 def _see_to_stories(runs: list[RunSpec]) -> None:
@@ -103,6 +103,8 @@ def _see_to_stories(runs: list[RunSpec]) -> None:
 
 def _see_to_releases(runs: list[RunSpec]) -> None:
     for run in {run.cell: run for run in runs if isinstance(run.world, Kafka)}.values():
+        from harness.worlds.kafka import release_for  # noqa: PLC0415 - brings clients, which take a third of a second
+
         release_for(require_kind(run.world, Kafka), run.chosen())
 
 

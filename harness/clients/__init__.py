@@ -1,21 +1,42 @@
-"""Real clients behind the contract of ``workloads.client``, each library in a module of its own."""
+"""Real clients behind the contract of ``workloads.client``, each library in a module of its own.
 
-from __future__ import annotations
+Each name is loaded when it is first asked for, as at the door of the checkers: a run in virtual time asks for the
+settings of a client, and should not wait for libraries that talk to brokers.
+"""
 
-from collections.abc import Mapping
-from typing import Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from harness.clients.adapter import ClientLibrary, RealClients
-from harness.clients.configuration import client_settings
-from harness.clients.confluent import CONFLUENT
-from harness.clients.credentials import at_home, require_credentials
-from harness.clients.direct import BatchSequence, DirectClient
-from harness.clients.kafka_python import KAFKA_PYTHON, make, named, producer_configuration
-
-#: The libraries that a plan can name, by the name of their distribution.
-CLIENTS: Final[Mapping[str, ClientLibrary]] = {"kafka-python": KAFKA_PYTHON, "confluent-kafka": CONFLUENT}
+if TYPE_CHECKING:
+    from harness.clients.adapter import ClientLibrary, RealClients
+    from harness.clients.configuration import client_settings
+    from harness.clients.confluent import CONFLUENT
+    from harness.clients.credentials import at_home, require_credentials
+    from harness.clients.direct import BatchSequence, DirectClient
+    from harness.clients.kafka_python import KAFKA_PYTHON, make, named, producer_configuration
+    from harness.clients.libraries import CLIENTS
 
 __all__ = [
     "CLIENTS", "CONFLUENT", "KAFKA_PYTHON", "BatchSequence", "ClientLibrary", "DirectClient", "RealClients", "at_home",
     "client_settings", "make", "named", "producer_configuration", "require_credentials",
 ]  # fmt: skip
+
+#: Which names each module has.
+_NAMES = {
+    "adapter": "ClientLibrary RealClients",
+    "configuration": "client_settings",
+    "confluent": "CONFLUENT",
+    "credentials": "at_home require_credentials",
+    "direct": "BatchSequence DirectClient",
+    "kafka_python": "KAFKA_PYTHON make named producer_configuration",
+    "libraries": "CLIENTS",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Load a name when it is first asked for."""
+        for module, names in _NAMES.items():
+            if name in names.split():
+                return getattr(import_module(f"{__name__}.{module}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

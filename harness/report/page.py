@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
 from collections.abc import Sequence
 from functools import cache
+from importlib import metadata
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from checkers import SITUATIONS, Cell, Summary, compare, setting_value, settings_words
+from harness.machine import user_cache
 from harness.plan import Kafka
 from harness.report.charts import Chart, chart_templates
 from harness.report.grid import columns_of, exercised_faults, grid_of, percent
@@ -31,9 +35,28 @@ def render(**content: Any) -> str:
 
 @cache
 def chart_library() -> Markup:
-    """Vega, Vega-Lite and vega-embed as one script: nothing is loaded from anywhere when the page is opened."""
-    script = vl_convert.javascript_bundle()
+    """Vega, Vega-Lite and vega-embed as one script: nothing is loaded from anywhere when the page is opened.
+
+    Making it takes a second and a half, so it is kept in the user's cache, a file for each version of its maker.
+    """
+    kept = user_cache() / "charts" / f"{metadata.version('vl-convert-python')}.js"
+    try:
+        script = kept.read_text(encoding="utf-8")
+    except OSError:
+        import vl_convert  # noqa: PLC0415 - only where it is not kept
+
+        script = vl_convert.javascript_bundle()
+        with contextlib.suppress(OSError):  # a place that cannot be written costs time, and nothing else
+            _keep(kept, script)
     return Markup(script.replace("</script", "<\\/script"))  # noqa: S704 - a pinned library's own text
+
+
+def _keep(file: Path, text: str) -> None:
+    """Write ``file`` so that whoever reads it meanwhile finds all of it, or none."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as beside:
+        beside.write(text)
+    Path(beside.name).replace(file)
 
 
 def content_of(summary: Summary, cells: Sequence[Cell], stories: Sequence[Story]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ import msgspec
 from harness.errors import HEAL_AGAIN, HostError, NamedWronglyError, NotUndoneError, ResultsError
 from harness.hosts import NAME_PREFIX, undo_here, undo_machines
 from harness.records.journal import FILE_NAME, Journal, not_undone, unreadable
-from harness.worlds.kafka.own_topic import undo_topics
 
 _MAY_REMAIN: Final = f"nodes' processes and what is named {NAME_PREFIX}... may remain"
 
@@ -141,6 +140,8 @@ def _heal_journal(path: Path, healed: Healed) -> None:
         raise ResultsError(
             f"{path} cannot be written ({error}); heal with the rights of the user who ran it"
         ) from error
+    from harness.worlds.kafka.own_topic import undo_topics  # noqa: PLC0415 - talks to brokers, which few healings need
+
     try:
         for undo in (undo_here, undo_machines, undo_topics):  # none waits for another to succeed
             try:

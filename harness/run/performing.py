@@ -14,6 +14,7 @@ from harness.plan import RunSpec
 from harness.records.cluster_file import write_observations
 from harness.records.files import (
     CHOICES_FILE,
+    CLOCK_FILE,
     CLUSTER_FILE,
     HISTORY,
     files_of,
@@ -27,7 +28,6 @@ from harness.run.crashes import own_failure
 from harness.run.phases import RunReport, execute
 from harness.run.scripted import execute_story, prepared, story_of
 from harness.worlds.factory import world_for
-from harness.worlds.real.observing import CLOCK_FILE
 from harness.worlds.simulated.scripted import Steady
 from workloads.history import HistoryWriter, LiveHistoryWriter
 

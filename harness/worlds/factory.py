@@ -7,10 +7,8 @@ from pathlib import Path
 from harness.choices import Choices
 from harness.plan import Existing, Kafka, Processes, RunSpec, Simulated
 from harness.worlds.contract import World
-from harness.worlds.existing import existing_world
-from harness.worlds.kafka import kafka_world
-from harness.worlds.processes import processes_world
-from harness.worlds.simulated import SimulatedWorld
+
+# ruff: noqa: PLC0415 - each world is loaded where it is wanted: the clients of real ones take a third of a second
 
 
 def world_for(spec: RunSpec, directory: Path, choices: Choices, *, observe: bool = False) -> World:
@@ -20,10 +18,18 @@ def world_for(spec: RunSpec, directory: Path, choices: Choices, *, observe: bool
     """
     match spec.world:
         case Simulated():
+            from harness.worlds.simulated import SimulatedWorld
+
             return SimulatedWorld(spec, choices, observe=observe)
         case Processes():
+            from harness.worlds.processes import processes_world
+
             return processes_world(spec, directory)
         case Kafka():
+            from harness.worlds.kafka import kafka_world
+
             return kafka_world(spec, directory)
         case Existing():
+            from harness.worlds.existing import existing_world
+
             return existing_world(spec, directory)

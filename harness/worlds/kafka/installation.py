@@ -10,7 +10,6 @@ A release is fetched into a directory beside its place and renamed, so that it i
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -25,6 +24,7 @@ from xml.sax.saxutils import escape
 
 from harness.errors import HostError, NotReachableError, PlanError
 from harness.hosts import attempt
+from harness.machine import user_cache
 from harness.worlds.kafka.releases import VERSION, Artifact, Version, artifacts, parse_version
 
 #: A hundred megabytes; slow lines get a quarter of an hour.
@@ -82,9 +82,8 @@ class Installation(NamedTuple):
 
 
 def cache_directory() -> Path:
-    """The directory of all releases: below XDG_CACHE_HOME, which is ``~/.cache`` unless it is set."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "ackproof" / "kafka"
+    """The directory of all releases, in the user's cache."""
+    return user_cache() / "kafka"
 
 
 def installed() -> list[Installation]:

@@ -10,10 +10,9 @@ import msgspec
 
 from harness.hosts import steps_in
 from harness.observations import NodeCrashed, Observation, from_lines
+from harness.records.files import CLOCK_FILE
 from harness.worlds.contract import NodeCrash
 
-#: Says when a run's clock was at 0, so that nodes' files can be read with it also after the harness was killed.
-CLOCK_FILE: Final = "clock.json"
 #: Longer than any run; clocks are wrong by more than this, or by seconds.
 RUN_US: Final = 3_600_000_000
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,7 @@ from hypothesis import strategies as st
 from checkers.columns.loading import Unit
 from checkers.histories.discovery import Source
 from checkers.local import check_one
-from checkers.spark import planning
-from checkers.spark.pipeline import check
+from checkers.spark import pipeline, planning
 from checkers.spark.planning import tasks_of, units_of
 from checkers.verdicts.verdict import Verdict
 from tests.checkers.conformance import BY_NAME, cases, write_history
@@ -24,6 +24,9 @@ from tests.checkers.scenes import Scene
 from tests.workloads.history.event_strategies import examples, record_all
 from workloads.history import HistoryWriter, LiveHistoryWriter, clustering, importing
 from workloads.operations import Event, EventType, Function, Send
+
+#: Named, so that Spark is used however little there is to do.
+check = partial(pipeline.check, master="local[2]")
 
 
 def conformance_directory(tmp_path: Path) -> Path:
@@ -46,6 +49,24 @@ def test_spark_and_plain_kernels_give_equal_verdicts(tmp_path: Path) -> None:
     assert [verdict.history for verdict in through_spark] == [str(path) for path in paths]
     for path, verdict in zip(paths, through_spark, strict=True):
         assert nameless(verdict) == nameless(check_one(path)), path
+
+
+def test_one_task_is_judged_here_as_the_job_would_and_starts_no_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: str | None) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr(pipeline, "spark_context", refuse)
+    monkeypatch.setattr(pipeline, "is_wanted", lambda master: master is not None)
+    directory = conformance_directory(tmp_path)
+    steps: list[tuple[int, int]] = []
+    found = pipeline.check([directory], progress=lambda done, tasks: steps.append((done, tasks)))
+    for verdict in found:
+        assert nameless(verdict) == nameless(check_one(Path(verdict.history))), verdict.history
+    assert steps == [(1, 1)]
+    with pytest.raises(AssertionError):
+        pipeline.check([directory], master="local[2]")
 
 
 @pytest.mark.system
