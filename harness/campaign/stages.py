@@ -40,7 +40,6 @@ from harness.records.files import PLAN_FILE, REPORT_FILE, files_of, only_user_of
 from harness.records.run_record import read_record
 from harness.run import heal, is_left_behind
 from harness.run import perform as perform_run
-from harness.worlds.kafka.releases import DEFAULT_VERSION
 
 
 class Stage(NamedTuple):
@@ -204,9 +203,15 @@ def _world_runs(world: AnyWorld, planned: int) -> WorldRuns:
     return WorldRuns(
         planned=planned,
         host=world.host_name or msgspec.UNSET,
-        version=(world.version or DEFAULT_VERSION) if isinstance(world, Kafka) else msgspec.UNSET,
+        version=_release_of(world) if isinstance(world, Kafka) else msgspec.UNSET,
         client=world.client if isinstance(world, RealTime) else msgspec.UNSET,
     )
+
+
+def _release_of(world: Kafka) -> str:
+    from harness.worlds.kafka.releases import DEFAULT_VERSION  # noqa: PLC0415 - brings client libraries
+
+    return world.version or DEFAULT_VERSION
 
 
 def _plan_files(plan: Plan) -> dict[str, bytes]:
