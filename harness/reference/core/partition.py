@@ -329,6 +329,11 @@ class Replica:
 
     # --- leading: ISR ----------------------------------------------------------------------------------------------
 
+    @property
+    def proposing(self) -> bool:
+        """A proposal of another ISR is under way."""
+        return self._proposal is not None
+
     def check_isr(self) -> None:
         """Propose the removal of followers that are not caught up (rule 10)."""
         if not self.leading:

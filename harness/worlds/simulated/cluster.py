@@ -15,7 +15,7 @@ from harness.worlds.reference import LACKS
 from harness.worlds.simulated.disks import NO_DISKS, Disk, Disks
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
-from harness.worlds.simulated.nodes import Observer, Process, SimulatedShutdown
+from harness.worlds.simulated.nodes import Observer, Process, SimulatedShutdown, Watcher
 from harness.worlds.simulated.parts import SimulatedLeadership, SimulatedMessages
 from nemesis.cluster import (
     CONTROLLER,
@@ -64,6 +64,7 @@ class Cluster:
         self._network = network
         self._observe: Observer = observe or _unseen
         self._observing = observe is not None
+        self._watchers: list[Watcher] = []
         self._starts = 0
         make_log = with_bug(MemoryLog, config.planted_bug)
         self._disks = {broker: Disk(log_dirs, make_log) for broker in brokers}
@@ -90,6 +91,10 @@ class Cluster:
             leadership=SimulatedLeadership(self._controlling),
             lacks=_LACKS,
         )
+
+    def watch(self, watcher: Watcher) -> None:
+        """Show ``watcher`` every step of every node from now on."""
+        self._watchers.append(watcher)
 
     def start(self) -> None:
         """Start the controller, then every broker."""
@@ -135,7 +140,7 @@ class Cluster:
 
     def _run(self, node: int, core: Core) -> Process:
         self._starts += 1
-        process = Process((node, self._starts), core, self._loop, self._network, self._observe)
+        process = Process((node, self._starts), core, self._loop, self._network, self._observe, watchers=self._watchers)
         self._processes[node] = process
         self._network.started(node, process)
         process.start()

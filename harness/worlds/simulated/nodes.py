@@ -30,17 +30,29 @@ LEAVE_LIMIT_US: Final = 3_000_000
 LOOK_EVERY_US: Final = 20_000
 
 Observer = Callable[[int, Fact], None]
+#: Is called after each step of a core with its node, the message, timer or peer that caused the step (None for a step
+#: of its own), and the effects, which are carried out by then.
+Watcher = Callable[[int, object, Sequence[Effect]], None]
 
 
 class Process:
     """One incarnation of a node: ``alive`` until killed, ``frozen`` in between."""
 
     __slots__ = (
-        "_fire", "_inbox", "_loop", "_network", "_observe", "_outgoing",
+        "_fire", "_inbox", "_loop", "_network", "_observe", "_outgoing", "_watchers",
         "alive", "core", "frozen", "incarnation", "node", "receive",
     )  # fmt: skip
 
-    def __init__(self, name: tuple[int, int], core: Core, loop: Loop, network: Network, observe: Observer) -> None:
+    def __init__(
+        self,
+        name: tuple[int, int],
+        core: Core,
+        loop: Loop,
+        network: Network,
+        observe: Observer,
+        *,
+        watchers: Sequence[Watcher] = (),
+    ) -> None:
         self.node, self.incarnation = name
         self.core = core
         self.alive = True
@@ -49,17 +61,18 @@ class Process:
         self._network = network
         self._outgoing = network.outgoing(self.node)
         self._observe = observe
+        self._watchers = watchers
         self._inbox: list[tuple[Callable[..., Sequence[Effect]], tuple[Any, ...]]] = []
         self._fire = self._on_timer
         self.receive: Callable[[int, Any], None] = self._on_message
 
     def start(self) -> None:
         """Begin."""
-        self._apply(self.core.start(self._loop.time_us))
+        self._finish(None, self.core.start(self._loop.time_us))
 
     def do(self, step: Callable[[int], Sequence[Effect]]) -> None:
         """Let the core take a step of its own now."""
-        self._apply(step(self._loop.time_us))
+        self._finish(None, step(self._loop.time_us))
 
     def kill(self) -> None:
         """End at once: whatever is still due to this process comes to nothing."""
@@ -78,7 +91,7 @@ class Process:
         self.receive = self._on_message
         inbox, self._inbox = self._inbox, []
         for function, arguments in inbox:
-            self._apply(function(self._loop.time_us, *arguments))
+            self._finish(arguments[-1], function(self._loop.time_us, *arguments))
         return len(inbox)
 
     def disconnected(self, peer: int) -> None:
@@ -89,7 +102,7 @@ class Process:
         if self.frozen:
             self._queue(core.on_disconnect, (peer,))
         elif self.alive:
-            self._apply(core.on_disconnect(self._loop.time_us, peer))
+            self._finish(peer, core.on_disconnect(self._loop.time_us, peer))
 
     def on_directory_failure(self, partitions: Collection[TopicPartition]) -> None:
         """The broker's next write to a disk fails; a frozen one finds out when it runs again."""
@@ -97,18 +110,16 @@ class Process:
         if isinstance(core, Broker) and self.frozen:
             self._queue(core.on_directory_failure, (partitions,))
         elif isinstance(core, Broker):
-            self._apply(core.on_directory_failure(self._loop.time_us, partitions))
+            self._finish(partitions, core.on_directory_failure(self._loop.time_us, partitions))
 
     def _on_message(self, source: int, message: Any) -> None:
-        effects = self.core.on_message(self._loop.time_us, source, message)
-        if effects:
-            self._apply(effects)
+        self._finish(message, self.core.on_message(self._loop.time_us, source, message))
 
     def _on_timer(self, timer: Timer) -> None:
         if self.frozen:
             self._queue(self.core.on_timer, (timer,))
         elif self.alive:
-            self._apply(self.core.on_timer(self._loop.time_us, timer))
+            self._finish(timer, self.core.on_timer(self._loop.time_us, timer))
 
     def _queue_message(self, source: int, message: Any) -> None:
         self._queue(self.core.on_message, (source, message))
@@ -121,7 +132,8 @@ class Process:
             )
         self._inbox.append((function, arguments))
 
-    def _apply(self, effects: Sequence[Effect]) -> None:
+    def _finish(self, cause: object, effects: Sequence[Effect]) -> None:
+        """Carry out the effects of a step, and show it to those who watch."""
         loop, outgoing = self._loop, self._outgoing
         for effect in effects:
             kind = type(effect)
@@ -135,6 +147,8 @@ class Process:
                 heappush(loop.heap, (time_us, loop.next_sequence(), self._fire, effect.timer))  # type: ignore[union-attr]
             else:
                 self._observe(self.node, effect.fact)  # type: ignore[union-attr]
+        for watch in self._watchers:
+            watch(self.node, cause, effects)
 
 
 class SimulatedShutdown:
