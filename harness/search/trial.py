@@ -18,6 +18,7 @@ from harness.records.replica_dump import replicas_in_memory
 from harness.run import choices_of, execute
 from harness.worlds.reference import broker_config
 from harness.worlds.simulated import SimulatedWorld
+from harness.worlds.simulated.coverage import Coverage
 from harness.worlds.simulated.invariants import InvariantBrokenError, Invariants
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
@@ -37,7 +38,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one run.
 
     ``spec`` has the ``schedule`` that was performed, so that attempting it again with ``recording`` gives the same.
-    ``broken`` is None where no invariant was broken, or none was looked at.
+    ``broken`` is None where no invariant was broken, or none was looked at. ``coverage`` are the words for what the run
+    reached in the core (:mod:`harness.worlds.simulated.coverage`).
     """
 
     spec: RunSpec
@@ -74,6 +76,7 @@ def attempt(
         spec = msgspec.structs.replace(spec, schedule=schedule)
     drawn = choices or choices_of(spec)
     world = SimulatedWorld(spec, drawn)
+    coverage = Coverage(world.cluster)
     watch = _Watch(world, spec) if invariants else None
     recorder = _InMemory()
     report = execute(spec, world, recorder, drawn.draw)
@@ -87,6 +90,7 @@ def attempt(
         receipts=report.faults,
         recording=drawn.recording(),
         broken=watch.broken if watch else None,
+        coverage=frozenset(coverage.words),
     )
 
 

@@ -44,9 +44,8 @@ class Coverage:
         self._answered: set[tuple[object, ...]] = set()
         self._proposals: set[tuple[object, ...]] = set()
         self._batches: dict[object, int] = {}
-        #: The end of what was acknowledged by (log partition, leader epoch), and in any epoch.
+        #: The end of what was acknowledged by (log partition, leader epoch); of all epochs, under NONE.
         self._acknowledged: dict[tuple[TopicPartition, int], int] = {}
-        self._acknowledged_end: dict[TopicPartition, int] = {}
         #: The end of a replica's log when it was looked at last, and its last leader epoch.
         self._ends: dict[tuple[NodeId, TopicPartition], tuple[int, int]] = {}
         self._led: dict[tuple[NodeId, TopicPartition], int] = {}
@@ -112,8 +111,8 @@ class Coverage:
         if replica is None or state is None or offset == NONE:
             return
         if replica.high_watermark > offset:
-            for ends, key in ((self._acknowledged, (at, replica.last_epoch())), (self._acknowledged_end, at)):
-                ends[key] = max(ends.get(key, 0), offset + 1)
+            for epoch in (replica.last_epoch(), NONE):
+                self._acknowledged[at, epoch] = max(self._acknowledged.get((at, epoch), 0), offset + 1)
         logs = [log for member in replica.isr if (log := self._cluster.log(member, at)) is not None]
         self._reach(
             "acknowledged",
@@ -239,7 +238,7 @@ class Coverage:
         )
         replica = self._replica(after.leader, at)
         if replica is not None:
-            end, acknowledged = replica.log.end_offset, self._acknowledged_end.get(at, 0)
+            end, acknowledged = replica.log.end_offset, self._acknowledged.get((at, NONE), 0)
             self._reach(
                 "elected",
                 old is not None and end < old.log.end_offset and "with a shorter log than the old leader",

@@ -13,6 +13,7 @@ from harness.errors import PlanError
 from harness.plan import parse_plan, read_plan
 from harness.run import perform
 from harness.search import attempt
+from harness.worlds.simulated.coverage_words import WORDS
 from nemesis.schedule import Schedule
 
 PLANS = Path(__file__).parents[3] / "plans"
@@ -77,3 +78,7 @@ def test_only_simulated_runs_are_attempted():
     real = next(run for run in read_plan(PLANS / "default.toml").runs() if not run.world.virtual_time)
     with pytest.raises(PlanError, match="simulated world"):
         attempt(real)
+
+
+def test_a_trial_says_what_it_reached():
+    assert {"elected: clean", "acknowledged: by the leader alone"} <= attempt(lossy()).coverage <= WORDS
