@@ -17,7 +17,7 @@ import msgspec
 from workloads.client import Clients, Clock
 from workloads.consumers import Consumers, Reader, Readers
 from workloads.final_read import Drain
-from workloads.generators import WORKLOADS
+from workloads.generators import writes_of
 from workloads.instance import SendCounts, Writers
 from workloads.operations import HARNESS, Event, EventType, FreshWrites, Function, Poll, Recorder
 from workloads.plan import WorkloadPlan
@@ -63,7 +63,7 @@ class Workload:
             self._writers,
             partitions=self.partitions,
             producers=plan.producers,
-            writes=WORKLOADS[plan.name].writes(plan),
+            writes=writes_of(plan),
             patience=_patience(plan, settings),
         )
         self.consumers = Consumers(self._readers, self.partitions, plan.consumers)

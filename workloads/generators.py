@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import cycle
 from typing import Final, NamedTuple
 
-from workloads.plan import WorkloadPlan
+from workloads.plan import LISTED, WorkloadPlan
 
 #: How often a burst begins. Longer than a follower's fetch and than most elections, so that the log is idle in between.
 BURST_EVERY_US: Final = 1_000_000
@@ -72,3 +72,11 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
     "steady": WorkloadKind(steady, ("lost-write", "unseen", "duplicate", "availability")),
     "bursts": WorkloadKind(bursts, ("lost-write", "unseen", "worst_realtime_lag")),
 }
+
+
+def writes_of(plan: WorkloadPlan) -> Iterator[Write]:
+    """The writes that ``plan`` lists, and none after them; else those of the workload that it names, without end."""
+    if plan.name != LISTED:
+        yield from WORKLOADS[plan.name].writes(plan)
+    for write in plan.writes:
+        yield Write(write.due_us, write.producer, write.partition, write.key.encode(), plan.payload_bytes)

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+#: The name of the workload that makes the writes of a list, and no others.
+LISTED: Final = "listed"
+
+
+class PlannedWrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One write of a list: ``due_us`` after the workload began, by which producer, to which log partition."""
+
+    due_us: int
+    producer: int = 0
+    partition: int = 0
+    key: str = "key-0"
 
 
 class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The workload of one run.
 
-    ``name`` is a key of :data:`workloads.generators.WORKLOADS`. ``writes_per_second`` is the total over all producers;
+    ``name`` is a key of :data:`workloads.generators.WORKLOADS`; with the name LISTED it makes exactly ``writes``, which
+    are in order of time. ``writes_per_second`` is the total over all producers;
     payloads are filled up to ``payload_bytes``, and are never shorter than what makes them checkable (some 40 bytes).
     Consumers begin a poll every ``poll_wait_ms`` and let it wait as long for a first record.
     A producer without an acknowledgement for ``replace_silent_ms`` is replaced; 0 stands for half a second more than
@@ -33,6 +48,7 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     drain_limit_ms: int = 20_000
     replace_silent_ms: int = 0
     recovery_limit_ms: int = 10_000
+    writes: tuple[PlannedWrite, ...] = ()
 
     @property
     def ending_limit_ms(self) -> int:

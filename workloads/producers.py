@@ -38,7 +38,7 @@ class Producers:
         self._clock = writers.clock
         self._partitions = tuple(partitions)
         self._writes = writes
-        self._next = next(writes)
+        self._next = next(writes, None)
         self._places = [ProducerPlace(writers, partitions, patience, self._acknowledged) for _ in range(producers)]
         self._started_us = 0
         self._writing = False
@@ -49,7 +49,7 @@ class Producers:
         """Send from now on."""
         self._writing = True
         self._started_us = self._clock.now_us()
-        self._clock.call_at(self._started_us + self._next.due_us, self._write)
+        self._await_next()
         self._look()
 
     def stop(self) -> None:
@@ -66,6 +66,11 @@ class Producers:
     def outstanding(self) -> int:
         """Sends without an answer."""
         return self.counts.outstanding
+
+    @property
+    def exhausted(self) -> bool:
+        """True if every write was made that there is to make."""
+        return self._next is None
 
     @property
     def settled(self) -> bool:
@@ -88,16 +93,20 @@ class Producers:
             self._clock.call_at(self._clock.now_us() + LOOK_EVERY_MS * 1000, self._look)
 
     def _write(self) -> None:
-        if not self._writing:
+        if not self._writing or self._next is None:
             return
         if self._is_full(self._next):
             self._pass_over()
-            self._clock.call_at(self._started_us + self._next.due_us, self._write)
+            self._await_next()
             return
-        write, self._next = self._next, next(self._writes)
-        self._clock.call_at(self._started_us + self._next.due_us, self._write)
+        write, self._next = self._next, next(self._writes, None)
+        self._await_next()
         instance = self._places[write.producer].instance
         instance.send(self._partitions[write.partition], write.key, write.payload_bytes)
+
+    def _await_next(self) -> None:
+        if self._next is not None:
+            self._clock.call_at(self._started_us + self._next.due_us, self._write)
 
     def _is_full(self, write: Write) -> bool:
         return self._places[write.producer].instance.outstanding >= OUTSTANDING_MAX
@@ -105,9 +114,9 @@ class Producers:
     def _pass_over(self) -> None:
         """Do not make the next write, nor those after it that are due by now while too many are outstanding."""
         late_us = self._clock.now_us() - self._started_us
-        while self._next.due_us <= late_us and self._is_full(self._next):
+        while self._next is not None and self._next.due_us <= late_us and self._is_full(self._next):
             self.counts.passed_over += 1
-            self._next = next(self._writes)
+            self._next = next(self._writes, None)
 
     def _acknowledged(self, partition: str) -> None:
         self.acknowledged_us[partition] = self._clock.now_us()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
@@ -12,7 +12,7 @@ from harness.choices import derived_seed
 from harness.errors import PlanError
 from harness.plan.worlds import AnyWorld
 from nemesis.plan import FaultPlan
-from nemesis.schedule import Schedule
+from nemesis.schedule import Schedule, Step
 from workloads import IDEMPOTENCE, Settings, WorkloadPlan
 
 #: The settings that every cell names.
@@ -39,9 +39,10 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     complete and under Kafka's names. ``client_defaults`` are the names of those that the plan leaves to the client
     library, so that they have its own default. ``racks`` are the brokers' racks in their order, none where they have
     none, ``log_dirs`` how many log directories each has; ``assignment`` are the replicas of each log partition, empty
-    where the cluster places them. ``schedule`` has exactly the faults to perform; None where they are drawn. ``story``
-    is the number of the scripted story that the run performs instead of its workload and faults, and its ``family``
-    too; empty for all others. ``own_story`` is the file that has it, where the plan names one.
+    where the cluster places them. ``schedule`` has exactly the faults to perform; None where they are drawn. With
+    ``chance`` "none" every message takes a millisecond. ``story`` is the number of the scripted story that the run
+    performs instead of its workload and faults, and its ``family`` too; empty for all others. ``own_story`` is the file
+    that has it, where the plan names one.
     """
 
     world: AnyWorld
@@ -57,6 +58,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     log_dirs: int = 1
     assignment: tuple[tuple[int, ...], ...] = ()
     schedule: Schedule | None = None
+    chance: Literal["drawn", "none"] = "drawn"
     story: str = ""
     own_story: OwnStory | None = None
 
@@ -113,7 +115,8 @@ class WorldPlan(msgspec.Struct, frozen=True, kw_only=True):
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Every choice of settings meets every fault family in every world. ``text`` is the file as it was read.
 
-    A plan with a scripted ``story`` has its number as the only family.
+    A plan with a scripted ``story`` has its number as the only family. One with a ``schedule`` performs exactly these
+    faults, and the first run of each cell has the plan's own seed.
     """
 
     name: str
@@ -126,6 +129,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     log_dirs: int = 1
     assignment: tuple[tuple[int, ...], ...] = ()
     text: str = ""
+    schedule: tuple[Step, ...] | None = None
+    chance: Literal["drawn", "none"] = "drawn"
     story: str = ""
     own_story: OwnStory | None = None
 
@@ -145,7 +150,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def _run(self, world: WorldPlan, choice: Choice, family: str, number: int) -> RunSpec:
         cell = f"{choice.label}/{family}"
-        seed = derived_seed(self.seed, cell, number)
+        given = self.schedule is not None
+        seed = self.seed if given and number == 0 else derived_seed(self.seed, cell, number)
         return RunSpec(
             world=world.world,
             cell=cell,
@@ -159,9 +165,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             racks=self.racks,
             log_dirs=self.log_dirs,
             assignment=self.assignment,
+            schedule=self._schedule(world),
+            chance=self.chance,
             story=self.story,
             own_story=self.own_story,
         )
+
+    def _schedule(self, world: WorldPlan) -> Schedule | None:
+        if self.schedule is None:
+            return None
+        steps = sorted(self.schedule, key=lambda step: step.begin_ms)
+        return Schedule(steps=tuple(steps), healed_ms=world.workload.duration_ms)
 
     def single(self, family: str | None, world: str | None, seed: int | None) -> RunSpec:
         """The one run that is left when family and world are chosen; ``seed`` replaces the derived one.

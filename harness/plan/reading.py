@@ -12,6 +12,7 @@ import msgspec
 
 from harness.errors import PlanError
 from harness.plan import worlds
+from harness.plan.given import Chance, check_given, listed, schedule_in, writes_in
 from harness.plan.machines import PORT_MAX, machines_at
 from harness.plan.matrix import choices_in
 from harness.plan.model import Plan, WorldPlan
@@ -138,7 +139,7 @@ def _server(server: object, place: Place) -> str:
 
 KEYS: Final = (
     "name", "seed", "brokers", "racks", "log_dirs", "assignment", "families", "story", "settings", "matrix", "workload",
-    "faults", "worlds",
+    "faults", "schedule", "writes", "chance", "worlds",
 )  # fmt: skip
 
 #: The name of a plan is the name of a directory.
@@ -186,22 +187,26 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
     if brokers > BROKERS_MAX:
         raise (place / "brokers").wrong(f"{brokers} is too large; the most is {BROKERS_MAX}")
     story, own_story = story_in(table, place)
+    families = (story,) if story else _families(table, place)
     plan = Plan(
         name=_name(value_at(table, "name", str, name, place), place / "name"),
         seed=value_at(table, "seed", int, 1, place),
         brokers=brokers,
         choices=tuple(choices_in(table, overrides or {}, brokers, place)),
-        families=(story,) if story else _families(table, place),
+        families=families,
         worlds=tuple(_worlds(table, brokers, place)),
         racks=racks_in(table, brokers, place),
         log_dirs=value_at(table, "log_dirs", int, 1, place),
         assignment=assignment_in(table, brokers, place),
         text=text,
+        schedule=schedule_in(table, families, brokers, place),
+        chance=value_at(table, "chance", Chance, "drawn", place),
         story=story,
         own_story=own_story,
     )
     check_placement(plan, place)
     check_stories(plan, place)
+    check_given(plan, place)
     _refuse_impatience(plan, place)
     runs = len(plan.choices) * len(plan.families) * sum(world.runs for world in plan.worlds)
     if runs > RUNS_MAX:
@@ -251,14 +256,16 @@ def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
             "the plan names no world; add a table [worlds.simulated], [worlds.processes] or [worlds.kafka]"
         )
     known_keys(every, get_args(worlds.WorldName), place)
+    writes = writes_in(table, Place(place.file))
     for name in every:
         own = table_at(every, name, place)
         here = place / name
         known_keys(own, ("runs", "parallel", "workload", "faults", *WORLD_KEYS), here)
         root = Place(place.file)
         workload = _workload(_workload(WorkloadPlan(), table, root), own, here)
+        workload = listed(workload, writes, {root: table, here: own})
         faults = _faults(_faults(FaultPlan(), table, brokers, root), own, brokers, here)
-        if faults.healed_ms_min + faults.fault_ms_min > workload.duration_ms:
+        if "schedule" not in table and faults.healed_ms_min + faults.fault_ms_min > workload.duration_ms:
             raise here.wrong(
                 f"no fault fits in: healed_ms_min={faults.healed_ms_min} and fault_ms_min={faults.fault_ms_min} exceed "
                 f"duration_ms={workload.duration_ms}; raise the last or lower the others"
@@ -272,7 +279,8 @@ def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
 
 
 def _workload(base: WorkloadPlan, table: Table, place: Place) -> WorkloadPlan:
-    workload = record_at(base, table_at(table, "workload", place), place / "workload")
+    own = table_at(table, "workload", place)
+    workload = record_at(base, own, place / "workload", without=frozenset({"writes"}))
     if not TOPIC.fullmatch(workload.topic) or workload.topic in {".", ".."}:
         raise (place / "workload").wrong(
             f'topic={shown(workload.topic)} is no name of a topic; use letters, digits, ".", "_", "-"'

@@ -57,8 +57,9 @@ def story_in(table: Table, place: Place) -> tuple[str, OwnStory | None]:
             if own
             else (place / "story").wrong(f'{problem}, or a file such as "my.toml"')
         )
-    if story and "families" in table:
-        raise (place / "families").wrong(f"the story {story} is all that happens in a run; leave the families out")
+    for key in ("families", "schedule", "writes"):
+        if story and key in table:
+            raise (place / key).wrong(f"the story {story} is all that happens in a run; leave the {key} out")
     return story, own
 
 

@@ -29,6 +29,7 @@ MAY_BE_NOUGHT: Final = frozenset(
         "poll_wait_ms",
         "seed",
         "replace_silent_ms",
+        *("begin_ms", "end_ms", "at_ms", "broker", "partition", "pick", "group", "producer"),
     }
 )
 #: As alike as this, from 0 to 1, a wrong key and the nearest right one must be for that one to be meant.

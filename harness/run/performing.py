@@ -89,8 +89,8 @@ def _attempt(
 
 
 def choices_of(spec: RunSpec) -> Choices:
-    """What chance decides in a run; a scripted story leaves nothing to it."""
-    return Steady(spec.seed) if spec.story else Choices(spec.seed)
+    """What chance decides in a run; a scripted story leaves nothing to it, nor does a plan that says so."""
+    return Steady(spec.seed) if spec.story or spec.chance == "none" else Choices(spec.seed)
 
 
 def recorder_for(spec: RunSpec, history: Path) -> HistoryWriter:

@@ -28,7 +28,7 @@ from nemesis.receipts import Receipt
 from nemesis.roles import largest_rack
 from nemesis.scenarios import Draw, Timings
 from nemesis.schedule import Schedule, draw_schedule
-from workloads import Recorder, Settings
+from workloads import LISTED, Recorder, Settings
 from workloads.driver import Drain, RecoveryWrites, SendCounts, Workload
 
 #: How long a cluster has for its first writes before faults begin anyway: settings may let it acknowledge none.
@@ -207,9 +207,13 @@ class _Phases:
             self._record_fault(receipt)
 
     def _break(self) -> None:
-        """Where nothing was acknowledged yet, a fault has nothing to take: the schedule begins after that."""
+        """Where nothing was acknowledged yet, a fault has nothing to take: the schedule begins after that.
+
+        Listed writes have the schedule's own times: both begin at once.
+        """
         self._workload.begin()
-        self._until_well(WARM_UP_MS_MAX)
+        if self._spec.workload.name != LISTED:
+            self._until_well(WARM_UP_MS_MAX)
         planned_us = self._clock.now_us() + self._spec.workload.duration_ms * 1000
         self._player.start()
         while self._clock.now_us() < (end_us := planned_us + min(self._player.late_us, LATE_MS_MAX * 1000)):
@@ -225,12 +229,14 @@ class _Phases:
         self._world.drive(lambda: self._workload.producers.settled, self._healed_us + limit_ms * 1000)
 
     def _until_well(self, limit_ms: int) -> int | None:
-        """Work on until the cluster is well and has acknowledged a write of every log partition since now.
+        """Work on until the cluster is well and has acknowledged a write of every log partition since now, if there are
+        still writes to make.
 
         The moment at which this was seen, None if it was not within ``limit_ms``.
         """
         since_us = self._clock.now_us()
-        while not (self._workload.all_acknowledged_since(since_us) and self._well()):
+        producers = self._workload.producers
+        while not (self._well() and (producers.exhausted or self._workload.all_acknowledged_since(since_us))):
             if self._clock.now_us() >= since_us + limit_ms * 1000:
                 return None
             self._pass(LOOK_EVERY_MS)

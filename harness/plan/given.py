@@ -1,0 +1,199 @@
+"""Runs as data: exactly these faults (``[[schedule]]``) and exactly these writes (``[[writes]]``), nothing drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from harness.plan.model import Plan, WorldPlan
+from harness.plan.values import Place, Table, known_keys, shown, unknown_key, value_at
+from nemesis.faults import FAULTS, AnyFault, Fault
+from nemesis.roles import Role, RoleKind, largest_rack
+from nemesis.schedule import FAULTS_MAX, Step, most_stopped
+from workloads import LISTED, PlannedWrite, WorkloadPlan
+
+#: What may stand in an entry of ``[[schedule]]`` beside the fields of its fault.
+STEP_KEYS: Final = ("begin_ms", "end_ms", "fault", "role", "broker", "partition", "pick", "story", "group")
+WRITE_KEYS: Final = ("at_ms", "producer", "partition", "key")
+#: A story's name where an entry does not say which one it belongs to.
+GIVEN: Final = "given"
+#: Where a field of a fault has a name that its role takes.
+_RENAMED: Final = {("corruptrecord", "pick"): "record"}
+#: What a listed workload does not need, because every write says it.
+_OF_GENERATORS: Final = ("name", "writes_per_second", "keys")
+_KINDS: Final[Mapping[str, type[Fault]]] = {kind.kind: kind for kind in FAULTS}
+#: Where the draws of a run come from: chance, or nowhere, so that every message takes a millisecond.
+Chance = Literal["drawn", "none"]
+
+
+def schedule_in(table: Table, families: tuple[str, ...], brokers: int, place: Place) -> tuple[Step, ...] | None:
+    """The faults that a plan gives, in its order; None where it leaves them to chance.
+
+    Raises:
+        PlanError: an entry is none, or the plan has more families than one.
+    """
+    entries = _entries(table, "schedule", place)
+    if entries is None:
+        return None
+    if len(entries) > FAULTS_MAX:
+        raise (place / "schedule").wrong(f"{len(entries)} faults are too many; the most is {FAULTS_MAX}")
+    if len(families) != 1:
+        raise (place / "families").wrong('a given schedule is of one family, for example ["kill+partition"]')
+    return _grouped([_step(entry, families[0].split("+"), brokers, here) for here, entry in entries])
+
+
+def writes_in(table: Table, place: Place) -> tuple[PlannedWrite, ...] | None:
+    """The writes that a plan gives, in its order; None where a workload makes them.
+
+    Raises:
+        PlanError: an entry is none, or a generator of writes is asked for besides.
+    """
+    entries = _entries(table, "writes", place)
+    if entries is None:
+        return None
+    if not entries:
+        raise (place / "writes").wrong("this list is empty, and a run without a write shows nothing; leave it out")
+    return tuple(_write(entry, here) for here, entry in entries)
+
+
+def listed(
+    workload: WorkloadPlan, writes: tuple[PlannedWrite, ...] | None, tables: Mapping[Place, Table]
+) -> WorkloadPlan:
+    """``workload`` with exactly ``writes``, where they are given; ``tables`` are those with what the plan says of it.
+
+    Raises:
+        PlanError: a write is of a log partition or a producer that is not there, or later than the break phase.
+    """
+    if writes is None:
+        return workload
+    for place, table in tables.items():
+        for key in _OF_GENERATORS:
+            if key in table.get("workload", {}):
+                raise (place / "workload" / key).wrong("the plan lists its writes ([[writes]]); leave it out")
+    file = next(iter(tables)).file
+    for number, write in enumerate(writes):
+        here = Place(file, f"writes[{number}]")
+        for key, bound in (("partition", workload.partitions), ("producer", workload.producers)):
+            if (value := getattr(write, key)) >= bound:
+                raise (here / key).wrong(f"{value} is none; the workload has {bound}, from 0 to {bound - 1}")
+        if write.due_us >= workload.duration_ms * 1000:
+            raise (here / "at_ms").wrong(
+                f"it is not before the end of the phase; raise duration_ms={workload.duration_ms}"
+            )
+    in_order = tuple(sorted(writes, key=lambda write: write.due_us))
+    return msgspec.structs.replace(workload, name=LISTED, writes=in_order)
+
+
+def check_given(plan: Plan, place: Place) -> None:
+    """Refuse given faults that do not fit a world: its time, its log partitions, its budget.
+
+    Raises:
+        PlanError: one sentence.
+    """
+    if plan.schedule is None:
+        if plan.chance == "none":
+            raise (place / "chance").wrong("without chance nothing is drawn; write the faults down ([[schedule]])")
+        return
+    for world in plan.worlds:
+        here = place / f"worlds.{world.world.name}"
+        _check_fit(plan.schedule, world, place)
+        if world.faults.stories:
+            raise (here / "faults.stories").wrong("the plan gives its faults ([[schedule]]); leave the stories out")
+        stopped = most_stopped(plan.schedule, plan.brokers, largest_rack(plan.racks))
+        if stopped > world.faults.dead_brokers_max:
+            raise (place / "schedule").wrong(
+                f"{stopped} brokers are stopped at one time; raise dead_brokers_max={world.faults.dead_brokers_max}"
+            )
+        if plan.chance == "none" and not world.world.virtual_time:
+            raise (place / "chance").wrong(f"chance is everywhere in the {world.world.name} world; leave it out")
+
+
+def _check_fit(schedule: tuple[Step, ...], world: WorldPlan, place: Place) -> None:
+    for number, step in enumerate(schedule):
+        here = Place(place.file, f"schedule[{number}]")
+        if step.end_ms > world.workload.duration_ms:
+            raise (here / "end_ms").wrong(
+                f"{step.end_ms} is after the end of the phase; raise duration_ms={world.workload.duration_ms}"
+            )
+        if step.fault.role.partition >= world.workload.partitions:
+            raise (here / "partition").wrong(
+                f"{step.fault.role.partition} is none; the workload has {world.workload.partitions}, counted from 0"
+            )
+
+
+def _entries(table: Table, key: str, place: Place) -> list[tuple[Place, Table]] | None:
+    """The tables under ``key``, each with its place."""
+    if key not in table:
+        return None
+    listed_ = table[key]
+    if not isinstance(listed_, list) or not all(isinstance(entry, Mapping) for entry in listed_):
+        raise (place / key).wrong(f"takes tables ([[{key}]]), not {shown(listed_)}")
+    return [(Place(place.file, f"{key}[{number}]"), entry) for number, entry in enumerate(listed_)]
+
+
+def _step(entry: Table, families: list[str], brokers: int, place: Place) -> Step:
+    kind: str = _required(entry, "fault", str, place)
+    if kind not in _KINDS:
+        raise (place / "fault").wrong(unknown_key("fault", kind, _KINDS))
+    own = {field.name: _RENAMED.get((kind, field.name), field.name) for field in msgspec.structs.fields(_KINDS[kind])}
+    del own["role"]
+    known_keys(entry, [*STEP_KEYS, *own.values()], place)
+    fault = {"kind": kind, "role": _role(entry, brokers, place)}
+    fault |= {name: entry[key] for name, key in own.items() if key in entry}
+    try:
+        read = msgspec.convert(fault, AnyFault)
+    except msgspec.ValidationError as error:
+        raise place.wrong(f"this is no {kind}: {error}; its fields are {', '.join(own.values()) or 'role'}") from None
+    begin_ms, end_ms = (_required(entry, key, int, place) for key in ("begin_ms", "end_ms"))
+    if end_ms < begin_ms:
+        raise (place / "end_ms").wrong(f"{end_ms} is before begin_ms={begin_ms}")
+    family, _, name = value_at(entry, "story", str, f"{families[0]}/{GIVEN}", place).partition("/")
+    if family not in families or not name:
+        raise (place / "story").wrong(f'write FAMILY/NAME, of a family of the plan: "{families[0]}/{GIVEN}"')
+    group = value_at(entry, "group", int, -1, place)
+    return Step(begin_ms=begin_ms, end_ms=end_ms, group=group, family=family, story=name, fault=read)
+
+
+def _role(entry: Table, brokers: int, place: Place) -> Role:
+    """Whom a fault means: ``broker = 1``, or a role in a log partition."""
+    if "broker" in entry:
+        if other := [key for key in ("role", "partition", "pick") if key in entry]:
+            raise (place / other[0]).wrong("the fault names its broker; leave it out")
+        number: int = value_at(entry, "broker", int, 0, place)
+        if number >= brokers:
+            raise (place / "broker").wrong(f"there is no broker {number}; they are 0 to {brokers - 1}")
+        return Role(RoleKind.NAMED, 0, number)
+    word: str = _required(entry, "role", str, place)
+    known = {kind.value: kind for kind in RoleKind if kind is not RoleKind.NAMED}
+    if word not in known:
+        raise (place / "role").wrong(f'{unknown_key("role", word, known)}; or write "broker = 0"')
+    return Role(known[word], value_at(entry, "partition", int, 0, place), value_at(entry, "pick", int, 0, place))
+
+
+def _required(entry: Table, key: str, kind: object, place: Place) -> Any:
+    if key not in entry:
+        raise place.wrong(f'there is no "{key}"')
+    return value_at(entry, key, kind, None, place)
+
+
+def _grouped(steps: list[Step]) -> tuple[Step, ...]:
+    """The steps with the group that they name; those that name none are of one with what they overlap."""
+    groups: dict[int, int] = {}
+    end_ms, group = -1, -1
+    for place, step in sorted(enumerate(steps), key=lambda pair: pair[1].begin_ms):
+        group += step.begin_ms >= end_ms
+        end_ms = max(end_ms, step.end_ms)
+        groups[place] = step.group if step.group >= 0 else group
+    return tuple(msgspec.structs.replace(step, group=groups[place]) for place, step in enumerate(steps))
+
+
+def _write(entry: Table, place: Place) -> PlannedWrite:
+    known_keys(entry, WRITE_KEYS, place)
+    return PlannedWrite(
+        due_us=round(_required(entry, "at_ms", float, place) * 1000),
+        producer=value_at(entry, "producer", int, 0, place),
+        partition=value_at(entry, "partition", int, 0, place),
+        key=value_at(entry, "key", str, "key-0", place),
+    )
