@@ -11,6 +11,7 @@ import click
 from checkers import SHOWN, CheckError, Place, place_of
 from harness.campaign import (
     CheckOptions,
+    Counted,
     Judged,
     count_cells,
     is_unreadable,
@@ -20,11 +21,13 @@ from harness.campaign import (
     write_verdicts_to,
 )
 from harness.cli.check_table import show_judged
+from harness.cli.replay import described
 from harness.cli.terminal import State, path_type, takes_json
 from harness.errors import EXIT_PLAN, NamedWronglyError
 from harness.progress import Progress
-from harness.records.files import VERDICTS_FILE
+from harness.records.files import VERDICTS_FILE, write_file
 from harness.records.verdict_lines import Written
+from harness.report import Case, as_junit, cases_as_markdown, cases_of
 from harness.run import lacks_observations
 
 #: Where verdicts go that have no directory of their own.
@@ -42,6 +45,8 @@ HERE: Final = Path(VERDICTS_FILE)
 )
 @click.option("--master", metavar="URL", help="Spark master, such as spark://host:7077; by default local threads.")
 @click.option("--all", "all_", is_flag=True, help=f"Write all findings, not only {SHOWN} of each; counts are whole.")
+@click.option("--junit", type=path_type, help="Write JUnit's XML there: a case for each cell, or history of its own.")
+@click.option("--summary", type=path_type, help="Write the same as a table in Markdown there, for a job's page.")
 @click.option("--scratch", type=path_type, help="Where JSON lines are stored first; a cluster must share it.")
 @takes_json
 def check(
@@ -52,6 +57,8 @@ def check(
     ww_deps: bool | None,
     master: str | None,
     all_: bool,
+    junit: Path | None,
+    summary: Path | None,
     scratch: Path | None,
 ) -> int:
     """Judge the histories at PATH...: run directories, campaigns, files of JSON lines, directories of those.
@@ -64,8 +71,8 @@ def check(
         places = [place_of(path) for path in paths]
     except CheckError as error:
         raise click.BadParameter(str(error)) from error
-    if out is not None:
-        _refuse_no_file(out)
+    for option, file in (("--out", out), ("--junit", junit), ("--summary", summary)):
+        _refuse_no_file(option, file)
     asked = CheckOptions(master=master, ww_deps=ww_deps, shown=None if all_ else SHOWN, scratch=scratch)
     progress = Progress() if state.as_json else state.progress()
     judged = judge_all(places, progress, asked)
@@ -73,6 +80,7 @@ def check(
     trace_runs([run for run in local if lacks_observations(run)], progress)  # their harness was killed
     written = [write_verdicts_to(out, judged)] if out is not None else _write_beside(places, judged)
     counted = count_cells(places, judged)
+    _write_for_ci(counted, junit, summary)
     code = EXIT_PLAN if all(is_unreadable(one) for one in judged) else counted.exit_code
     if state.as_json:
         for one in judged:
@@ -88,12 +96,29 @@ def check(
     return code
 
 
-def _refuse_no_file(out: Path) -> None:
+def _refuse_no_file(option: str, file: Path | None) -> None:
     """Before the checking, which may take long."""
-    if out.is_dir():
-        raise NamedWronglyError(f"--out {out} is a directory; name the file that all verdicts go to")
-    if not out.parent.is_dir():
-        raise NamedWronglyError(f"--out {out}: there is no directory {out.parent}; make it, or name another file")
+    if file is not None and file.is_dir():
+        raise NamedWronglyError(f"{option} {file} is a directory; name a file")
+    if file is not None and not file.parent.is_dir():
+        raise NamedWronglyError(f"{option} {file}: there is no directory {file.parent}; make it, or name another file")
+
+
+def _write_for_ci(counted: Counted, junit: Path | None, summary: Path | None) -> None:
+    if junit is None and summary is None:
+        return
+    cases = [*cases_of(counted.cells), *map(_case, counted.alone)]
+    if junit is not None:
+        write_file(junit, as_junit(cases))
+    if summary is not None:
+        write_file(summary, cases_as_markdown(cases).encode())
+
+
+def _case(one: Judged) -> Case:
+    """A history that is in no cell."""
+    counts = ", ".join(f"{count} {name}" for name, count in one.line.counts.items() if count)
+    text = "\n".join([one.outcome, *described(one.line)])
+    return Case("histories", "history", str(one.path), one.outcome, one.line.why_unknown or counts or "nothing", text)
 
 
 def _write_beside(places: Sequence[Place], judged: Sequence[Judged]) -> list[Written]:

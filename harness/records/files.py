@@ -33,6 +33,7 @@ VERDICTS_FILE: Final = checkers.VERDICTS_FILE
 MATRIX_FILE: Final = "matrix.json"
 WITNESSES_FILE: Final = "witnesses.json"
 MATRIX_TEXT_FILE: Final = "matrix.md"
+JUNIT_FILE: Final = "junit.xml"
 REPORT_FILE: Final = "report.html"
 
 #: Campaigns of one name beside each other; whoever has more should tidy up.

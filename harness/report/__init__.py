@@ -1,4 +1,4 @@
-"""The report: the matrix as a table in Markdown, and one HTML page from the files of a campaign.
+"""The report: the matrix as a table in Markdown and as JUnit's XML, and one HTML page, from the files of a campaign.
 
 Everything here reads files and writes files, so it can be repeated on old campaigns. The stories are those of the runs
 that ``witnesses.json`` names; what their brokers did stands in their ``cluster.jsonl``.
@@ -10,20 +10,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from checkers import ANOMALIES, Cell, wedged_clients
-from harness.records.files import MATRIX_TEXT_FILE, REPORT_FILE, run_directories, write_file
+from harness.records.files import JUNIT_FILE, MATRIX_TEXT_FILE, REPORT_FILE, run_directories, write_file
 from harness.report.charts import availability_chart, loss_rate_chart
+from harness.report.junit import Case, as_junit, cases_of, unfinished_words
 from harness.report.loading import read_campaign
-from harness.report.markdown import as_markdown
+from harness.report.markdown import as_markdown, cases_as_markdown
 from harness.report.outcomes import look_of, style_of
 from harness.report.page import content_of, render
 from harness.report.setups import setups_of
 from harness.report.stories import stories_of
 
-__all__ = ["look_of", "style_of", "write"]
+__all__ = ["Case", "as_junit", "cases_as_markdown", "cases_of", "look_of", "style_of", "write"]
 
 
 def write(campaign_directory: Path) -> Path:
-    """Write ``matrix.md`` and ``report.html`` from the campaign's files; the answer is the page's path.
+    """Write ``matrix.md``, ``junit.xml`` and ``report.html`` from the campaign's files; the answer is the page's path.
 
     Raises:
         ResultsError: the campaign was not checked, has no witnesses yet, or a file of it cannot be read or written.
@@ -31,7 +32,10 @@ def write(campaign_directory: Path) -> Path:
     """
     files = read_campaign(campaign_directory)
     cells, summary = files.matrix.cells, files.matrix.verdict
-    write_file(campaign_directory / MATRIX_TEXT_FILE, as_markdown(summary, cells).encode())
+    stories = stories_of(files)
+    write_file(campaign_directory / MATRIX_TEXT_FILE, as_markdown(summary, cells, stories).encode())
+    junit = as_junit(cases_of(cells, stories), unfinished_words(files.campaign, cells))
+    write_file(campaign_directory / JUNIT_FILE, junit)
     page = render(
         title=campaign_directory.resolve().name,
         campaign=files.campaign,
@@ -40,7 +44,7 @@ def write(campaign_directory: Path) -> Path:
         definitions=_definitions(cells),
         wedged=wedged_clients(line.anomalies for line in files.lines.values()),
         charts={"losses": loss_rate_chart(cells), "gaps": availability_chart(cells)} if cells else {},
-        **content_of(summary, cells, stories_of(files)),
+        **content_of(summary, cells, stories),
     )
     path = campaign_directory / REPORT_FILE
     write_file(path, page.encode())

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from checkers import SITUATIONS, Cell, Comparison, Outcome, Summary, compare, setting_value, settings_words
 from harness.report.grid import columns_of, exercised_faults, grid_of, percent
+from harness.report.junit import Case
 from harness.report.outcomes import look_of
 from harness.report.setups import left_to_clients
+from harness.report.stories import Story
 
 _LEGEND: Final = (
     "✓ none lost, as promised, in so many faults that met writes (at most this share of such faults loses some, at "
@@ -16,9 +19,18 @@ _LEGEND: Final = (
     "■ stalled after healing; – not exercised; ? unknown."
 )
 
+#: What somebody must look at.
+_DEFECTS: Final = {Outcome.BROKEN_PROMISE, Outcome.STALLED}
+#: Stories in the table's file; a comment on a pull request has room for 65,536 characters.
+_STORIES_MAX: Final = 10
+#: What would be markup, a link, a picture from elsewhere, or the end of a table's cell.
+_ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", "|": "\\|", "[": "\\[", "`": "\\`", "\n": " ", "\r": " "})
 
-def as_markdown(summary: Summary, cells: Sequence[Cell]) -> str:
-    """The verdict, one row for each choice of settings, what the cells mean, and where worlds differ."""
+
+def as_markdown(summary: Summary, cells: Sequence[Cell], stories: Sequence[Story] = ()) -> str:
+    """The verdict, one row for each choice of settings, what the cells mean, stories of what must not be, and where
+    worlds differ.
+    """
     columns = columns_of(cells)
     names = list(cells[0].label) if cells else []
     places = [
@@ -36,12 +48,22 @@ def as_markdown(summary: Summary, cells: Sequence[Cell]) -> str:
             "",
             _LEGEND,
             *(line for sentence in left_to_clients(cells) for line in ("", _text(sentence))),
+            *_defects([story for story in stories if story.cell.outcome in _DEFECTS]),
             *_lacking(cells),
             *_coverage(cells),
             *_differences(compare(cells)),
             "",
         ]
     )
+
+
+def cases_as_markdown(cases: Sequence[Case]) -> str:
+    """A row for each case of JUnit's, for histories that belong to no campaign; the worst first."""
+    worst = sorted(cases, key=lambda case: case.outcome.badness)
+    counts = Counter(case.outcome for case in worst)
+    head = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    rows = [[case.outcome, case.name, case.line] for case in worst]
+    return "\n".join([f"**{head}**", "", *_table(["outcome", "what", ""], rows), ""])
 
 
 def _cell(cell: Cell | None) -> str:
@@ -55,6 +77,18 @@ def _cell(cell: Cell | None) -> str:
         + ("" if cell.loss_permitted else f" (≤ {percent(cell.bound)})"),
     }
     return f"{look_of(cell).sign} {words.get(cell.outcome, cell.outcome)}"
+
+
+def _defects(stories: Sequence[Story]) -> Iterator[str]:
+    """What must not be, folded as the pages of jobs and pull requests know it, with the command that shows it again."""
+    for story in stories[:_STORIES_MAX]:
+        cell = story.cell
+        head = f"{look_of(cell).sign} {settings_words(cell.label)} under {cell.family}, {cell.world}: {story.title}"
+        yield from ("", f"<details><summary>{_text(head)}</summary>", "")
+        yield from (f"1. {_text(sentence)}" for sentence in story.sentences)
+        yield from ("", f"Why: {_text(story.why)}", "", f"    {' '.join(story.command.splitlines())}", "", "</details>")
+    if len(stories) > _STORIES_MAX:
+        yield from ("", f"... and {len(stories) - _STORIES_MAX} more in the report.")
 
 
 def _lacking(cells: Sequence[Cell]) -> list[str]:
@@ -104,4 +138,4 @@ def _row(cells: Sequence[str]) -> str:
 
 def _text(words: str) -> str:
     """Names come from files: none may end a cell or begin a tag."""
-    return words.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+    return words.translate(_ESCAPES)

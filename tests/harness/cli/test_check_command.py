@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as Xml
 
 import boto3
 import msgspec
@@ -69,7 +70,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("out", "sentence"),
     [
-        (".", "--out . is a directory; name the file that all verdicts go to"),
+        (".", "--out . is a directory; name a file"),
         ("none/v.jsonl", "--out none/v.jsonl: there is no directory none; make it, or name another file"),
     ],
 )
@@ -79,6 +80,19 @@ def test_a_file_that_cannot_be_made_is_refused_before_anything_is_checked(
     assert exit_code_of(["check", "good.jsonl", "--out", out]) == 64
     assert capsys.readouterr().err == f"ackproof: {sentence}\n"
     assert asked == {}
+
+
+def test_continuous_integration_gets_a_case_and_a_row_for_each_history(asked: dict[str, Any]) -> None:
+    options = ["--out", "v.jsonl", "--junit", "junit.xml", "--summary", "summary.md"]
+    assert exit_code_of(["check", "good.jsonl", "bad.jsonl", *options]) == 2
+    root = Xml.parse("junit.xml").getroot()  # noqa: S314 - our own
+    assert [(case.get("name"), case[0].tag) for case in root.iter("testcase")] == [
+        ("good.jsonl", "system-out"),
+        ("bad.jsonl", "error"),
+    ]
+    summary = Path("summary.md").read_text()
+    assert summary.startswith("**1 unknown, 1 held**\n")
+    assert "| unknown | bad.jsonl | line 1: the operation has no 'f' |" in summary
 
 
 def test_options_reach_the_checkers(asked: dict[str, Any]) -> None:

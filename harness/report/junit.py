@@ -1,0 +1,114 @@
+"""JUnit's XML, as Jenkins, GitLab, GitHub's actions and Buildkite read it: a test case for each cell of a matrix.
+
+What each outcome is for a job: a promise that is broken, a log that does not come back and a history that is not valid
+**fail**; what could not be judged is an **error**, because somebody must look; what was not exercised is **skipped**;
+the others pass, and say in their output what was seen. A campaign that is not finished, or whose runs failed, is an
+error of its own: the cells that are there may all be green.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from xml.etree import ElementTree as Xml
+
+from checkers import Cell, Outcome, settings_words
+from harness.report.stories import Story
+
+#: The element inside a case; None: the case passes.
+ELEMENTS: Final[dict[Outcome, str | None]] = {
+    Outcome.BROKEN_PROMISE: "failure",
+    Outcome.NOT_VALID: "failure",
+    Outcome.STALLED: "failure",
+    Outcome.UNKNOWN: "error",
+    Outcome.NOT_EXERCISED: "skipped",
+    Outcome.PERMITTED_LOSS: None,
+    Outcome.HELD: None,
+}
+#: What XML 1.0 cannot hold, even escaped: control characters, halves of surrogate pairs, two that are no characters.
+_IMPOSSIBLE: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Case(NamedTuple):
+    """One test case: the suite and class that tools group it by, its name there, its outcome, one line and all text."""
+
+    suite: str
+    group: str
+    name: str
+    outcome: Outcome
+    line: str
+    text: str
+
+
+def as_junit(cases: Sequence[Case], unfinished: str = "") -> bytes:
+    """An XML document with a suite for each of the cases' suites; ``unfinished`` says what a campaign lacks, or ""."""
+    root = Xml.Element("testsuites", {"name": "ackproof", **_counts(cases, unfinished=bool(unfinished))})
+    for name in dict.fromkeys(case.suite for case in cases):
+        own = [case for case in cases if case.suite == name]
+        suite = Xml.SubElement(root, "testsuite", {"name": _possible(name), **_counts(own)})
+        for case in own:
+            _append(suite, case)
+    if unfinished:
+        suite = Xml.SubElement(root, "testsuite", {"name": "campaign", **_counts((), unfinished=True)})
+        one = Xml.SubElement(suite, "testcase", classname="ackproof", name="the campaign is complete")
+        Xml.SubElement(one, "error", type="not complete", message=_possible(unfinished))
+    Xml.indent(root)
+    return bytes(Xml.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
+
+
+def cases_of(cells: Iterable[Cell], stories: Iterable[Story] = ()) -> list[Case]:
+    """A case for each cell; those with a story have its sentences and the command that runs it again."""
+    told = {(story.cell.world, story.cell.cell): story for story in stories}
+    return [
+        Case(
+            suite=cell.world,
+            group=f"{cell.world}.{cell.family}",
+            name=cell.cell,
+            outcome=cell.outcome,
+            line=cell.note,
+            text="\n".join(_account(cell, told.get((cell.world, cell.cell)))),
+        )
+        for cell in cells
+    ]
+
+
+def unfinished_words(campaign: Mapping[str, Any], cells: Sequence[Cell]) -> str:
+    """What the campaign of ``campaign.json`` lacks: runs that failed in the harness, or were not done; "" of none."""
+    failures: Mapping[str, str] = campaign.get("failures", {})
+    planned = sum(world.get("planned", 0) for world in campaign.get("worlds", {}).values())
+    missing = planned - sum(cell.runs for cell in cells)
+    lacks = [f"{missing} of {planned} runs are not there"] if missing > 0 else []
+    return "; ".join([*lacks, *(f"{run} failed: {reason}" for run, reason in failures.items())])
+
+
+def _account(cell: Cell, story: Story | None) -> Iterable[str]:
+    yield f"{settings_words(cell.label)} under {cell.family} in the world {cell.world}: {cell.outcome}, {cell.note}."
+    yield cell.promise
+    if story is not None:
+        yield from ("", story.title, *(f"{number}. {words}" for number, words in enumerate(story.sentences, 1)))
+        yield from ("", f"Why: {story.why}", "", f"Run it again: {story.command}", f"Files: {story.run}")
+    elif cell.witness is not None:
+        yield f"Shown by {cell.witness.run}: {cell.witness.anomaly}."
+
+
+def _append(suite: Xml.Element, case: Case) -> None:
+    one = Xml.SubElement(suite, "testcase", classname=_possible(case.group), name=_possible(case.name))
+    element = ELEMENTS[case.outcome]
+    inside = Xml.SubElement(one, element or "system-out")
+    if element:
+        inside.set("message", _possible(case.line))
+    if element in {"failure", "error"}:
+        inside.set("type", case.outcome)
+    inside.text = _possible(case.text)
+
+
+def _counts(cases: Sequence[Case], *, unfinished: bool = False) -> dict[str, str]:
+    elements = [ELEMENTS[case.outcome] for case in cases] + ["error"] * unfinished
+    named = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    return {"tests": str(len(elements)), **{name: str(elements.count(one)) for name, one in named.items()}}
+
+
+def _possible(text: str) -> str:
+    """What XML can hold of it; the library escapes what would be markup."""
+    return _IMPOSSIBLE.sub("\ufffd", text)
