@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from checkers.local import check_one, check_rows
     from checkers.measures.availability import Availability
     from checkers.measures.exercise import Exercise
+    from checkers.measures.latency import Latency, WritesOverTime, end_us, quantile_us
     from checkers.measures.recovery import Recovery
     from checkers.spark.pipeline import check
     from checkers.verdicts.cells import Cell, Witness
@@ -62,6 +63,7 @@ __all__ = [
     "JavaMissingError",
     "Judgement",
     "Kind",
+    "Latency",
     "Matrix",
     "Outcome",
     "PartitionEnd",
@@ -73,17 +75,20 @@ __all__ = [
     "VerdictLine",
     "WedgedClient",
     "Witness",
+    "WritesOverTime",
     "build_matrix",
     "check",
     "check_one",
     "check_rows",
     "compare",
+    "end_us",
     "exit_code_of",
     "faults_possible",
     "fetch",
     "find_histories",
     "judge",
     "place_of",
+    "quantile_us",
     "read_receipts",
     "read_replicas",
     "setting_value",
@@ -103,6 +108,7 @@ _HOMES = {
     "checkers.local": "check_one check_rows",
     "checkers.measures.availability": "Availability",
     "checkers.measures.exercise": "Exercise",
+    "checkers.measures.latency": "Latency WritesOverTime end_us quantile_us",
     "checkers.measures.recovery": "Recovery",
     "checkers.spark.pipeline": "check",
     "checkers.verdicts.cells": "Cell Witness",

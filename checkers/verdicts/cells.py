@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from checkers.measures.latency import Latency
 from checkers.verdicts.coverage import summed
 from checkers.verdicts.judgement import Judgement, RunFacts, VerdictLine
 from checkers.verdicts.outcome import Outcome, outcome_of
@@ -65,6 +66,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         exercised: by family, how many faults took effect and how many of them met writes, a story being one fault;
             ``bound``: at most this share of the faults of any of them loses a write, at 95 % confidence, where none of
             those did: by the family with the fewest.
+        latency: how long acknowledged writes took, and how long the workloads of all runs lasted together.
         coverage: how often the runs met each of :data:`checkers.verdicts.coverage.SITUATIONS`; None: not known of any.
         stalled: why log partitions did not come back after healing, with how often, where nothing permits it.
         unknown_reasons: why runs could not be judged, with how often.
@@ -113,6 +115,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     exercised: dict[str, FamilyTrial] = {}
     bound: float = 1.0
     coverage: dict[str, int | None] = {}
+    latency: Latency = msgspec.field(default_factory=Latency)
 
 
 class _Tally:
@@ -136,6 +139,7 @@ class _Tally:
         self.stalled: Counter[str] = Counter()
         self.delivery: Counter[str] = Counter()
         self.gap_us, self.recovery_us, self.unrecovered = 0, -1, 0
+        self.latency = Latency()
         self.witness: Witness | None = None
         self.witness_rank: tuple[bool, bool, int] | None = None
 
@@ -173,6 +177,8 @@ class _Tally:
         self.exercise.update({name: n for name, n in counts.items() if name != "drained"})
 
     def _add_availability(self, verdict: Verdict) -> None:
+        self.latency.add(verdict.latency)
+        self.latency.workload_us += verdict.latency.workload_us
         for partition in verdict.availability.values():
             self.gap_us = max(self.gap_us, partition.longest_gap_us)
             self.recovery_us = max(self.recovery_us, -1 if partition.recovery_us is None else partition.recovery_us)
@@ -304,6 +310,7 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
         exercised=tally.trial.of(tally.families),
         bound=tally.trial.bound(tally.families),
         coverage=tally.coverage,
+        latency=tally.latency,
     )
 
 

@@ -21,6 +21,7 @@ from checkers.measures.delivery import consume_counts, count, decide
 from checkers.measures.exercise import drained, exercise
 from checkers.measures.fault_exercise import fault_exercise
 from checkers.measures.lag import worst
+from checkers.measures.latency import latencies
 from checkers.measures.recovery import recovery
 from checkers.measures.situations import situations
 from checkers.verdicts.verdict import Measures, Verdict
@@ -63,6 +64,7 @@ def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[PartialVerdi
     exercised = exercise(log, batch.phases)
     put_to_test, met = fault_exercise(log, batch.phases), situations(log, batch.phases)
     delivered, lagging, consumed = count(log, histories), worst(log, histories), consume_counts(log, histories)
+    took, over_time = latencies(log, batch.phases)
     reached, depends = drained(log), related(log)
     subscribed = np.bincount(log.segment_history[log.segment[log.function == _SUBSCRIBE]], minlength=histories) > 0
     partials = [
@@ -77,6 +79,8 @@ def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[PartialVerdi
             fault_exercise=put_to_test[place],
             situations=met[place],
             delivery=delivered[place],
+            latency=took[place],
+            over_time=over_time[place],
             worst_realtime_lag=lagging[place],
             consume_counts=consumed[place],
             ww_deps=bool(batch.ww_deps[place]),

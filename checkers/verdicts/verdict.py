@@ -11,6 +11,7 @@ from checkers.measures.availability import Availability
 from checkers.measures.delivery import Delivery
 from checkers.measures.exercise import Exercise
 from checkers.measures.fault_exercise import FaultExercise
+from checkers.measures.latency import Latency, WritesOverTime
 from checkers.measures.recovery import Recovery
 from checkers.measures.situations import Situations
 
@@ -33,6 +34,8 @@ class Measures(msgspec.Struct, kw_only=True):
     situations: Situations = msgspec.field(default_factory=Situations)
     delivery: Delivery = msgspec.field(default_factory=Delivery)
     recovery: Recovery = msgspec.field(default_factory=Recovery)
+    latency: Latency = msgspec.field(default_factory=Latency)
+    over_time: WritesOverTime = msgspec.field(default_factory=WritesOverTime)
     worst_realtime_lag: dict[str, Any] | None = None
     consume_counts: dict[int, int] = {}
 
@@ -41,6 +44,9 @@ class Measures(msgspec.Struct, kw_only=True):
         self.availability |= other.availability
         self.recovery.unread |= other.recovery.unread
         self.situations.add(other.situations)
+        self.latency.add(other.latency)
+        self.latency.workload_us = max(self.latency.workload_us, other.latency.workload_us)
+        self.over_time.add(other.over_time)
         _add_counts(self.exercise, other.exercise, _WRITES)
         _add_counts(self.delivery, other.delivery, _RECORDS)
         for mine, theirs in zip(self.fault_exercise or (), other.fault_exercise or (), strict=False):
