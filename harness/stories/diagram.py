@@ -18,6 +18,7 @@ from harness.reference.core.types import TopicPartition
 from harness.stories.messages import MessageWords
 from harness.stories.trace import Play, Trace, TraceEntry
 from harness.worlds.contract import ReplicaState
+from harness.worlds.simulated.scripted import STEADY_DELAY_US
 from harness.worlds.simulated.watching import Watching
 from nemesis.cluster import CLIENTS, CONTROLLER, node_name
 
@@ -120,15 +121,15 @@ def diagram_of(trace: Trace, lost: Sequence[str], watched: Watching, partition: 
     said = [(seen, found) for seen in watched.messages if (found := words.of(seen)) is not None]
     messages = [
         _Message(
-            seen.sent_us,
-            seen.arrived_us,
+            seen.time_us - STEADY_DELAY_US,
+            seen.time_us,
             min(seen.source, CLIENTS),
             min(seen.target, CLIENTS),
             found.text,
             bool(set(found.records) & set(lost)),
         )
         for seen, found in said
-        if seen.sent_us >= begun_us
+        if seen.time_us - STEADY_DELAY_US >= begun_us
     ]
     changes = [change for change in _changes(watched, names, set(lost)) if change.time_us >= begun_us]
     return _Drawing(trace, messages, changes, watched).diagram()

@@ -127,6 +127,7 @@ class _Performer:
         From then on everything that is done to the cluster leaves a receipt.
         """
         self._workload.mark("break")
+        self._stage.deliveries()
         if self._stage.view.leader != 0:
             self.perform(s.MoveLeader(line=0, text="move leader to 0", to=0))
         self.perform(s.WaitUntil(line=0, text="wait until 0 leads", states=(s.Leads(0),)))

@@ -51,16 +51,19 @@ def observations_in(logs: Mapping[int, Path], wall_begin_us: int) -> list[Observ
 def _once(observations: Iterable[Observation]) -> Iterator[Observation]:
     """Every decision of a controller as it was logged first: other nodes log it too, and a restarted one again.
 
-    Changes of the in-sync replicas that a broker logs are the leader's own, and logged by nobody else.
+    Changes of the in-sync replicas that a broker logs are the leader's own, and logged by nobody else; it may log one
+    twice, when it is accepted and when the metadata have it.
     """
-    known: set[tuple[type, str, int | None]] = set()
-    decision: tuple[type, str, int | None]
+    known: set[tuple[object, ...]] = set()
+    decision: tuple[object, ...]
     for seen in observations:
         match seen.fact:
             case LeaderElected(partition=partition, leader_epoch=epoch):
                 decision = (LeaderElected, partition, epoch)
             case IsrChanged(partition=partition, partition_epoch=epoch) if seen.node >= CONTROLLER:
                 decision = (IsrChanged, partition, epoch)
+            case IsrChanged(partition=partition, partition_epoch=int(epoch)):
+                decision = (IsrChanged, partition, epoch, seen.node)
             case _:
                 yield seen
                 continue

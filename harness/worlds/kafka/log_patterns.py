@@ -156,6 +156,14 @@ _EVENTS: Final[Mapping[str, Sequence[tuple[str, Callable[..., LogEvent]]]]] = {
             ),
             observations.BecameLeader,
         ),
+        # A leader that learns its ISR from the metadata, before it has the answer to its own proposal, logs only this.
+        (
+            (
+                rf"Skipped the become-leader state change for {_PARTITION} .*partitionEpoch=(?P<partition_epoch>\d+)"
+                r".* Current high watermark \d+, ISR \[(?P<isr>[\d,]*)\]"
+            ),
+            observations.IsrChanged,
+        ),
         (  # before 3.0 the leader is not named
             (
                 rf"Follower {_PARTITION} {_BEGINS} (?:partition epoch \d+ and )?high watermark \d+\."

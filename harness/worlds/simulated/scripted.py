@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from harness.choices import Choices, Stream
 from harness.reference.core import messages
@@ -25,6 +25,8 @@ from workloads.values import decode
 #: The first node of direct clients, far above those of a run's producers and consumers.
 FIRST_NODE: Final = CLIENTS + 1_000_000
 _ONE_MS: Final = min(range(len(DELAYS_US)), key=lambda choice: abs(DELAYS_US[choice] - 1_000))
+#: How long every message is on its way where nothing is left to chance.
+STEADY_DELAY_US: Final = DELAYS_US[_ONE_MS]
 
 
 class Steady(Choices):
@@ -112,26 +114,37 @@ class _OneWrite:
             done(outcome)
 
 
-class Deliveries:
-    """Messages about log partitions as they arrive, from the first look on."""
+class SeenMessage(NamedTuple):
+    """A message that arrived, at ``time_us`` of the run's clock. Nodes are those of :mod:`nemesis.cluster`."""
+
+    time_us: int
+    source: int
+    target: int
+    message: messages.Message
+
+
+class Arrivals:
+    """Every message between nodes, or between one and a client, as it arrives; from the first look on."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._next: Callable[[Callable[[Any], object], Any], object] | None = None
-        self._watching = False
-        self._arrived: list[tuple[int, int, int, messages.Message]] = []
+        self._begun = False
+        self.seen: Final[list[SeenMessage]] = []
+        self._taken = 0
 
-    def take(self) -> list[Delivery]:
+    def take(self) -> list[SeenMessage]:
         """What arrived since the last call; nothing at the first, with which the watching begins."""
-        if not self._watching:
-            self._watching, self._next, self._loop.on_step = True, self._loop.on_step, self._step
-        arrived, self._arrived = self._arrived, []
-        return [found for one in arrived for found in _delivery(*one)]
+        if not self._begun:
+            self._begun, self._next, self._loop.on_step = True, self._loop.on_step, self._step
+        arrived, self._taken = self.seen[self._taken :], len(self.seen)
+        return arrived
 
     def _step(self, function: Callable[[Any], object], argument: Any) -> None:
         wire = getattr(function, "__self__", None)
-        if type(wire) is Wire and type(argument) in _TOLD and wire.cut is None:
-            self._arrived.append((self._loop.time_us, wire.source, wire.target, argument))
+        # What comes to a cut on its way does not arrive.
+        if type(wire) is Wire and wire.cut is None and isinstance(argument, messages.Message):
+            self.seen.append(SeenMessage(self._loop.time_us, wire.source, wire.target, argument))
         if self._next is not None:
             self._next(function, argument)
 
@@ -141,7 +154,7 @@ class SimulatedReplicas:
 
     def __init__(self, cluster: Cluster, loop: Loop) -> None:
         self._cluster = cluster
-        self._deliveries = Deliveries(loop)
+        self.arrivals: Final = Arrivals(loop)
 
     def state(self, node: int, partition: str) -> ReplicaState:
         """See :meth:`harness.worlds.contract.Replicas.state`."""
@@ -181,11 +194,12 @@ class SimulatedReplicas:
 
     def deliveries(self) -> Sequence[Delivery]:
         """See :meth:`harness.worlds.contract.Replicas.deliveries`."""
-        return self._deliveries.take()
+        return [found for one in self.arrivals.take() for found in _delivery(one)]
 
 
-def _delivery(time_us: int, source: int, target: int, message: messages.Message) -> Iterator[Delivery]:
+def _delivery(seen: SeenMessage) -> Iterator[Delivery]:
     """What a message says of the one log partition of a story; one that says nothing of it is left out."""
+    time_us, source, target, message = seen
     make = partial(Delivery, time_us=time_us, source=source, target=target, what=type(message).__name__)
     match message:
         case messages.Produce(batch=batch):
@@ -211,12 +225,6 @@ def _delivery(time_us: int, source: int, target: int, message: messages.Message)
             yield make(error=error.name if error else None)
         case messages.MetadataUpdate():
             yield make()
-
-
-_TOLD: Final = frozenset({
-    messages.Produce, messages.ProduceResponse, messages.Fetch, messages.FetchResponse, messages.AlterPartition,
-    messages.AlterPartitionResponse, messages.OffsetForLeaderEpochResponse, messages.MetadataUpdate,
-})  # fmt: skip
 
 
 def _values(partition: TopicPartition, batches: Iterable[RecordBatch]) -> tuple[int, ...]:

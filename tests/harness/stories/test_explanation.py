@@ -14,7 +14,8 @@ from harness.stories.cells import perform_cell
 from harness.stories.diagram import WIDTH, Diagram, diagram_of
 from harness.stories.explanation import explained
 from harness.stories.messages import MessageWords
-from harness.worlds.simulated.watching import SeenMessage, Watching
+from harness.worlds.simulated.scripted import SeenMessage
+from harness.worlds.simulated.watching import Watching
 
 S09 = known_stories()["S09"]
 AT = TopicPartition("story", 0)
@@ -89,29 +90,29 @@ def test_what_comes_to_a_cut_on_its_way_does_not_arrive() -> None:
         next(entry.ended_us for entry in cell.trace.entries if entry.text == text)
         for text in ("isolate 0", "(all links are healed)")
     )
-    while_cut = [one for one in watched.messages if cut < one.arrived_us < healed]
+    while_cut = [one for one in watched.messages if cut < one.time_us < healed]
     assert while_cut
     assert not [one for one in while_cut if 0 in (one.source, one.target) and max(one.source, one.target) <= 100]
 
 
 def fetch(offset: int) -> SeenMessage:
-    return SeenMessage(0, 1, 1, 0, Fetch(0, 1, 500, (FetchPartition(AT, offset),)))
+    return SeenMessage(1, 1, 0, Fetch(0, 1, 500, (FetchPartition(AT, offset),)))
 
 
 def test_what_repeats_what_was_sent_before_is_left_out() -> None:
     words = MessageWords(AT, {})
     said = [words.of(fetch(offset)) for offset in (3, 3, 4)]
     assert [None if one is None else one.text for one in said] == ["Fetch from 3", None, "Fetch from 4"]
-    assert words.of(SeenMessage(0, 1, 1, 100, Heartbeat(1, 0, 0))) is None
+    assert words.of(SeenMessage(1, 1, 100, Heartbeat(1, 0, 0))) is None
 
 
 def test_a_message_of_another_log_partition_says_nothing() -> None:
     other = FetchPartition(TopicPartition("other", 0), 3)
-    assert MessageWords(AT, {}).of(SeenMessage(0, 1, 1, 0, Fetch(0, 1, 500, (other,)))) is None
+    assert MessageWords(AT, {}).of(SeenMessage(1, 1, 0, Fetch(0, 1, 500, (other,)))) is None
 
 
 def test_a_message_names_the_records_that_it_carries() -> None:
     batch = RecordBatch(1, 8, ((b"", b"unreadable"),))
-    words = MessageWords(AT, {}).of(SeenMessage(0, 1, 1000, 0, Produce(0, AT, ACKS_ALL, 100, batch)))
+    words = MessageWords(AT, {}).of(SeenMessage(1, 1000, 0, Produce(0, AT, ACKS_ALL, 100, batch)))
     assert words is not None
     assert words.records == ("(fresh)",)

@@ -22,6 +22,13 @@ SHRINKS = (
     "2026-11-22T08:53:46.000 INFO kafka.cluster.Partition [Partition t-0 broker=0] ISR updated to 0,1  and version "
     "updated to 5\n"
 )
+KNOWS = (
+    "2026-11-22T08:53:47.423 INFO state.change.logger [Broker id=0] Skipped the become-leader state change for t-0 "
+    "with topic id Some(b), partition registration PartitionRegistration(replicas=[0, 2, 1], directories=[x, y, z], "
+    "isr=[0, 1, 2], removingReplicas=[], addingReplicas=[], elr=[], lastKnownElr=[], leader=0, "
+    "leaderRecoveryState=RECOVERED, leaderEpoch=2, partitionEpoch=6) and isNew=false since it is already the leader "
+    "with leader epoch 2. Current high watermark 4, ISR [0,1,2], adding replicas [] and removing replicas [].\n"
+)
 
 
 class OneBroker:
@@ -66,6 +73,13 @@ def test_a_leader_s_isr_is_its_newest(broker: Any) -> None:
     roles = LoggedRoles(broker)
     broker.says(LEADS + SHRINKS)
     assert roles.of(0, "t-0").isr == (0, 1)
+
+
+def test_a_leader_that_learns_its_isr_from_the_metadata_first_has_it_too(broker: Any) -> None:
+    """Its own proposal is then answered with what it knows already, and it logs no change of its ISR."""
+    roles = LoggedRoles(broker)
+    broker.says(LEADS + SHRINKS + KNOWS)
+    assert roles.of(0, "t-0") == OwnWord(leading=True, leader_epoch=2, isr=(0, 1, 2))
 
 
 def test_a_broker_that_was_started_again_has_said_nothing_yet_also_if_nobody_looked_meanwhile(broker: Any) -> None:

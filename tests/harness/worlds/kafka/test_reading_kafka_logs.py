@@ -148,6 +148,19 @@ def test_a_change_of_leader_is_an_election_and_one_of_replicas_in_sync_is_not(tm
     assert (elected.leader, elected.unclean, elected.isr) == (2, True, (1, 2))
 
 
+def test_a_leader_that_logs_a_change_of_its_isr_twice_changed_it_once(tmp_path: Path) -> None:
+    known = (
+        f"{TIME} INFO state.change.logger [Broker id=1] Skipped the become-leader state change for foo-0 with topic id "
+        "Some(x) and partition registration PartitionRegistration(replicas=[1, 2, 0], isr=[2, 1], leader=1, "
+        "leaderEpoch=3, partitionEpoch=3) since it is already the leader with leader epoch 3. Current high watermark "
+        "162, ISR [2,1], adding replicas [] and removing replicas []."
+    )
+    log = tmp_path / "node-1.log"
+    log.write_text("\n".join((LEADS, IN_SYNC, known, known.replace("partitionEpoch=3", "partitionEpoch=5"))) + "\n")
+    seen = [one.fact for one in observations_in({1: log}, WALL_US)]
+    assert [fact.partition_epoch for fact in seen if isinstance(fact, IsrChanged)] == [3, 5]
+
+
 def test_a_tail_gives_whole_lines_once(tmp_path: Path) -> None:
     path = tmp_path / "log"
     tail = LogTail(path)
