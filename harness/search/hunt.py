@@ -1,0 +1,143 @@
+"""Hunts: random schedules under many settings, until a checker or an invariant sees what is wrong.
+
+Run ``n`` of a hunt is of portfolio ``n`` modulo their number, with a seed of its own, so what is found does not depend
+on how many workers look. A finding counts only if the same run without what was changed on purpose (a planted bug, a
+rule of Kafka's) finds nothing: a permitted loss is none, and a finding without the change is one about the core itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any, Final
+
+import msgspec
+
+from checkers import Outcome
+from harness.plan import RunSpec
+from harness.search.portfolios import PORTFOLIOS, Portfolio
+from harness.search.trial import Trial, attempt
+
+#: Runs that are given to a worker at a time.
+BLOCK: Final = 4
+
+
+class Alarm(msgspec.Struct, frozen=True):
+    """What saw that something is wrong: an invariant, an assertion of the core, or the checkers; and what it saw."""
+
+    by: str
+    text: str
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a hunt, what it found, nothing mostly, and the seconds of one core that it took."""
+
+    number: int
+    portfolio: str
+    spec: RunSpec
+    alarms: tuple[Alarm, ...]
+    seconds: float
+
+
+class Hunted(msgspec.Struct, frozen=True, kw_only=True):
+    """How a hunt went. ``found`` is the first run with an alarm that its control has not; None where there is none.
+
+    ``changed`` is what was changed on purpose. ``schedules`` are all runs up to that one, ``seconds`` what they took
+    of one core, ``spurious`` runs whose control has an alarm too: findings about the core as it is.
+    """
+
+    changed: dict[str, Any]
+    seed: int
+    schedules: int
+    seconds: float
+    found: Run | None
+    spurious: tuple[Run, ...] = ()
+
+
+def hunt(
+    changed: Mapping[str, Any],
+    *,
+    seed: int,
+    seconds: float,
+    workers: int = 1,
+    portfolios: Sequence[Portfolio] = PORTFOLIOS,
+) -> Hunted:
+    """Look for what ``changed`` settings do wrong, for ``seconds`` of one core; without any, for what the core does.
+
+    Raises:
+        SettingsError: the settings do not fit a portfolio's.
+    """
+    schedules, spent, found = 0, 0.0, None
+    spurious: list[Run] = []
+    for run in runs(changed, seed=seed, workers=workers, portfolios=portfolios):
+        schedules, spent = schedules + 1, spent + run.seconds
+        if run.alarms:
+            if not changed or not alarms_of(without(run.spec, changed)):
+                found = run
+                break
+            spurious.append(run)
+        if spent > seconds:
+            break
+    return Hunted(
+        changed=dict(changed), seed=seed, schedules=schedules, seconds=spent, found=found, spurious=tuple(spurious)
+    )
+
+
+def without(spec: RunSpec, changed: Mapping[str, Any]) -> RunSpec:
+    """The control of a run: the same faults and choices, with the defaults of what was ``changed``."""
+    return msgspec.structs.replace(
+        spec, settings={name: value for name, value in spec.settings.items() if name not in changed}
+    )
+
+
+def runs(
+    changed: Mapping[str, Any], *, seed: int, workers: int, portfolios: Sequence[Portfolio], first: int = 0
+) -> Iterator[Run]:
+    """Run after run from ``first`` on, in the order of their numbers; the iterator never ends by itself."""
+    number = first
+    if workers < 2:
+        while True:
+            yield _run(number, changed, seed, portfolios)
+            number += 1
+    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+        waiting: list[Future[list[Run]]] = []
+        try:
+            while True:
+                while len(waiting) < 2 * workers:
+                    waiting.append(pool.submit(_block, range(number, number + BLOCK), changed, seed, portfolios))
+                    number += BLOCK
+                yield from waiting.pop(0).result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _block(numbers: range, changed: Mapping[str, Any], seed: int, portfolios: Sequence[Portfolio]) -> list[Run]:
+    return [_run(number, changed, seed, portfolios) for number in numbers]
+
+
+def _run(number: int, changed: Mapping[str, Any], seed: int, portfolios: Sequence[Portfolio]) -> Run:
+    portfolio = portfolios[number % len(portfolios)]
+    began = time.process_time()
+    spec = portfolio.spec(seed, number, changed)
+    alarms = alarms_of(spec)
+    return Run(number=number, portfolio=portfolio.name, spec=spec, alarms=alarms, seconds=time.process_time() - began)
+
+
+def alarms_of(spec: RunSpec) -> tuple[Alarm, ...]:
+    """Everything that is wrong about a run, attempted now."""
+    try:
+        trial = attempt(spec, invariants=True)
+    except AssertionError as error:
+        return (Alarm("assertion", str(error)),)
+    return tuple(_alarms(trial))
+
+
+def _alarms(trial: Trial) -> Iterator[Alarm]:
+    if trial.broken is not None:
+        yield Alarm(trial.broken.name, f"at {trial.broken.time_us / 1e6:.2f} s: {trial.broken.text}")
+    for anomaly, count in trial.judgement.broken.items():
+        yield Alarm(anomaly, f"{count} found, none permitted")
+    if trial.judgement.outcome is Outcome.STALLED:
+        yield Alarm("stalled", "; ".join(f"{key}: {why}" for key, why in trial.judgement.stalled.items()))

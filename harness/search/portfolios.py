@@ -1,0 +1,107 @@
+"""Portfolios: under which settings, with which faults and how many writes a hunt looks for what is wrong.
+
+Which bug a portfolio is good for is nobody's business here: each is a choice of settings that somebody uses, or that a
+release had, and faults which its promise covers at least in part. What a run may lose is never a finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from harness.choices import Choices, derived_seed
+from harness.plan import RunSpec, Simulated
+from harness.run import timings_of
+from harness.search.storms import Storms
+from nemesis.plan import FaultPlan
+from workloads import Settings, WorkloadPlan
+
+#: Failures are noticed within a second, so that a short run has room for many.
+QUICK: Final[Mapping[str, Any]] = {
+    "acks": "all",
+    "min.insync.replicas": 2,
+    "replica.lag.time.max.ms": 1_000,
+    "broker.session.timeout.ms": 1_000,
+    "broker.heartbeat.interval.ms": 250,
+}
+WORKLOAD: Final = WorkloadPlan(writes_per_second=30.0, duration_ms=12_000, partitions=2, producers=2, consumers=2)
+
+
+class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
+    """One choice: settings beside :data:`QUICK`, and what happens: stories of ``families``, or storms of ``kinds``.
+
+    ``dead_brokers_max`` and ``healed_ms_min`` are the budget's (:class:`nemesis.plan.FaultPlan`).
+    """
+
+    name: str
+    settings: Mapping[str, Any] = {}
+    families: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    dead_brokers_max: int = 2
+    healed_ms_min: int = 1_000
+    racks: tuple[str, ...] = ()
+    log_dirs: int = 1
+
+    def spec(self, seed: int, number: int, changed: Mapping[str, Any]) -> RunSpec:
+        """Run ``number`` of a hunt from ``seed``, with ``changed`` settings, and with its faults where it has storms.
+
+        Raises:
+            SettingsError: the changed settings do not fit the portfolio's.
+        """
+        settings = Settings.from_mapping({**QUICK, **self.settings, **changed})
+        plan = FaultPlan(
+            families=self.families,
+            count=6,
+            dead_brokers_max=self.dead_brokers_max,
+            healed_ms_min=self.healed_ms_min,
+        )
+        run_seed = derived_seed(seed, self.name, number)
+        schedule = None
+        if self.kinds:
+            storms = Storms(
+                self.kinds,
+                plan,
+                timings_of(settings),
+                brokers=settings.replication_factor,
+                partitions=WORKLOAD.partitions,
+            )
+            schedule = storms.schedule(WORKLOAD.duration_ms, Choices(run_seed).draw)
+        return RunSpec(
+            world=Simulated(),
+            cell=f"hunt/{self.name}",
+            family="+".join(self.families or self.kinds),
+            settings=settings.to_mapping(),
+            workload=WORKLOAD,
+            faults=plan,
+            seed=run_seed,
+            racks=self.racks,
+            log_dirs=self.log_dirs,
+            schedule=schedule,
+        )
+
+
+_PATIENT: Final = {"request.timeout.ms": 6_000, "delivery.timeout.ms": 12_000}
+_IDEMPOTENT: Final = {"enable.idempotence": True}
+_ELIGIBLE: Final = {"eligible.leader.replicas": True}
+_FLUSHED: Final = {"flush.messages": 1}
+_NETWORK: Final = ("kill", "pause", "cut", "cut", "hold", "slow")
+_MOVES: Final = ("move", "move", "cut", "cut", "kill")
+
+#: In the order in which a hunt goes round.
+PORTFOLIOS: Final = (
+    Portfolio(name="stories", families=("kill", "pause", "partition")),
+    Portfolio(name="moves", kinds=_MOVES),
+    Portfolio(name="network", kinds=_NETWORK, settings=_IDEMPOTENT),
+    Portfolio(name="patient-clients", kinds=("pause", "pause", "cut", "kill"), settings=_PATIENT | _IDEMPOTENT),
+    Portfolio(name="eligible", kinds=("kill", "power", "stop", "cut", "wipe"), settings=_ELIGIBLE | _FLUSHED),
+    Portfolio(name="eligible-stories", families=("power", "wipe"), settings=_ELIGIBLE, healed_ms_min=2_500),
+    Portfolio(name="flushed", families=("power",), settings=_FLUSHED, dead_brokers_max=3, healed_ms_min=2_500),
+    Portfolio(name="destroyed-copies", families=("wipe", "corrupt", "log-directory"), healed_ms_min=2_500, log_dirs=2),
+    Portfolio(name="operators", kinds=("stop", "stop", "move", "kill", "cut"), settings=_IDEMPOTENT),
+    Portfolio(name="one-in-sync", kinds=_NETWORK, settings={"min.insync.replicas": 1}),
+    Portfolio(name="release-2.1", kinds=_MOVES, settings={"truncation": "kip-320", "strict.min.isr": False}),
+    Portfolio(name="release-3.5", kinds=_NETWORK, settings={"strict.min.isr": False, "request.timeout.ms": 3_000}),
+    Portfolio(name="near-reads", kinds=_MOVES, settings={"follower.fetching": True}, racks=("a", "b", "c")),
+)  # fmt: skip

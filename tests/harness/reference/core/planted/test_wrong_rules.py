@@ -1,0 +1,280 @@
+"""What each planted bug does, beside what the right rule does: the first case of every claim is the core as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.reference.core.log import MemoryLog
+from harness.reference.core.messages import AlterPartition, CreateTopic, Fetch, FetchResponse, Produce, RecordBatch
+from harness.reference.core.planted import with_bug
+from harness.reference.core.types import (
+    ACKS_ALL,
+    CONTROLLER,
+    NONE,
+    BrokerConfig,
+    ErrorCode,
+    TopicConfig,
+    TopicPartition,
+)
+from harness.stories import column_named, known_stories, perform_cell
+from harness.worlds.reference import broker_config
+from harness.worlds.simulated.invariants import InvariantBrokenError, Invariants
+from tests.harness.worlds.simulated.driven import AT
+
+SAFE = TopicConfig(min_insync_replicas=2)
+#: Nobody leaves the ISR while links are cut for a second or two.
+PATIENT: dict[str, Any] = {"replica_lag_time_max_ms": 20_000}
+STORIES = known_stories()
+
+
+def cases(bug: str, right: object, wrong: object) -> Any:
+    """The rule as it is, and in its wrong form."""
+    return pytest.mark.parametrize(("bug", "expected"), [("none", right), (bug, wrong)], ids=["right", bug])
+
+
+def unwatched(cluster: Any) -> Any:
+    """Let the wrong go on until it shows, instead of ending with the first step that breaks an invariant."""
+    cluster.invariants.keeps_committed = False
+    return cluster
+
+
+# --- stories ---
+
+
+def alarms(story: str, column: str, bug: str) -> list[str]:
+    """What is not as the story's file expects it, and the first invariant that was broken on the way."""
+    told = msgspec.structs.replace(STORIES[story], settings={**STORIES[story].settings, "planted.bug": bug})
+    settings = column_named(column).chosen(told.settings)
+    found: list[str] = []
+
+    def watch(world: Any) -> None:
+        clean = not settings.unclean_leader_election_enable
+        invariants = Invariants(world.cluster, broker_config(settings), clean=clean)
+
+        def step(function: Any, argument: Any) -> None:
+            try:
+                found or invariants.step(function, argument)
+            except InvariantBrokenError as error:
+                found.append(error.name)
+
+        world.clock.on_step = step
+
+    return [*perform_cell(told, column, watch).disagreements, *found]
+
+
+@pytest.mark.parametrize(
+    ("bug", "story", "column", "alarm"),
+    [
+        ("append-below-min-isr", "S41", "all/2", "acknowledged, and not expected to be: x, y"),
+        ("commit-with-two", "S08", "all/2", "candidates-are-complete"),
+        ("count-diverging-fetch", "S28", "all/2", "logs-match"),
+        ("eligible-after-unclean-stop", "S61", "all/2/E", "expected to be seen, and not: leaderless"),
+        ("flush-on-leader-only", "S11", "all/2/F", "lost, and not expected to be: x"),
+        ("ignore-broker-epoch", "S19", "all/2", "lost, and not expected to be: base, x"),
+        ("join-anywhere", "S01", "all/2", "candidates-are-complete"),
+        ("join-by-high-watermark", "S18", "all/2", "lost, and not expected to be: x"),
+        ("keep-follower-progress", "S42", "all/2", "lost, and not expected to be: b"),
+        ("skip-bad-batch", "S34", "all/2", "seen, and not expected to be: diverged"),
+        ("truncate-one-too-many", "S17", "all/1", "candidates-are-complete"),
+        ("truncate-to-high-watermark", "S39", "all/2", "lost, and not expected to be: x"),
+    ],
+)
+def test_a_story_shows_the_bug_and_nothing_without_it(bug: str, story: str, column: str, alarm: str) -> None:
+    assert alarms(story, column, "none") == []
+    assert alarm in alarms(story, column, bug)
+
+
+# --- leading ---
+
+
+@cases("append-below-min-isr", 2, 3)
+def test_a_write_below_min_isr_leaves_nothing_on_the_log(lab: Any, bug: str, expected: int) -> None:
+    cluster = lab(BrokerConfig(planted_bug=bug), TopicConfig(min_insync_replicas=3))
+    cluster.shrink(2)
+    cluster.write(0, "x")
+    cluster.run(50)
+    assert cluster.log_end(0) == expected
+
+
+@cases("refuse-after-append", ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.NOT_ENOUGH_REPLICAS)
+def test_what_is_on_the_log_is_not_refused_for_certain(lab: Any, bug: str, expected: ErrorCode) -> None:
+    cluster = lab(BrokerConfig(planted_bug=bug, strict_min_isr=False), SAFE)
+    cluster.lose = lambda s, t, m: isinstance(m, Fetch | FetchResponse)
+    uncertain = cluster.write(0, "x")
+    cluster.wait(lambda: cluster.outcome(uncertain) is not None)
+    assert cluster.outcome(uncertain) == expected
+    assert cluster.committed() == ["base", "x"]
+
+
+@cases("forget-epoch-start", [(0, 0), (1, 1)], [(0, 0)])
+def test_an_epoch_without_records_is_on_the_disk_of_its_leader(
+    lab: Any, bug: str, expected: list[tuple[int, int]]
+) -> None:
+    cluster = lab(BrokerConfig(planted_bug=bug))
+    cluster.move_leader(1)
+    cluster.wait(lambda: cluster.leads(1))
+    assert list(cluster.log(1).epochs()) == expected
+
+
+@cases("keep-follower-progress", NONE, 1)
+def test_who_leads_again_knows_nothing_of_its_followers(lab: Any, bug: str, expected: int) -> None:
+    cluster = lab(BrokerConfig(planted_bug=bug))
+    cluster.move_leader(1)
+    cluster.settle()
+    cluster.lose = lambda s, t, m: t == 0 and isinstance(m, Fetch)
+    cluster.move_leader(0)
+    cluster.wait(lambda: cluster.leads(0))
+    assert cluster.brokers[0].replicas[AT].followers[2].end_offset == expected
+
+
+def repeated(cluster: Any, node: int, sequence: int) -> int:
+    return int(cluster.write(node, f"r{sequence}", producer=(7, 0, sequence)))
+
+
+@cases("remember-one-batch", ErrorCode.NONE, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+def test_a_batch_before_the_last_is_known_again(lab: Any, bug: str, expected: ErrorCode) -> None:
+    cluster = lab(BrokerConfig(planted_bug=bug))
+    repeated(cluster, 0, 0)
+    repeated(cluster, 0, 1)
+    cluster.settle()
+    again = repeated(cluster, 0, 0)
+    cluster.wait(lambda: cluster.outcome(again) is not None)
+    assert cluster.outcome(again) == expected
+    assert cluster.log_end(0) == 3
+
+
+@cases("forget-producers-on-election", 2, 3)
+def test_a_new_leader_knows_a_batch_that_the_one_before_took(lab: Any, bug: str, expected: int) -> None:
+    cluster = lab(BrokerConfig(planted_bug=bug))
+    repeated(cluster, 0, 0)
+    cluster.settle()
+    cluster.move_leader(1)
+    cluster.wait(lambda: cluster.leads(1))
+    repeated(cluster, 1, 0)
+    cluster.run(50)
+    assert cluster.log_end(1) == expected
+
+
+# --- following ---
+
+
+def missing_an_epoch(lab: Any, bug: str) -> Any:
+    """2 has a record of epoch 0 that nobody else has any more, and has missed that 1 led before 0 leads again."""
+    cluster = unwatched(lab(BrokerConfig(planted_bug=bug, truncation="kip-320", **PATIENT), SAFE))
+    cluster.cut((0, 1))
+    cluster.write(0, "b", timeout_ms=20_000)
+    cluster.wait(lambda: cluster.records(2) == ["base", "b"])
+    cluster.run(1_000)  # 2 has nothing to fetch and waits at 0.
+    cluster.cut((2, CONTROLLER), (0, 2), (1, 2))
+    cluster.move_leader(1)
+    cluster.network.heal([link for link in cluster.links if {link.source, link.target} == {0, 1}])
+    cluster.wait(lambda: cluster.records(0) == ["base"])
+    cluster.write(1, "c", timeout_ms=20_000)
+    cluster.wait(lambda: cluster.records(0) == ["base", "c"])
+    cluster.move_leader(0)
+    cluster.wait(lambda: cluster.leads(0))
+    return cluster
+
+
+@cases("compare-with-new-leader-only", "c", "b")
+def test_logs_are_compared_in_a_new_epoch_of_the_same_leader(lab: Any, bug: str, expected: str) -> None:
+    cluster = missing_an_epoch(lab, bug)
+    cluster.heal()
+    cluster.wait(lambda: cluster.brokers[2].replicas[AT].leader_epoch == 2)
+    cluster.run(500)
+    assert cluster.records(2) == ["base", expected]
+
+
+@cases("fetch-from-any-epoch", NONE, 2)
+def test_a_follower_that_missed_an_epoch_makes_no_progress(lab: Any, bug: str, expected: int) -> None:
+    cluster = missing_an_epoch(lab, bug)
+    cluster.heal()
+    cluster.cut((2, CONTROLLER))
+    cluster.run(4_000)  # Beyond the time after which it asks again.
+    assert cluster.brokers[2].replicas[AT].leader_epoch == 0
+    assert cluster.brokers[0].replicas[AT].followers[2].end_offset == expected
+
+
+@cases("high-watermark-before-truncation", "x", "late")
+def test_what_a_follower_calls_committed_is_the_leaders(lab: Any, bug: str, expected: str) -> None:
+    cluster = lab(BrokerConfig(planted_bug=bug))
+    cluster.isolate(0)
+    cluster.write(0, "late", acks=1)
+    cluster.fence(0)
+    cluster.wait(lambda: cluster.leads(1))
+    cluster.write_ok(1, "x")
+    cluster.heal()
+    cluster.wait(lambda: not cluster.leads(0) and cluster.high_watermark(0) == 2)
+    assert cluster.records(0)[1] == expected
+    cluster.settle()
+    assert cluster.records(0) == ["base", "x"]
+
+
+# --- the ISR ---
+
+
+@cases("accept-deposed-proposal", (0, 1, 2), (0, 1))
+def test_a_proposal_that_arrives_after_its_leader_was_deposed_changes_nothing(
+    lab: Any, bug: str, expected: tuple[int, ...]
+) -> None:
+    cluster = lab(BrokerConfig(planted_bug=bug))
+    cluster.lose = lambda s, t, m: isinstance(m, AlterPartition) or (s == 2 and isinstance(m, Fetch))
+    cluster.nudge()
+    cluster.wait(lambda: any(isinstance(m, AlterPartition) for _, _, m in cluster.sent))
+    [late] = [m for _, _, m in cluster.sent if isinstance(m, AlterPartition)]
+    cluster.lose = lambda s, t, m: isinstance(m, AlterPartition)
+    cluster.move_leader(1)
+    cluster.wait(lambda: cluster.leads(1))
+    cluster.heal()
+    cluster.deliver(0, CONTROLLER, late)
+    cluster.run(5)
+    assert cluster.state().isr == expected
+
+
+@cases("eligible-after-unclean-stop", (), (1,))
+def test_whose_disk_nobody_knows_is_not_eligible(lab: Any, bug: str, expected: tuple[int, ...]) -> None:
+    cluster = lab(BrokerConfig(planted_bug=bug, eligible_leader_replicas=True), SAFE)
+    for node in (2, 1):
+        cluster.kill(node)
+        cluster.fence(node)
+    assert cluster.state().elr == (1,)
+    cluster.wipe(1)
+    cluster.cut((1, 0), (0, 1))
+    cluster.start(1)
+    cluster.wait(lambda: cluster.brokers[1].broker_epoch != NONE)
+    assert (cluster.state().isr, cluster.state().elr) == ((0,), expected)
+
+
+# --- disks, and the offsets of groups ---
+
+
+@pytest.mark.parametrize(("bug", "kept"), [("none", [0]), ("skip-bad-batch", [0, 2])])
+def test_recovery_ends_the_log_at_a_bad_batch(bug: str, kept: list[int]) -> None:
+    log = with_bug(MemoryLog, bug)()
+    for offset in range(4):
+        log.append(RecordBatch(1, 10, "r", offset, 0))
+    log.damage(1)
+    log.damage(3)
+    log.recover()
+    assert [batch.base_offset for batch in log.batches] == kept
+    assert log.end_offset == kept[-1] + 1
+
+
+@cases("commit-offsets-after-append", None, ErrorCode.NONE)
+def test_offsets_are_committed_when_every_in_sync_replica_has_them(lab: Any, bug: str, expected: Any) -> None:
+    cluster = unwatched(lab(BrokerConfig(planted_bug=bug)))
+    at = TopicPartition("__consumer_offsets", 0)
+    cluster.ask(CONTROLLER, lambda c: CreateTopic(c, at.topic, 1, 3, TopicConfig(), ((0, 1, 2),)))
+    cluster.wait(lambda: at in cluster.brokers[0].replicas and cluster.brokers[0].replicas[at].leading)
+    cluster.run(1_000)
+    cluster.lose = lambda s, t, m: isinstance(m, Fetch | FetchResponse)
+    correlation = cluster.correlation()
+    cluster.send(0, Produce(correlation, at, ACKS_ALL, 5_000, RecordBatch(1, 100, "offset", NONE, NONE)))
+    cluster.run(50)
+    assert cluster.outcome(correlation) == expected
+    waiting = cluster.write(0, "x")
+    cluster.run(50)
+    assert cluster.outcome(waiting) is None
