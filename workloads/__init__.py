@@ -39,13 +39,22 @@ from workloads.operations import (
     Send,
 )
 from workloads.plan import LISTED, PlannedWrite, WorkloadPlan
-from workloads.settings import ACKS_ALL, IDEMPOTENCE, NEVER, Settings, SettingsError, Truncation, unknown_name
+from workloads.settings import (
+    ACKS_ALL,
+    IDEMPOTENCE,
+    NEVER,
+    PlantedBug,
+    Settings,
+    SettingsError,
+    Truncation,
+    unknown_name,
+)
 
 __all__ = [
     "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "IDEMPOTENCE", "LISTED", "NEMESIS", "NEVER", "NEVER_SENT",
     "NO_ERA", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Batches", "ClientCapability", "Clients", "Clock", "Commits",
     "Consumer", "Defect", "Event", "EventType", "Fetched", "FreshWrites", "Function", "MicroOperation", "Offsets",
-    "PlannedWrite", "Poll", "PollOutcome", "Positions", "Producer", "Record", "Recorder", "Refusal", "Retirement",
+    "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Positions", "Producer", "Record", "Recorder", "Refusal", "Retirement",
     "Send", "SendOutcome", "Settings", "SettingsError", "Subscription", "Truncation", "Unsent", "WorkloadPlan",
     "classify", "refusal", "unknown_name",
 ]  # fmt: skip

@@ -31,6 +31,7 @@ COMMANDS: Final = (
     "compare",
     "replay",
     "stories",
+    "hunt",
     "heal",
     "doctor",
     "export",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,8 +9,7 @@ import click
 import msgspec
 
 from harness.cli.campaign import conduct_and_show, dry_option, out_option, plan_argument, rehearse_all, seed_range
-from harness.cli.terminal import State, takes_json
-from harness.errors import PlanError
+from harness.cli.terminal import State, assigned, takes_json
 from harness.plan import Place, families_in, read_plan, with_stories
 
 
@@ -38,7 +36,7 @@ def run(
     dry_run: bool,
 ) -> int:
     """Do one run of PLAN: one choice of settings, one fault family, one world, one seed."""
-    plan = read_plan(plan_path, _overrides(settings))
+    plan = read_plan(plan_path, assigned(settings))
     if family is not None and family not in plan.families:
         families_in(family, Place("--family"))
     if family is not None and stories:
@@ -47,21 +45,3 @@ def run(
         plan = with_stories(plan, stories)
     one = plan.single(family, world, seed)
     return rehearse_all(state, [one]) if dry_run else conduct_and_show(state, plan, [one], out)
-
-
-def _overrides(settings: Sequence[str]) -> dict[str, object]:
-    """``NAME=VALUE`` as in a plan; one text may have several, with commas between."""
-    values: dict[str, object] = {}
-    for assignment in (part for text in settings for part in text.split(",")):
-        name, separator, value = assignment.partition("=")
-        if not separator:
-            raise PlanError(f'--settings {assignment}: write NAME=VALUE, for example "acks=1"')
-        values[name.strip()] = _value(value.strip())
-    return values
-
-
-def _value(text: str) -> object:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from harness.errors import PlanError
 from harness.progress import Progress, progress_for
 
 #: Columns of output that goes to a file: there, a folded table would be unreadable.
@@ -80,6 +82,28 @@ def takes_json(function: Callable[..., Any]) -> Callable[..., Any]:
     help_ = "Print JSON for machines instead of text."
     option = click.option("--json", is_flag=True, expose_value=False, callback=remember, help=help_)
     return option(click.pass_obj(function))
+
+
+def assigned(settings: Sequence[str]) -> dict[str, object]:
+    """Settings from options: ``NAME=VALUE`` as in a plan; one text may have several, with commas between.
+
+    Raises:
+        PlanError: there is no value.
+    """
+    values: dict[str, object] = {}
+    for assignment in (part for text in settings for part in text.split(",")):
+        name, separator, value = assignment.partition("=")
+        if not separator:
+            raise PlanError(f'--settings {assignment}: write NAME=VALUE, for example "acks=1"')
+        values[name.strip()] = _value(value.strip())
+    return values
+
+
+def _value(text: str) -> object:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
 
 
 def _console(*, stderr: bool) -> Console:

@@ -6,7 +6,7 @@ release had, and faults which its promise covers at least in part. What a run ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +15,9 @@ from harness.choices import Choices, derived_seed
 from harness.plan import RunSpec, Simulated
 from harness.run import timings_of
 from harness.search.storms import Storms
+from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
+from nemesis.scenarios import FAMILIES, needs_of
 from workloads import Settings, WorkloadPlan
 
 #: Failures are noticed within a second, so that a short run has room for many.
@@ -82,6 +84,7 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+_RACKS: Final = ("a", "b", "c")
 _PATIENT: Final = {"request.timeout.ms": 6_000, "delivery.timeout.ms": 12_000}
 _IDEMPOTENT: Final = {"enable.idempotence": True}
 _ELIGIBLE: Final = {"eligible.leader.replicas": True}
@@ -103,5 +106,30 @@ PORTFOLIOS: Final = (
     Portfolio(name="one-in-sync", kinds=_NETWORK, settings={"min.insync.replicas": 1}),
     Portfolio(name="release-2.1", kinds=_MOVES, settings={"truncation": "kip-320", "strict.min.isr": False}),
     Portfolio(name="release-3.5", kinds=_NETWORK, settings={"strict.min.isr": False, "request.timeout.ms": 3_000}),
-    Portfolio(name="near-reads", kinds=_MOVES, settings={"follower.fetching": True}, racks=("a", "b", "c")),
+    Portfolio(name="near-reads", kinds=_MOVES, settings={"follower.fetching": True}, racks=_RACKS),
 )  # fmt: skip
+
+#: What runs of the core as it is go round besides: every family that there is in virtual time, and their mixtures.
+_SAFE: Final[Mapping[str, Mapping[str, Any]]] = {
+    "in-sync": _IDEMPOTENT,
+    "eligible": _ELIGIBLE | _FLUSHED,
+    "all-replicas": {"min.insync.replicas": 3, "unclean.leader.election.enable": True},
+    "majority": {"commit.rule": "majority", "leader.election": "largest-epoch-and-log-end"},
+}
+_MIXED: Final = ("kill", "pause", "stop", "cut", "cut", "slow", "hold", "move", "power", "wipe", "corrupt", "directory")
+#: What a cluster in virtual time cannot do.
+_LACKING: Final = {Capability.CLOCKS, Capability.DISK_SPACE, Capability.DISK_SPEED, Capability.REASSIGNMENT}
+
+
+def _everything() -> Iterator[Portfolio]:
+    yield from PORTFOLIOS
+    families = tuple(name for name in FAMILIES if not needs_of(name) & _LACKING)
+    for settings, changed in _SAFE.items():
+        for family in families:
+            yield Portfolio(name=f"{settings}/{family}", settings=changed, families=(family,), racks=_RACKS, log_dirs=2)
+        yield Portfolio(name=f"{settings}/all-families", settings=changed, families=families, racks=_RACKS, log_dirs=2)
+        yield Portfolio(name=f"{settings}/storms", settings=changed, kinds=_MIXED, log_dirs=2)
+
+
+#: For hunts in the core as it is.
+EVERYTHING: Final = tuple(_everything())

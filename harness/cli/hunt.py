@@ -1,0 +1,129 @@
+"""`ackproof hunt`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, get_args
+
+import click
+
+from harness.cli.campaign import seed_range
+from harness.cli.terminal import State, assigned, takes_json
+from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
+from harness.search import EVERYTHING, PORTFOLIOS, Hunted, Portfolio, Run, as_it_is
+from harness.search import hunt as hunt_for
+from harness.worlds.reference import WITHOUT_EFFECT
+from workloads import PlantedBug, SettingsError, unknown_name
+
+#: Planted bugs that a simulated cluster can have.
+BUGS: Final = {bug: bug for bug in get_args(PlantedBug) if bug not in {"none", *WITHOUT_EFFECT["simulated"]}}
+#: Words of an alarm that are printed.
+TEXT_MAX: Final = 160
+
+
+@click.command()
+@click.argument("bugs", nargs=-1, metavar="[BUG]...")
+@click.option("--settings", multiple=True, metavar="NAME=VALUE", help="Hunt for what this setting does wrong instead.")
+@click.option("--as-is", is_flag=True, help="Hunt in the code as it is, with nothing planted.")
+@click.option("--clean", type=click.IntRange(1), metavar="N", help="Perform N runs as it is, over every family.")
+@click.option("--portfolio", "names", multiple=True, metavar="NAME", help="Only this one; may be repeated.")
+@click.option("--seconds", type=float, default=60.0, show_default=True, help="Of one core, for each bug.")
+@click.option("--seed", type=seed_range, default=1, show_default=True)
+@click.option("--workers", type=click.IntRange(1), help="Processes at a time; by default as many as there are cores.")
+@takes_json
+def hunt(
+    state: State,
+    bugs: Sequence[str],
+    *,
+    settings: Sequence[str],
+    as_is: bool,
+    clean: int | None,
+    names: Sequence[str],
+    seconds: float,
+    seed: int,
+    workers: int | None,
+) -> int:
+    """Look for planted bugs with random schedules, in virtual time, until a checker or an invariant sees each.
+
+    A BUG is a value of planted.bug; none: all of them (docs/hunt.md). What is found counts only if the same run without
+    the bug finds nothing. Exit code 0 if all were found, 2 if one was not; 1 if the broker as it is breaks a promise.
+    """
+    workers = workers or os.cpu_count() or 1
+    if clean is not None:
+        return _clean(state, clean, _chosen(names, EVERYTHING), seed, workers)
+    found, portfolios = [], _chosen(names, PORTFOLIOS)
+    for changed in _changes(bugs, assigned(settings), as_is=as_is):
+        try:
+            result = hunt_for(changed, seed=seed, seconds=seconds, workers=workers, portfolios=portfolios)
+        except SettingsError as error:
+            raise PlanError(str(error)) from error
+        found.append(result)
+        state.answer(result, _lines(result))
+    if len(found) == 1 and found[0].found and not state.as_json:
+        state.say(found[0].found.spec.schedule.describe() if found[0].found.spec.schedule else "")
+    spurious = sum(len(one.spurious) for one in found) + sum(one.found is not None for one in found if not one.changed)
+    seen = sum(one.found is not None for one in found)
+    if not state.as_json:
+        state.say(f"{seen} of {len(found)} found, seed {seed}; {spurious} findings about the broker as it is")
+    if spurious:
+        return EXIT_BROKEN
+    return EXIT_HELD if seen == len(found) or as_is else EXIT_UNKNOWN
+
+
+def _changes(bugs: Sequence[str], settings: Mapping[str, Any], *, as_is: bool) -> list[Mapping[str, Any]]:
+    """What to hunt for, one after the other, as settings."""
+    if as_is + bool(settings) + bool(bugs) > 1:
+        raise PlanError("hunt for bugs, for --settings, or --as-is: one of the three")
+    for bug in bugs:
+        if bug not in BUGS:
+            raise PlanError(unknown_name("bug", bug, BUGS))
+    if as_is or settings:
+        return [settings]
+    return [{"planted.bug": bug} for bug in bugs or BUGS]
+
+
+def _chosen(names: Sequence[str], portfolios: Sequence[Portfolio]) -> Sequence[Portfolio]:
+    known = {portfolio.name: portfolio for portfolio in portfolios}
+    for name in names:
+        if name not in known:
+            raise PlanError(unknown_name("portfolio", name, known))
+    return [known[name] for name in names] or portfolios
+
+
+def _lines(result: Hunted) -> Iterator[str]:
+    what = ", ".join(f"{name}={value}" for name, value in result.changed.items()) or "as it is"
+    spent = f"{result.schedules} schedules, {result.seconds:.1f} s of one core"
+    if result.found is None:
+        yield f"{what}: nothing found in {spent}"
+    else:
+        yield f"{what}: {', '.join(alarm.by for alarm in result.found.alarms)} after {spent}"
+        yield from _of(result.found)
+    for run in result.spurious:
+        yield f"{what}: run {run.number} has an alarm without it too"
+        yield from _of(run)
+
+
+def _of(run: Run) -> Iterator[str]:
+    yield f"  run {run.number}, portfolio {run.portfolio}, its seed {run.spec.seed}"
+    for alarm in run.alarms:
+        yield f"  {alarm.by}: {alarm.text[:TEXT_MAX]}"
+
+
+def _clean(state: State, count: int, portfolios: Sequence[Portfolio], seed: int, workers: int) -> int:
+    seconds, alarmed = 0.0, []
+    progress = state.progress()
+    with progress.phase("runs", count):
+        for run in as_it_is(count, seed=seed, workers=workers, portfolios=portfolios):
+            seconds += run.seconds
+            progress.advance()
+            if run.alarms:
+                alarmed.append(run)
+                state.answer(run, _of(run))
+    rate = count / seconds if seconds else 0.0
+    summary = f"{count} schedules of {len(portfolios)} portfolios from seed {seed}: {len(alarmed)} with a finding"
+    state.answer(
+        {"schedules": count, "seed": seed, "seconds": seconds, "findings": len(alarmed)},
+        [f"{summary}; {seconds:.0f} s of one core, {rate:.1f} a second"],
+    )
+    return EXIT_BROKEN if alarmed else EXIT_HELD

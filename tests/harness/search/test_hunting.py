@@ -1,0 +1,78 @@
+"""Hunts: what counts as found, and that it does not depend on who looks."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from harness.search import EVERYTHING, PORTFOLIOS, Alarm, Portfolio, as_it_is, hunt
+from harness.search.hunting import alarms_of, without
+
+BY_NAME = {portfolio.name: portfolio for portfolio in PORTFOLIOS}
+EARLY = {"planted.bug": "acknowledge-after-append"}
+
+
+def test_portfolios_have_names_of_their_own_and_settings_that_can_be() -> None:
+    assert len({portfolio.name for portfolio in EVERYTHING}) == len(EVERYTHING)
+    for portfolio in EVERYTHING:
+        spec = portfolio.spec(1, 0, {})
+        assert (spec.schedule is not None) is bool(portfolio.kinds)
+        assert spec.chosen().planted_bug == "none"
+
+
+def test_a_planted_bug_is_found_by_the_checkers_and_its_control_is_silent() -> None:
+    result = hunt(EARLY, seed=1, seconds=20)
+    assert result.found is not None
+    assert "lost-write" in {alarm.by for alarm in result.found.alarms}
+    assert result.found.spec.settings["planted.bug"] == "acknowledge-after-append"
+    assert alarms_of(without(result.found.spec, EARLY)) == ()
+
+
+def test_an_invariant_sees_it_before_anything_is_lost() -> None:
+    result = hunt({"planted.bug": "commit-with-two"}, seed=1, seconds=20)
+    assert result.found is not None
+    assert result.found.alarms[0].by == "candidates-are-complete"
+
+
+def test_what_is_found_does_not_depend_on_the_number_of_workers() -> None:
+    found = [hunt({"planted.bug": "join-anywhere"}, seed=2, seconds=60, workers=workers) for workers in (1, 3)]
+    first, second = ((one.schedules, one.found and (one.found.number, one.found.alarms)) for one in found)
+    assert first == second
+    assert found[0].found is not None
+
+
+def test_a_permitted_loss_is_no_finding() -> None:
+    careless = Portfolio(name="careless", settings={"acks": 1}, families=("kill",))
+    for run in as_it_is(3, seed=1, portfolios=(careless,)):
+        assert run.alarms == ()
+
+
+def test_what_the_broker_does_as_it_is_too_is_not_blamed_on_the_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first two runs have an alarm with the change and without it, the third only with it."""
+    asked = itertools.count()
+    silent_from = 4
+
+    def alarmed(spec: object) -> tuple[Alarm, ...]:
+        number = next(asked)
+        return () if number > silent_from else (Alarm("lost-write", f"answer {number}"),)
+
+    monkeypatch.setattr("harness.search.hunting.alarms_of", alarmed)
+    result = hunt(EARLY, seed=1, seconds=20)
+    assert [run.number for run in result.spurious] == [0, 1]
+    assert result.found is not None
+    assert (result.found.number, result.schedules) == (2, 3)
+
+
+def test_a_hunt_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.search.hunting.alarms_of", lambda _: ())
+    result = hunt(EARLY, seed=1, seconds=0)
+    assert (result.found, result.schedules) == (None, 1)
+
+
+def test_an_assertion_of_the_core_is_an_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise AssertionError("a leader is in the ISR")
+
+    monkeypatch.setattr("harness.search.hunting.attempt", fails)
+    assert alarms_of(BY_NAME["stories"].spec(1, 0, {})) == (Alarm("assertion", "a leader is in the ISR"),)
