@@ -54,7 +54,7 @@ __all__ = [
     "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "IDEMPOTENCE", "LISTED", "NEMESIS", "NEVER", "NEVER_SENT",
     "NO_ERA", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Batches", "ClientCapability", "Clients", "Clock", "Commits",
     "Consumer", "Defect", "Event", "EventType", "Fetched", "FreshWrites", "Function", "MicroOperation", "Offsets",
-    "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Positions", "Producer", "Record", "Recorder", "Refusal", "Retirement",
-    "Send", "SendOutcome", "Settings", "SettingsError", "Subscription", "Truncation", "Unsent", "WorkloadPlan",
-    "classify", "refusal", "unknown_name",
+    "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Positions", "Producer", "Record", "Recorder", "Refusal",
+    "Retirement", "Send", "SendOutcome", "Settings", "SettingsError", "Subscription", "Truncation", "Unsent",
+    "WorkloadPlan", "classify", "refusal", "unknown_name",
 ]  # fmt: skip
