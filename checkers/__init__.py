@@ -32,8 +32,16 @@ if TYPE_CHECKING:
     from checkers.verdicts.cells import Cell, Witness
     from checkers.verdicts.comparison import Comparison, compare
     from checkers.verdicts.coverage import SITUATIONS
-    from checkers.verdicts.judgement import Judgement, RunFacts, VerdictLine, judge
-    from checkers.verdicts.matrix import STRONGEST_FIRST, Matrix, Summary, build_matrix, setting_value, settings_words
+    from checkers.verdicts.judgement import VERDICTS_VERSION, Judgement, RunFacts, VerdictLine, judge
+    from checkers.verdicts.matrix import (
+        MATRIX_VERSION,
+        STRONGEST_FIRST,
+        Matrix,
+        Summary,
+        build_matrix,
+        setting_value,
+        settings_words,
+    )
     from checkers.verdicts.outcome import Outcome, exit_code_of
     from checkers.verdicts.partial_verdict import SHOWN
     from checkers.verdicts.promises import NEVER
@@ -43,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ANOMALIES",
     "HISTORY",
+    "MATRIX_VERSION",
     "NEVER",
     "NO_HISTORY",
     "REPLICAS_FILE",
@@ -53,6 +62,7 @@ __all__ = [
     "SITUATIONS",
     "STRONGEST_FIRST",
     "VERDICTS_FILE",
+    "VERDICTS_VERSION",
     "Availability",
     "Cell",
     "CheckError",
@@ -114,8 +124,10 @@ _HOMES = {
     "checkers.verdicts.cells": "Cell Witness",
     "checkers.verdicts.comparison": "Comparison compare",
     "checkers.verdicts.coverage": "SITUATIONS",
-    "checkers.verdicts.judgement": "Judgement RunFacts VerdictLine judge",
-    "checkers.verdicts.matrix": "STRONGEST_FIRST Matrix Summary build_matrix setting_value settings_words",
+    "checkers.verdicts.judgement": "VERDICTS_VERSION Judgement RunFacts VerdictLine judge",
+    "checkers.verdicts.matrix": (
+        "MATRIX_VERSION STRONGEST_FIRST Matrix Summary build_matrix setting_value settings_words"
+    ),
     "checkers.verdicts.outcome": "Outcome exit_code_of",
     "checkers.verdicts.partial_verdict": "SHOWN",
     "checkers.verdicts.promises": "NEVER",

@@ -7,7 +7,7 @@ verdict (:class:`VerdictLine`), and cells, matrix and report are made from that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -22,6 +22,9 @@ from checkers.verdicts.verdict import Verdict
 from nemesis.plan import EXERCISED_MIN
 from nemesis.receipts import Receipt
 from workloads import Settings
+
+#: Raised whenever a field of a line of verdicts.jsonl goes away or changes its meaning; new fields do not raise it.
+VERDICTS_VERSION: Final = 1
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):

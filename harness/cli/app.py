@@ -36,6 +36,7 @@ COMMANDS: Final = (
     "doctor",
     "export",
     "import",
+    "schema",
     "bench",
     "kafka",
 )

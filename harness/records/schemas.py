@@ -1,0 +1,35 @@
+"""JSON Schemas (draft 2020-12) of what other programs read: ``matrix.json``, and a line of ``verdicts.jsonl``.
+
+They follow from the types, so they cannot promise what the program does not write. A schema allows fields that it does
+not know: within a version fields may be added.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Final
+
+import msgspec
+
+from checkers import MATRIX_VERSION, VERDICTS_VERSION, Matrix, VerdictLine
+
+#: Each schema's file, with the version of what it describes.
+SCHEMAS: Final[dict[str, type]] = {
+    f"matrix.v{MATRIX_VERSION}.schema.json": Matrix,
+    f"verdicts.v{VERDICTS_VERSION}.schema.json": VerdictLine,
+}
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """The schema that the file ``name`` of :data:`SCHEMAS` holds."""
+    schema = msgspec.json.schema(SCHEMAS[name])
+    for definition in schema["$defs"].values():
+        if "description" in definition:
+            definition["description"] = inspect.cleandoc(definition["description"])
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:ackproof:{name}"}
+    return head | schema
+
+
+def schema_text(name: str) -> bytes:
+    """The same as the file has it."""
+    return msgspec.json.format(msgspec.json.encode(schema_of(name)), indent=1) + b"\n"
