@@ -1,4 +1,4 @@
-"""Checking any number of histories in one Spark job; what fits into one task is judged in this process instead.
+"""Checking any number of histories in one Spark job; one small history alone is judged in this process instead.
 
 Large files of JSON lines are decoded by Spark's workers first, a split each. The driver then cuts histories into units
 (whole small files, row groups of large ones), lays units together into tasks of similar size, and workers read them
@@ -6,8 +6,8 @@ with Arrow, apply the kernels and send back findings and counts. Nothing is shuf
 more: uncertain operations over several log partitions are proved by a look at the whole first, and the few proofs are
 broadcast; dependencies of transactions are brought together afterwards (:mod:`checkers.cycles.shuffled`).
 
-A job of one task has nothing to distribute, and Spark takes five seconds to start: it is called as a worker calls it,
-unless a master is named or Spark runs anyway.
+One history that fits into one task leaves nothing to distribute, and Spark takes five seconds to start: it is judged as
+a worker judges it, unless a master is named or Spark runs anyway.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def check(
 
     Args:
         histories: what was found, or places to look at (:func:`checkers.histories.discovery.find_histories`).
-        master: address of a Spark cluster's master, by default local threads, of which one task needs none.
+        master: address of a Spark cluster's master, by default local threads, of which one small history needs none.
         ww_deps: whether overwrites count as dependencies, by default as
             :meth:`checkers.histories.discovery.Source.ww_deps` has it.
         shown: findings listed of each anomaly, None for all; counts are always whole.
@@ -101,8 +101,8 @@ def _decode(split: Split) -> Decoded | None:
 
 def _run(planned: Plan, master: str | None, shown: int | None, progress: Progress | None) -> list[PartialVerdict]:
     tasks = _plain(planned.units)
-    whole = not (planned.to_prove or planned.to_join)
-    if len(tasks) == 1 and whole and not is_wanted(master):
+    alone = len({unit.history for unit in planned.units}) == 1 and not (planned.to_prove or planned.to_join)
+    if alone and len(tasks) == 1 and not is_wanted(master):
         parts = _judge_plain(shown, {}, tasks[0])
         if progress is not None:
             progress(1, 1)

@@ -51,7 +51,7 @@ def test_spark_and_plain_kernels_give_equal_verdicts(tmp_path: Path) -> None:
         assert nameless(verdict) == nameless(check_one(path)), path
 
 
-def test_one_task_is_judged_here_as_the_job_would_and_starts_no_spark(
+def test_one_small_history_is_judged_here_as_the_job_would_and_two_start_spark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: str | None) -> None:
@@ -59,14 +59,15 @@ def test_one_task_is_judged_here_as_the_job_would_and_starts_no_spark(
 
     monkeypatch.setattr(pipeline, "spark_context", refuse)
     monkeypatch.setattr(pipeline, "is_wanted", lambda master: master is not None)
-    directory = conformance_directory(tmp_path)
+    one, other, *_ = sorted(conformance_directory(tmp_path).iterdir())
     steps: list[tuple[int, int]] = []
-    found = pipeline.check([directory], progress=lambda done, tasks: steps.append((done, tasks)))
-    for verdict in found:
-        assert nameless(verdict) == nameless(check_one(Path(verdict.history))), verdict.history
+    (found,) = pipeline.check([one], progress=lambda done, tasks: steps.append((done, tasks)))
+    assert nameless(found) == nameless(check_one(one))
     assert steps == [(1, 1)]
     with pytest.raises(AssertionError):
-        pipeline.check([directory], master="local[2]")
+        pipeline.check([one], master="local[2]")
+    with pytest.raises(AssertionError):
+        pipeline.check([one, other])
 
 
 @pytest.mark.system
