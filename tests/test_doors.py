@@ -17,6 +17,7 @@ DOORS = (
     "harness.report",
     "harness.run",
     "harness.search",
+    "harness.soak",
     "harness.stories",
 )
 

@@ -11,24 +11,32 @@ from harness.campaign.judge import (
     write_verdicts,
     write_verdicts_to,
 )
+from harness.campaign.pool import Job, Perform, Pool
 from harness.campaign.replaying import Replayed, replay, rerun
-from harness.campaign.stages import Campaign
+from harness.campaign.runs import limit_of
+from harness.campaign.stages import Campaign, write_plan, write_report
 from harness.campaign.witnesses import trace_runs, witness
 
 __all__ = [
     "Campaign",
     "CheckOptions",
     "Counted",
+    "Job",
     "Judged",
+    "Perform",
+    "Pool",
     "Replayed",
     "count_cells",
     "is_unreadable",
     "judge_all",
+    "limit_of",
     "replay",
     "rerun",
     "trace_runs",
     "translated_errors",
     "witness",
+    "write_plan",
+    "write_report",
     "write_verdicts",
     "write_verdicts_to",
 ]

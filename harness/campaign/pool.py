@@ -53,36 +53,72 @@ def run_jobs(jobs: Sequence[Job], parallel: int, perform: Perform, limit_s: floa
         AckproofError: workers died too often, or a job raised one (a full disk); the rest was stopped.
         KeyboardInterrupt: the user wants no more; the rest was stopped.
     """
-    waiting, workers, deaths = deque(jobs), [], 0
+    waiting, pool = deque(jobs), Pool(perform)
     try:
-        workers = [_Worker(perform, limit_s) for _ in range(min(parallel, len(jobs)))]
-        while waiting or any(worker.job for worker in workers):
-            _give(waiting, workers)
-            for worker in _ready(workers):
-                job, ended = worker.take()
-                if not worker.lives:
-                    deaths += 1
-                    if deaths >= DEATHS_MAX:
-                        raise HarnessError(
-                            f"worker processes died {deaths} times; is this machine out of memory (dmesg)?"
-                        )
-                    workers[workers.index(worker)] = _Worker(perform, limit_s)
+        while waiting or pool.busy:
+            while waiting and pool.busy < parallel:
+                pool.give(waiting.popleft(), limit_s)
+            for job, ended in pool.wait():
                 report(job, ended)
     finally:
-        _stop(workers)
+        pool.close()
 
 
-def _give(waiting: deque[Job], workers: Iterable[_Worker]) -> None:
-    for worker in workers:
-        if waiting and worker.job is None:
-            worker.give(waiting.popleft())
+class Pool:
+    """Worker processes that are there while they are needed: each job goes to one that is idle, or to a new one.
+
+    ``jobs_max`` jobs are the life of a worker, so that what libraries keep in memory goes with it; None: no limit.
+    """
+
+    def __init__(self, perform: Perform, jobs_max: int | None = None) -> None:
+        self._perform, self._jobs_max = perform, jobs_max
+        self._workers: list[_Worker] = []
+        self._deaths = 0
+
+    @property
+    def busy(self) -> int:
+        """Jobs that are being performed."""
+        return sum(worker.job is not None for worker in self._workers)
+
+    def give(self, job: Job, limit_s: float) -> None:
+        """Have ``job`` performed; one that takes more than ``limit_s`` seconds is ended and has failed."""
+        worker = next((worker for worker in self._workers if worker.job is None), None)
+        if worker is None:
+            worker = _Worker(self._perform)
+            self._workers.append(worker)
+        worker.give(job, limit_s)
+
+    def wait(self, patience_s: float | None = None) -> list[tuple[Job, Ended]]:
+        """Jobs that have ended; waits until there is one, so many seconds at most (None: as long as it takes).
+
+        Raises:
+            AckproofError: workers died too often, or a job raised one (a full disk).
+        """
+        found = []
+        for worker in _ready(self._workers, patience_s):
+            found.append(worker.take())
+            if not worker.lives:
+                self._deaths += 1
+                if self._deaths >= DEATHS_MAX:
+                    raise HarnessError(
+                        f"worker processes died {self._deaths} times; is this machine out of memory (dmesg)?"
+                    )
+            if not worker.lives or worker.jobs == self._jobs_max:
+                self._workers.remove(worker)
+                _stop([worker])
+        return found
+
+    def close(self) -> None:
+        """End all workers; busy ones close their world first."""
+        _stop(self._workers)
+        self._workers = []
 
 
-def _ready(workers: Iterable[_Worker]) -> list[_Worker]:
+def _ready(workers: Iterable[_Worker], patience_s: float | None) -> list[_Worker]:
     """Busy workers that answered, died, or are past their limit; waits until there is one."""
     busy = {worker.pipe: worker for worker in workers if worker.job is not None}
-    patience = min(worker.deadline for worker in busy.values()) - time.monotonic()
-    answered = connection.wait(list(busy), max(0.0, patience))
+    limits = [worker.deadline - time.monotonic() for worker in busy.values()]
+    answered = connection.wait(list(busy), max(0.0, min(limits if patience_s is None else [*limits, patience_s])))
     late = [worker for worker in busy.values() if worker.deadline <= time.monotonic() and worker.pipe not in answered]
     for worker in late:
         worker.process.kill()
@@ -92,22 +128,23 @@ def _ready(workers: Iterable[_Worker]) -> list[_Worker]:
 class _Worker:
     """A worker process as the harness sees it: a pipe, and the job that it is busy with."""
 
-    def __init__(self, perform: Perform, limit_s: float) -> None:
+    def __init__(self, perform: Perform) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs, perform, limit_s), daemon=False)
+        self.process = context.Process(target=_work, args=(theirs, perform), daemon=False)
         self.process.start()
         theirs.close()
         self.job: Job | None = None
         self.lives = True
+        self.jobs = 0
         self.deadline = 0.0
-        self._patience_s = limit_s + GRACE_S
 
-    def give(self, job: Job) -> None:
+    def give(self, job: Job, limit_s: float) -> None:
         self.job = job
-        self.deadline = time.monotonic() + self._patience_s
+        self.jobs += 1
+        self.deadline = time.monotonic() + limit_s + GRACE_S
         with contextlib.suppress(BrokenPipeError):  # it died idle: take() finds out
-            self.pipe.send(job)
+            self.pipe.send((job, limit_s))
 
     def take(self) -> tuple[Job, Ended]:
         """The job and its end; a worker that died leaves a failed run."""
@@ -141,7 +178,7 @@ def _stop(workers: Sequence[_Worker]) -> None:
         worker.process.join()
 
 
-def _work(pipe: Connection, perform: Perform, limit_s: float) -> None:
+def _work(pipe: Connection, perform: Perform) -> None:
     """The life of a worker process: jobs come in over the pipe, their ends go out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _on_stop)
@@ -150,7 +187,7 @@ def _work(pipe: Connection, perform: Perform, limit_s: float) -> None:
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     with contextlib.suppress(EOFError, KeyboardInterrupt, BrokenPipeError):
         while True:
-            job: Job = pipe.recv()
+            job, limit_s = pipe.recv()
             pipe.send(_answer(perform, job, limit_s))
 
 

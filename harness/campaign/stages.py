@@ -49,7 +49,8 @@ class Stage(NamedTuple):
     work: Callable[[Path, Progress], object]
 
 
-def _report(directory: Path, progress: Progress) -> None:
+def write_report(directory: Path, progress: Progress) -> None:
+    """The stage of the report, of a directory that was checked and has its witnesses."""
     from harness.report import write  # noqa: PLC0415 - charts take half a second to load, and `check` draws none
 
     with progress.phase("writing the report", None):
@@ -57,7 +58,7 @@ def _report(directory: Path, progress: Progress) -> None:
 
 
 #: What follows the runs, in this order.
-STAGES: Final = (Stage("check", check_campaign), Stage("witnesses", witness), Stage("report", _report))
+STAGES: Final = (Stage("check", check_campaign), Stage("witnesses", witness), Stage("report", write_report))
 
 
 class Campaign:
@@ -155,10 +156,7 @@ class Campaign:
         return self._directory / REPORT_FILE
 
     def _conduct(self, progress: Progress, perform: Perform, stages: Sequence[Stage]) -> None:
-        for name, content in _plan_files(self._plan).items():
-            with files_of(file := self._directory / name):
-                file.parent.mkdir(parents=True, exist_ok=True)
-            write_file(file, content)
+        write_plan(self._plan, self._directory)
         self._write("running")
         missing = self.missing
         for run in missing:
@@ -212,6 +210,18 @@ def _release_of(world: Kafka) -> str:
     from harness.worlds.kafka.releases import DEFAULT_VERSION  # noqa: PLC0415 - brings client libraries
 
     return world.version or DEFAULT_VERSION
+
+
+def write_plan(plan: Plan, directory: Path) -> None:
+    """Write the plan's files into a campaign's ``directory``.
+
+    Raises:
+        ResultsError: they cannot be written.
+    """
+    for name, content in _plan_files(plan).items():
+        with files_of(file := directory / name):
+            file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(file, content)
 
 
 def _plan_files(plan: Plan) -> dict[str, bytes]:

@@ -26,6 +26,7 @@ EXIT_INTERRUPTED: Final = 130
 COMMANDS: Final = (
     "run",
     "campaign",
+    "soak",
     "check",
     "report",
     "compare",

@@ -55,7 +55,7 @@ def campaign(
         return conduct_and_show(state, plan, plan.runs(), out)
     if out is None:
         raise NamedWronglyError("--continue needs the campaign's directory; name it with --out")
-    _see_to_what_is_needed(plan.runs())
+    see_to_what_is_needed(plan.runs())
     begun = Campaign.continued(plan, out)
     state.note(f"{len(begun.missing)} of {len(plan.runs())} runs are left to do in {out}")
     return show_campaign(state, out, begun.conduct(state.progress()))
@@ -78,7 +78,7 @@ def rehearse_all(state: State, runs: list[RunSpec]) -> int:
 
 def conduct_and_show(state: State, plan: Plan, runs: list[RunSpec], out: Path | None) -> int:
     """Do ``runs`` of ``plan`` with all that follows, and print the matrix; the answer is the exit code."""
-    _see_to_what_is_needed(runs)
+    see_to_what_is_needed(runs)
     directory = exact_campaign(out) if out else new_campaign(RESULTS, plan.name)
     state.note(f"{len(runs)} runs of {plan.name} into {directory}")
     if not out:
@@ -87,7 +87,7 @@ def conduct_and_show(state: State, plan: Plan, runs: list[RunSpec], out: Path | 
     return show_campaign(state, directory, report)
 
 
-def _see_to_what_is_needed(runs: list[RunSpec]) -> None:
+def see_to_what_is_needed(runs: list[RunSpec]) -> None:
     """Say what is missing now, and not after minutes of runs."""
     _see_to_stories(runs)
     usable_java()

@@ -141,20 +141,22 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         move when other cells are added, and every world is given the same schedules.
         """
         return [
-            self._run(world, choice, family, number)
+            self.drawn(world, choice, family, self._seed(f"{choice.label}/{family}", number))
             for world in self.worlds
             for number in range(world.runs)
             for choice in self.choices
             for family in self.families
         ]
 
-    def _run(self, world: WorldPlan, choice: Choice, family: str, number: int) -> RunSpec:
-        cell = f"{choice.label}/{family}"
+    def _seed(self, cell: str, number: int) -> int:
         given = self.schedule is not None
-        seed = self.seed if given and number == 0 else derived_seed(self.seed, cell, number)
+        return self.seed if given and number == 0 else derived_seed(self.seed, cell, number)
+
+    def drawn(self, world: WorldPlan, choice: Choice, family: str, seed: int) -> RunSpec:
+        """The run of one cell of this plan that has this ``seed``."""
         return RunSpec(
             world=world.world,
-            cell=cell,
+            cell=f"{choice.label}/{family}",
             family=family,
             settings=choice.settings_in(world.world),
             client_defaults=choice.client_defaults,

@@ -1,0 +1,102 @@
+"""`ackproof soak`."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from harness.campaign import write_plan
+from harness.cli.campaign import out_option, see_to_what_is_needed, seed_range
+from harness.cli.terminal import RESULTS, State, path_type, takes_json
+from harness.errors import NamedWronglyError
+from harness.plan import SEED_MAX, Plan, read_plan
+from harness.records.files import PLAN_FILE, exact_campaign, new_campaign
+from harness.soak import Asked, bytes_of, read_asked, seconds_of, utc, write_asked
+from harness.soak import soak as conduct
+
+DISK: Final = "5GB"
+TRIES: Final = 3
+
+
+@click.command(name="soak")
+@click.argument("plan_path", metavar="[PLAN]", type=path_type, required=False)
+@click.option("--for", "for_", metavar="DURATION", help="How long to work, for example 8h or 90m.")
+@click.option("--until-finding", is_flag=True, help="End when something was found that no promise permits.")
+@click.option("--fail-fast", is_flag=True, help="The same, at once: runs that are under way are stopped.")
+@click.option("--disk", default=DISK, show_default=True, help="The most that the soak's directory may take.")
+@click.option("--memory", help="The most that all its processes may take; by default what the machine has.")
+@click.option("--tries", default=TRIES, show_default=True, help="How often a finding of a real world is tried again.")
+@click.option("--seed", type=seed_range, help="Draw turns and runs from this; by default each soak has a new one.")
+@out_option
+@click.option("--resume", type=path_type, metavar="DIR", help="Go on with the soak in DIR, for the rest of its time.")
+@takes_json
+def soak(
+    state: State,
+    plan_path: Path | None,
+    *,
+    for_: str | None,
+    until_finding: bool,
+    fail_fast: bool,
+    disk: str,
+    memory: str | None,
+    tries: int,
+    seed: int | None,
+    out: Path | None,
+    resume: Path | None,
+) -> int:
+    """Give the cells of PLAN turns for hours, judge each, and keep what was found; the report's path is the last line.
+
+    A soak that died, of whatever, goes on with --resume DIR, which needs nothing else.
+    """
+    if resume is not None:
+        if plan_path is not None:
+            raise NamedWronglyError("a soak is resumed with the plan that it began with; leave PLAN out")
+        asked, directory = read_asked(resume), resume
+        if for_ is not None:
+            asked = msgspec.structs.replace(asked, for_s=seconds_of(for_))
+        plan = read_plan(directory / PLAN_FILE)
+    else:
+        if plan_path is None:
+            raise NamedWronglyError("name a PLAN, or the soak to go on with: --resume DIR")
+        if for_ is None and not (until_finding or fail_fast):
+            raise NamedWronglyError("say when to end: --for 8h, --until-finding or --fail-fast")
+        plan = read_plan(plan_path)
+        asked = Asked(
+            name=plan.name,
+            seed=secrets.randbelow(SEED_MAX) if seed is None else seed,
+            began=utc(),
+            command=shlex.join(["ackproof", *sys.argv[1:]]),
+            for_s=None if for_ is None else seconds_of(for_),
+            until_finding=until_finding,
+            fail_fast=fail_fast,
+            disk_bytes=bytes_of(disk),
+            memory_bytes=None if memory is None else bytes_of(memory),
+            tries=tries,
+        )
+        directory = _begun(plan, asked, out)
+    return _conduct(state, directory, plan, asked)
+
+
+def _begun(plan: Plan, asked: Asked, out: Path | None) -> Path:
+    """The new directory of a soak, with its plan and what it was asked for."""
+    see_to_what_is_needed(plan.runs())
+    directory = exact_campaign(out) if out else new_campaign(RESULTS, f"{plan.name}-soak")
+    write_plan(plan, directory)
+    write_asked(directory, asked)
+    return directory
+
+
+def _conduct(state: State, directory: Path, plan: Plan, asked: Asked) -> int:
+    state.note(f"soak of {plan.name} in {directory}, seed {asked.seed}")
+    ending = conduct(directory, plan, asked, state.progress())
+    state.answer(
+        {"sentences": ending.sentences, "exit_code": ending.exit_code, "report": str(ending.report)},
+        [*ending.sentences, str(ending.report)],
+    )
+    return ending.exit_code

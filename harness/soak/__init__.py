@@ -1,0 +1,8 @@
+"""A soak: turns of a plan's cells for hours, under a budget, by a harness that may die and go on."""
+
+from harness.soak.budget import bytes_of, seconds_of
+from harness.soak.ending import Ending
+from harness.soak.record import Asked, read_asked, utc, write_asked
+from harness.soak.session import soak
+
+__all__ = ["Asked", "Ending", "bytes_of", "read_asked", "seconds_of", "soak", "utc", "write_asked"]

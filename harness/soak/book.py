@@ -1,0 +1,209 @@
+"""What is known of a soak: the fold of its ledger and its verdicts, the same while it runs and when it is resumed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from checkers import VerdictLine
+from harness.errors import ResultsError
+from harness.soak.keeping import Kept, Shelf, kept_for
+from harness.soak.ledger import (
+    Began,
+    Dropped,
+    Entry,
+    Failed,
+    Judged,
+    Ledger,
+    Performed,
+    Planned,
+    Tried,
+    read_ledger,
+    read_verdicts,
+)
+
+State = TypeVar("State")
+
+
+class Arm(NamedTuple):
+    """What a turn may be given to: one cell in one world."""
+
+    world: str
+    choice: str
+    family: str
+
+
+class Tally(msgspec.Struct):
+    """What the turns of one arm came to: how many were ``planned`` and ``judged``, and how many ``met`` a situation."""
+
+    planned: int = 0
+    judged: int = 0
+    met: Counter[str] = msgspec.field(default_factory=Counter)
+
+
+class Book:
+    """The states of all turns, and what they reached.
+
+    Attributes:
+        elapsed_s: seconds of work so far, over all ``sessions``; ``turns`` have been drawn.
+        planned, performed: the turns in these states; of performed ones with the bytes that they left.
+        shelf: those that are judged and not dropped. Of the ``dropped`` there is only the number, and of ``tried``
+            turns, so that memory does not grow with the runs.
+        arms: by arm, what its turns came to; outcomes: how many runs had which.
+        findings: how many runs showed each finding that nothing permits, by identity ("stalled" beside them).
+        sought: by the turn whose findings were tried again, what is sought; tries: the answers so far.
+        failures: what the harness did wrong, in sentences.
+        largest_bytes: by world, what a run left at most; ended: by world and status, how many runs ended so.
+    """
+
+    def __init__(self) -> None:
+        self.elapsed_s = 0.0
+        self.sessions = self.turns = self.dropped = self.tried = 0
+        self.planned: dict[int, Planned] = {}
+        self.performed: dict[int, tuple[Planned, int]] = {}
+        self.shelf = Shelf()
+        self.arms: dict[Arm, Tally] = {}
+        self.outcomes: Counter[str] = Counter()
+        self.findings: Counter[str] = Counter()
+        self.sought: dict[int, frozenset[str]] = {}
+        self.tries: dict[int, list[bool]] = {}
+        self.failures: list[str] = []
+        self.largest_bytes: dict[str, int] = {}
+        self.wall_ms: Counter[str] = Counter()
+        self.ended: Counter[tuple[str, str]] = Counter()
+        self._covered: dict[str, int] = {}
+        self._begun_tries: Counter[int] = Counter()
+
+    @classmethod
+    def read(cls, directory: Path) -> Book:
+        """The book of the soak in ``directory``.
+
+        Raises:
+            ResultsError: its ledger or its verdicts cannot be read, or contradict each other.
+        """
+        book, verdicts = cls(), read_verdicts(directory)
+        for entry in read_ledger(directory):
+            book.note(entry, verdicts)
+        return book
+
+    def note(self, entry: Entry, verdicts: Iterator[VerdictLine]) -> None:
+        """Take up ``entry``; of one that judges, the lines of its turns are the next of ``verdicts``.
+
+        Raises:
+            ResultsError: a turn is not in the state that the entry takes it from, or a line is missing.
+        """
+        self.elapsed_s = max(self.elapsed_s, entry.at_s)
+        match entry:
+            case Began():
+                self.sessions += 1
+            case Planned():
+                self._plan(entry)
+            case Performed():
+                self._perform(entry)
+            case Judged():
+                for turn in entry.turns:
+                    self._judge(*_taken(self.performed, turn, "performed"), next(verdicts, None))
+                for one in entry.tries:
+                    _taken(self.performed, one.turn, "performed")
+                    self.tries.setdefault(one.again, []).append(one.shown)
+                    self.tried += 1
+            case Dropped():
+                for turn in entry.turns:
+                    if turn not in self.shelf.kept:
+                        raise ResultsError(f"turn {turn} is dropped in the ledger and was not judged; begin a new soak")
+                    self.shelf.remove(turn)
+                    self.dropped += 1
+            case Failed():
+                self.failures.append(entry.why)
+
+    def _plan(self, entry: Planned) -> None:
+        if entry.turn != self.turns:
+            raise ResultsError(f"turn {entry.turn} follows turn {self.turns - 1} in the ledger; begin a new soak")
+        self.turns += 1
+        self.planned[entry.turn] = entry
+        if entry.again is None:
+            self._tally_of(entry).planned += 1
+            return
+        self._begun_tries[entry.again] += 1
+        if (original := self.shelf.kept.get(entry.again)) is not None:
+            self.sought[entry.again] = original.findings
+            for what in original.shows:
+                self._covered.setdefault(what, entry.again)
+
+    def _perform(self, entry: Performed) -> None:
+        planned = _taken(self.planned, entry.turn, "planned")
+        self.performed[entry.turn] = planned, entry.left_bytes
+        self.largest_bytes[planned.world] = max(entry.left_bytes, self.largest_bytes.get(planned.world, 0))
+        if planned.again is None:
+            self.wall_ms[planned.world] += entry.wall_ms
+            self.ended[planned.world, entry.status] += 1
+
+    def _judge(self, planned: Planned, left_bytes: int, line: VerdictLine | None) -> None:
+        if line is None or line.judgement is None or line.history != planned.place:
+            raise ResultsError(f"turn {planned.turn} is judged in the ledger and has no verdict; begin a new soak")
+        tally = self._tally_of(planned)
+        tally.judged += 1
+        tally.met.update(name for name, count in line.judgement.coverage.items() if count)
+        self.outcomes[line.outcome] += 1
+        kept = kept_for(planned, left_bytes, line)
+        self.findings.update(kept.findings)
+        self.shelf.add(kept)
+
+    def _tally_of(self, planned: Planned) -> Tally:
+        return self.arms.setdefault(Arm(planned.world, planned.choice, planned.family), Tally())
+
+    @property
+    def judged(self) -> int:
+        """Runs that are judged, each once, without tries."""
+        return len(self.shelf) + self.dropped
+
+    def needs_try(self, one: Kept, wanted: int) -> bool:
+        """A run whose findings were tried ``wanted`` times at most, by no run before it."""
+        turn = one.planned.turn
+        own = any(self._covered.get(what, turn) == turn for what in one.shows)
+        return one.alarming and own and self._begun_tries[turn] < wanted
+
+
+def _taken(turns: dict[int, State], turn: int, state: str) -> State:
+    if turn not in turns:
+        raise ResultsError(f"turn {turn} is not {state} when the ledger says what became of it; begin a new soak")
+    return turns.pop(turn)
+
+
+class Account:
+    """Ledger and book of a soak that goes on: what is written into the one is taken up by the other.
+
+    ``clock`` gives seconds; ``worked_s`` of them were worked before, as far as heartbeats say. The time that a soak lay
+    dead is not counted.
+    """
+
+    def __init__(self, directory: Path, clock: Callable[[], float], worked_s: float = 0.0) -> None:
+        self.directory = directory
+        self._ledger = Ledger(directory)
+        self.book = Book.read(directory)
+        self._clock, self._began = clock, clock()
+        self._before_s = max(worked_s, self.book.elapsed_s)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds of work, those of earlier sessions too."""
+        return self._before_s + self._clock() - self._began
+
+    def write(self, entry: Entry) -> None:
+        """Write ``entry`` into the ledger, with the time, and take it up."""
+        timed = msgspec.structs.replace(entry, at_s=round(self.elapsed_s, 3))
+        self._ledger.write(timed)
+        self.book.note(timed, iter(()))
+
+    def judge(self, lines: Sequence[tuple[int, VerdictLine]], tries: Sequence[Tried]) -> None:
+        """Write down the verdicts of these turns, and what came of these tries."""
+        entry = self._ledger.judge(round(self.elapsed_s, 3), lines, tries)
+        self.book.note(entry, iter([line for _, line in lines]))
+
+    def close(self) -> None:
+        """Close the ledger. Idempotent."""
+        self._ledger.close()

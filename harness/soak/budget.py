@@ -1,0 +1,105 @@
+"""What a soak may use, in a user's words and as it is measured: time, disk, memory."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import psutil
+
+from harness.errors import NamedWronglyError
+
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_BYTES: Final = {
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+    "TIB": 2**40,
+}
+_DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]i?B)", re.IGNORECASE)
+
+#: Of the machine's memory so much must be free before one more run begins.
+FREE_SHARE_MIN: Final = 0.05
+_BLOCK_BYTES: Final = 512
+
+
+def seconds_of(text: str) -> float:
+    """``8h``, ``90m``, ``1h30m`` or ``45s`` in seconds.
+
+    Raises:
+        NamedWronglyError: it is no duration.
+    """
+    asked = text.strip().lower()
+    if not _DURATION.fullmatch(asked):
+        raise NamedWronglyError(f'"{text}" is no duration; write a number with its unit, for example 8h, 90m or 45s')
+    return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(asked))
+
+
+def bytes_of(text: str) -> int:
+    """``5GB`` or ``500MB`` in bytes.
+
+    Raises:
+        NamedWronglyError: it is no size.
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or found[2].upper() not in _BYTES:
+        raise NamedWronglyError(f'"{text}" is no size; write a number with its unit, for example 5GB or 500MB')
+    return round(float(found[1]) * _BYTES[found[2].upper()])
+
+
+def used_bytes(directory: Path) -> int:
+    """What everything below ``directory`` takes on its disk; what goes away meanwhile counts nothing."""
+    total = 0
+    for at, _, names in os.walk(directory):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(f"{at}/{name}").st_blocks * _BLOCK_BYTES
+    return total
+
+
+def free_bytes(directory: Path) -> int:
+    """What is free on the disk of ``directory``."""
+    return shutil.disk_usage(directory).free
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """Resident bytes of the ``harness`` itself, of PySpark's Java, and all other processes below it."""
+
+    harness: int
+    java: int
+    others: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.harness + self.java + self.others
+
+
+def memory_used() -> Memory:
+    """What this process and those below it use now."""
+    here = psutil.Process()
+    java = others = 0
+    for process in here.children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            used = process.memory_info().rss
+            is_java = process.ppid() == here.pid and "java" in process.name()
+            java, others = java + used * is_java, others + used * (not is_java)
+    return Memory(harness=here.memory_info().rss, java=java, others=others)
+
+
+def memory_is_short(limit_bytes: int | None) -> bool:
+    """True where one more run might take what there is not: beyond the limit, or hardly any is free."""
+    machine = psutil.virtual_memory()
+    short = machine.available < FREE_SHARE_MIN * machine.total
+    return short or (limit_bytes is not None and memory_used().total > limit_bytes)

@@ -1,0 +1,286 @@
+"""A soak at work: turns are drawn, performed, judged and dropped, in as many places as each world has.
+
+One loop does everything but the runs themselves (worker processes) and the checking (a thread that waits for PySpark).
+What it does stands in the ledger before anything is built on it, so the loop may end at any instruction.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+import msgspec
+
+from checkers import VerdictLine
+from harness.campaign import Job, Judged, limit_of
+from harness.errors import HarnessError
+from harness.machine import cores
+from harness.plan import WorldPlan
+from harness.progress import Progress
+from harness.records.run_record import Ended
+from harness.run import heal
+from harness.soak.book import Account
+from harness.soak.budget import memory_is_short
+from harness.soak.keeping import findings_of, trimmed
+from harness.soak.ledger import Began, Failed, Planned, Tried
+from harness.soak.record import Asked, utc
+from harness.soak.room import Room
+from harness.soak.rotation import Rotation
+
+#: Seconds between two looks at the clock, and at what has ended.
+STEP_S: Final = 0.25
+#: Runs that one check takes at most, and how long performed runs wait for one.
+BATCH_MAX: Final = 200
+BATCH_S: Final = 10.0
+#: When so many runs wait for the checking, no more are begun.
+WAITING_MAX: Final = 2 * BATCH_MAX
+#: A world whose runs fail so many times in a row is given up: the rest would do the same.
+FAILED_IN_ROW_MAX: Final = 3
+#: The same on a cluster or machines elsewhere.
+FAILED_IN_ROW_ELSEWHERE_MAX: Final = 1
+
+
+class Runs(Protocol):
+    """Where runs are performed (:class:`harness.campaign.Pool`)."""
+
+    @property
+    def busy(self) -> int:
+        """Runs that are under way."""
+
+    def give(self, job: Job, limit_s: float) -> None:
+        """Begin one."""
+
+    def wait(self, patience_s: float | None = None) -> list[tuple[Job, Ended]]:
+        """Those that have ended."""
+
+    def close(self) -> None:
+        """Stop those that have not."""
+
+
+class Checks(Protocol):
+    """Where runs are judged, a batch at a time (:class:`harness.soak.checking.Checking`)."""
+
+    @property
+    def busy(self) -> bool:
+        """A batch is being judged."""
+
+    def begin(self, directories: Sequence[Path]) -> None:
+        """Judge the runs in these directories."""
+
+    def answer(self, patience_s: float = 0.0) -> list[Judged] | None:
+        """The verdicts on the batch, None while it is being judged; waits so long at most."""
+
+
+class Soaking:
+    """A soak as it was ``asked`` for, from where its ``account`` says it is.
+
+    Attributes:
+        stop_asked: set it, and the soak ends at its next step.
+    """
+
+    def __init__(
+        self,
+        asked: Asked,
+        rotation: Rotation,
+        account: Account,
+        room: Room,
+        *,
+        runs: Runs,
+        checks: Checks,
+        progress: Progress,
+        known: frozenset[str] = frozenset(),
+        clock: Callable[[], float],
+    ) -> None:
+        self._asked, self._rotation, self._account, self._room = asked, rotation, account, room
+        self._runs, self._checks, self._progress, self._known, self._clock = runs, checks, progress, known, clock
+        self._book, self._directory = account.book, account.directory
+        self._again = deque(account.book.planned.values())
+        self._batch: list[Planned] = []
+        self._batch_at = float("-inf")
+        self._given_up: dict[str, str] = {}
+        self._failed: Counter[str] = Counter()
+        self.running: dict[Path, Planned] = {}
+        self.stop_asked = False
+
+    def steps(self) -> Iterator[None]:
+        """Soak, a step each time; what ends it is :attr:`why_ended`.
+
+        Raises:
+            HarnessError: it cannot go on. Everything that was done is in the ledger.
+        """
+        self._account.write(Began(utc=utc()))
+        while not (self.why_ended or self._is_over()):
+            self._begin_turns()
+            self._step()
+            yield
+            if len(self._given_up) == len(self._rotation.worlds) and not self.running:
+                raise HarnessError("; ".join(self._given_up.values()))
+
+    # What ends it
+
+    @property
+    def why_ended(self) -> str:
+        """Why it ends before its time; "" where it does not."""
+        if self.stop_asked:
+            return "it was asked to stop"
+        if self._asked.fail_fast and self._book.findings:
+            return "a promise was broken (--fail-fast)"
+        return ""
+
+    @property
+    def _goes_on(self) -> bool:
+        """New turns are drawn."""
+        if self._asked.until_finding and self._book.findings.keys() - self._known:
+            return False
+        return self._asked.for_s is None or self._account.elapsed_s < self._asked.for_s
+
+    def _is_over(self) -> bool:
+        """Nothing new is drawn, and nothing is under way; findings in virtual time were tried again, that is cheap."""
+        if self._goes_on or self._again:
+            return False
+        self._begin_tries(only_virtual=not self._asked.until_finding)
+        return not (self.running or self._book.performed or self._checks.busy)
+
+    # What is begun
+
+    def _begin_turns(self) -> None:
+        if self._goes_on:
+            self._begin_tries(only_virtual=False)
+        for world in self._rotation.worlds:
+            while self._has_place(world) and (planned := self._next_of(world.world.name)) is not None:
+                self._begin(planned)
+
+    def _begin_tries(self, *, only_virtual: bool) -> None:
+        """Findings that were not yet tried again go before new turns; in virtual time once, in real time as asked."""
+        for one in self._book.shelf.best if self._book.findings else ():
+            world = self._rotation.world(one.planned.world)
+            virtual = world.world.virtual_time
+            wanted = 1 if virtual else 0 if only_virtual else self._asked.tries
+            while self._book.needs_try(one, wanted) and self._has_place(world):
+                again = msgspec.structs.replace(one.planned, turn=self._book.turns, again=one.planned.turn)
+                self._account.write(again)
+                self._begin(again)
+
+    def _next_of(self, world: str) -> Planned | None:
+        """The next turn of a world: one that an earlier session did not finish, else a new one while there is time."""
+        for planned in self._again:
+            if planned.world == world:
+                self._again.remove(planned)
+                return planned
+        if not self._goes_on:
+            return None
+        planned = self._rotation.next_turn(self._book.turns, world, self._book.arms)
+        self._account.write(planned)
+        return planned
+
+    def _has_place(self, world: WorldPlan) -> bool:
+        """One more run of ``world`` may begin now.
+
+        Raises:
+            HarnessError: it may not, nor ever after.
+        """
+        name = world.world.name
+        under_way = [planned.world for planned in self.running.values()]
+        if name in self._given_up or under_way.count(name) >= (world.parallel or cores()):
+            return False
+        if len(self._book.performed) >= WAITING_MAX:
+            return False
+        if not self._room.has_for([*under_way, name]):
+            if not under_way and not self._book.performed:
+                raise HarnessError(self._room.sentence)
+            return False
+        if memory_is_short(self._asked.memory_bytes):
+            if not under_way and not self._checks.busy:
+                raise HarnessError(
+                    "the memory limit is reached though nothing runs; raise --memory, or resume the soak"
+                )
+            return False
+        return True
+
+    def _begin(self, planned: Planned) -> None:
+        directory, spec = self._directory / planned.place, self._rotation.spec_of(planned)
+        self.running[directory] = planned
+        self._runs.give(Job(spec, directory), limit_of(spec))
+
+    # What has ended
+
+    def _step(self) -> None:
+        for job, ended in self._runs.wait(STEP_S) if self._runs.busy else ():
+            self._take(job, ended)
+        if (judged := self._checks.answer(0.0 if self._runs.busy else STEP_S)) is not None:
+            self._settle(judged)
+        waiting, since_s = len(self._book.performed), self._clock() - self._batch_at
+        if waiting and (waiting >= BATCH_MAX // 4 or since_s >= BATCH_S or not self.running):
+            self._check()
+
+    def _take(self, job: Job, ended: Ended) -> None:
+        """A run has ended."""
+        planned = self.running.pop(job.directory)
+        if ended.status != "completed":
+            self._progress.say(f"{planned.place} failed: {ended.reason}")
+            heal(job.directory)
+        self._account.write(self._room.performed(planned, ended))
+        self._count_failure(planned.world, ended)
+
+    def _count_failure(self, name: str, ended: Ended) -> None:
+        """Give the world up where its runs do nothing but fail."""
+        self._failed[name] = 0 if ended.status == "completed" else self._failed[name] + 1
+        elsewhere = self._rotation.world(name).world.elsewhere
+        if self._failed[name] == (FAILED_IN_ROW_ELSEWHERE_MAX if elsewhere else FAILED_IN_ROW_MAX):
+            why = f"the {name} world is given up: {self._failed[name]} runs in a row failed ({ended.reason})"
+            self._given_up[name] = why
+            self._fail(why)
+
+    def _fail(self, why: str) -> None:
+        """The harness did something wrong."""
+        self._progress.say(why)
+        self._account.write(Failed(why=why))
+
+    def _check(self) -> None:
+        """Have what waits judged, if nothing else is."""
+        if not self._checks.busy:
+            self._batch_at = self._clock()
+            self._batch = [planned for planned, _ in self._book.performed.values()][:BATCH_MAX]
+            self._checks.begin([self._directory / planned.place for planned in self._batch])
+
+    def _settle(self, judged: Sequence[Judged]) -> None:
+        """Take up the verdicts on the batch, and drop what need not stay."""
+        lines: list[tuple[int, VerdictLine]] = []
+        tries: list[tuple[Planned, Tried]] = []
+        for planned, one in zip(self._batch, judged, strict=True):
+            if planned.again is None:
+                lines.append((planned.turn, trimmed(msgspec.structs.replace(one.line, history=planned.place))))
+            else:
+                shown = bool(self._book.sought[planned.again] & findings_of(one.line))
+                tries.append((planned, Tried(planned.turn, planned.again, shown)))
+        self._account.judge(lines, [tried for _, tried in tries])
+        for planned, tried in tries:
+            self._room.remove(planned)
+            self._refuse_to_differ(planned, tried)
+        self._room.drop(self._book.shelf.superfluous())
+
+    def _refuse_to_differ(self, planned: Planned, tried: Tried) -> None:
+        """A seed is a whole run in virtual time: one that does not repeat itself is the harness's own error."""
+        if self._rotation.world(planned.world).world.virtual_time and not tried.shown:
+            sought = ", ".join(sorted(self._book.sought[tried.again]))
+            place = msgspec.structs.replace(planned, again=None).place
+            self._fail(
+                f"{place} does not repeat itself: done again, it did not show {sought}; report it, with the plan"
+            )
+
+    def stop_runs(self) -> None:
+        """End the runs that are under way and undo what they did; their turns stay planned."""
+        self._runs.close()
+        for directory in self.running:
+            if directory.exists():
+                heal(directory)
+        self.running.clear()
+
+    def judge_rest(self, until: float) -> None:
+        """Judge what was performed, as long as the clock is before ``until``; the rest waits for a later session."""
+        while (self._book.performed or self._checks.busy) and self._clock() < until:
+            self._check()
+            if (judged := self._checks.answer(STEP_S)) is not None:
+                self._settle(judged)

@@ -1,0 +1,87 @@
+"""``soak.json`` and ``heartbeat.json``: what a soak was asked for, and how it goes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from harness.records.files import read_json, write_json
+from harness.soak.budget import Memory
+
+SOAK_FILE: Final = "soak.json"
+HEARTBEAT_FILE: Final = "heartbeat.json"
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a soak was asked for; it is resumed with the same.
+
+    ``for_s`` are seconds of work, None: until a finding. ``tries`` is how often a finding of a real world is tried
+    again, ``nights`` are the directories and stores of earlier nights.
+    """
+
+    name: str
+    seed: int
+    began: str
+    command: str
+    for_s: float | None
+    until_finding: bool = False
+    fail_fast: bool = False
+    disk_bytes: int
+    memory_bytes: int | None = None
+    tries: int = 3
+    nights: tuple[str, ...] = ()
+
+
+class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
+    """How a soak goes, for watchers: replaced every few seconds while it lives.
+
+    ``at`` is UTC, ``status`` "running", "ending" or "ended". ``runs`` are judged, ``waiting`` performed and not yet
+    judged, ``running`` are their places now. ``findings`` counts those that nothing permits, by identity.
+    """
+
+    at: str
+    status: str
+    elapsed_s: float
+    left_s: float | None
+    runs: int
+    waiting: int
+    running: tuple[str, ...]
+    outcomes: dict[str, int]
+    findings: dict[str, int]
+    failures: tuple[str, ...]
+    disk_bytes: int
+    disk_limit_bytes: int
+    memory: Memory
+
+
+def write_asked(directory: Path, asked: Asked) -> None:
+    """Write ``soak.json``."""
+    write_json(directory / SOAK_FILE, asked)
+
+
+def read_asked(directory: Path) -> Asked:
+    """What the soak in ``directory`` was asked for.
+
+    Raises:
+        ResultsError: there is none, or it cannot be read.
+    """
+    return read_json(directory / SOAK_FILE, Asked, "name the directory of a soak, or begin one with --out")
+
+
+def read_heartbeat_s(directory: Path) -> float:
+    """Seconds of work that the last heartbeat in ``directory`` tells of; 0 where there is none."""
+    path = directory / HEARTBEAT_FILE
+    return read_json(path, Heartbeat, "remove it").elapsed_s if path.is_file() else 0.0
+
+
+def write_heartbeat(directory: Path, heartbeat: Heartbeat) -> None:
+    """Replace ``heartbeat.json``."""
+    write_json(directory / HEARTBEAT_FILE, heartbeat)
+
+
+def utc() -> str:
+    """Now, for people."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

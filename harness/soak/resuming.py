@@ -1,0 +1,130 @@
+"""From what a dead soak left to a state from which it goes on: nothing of it runs, and files are as the ledger says."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import time
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from harness.errors import HarnessError, ResultsError
+from harness.plan import RunSpec
+from harness.progress import Progress
+from harness.records.files import files_of
+from harness.records.run_record import Ended, read_record
+from harness.run import heal, perform
+from harness.soak.book import Account
+from harness.soak.ledger import Planned
+from harness.soak.room import Room
+
+#: Held, shared, by every worker while it lives: a new session waits until those of the dead one have ended.
+WORKERS_FILE: Final = "workers.lock"
+#: Seconds for that; a worker has 20 to close its world (harness.campaign).
+_WORKERS_LIMIT_S: Final = 60.0
+_STEP_S: Final = 0.1
+
+
+def perform_turn(soak: Path, spec: RunSpec, directory: Path) -> Ended:
+    """Perform a run of the soak in ``soak``; what a worker process does.
+
+    Raises:
+        ResultsError: as :func:`harness.run.perform`.
+    """
+    _announce(soak)
+    return perform(spec, directory)
+
+
+@cache
+def _announce(soak: Path) -> int:
+    """Take the lock that says that a worker lives; the kernel gives it back when it does not."""
+    descriptor = os.open(soak / WORKERS_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return descriptor
+
+
+def wait_for_workers(soak: Path, progress: Progress, limit_s: float = _WORKERS_LIMIT_S) -> None:
+    """Wait until no worker of an earlier session lives.
+
+    Raises:
+        HarnessError: one lives on.
+    """
+    with files_of(soak):
+        descriptor = os.open(soak / WORKERS_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+    deadline, said = time.monotonic() + limit_s, False
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise HarnessError(
+                        f"workers of an earlier soak in {soak} still run after {limit_s:.0f} s; end them (fuser "
+                        f"{soak / WORKERS_FILE} names them), then resume the soak"
+                    ) from None
+                if not said:
+                    progress.say("workers of the soak that died are closing their worlds")
+                    said = True
+                time.sleep(_STEP_S)
+            else:
+                return
+    finally:
+        os.close(descriptor)
+
+
+def put_in_order(account: Account, room: Room) -> int:
+    """Undo what runs left that did not end, take up those that did, and delete files of turns that are dropped.
+
+    The answer is how many things were undone.
+
+    Raises:
+        HostError: something of a run is still there.
+        ResultsError: something cannot be deleted.
+    """
+    soak, undone = account.directory, 0
+    for planned in list(account.book.planned.values()):
+        place = soak / planned.place
+        if not place.exists():
+            continue
+        undone += len(heal(place))
+        if (ended := _ended(place)) is not None:
+            account.write(room.performed(planned, ended))
+        else:
+            room.remove(planned)
+    _delete_strangers(account)
+    return undone
+
+
+def _ended(place: Path) -> Ended | None:
+    """How the run in ``place`` ended, None where it did not, or nobody can say."""
+    try:
+        ended = read_record(place).ended
+    except ResultsError:
+        return None
+    return ended if ended.status in {"completed", "harness-failed"} else None
+
+
+def _delete_strangers(account: Account) -> None:
+    """Files of turns that the ledger says are dropped: it was written down, and the session died before it was done."""
+    soak, book = account.directory, account.book
+    planned: list[Planned] = [one for one, _ in book.performed.values()]
+    planned += [one.planned for one in book.shelf.kept.values()]
+    there = {soak / one.place for one in planned}
+    for name in ("runs", "tries"):
+        if (soak / name).is_dir():
+            _delete_below(soak / name, there)
+
+
+def _delete_below(directory: Path, there: set[Path]) -> None:
+    with files_of(directory):
+        for place in _run_places(directory):
+            if place not in there:
+                heal(place)
+                shutil.rmtree(place)
+
+
+def _run_places(directory: Path) -> list[Path]:
+    """Places of runs, also of those that were being deleted: runs/WORLD/SETTINGS/FAMILY/SEED, and tries/TURN."""
+    return sorted(directory.glob("*/*/*/*") if directory.name == "runs" else directory.glob("*"))

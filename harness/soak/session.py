@@ -1,0 +1,188 @@
+"""One session of a soak, from what an earlier one left to a report, whether it begins, goes on or is stopped."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from harness.campaign import Pool
+from harness.errors import AckproofError, HarnessError
+from harness.plan import Plan
+from harness.progress import Progress
+from harness.records.files import only_user_of
+from harness.soak.book import Account
+from harness.soak.budget import memory_used
+from harness.soak.checking import Checking
+from harness.soak.conducting import Checks, Runs, Soaking
+from harness.soak.ending import Ending, end
+from harness.soak.ledger import Failed, Sampled
+from harness.soak.record import Asked, Heartbeat, read_heartbeat_s, utc, write_heartbeat
+from harness.soak.resuming import perform_turn, put_in_order, wait_for_workers
+from harness.soak.room import Room
+from harness.soak.rotation import Rotation
+
+#: Runs that one worker process performs before another takes its place.
+WORKER_JOBS_MAX: Final = 500
+#: Seconds between two heartbeats, and between two samples of memory in the ledger.
+BEAT_S: Final = 3.0
+SAMPLE_S: Final = 60.0
+#: Seconds from the wish to end until the last verdict: with the report an end in order takes 30.
+STOP_S: Final = 22.0
+#: Seconds for the verdicts on the last runs where nobody waits.
+LAST_CHECK_S: Final = 600.0
+
+
+def soak(
+    directory: Path,
+    plan: Plan,
+    asked: Asked,
+    progress: Progress,
+    *,
+    runs: Runs | None = None,
+    checks: Checks | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Ending:
+    """Begin or resume the soak in ``directory``, and end it with a report.
+
+    Raises:
+        ResultsError: somebody else works on this soak now, or its files cannot be read or written.
+        HostError: something that an earlier session left is still there.
+    """
+    with only_user_of(directory):
+        wait_for_workers(directory, progress)
+        account = Account(directory, clock, read_heartbeat_s(directory))
+        try:
+            virtual = frozenset(world.world.name for world in plan.worlds if world.world.virtual_time)
+            room = Room(account, asked.disk_bytes, virtual)
+            if undone := put_in_order(account, room):
+                progress.say(f"{undone} things that were left behind are undone")
+            soaking = Soaking(
+                asked,
+                Rotation(plan, asked.seed),
+                account,
+                room,
+                runs=runs or Pool(partial(perform_turn, directory), WORKER_JOBS_MAX),
+                checks=checks or Checking(),
+                progress=progress,
+                clock=clock,
+            )
+            session = _Session(asked, account, room, soaking, progress=progress, clock=clock)
+            why = session.conduct()
+            session.beat("ending")
+            ending = end(account, asked, plan, why, progress)
+            session.beat("ended")
+        finally:
+            account.close()
+    return ending
+
+
+class _Session:
+    """A soak from its first step to its last, with its heartbeats, its live line, and samples of what it uses."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        account: Account,
+        room: Room,
+        soaking: Soaking,
+        *,
+        progress: Progress,
+        clock: Callable[[], float],
+    ) -> None:
+        self._account, self._room, self._asked, self._soaking = account, room, asked, soaking
+        self._progress, self._clock = progress, clock
+        self._beat_at = self._sample_at = float("-inf")
+
+    def conduct(self) -> str:
+        """Soak until something ends it; the answer says what, "" where its time is over."""
+        why = ""
+        with _signals(self._soaking), self._progress.phase("soaking", None):
+            try:
+                for _ in self._soaking.steps():
+                    self._beat_if_due()
+                why = self._soaking.why_ended
+            except AckproofError as error:
+                why = str(error)
+                self._note_failure(why)
+            self._soaking.stop_runs()
+            until = self._clock() + (STOP_S if why else LAST_CHECK_S)
+            try:
+                self._soaking.judge_rest(until)
+            except AckproofError as error:
+                self._note_failure(str(error))
+                why = why or str(error)
+        return why
+
+    def _note_failure(self, why: str) -> None:
+        """Write it down once; a full disk takes no note of itself, and the exit code says it all the same."""
+        if why in self._account.book.failures:
+            return
+        try:
+            self._account.write(Failed(why=why))
+        except HarnessError:
+            self._account.book.failures.append(why)
+
+    def _beat_if_due(self) -> None:
+        now = self._clock()
+        if now - self._beat_at < BEAT_S:
+            return
+        self._beat_at = now
+        self._room.measure(self._soaking.running)
+        beat = self.beat("running")
+        self._progress.advance(_line(beat))
+        if now - self._sample_at >= SAMPLE_S:
+            self._sample_at = now
+            self._account.write(Sampled(memory=beat.memory, disk_bytes=beat.disk_bytes, runs=beat.runs))
+
+    def beat(self, status: str) -> Heartbeat:
+        """Say how it goes now."""
+        book, elapsed_s, for_s = self._account.book, self._account.elapsed_s, self._asked.for_s
+        beat = Heartbeat(
+            at=utc(),
+            status=status,
+            elapsed_s=round(elapsed_s, 1),
+            left_s=None if for_s is None else round(max(0.0, for_s - elapsed_s), 1),
+            runs=book.judged,
+            waiting=len(book.performed),
+            running=tuple(planned.place for planned in self._soaking.running.values()),
+            outcomes=dict(book.outcomes),
+            findings=dict(book.findings),
+            failures=tuple(book.failures),
+            disk_bytes=self._room.used_bytes,
+            disk_limit_bytes=self._asked.disk_bytes,
+            memory=memory_used(),
+        )
+        write_heartbeat(self._account.directory, beat)
+        return beat
+
+
+def _line(beat: Heartbeat) -> str:
+    """A heartbeat for people."""
+    left = "" if beat.left_s is None else f", {beat.left_s / 60:.0f} min left"
+    return (
+        f"{beat.runs:,} runs judged, {len(beat.findings)} findings, {len(beat.running)} running, "
+        f"{beat.disk_bytes / 1e6:,.0f} MB of disk, {beat.memory.total / 1e6:,.0f} MB of memory{left}"
+    )
+
+
+@contextmanager
+def _signals(soaking: Soaking) -> Iterator[None]:
+    """Ctrl-C and SIGTERM are wishes, asked for once; the second time they interrupt."""
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if soaking.stop_asked:
+            signal.default_int_handler(number, frame)
+        soaking.stop_asked = True
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

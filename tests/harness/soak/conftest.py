@@ -1,0 +1,203 @@
+"""A soak in virtual time: runs that end at once and checks that know by the seed what was found, on real files."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from checkers import Outcome, VerdictLine
+from checkers.measures.exercise import Exercise
+from checkers.verdicts.judgement import Judgement, RunFacts
+from checkers.verdicts.trial import FamilyTrial, Trial
+from harness.campaign import Job, Judged
+from harness.plan import Plan, parse_plan
+from harness.progress import Progress
+from harness.records.run_record import Ended, read_record, write_record
+from harness.soak.book import Account
+from harness.soak.conducting import Soaking
+from harness.soak.record import Asked
+from harness.soak.resuming import put_in_order
+from harness.soak.room import Room
+from harness.soak.rotation import Rotation
+from workloads import Settings
+
+PLAN = """
+name = "t"
+families = ["kill", "pause"]
+[matrix]
+acks = [1, "all"]
+[worlds.simulated]
+parallel = 2
+[worlds.processes]
+parallel = 1
+"""
+IDENTITIES = ("a" * 12, "b" * 12)
+
+
+def asked(**changes) -> Asked:
+    usual = {"name": "t", "seed": 7, "began": "then", "command": "ackproof soak", "for_s": 6.0, "disk_bytes": 10**9}
+    return Asked(**usual | changes)
+
+
+def outcome_of_seed(seed: int) -> Outcome:
+    """What a run with this seed comes to: a third is broken."""
+    return (Outcome.HELD, Outcome.HELD, Outcome.PERMITTED_LOSS, Outcome.BROKEN_PROMISE, Outcome.BROKEN_PROMISE)[
+        seed % 5
+    ]
+
+
+def line_of(world: str, cell: str, seed: int, outcome: Outcome | None = None, **changes) -> VerdictLine:
+    outcome = outcome or outcome_of_seed(seed)
+    shown = IDENTITIES[seed % 2]
+    found = {"lost-write": 1 + seed % 3} if outcome not in {Outcome.HELD, Outcome.NOT_EXERCISED} else {}
+    broken = found if outcome is Outcome.BROKEN_PROMISE else {}
+    family = cell.rpartition("/")[2]
+    judgement = Judgement(
+        outcome=outcome,
+        broken=broken,
+        permitted={} if broken else found,
+        lost=sum(found.values()),
+        judged=True,
+        reason=None,
+        permits_loss=bool(found) and not broken,
+        promise="",
+        reasons=0,
+        faults=(),
+        uncertain=0,
+        without_effect=0,
+        trial=Trial(judged=1, known=1, recovered=1, acknowledged=9, families={family: FamilyTrial(3, 3)}),
+        coverage={"leader_changed_in_flight": seed % 3},
+        identities={name: [shown] for name in found},
+    )
+    facts = RunFacts(cell=cell, family=family, world=world, seed=seed, settings=Settings().to_mapping())
+    usual = {
+        "history": f"runs/{world}/{cell}/{seed}",
+        "valid": not found,
+        "anomalies": {name: [{"key": "t-0", "value": n} for n in range(count)] for name, count in found.items()},
+        "counts": found,
+        "exercise": Exercise(attempted=10 + seed % 7, acknowledged=9),
+        "run": facts,
+        "judgement": judgement,
+    }
+    return VerdictLine(**usual | changes)
+
+
+class Clock:
+    """Seconds that pass only where somebody works."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 0.001
+        return self.now
+
+
+class InstantRuns:
+    """Runs that take half a second each, one after the other; ``effect`` is called at each thing that they do."""
+
+    def __init__(self, clock: Clock, effect: Callable[[str], None], left_bytes: int = 100) -> None:
+        self._clock, self._effect, self._left_bytes = clock, effect, left_bytes
+        self._jobs: deque[Job] = deque()
+        self.performed: list[Job] = []
+        self.end = lambda job: Ended(status="completed", wall_ms=500)
+
+    @property
+    def busy(self) -> int:
+        return len(self._jobs)
+
+    def give(self, job: Job, limit_s: float) -> None:
+        self._jobs.append(job)
+
+    def wait(self, patience_s: float | None = None) -> list[tuple[Job, Ended]]:
+        job = self._jobs.popleft()
+        self._clock.now += 0.5
+        job.directory.mkdir(parents=True)
+        self._effect("made")
+        write_record(job.directory, job.spec, Ended(status="running"))
+        self._effect("begun")
+        (job.directory / "history").write_bytes(b"x" * self._left_bytes)
+        ended = self.end(job)
+        write_record(job.directory, job.spec, ended)
+        self._effect("ended")
+        self.performed.append(job)
+        return [(job, ended)]
+
+    def close(self) -> None:
+        self._jobs.clear()
+
+
+class KnowingChecks:
+    """Checks whose verdict follows from the run's seed; it must find the run's files whole."""
+
+    def __init__(self, line: Callable[..., VerdictLine] = line_of) -> None:
+        self._line, self._batch = line, None
+
+    @property
+    def busy(self) -> bool:
+        return self._batch is not None
+
+    def begin(self, directories) -> None:
+        assert self._batch is None
+        self._batch = list(directories)
+
+    def answer(self, patience_s: float = 0.0) -> list[Judged] | None:
+        if self._batch is None:
+            return None
+        batch, self._batch = self._batch, None
+        return [Judged(directory, self._judge(directory), is_run=True) for directory in batch]
+
+    def _judge(self, directory: Path) -> VerdictLine:
+        record = read_record(directory)
+        assert record.ended.status == "completed"
+        assert (directory / "history").is_file()
+        return self._line(record.world.name, record.cell, record.seed)
+
+
+class Workshop:
+    """Soaks of one plan in one directory: each session is one call of :meth:`session`."""
+
+    def __init__(self, directory: Path, plan: Plan, clock: Clock) -> None:
+        self.directory, self.plan, self.clock = directory, plan, clock
+        self.effect: Callable[[str], None] = lambda what: None
+        self.progress = Progress()
+        self.checks = KnowingChecks()
+        self.left_bytes = 100
+        self.runs: InstantRuns | None = None
+
+    def session(self, wanted: Asked | None = None, **more) -> Account:
+        """A session to its end, as :func:`harness.soak.soak` has it, without signals and report."""
+        account = Account(self.directory, self.clock)
+        try:
+            for _ in self.steps(account, wanted or asked(), **more):
+                pass
+        finally:
+            account.close()
+        return account
+
+    def steps(self, account: Account, wanted: Asked, **more) -> Iterator[Soaking]:
+        room = Room(account, wanted.disk_bytes, frozenset({"simulated"}))
+        room.measure([])
+        put_in_order(account, room)
+        self.runs = InstantRuns(self.clock, self.effect, self.left_bytes)
+        parts = {"runs": self.runs, "checks": self.checks, "progress": self.progress, "clock": self.clock} | more
+        soaking = Soaking(wanted, Rotation(self.plan, wanted.seed), account, room, **parts)
+        for _ in soaking.steps():
+            room.measure(soaking.running)
+            yield soaking
+        soaking.stop_runs()
+        soaking.judge_rest(self.clock() + 600)
+
+
+@pytest.fixture
+def plan() -> Plan:
+    return parse_plan(PLAN, "t.toml")
+
+
+@pytest.fixture
+def workshop(tmp_path: Path, plan: Plan) -> Workshop:
+    (tmp_path / "soak").mkdir()
+    return Workshop(tmp_path / "soak", plan, Clock())

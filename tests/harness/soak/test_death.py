@@ -1,0 +1,151 @@
+"""A soak that dies at any moment goes on as if it had not: every turn counts once, and no finding is lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.plan import Plan, parse_plan
+from harness.soak import ledger, room
+from harness.soak.book import Account, Book
+from harness.soak.keeping import findings_of
+from harness.soak.ledger import Planned, read_ledger, read_verdicts
+from harness.soak.rotation import Rotation
+from tests.harness.soak.conftest import PLAN, Clock, Workshop, asked, outcome_of_seed
+
+
+class Death(BaseException):
+    """SIGKILL, as far as a process can do it to itself: nothing after it is done."""
+
+
+class Deaths:
+    """Counts everything that a soak does to files, and dies at the effects that it was given, half way into each."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: set[int]) -> None:
+        self.count, self.at = 0, at
+        write, delete = ledger.AppendOnly._write, shutil.rmtree
+        monkeypatch.setattr(ledger.AppendOnly, "_write", lambda file, content: self.write(write, file, content))
+        monkeypatch.setattr(ledger.os, "fsync", lambda file: None)  # a hundred soaks, and power is not what fails here
+        monkeypatch.setattr(room.shutil, "rmtree", lambda place: self.delete(delete, place))
+
+    def effect(self, what: str = "") -> bool:
+        """The next effect; true if it is the last one before death."""
+        self.count += 1
+        return self.count in self.at
+
+    def performed(self, what: str) -> None:
+        if self.effect():
+            raise Death
+
+    def write(self, write, file, content: bytes) -> None:
+        if self.effect():
+            # Nothing, the begin, or all of it, and no more is known of it than that.
+            os.write(file._file, content[: len(content) * (self.count % 3) // 2])
+            raise Death
+        write(file, content)
+
+    def delete(self, delete, place: Path) -> None:
+        if self.effect():
+            (place / "run.json").unlink(missing_ok=True)
+            raise Death
+        delete(place)
+
+
+def soaked(directory: Path, monkeypatch: pytest.MonkeyPatch, at: set[int]) -> tuple[Workshop, Deaths, int]:
+    """A soak that dies at these effects and is resumed each time; how often it died."""
+    directory.mkdir()
+    workshop, deaths, died = Workshop(directory, parse_plan(PLAN, "t.toml"), Clock()), Deaths(monkeypatch, at), 0
+    workshop.effect = deaths.performed
+    while True:
+        try:
+            workshop.session(asked(for_s=3.0))
+        except Death:
+            died += 1
+            workshop.checks._batch = None
+        else:
+            return workshop, deaths, died
+
+
+def assert_whole(directory: Path) -> None:
+    """Every turn that was drawn was judged once, with the verdict of its seed; files are those of what is kept."""
+    drawn = [entry for entry in read_ledger(directory) if isinstance(entry, Planned)]
+    assert [one.turn for one in drawn] == list(range(len(drawn)))
+    lines = list(read_verdicts(directory))
+    runs = [one for one in drawn if one.again is None]
+    assert Counter(line.history for line in lines) == Counter(one.place for one in runs)
+    assert all(line.outcome == outcome_of_seed(line.run.seed) for line in lines)
+    book = Book.read(directory)
+    assert not book.planned
+    assert not book.performed
+    assert book.judged == len(runs)
+    assert book.findings == Counter(one for line in lines for one in findings_of(line))
+    there = {place.relative_to(directory).as_posix() for place in directory.glob("runs/*/*/*/*")}
+    assert there == {one.planned.place for one in book.shelf.kept.values()}
+    assert not list(directory.glob("tries/*"))
+    shown = {(line.run.world, line.run.cell, one) for line in lines for one in findings_of(line)}
+    kept = {(o.planned.world, o.planned.cell, one) for o in book.shelf.kept.values() for one in o.findings}
+    assert shown == kept
+
+
+def test_a_death_at_every_single_effect_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        _, deaths, died = soaked(tmp_path / "alive", patched, set())
+    assert died == 0
+    assert_whole(tmp_path / "alive")
+    for at in range(1, deaths.count + 1):
+        with monkeypatch.context() as patched:
+            _, _, died = soaked(tmp_path / str(at), patched, {at})
+        assert died == 1
+        assert_whole(tmp_path / str(at))
+        shutil.rmtree(tmp_path / str(at))
+
+
+@settings(max_examples=15)
+@given(gaps=st.lists(st.integers(1, 25), min_size=2, max_size=6))
+def test_death_after_death_changes_nothing(tmp_path_factory: pytest.TempPathFactory, gaps: list[int]) -> None:
+    directory = tmp_path_factory.mktemp("deaths") / "soak"
+    at = {sum(gaps[:number]) for number in range(1, len(gaps) + 1)}
+    with pytest.MonkeyPatch.context() as patched:
+        _, _, died = soaked(directory, patched, at)
+    assert died == len(at)
+    assert_whole(directory)
+
+
+def test_a_run_that_ended_before_its_entry_was_written_is_not_done_again(workshop: Workshop) -> None:
+    account = Account(workshop.directory, workshop.clock)
+
+    def die(what: str) -> None:
+        if what == "ended":
+            raise Death
+
+    workshop.effect = die
+    with pytest.raises(Death):
+        list(workshop.steps(account, asked()))
+    account.close()
+    (place,) = workshop.directory.glob("runs/*/*/*/*")
+    before = (place / "run.json").stat().st_ino
+    workshop.effect = lambda what: None
+    workshop.session()
+    performed = [job.directory for job in workshop.runs.performed]
+    assert place not in performed
+    assert not place.exists() or (place / "run.json").stat().st_ino == before
+    assert_whole(workshop.directory)
+
+
+def test_what_was_chosen_can_be_computed_again_from_the_ledger(workshop: Workshop, plan: Plan) -> None:
+    workshop.session(asked(for_s=20.0))
+    book, verdicts, rotation = Book(), read_verdicts(workshop.directory), Rotation(plan, asked().seed)
+    chosen = 0
+    for entry in read_ledger(workshop.directory):
+        if isinstance(entry, Planned) and entry.again is None:
+            again = rotation.next_turn(entry.turn, entry.world, book.arms)
+            assert (again.choice, again.family, again.seed) == (entry.choice, entry.family, entry.seed)
+            chosen += 1
+        book.note(entry, verdicts)
+    assert chosen > 20
