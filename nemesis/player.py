@@ -88,19 +88,7 @@ class Player:
         self._healed = True
         for sequence in sorted(self._open, reverse=True):
             self._end(sequence)
-        view = self._target.view()
-        links, processes = every_link(view.brokers), self._target.processes
-        if self._target.links is not None:
-            self._target.links.heal(links)
-        if self._target.messages is not None:
-            self._target.messages.release(links)
-        if processes is None:
-            return
-        running = {*view.running, *view.running_controllers}
-        for node in (*view.controllers, *view.brokers):
-            if node not in running:
-                processes.resume(node)
-                processes.restart(node)
+        restore(self._target)
 
     def _arm(self, planned_us: int, do: Callable[[], None]) -> None:
         self._clock.call_at(planned_us + self._late_us, partial(self._when_due, planned_us, do))
@@ -202,6 +190,23 @@ class Player:
             links=aim.links,
             begun_us=self._clock.now_us(),
         )
+
+
+def restore(target: Target) -> None:
+    """Make every link whole, release every message, and let every node run that is frozen or dead."""
+    view = target.view()
+    links, processes = every_link(view.brokers), target.processes
+    if target.links is not None:
+        target.links.heal(links)
+    if target.messages is not None:
+        target.messages.release(links)
+    if processes is None:
+        return
+    running = {*view.running, *view.running_controllers}
+    for node in (*view.controllers, *view.brokers):
+        if node not in running:
+            processes.resume(node)
+            processes.restart(node)
 
 
 def _aim(step: Step, target: Target, view: ClusterView) -> Aim:

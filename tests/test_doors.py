@@ -12,6 +12,7 @@ SOURCE = Path(__file__).parents[1]
 PACKAGES = ("checkers", "harness", "nemesis", "workloads")
 DOORS = (
     "harness.campaign",
+    "harness.cluster",
     "harness.comparison",
     "harness.plan",
     "harness.report",

@@ -40,6 +40,7 @@ COMMANDS: Final = (
     "schema",
     "bench",
     "kafka",
+    "cluster",
 )
 
 

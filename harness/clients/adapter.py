@@ -289,7 +289,7 @@ class RealClients:
         self._library = library
         self._clock = clock
         self._settings = settings
-        self._bootstrap = bootstrap
+        self.bootstrap: Final = bootstrap
         self._login_written = library.login_settings(security)
         self._login = library.login(security)
         self._made: list[AdaptedProducer[Any] | AdaptedConsumer[Any]] = []
@@ -298,21 +298,21 @@ class RealClients:
 
     def producer(self, process: int) -> AdaptedProducer[Any]:
         """See :meth:`workloads.client.Clients.producer`."""
-        configuration = self._library.producer_configuration(self._settings, self._bootstrap, process)
+        configuration = self._library.producer_configuration(self._settings, self.bootstrap, process)
         producer = self._library.producer(self._clock, configuration | self._login)
         self._made.append(producer)
         return producer
 
     def consumer(self, process: int, group: str | None = None) -> AdaptedConsumer[Any]:
         """See :meth:`workloads.client.Clients.consumer`."""
-        configuration = self._library.consumer_configuration(self._settings, self._bootstrap, process, group)
+        configuration = self._library.consumer_configuration(self._settings, self.bootstrap, process, group)
         consumer = self._library.consumer(self._clock, configuration | self._login, group)
         self._made.append(consumer)
         return consumer
 
     def effective_configuration(self) -> dict[str, Configuration]:
         """What the library really works with by role, its defaults included; names are those of process 0."""
-        library, settings, bootstrap = self._library, self._settings, self._bootstrap
+        library, settings, bootstrap = self._library, self._settings, self.bootstrap
         chosen = {
             "producer": library.producer_configuration(settings, bootstrap, 0),
             "consumer": library.consumer_configuration(settings, bootstrap, 0, None),

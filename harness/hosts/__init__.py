@@ -11,6 +11,7 @@ undo         what is undone at the end, or after a crash
 
 from harness.hosts.clocks import Clocks, steps_in
 from harness.hosts.contract import Address, Host, Launch, NodeProcess, NodeState
+from harness.hosts.control import Call
 from harness.hosts.disk_speed import DiskThrottle, choose_throttle
 from harness.hosts.disks import Disk, log_bytes, make_disks
 from harness.hosts.local import LocalHost, LoopbackHost, free_addresses
@@ -23,6 +24,7 @@ __all__ = [
     "NAME_PREFIX",
     "PLACEHOLDERS",
     "Address",
+    "Call",
     "Clocks",
     "Disk",
     "DiskThrottle",

@@ -1,0 +1,152 @@
+"""`ackproof cluster up`, and what is done to a cluster that is up."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from harness.cli.terminal import RESULTS, State, assigned, path_type, takes_json
+from harness.cluster import BREAKS, NODES, Cluster, Request, ask, found, planned
+from harness.errors import EXIT_HELD
+from harness.records.files import exact_campaign, new_campaign
+from harness.worlds.contract import NodeCrash
+from nemesis.cluster import ClusterView, node_name
+from nemesis.receipts import Receipt
+from nemesis.topology import Shape
+
+
+@click.group()
+def cluster() -> None:
+    """A cluster to play with: start one, break it by hand from another terminal, heal it."""
+
+
+@cluster.command("up")
+@click.option("--world", type=click.Choice(["processes", "kafka"]), default="processes", show_default=True)
+@click.option("--version", default="", help="The release of Apache Kafka; see `ackproof kafka list`.")
+@click.option("--host", type=click.Choice(["loopback", "namespaces"]), default="loopback", show_default=True)
+@click.option("--settings", multiple=True, metavar="NAME=VALUE", help="Fix a setting; may be repeated.")
+@click.option("--brokers", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--topic", default="playground", show_default=True)
+@click.option("--partitions", type=click.IntRange(1), default=1, show_default=True)
+@click.option(
+    "--family", "families", multiple=True, metavar="power", help="Make ready for its faults too (as root); repeatable."
+)
+@click.option("--out", type=path_type, help="The cluster's directory, instead of results/cluster.")
+@takes_json
+def up(
+    state: State,
+    *,
+    world: str,
+    version: str,
+    host: str,
+    settings: Sequence[str],
+    brokers: int,
+    topic: str,
+    partitions: int,
+    families: Sequence[str],
+    out: Path | None,
+) -> int:
+    """Start a cluster with one topic; the last line are its bootstrap servers. It ends with Ctrl-C, leaving nothing.
+
+    Its directory keeps logs, data and receipts. Should this process be killed, `ackproof heal DIRECTORY` ends the rest.
+    """
+    spec = planned(
+        world,
+        settings=assigned(settings),
+        brokers=brokers,
+        topic=topic,
+        partitions=partitions,
+        families=("kill", *families),
+        host=host,
+        version=version,
+    )
+    directory = exact_campaign(out) if out else new_campaign(RESULTS, "cluster")
+    there = Cluster(spec, directory)
+    try:
+        servers = there.open()
+        facts = {"directory": str(directory), "topic": topic, "bootstrap": list(servers)}
+        state.answer(facts, (f"in {directory}, with the topic {topic}; Ctrl-C ends it", ",".join(servers)))
+        sys.stdout.flush()
+        there.serve(lambda crash: state.complain(_crashed(crash)))
+    except KeyboardInterrupt:
+        state.note("ended")
+    finally:
+        there.close()
+    return EXIT_HELD
+
+
+def _crashed(crash: NodeCrash) -> str:
+    return f"node {crash.node} ended by itself with {crash.exit}: {crash.words}"
+
+
+def _of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A command about a cluster that is up."""
+    help_ = "The cluster's directory; by default the one cluster that is up below results."
+    return takes_json(click.option("--in", "directory", type=path_type, help=help_)(function))
+
+
+@cluster.command("break")
+@click.argument("fault", type=click.Choice(list(BREAKS)))
+@click.option("--node", default="leader", show_default=True, help=f"Whom: a broker's number, or {', '.join(NODES)}.")
+@click.option("--partition", type=click.IntRange(0), default=0, help="Whose leader or follower, by its number.")
+@click.option("--shape", type=click.Choice(list(Shape)), default=Shape.ISOLATE, help="Of a partition of the network.")
+@_of_cluster
+def break_command(state: State, *, fault: str, node: str, partition: int, shape: str, directory: Path | None) -> int:
+    """Do something to a cluster that is up, until it is healed; what was observed of it is printed.
+
+    With `move`, --node is who is to lead.
+    """
+    request = Request(op="break", fault=fault, node=node, partition=partition, shape=Shape(shape))
+    return _asked(state, directory, request)
+
+
+@cluster.command("heal")
+@_of_cluster
+def heal_command(state: State, *, directory: Path | None) -> int:
+    """Undo everything that was done by hand, and start every node that is dead."""
+    return _asked(state, directory, Request(op="heal"))
+
+
+@cluster.command("show")
+@_of_cluster
+def show_command(state: State, *, directory: Path | None) -> int:
+    """Say who leads, who is in sync and who runs."""
+    return _asked(state, directory, Request(op="show"))
+
+
+def _asked(state: State, directory: Path | None, request: Request) -> int:
+    answer = ask(directory or found(RESULTS), request)
+    if state.as_json:
+        state.json(answer)
+        return EXIT_HELD
+    for receipt in answer.receipts:
+        state.say(_shown(receipt))
+    if request.op == "show" and answer.view is not None:
+        for line in _view_lines(answer.view):
+            state.say(line)
+    return EXIT_HELD
+
+
+def _shown(receipt: Receipt) -> str:
+    """One receipt in a line: when, what, whom, and what was observed."""
+    ended = receipt.mark == "end"
+    links = [f"{node_name(link.source)} > {node_name(link.target)}" for link in receipt.links]
+    where = ", ".join([*map(node_name, receipt.targets), *links])
+    happened = "undone" if ended else "done" if receipt.took_effect else f"not done ({receipt.reason})"
+    time_us = receipt.ended_us if ended and receipt.ended_us is not None else receipt.begun_us
+    evidence = receipt.end_evidence if ended else receipt.begin_evidence
+    observed = msgspec.json.encode(evidence, enc_hook=str).decode()
+    return f"{time_us / 1e6:.3f} s  {receipt.fault} of {where}: {happened}  {observed}"
+
+
+def _view_lines(view: ClusterView) -> Iterator[str]:
+    for name, state in sorted(view.partitions.items()):
+        leader = "nobody leads" if state.leader is None else f"{node_name(state.leader)} leads"
+        isr = " ".join(map(str, state.isr))
+        yield f"{name}: {leader}, leader epoch {state.leader_epoch}, in sync {isr} of {len(state.replicas)}"
+    yield f"running: {', '.join(map(node_name, (*view.running, *view.running_controllers)))}"

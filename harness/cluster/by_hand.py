@@ -1,0 +1,103 @@
+"""What people do to a cluster by hand: a fault at a time, which lasts until everything is healed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from harness.errors import PlanError
+from nemesis.cluster import ClusterView, Target
+from nemesis.faults import Fault, Kill, MoveLeader, Partition, Pause, PowerLoss, Stop, WipeDisk
+from nemesis.player import restore
+from nemesis.receipts import Receipt
+from nemesis.roles import Role, RoleKind
+from nemesis.scripted import Script
+from nemesis.topology import Shape
+from workloads import unknown_name
+
+#: What can be done, by its word.
+BREAKS: Final[Mapping[str, Callable[[Role, Shape], Fault]]] = {
+    "kill": lambda role, _: Kill(role=role),
+    "stop": lambda role, _: Stop(role=role),
+    "pause": lambda role, _: Pause(role=role),
+    "power": lambda role, _: PowerLoss(role=role),
+    "wipe": lambda role, _: WipeDisk(role=role),
+    "partition": lambda role, shape: Partition(role=role, shape=shape),
+    "move": lambda role, _: MoveLeader(role=role),
+}
+#: Whom it can be done to, beside a broker by its number.
+NODES: Final = tuple(
+    kind.value for kind in (RoleKind.LEADER, RoleKind.FOLLOWER, RoleKind.FOLLOWERS, RoleKind.CONTROLLER)
+)
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody asks of a cluster. ``fault`` is a key of BREAKS, ``node`` a word of NODES or a broker's number.
+
+    ``partition`` is the log partition whose leader or follower is meant, by its number; ``shape`` is that of cut links.
+    """
+
+    op: Literal["break", "heal", "show"]
+    fault: str = ""
+    node: str = RoleKind.LEADER
+    partition: int = 0
+    shape: Shape = Shape.ISOLATE
+
+
+class ByHand:
+    """Does to ``target`` what is asked for. ``witness`` is given every receipt, as it is when it is marked."""
+
+    def __init__(self, target: Target, now_us: Callable[[], int], witness: Callable[[Receipt], None]) -> None:
+        self._witness = witness
+        self._marked: list[Receipt] = []
+        self._script = Script(target, now_us, self._mark, number="cluster", story="by hand")
+
+    def answer(self, request: Request) -> list[Receipt]:
+        """Do what is asked for, and answer with what was observed of it.
+
+        Raises:
+            PlanError: it cannot be done here, or now, or to nobody.
+        """
+        self._marked = []
+        if request.op == "break":
+            self._break(request)
+        elif request.op == "heal":
+            restore(self._script.target)
+            self._script.end()
+        return self._marked
+
+    def view(self) -> ClusterView:
+        """The cluster as it is now."""
+        return self._script.target.view()
+
+    def _break(self, request: Request) -> None:
+        if request.fault not in BREAKS:
+            raise PlanError(unknown_name("fault", request.fault, BREAKS))
+        target = self._script.target
+        view, make = target.view(), BREAKS[request.fault]
+        roles = roles_of(request.node, request.partition, len(view.brokers))
+        aims = [(fault, fault.aim(view)) for fault in (make(role, request.shape) for role in roles)]
+        fault, aim = next((one for one in aims if not one[1].impossible), aims[0])
+        if why_not := target.why_not(fault.needs) or aim.impossible:
+            raise PlanError(f"{request.fault}: {why_not}")
+        fault.begin(target, aim)
+
+    def _mark(self, receipt: Receipt) -> None:
+        marked = msgspec.structs.replace(receipt)
+        self._marked.append(marked)
+        self._witness(marked)
+
+
+def roles_of(node: str, partition: int, brokers: int) -> list[Role]:
+    """Whom ``node`` means: of several, such as followers, one after the other.
+
+    Raises:
+        PlanError: it is neither a word of NODES nor a number.
+    """
+    if node.isdecimal():
+        return [Role(RoleKind.NAMED, partition, int(node))]
+    if node not in NODES:
+        raise PlanError(f"{unknown_name('node', node, dict.fromkeys(NODES))} (or give a broker's number)")
+    return [Role(RoleKind(node), partition, pick) for pick in range(brokers)]

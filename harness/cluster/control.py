@@ -1,0 +1,115 @@
+"""The socket over which a cluster is broken by hand: in its directory, one request and one answer a connection."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from socketserver import StreamRequestHandler, ThreadingUnixStreamServer
+from threading import Thread
+from typing import Any, Final
+
+import msgspec
+
+from harness.cluster.by_hand import Request
+from harness.errors import AckproofError, NamedWronglyError, PlanError
+from harness.hosts import Call
+from nemesis.cluster import ClusterView
+from nemesis.receipts import Receipt
+
+SOCKET_FILE: Final = "cluster.sock"
+#: A request is a line; what nobody of ours writes is cut off.
+REQUEST_BYTES_MAX: Final = 4_096
+#: The slowest of what is asked for waits for a node to end, or for somebody to confirm a move.
+ANSWER_LIMIT_S: Final = 60.0
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a request: receipts, the cluster as it is, or why nothing was done (``refused``)."""
+
+    receipts: list[Receipt] = []
+    view: ClusterView | None = None
+    refused: str = ""
+
+
+@contextmanager
+def served(
+    directory: Path, post: Callable[[Callable[[], None]], None], answer: Callable[[Request], Answer]
+) -> Iterator[None]:
+    """Answer requests at the socket in ``directory``; ``post`` has ``answer`` called on the thread of the cluster."""
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            said: SimpleQueue[Answer] = SimpleQueue()
+            line = self.rfile.readline(REQUEST_BYTES_MAX)
+            post(lambda: said.put(_answered(line, answer)))
+            self.wfile.write(msgspec.json.encode(said.get(timeout=ANSWER_LIMIT_S), enc_hook=str) + b"\n")
+
+    with _short(directory) as path:
+        Path(path).unlink(missing_ok=True)
+        with ThreadingUnixStreamServer(path, Handler) as server:
+            server.daemon_threads = True
+            Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+            try:
+                yield
+            finally:
+                server.shutdown()
+                Path(path).unlink(missing_ok=True)
+
+
+def _answered(line: bytes, answer: Callable[[Request], Answer]) -> Answer:
+    try:
+        return answer(msgspec.json.decode(line, type=Request))
+    except (msgspec.DecodeError, AckproofError) as error:
+        return Answer(refused=str(error))
+
+
+def ask(directory: Path, request: Request) -> Answer:
+    """What the cluster in ``directory`` answers.
+
+    Raises:
+        NamedWronglyError: none is up there.
+        PlanError: it refused.
+    """
+    try:
+        with _short(directory) as path:
+            given: dict[str, Any] = Call(path, msgspec.to_builtins(request), ANSWER_LIMIT_S).answer()
+    except OSError as error:
+        raise NamedWronglyError(f"no cluster is up in {directory} ({error.strerror or error})") from error
+    found = msgspec.convert(given, Answer, strict=False)
+    if found.refused:
+        raise PlanError(found.refused)
+    return found
+
+
+def found(results: Path) -> Path:
+    """The one directory below ``results`` in which a cluster is up.
+
+    Raises:
+        NamedWronglyError: there is none, or more than one.
+    """
+    there = [path.parent for path in sorted(results.glob(f"*/{SOCKET_FILE}")) if _listens(path.parent)]
+    if len(there) != 1:
+        which = f"{len(there)} clusters are up, {', '.join(map(str, there))}" if there else "no cluster is up"
+        raise NamedWronglyError(f"{which} below {results}; start one with `ackproof cluster up`, or name it with --in")
+    return there[0]
+
+
+def _listens(directory: Path) -> bool:
+    try:
+        ask(directory, Request(op="show"))
+    except NamedWronglyError:
+        return False
+    return True
+
+
+@contextmanager
+def _short(directory: Path) -> Iterator[str]:
+    """A path of the socket that is short: one of a Unix socket has at most 107 bytes, directories of people more."""
+    there = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{there}/{SOCKET_FILE}"
+    finally:
+        os.close(there)

@@ -1,0 +1,82 @@
+"""Breaking a cluster by hand: each act is done to whom was meant, leaves a receipt, and lasts until it is healed."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.cluster import BREAKS, ByHand, Request
+from harness.errors import PlanError
+from nemesis.cluster import CONTROLLER, Capability
+from nemesis.receipts import Receipt
+from tests.conftest import ObedientCluster, VirtualClock
+
+
+class Hands:
+    def __init__(self, **lacks: str):
+        self.cluster, self.seen = ObedientCluster(partitions=("t-0", "t-1")), list[Receipt]()
+        target = self.cluster.target(lacks={Capability(name): why for name, why in lacks.items()})
+        self.by_hand = ByHand(target, VirtualClock().now_us, self.seen.append)
+
+    def breaks(self, fault: str, **options: object) -> list[Receipt]:
+        return self.by_hand.answer(Request(op="break", fault=fault, **options))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("node", "partition", "hit"),
+    [("leader", 0, 0), ("leader", 1, 1), ("follower", 0, 1), ("2", 0, 2), ("controller", 0, CONTROLLER)],
+)
+def test_a_kill_hits_whom_it_names_and_its_receipt_says_so(node: str, partition: int, hit: int) -> None:
+    hands = Hands()
+    (receipt,) = hands.breaks("kill", node=node, partition=partition)
+    assert (receipt.fault, receipt.targets, receipt.took_effect, receipt.mark) == ("kill", (hit,), True, "begin")
+    assert hands.cluster.dead == {hit}
+
+
+def test_healing_undoes_everything_and_says_what_it_was() -> None:
+    hands = Hands()
+    hands.breaks("kill", node="0")
+    hands.breaks("pause", node="1")
+    hands.breaks("partition", node="2")
+    healed = hands.by_hand.answer(Request(op="heal"))
+    assert sorted(receipt.fault for receipt in healed) == ["kill", "partition", "pause"]
+    assert {receipt.mark for receipt in healed} == {"end"}
+    assert (hands.cluster.dead, hands.cluster.frozen, hands.cluster.links) == (set(), set(), set())
+    assert hands.by_hand.answer(Request(op="heal")) == []
+    assert [receipt.mark for receipt in hands.seen] == ["begin"] * 3 + ["end"] * 3
+
+
+def test_a_node_that_died_by_itself_is_started_by_healing_too() -> None:
+    hands = Hands()
+    hands.cluster.dead.add(1)
+    hands.by_hand.answer(Request(op="heal"))
+    assert hands.cluster.dead == set()
+
+
+def test_of_several_followers_one_that_runs_is_hit() -> None:
+    hands = Hands()
+    hands.cluster.dead.add(1)
+    assert hands.breaks("pause", node="follower")[0].targets == (2,)
+
+
+@pytest.mark.parametrize("fault", BREAKS)
+def test_every_break_leaves_a_receipt(fault: str) -> None:
+    hands = Hands()
+    assert hands.breaks(fault, node="1")
+    assert hands.seen
+
+
+@pytest.mark.parametrize(
+    ("fault", "options", "sentence"),
+    [
+        ("kil", {}, 'unknown fault "kil"; did you mean "kill"?'),
+        ("kill", {"node": "leadr"}, r'unknown node "leadr"; did you mean "leader"\? \(or give a broker\'s number\)'),
+        ("kill", {"node": "7"}, "kill: nobody is broker 7 now"),
+        ("partition", {}, "partition: no namespaces here"),
+        ("move", {"node": "0"}, "move: broker 0 .* leads already"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_a_sentence(fault: str, options: dict[str, str], sentence: str) -> None:
+    hands = Hands(links="no namespaces here")
+    with pytest.raises(PlanError, match=sentence):
+        hands.breaks(fault, **options)
+    assert hands.seen == []
