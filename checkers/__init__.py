@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     )
     from checkers.verdicts.outcome import Outcome, exit_code_of
     from checkers.verdicts.partial_verdict import SHOWN
-    from checkers.verdicts.promises import NEVER
+    from checkers.verdicts.promises import NEVER, promise_under
     from checkers.verdicts.receipts import faults_possible, read_receipts
     from checkers.verdicts.verdict import Verdict
 
@@ -98,6 +98,7 @@ __all__ = [
     "find_histories",
     "judge",
     "place_of",
+    "promise_under",
     "quantile_us",
     "read_receipts",
     "read_replicas",
@@ -130,7 +131,7 @@ _HOMES = {
     ),
     "checkers.verdicts.outcome": "Outcome exit_code_of",
     "checkers.verdicts.partial_verdict": "SHOWN",
-    "checkers.verdicts.promises": "NEVER",
+    "checkers.verdicts.promises": "NEVER promise_under",
     "checkers.verdicts.receipts": "faults_possible read_receipts",
     "checkers.verdicts.verdict": "Verdict",
 }

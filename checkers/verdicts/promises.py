@@ -59,12 +59,14 @@ here. Writes whose outcome is unknown (info) are neither lost nor promised; no c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from checkers.verdicts.copies import SPARED, Fate, Reason, fate_of_copies
 from checkers.verdicts.receipts import ANY, FaultSeen
+from nemesis.faults import fault_kind
+from nemesis.scenarios import strikes_of
 from workloads import ACKS_ALL, Settings
 
 LOSS = ("lost-write", "unseen")
@@ -222,6 +224,14 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
         *(_claim(name, (_CLIENT,), ()) for name in OF_CLIENTS),
     )
     return Promise(claims)
+
+
+def promise_under(settings: Settings, families: Iterable[str]) -> Promise:
+    """What ``settings`` promise at worst under faults of these families, wherever and however often they hit."""
+    kinds = sorted({kind for family in families for kind in strikes_of(family)})
+    lies = "lyingdisk" in kinds  # what flushes are worth then is in the receipts of losses of power
+    faults = (FaultSeen(kind, clients_only=fault_kind(kind).spares_cluster, took_flushed=lies) for kind in kinds)
+    return promise(settings, [fault for fault in faults for _ in range(2)])
 
 
 def _claim(anomaly: str, permitted_by: tuple[Reason, ...], forbidden_by: tuple[Reason, ...]) -> Claim:

@@ -1,5 +1,6 @@
 """A campaign: stages over one directory (runs, check, witnesses, report), and what can be done to one run of it."""
 
+from harness.campaign.estimating import Estimate, estimate
 from harness.campaign.judge import (
     CheckOptions,
     Counted,
@@ -21,12 +22,14 @@ __all__ = [
     "Campaign",
     "CheckOptions",
     "Counted",
+    "Estimate",
     "Job",
     "Judged",
     "Perform",
     "Pool",
     "Replayed",
     "count_cells",
+    "estimate",
     "is_unreadable",
     "judge_all",
     "limit_of",

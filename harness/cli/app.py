@@ -24,6 +24,8 @@ EXIT_INTERRUPTED: Final = 130
 
 #: Each is in the module of its name.
 COMMANDS: Final = (
+    "init",
+    "plan",
     "run",
     "campaign",
     "soak",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from checkers.verdicts.promises import NEVER, Promise, promise
+from checkers.verdicts.promises import NEVER, Promise, promise, promise_under
 from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, read_receipts
 from nemesis.cluster import CLIENTS
 from workloads.settings import Settings
@@ -355,3 +355,18 @@ def test_the_reason_for_reads_names_who_has_what_is_below_the_high_watermark(set
     """Where a number of replicas commits, an in-sync replica may lack it: who elects a leader has one that does not."""
     for anomaly in ("poll-skip", "inconsistent-offsets", "divergent-replicas"):
         assert replicas in promise(settings, KILL).about(anomaly).why()
+
+
+@pytest.mark.parametrize(
+    ("settings", "families", "permits"),
+    [
+        (Settings(min_insync_replicas=2), ["kill", "pause", "partition"], False),
+        (Settings(min_insync_replicas=2), ["kill", "power"], True),
+        (Settings(flush_messages=1), ["power"], False),
+        (Settings(flush_messages=1), ["lying-disk"], True),
+        (Settings(acks=1), ["client-crash"], False),
+        (Settings(acks=1), ["move"], True),
+    ],
+)
+def test_what_is_promised_at_worst_before_anything_ran(settings: Settings, families: list[str], permits: bool) -> None:
+    assert promise_under(settings, families).permits_loss is permits

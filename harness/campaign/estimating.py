@@ -1,0 +1,98 @@
+"""How long a plan will take on this machine: from earlier campaigns of each world, else from the plan's own times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from harness.errors import AckproofError
+from harness.machine import cores
+from harness.plan import Kafka, Plan, WorldPlan, read_plan
+from harness.records.campaign_record import CampaignRecord, read_campaign_record
+from harness.records.files import CAMPAIGN_FILE, PLAN_FILE
+
+#: Seconds of processor time for a second of virtual time, three brokers and five clients (README, "Measured").
+VIRTUAL_COST: Final = 1 / 400
+#: Seconds of a real run beside its workload: start, recovery, drain; of three Java brokers and of three Python ones.
+AROUND_KAFKA_S: Final = 17.0
+AROUND_PROCESSES_S: Final = 6.0
+#: Seconds of the stages that follow: Spark starts, and reads so many runs a second.
+CHECKING_S: Final = 10.0
+CHECKED_A_SECOND: Final = 150.0
+
+
+class WorldEstimate(NamedTuple):
+    """What one world will take: ``run_s`` is one run, ``total_s`` all of them, ``parallel`` at a time; why so."""
+
+    world: str
+    runs: int
+    parallel: int
+    run_s: float
+    total_s: float
+    basis: str
+
+
+class Estimate(NamedTuple):
+    """What a plan will take: its worlds, and what follows."""
+
+    worlds: tuple[WorldEstimate, ...]
+    checking_s: float
+
+    @property
+    def total_s(self) -> float:
+        """All of it; worlds are performed one after the other."""
+        return sum(world.total_s for world in self.worlds) + self.checking_s
+
+
+class _Earlier(NamedTuple):
+    """A completed campaign, and the plan that it kept."""
+
+    name: str
+    record: CampaignRecord
+    plan: Plan
+
+
+def estimate(plan: Plan, results: Path) -> Estimate:
+    """What ``plan`` will take, judged by the newest campaign below ``results`` that has each world."""
+    runs = plan.runs()
+    earlier = _earlier_campaigns(results)
+    worlds = tuple(
+        _world_estimate(world, sum(run.world == world.world for run in runs), earlier) for world in plan.worlds
+    )
+    return Estimate(worlds, CHECKING_S + len(runs) / CHECKED_A_SECOND)
+
+
+def _world_estimate(world: WorldPlan, runs: int, earlier: Sequence[_Earlier]) -> WorldEstimate:
+    own_s = world.workload.duration_ms / 1000
+    run_s, basis = _by_the_plan(world, own_s), "the plan's times"
+    for one in earlier:
+        then = next((known for known in one.plan.worlds if known.world.name == world.world.name), None)
+        counted = one.record.worlds.get(world.world.name)
+        if then is None or counted is None or not counted.completed:
+            continue
+        before_s, took_s = then.workload.duration_ms / 1000, counted.wall_ms / counted.completed / 1000
+        run_s = own_s * took_s / before_s if world.world.virtual_time else own_s + max(took_s - before_s, 0.0)
+        basis = f"{counted.completed:,} runs of {one.name}"
+        break
+    parallel = min(world.parallel or cores(), runs)
+    return WorldEstimate(world.world.name, runs, parallel, run_s, -(-runs // parallel) * run_s, basis)
+
+
+def _by_the_plan(world: WorldPlan, own_s: float) -> float:
+    if world.world.virtual_time:
+        return own_s * VIRTUAL_COST
+    return own_s + (AROUND_KAFKA_S if isinstance(world.world, Kafka) else AROUND_PROCESSES_S)
+
+
+def _earlier_campaigns(results: Path) -> list[_Earlier]:
+    """Those that completed, the newest first; what cannot be read any more is passed over."""
+    found: dict[Path, _Earlier] = {}
+    for file in results.glob(f"*/{CAMPAIGN_FILE}"):
+        try:
+            record, plan = read_campaign_record(file.parent), read_plan(file.parent / PLAN_FILE)
+        except AckproofError:
+            continue
+        if record is not None and record.status == "completed":
+            found[file.parent.resolve()] = _Earlier(file.parent.resolve().name, record, plan)
+    return sorted(found.values(), key=lambda one: one.record.began, reverse=True)

@@ -1,0 +1,43 @@
+"""`ackproof init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.cli.terminal import State
+from harness.errors import EXIT_HELD, NamedWronglyError
+from harness.plan import KINDS, heading, plans_here, starter
+from harness.records.files import files_of, write_file
+
+
+@click.command(epilog="\b\nKinds:\n" + "\n".join(f"  {kind:<10}{what}" for kind, what in KINDS.items()))
+@click.argument("kind", required=False)
+@click.option("--list", "listed", is_flag=True, help="Only name the kinds, and all other plans that may be named.")
+@click.pass_obj
+def init(state: State, kind: str | None, *, listed: bool) -> int:
+    """Write files to begin with into the current directory: a plan of this KIND, commented.
+
+    Nothing that is there is ever overwritten. The last line is the command to go on with.
+    """
+    if listed:
+        for name, what in {**{name: heading(path) for name, path in plans_here().items()}, **KINDS}.items():
+            state.say(f"{name:<40}{what}")
+        return EXIT_HELD
+    if kind is None:
+        raise click.UsageError(f"name a kind: {', '.join(KINDS)}")
+    files = {Path(to): source for to, source in starter(kind).items()}
+    if there := [to for to in files if to.exists()]:
+        raise NamedWronglyError(f"{there[0]} is there, and nothing is overwritten; move it away, or go elsewhere")
+    for to, source in files.items():
+        with files_of(to.parent):
+            to.parent.mkdir(parents=True, exist_ok=True)
+            content, mode = source.read_bytes(), source.stat().st_mode
+        write_file(to, content)
+        if to.suffix == ".sh":
+            to.chmod(to.stat().st_mode | (mode & 0o111) | 0o100)
+        state.note(f"wrote {to}")
+    plan = next(to for to in files if to.suffix == ".toml")
+    state.say(f"ackproof plan {plan} --explain")
+    return EXIT_HELD

@@ -1,0 +1,110 @@
+"""`ackproof plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from checkers import promise_under, settings_words
+from harness.campaign import Estimate, estimate
+from harness.cli.campaign import plan_argument
+from harness.cli.terminal import RESULTS, State, takes_json
+from harness.errors import EXIT_HELD
+from harness.plan import Plan, RunSpec, read_plan
+
+
+@click.command()
+@plan_argument
+@click.option("--explain", is_flag=True, help="Say how long each world takes, and what settings promise.")
+@takes_json
+def plan(state: State, plan_path: Path, *, explain: bool) -> int:
+    """Read PLAN, refuse it if it cannot be run, and say what would be run. Nothing is started.
+
+    With --json every run is named, with its cell, its world and its seed.
+    """
+    wanted = read_plan(plan_path)
+    runs, expected = wanted.runs(), estimate(wanted, RESULTS)
+    if state.as_json:
+        state.json(_facts(wanted, runs, expected))
+        return EXIT_HELD
+    if explain:
+        _show_worlds(state, wanted, expected)
+        for line in (*_promises(runs), "", *_seeds(wanted, runs), ""):
+            state.say(line)
+    state.say(f"{wanted.name}: {_size(wanted, runs)}, about {_lasting(expected.total_s)}")
+    return EXIT_HELD
+
+
+def _facts(wanted: Plan, runs: list[RunSpec], expected: Estimate) -> dict[str, object]:
+    return {
+        "name": wanted.name,
+        "seed": wanted.seed,
+        "cells": len({(run.world.name, run.cell) for run in runs}),
+        "estimated_s": round(expected.total_s),
+        "worlds": [one._asdict() for one in expected.worlds],
+        "runs": [{"world": run.world.name, "cell": run.cell, "seed": run.seed} for run in runs],
+    }
+
+
+def _size(wanted: Plan, runs: list[RunSpec]) -> str:
+    cells = len({(run.world.name, run.cell) for run in runs})
+    parts = (
+        _counted(len(wanted.choices), "choice", "choices") + " of settings",
+        _counted(len(wanted.families), "family", "families") + f" of faults ({', '.join(wanted.families)})",
+        _counted(len(wanted.worlds), "world", "worlds"),
+    )
+    return f"{_counted(len(runs), 'run', 'runs')} of {_counted(cells, 'cell', 'cells')}: {' × '.join(parts)}"
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def _show_worlds(state: State, wanted: Plan, expected: Estimate) -> None:
+    rows = [
+        (
+            one.world,
+            f"{world.runs:,}",
+            f"{one.runs:,}",
+            str(one.parallel),
+            _lasting(one.run_s),
+            _lasting(one.total_s),
+            one.basis,
+        )
+        for world, one in zip(wanted.worlds, expected.worlds, strict=True)
+    ]
+    rows.append(("check and report", "", "", "", "", _lasting(expected.checking_s), "the number of runs"))
+    state.table(["world", "runs a cell", "runs", "at a time", "one run", "all", "estimated from"], rows)
+    state.say("")
+
+
+def _promises(runs: list[RunSpec]) -> Iterator[str]:
+    """What each choice of settings promises, at worst, under each family; the families that say the same together."""
+    if story := runs[0].story:
+        yield f"{story} is a scripted story; what comes of it under which settings: ackproof stories {story}"
+        return
+    first = {(run.cell, run.world.name): run for run in reversed(runs)}
+    names = [name for name in runs[0].settings if len({str(run.settings[name]) for run in runs}) > 1]
+    together: dict[tuple[str, str], dict[str, None]] = {}
+    for run in reversed(first.values()):
+        words = settings_words({name: run.settings[name] for name in names})
+        sentence = promise_under(run.chosen(), run.family.split("+")).sentence()
+        together.setdefault((words, sentence), {})[run.family] = None
+    for (words, sentence), families in together.items():
+        yield f"{words} under {', '.join(families)}: {sentence}"
+
+
+def _seeds(wanted: Plan, runs: list[RunSpec]) -> Iterator[str]:
+    yield f"seed {wanted.seed}, from which every run's follows; the first: {runs[0].directory()}"
+
+
+def _lasting(seconds: float) -> str:
+    """As coarse as the estimate is."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes / 60:.1f} h"

@@ -1,0 +1,69 @@
+"""Files to begin with: plans of each kind, and what a team's continuous integration needs.
+
+They lie beside the packages in a clone (``plans/``, ``ci/``) and inside ``harness`` in a wheel.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import harness
+from harness.errors import PlanError
+from workloads import unknown_name
+
+#: The kinds that most people begin with, each with a line for the help.
+KINDS: Final = {
+    "default": "sixteen settings under kills, pauses and partitions, simulated and as processes",
+    "demo": "two settings under kills, in two minutes",
+    "kafka": "real Apache Kafka on this machine",
+    "existing": "a cluster that you have: planned moves only, nothing is killed",
+    "ssh": "Apache Kafka on machines of yours, over SSH",
+    "soak": "every night: settings that must hold, under many families",
+    "ci": "workflow files, a script and plans for continuous integration",
+}
+#: What ``ci`` consists of: where a file goes, and where it lies here.
+CI_FILES: Final = {
+    ".github/workflows/ackproof-pull-request.yml": "ci/github-pull-request.yml",
+    ".github/workflows/ackproof-nightly.yml": "ci/github-nightly.yml",
+    "ackproof/run.sh": "ci/run.sh",
+    "ackproof/Containerfile": "ci/Containerfile",
+    "ackproof/pull-request.toml": "plans/pull-request.toml",
+    "ackproof/nightly.toml": "plans/soak.toml",
+}
+
+
+def starter(kind: str) -> dict[str, Path]:
+    """The files of a kind: by where they go, relative to the user's directory, where each lies here.
+
+    Besides :data:`KINDS` every plan of the project is a kind: ``racks``, ``stories/S40``.
+
+    Raises:
+        PlanError: there is no such kind; the sentence names the nearest.
+    """
+    if kind == "ci":
+        return {to: _place(name) for to, name in CI_FILES.items()}
+    plans = plans_here()
+    if kind not in plans:
+        near = unknown_name("kind", kind, {**KINDS, **plans})
+        raise PlanError(f"{near} (there are {', '.join(KINDS)}; all: ackproof init --list)")
+    return {plans[kind].name: plans[kind]}
+
+
+def plans_here() -> dict[str, Path]:
+    """Every plan of the project by its name, which is its path below ``plans/`` without the ending."""
+    root = _place("plans")
+    return {path.relative_to(root).with_suffix("").as_posix(): path for path in sorted(root.rglob("*.toml"))}
+
+
+def heading(plan: Path) -> str:
+    """What a plan's file says about itself first."""
+    first = plan.read_text(encoding="utf-8").splitlines()[0]
+    return first.removeprefix("#").strip() if first.startswith("#") else ""
+
+
+def _place(name: str) -> Path:
+    """Where ``plans`` or a file of ``ci`` is: inside the package where it was installed, beside it in a clone."""
+    package = Path(harness.__file__).parent
+    inside = package / name
+    return inside if inside.exists() else package.parent / name

@@ -1,0 +1,75 @@
+"""`ackproof init`: files to begin with, of which none is ever put in the place of another."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from harness.cli.app import exit_code_of
+from harness.plan import KINDS, plans_here, read_plan, starter
+
+
+@pytest.fixture(autouse=True)
+def empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_writes_files_that_can_be_read_and_says_how_to_go_on(
+    kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code_of(["init", kind]) == 0
+    going_on = capsys.readouterr().out.split()
+    assert exit_code_of(going_on[1:]) == 0
+    for plan in Path().rglob("*.toml"):
+        assert read_plan(plan).runs()
+        assert plan.read_text().startswith("# ")
+
+
+def test_nothing_that_is_there_is_overwritten_and_then_nothing_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("ackproof").mkdir()
+    Path("ackproof/run.sh").write_text("mine")
+    assert exit_code_of(["init", "ci"]) == 64
+    assert "ackproof/run.sh is there, and nothing is overwritten" in capsys.readouterr().err
+    assert [path.name for path in Path().rglob("*") if path.is_file()] == ["run.sh"]
+    assert Path("ackproof/run.sh").read_text() == "mine"
+
+
+def test_every_plan_of_the_project_may_be_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert {"canary", "racks", "stories/S40", *KINDS} - {"ci"} <= plans_here().keys()
+    assert exit_code_of(["init", "stories/S40"]) == 0
+    assert Path("S40.toml").is_file()
+    assert exit_code_of(["init", "--list"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert {"ci", "racks", "stories/S40"} <= {line.split()[0] for line in listed}
+
+
+@pytest.mark.parametrize("kind", ["../ci/run", "/etc/passwd", "stories/../../pyproject", "sock", ""])
+def test_a_kind_that_is_none_is_refused_with_the_nearest(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["init", kind]) == 64
+    assert "there are default, demo" in capsys.readouterr().err
+    assert not list(Path().iterdir())
+
+
+def test_no_kind_is_a_question() -> None:
+    assert exit_code_of(["init"]) == 64
+
+
+def test_the_script_can_be_run_and_workflows_are_yaml() -> None:
+    assert exit_code_of(["init", "ci"]) == 0
+    assert os.access("ackproof/run.sh", os.X_OK)
+    subprocess.run(["bash", "-n", "ackproof/run.sh"], check=True, timeout=10)
+    assert subprocess.run(["ackproof/run.sh"], check=False, timeout=10, capture_output=True).returncode == 64
+    for workflow in Path(".github/workflows").iterdir():
+        (job,) = yaml.safe_load(workflow.read_text())["jobs"].values()
+        assert all(("run" in step) != ("uses" in step) for step in job["steps"])
+
+
+def test_nothing_of_continuous_integration_names_a_host() -> None:
+    for place in starter("ci").values():
+        assert "://" not in place.read_text()
