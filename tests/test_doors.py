@@ -14,6 +14,7 @@ DOORS = (
     "harness.campaign",
     "harness.cluster",
     "harness.comparison",
+    "harness.explore",
     "harness.plan",
     "harness.report",
     "harness.run",

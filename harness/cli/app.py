@@ -35,6 +35,7 @@ COMMANDS: Final = (
     "replay",
     "stories",
     "hunt",
+    "explore",
     "heal",
     "doctor",
     "export",

@@ -1,0 +1,135 @@
+"""`ackproof explore`."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from harness.cli.terminal import State, takes_json
+from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
+from harness.explore import (
+    Limits,
+    Order,
+    Result,
+    Scope,
+    exhaust,
+    known_scopes,
+    scope_named,
+    step_lines,
+    steps_of,
+)
+
+
+@click.command()
+@click.argument("scope", required=False)
+@click.option("--list", "listed", is_flag=True, help="Only name the scopes, with their constants.")
+@click.option("--constant", "constants", multiple=True, metavar="NAME=N", help="Another bound: records=2, crashes=1.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Another setting: missed.epoch=kafka.")
+@click.option("--bug", metavar="NAME", help="A planted bug: short for --set planted.bug=NAME.")
+@click.option("--order", type=click.Choice(["breadth", "depth"]), default="breadth", show_default=True)
+@click.option("--workers", type=click.IntRange(1), help="Processes at a time; by default as many as there are cores.")
+@click.option("--states", type=click.IntRange(1), default=2**62, help="Stop after the level that has so many states.")
+@click.option("--seconds", type=click.FloatRange(0), default=float("inf"), help="Stop after so many seconds.")
+@click.option("--memory", type=click.IntRange(1), default=2**40, help="Stop where a process has so many MB.")
+@click.option("--names", is_flag=True, help="Take states that differ in the names of brokers for different ones.")
+@takes_json
+def explore(
+    state: State,
+    scope: str | None,
+    *,
+    listed: bool,
+    constants: Sequence[str],
+    settings: Sequence[str],
+    bug: str | None,
+    order: Order,
+    workers: int | None,
+    states: int,
+    seconds: float,
+    memory: int,
+    names: bool,
+) -> int:
+    """Look at every state that the reference broker's core can reach within SCOPE.
+
+    Every interleaving of messages, timers, crashes and writes is tried, and what must always hold is looked at in each
+    state. Breadth first, so a counterexample is a shortest one. Exit code 1 with a counterexample, 2 where a limit
+    ended the search before every state was seen.
+    """
+    if listed or scope is None:
+        return _list(state)
+    chosen = scope_named(scope).varied(_values(constants), _values(settings) | ({"planted.bug": bug} if bug else {}))
+    limits = Limits(states, seconds, memory << 20)
+    result = exhaust(
+        chosen,
+        limits=limits,
+        workers=workers or os.cpu_count() or 1,
+        order=order,
+        merged=not names,
+        level_done=lambda depth, count: state.note(f"depth {depth}: {count} states"),
+    )
+    steps = steps_of(chosen, result)
+    lines = [f"{chosen.name}: {chosen.title}", *_broken(result), *step_lines(steps)]
+    lines += ["left out:", *(f"  {one}" for one in chosen.leaves_out()), _sentence(chosen, result)]
+    answer = {
+        "scope": chosen,
+        "states": result.states,
+        "transitions": result.transitions,
+        "depth": result.depth,
+        "seconds": result.seconds,
+        "exhausted": result.exhausted,
+        "stopped": result.stopped,
+        "broken": result.broken,
+        "steps": steps,
+        "left_out": chosen.leaves_out(),
+    }
+    state.answer(answer, lines)
+    if result.broken is not None:
+        return EXIT_BROKEN
+    return EXIT_HELD if result.exhausted else EXIT_UNKNOWN
+
+
+def _list(state: State) -> int:
+    scopes = known_scopes()
+    if state.as_json:
+        state.json(list(scopes.values()))
+        return EXIT_HELD
+    for one in scopes.values():
+        state.say(f"{one.name}  {one.title}")
+    return EXIT_HELD
+
+
+def _values(pairs: Sequence[str]) -> dict[str, Any]:
+    """``NAME=VALUE`` with a value as in TOML; anything else is text."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise PlanError(f'"{pair}" is not NAME=VALUE')
+        try:
+            found[name] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[name] = value
+    return found
+
+
+def _broken(result: Result) -> list[str]:
+    if result.broken is None:
+        return []
+    name, text = result.broken
+    return [f"{name} is broken after {len(result.trace)} steps: {text}"]
+
+
+def _sentence(scope: Scope, result: Result) -> str:
+    rate = result.states / result.seconds if result.seconds else 0.0
+    counted = (
+        f"{result.states} distinct states, {result.transitions} transitions, depth {result.depth}, "
+        f"{result.seconds:.1f} s, {rate:.0f} states a second"
+    )
+    if result.broken is not None:
+        return f"broken: {result.broken[0]} in scope {scope.name} ({counted})"
+    if result.exhausted:
+        return f"held in all {result.states} states of scope {scope.name} ({counted})"
+    return f"not exhausted: {result.stopped} ended the search of scope {scope.name} ({counted})"

@@ -1,0 +1,23 @@
+"""Exhaustive search in small scopes: every interleaving of messages, timers, crashes and writes of the real core.
+
+The way in: a :class:`Scope` says what may happen how often (``scopes.toml``); :func:`exhaust` looks at every state;
+:func:`steps_of` says a counterexample in words. Begin to read with ``nodes.py``.
+"""
+
+from harness.explore.scope import Constants, Scope, known_scopes, scope_named
+from harness.explore.search import Limits, Order, Result, exhaust
+from harness.explore.steps import Step, step_lines, steps_of
+
+__all__ = [
+    "Constants",
+    "Limits",
+    "Order",
+    "Result",
+    "Scope",
+    "Step",
+    "exhaust",
+    "known_scopes",
+    "scope_named",
+    "step_lines",
+    "steps_of",
+]

@@ -1,0 +1,167 @@
+"""One broker over its disk, what may happen to it, and what of it the invariants look at."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from harness.explore.events import AT, Event
+from harness.explore.scope import Constants
+from harness.explore.settling import FRESH, NOW_US, asks, settle_broker
+from harness.reference.core import messages
+from harness.reference.core.broker import CHECKPOINT, ISR_CHECK, Broker
+from harness.reference.core.effects import Effect, Timer
+from harness.reference.core.messages import Message
+from harness.reference.core.partition import NEVER_US, Replica
+from harness.reference.core.request_handler import DEADLINES
+from harness.reference.core.session import HEARTBEAT
+from harness.reference.core.types import CONTROLLER, NONE, BrokerConfig, ErrorCode
+from harness.worlds.simulated.disks import Disk
+from nemesis.cluster import CLIENTS
+
+
+class Copy(NamedTuple):
+    """A broker as the invariants see it. ``log`` is (leader epoch, record) by offset; without a process nobody leads.
+
+    ``lost`` says that its disk lost something and that no later incarnation has registered. ``registered`` is its
+    broker epoch, ``version`` that of its metadata. ``flushed`` is the offset up to which nothing can be lost.
+    """
+
+    number: int
+    alive: bool
+    lost: bool
+    incarnation: int
+    log: tuple[tuple[int, int], ...]
+    flushed: int
+    leader_epoch: int = NONE
+    leading: bool = False
+    high_watermark: int = 0
+    maximal_isr: frozenset[int] = frozenset()
+    registered: int = NONE
+    version: int = NONE
+
+
+class BrokerNode:
+    """A broker's ``process``, None while it is dead, and its ``disk``. The ``incarnation`` counts its starts."""
+
+    def __init__(self, node: int) -> None:
+        self.node = node
+        self.incarnation = 0
+        self.lost = False
+        self.disk = Disk()
+        self.process: Broker | None = None
+
+    def start(self, config: BrokerConfig, broker_epoch: int) -> Broker:
+        """A new process, registered under ``broker_epoch``, that has heard no decision of the controller yet."""
+        self.incarnation += 1
+        self.lost = False
+        previous = self.disk.take_clean_shutdown()
+        process = Broker(self.node, config, self.disk.open, self.incarnation, previous_epoch=previous, observe=False)
+        process._context._correlation = FRESH
+        process.start(NOW_US)
+        answer = messages.RegisterBrokerResponse(ErrorCode.NONE, self.incarnation, broker_epoch)
+        process.on_message(NOW_US, CONTROLLER, answer)
+        settle_broker(process, {}, NONE, self.incarnation)
+        self.process = process
+        return process
+
+    def crash(self, kept: int, *, wipes: bool) -> None:
+        """The process ends; of the log ``kept`` offsets are left. ``wipes``: with none of them the disk is empty."""
+        self.process = None
+        log = self.disk.log(AT)
+        if log is None or kept >= log.end_offset:
+            return
+        self.lost = True
+        if wipes and kept == 0:
+            self.disk.wipe()
+        else:
+            log.truncate_to(kept)
+
+    def offers(self, constants: Constants) -> list[Event]:
+        """What may happen to the process by itself: a write, timers that are set, time that passes."""
+        if self.process is None:
+            return []
+        events = [
+            event for replica in self.process.replicas.values() for event in _offers_of_replica(replica, constants)
+        ]
+        for leader, fetcher in self.process._fetchers.items():
+            if any(followed.ready_us > NOW_US for followed in fetcher._followed.values()):
+                events.append(Event("retry", leader))
+            elif asks(fetcher):
+                events.append(Event("again", leader))
+        if any(hasattr(one, "message") for one in self.process._requests._deadlines._waiting.waiting()):
+            events.append(Event("expire"))
+        return events
+
+    def copy(self) -> Copy:
+        """It as the invariants see it."""
+        log = self.disk.log(AT)
+        records = () if log is None else tuple((batch.leader_epoch, batch.records[0]) for batch in log.batches)
+        flushed = 0 if log is None else log.flushed_offset
+        copy = Copy(self.node, self.process is not None, self.lost, self.incarnation, records, flushed)
+        if self.process is None:
+            return copy
+        copy = copy._replace(registered=self.process.broker_epoch, version=self.process.image.version)
+        replica = self.process.replicas.get(AT)
+        if replica is None:
+            return copy
+        return copy._replace(
+            leader_epoch=replica.leader_epoch,
+            leading=replica.leading,
+            high_watermark=replica.high_watermark,
+            maximal_isr=frozenset(replica.maximal_isr),
+        )
+
+
+def happen(broker: Broker, event: Event, message: Message | None, acks: int) -> list[Effect]:
+    """Let a process take one event; ``message`` is what arrives, if that is the event."""
+    config = broker._context.config
+    if message is not None:
+        return broker.on_message(NOW_US, event.peer, message)
+    if event.kind == "write":
+        batch = messages.RecordBatch(1, 1, (event.number,))
+        return broker.on_message(NOW_US, CLIENTS, messages.Produce(event.number, AT, acks, 2**31, batch))
+    if event.kind == "silent":
+        follower = broker.replicas[AT].followers[event.peer]
+        follower.caught_up_us = follower.fetched_us = NEVER_US
+    after_us, timer = {
+        "silent": (0, ISR_CHECK),
+        "retry": (config.replica_fetch_backoff_ms * 1000, Timer("fetch", event.peer)),
+        "again": (config.replica_socket_timeout_ms * 1000, Timer("fetch", event.peer)),
+        "repeat": (config.replica_socket_timeout_ms * 1000, HEARTBEAT),
+        "expire": (1, DEADLINES),
+        "checkpoint": (0, CHECKPOINT),
+    }[event.kind]
+    return broker.on_timer(NOW_US + after_us, timer)
+
+
+def _offers_of_replica(replica: Replica, constants: Constants) -> list[Event]:
+    events = [Event("write")] if replica.leading else []
+    for node, follower in sorted(replica.followers.items()):
+        if follower.caught_up_us == NOW_US and follower.end_offset != replica.log.end_offset:
+            events.append(Event("silent", node))
+    if replica._proposal is not None and replica._proposal.correlation != NONE:
+        events.append(Event("repeat"))
+    if constants.checkpoints and replica.log.checkpointed_high_watermark() != replica.high_watermark:
+        events.append(Event("checkpoint"))
+    return events
+
+
+def exposed(before: Copy, after: Copy) -> tuple[tuple[int, int], ...] | None:
+    """What consumers can read of a leader since this step, None where that is nothing new."""
+    if not after.leading or not after.high_watermark:
+        return None
+    same = before.leading and before.leader_epoch == after.leader_epoch
+    return None if same and before.high_watermark == after.high_watermark else after.log[: after.high_watermark]
+
+
+def broken_by_step(before: Copy, after: Copy) -> tuple[str, str] | None:
+    """The rules about one node and one step: a high watermark is on the log, and a leader's never moves back."""
+    end = len(after.log)
+    if after.high_watermark > end:
+        text = f"broker {after.number} has a high watermark of {after.high_watermark} over a log that ends at {end}"
+        return "high-watermark-on-log", text
+    same = before.leading and after.leading and before.leader_epoch == after.leader_epoch
+    if same and after.high_watermark < before.high_watermark:
+        text = f"broker {after.number} moved its high watermark from {before.high_watermark} to {after.high_watermark}"
+        return "high-watermark-monotonic", text
+    return None

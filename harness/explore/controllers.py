@@ -1,0 +1,99 @@
+"""The controller, what may happen to it, and what of it the invariants look at."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from harness.explore.events import AT, Event
+from harness.explore.settling import NOW_US
+from harness.reference.core import messages
+from harness.reference.core.controller import SESSIONS, UNCLEAN, Controller
+from harness.reference.core.effects import Effect, Send
+from harness.reference.core.messages import Message
+from harness.reference.core.types import NONE, PartitionState
+from nemesis.cluster import CLIENTS
+
+
+class Ruling(NamedTuple):
+    """The controller as the invariants see it: the partition, which brokers it calls fenced, and their epochs."""
+
+    state: PartitionState
+    fenced: frozenset[int]
+    epochs: dict[int, int]
+    version: int
+
+
+def ruling_of(controller: Controller) -> Ruling:
+    """What the controller has decided so far."""
+    image = controller.image
+    return Ruling(
+        image.topics[AT.topic].partitions[AT.partition],
+        frozenset(node for node, one in image.brokers.items() if one.fenced),
+        {node: one.broker_epoch for node, one in image.brokers.items()},
+        image.version,
+    )
+
+
+def offers(controller: Controller) -> list[Event]:
+    """What may happen to a controller by itself, or because somebody asks."""
+    image, state = controller.image, ruling_of(controller).state
+    events = [Event("unfence" if one.fenced else "fence", node) for node, one in sorted(image.brokers.items())]
+    if state.leader == NONE:
+        return [*events, Event("unclean")]
+    return events + [Event("move", node) for node in sorted(state.isr) if node != state.leader]
+
+
+def decide(controller: Controller, event: Event, message: Message | None, first: int | None) -> list[Effect]:
+    """Let the controller take one event, with ``first`` before the others wherever it takes the first that can lead."""
+    _order_replicas(controller.image, first)
+    effects = _happen(controller, event, message)
+    _order_replicas(controller.image, None)
+    for effect in effects:
+        if isinstance(effect, Send):
+            _order_replicas(effect.message, None)
+    controller._context.now_us, controller._context.sender = NOW_US, NONE
+    controller._heard_us = dict.fromkeys(controller._heard_us, NOW_US)
+    return effects
+
+
+def registration(effects: list[Effect]) -> int:
+    """The broker epoch that a registration was given; NONE if nobody has registered or it was refused."""
+    answers = (effect.message for effect in effects if isinstance(effect, Send))
+    return next((one.broker_epoch for one in answers if isinstance(one, messages.RegisterBrokerResponse)), NONE)
+
+
+def _happen(controller: Controller, event: Event, message: Message | None) -> list[Effect]:
+    kind, peer = event.kind, event.peer
+    if kind == "unclean":
+        return controller.on_timer(NOW_US, UNCLEAN)
+    if kind == "fence":
+        controller._heard_us[peer] = NOW_US - controller._session_us
+        return controller.on_timer(NOW_US, SESSIONS)
+    if kind == "unfence":
+        message = messages.Heartbeat(peer, controller.image.brokers[peer].broker_epoch, controller.image.version)
+    elif kind == "move":
+        message = messages.MoveLeader(0, AT.topic, AT.partition, peer)
+        peer = CLIENTS
+    elif kind == "register":
+        message = messages.RegisterBroker(peer, event.number)
+    return [] if message is None else controller.on_message(NOW_US, peer, message)
+
+
+def _order_replicas(value: Any, first: int | None) -> None:
+    """Put the replicas of every partition state in ``value`` in one order, in place: ``first``, then by number."""
+    if isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            one = getattr(value, name)
+            if name == "replicas":
+                ordered = tuple(sorted(one, key=lambda node: (node != first, node)))
+                msgspec.structs.force_setattr(value, name, ordered)
+            elif name != "config":
+                _order_replicas(one, first)
+    elif isinstance(value, dict):
+        for one in value.values():
+            _order_replicas(one, first)
+    elif isinstance(value, tuple):
+        for one in value:
+            _order_replicas(one, first)

@@ -1,0 +1,64 @@
+"""What happens to a node, and what comes of it."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from harness.reference.core import messages
+from harness.reference.core.effects import Effect, Send
+from harness.reference.core.messages import Message
+from harness.reference.core.types import NONE, TopicPartition
+
+#: The one log partition.
+AT: Final = TopicPartition("t", 0)
+#: What answers a heartbeat, a registration or a request for ids is part of the step that asks, or of nothing here.
+_FOLDED: Final = (
+    messages.Heartbeat,
+    messages.HeartbeatResponse,
+    messages.RegisterBroker,
+    messages.RegisterBrokerResponse,
+    messages.AllocateProducerIds,
+    messages.ProduceResponse,
+    messages.TopicResponse,
+)
+
+
+class Event(NamedTuple):
+    """What happens to one node. ``peer`` is another node, ``number`` what the kind needs: a digest, an offset, ..."""
+
+    kind: str
+    peer: int = NONE
+    number: int = NONE
+
+
+class Parcel(NamedTuple):
+    """A message on its way: to whom, of which class, and the digest by which it is known."""
+
+    target: int
+    kind: type[Message]
+    digest: int
+
+
+class Outcome(NamedTuple):
+    """What a step comes to: the node's next state, what it sends, and what it shows to clients.
+
+    ``acknowledged`` are numbers of records; ``exposed`` is what a leader's new high watermark lets consumers read, as
+    (leader epoch, record), or None; ``registered`` is the broker epoch that a registration was given, NONE otherwise.
+    ``broken`` is an invariant of this node alone and a sentence, or None. ``given_up`` are the leaders whose answers
+    the broker waits for no more, though they have not come. ``refused``: a request changed nothing but got an error
+    that makes its follower ask again, or wait for the controller.
+    """
+
+    after: int
+    sends: tuple[Parcel, ...] = ()
+    acknowledged: tuple[int, ...] = ()
+    exposed: tuple[tuple[int, int], ...] | None = None
+    registered: int = NONE
+    broken: tuple[str, str] | None = None
+    given_up: tuple[int, ...] = ()
+    refused: bool = False
+
+
+def sent(effects: list[Effect]) -> list[Send]:
+    """The messages among effects that travel; timers that are set are offered by the state itself."""
+    return [one for one in effects if isinstance(one, Send) and not isinstance(one.message, _FOLDED)]

@@ -1,0 +1,208 @@
+"""Steps of single nodes, each performed once: a node's step depends on its own state and on what reaches it only.
+
+So a state of the cluster is a tuple of digests, and the real core (``harness.reference.core``) runs once for each pair
+of a node's state and an event; the next million times the answer is a look-up. A node's state is kept pickled, and is
+known by the digest of its canonical form (:mod:`harness.explore.trees`), the same in every process.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from harness.explore.brokers import BrokerNode, Copy, broken_by_step, exposed, happen
+from harness.explore.controllers import Ruling, decide, offers, registration, ruling_of
+from harness.explore.events import AT, Event, Outcome, Parcel, sent
+from harness.explore.scope import Scope
+from harness.explore.settling import NOW_US, given_up, open_requests, renumbered, settle_broker
+from harness.explore.trees import Tree, digest_of, tree_of
+from harness.reference.core import messages
+from harness.reference.core.controller import Controller
+from harness.reference.core.effects import Effect, Send
+from harness.reference.core.messages import Message
+from harness.reference.core.planted import with_bug
+from harness.reference.core.types import (
+    CONTROLLER,
+    NONE,
+    BrokerState,
+    ErrorCode,
+    Image,
+    PartitionState,
+    TopicState,
+)
+from harness.worlds.reference import broker_config, topic_config
+
+#: Answers to what a broker has asked.
+_ANSWERS: Final = (messages.FetchResponse, messages.PartitionAnswer)
+#: Errors of a fetch that bring its follower further.
+_USEFUL: Final = (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE)
+
+
+class Nodes:
+    """All states of nodes that a search has met, and the steps between them, for one ``scope``."""
+
+    def __init__(self, scope: Scope) -> None:
+        settings = scope.chosen
+        config = broker_config(settings)
+        if not scope.constants.fetches_park:
+            config = replace(config, replica_fetch_wait_max_ms=0)
+        self._constants = scope.constants
+        self._config = config
+        self._topic = topic_config(settings)
+        self._acks = settings.acks
+        self._pickled: dict[int, bytes] = {}
+        self._steps: dict[tuple[int, Event], tuple[Outcome, ...]] = {}
+        self._offers: dict[int, tuple[Event, ...]] = {}
+        self.trees: dict[int, Tree] = {}
+        self.messages: dict[int, Message] = {}
+        self.copies: dict[int, Copy] = {}
+        self.rulings: dict[int, Ruling] = {}
+
+    def begin(self) -> tuple[int, list[tuple[int, tuple[Parcel, ...]]]]:
+        """The controller's first state, and each broker's with what it has sent: all registered, broker 0 leads."""
+        numbers = tuple(range(self._constants.brokers))
+        isr = numbers[: self._constants.in_sync]
+        state = PartitionState(numbers, isr, leader=0, leader_epoch=0, partition_epoch=0)
+        image = Image(
+            1, {node: BrokerState(1, fenced=False) for node in numbers}, {AT.topic: TopicState(self._topic, (state,))}
+        )
+        controller = with_bug(Controller, self._config.planted_bug)(self._config, image=image, observe=False)
+        controller.start(NOW_US)
+        brokers = []
+        for number in numbers:
+            node = BrokerNode(number)
+            process = node.start(self._config, 1)
+            effects = process.on_message(NOW_US, CONTROLLER, messages.MetadataUpdate(image))
+            names = settle_broker(process, {}, NONE, node.incarnation)
+            brokers.append((self._keep(node), self._parcels(effects, names)))
+        return self._keep(controller), brokers
+
+    # --- what another process has to know ----------------------------------------------------------------------------
+
+    def known(self) -> set[int]:
+        """The digests of all nodes and messages."""
+        return {*self._pickled, *self.messages}
+
+    def export(self, digests: set[int]) -> list[tuple[int, Any]]:
+        """What another process needs to go on from nodes and messages that only this one knows."""
+        return [(one, self._pickled.get(one) or self.messages[one]) for one in sorted(digests)]
+
+    def take(self, exported: list[tuple[int, Any]]) -> None:
+        """Learn what another process has exported."""
+        for digest, content in exported:
+            if digest not in self.trees:
+                self._keep(pickle.loads(content)) if isinstance(content, bytes) else self._keep_message(content)  # noqa: S301
+
+    # --- steps -------------------------------------------------------------------------------------------------------
+
+    def offers(self, digest: int) -> tuple[Event, ...]:
+        """What may happen to a node by itself: timers that are set, time that passes."""
+        found = self._offers.get(digest)
+        if found is None:
+            node = self._load(digest)
+            events = node.offers(self._constants) if isinstance(node, BrokerNode) else offers(node)
+            found = self._offers[digest] = tuple(events)
+        return found
+
+    def step(self, digest: int, event: Event) -> tuple[Outcome, ...]:
+        """What ``event`` makes of a node: one outcome of a broker, of the controller one for each whom it may elect."""
+        key = (digest, event)
+        found = self._steps.get(key)
+        if found is None:
+            found = self._steps[key] = self.perform(digest, event)
+        return found
+
+    @property
+    def steps(self) -> int:
+        """How many different steps of the core were performed."""
+        return len(self._steps)
+
+    def perform(self, digest: int, event: Event) -> tuple[Outcome, ...]:
+        """The same by the real core, whether it was ever done before or not."""
+        if digest in self.copies:
+            return (self._broker_step(digest, event),)
+        free = self._constants.elected == "any"
+        firsts = range(self._constants.brokers) if free else (None,)
+        return tuple(dict.fromkeys(self._controller_step(digest, event, first) for first in firsts))
+
+    def _broker_step(self, digest: int, event: Event) -> Outcome:
+        node, before, broken = self._load(digest), self.copies[digest], None
+        effects: list[Effect] = []
+        message = self.messages[event.number] if event.kind == "message" else None
+        answered = message.correlation if isinstance(message, _ANSWERS) else NONE
+        process = node.process
+        requests = {} if process is None else open_requests(process)
+        if event.kind == "crash":
+            node.crash(event.number, wipes=self._constants.crash_loses == "everything")
+        elif process is None:
+            node.start(self._config, event.number)
+        else:
+            try:
+                effects = happen(process, event, message, self._acks)
+            except (AssertionError, ValueError) as error:  # What the core or its log takes for impossible.
+                broken = ("assertion", f"broker {node.node}: {error}")
+        names = {} if node.process is None else settle_broker(node.process, requests, answered, node.incarnation)
+        after = self._keep(node)
+        return Outcome(
+            after,
+            self._parcels(effects, names),
+            _acknowledged(effects),
+            exposed(before, self.copies[after]),
+            broken=broken or broken_by_step(before, self.copies[after]),
+            given_up=() if node.process is None else given_up(requests, open_requests(node.process), answered),
+            refused=after == digest and _refuses(effects),
+        )
+
+    def _controller_step(self, digest: int, event: Event, first: int | None) -> Outcome:
+        controller, broken = self._load(digest), None
+        message = self.messages[event.number] if event.kind == "message" else None
+        effects: list[Effect] = []
+        try:
+            effects = decide(controller, event, message, first)
+        except AssertionError as error:
+            broken = ("assertion", f"controller: {error}")
+        sends = self._parcels(effects, {})
+        return Outcome(self._keep(controller), sends, registered=registration(effects), broken=broken)
+
+    # --- keeping -----------------------------------------------------------------------------------------------------
+
+    def _load(self, digest: int) -> Any:
+        return pickle.loads(self._pickled[digest])  # noqa: S301 - pickled by a process of this search
+
+    def _keep(self, node: BrokerNode | Controller) -> int:
+        tree = tree_of(node)
+        digest = digest_of(tree)
+        if digest not in self._pickled:
+            self._pickled[digest] = pickle.dumps(node, pickle.HIGHEST_PROTOCOL)
+            self.trees[digest] = tree
+            if isinstance(node, BrokerNode):
+                self.copies[digest] = node.copy()
+            else:
+                self.rulings[digest] = ruling_of(node)
+        return digest
+
+    def _parcels(self, effects: list[Effect], names: dict[int, int]) -> tuple[Parcel, ...]:
+        return tuple(
+            Parcel(one.target, type(one.message), self._keep_message(renumbered(one, names))) for one in sent(effects)
+        )
+
+    def _keep_message(self, message: Message) -> int:
+        tree = tree_of(message)
+        digest = digest_of(tree)
+        if digest not in self.messages:
+            self.messages[digest] = message
+            self.trees[digest] = tree
+        return digest
+
+
+def _acknowledged(effects: list[Effect]) -> tuple[int, ...]:
+    answers = (effect.message for effect in effects if isinstance(effect, Send))
+    return tuple(one.correlation for one in answers if isinstance(one, messages.ProduceResponse) and not one.error)
+
+
+def _refuses(effects: list[Effect]) -> bool:
+    answers = [effect.message for effect in effects if isinstance(effect, Send)]
+    fetched = [one for one in answers if isinstance(one, messages.FetchResponse)]
+    return any(part.error not in _USEFUL for one in fetched for part in one.partitions)

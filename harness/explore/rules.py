@@ -1,0 +1,87 @@
+"""What holds in every state, stated on the controller's decision, the brokers' copies and what clients were shown.
+
+The rules have the names that :mod:`harness.worlds.simulated.invariants` gives them where a simulated run is looked at
+step by step; here a whole state is looked at, dead brokers' disks too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness.explore.brokers import Copy
+from harness.explore.controllers import Ruling
+from harness.reference.core.types import NONE
+
+Records = tuple[tuple[int, int], ...]
+
+
+class Shown(NamedTuple):
+    """What clients have seen: records that were ``acknowledged``, and the longest log that consumers could ``read``."""
+
+    acknowledged: tuple[int, ...] = ()
+    read: Records = ()
+
+
+def contradiction(earlier: Records, later: Records) -> tuple[str, str] | None:
+    """Consistent reads: of two logs that consumers could read, one is the beginning of the other."""
+    for offset, (one, other) in enumerate(zip(earlier, later, strict=False)):
+        if one != other:
+            return "consistent-reads", f"consumers read {_name(one)} at offset {offset}, and now {_name(other)}"
+    return None
+
+
+def broken_rule(ruling: Ruling, copies: Sequence[Copy], shown: Shown) -> tuple[str, str] | None:
+    """The first rule that this state breaks, and how; None if it breaks none."""
+    state = ruling.state
+    isr, elr = set(state.isr), set(state.elr)
+    if isr & elr or not isr | elr <= set(state.replicas) or state.leader not in (NONE, *isr):
+        return "isr-of-replicas", f"ISR {sorted(isr)}, ELR {sorted(elr)}, leader {state.leader}"
+    leaders: dict[int, int] = {}
+    for copy in copies:
+        if copy.leading:
+            other = leaders.setdefault(copy.leader_epoch, copy.number)
+            if other != copy.number:
+                return "one-leader-an-epoch", f"brokers {other} and {copy.number} lead in epoch {copy.leader_epoch}"
+            if copy.leader_epoch == state.leader_epoch and not isr <= copy.maximal_isr:
+                text = f"the controller's ISR is {sorted(isr)}, and the leader counts {sorted(copy.maximal_isr)}"
+                return "maximal-isr-is-larger", text
+    for number in sorted(isr | elr):
+        broken = _incomplete(copies[number], shown)
+        if broken is not None:
+            return broken
+    return None
+
+
+def _incomplete(copy: Copy, shown: Shown) -> tuple[str, str] | None:
+    """A candidate has all that was acknowledged or read, with the same records at the same offsets.
+
+    Not asked of a broker that died with its disk and was not started since: the controller hears of it when it
+    registers, and before that nobody can elect it.
+    """
+    if copy.lost:
+        return None
+    has = {record for _, record in copy.log}
+    lacking = [record for record in shown.acknowledged if record not in has]
+    if lacking:
+        return (
+            "candidates-are-complete",
+            f"broker {copy.number} may lead without {record_name(lacking[0])}, acknowledged",
+        )
+    if len(copy.log) < len(shown.read):
+        text = f"broker {copy.number} may lead with {len(copy.log)} of {len(shown.read)} records that could be read"
+        return "candidates-are-complete", text
+    for offset, (own, read) in enumerate(zip(copy.log, shown.read, strict=False)):
+        if own != read:
+            text = f"broker {copy.number} may lead with {_name(own)} at offset {offset}, where {_name(read)} was read"
+            return "logs-match", text
+    return None
+
+
+def record_name(record: int) -> str:
+    """Records are called a, b, c, ... in the order in which they are written."""
+    return chr(ord("a") + record)
+
+
+def _name(record: tuple[int, int]) -> str:
+    return f"{record_name(record[1])} of epoch {record[0]}"

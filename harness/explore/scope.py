@@ -1,0 +1,147 @@
+"""Scopes: what may happen in an exhaustive search, how often, under which settings, and what that leaves out."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from typing import Final, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from harness.errors import PlanError
+from workloads import Settings, SettingsError, unknown_name
+
+#: What a crash does to what the broker had: keeps it, loses an end of what was not flushed, or may lose all of it.
+Loss = Literal["nothing", "unflushed", "everything"]
+#: Whom the controller elects of several candidates: the first in the order of assignment, or any of them.
+Elected = Literal["any", "assigned"]
+
+
+class Constants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """How often something may happen; what is not named here happens as often as it can.
+
+    ``records`` are written one after the other, to whoever thinks it leads. ``crashes`` end a process, with
+    ``crash_loses``. ``fences`` are sessions of live brokers that expire; those of dead ones always do. ``moves`` are
+    planned moves of the leader. ``shrinks`` are followers that a leader finds silent for replica.lag.time.max.ms,
+    ``proposals`` all changes of the ISR that leaders ask for. ``skips`` are decisions of the controller that a broker
+    never hears of, because it hears of a later one first. ``losses`` are messages that never arrive, ``timeouts``
+    requests that are sent again. ``in_sync`` brokers are in the ISR at the beginning.
+    """
+
+    brokers: int = 3
+    in_sync: int = 3
+    records: int = 1
+    crashes: int = 0
+    crash_loses: Loss = "nothing"
+    fences: int = 0
+    moves: int = 0
+    shrinks: int = 0
+    proposals: int = 3
+    skips: int = 0
+    losses: int = 0
+    timeouts: int = 0
+    elected: Elected = "any"
+    responses_wait: bool = True
+    fetches_park: bool = False
+    checkpoints: bool = False
+    stale_requests: bool = False
+
+
+class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A named scope: its constants, and settings under Kafka's names, with acks=all and min.insync.replicas=2."""
+
+    name: str
+    title: str
+    constants: Constants = Constants()
+    settings: dict[str, object] = {}
+
+    @property
+    def chosen(self) -> Settings:
+        """The settings as a whole.
+
+        Raises:
+            PlanError: they are wrong, or the search cannot follow them.
+        """
+        try:
+            settings = Settings.from_mapping({"min.insync.replicas": 2, **self.settings})
+        except SettingsError as error:
+            raise PlanError(str(error)) from error
+        if settings.leader_election != "isr":
+            raise PlanError("explore knows elections of in-sync replicas only; leave out leader.election")
+        return settings
+
+    def varied(self, constants: Mapping[str, object], settings: Mapping[str, object]) -> Scope:
+        """This scope with some constants and settings changed.
+
+        Raises:
+            PlanError: an unknown constant (the nearest is named) or a value of the wrong type.
+        """
+        known = msgspec.to_builtins(self.constants)
+        for name in constants:
+            if name not in known:
+                raise PlanError(unknown_name("constant", name, known))
+        try:
+            changed = msgspec.convert({**known, **constants}, Constants, strict=False)
+        except msgspec.ValidationError as error:
+            raise PlanError(f"a constant of the scope is wrong: {error}") from error
+        return replace(self, constants=changed, settings={**self.settings, **settings})
+
+    def leaves_out(self) -> list[str]:
+        """Sentences about what no state of this search has."""
+        chosen = self.constants
+        bounded = [f"more than {getattr(chosen, name)} {words}" for name, words in _BOUNDED.items()]
+        sentences = [f"{', '.join(bounded)}"]
+        if chosen.elected == "assigned":
+            sentences.append("other orders of assignment than 0, 1, 2")
+        if not chosen.responses_wait:
+            sentences.append("answers that are under way while something else happens")
+        if not chosen.stale_requests:
+            sentences.append("requests that arrive after their follower has given them up or died, and answers to them")
+        if not chosen.fetches_park:
+            sentences.append("fetches that wait at the leader for records (replica.fetch.wait.max.ms is 0)")
+        if not chosen.checkpoints:
+            sentences.append("checkpoints of the high watermark: a restarted broker begins at 0")
+        return sentences + list(ALWAYS_LEFT_OUT)
+
+
+_BOUNDED: Final = {
+    "records": "records",
+    "crashes": "crashes",
+    "fences": "fenced live brokers",
+    "moves": "planned moves",
+    "shrinks": "followers found silent",
+    "proposals": "proposals of an ISR",
+    "skips": "skipped decisions of the controller",
+    "losses": "lost messages",
+    "timeouts": "repeated requests",
+}
+#: What no scope has, whatever its constants.
+ALWAYS_LEFT_OUT: Final = (
+    "liveness: only what must never happen is looked at",
+    "time as a number: a timer that is set may fire at any moment, and nothing happens because of a certain duration",
+    "heartbeats and registrations as messages: they are one step with the controller's answer",
+    "refusals after which a follower asks the same again, or waits for the controller: its request waits instead",
+    "a controller that fails; messages that overtake each other on one connection",
+    "more than one log partition, clients that read, retry or write with sequence numbers, failed disks, clean stops",
+)
+
+
+def known_scopes() -> dict[str, Scope]:
+    """The project's scopes by name, in the order of their file."""
+    text = (resources.files("harness.explore") / "scopes.toml").read_text(encoding="utf-8")
+    entries: list[Scope] = msgspec.convert(tomllib.loads(text)["scope"], list[Scope])
+    return {entry.name: entry for entry in entries}
+
+
+def scope_named(name: str) -> Scope:
+    """One of the project's scopes.
+
+    Raises:
+        PlanError: there is none of this name; the nearest is named.
+    """
+    known = known_scopes()
+    if name not in known:
+        raise PlanError(unknown_name("scope", name, known))
+    return known[name]

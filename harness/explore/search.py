@@ -1,0 +1,331 @@
+"""The search itself: breadth first on several cores, or depth first, until nothing is new, a rule breaks, or a limit.
+
+Breadth first, level by level. Each worker owns the states whose hash falls to it, remembers them and expands them;
+between two levels successors go to their owners. What a level holds does not depend on who expanded it, so neither do
+the counts, nor the counterexample: of all shortest ones the one with the least hashes, found again by a walk from the
+beginning. States are remembered by a hash of 64 bits: of n states, two different ones were taken for one with a
+probability of about n^2 / 2^64.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import time
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from multiprocessing.connection import Connection
+from typing import Any, Final, Literal, Protocol
+
+import msgspec
+
+from harness.explore.scope import Scope
+from harness.explore.space import Broken, Next, Space, State
+
+Order = Literal["breadth", "depth"]
+#: How many states are expanded between two looks at the clock.
+_STRIDE: Final = 256
+
+#: A successor on its way to its owner: its hash, the hash of the state that it follows, itself.
+Found = tuple[int, int, State]
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """When to stop though there may be more: so many states, seconds, or bytes of memory in one process."""
+
+    states: int = 2**62
+    seconds: float = float("inf")
+    memory_bytes: int = 2**62
+
+
+#: No limit at all.
+UNLIMITED: Final = Limits()
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What a search has found.
+
+    ``states`` are distinct, ``transitions`` all steps between them that were looked at, ``depth`` the steps to the
+    farthest state (breadth first: the least; depth first: those of the longest path that was walked). ``stopped`` says
+    which limit ended it, "" for none. ``broken`` is the rule and a sentence, and ``trace`` the steps that lead there.
+    ``core_steps`` are the different steps of the core that worker 0 performed.
+    """
+
+    states: int
+    transitions: int
+    depth: int
+    seconds: float
+    stopped: str = ""
+    broken: Broken | None = None
+    trace: tuple[Next, ...] = ()
+    core_steps: int = 0
+
+    @property
+    def exhausted(self) -> bool:
+        """Every state of the scope was looked at."""
+        return not self.stopped and self.broken is None
+
+
+class Expansion(msgspec.Struct):
+    """What one worker found at one level: successors by owner, transitions, states whose next step breaks a rule."""
+
+    found: list[list[Found]]
+    known: list[Any]
+    transitions: int = 0
+    broken: list[int] = []
+    stopped: str = ""
+
+
+class Worker:
+    """The states that fall to one worker: which it has seen, and those of the present level."""
+
+    def __init__(self, scope: Scope, limits: Limits, number: int, workers: int, *, merged: bool) -> None:
+        self.space = Space(scope, merged=merged)
+        self._limits = limits
+        self._number, self._workers = number, workers
+        self._deadline = time.monotonic() + limits.seconds
+        self._seen: set[int] = set()
+        self._levels: list[tuple[array[int], array[int]]] = []
+        self._frontier: dict[int, State] = {}
+        self._explained: set[int] = {0}
+
+    def begin(self) -> None:
+        """Take the first state, if it is this worker's."""
+        state = self.space.begin()
+        self._explained.update(self.space.known())
+        digest = self.space.canonical(state)
+        self.receive([[(digest, digest, state)]] if digest % self._workers == self._number else [], [])
+
+    def expand(self) -> Expansion:
+        """Every successor of this level's states that this worker has not seen."""
+        found: list[dict[int, Found]] = [{} for _ in range(self._workers)]
+        expansion = Expansion([], [], broken=[])
+        follow, canonical = self.space.follow, self.space.canonical
+        for count, (parent, state) in enumerate(self._frontier.items()):
+            if count % _STRIDE == 0 and (stopped := self._over()):
+                expansion.stopped = stopped
+                break
+            for one in follow(state):
+                expansion.transitions += 1
+                if one.broken is not None:
+                    expansion.broken.append(parent)
+                    continue
+                digest = canonical(one.state)
+                if digest in self._seen:
+                    continue
+                owned = found[digest % self._workers]
+                earlier = owned.get(digest)
+                if earlier is None or parent < earlier[1]:
+                    owned[digest] = (digest, parent, one.state)
+        expansion.found = [list(owned.values()) for owned in found]
+        others = [one for number, owned in enumerate(expansion.found) if number != self._number for one in owned]
+        expansion.known = self._explain(others)
+        return expansion
+
+    def receive(self, found: Sequence[Sequence[Found]], known: Sequence[list[Any]]) -> int:
+        """Begin a level with what of these successors is new; returns how many."""
+        for exported in known:
+            self.space.take(exported)
+        fresh: dict[int, tuple[int, State]] = {}
+        for batch in found:
+            for digest, parent, state in batch:
+                earlier = fresh.get(digest)
+                if digest not in self._seen and (earlier is None or parent < earlier[0]):
+                    fresh[digest] = (parent, state)
+        self._seen.update(fresh)
+        self._frontier = {digest: state for digest, (_, state) in fresh.items()}
+        self._levels.append((array("q", fresh), array("q", [parent for parent, _ in fresh.values()])))
+        return len(fresh)
+
+    def parent_of(self, asked: tuple[int, int] | None) -> int | None:
+        """Of (level, hash) the hash of the state that it follows; None where nothing is asked of this worker."""
+        if asked is None:
+            return None
+        digests, parents = self._levels[asked[0]]
+        return parents[digests.index(asked[1])]
+
+    def core_steps(self) -> int:
+        """How many different steps of the core it has performed."""
+        return self.space.nodes.steps
+
+    def _explain(self, sent: Sequence[Found]) -> list[Any]:
+        """What the owners of these states may not know."""
+        if not sent:
+            return self.space.export(set())
+        digests = set().union(*(state for _, _, state in sent)) - self._explained
+        inside = {one for digest in digests for one in self.space.contents.get(digest, ())} - self._explained
+        self._explained |= digests | inside
+        return self.space.export(digests | inside)
+
+    def _over(self) -> str:
+        if time.monotonic() > self._deadline:
+            return f"--seconds {self._limits.seconds:g}"
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return f"--memory {self._limits.memory_bytes >> 20} MB" if used > self._limits.memory_bytes else ""
+
+
+class _Team(Protocol):
+    """All workers; ``call`` does one thing at each, with an argument of its own, at once."""
+
+    def call(self, name: str, *arguments: Sequence[Any]) -> list[Any]:
+        """The answers, in the order of the workers."""
+
+
+class _Alone:
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def call(self, name: str, *arguments: Sequence[Any]) -> list[Any]:
+        return [getattr(self._worker, name)(*(one[0] for one in arguments))]
+
+
+class _Processes:
+    def __init__(self, connections: Sequence[Connection]) -> None:
+        self._connections = connections
+
+    def call(self, name: str, *arguments: Sequence[Any]) -> list[Any]:
+        for number, connection in enumerate(self._connections):
+            connection.send((name, tuple(one[number] for one in arguments)))
+        return [connection.recv() for connection in self._connections]
+
+
+def _serve(connection: Connection, make: Callable[[], Worker]) -> None:
+    worker = make()
+    while (asked := connection.recv()) is not None:
+        name, arguments = asked
+        connection.send(getattr(worker, name)(*arguments))
+
+
+@contextmanager
+def _team(scope: Scope, limits: Limits, workers: int, merged: bool) -> Iterator[_Team]:
+    def make(number: int) -> Worker:
+        return Worker(scope, limits, number, workers, merged=merged)
+
+    if workers == 1:
+        yield _Alone(make(0))
+        return
+    context = multiprocessing.get_context("fork")
+    connections, processes = [], []
+    for number in range(workers):
+        here, there = context.Pipe()
+        process = context.Process(target=_serve, args=(there, lambda number=number: make(number)), daemon=True)
+        process.start()
+        connections.append(here)
+        processes.append(process)
+    try:
+        yield _Processes(connections)
+        for connection in connections:
+            connection.send(None)
+    finally:
+        for process in processes:
+            process.join(timeout=5)
+            process.terminate()
+
+
+def exhaust(
+    scope: Scope,
+    *,
+    limits: Limits = UNLIMITED,
+    workers: int = 1,
+    order: Order = "breadth",
+    merged: bool = True,
+    level_done: Callable[[int, int], None] = lambda _depth, _states: None,
+) -> Result:
+    """Look at every state of ``scope``; ``merged`` takes states that differ in the names of brokers for one.
+
+    ``level_done`` is called after each level, with its depth and the states so far.
+    """
+    if order == "depth":
+        return _depth_first(scope, limits, merged=merged)
+    began = time.monotonic()
+    team_of: AbstractContextManager[_Team] = _team(scope, limits, workers, merged)
+    with team_of as team:
+        team.call("begin")
+        states, transitions, depth, stopped = 1, 0, 0, ""
+        while True:
+            expansions: list[Expansion] = team.call("expand")
+            transitions += sum(one.transitions for one in expansions)
+            broken = min((digest for one in expansions for digest in one.broken), default=None)
+            stopped = next((one.stopped for one in expansions if one.stopped), "")
+            if broken is not None:
+                stopped = ""
+                break
+            batches = [[one.found[number] for one in expansions] for number in range(workers)]
+            fresh = sum(team.call("receive", batches, [[one.known for one in expansions]] * workers))
+            states += fresh
+            if stopped or not fresh:
+                break
+            depth += 1
+            level_done(depth, states)
+            if states >= limits.states:
+                stopped = f"--states {limits.states}"
+                break
+        path = [] if broken is None else _path(team, workers, depth, broken)
+        core_steps = team.call("core_steps")[0]
+    trace = _walk(Space(scope, merged=merged), path) if path else ()
+    return Result(
+        states,
+        transitions,
+        depth,
+        time.monotonic() - began,
+        stopped,
+        trace[-1].broken if trace else None,
+        trace,
+        core_steps,
+    )
+
+
+def _path(team: _Team, workers: int, depth: int, digest: int) -> list[int]:
+    """The hashes from the first state to the one from which a rule breaks."""
+    path = [digest]
+    for level in range(depth, 0, -1):
+        owner = path[-1] % workers
+        asked = [(level, path[-1]) if number == owner else None for number in range(workers)]
+        path.append(next(one for one in team.call("parent_of", asked) if one is not None))
+    return path[::-1]
+
+
+def _walk(space: Space, path: Sequence[int]) -> tuple[Next, ...]:
+    """The steps along a path of hashes, and the first one after it that breaks a rule."""
+    state, steps = space.begin(), []
+    for digest in path[1:]:
+        step = next(one for one in space.follow(state) if one.broken is None and space.canonical(one.state) == digest)
+        steps.append(step)
+        state = step.state
+    steps.append(next(one for one in space.follow(state) if one.broken is not None))
+    return tuple(steps)
+
+
+def _depth_first(scope: Scope, limits: Limits, *, merged: bool) -> Result:
+    space = Space(scope, merged=merged)
+    began = time.monotonic()
+    state = space.begin()
+    seen = {space.canonical(state)}
+    path: list[tuple[Next | None, Iterator[Next]]] = [(None, space.follow(state))]
+    transitions = depth = 0
+    stopped = ""
+    broken: Next | None = None
+    while path and not stopped and broken is None:
+        one = next(path[-1][1], None)
+        if one is None:
+            path.pop()
+            continue
+        transitions += 1
+        if one.broken is not None:
+            broken = one
+            continue
+        digest = space.canonical(one.state)
+        if digest in seen:
+            continue
+        seen.add(digest)
+        path.append((one, space.follow(one.state)))
+        depth = max(depth, len(path) - 1)
+        if len(seen) >= limits.states:
+            stopped = f"--states {limits.states}"
+        elif len(seen) % _STRIDE == 0 and time.monotonic() - began > limits.seconds:
+            stopped = f"--seconds {limits.seconds:g}"
+    trace = (*(one for one, _ in path if one is not None), broken) if broken is not None else ()
+    seconds = time.monotonic() - began
+    core_steps = space.nodes.steps
+    return Result(len(seen), transitions, depth, seconds, stopped, broken and broken.broken, trace, core_steps)

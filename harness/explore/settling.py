@@ -1,0 +1,149 @@
+"""What is taken out of a node after a step, so that states that differ in nothing else are one: times and numbers.
+
+*Times.* Every message arrives at :data:`NOW_US`. A time that a node remembers is either that, or so long ago that every
+limit is over; a time at which something is due is either due or not. Which of the two is changed by events of their own
+(a follower is found silent, a backoff is over), at any moment.
+
+*Correlations* tell answers to the open request from answers to an earlier one. A request is numbered by the epoch in
+which it was sent, and by how often it was repeated, so an open request and a forgotten one differ, and nothing else.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from harness.reference.core.broker import Broker
+from harness.reference.core.effects import Send
+from harness.reference.core.fetcher import Fetcher
+from harness.reference.core.messages import Message
+from harness.reference.core.partition import NEVER_US
+from harness.reference.core.request_handler import ParkedHeap
+from harness.reference.core.types import NONE
+
+NOW_US: Final = 10**15
+#: Nothing is armed.
+UNARMED_US: Final = 2**63
+#: Correlations that a node gives itself in a step are above this; settled ones are below.
+FRESH: Final = 10**9
+_PER_EPOCH: Final = 10
+_PER_INCARNATION: Final = 10_000
+
+#: A kind of request that is open at most once: what it is, and whom it asks.
+Role = tuple[str, int]
+
+
+def open_requests(broker: Broker) -> dict[Role, int]:
+    """The correlations of what a broker waits for."""
+    found: dict[Role, int] = {}
+    for leader, fetcher in broker._fetchers.items():
+        found["fetch", leader] = fetcher._in_flight
+        for followed in fetcher._followed.values():
+            found["ask", leader] = followed.correlation
+    for replica in broker.replicas.values():
+        found["propose", NONE] = NONE if replica._proposal is None else replica._proposal.correlation
+    return found
+
+
+def given_up(before: Mapping[Role, int], after: Mapping[Role, int], answered: int) -> tuple[int, ...]:
+    """The leaders that were asked something that is not open any more, and was not answered."""
+    gone = {
+        leader
+        for (kind, leader), correlation in before.items()
+        if kind != "propose" and correlation not in (NONE, answered) and after.get((kind, leader)) != correlation
+    }
+    return tuple(sorted(gone))
+
+
+def asks(fetcher: Fetcher) -> bool:
+    """The follower waits for an answer of this leader."""
+    return fetcher._in_flight != NONE or any(one.correlation != NONE for one in fetcher._followed.values())
+
+
+def settle_broker(broker: Broker, before: dict[Role, int], answered: int, incarnation: int) -> dict[int, int]:
+    """Take times and fresh correlations out of a broker after a step; returns what the fresh ones are called now.
+
+    ``before`` are the requests that were open; ``answered`` is the correlation of the step's message, NONE without.
+    """
+    names: dict[int, int] = {}
+    context = broker._context
+    context.take()
+    context.now_us, context.sender, context._correlation = NOW_US, NONE, FRESH
+    epochs = {replica.at: replica.leader_epoch for replica in broker.replicas.values()}
+    for leader in [leader for leader, fetcher in broker._fetchers.items() if not fetcher._followed]:
+        del broker._fetchers[leader]  # A new one is made when it is needed, and is the same.
+    for leader, fetcher in broker._fetchers.items():
+        epoch = incarnation * _PER_INCARNATION + max(epochs.values(), default=0) * _PER_EPOCH
+        fetcher._in_flight = _named(fetcher._in_flight, before.get(("fetch", leader)), answered, epoch, names)
+        fetcher._sent_us, fetcher._armed_us = NOW_US, UNARMED_US
+        for followed in fetcher._followed.values():
+            followed.correlation = _named(followed.correlation, before.get(("ask", leader)), answered, epoch, names)
+            followed.asked_us = NOW_US
+            followed.ready_us = NOW_US + 1 if followed.ready_us > NOW_US else 0
+    for replica in broker.replicas.values():
+        replica._proposed_us = NOW_US
+        if replica._proposal is not None:
+            epoch = incarnation * _PER_INCARNATION + replica.partition_epoch * _PER_EPOCH
+            correlation = replica._proposal.correlation
+            name = _named(correlation, before.get(("propose", NONE)), answered, epoch, names)
+            replica._proposal = replace(replica._proposal, correlation=name)
+        for follower in replica.followers.values():
+            follower.caught_up_us = _recent(follower.caught_up_us)
+            follower.fetched_us = _recent(follower.fetched_us)
+            if not context.config.immediate_high_watermark:
+                follower.sent_high_watermark = NONE  # Only that rule looks at it.
+    _settle_parked(broker)
+    return names
+
+
+def _named(fresh: int, before: int | None, answered: int, epoch: int, names: dict[int, int]) -> int:
+    if fresh <= FRESH:
+        return fresh
+    name = epoch
+    if before is not None and before != answered and before // _PER_EPOCH == epoch // _PER_EPOCH:
+        name = before + 1
+    names[fresh] = name
+    return name
+
+
+def _recent(time_us: int) -> int:
+    return NOW_US if time_us >= NOW_US else NEVER_US
+
+
+def _settle_parked(broker: Broker) -> None:
+    """Leave only requests that wait, with deadlines that say what they are and not when they came."""
+    requests = broker._requests
+    requests._deadlines._armed_us = UNARMED_US
+    heaps: list[ParkedHeap[Any]] = [requests._deadlines._waiting, *requests._produces.values()]
+    for parked in heaps:
+        waiting = [(_deadline(key, one), one) for key, _, one in parked._heap if not one.done]
+        waiting.sort(key=lambda entry: (entry[0], _order(entry[1])))
+        parked._heap[:] = [(key, position, one) for position, (key, one) in enumerate(waiting)]
+        heapq.heapify(parked._heap)
+        parked._sequence, parked._swept = len(parked._heap), 32
+    for at in [at for at, parked in requests._produces.items() if not parked._heap]:
+        del requests._produces[at]
+    followers = requests._fetches._followers
+    for node in [node for node, parked in followers.items() if parked.done]:
+        del followers[node]
+
+
+def _deadline(key: int, parked: Any) -> int:
+    """A deadline is a time, an offset that is waited for is none."""
+    if key < NOW_US:
+        return key
+    return NOW_US + 1 if hasattr(parked, "message") else NOW_US + 2
+
+
+def _order(parked: Any) -> int:
+    return int(parked.message.replica_id if hasattr(parked, "message") else parked.base_offset)
+
+
+def renumbered(effect: Send, names: dict[int, int]) -> Message:
+    """The message of an effect under the settled name of its correlation; one that was forgotten at once is 0."""
+    message = effect.message
+    correlation = getattr(message, "correlation", NONE)
+    return message if correlation <= FRESH else replace(message, correlation=names.get(correlation, 0))

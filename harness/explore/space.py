@@ -1,0 +1,383 @@
+"""The states of a whole cluster, and what leads from one to the next.
+
+A state is a tuple of digests: the controller, each broker with its disk, each wire with what is under way on it, and
+the *account* (what has been spent of the scope, what clients have seen). A wire is one connection in one direction, in
+order; messages on different wires overtake each other as they like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import permutations
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+
+from harness.explore.brokers import Copy
+from harness.explore.events import Event, Outcome, Parcel
+from harness.explore.nodes import Nodes
+from harness.explore.rules import Shown, broken_rule, contradiction
+from harness.explore.scope import Scope
+from harness.explore.trees import Renaming, digest_of, renamed
+from harness.reference.core import messages
+from harness.reference.core.types import CONTROLLER, NONE
+
+State = tuple[int, ...]
+Broken = tuple[str, str]
+
+#: Kinds of wires between two brokers: what a follower asks, and what its leader answers.
+_REQUESTS: Final = (messages.Fetch, messages.OffsetForLeaderEpoch, messages.ListOffsets)
+_RESPONSES: Final = (
+    messages.FetchResponse,
+    messages.OffsetForLeaderEpochResponse,
+    messages.ListOffsetsResponse,
+)
+#: What a scope limits, in the order in which an account counts it.
+SPENT: Final = ("records", "crashes", "fences", "moves", "shrinks", "proposals", "skips", "losses", "timeouts")
+
+
+class Wire(NamedTuple):
+    """One direction of one connection."""
+
+    kind: str
+    source: int
+    target: int
+
+
+class Account(NamedTuple):
+    """What a run up to a state has spent of the scope, and what clients saw."""
+
+    spent: tuple[int, ...] = (0,) * len(SPENT)
+    shown: Shown = Shown()
+
+    @property
+    def written(self) -> int:
+        """How many records were written, which is also the number of the next one."""
+        return self.spent[0]
+
+
+class Action(NamedTuple):
+    """One step of the cluster. ``wire`` names the message that arrives or is lost, if that is what happens."""
+
+    kind: str
+    broker: int = NONE
+    peer: int = NONE
+    number: int = NONE
+    wire: Wire | None = None
+
+
+class Next(NamedTuple):
+    """A state that follows, by which action, and the rule that the step or the state breaks."""
+
+    action: Action
+    state: State
+    broken: Broken | None
+
+
+class Space:
+    """The states of one ``scope``. Everything that is known of digests is kept here, and found out at most once."""
+
+    def __init__(self, scope: Scope, *, merged: bool = True) -> None:
+        self.scope = scope
+        self.nodes = Nodes(scope)
+        constants = scope.constants
+        self._brokers = range(constants.brokers)
+        self._stale = constants.stale_requests
+        self.wires = _wires(constants.brokers)
+        self._first_wire = 1 + constants.brokers
+        self._slots = {wire: self._first_wire + number for number, wire in enumerate(self.wires)}
+        self._limits = tuple(getattr(constants, name) for name in SPENT)
+        self.contents: dict[int, tuple[int, ...]] = {0: ()}
+        self.accounts: dict[int, Account] = {}
+        self._pushed: dict[tuple[int, int], int] = {}
+        self._verdicts: dict[tuple[int, ...], Broken | None] = {}
+        self._paid: dict[tuple[int, str], int] = {}
+        self._booked: dict[tuple[int, Any], tuple[int, Broken | None]] = {}
+        orders = [*permutations(self._brokers)][1:] if merged and constants.elected == "any" else []
+        self._renamings = [(self._places(names), Renaming(self._finder(names))) for names in orders]
+        for renaming in (one for _, one in self._renamings):
+            renaming[0] = 0
+
+    # --- digests -----------------------------------------------------------------------------------------------------
+
+    def canonical(self, state: State) -> int:
+        """The hash by which a state is remembered: the least over all namings of the brokers."""
+        least = hash(state)
+        for places, renaming in self._renamings:
+            least = min(least, hash(tuple(map(renaming.__getitem__, places(state)))))
+        return least
+
+    def _places(self, names: tuple[int, ...]) -> Callable[[State], State]:
+        """Picks a state's entries in the order in which they stand when broker n is called ``names[n]``."""
+        called = {new: old for old, new in enumerate(names)} | {CONTROLLER: CONTROLLER}
+        brokers = [1 + called[number] for number in self._brokers]
+        wires = [self._slots[Wire(one.kind, called[one.source], called[one.target])] for one in self.wires]
+        order = [0, *brokers, *wires, self._first_wire + len(wires)]
+        return itemgetter(*order)
+
+    def _finder(self, names: tuple[int, ...]) -> Any:
+        def find(digest: int) -> int:
+            content = self.contents.get(digest)
+            if content is not None:
+                return self._wire_of(tuple(find(one) for one in content), keep=False)
+            tree = self.nodes.trees.get(digest)
+            return digest if tree is None else digest_of(renamed(tree, names))
+
+        return find
+
+    def _wire_of(self, content: tuple[int, ...], *, keep: bool = True) -> int:
+        if not content:
+            return 0
+        digest = digest_of(("wire", content))
+        if keep:
+            self.contents[digest] = content
+        return digest
+
+    def _account(self, account: Account) -> int:
+        digest = digest_of(("account", account))
+        self.accounts[digest] = account
+        return digest
+
+    # --- what another process has to know ----------------------------------------------------------------------------
+
+    def known(self) -> set[int]:
+        """Every digest that this process can explain."""
+        return self.nodes.known() | set(self.contents) | set(self.accounts)
+
+    def export(self, digests: set[int]) -> list[Any]:
+        """The explanations of some digests, for :meth:`take`."""
+        contents = {one: self.contents[one] for one in digests if one in self.contents}
+        accounts = {one: self.accounts[one] for one in digests if one in self.accounts}
+        return [self.nodes.export(digests - set(contents) - set(accounts)), contents, accounts]
+
+    def take(self, exported: list[Any]) -> None:
+        """Learn what another process has exported."""
+        nodes, contents, accounts = exported
+        self.nodes.take(nodes)
+        self.contents.update(contents)
+        self.accounts.update(accounts)
+
+    # --- states ------------------------------------------------------------------------------------------------------
+
+    def begin(self) -> State:
+        """The first state: broker 0 leads, everybody is registered, and followers have sent their first fetch."""
+        controller, brokers = self.nodes.begin()
+        state = [controller, *(digest for digest, _ in brokers), *(0 for _ in self.wires), self._account(Account())]
+        for number, (_, sends) in enumerate(brokers):
+            self._send(state, number, sends)
+        return tuple(state)
+
+    def broken(self, state: State) -> Broken | None:
+        """The rule that a state breaks, None if it breaks none."""
+        key = (*state[: self._first_wire], state[-1])
+        try:
+            return self._verdicts[key]
+        except KeyError:
+            copies = [self.nodes.copies[state[1 + number]] for number in self._brokers]
+            verdict = broken_rule(self.nodes.rulings[state[0]], copies, self.accounts[state[-1]].shown)
+            self._verdicts[key] = verdict
+            return verdict
+
+    def follow(self, state: State) -> Iterator[Next]:
+        """Every step that is possible in ``state``, always in the same order."""
+        for number, digest in enumerate(state[self._first_wire : -1]):
+            if digest:
+                yield from self._deliver(state, self._first_wire + number, self.wires[number])
+        for number in self._brokers:
+            yield from self._at_broker(state, number)
+        yield from self._at_controller(state)
+
+    # --- messages ----------------------------------------------------------------------------------------------------
+
+    def _deliver(self, state: State, slot: int, wire: Wire) -> Iterator[Next]:
+        content = self.contents[state[slot]]
+        rest = self._wire_of(content[1:])
+        event = Event("message", wire.source, content[0])
+        action = Action("deliver", wire.target, wire.source, content[0], wire)
+        arrived = (*state[:slot], rest, *state[slot + 1 :])
+        yield from self._act(action, arrived, wire.target, event)
+        if wire.kind == "metadata":
+            if len(content) > 1:
+                yield from self._paid_for("skips", arrived, action._replace(kind="skip"))
+        else:
+            yield from self._paid_for("losses", arrived, action._replace(kind="lose"))
+
+    def _paid_for(self, name: str, state: State, action: Action) -> Iterator[Next]:
+        account = self._pay(state[-1], name)
+        if account:
+            after = (*state[:-1], account)
+            yield Next(action, after, self.broken(after))
+
+    def _act(self, action: Action, state: State, target: int, event: Event) -> Iterator[Next]:
+        """``event`` happens to a node; what it sends is under way."""
+        place = 0 if target == CONTROLLER else 1 + target
+        for outcome in self.nodes.step(state[place], event):
+            if outcome.refused:
+                continue
+            after = list(state)
+            after[place] = outcome.after
+            broken = outcome.broken or self._book(after, outcome)
+            if outcome.given_up and not self._stale:
+                self._forget(after, target, outcome.given_up)
+            broken = self._send(after, target, outcome.sends) or broken
+            if after[-1]:
+                found = tuple(after)
+                yield Next(action, found, broken or self.broken(found))
+
+    def _send(self, state: list[int], source: int, sends: tuple[Parcel, ...]) -> Broken | None:
+        """Put messages on their wires, unless nobody is there to receive them."""
+        broken = None
+        for target, kind, digest in sends:
+            if target != CONTROLLER and not self.nodes.copies[state[1 + target]].alive:
+                continue
+            name = wire_kind(kind)
+            if name == "response" and not self.scope.constants.responses_wait:
+                broken = self._at_once(state, source, target, digest) or broken
+                continue
+            slot = self._slots[Wire(name, source, target)]
+            key = (state[slot], digest)
+            pushed = self._pushed.get(key)
+            if pushed is None:
+                pushed = self._pushed[key] = self._wire_of((*self.contents[state[slot]], digest))
+            state[slot] = pushed
+            if name == "proposal" and state[-1]:
+                state[-1] = self._pay(state[-1], "proposals")
+        return broken
+
+    def _forget(self, state: list[int], follower: int, leaders: Iterable[int]) -> None:
+        """What a follower has asked of these leaders and does not wait for is not under way any more."""
+        for leader in leaders:
+            state[self._slots[Wire("request", follower, leader)]] = 0
+            state[self._slots[Wire("response", leader, follower)]] = 0
+
+    def _at_once(self, state: list[int], source: int, target: int, digest: int) -> Broken | None:
+        (outcome,) = self.nodes.step(state[1 + target], Event("message", source, digest))
+        state[1 + target] = outcome.after
+        if outcome.given_up and not self._stale:
+            self._forget(state, target, outcome.given_up)
+        broken = outcome.broken or self._book(state, outcome)
+        return self._send(state, target, outcome.sends) or broken
+
+    # --- what happens by itself --------------------------------------------------------------------------------------
+
+    def _at_broker(self, state: State, number: int) -> Iterator[Next]:
+        copy = self.nodes.copies[state[1 + number]]
+        if not copy.alive:
+            yield from self._restart(state, number, copy.incarnation)
+            return
+        for offered in self.nodes.offers(state[1 + number]):
+            event, account = self._afford(state[-1], offered, copy)
+            if account:
+                action = Action(event.kind, number, event.peer, event.number)
+                yield from self._act(action, (*state[:-1], account), number, event)
+        yield from self._crash(state, number)
+
+    def _afford(self, account: int, event: Event, copy: Copy) -> tuple[Event, int]:
+        """A broker's own event as it happens, and the account after it, 0 if the scope has no more of it."""
+        if event.kind == "write":
+            record = self.accounts[account].written
+            return Event("write", NONE, record), self._pay(account, "records")
+        if event.kind not in _PRICES or (event.kind == "silent" and event.peer not in copy.maximal_isr):
+            return event, account
+        return event, self._pay(account, _PRICES[event.kind])
+
+    def _crash(self, state: State, number: int) -> Iterator[Next]:
+        account = self._pay(state[-1], "crashes")
+        if not account:
+            return
+        copy, loses = self.nodes.copies[state[1 + number]], self.scope.constants.crash_loses
+        end = len(copy.log)
+        least = {"nothing": end, "unflushed": min(copy.flushed, end), "everything": 0}[loses]
+        silent = list(state)
+        silent[-1] = account
+        for wire, slot in self._slots.items():
+            if wire.target == number or (wire.source == number and wire.kind == "request" and not self._stale):
+                silent[slot] = 0
+        for kept in range(end, least - 1, -1):
+            action = Action("crash", number, number=kept)
+            yield from self._act(action, tuple(silent), number, Event("crash", NONE, kept))
+
+    def _restart(self, state: State, number: int, incarnation: int) -> Iterator[Next]:
+        """A dead broker is started and registers, once the controller accepts it."""
+        for outcome in self.nodes.step(state[0], Event("register", number, incarnation + 1)):
+            if outcome.registered == NONE:
+                continue
+            after = list(state)
+            after[0] = outcome.after
+            (started,) = self.nodes.step(state[1 + number], Event("start", NONE, outcome.registered))
+            after[1 + number] = started.after
+            self._send(after, CONTROLLER, outcome.sends)
+            found = tuple(after)
+            yield Next(Action("start", number), found, outcome.broken or started.broken or self.broken(found))
+
+    def _at_controller(self, state: State) -> Iterator[Next]:
+        ruling = self.nodes.rulings[state[0]]
+        for event in self.nodes.offers(state[0]):
+            paid = state
+            if event.kind == "unfence":
+                copy = self.nodes.copies[state[1 + event.peer]]
+                if (copy.registered, copy.version) != (ruling.epochs[event.peer], ruling.version):
+                    continue
+            elif event.kind == "move" or (event.kind == "fence" and self.nodes.copies[state[1 + event.peer]].alive):
+                account = self._pay(state[-1], f"{event.kind}s")
+                if not account:
+                    continue
+                paid = (*state[:-1], account)
+            yield from self._act(Action(event.kind, event.peer), paid, CONTROLLER, event)
+
+    # --- accounts ----------------------------------------------------------------------------------------------------
+
+    def _pay(self, account: int, name: str) -> int:
+        """The account after one more of ``name``, 0 if the scope has no more of them."""
+        key = (account, name)
+        paid = self._paid.get(key)
+        if paid is None:
+            place = SPENT.index(name)
+            spent = list(self.accounts[account].spent)
+            spent[place] += 1
+            within = spent[place] <= self._limits[place]
+            paid = self._account(self.accounts[account]._replace(spent=tuple(spent))) if within else 0
+            self._paid[key] = paid
+        return paid
+
+    def _book(self, state: list[int], outcome: Outcome) -> Broken | None:
+        """Write down what a step has shown to clients; the answer is what contradicts what they saw before."""
+        if not outcome.acknowledged and outcome.exposed is None:
+            return None
+        key = (state[-1], (outcome.acknowledged, outcome.exposed))
+        booked = self._booked.get(key)
+        if booked is None:
+            account = self.accounts[state[-1]]
+            shown, exposed = account.shown, outcome.exposed or ()
+            broken = contradiction(shown.read, exposed)
+            acknowledged = tuple(sorted({*shown.acknowledged, *outcome.acknowledged}))
+            shown = Shown(acknowledged, max(shown.read, exposed, key=len))
+            booked = self._booked[key] = (self._account(account._replace(shown=shown)), broken)
+        state[-1], broken = booked
+        return broken
+
+
+#: What a broker's own events cost of the scope.
+_PRICES: Final = {"silent": "shrinks", "again": "timeouts", "repeat": "timeouts"}
+
+
+def _wires(brokers: int) -> list[Wire]:
+    numbers = range(brokers)
+    between = [(one, other) for one in numbers for other in numbers if one != other]
+    return [
+        *(Wire("request", one, other) for one, other in between),
+        *(Wire("response", one, other) for one, other in between),
+        *(Wire("metadata", CONTROLLER, one) for one in numbers),
+        *(Wire("answer", CONTROLLER, one) for one in numbers),
+        *(Wire("proposal", one, CONTROLLER) for one in numbers),
+    ]
+
+
+def wire_kind(kind: type[messages.Message]) -> str:
+    """On which kind of wire messages of a class travel."""
+    if kind in _REQUESTS:
+        return "request"
+    if kind in _RESPONSES:
+        return "response"
+    if kind is messages.MetadataUpdate:
+        return "metadata"
+    return "proposal" if kind is messages.AlterPartition else "answer"

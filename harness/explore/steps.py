@@ -1,0 +1,125 @@
+"""A counterexample in words: each step, and every broker's log after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from harness.explore.brokers import Copy
+from harness.explore.events import AT
+from harness.explore.rules import record_name
+from harness.explore.scope import Scope
+from harness.explore.search import Result
+from harness.explore.space import Action, Space, State
+from harness.reference.core import messages
+from harness.reference.core.types import CONTROLLER, NONE, ErrorCode, Image
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One step of a counterexample: what happens, and the brokers afterwards, in order."""
+
+    text: str
+    brokers: tuple[str, ...]
+
+
+def steps_of(scope: Scope, result: Result) -> tuple[Step, ...]:
+    """The counterexample that a search of ``scope`` has found, from the first state on; empty without one."""
+    space = Space(scope)
+    state, steps = space.begin(), []
+    for one in result.trace:
+        # A new space knows no message before somebody has sent it.
+        state = next(same.state for same in space.follow(state) if same == one)
+        steps.append(Step(_text(space, one.action), _brokers(space, state)))
+    return tuple(steps)
+
+
+def step_lines(steps: Sequence[Step]) -> Iterator[str]:
+    """Steps as numbered lines, with the brokers in columns."""
+    width = max((len(step.text) for step in steps), default=0)
+    columns = [max(map(len, column)) for column in zip(*(step.brokers for step in steps), strict=True)]
+    for number, step in enumerate(steps, 1):
+        cells = "  ".join(cell.ljust(room) for cell, room in zip(step.brokers, columns, strict=True))
+        yield f"{number:3}  {step.text.ljust(width)}  {cells}".rstrip()
+
+
+def _brokers(space: Space, state: State) -> tuple[str, ...]:
+    count = space.scope.constants.brokers
+    return tuple(_broker(space.nodes.copies[digest]) for digest in state[1 : 1 + count])
+
+
+def _broker(copy: Copy) -> str:
+    """``0 leads 1: ab|c``: the bar stands at the high watermark."""
+    names = [record_name(record) for _, record in copy.log]
+    if not copy.alive:
+        return f"{copy.number} dead: {''.join(names)}"
+    names.insert(copy.high_watermark, "|")
+    return f"{copy.number} {'leads' if copy.leading else 'in'} {copy.leader_epoch}: {''.join(names)}"
+
+
+def _text(space: Space, action: Action) -> str:
+    kind, broker, peer = action.kind, action.broker, action.peer
+    if action.wire is not None:
+        message = described(space.nodes.messages[action.number])
+        way = {"deliver": "arrives", "skip": "is skipped", "lose": "is lost"}[kind]
+        return f"{_end(peer)} > {_end(broker)}: {message} {way}"
+    if kind == "write":
+        return f"a client writes {record_name(action.number)} to {broker}"
+    if kind == "crash":
+        return f"{broker} dies; {action.number} of its records are left"
+    return {
+        "start": f"{broker} is started and registers",
+        "fence": f"the session of {broker} expires",
+        "unfence": f"{broker} is unfenced",
+        "move": f"a planned move makes {broker} the leader",
+        "unclean": "the controller looks again for a leader",
+        "silent": f"{broker} finds {peer} silent",
+        "retry": f"{broker} asks {peer} again, after its backoff",
+        "again": f"{broker} asks {peer} again, since no answer came",
+        "repeat": f"{broker} repeats its proposal",
+        "expire": f"{broker} answers fetches that have waited long enough",
+        "checkpoint": f"{broker} writes down its high watermark",
+    }[kind]
+
+
+def _end(node: int) -> str:
+    return "controller" if node == CONTROLLER else str(node)
+
+
+def described(message: messages.Message) -> str:
+    """A message in a few words."""
+    match message:
+        case messages.Fetch():
+            wanted = message.partitions[0]
+            words = f"fetch from {wanted.fetch_offset} in epoch {wanted.current_leader_epoch}"
+        case messages.FetchResponse():
+            words = _answer(message.partitions[0])
+        case messages.MetadataUpdate():
+            words = _decision(message.image)
+        case messages.AlterPartition():
+            members = " ".join(str(member.broker) for member in message.isr)
+            words = f"proposal of the ISR {members} in epoch {message.leader_epoch}"
+        case messages.AlterPartitionResponse(state=None):
+            words = f"refusal {ErrorCode(message.error).name}"
+        case messages.AlterPartitionResponse():
+            words = "acceptance"
+        case _:
+            words = type(message).__name__
+    return words
+
+
+def _answer(answer: messages.FetchedPartition) -> str:
+    if answer.error:
+        return f"error {ErrorCode(answer.error).name}"
+    if answer.diverging is not None:
+        return f"truncate to the end of epoch {answer.diverging.leader_epoch} at {answer.diverging.end_offset}"
+    records = "".join(record_name(batch.records[0]) for batch in answer.batches)
+    return f"records {records or 'none'}, high watermark {answer.high_watermark}"
+
+
+def _decision(image: Image) -> str:
+    state = image.topics[AT.topic].partitions[AT.partition]
+    leader = "nobody" if state.leader == NONE else str(state.leader)
+    isr = " ".join(map(str, sorted(state.isr)))
+    elr = f", ELR {' '.join(map(str, sorted(state.elr)))}" if state.elr else ""
+    return f"decision {image.version} (leader {leader}, epoch {state.leader_epoch}, ISR {isr}{elr})"

@@ -1,0 +1,102 @@
+"""Remembered steps are the core's own: the same as those of brokers and a controller that simply run on."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict, deque
+
+import pytest
+
+from harness.explore import Scope, scope_named
+from harness.explore.brokers import BrokerNode, happen
+from harness.explore.controllers import Controller, decide, ruling_of
+from harness.explore.events import AT, Event, sent
+from harness.explore.settling import NOW_US
+from harness.explore.space import Action, Space, Wire, wire_kind
+from harness.reference.core.effects import Effect
+from harness.reference.core.messages import MetadataUpdate
+from harness.reference.core.request_handler import DEADLINES
+from harness.reference.core.types import CONTROLLER, BrokerState, Image, PartitionState, TopicState
+
+SCOPE = scope_named("calm-1").varied(
+    {"records": 2, "crashes": 2, "fences": 2, "moves": 2, "shrinks": 2, "proposals": 9, "skips": 2,
+     "elected": "assigned", "fetches-park": True, "stale-requests": True},
+    {"eligible.leader.replicas": True},
+)  # fmt: skip
+
+
+class Direct:
+    """The same cluster without digests: nodes that keep what they have, wires with messages."""
+
+    def __init__(self, scope: Scope, space: Space) -> None:
+        self.config = space.nodes._config
+        self.wires: dict[Wire, deque[object]] = defaultdict(deque)
+        state = PartitionState((0, 1, 2), (0, 1, 2), 0, 0, 0)
+        brokers = {node: BrokerState(1, fenced=False) for node in range(3)}
+        image = Image(1, brokers, {AT.topic: TopicState(space.nodes._topic, (state,))})
+        self.controller = Controller(self.config, image=image, observe=False)
+        self.controller.start(NOW_US)
+        self.nodes = [BrokerNode(node) for node in range(3)]
+        for node in self.nodes:
+            process = node.start(self.config, 1)
+            self.carry(node.node, process.on_message(NOW_US, CONTROLLER, MetadataUpdate(image)))
+
+    def carry(self, source: int, effects: list[Effect]) -> None:
+        for one in sent(effects):
+            if one.target == CONTROLLER or self.nodes[one.target].process is not None:
+                self.wires[Wire(wire_kind(type(one.message)), source, one.target)].append(one.message)
+
+    def act(self, action: Action) -> None:
+        """Do what the space has done."""
+        message = None
+        if action.wire is not None:
+            message = self.wires[action.wire].popleft()
+            if action.kind != "deliver":
+                return
+        if action.kind == "start":
+            node = self.nodes[action.broker]
+            effects = decide(self.controller, Event("register", action.broker, node.incarnation + 1), None, first=None)
+            node.start(self.config, self.controller.image.brokers[action.broker].broker_epoch)
+            self.carry(CONTROLLER, effects)
+        elif action.kind == "crash":
+            self.nodes[action.broker].crash(action.number, wipes=False)
+            for wire, content in self.wires.items():
+                if wire.target == action.broker:
+                    content.clear()
+        elif action.broker == CONTROLLER or action.kind in {"fence", "unfence", "move", "unclean"}:
+            peer = action.peer if action.wire is not None else action.broker
+            self.carry(CONTROLLER, decide(self.controller, Event(action.kind, peer), message, None))  # type: ignore[arg-type]
+        else:
+            process = self.nodes[action.broker].process
+            assert process is not None
+            event = Event(action.kind, action.peer, action.number)
+            waited_us = self.config.replica_fetch_wait_max_ms * 1000
+            if event.kind == "expire":  # Its deadlines are times still.
+                effects = process.on_timer(NOW_US + waited_us, DEADLINES)
+            else:
+                effects = happen(process, event, message, -1)  # type: ignore[arg-type]
+            self.carry(action.broker, effects)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_remembered_steps_equal_those_of_nodes_that_run_on(seed: int) -> None:
+    space, choose = Space(SCOPE), random.Random(seed)
+    state, direct = space.begin(), Direct(SCOPE, space)
+    for _ in range(80):
+        steps = [one for one in space.follow(state) if one.broken is None]
+        if not steps:
+            break
+        step = choose.choice(steps)
+        state = step.state
+        direct.act(step.action)
+        assert ruling_of(direct.controller) == space.nodes.rulings[state[0]]
+        assert [node.copy() for node in direct.nodes] == [space.nodes.copies[digest] for digest in state[1:4]]
+
+
+def test_a_step_that_is_remembered_is_what_the_core_does_again() -> None:
+    space = Space(SCOPE.varied({"elected": "any"}, {}))
+    state, choose = space.begin(), random.Random(5)
+    for _ in range(60):
+        state = choose.choice([one for one in space.follow(state) if one.broken is None]).state
+    for (digest, event), outcomes in list(space.nodes._steps.items()):
+        assert space.nodes.perform(digest, event) == outcomes

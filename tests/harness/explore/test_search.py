@@ -1,0 +1,84 @@
+"""Small scopes are searched to the end, with the same counts whoever searches them."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.explore import Limits, Order, Scope, exhaust, scope_named, step_lines, steps_of
+from harness.explore.space import Space
+
+CALM = scope_named("calm-1")
+MOVED = CALM.varied({"moves": 1}, {})
+
+
+def count(scope: Scope, *, workers: int = 1, order: Order = "breadth", merged: bool = True) -> tuple[int, int]:
+    """Distinct states and transitions of a scope that holds."""
+    result = exhaust(scope, workers=workers, order=order, merged=merged)
+    assert result.exhausted
+    assert result.broken is None
+    return result.states, result.transitions
+
+
+def test_one_record_without_faults_has_46_states() -> None:
+    assert count(CALM) == (46, 98)
+    assert exhaust(CALM).depth == 15
+
+
+def test_the_count_depends_neither_on_the_order_nor_on_the_number_of_workers() -> None:
+    assert count(CALM, workers=2) == count(CALM, order="depth") == (46, 98)
+    assert count(MOVED, workers=2) == count(MOVED, order="depth") == (677, 1967)
+
+
+def test_merging_brokers_of_other_names_leaves_fewer_states_and_the_same_verdict() -> None:
+    assert count(CALM, merged=False)[0] == 79
+    assert count(MOVED, merged=False)[0] == 1449
+    wrong = MOVED.varied({}, {"planted.bug": "commit-largest-log-end"})
+    merged, apart = exhaust(wrong), exhaust(wrong, merged=False)
+    assert merged.broken is not None
+    assert apart.broken is not None
+    assert (merged.broken[0], len(merged.trace)) == (apart.broken[0], len(apart.trace))
+
+
+def test_states_that_are_taken_for_one_have_the_same_successors() -> None:
+    space = Space(MOVED)
+
+    def successors(state: tuple[int, ...]) -> set[int]:
+        return {space.canonical(one.state) for one in space.follow(state)}
+
+    seen = {space.canonical(space.begin()): space.begin()}
+    for state in (todo := list(seen.values())):
+        for one in space.follow(state):
+            known = seen.get(digest := space.canonical(one.state))
+            if known is None:
+                seen[digest] = one.state
+                todo.append(one.state)
+            elif known != one.state:
+                assert successors(known) == successors(one.state)
+
+
+def test_an_early_acknowledgement_is_found_in_one_step_and_by_any_number_of_workers() -> None:
+    wrong = CALM.varied({}, {"planted.bug": "acknowledge-after-append"})
+    results = [exhaust(wrong, workers=workers) for workers in (1, 2)]
+    assert results[0].broken == ("candidates-are-complete", "broker 1 may lead without a, acknowledged")
+    assert [step_lines_of(wrong, one) for one in results] == [
+        ["  1  a client writes a to 0  0 leads 0: |a  1 in 0: |  2 in 0: |"]
+    ] * 2
+
+
+def step_lines_of(scope: Scope, result: object) -> list[str]:
+    return list(step_lines(steps_of(scope, result)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("order", ["breadth", "depth"])
+def test_a_search_that_a_limit_ends_is_not_exhausted(order: Order) -> None:
+    result = exhaust(MOVED, limits=Limits(states=100), order=order)
+    assert result.stopped == "--states 100"
+    assert not result.exhausted
+
+
+def test_what_a_scope_leaves_out_is_said() -> None:
+    said = " ".join(CALM.leaves_out())
+    assert "more than 1 records, more than 0 crashes" in said
+    assert "liveness" in said
+    assert "fetches that wait at the leader" in said
+    assert "fetches that wait at the leader" not in " ".join(CALM.varied({"fetches-park": True}, {}).leaves_out())
