@@ -68,6 +68,14 @@ see_to_test_programs() { # program:package
     apt_install "${missing[@]}" || { say "the tests drive these packages, please install them: ${missing[*]}"; exit 70; }
 }
 
+see_to_browser() { # tests of the report open it; a browser of Debian or of the machine, else the one that the driver brings
+    for name in chromium chromium-browser google-chrome google-chrome-stable; do
+        command -v "$name" >/dev/null && return
+    done
+    apt_install chromium && command -v chromium >/dev/null && return
+    "$venv/bin/playwright" install chromium-headless-shell >&2 || say "tests that open the report in a browser are skipped: install chromium"
+}
+
 install_ackproof() {
     local stamp=$venv/.installed
     [ -e "$stamp" ] && [ "$stamp" -nt pyproject.toml ] && return
@@ -80,5 +88,5 @@ install_ackproof() {
 [ -x "$venv/bin/python" ] && "$venv/bin/python" -m pip --version >/dev/null 2>&1 || make_venv
 see_to_java # before the downloads: who must ask for a package should not wait for them first
 install_ackproof
-[ "${1:-}" = test ] && see_to_test_programs
+[ "${1:-}" = test ] && { see_to_test_programs; see_to_browser; }
 exit 0

@@ -96,13 +96,14 @@ def quantile_us(histogram: Mapping[int, int], share: float) -> int | None:
     for bucket in sorted(histogram):
         reached += histogram[bucket]
         if reached >= wanted:
-            return end_us(bucket)
+            return round(end_us(bucket))
     return None
 
 
-def end_us(bucket: int) -> int:
+def end_us(bucket: int) -> float:
     """The longest latency (microseconds) of a bucket."""
-    return round(2 ** ((bucket + 1) / BUCKETS_A_DOUBLING))
+    longest: float = 2 ** ((bucket + 1) / BUCKETS_A_DOUBLING)
+    return longest
 
 
 def latencies(log: Log, phases: Sequence[Phases]) -> tuple[list[Latency], list[WritesOverTime]]:

@@ -15,12 +15,14 @@ from harness.report import write
 
 @click.command()
 @click.argument("campaign_dir", type=path_type)
+@click.option("--compare", "other", type=path_type, metavar="OTHER", help="Hold it against the campaign in OTHER.")
 @takes_json
-def report(state: State, campaign_dir: Path) -> int:
+def report(state: State, campaign_dir: Path, *, other: Path | None) -> int:
     """Do the last stages of CAMPAIGN_DIR again: matrix.json, witnesses.json and their traces, report.html.
 
-    They read the campaign's files alone. The report's path is the last line.
+    They read the campaign's files alone. With --compare, the page also says what is not as it was in OTHER: outcomes,
+    bounds, findings (`ackproof compare` prints that, and has an exit code for it). The report's path is the last line.
     """
     write_matrix(campaign_dir)
     witness(campaign_dir, state.progress())
-    return show_campaign(state, campaign_dir, write(campaign_dir))
+    return show_campaign(state, campaign_dir, write(campaign_dir, other))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from checkers import ANOMALIES, Cell, wedged_clients
 from harness.records.files import JUNIT_FILE, MATRIX_TEXT_FILE, REPORT_FILE, run_directories, write_file
-from harness.report.charts import availability_chart, loss_rate_chart
+from harness.report.compared import compared_with
 from harness.report.junit import Case, as_junit, cases_of, unfinished_words
 from harness.report.loading import read_campaign
 from harness.report.markdown import as_markdown, cases_as_markdown
@@ -23,8 +23,10 @@ from harness.report.stories import stories_of
 __all__ = ["Case", "as_junit", "cases_as_markdown", "cases_of", "look_of", "style_of", "write"]
 
 
-def write(campaign_directory: Path) -> Path:
+def write(campaign_directory: Path, other: Path | None = None) -> Path:
     """Write ``matrix.md``, ``junit.xml`` and ``report.html`` from the campaign's files; the answer is the page's path.
+
+    The page holds the campaign against the ``other`` one, if that is given.
 
     Raises:
         ResultsError: the campaign was not checked, has no witnesses yet, or a file of it cannot be read or written.
@@ -43,7 +45,7 @@ def write(campaign_directory: Path) -> Path:
         setups=setups_of(run_directories(campaign_directory), files.campaign.get("versions", {})),
         definitions=_definitions(cells),
         wedged=wedged_clients(line.anomalies for line in files.lines.values()),
-        charts={"losses": loss_rate_chart(cells), "gaps": availability_chart(cells)} if cells else {},
+        other=compared_with(other, campaign_directory) if other else None,
         **content_of(summary, cells, stories),
     )
     path = campaign_directory / REPORT_FILE

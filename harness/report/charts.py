@@ -1,6 +1,7 @@
 """Charts as data, and those over all cells: how often runs lost, and how long partitions took no write.
 
-Vega-Lite specifications without data stand in ``templates/*.vl.json``; a chart names one and adds its rows.
+Vega-Lite specifications without data stand in ``templates/*.vl.json``; a chart names one and adds its rows. A colour
+``@ink`` there is the page's own of that name, which depends on who reads it: on paper, by day, at night.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ LOSS: Final = "loss"
 LOSS_WITHOUT_OFFSETS: Final = "loss-without-offsets"
 LOSS_RATE: Final = "loss-rate"
 AVAILABILITY: Final = "availability"
+LATENCY: Final = "latency"
+OVER_TIME: Final = "over-time"
 #: A row of a chart over cells has room for its words, and for a bar of each family.
 ROW_PX_MIN: Final = 34
 FAMILY_PX: Final = 8
@@ -79,6 +82,8 @@ def chart_templates(cells: Sequence[Cell]) -> dict[str, Row]:
         LOSS_WITHOUT_OFFSETS: loss | {"vconcat": loss["vconcat"][:1]},
         LOSS_RATE: over_cells | {"spec": panel | {"layer": _RATE}},
         AVAILABILITY: over_cells | {"spec": panel | {"layer": _GAPS}},
+        LATENCY: _read("latency-chart"),
+        OVER_TIME: _read("over-time"),
     }
 
 

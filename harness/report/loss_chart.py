@@ -15,16 +15,11 @@ from harness.report.charts import LOSS, LOSS_WITHOUT_OFFSETS, Chart, Row
 from harness.report.names import fault_name, replica_set, write_name
 from harness.report.timeline import LOSSES, POINTS_MAX, PointKind, Timeline
 
-#: Of both panels, as in the specification.
-WIDTH_PX: Final = 920
-#: A letter of a bar's label is about this wide; a label cut to fewer letters tells nothing.
-LETTER_PX: Final = 6.2
-LETTERS_MIN: Final = 6
 #: Okabe and Ito's palette, distinct with any colour vision; brokers take its colours in turn, in both panels.
 BROKERS: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 FAULT: Final = "#5f6368"
 ISR: Final = "#c9d1d9"
-WRITE: Final = "#111111"
+WRITE: Final = "@ink"
 #: Words beside the points that the story is about.
 LABELS: Final[Mapping[PointKind, str]] = {
     "the lost write": "lost",
@@ -71,17 +66,13 @@ def loss_chart(timeline: Timeline) -> Chart:
 
 
 def _bar_row(timeline: Timeline, place: int, bar: Bar) -> Row:
-    """The bar cut to the window, with as much of its label as it has room for; the rest is in its tooltip."""
-    begin_us, end_us = max(bar.begin_us, timeline.begin_us), min(bar.end_us, timeline.end_us)
-    width_px = (end_us - begin_us) / (timeline.end_us - timeline.begin_us) * WIDTH_PX
-    letters = int((width_px - 8) / LETTER_PX)
-    cut = bar.label[: letters - 1] + "…" if letters >= LETTERS_MIN else ""
+    """The bar cut to the window. The page cuts its label to the room that it has there; the rest is in its tooltip."""
     return {
         "track": bar.track,
-        "begin": begin_us / 1e6,
-        "end": end_us / 1e6,
+        "begin": max(bar.begin_us, timeline.begin_us) / 1e6,
+        "end": min(bar.end_us, timeline.end_us) / 1e6,
         "ink": bar.ink,
-        "label": bar.label if len(bar.label) <= letters else cut,
+        "label": bar.label,
         "tip": bar.tip,
         "colour": bar.colour,
         "place": place,

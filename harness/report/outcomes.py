@@ -14,14 +14,14 @@ class Look(NamedTuple):
         word: what a cell says on a terminal; ``name`` is made of it.
         sign: stands beside every colour, so that no reader depends on colour.
         chip: what a cell says first, in the page's legend.
-        background, ink, border: colours in CSS; the border is that of quiet cells, "" for none.
+        background, ink: colours in CSS, by day and at night; the border is that of quiet cells, "" for none.
     """
 
     word: str
     sign: str
     chip: str
-    background: str
-    ink: str
+    background: tuple[str, str]
+    ink: tuple[str, str]
     border: str = ""
 
     @property
@@ -31,15 +31,19 @@ class Look(NamedTuple):
 
 
 #: "held" where the settings permit loss: so many runs were silent, and no more.
-UNPROMISED: Final = Look("none", "○", "0", "#eaf1f4", "#37505e", "1px dashed #9db2bd")
+UNPROMISED: Final = Look(
+    "none", "○", "0", ("#eaf1f4", "#1c2a32"), ("#37505e", "#a9c6d6"), "1px dashed light-dark(#9db2bd, #4c6573)"
+)
 #: Of every other cell.
 LOOKS: Final[dict[Outcome, Look]] = {
-    Outcome.BROKEN_PROMISE: Look("BROKEN", "✖", "broken promise", "#b3261e", "#ffffff"),
-    Outcome.STALLED: Look("STALLED", "■", "stalled", "#8c4a00", "#ffffff"),
-    Outcome.PERMITTED_LOSS: Look("loss", "▼", "lost", "#fbdfa2", "#6b4300"),
-    Outcome.HELD: Look("held", "✓", "0", "#d3ece0", "#0b5137"),
-    Outcome.NOT_EXERCISED: Look("not exercised", "–", "not exercised", "#ffffff", "#5b6570", "1px solid #d8dee4"),
-    Outcome.UNKNOWN: Look("unknown", "?", "unknown", "#e6e0f2", "#49386b"),
+    Outcome.BROKEN_PROMISE: Look("BROKEN", "✖", "broken promise", ("#b3261e", "#b3261e"), ("#ffffff", "#ffffff")),
+    Outcome.STALLED: Look("STALLED", "■", "stalled", ("#8c4a00", "#8c4a00"), ("#ffffff", "#ffffff")),
+    Outcome.PERMITTED_LOSS: Look("loss", "▼", "lost", ("#fbdfa2", "#4a3610"), ("#6b4300", "#ffd98a")),
+    Outcome.HELD: Look("held", "✓", "0", ("#d3ece0", "#12382a"), ("#0b5137", "#9fe3c5")),
+    Outcome.NOT_EXERCISED: Look(
+        "not exercised", "–", "not exercised", ("#ffffff", "#16191d"), ("#5b6570", "#9aa5b1"), "1px solid var(--line)"
+    ),
+    Outcome.UNKNOWN: Look("unknown", "?", "unknown", ("#e6e0f2", "#2f2745"), ("#49386b", "#d2c4f2")),
 }
 #: As the page explains them.
 LEGEND: Final = {

@@ -2,53 +2,82 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
 import tempfile
 from collections.abc import Sequence
 from functools import cache
-from importlib import metadata
+from importlib import metadata, resources
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from checkers import SITUATIONS, Cell, Summary, compare, setting_value, settings_words
+from checkers import SITUATIONS, Cell, Summary, compare, quantile_us, setting_value, settings_words
 from harness.machine import user_cache
 from harness.plan import Kafka
-from harness.report.charts import Chart, chart_templates
+from harness.report.charts import Chart, availability_chart, chart_templates, loss_rate_chart
 from harness.report.grid import columns_of, exercised_faults, grid_of, percent
 from harness.report.outcomes import LEGEND, LOOKS, look_of
+from harness.report.price import latency_chart, prices_of
 from harness.report.setups import left_to_clients
 from harness.report.stories import Story
 from workloads import Settings
 
+#: Cells with a panel of their own, two or three kilobytes each.
+PANELS_MAX: Final = 300
+#: Cells in a chart over cells.
+CELLS_DRAWN_MAX: Final = 1_000
+#: Rows of the matrix, and of the tables by settings; matrix.json has all of them.
+ROWS_MAX: Final = 300
+#: What a reviewer asks first of settings, where they are the same in every cell.
+KEY_SETTINGS: Final = (
+    "acks", "enable.idempotence", "replication.factor", "min.insync.replicas", "unclean.leader.election.enable",
+    "eligible.leader.replicas", "flush.messages", "replica.lag.time.max.ms",
+)  # fmt: skip
 #: Eligible leader replicas are a rule of Kafka too (KIP-966).
 _REFERENCE_ONLY: Final = tuple(name for name in Settings.scoped("reference") if name != "eligible.leader.replicas")
 
 
+class Script(NamedTuple):
+    """A script of the page, and what the page's own policy lets it be known by: nothing else on it is executed."""
+
+    text: Markup
+    hash: str
+
+
 def render(**content: Any) -> str:
     """The page. ``content`` are the names that templates/report.html.j2 uses; everything in them is escaped."""
-    return _environment().get_template("report.html.j2").render(bundle=chart_library(), **content)
+    own = (resources.files("harness.report") / "templates" / "page.js").read_text(encoding="utf-8")
+    scripts = [_script(text) for text in (chart_library(), own)]
+    return _environment().get_template("report.html.j2").render(scripts=scripts, **content)
+
+
+def _script(text: str) -> Script:
+    safe = text.replace("</script", "<\\/script")
+    digest = base64.b64encode(hashlib.sha256(safe.encode()).digest()).decode()
+    return Script(Markup(safe), f"sha256-{digest}")  # noqa: S704 - our own text, and a pinned library's
 
 
 @cache
-def chart_library() -> Markup:
+def chart_library() -> str:
     """Vega, Vega-Lite and vega-embed as one script: nothing is loaded from anywhere when the page is opened.
 
     Making it takes a second and a half, so it is kept in the user's cache, a file for each version of its maker.
     """
     kept = user_cache() / "charts" / f"{metadata.version('vl-convert-python')}.js"
     try:
-        script = kept.read_text(encoding="utf-8")
+        return kept.read_text(encoding="utf-8")
     except OSError:
         import vl_convert  # noqa: PLC0415 - only where it is not kept
 
-        script = vl_convert.javascript_bundle()
+        made = "\n".join(str(vl_convert.javascript_bundle()).splitlines())
         with contextlib.suppress(OSError):  # a place that cannot be written costs time, and nothing else
-            _keep(kept, script)
-    return Markup(script.replace("</script", "<\\/script"))  # noqa: S704 - a pinned library's own text
+            _keep(kept, made)
+        return made
 
 
 def _keep(file: Path, text: str) -> None:
@@ -62,22 +91,39 @@ def _keep(file: Path, text: str) -> None:
 def content_of(summary: Summary, cells: Sequence[Cell], stories: Sequence[Story]) -> dict[str, Any]:
     """What templates need of the cells and stories, by the names that they use."""
     columns = columns_of(cells)
+    grid = grid_of(cells, columns)
+    panels = _panels(cells, stories)
+    prices = prices_of(cells)[:ROWS_MAX]
     return {
         "summary": summary,
         "cells": cells,
         "columns": columns,
-        "grid": grid_of(cells, columns),
-        "stories": stories,
-        "stories_title": "How writes were lost"
-        if all(one.is_loss for one in stories)
-        else "What was found, one by one",
+        "grid": grid[:ROWS_MAX],
+        "rows_left_out": max(0, len(grid) - ROWS_MAX),
+        "panels": panels,
+        "panels_left_out": len(cells) - len(panels),
+        "prices": prices,
+        "charts": {
+            "losses": loss_rate_chart(cells[:CELLS_DRAWN_MAX]),
+            "gaps": availability_chart(cells[:CELLS_DRAWN_MAX]),
+            "latency": latency_chart(prices),
+        }
+        if cells
+        else {},
         "comparison": compare(cells),
-        "promises": _promises(cells),
+        "promises": _promises(cells)[:ROWS_MAX],
         "client_defaults": left_to_clients(cells),
         **_same_everywhere(cells),
-        "linked": {cell_id(story.cell) for story in stories},
+        "linked": {cell_id(cell) for cell, _ in panels},
         "templates": chart_templates(cells),
     }
+
+
+def _panels(cells: Sequence[Cell], stories: Sequence[Story]) -> list[tuple[Cell, Story | None]]:
+    """What has a panel: cells with a story first, in the order of the stories, then the others, while there is room."""
+    told: dict[str, tuple[Cell, Story | None]] = {cell_id(story.cell): (story.cell, story) for story in stories}
+    every = told | {name: (cell, None) for cell in cells if (name := cell_id(cell)) not in told}
+    return list(every.values())[:PANELS_MAX]
 
 
 def _promises(cells: Sequence[Cell]) -> list[tuple[str, str, str]]:
@@ -97,13 +143,17 @@ def _same_everywhere(cells: Sequence[Cell]) -> dict[str, dict[str, Any]]:
     shared = {name: value for name, value in first.items() if all(cell.settings[name] == value for cell in cells)}
     rules = {name: shared.pop(name) for name in _REFERENCE_ONLY if name in shared}
     referred = any(cell.world != Kafka.name for cell in cells)
-    return {"same_everywhere": shared, "reference_rules": rules if referred else {}}
+    return {
+        "same_everywhere": shared,
+        "reference_rules": rules if referred else {},
+        "key_settings": {name: shared[name] for name in KEY_SETTINGS if name in shared},
+    }
 
 
 def cell_id(cell: Cell) -> str:
     """An anchor: letters, digits and dashes only, because names come from files."""
     name = f"{cell.world}-{cell.cell}"
-    return "story-" + "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name)
+    return "cell-" + "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name)
 
 
 def as_script(content: Chart | dict[str, Any] | str) -> Markup:
@@ -111,6 +161,18 @@ def as_script(content: Chart | dict[str, Any] | str) -> Markup:
     text = content if isinstance(content, str) else msgspec.json.encode(content).decode()
     safe = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return Markup(safe)  # noqa: S704 - no character is left that HTML reads
+
+
+def _milliseconds(time_us: int | None) -> str:
+    """Three significant digits, which is more than a histogram knows; a second and more in seconds."""
+    if time_us is None:
+        return "?"
+    return f"{time_us / 1e6:.3g} s" if time_us >= 1_000_000 else f"{time_us / 1000:.3g} ms"
+
+
+def _of(count: int, total: int) -> str:
+    """A count with its share of the total."""
+    return f"{count:,} ({percent(count / total)})" if count and total else f"{count:,}"
 
 
 def _environment() -> Environment:
@@ -125,6 +187,11 @@ def _environment() -> Environment:
         count=lambda number: f"{number:,}",
         exercised_faults=exercised_faults,
         percent=percent,
+        ground=lambda look: f"light-dark({', '.join(look.background)})",
+        ms=_milliseconds,
+        of=_of,
+        quantile=quantile_us,
+        text=lambda look: f"light-dark({', '.join(look.ink)})",
         seconds=lambda time_us: "never" if time_us is None else f"{time_us / 1e6:.2f} s",
         setting=setting_value,
         words=settings_words,

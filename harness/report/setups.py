@@ -65,13 +65,15 @@ def setups_of(runs: Iterable[Path], versions: Mapping[str, str]) -> list[Setup]:
 
 def left_to_clients(cells: Iterable[Cell]) -> list[str]:
     """A sentence for each setting that the plan left to the client libraries, with what was in force."""
-    found: dict[str, dict[str, None]] = {}
+    found: dict[str, dict[str, dict[str, None]]] = {}
     for cell in cells:
         for name in cell.client_defaults:
-            value = f"{_shown(cell.settings[name])} with acks={cell.settings['acks']} ({cell.world})"
-            found.setdefault(name, {})[value] = None
+            where = f"{_shown(cell.settings[name])} with acks={cell.settings['acks']}"
+            found.setdefault(name, {}).setdefault(where, {})[cell.world] = None
     return [
-        f"The plan leaves {name} to the client. The client's own default was in force: {', '.join(values)}."
+        f"The plan leaves {name} to the client. The client's own default was in force: "
+        + ", ".join(f"{value} ({', '.join(worlds)})" for value, worlds in values.items())
+        + "."
         for name, values in found.items()
     ]
 

@@ -12,18 +12,19 @@ import msgspec
 from checkers import Cell, Outcome, Verdict, Witness, read_receipts, setting_value
 from harness.plan import Simulated
 from harness.records.files import PLAN_FILE
-from harness.report.charts import LOSS
+from harness.report.charts import LOSS, Chart
 from harness.report.loading import CampaignFiles
 from harness.report.loss_chart import loss_chart
 from harness.report.names import fault_name, moment
 from harness.report.narrative import differing, narrate, places, remains
+from harness.report.over_time import over_time_chart
 from harness.report.timeline import LOSSES, REORDERED, Subject, Timeline, read_timeline
 from nemesis.receipts import Receipt
 from workloads import IDEMPOTENCE
 from workloads.history import HistoryError
 
 #: Charts are left out once they add up to this: with the chart library (0.9 MB) and the tables the page stays below
-#: 2 MB, which mail and review tools still take. Sentences and commands are never left out.
+#: 3 MB, which mail and review tools still take. Sentences and commands are never left out.
 CHART_BYTES_MAX: Final = 800_000
 
 
@@ -50,7 +51,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
     ``title`` says what was found, ``why`` why it must not be or may, ``is_loss`` is true of writes that are gone.
     ``chart`` is a ``Chart`` as JSON, None where there is nothing to draw or no room, and ``has_offsets`` says that it
-    has its lower panel; ``command`` reruns the run; ``finding`` are the plain ones of the checker's fields.
+    has its lower panel; ``over_time`` is that of the whole run; ``command`` reruns the run; ``finding`` are the plain
+    ones of the checker's fields.
     """
 
     cell: Cell
@@ -60,6 +62,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     sentences: list[str]
     chart: str | None
     has_offsets: bool
+    over_time: str | None
     command: str
     finding: dict[str, Any]
     anomaly: str
@@ -80,6 +83,9 @@ def stories_of(files: CampaignFiles) -> list[Story]:
             sentence = "The report has no room for this chart; the replay command below shows the run."
             story = msgspec.structs.replace(story, chart=None, sentences=[*story.sentences, sentence])
         room -= len(story.chart or "")
+        if len(story.over_time or "") > room:
+            story = msgspec.structs.replace(story, over_time=None)
+        room -= len(story.over_time or "")
         stories.append(story)
     return stories
 
@@ -113,13 +119,18 @@ def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> Story:
         why=WHY.get(witness.anomaly, cell.promise) if cell.outcome is Outcome.BROKEN_PROMISE else cell.promise,
         is_loss=witness.anomaly in LOSSES,
         sentences=[*differing(witness.finding), *account, *copies, *remains(witness.finding)],
-        chart=msgspec.json.encode(chart).decode() if chart else None,
+        chart=_as_json(chart),
         has_offsets=chart is not None and chart.template == LOSS,
+        over_time=_as_json(over_time_chart(line.over_time, effective)),
         command=rerun_command(files.directory, cell, witness),
         finding=plain,
         anomaly=witness.anomaly,
         run=witness.run,
     )
+
+
+def _as_json(chart: Chart | None) -> str | None:
+    return msgspec.json.encode(chart).decode() if chart else None
 
 
 def _timeline(

@@ -106,7 +106,41 @@ def write_cluster(run: Path) -> None:
 @pytest.fixture
 def campaign(tmp_path: Path) -> tuple[Path, MakeRun]:
     """An empty campaign, and a function that adds a run with its verdict to it."""
-    directory = tmp_path / "results" / "synthetic"
+    return empty_campaign(tmp_path)
+
+
+#: Markup wherever names, values and texts come from: what it wants must not happen.
+EVIL = (
+    "<img src=x onerror=window.executed=1>&'\"`{{7*7}}${window.executed=1}</script><script>window.executed=1</script>"
+)
+
+
+def make_hostile(directory: Path, make: MakeRun) -> None:
+    """Add a run whose key, value, topic, node's name, error text and everything around it is markup."""
+    finding = {"key": EVIL, "value": 1, EVIL: EVIL, "node": EVIL, "error": EVIL}
+    wedged = {"key": "ackproof-0", "instance": 3, "client": EVIL, "errors": [EVIL]}
+    fault = kill_receipt(role=EVIL, shape=EVIL, begin_evidence={EVIL: {EVIL: EVIL}}, reason=EVIL)
+    make(
+        Settings(acks=1),
+        lost=1,
+        family=EVIL,
+        cell=f"acks=1{EVIL.replace('/', '|')}",
+        history=True,
+        cluster=True,
+        anomalies={"lost-write": [finding], "wedged-client": [wedged]},
+        counts={"lost-write": 1, "wedged-client": 1},
+        faults=[msgspec.to_builtins(fault)],
+        reason=EVIL,
+    )
+    (directory / "plan.toml").write_text(f"</pre>{EVIL}")
+    (directory / "campaign.json").write_bytes(
+        msgspec.json.encode({"command": EVIL, "machine": {EVIL: EVIL}, "versions": {EVIL: EVIL}, "name": EVIL})
+    )
+
+
+def empty_campaign(parent: Path) -> tuple[Path, MakeRun]:
+    """See the fixture."""
+    directory = parent / "results" / "synthetic"
     directory.mkdir(parents=True)
     (directory / VERDICTS_FILE).write_bytes(b"")
 

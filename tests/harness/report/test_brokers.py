@@ -79,4 +79,4 @@ def test_anchors_hold_only_harmless_letters() -> None:
         world = "simulated"
         cell = 'acks="1"<b>/kill'
 
-    assert cell_id(Named()) == "story-simulated-acks--1--b--kill"  # type: ignore[arg-type]
+    assert cell_id(Named()) == "cell-simulated-acks--1--b--kill"  # type: ignore[arg-type]

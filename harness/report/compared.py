@@ -1,0 +1,33 @@
+"""Another campaign beside this one: what the page shows of a comparison."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from harness.comparison import Change, compare_results, figures_of, read_results, sentences, side_by_side
+
+#: Cells that are listed, those that changed first.
+ROWS_MAX: Final = 200
+
+
+def compared_with(other: Path, campaign: Path) -> dict[str, Any]:
+    """This ``campaign`` held against an earlier or ``other`` one, by the names that templates/compared.html.j2 uses.
+
+    Raises:
+        NamedWronglyError: ``other`` is no campaign.
+        ResultsError: a file of it cannot be read.
+    """
+    found = compare_results(read_results(other), read_results(campaign))
+    worst = sorted(found.cells, key=lambda one: list(Change).index(one.change))
+    return {
+        "before": found.before,
+        "sentence": found.sentence,
+        "words": list(sentences(found)),
+        "headings": list(figures_of(None)),
+        "rows": [
+            {"change": one.change, "key": one.key, "values": list(side_by_side(one.before, one.after).values())}
+            for one in worst[:ROWS_MAX]
+        ],
+        "left_out": max(0, len(worst) - ROWS_MAX),
+    }

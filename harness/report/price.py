@@ -1,0 +1,104 @@
+"""What safety costs: latency, throughput, refusals and unavailability, by settings and world."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from checkers import Cell, Latency, end_us, quantile_us, settings_words
+from harness.report.charts import LATENCY, Chart, Row
+
+#: So many buckets of a verdict's histogram are drawn as one: two where a latency doubles.
+BUCKETS_DRAWN: Final = 4
+#: More rows than this are no picture any more; the table has all of them.
+SETTINGS_DRAWN_MAX: Final = 60
+
+
+class Price(NamedTuple):
+    """One choice of settings in one world, over all families of faults; times in microseconds, None where unknown.
+
+    ``calm_p99_us`` is of writes that began while no fault was in effect, the other quantiles of all of the workload.
+    """
+
+    settings: str
+    world: str
+    p50_us: int | None
+    p99_us: int | None
+    p999_us: int | None
+    calm_p99_us: int | None
+    per_second: float | None
+    attempted: int
+    rejected: int
+    unknown: int
+    gap_us: int
+    recovery_us: int | None
+    unrecovered: int
+    latency: Latency
+
+
+def prices_of(cells: Sequence[Cell]) -> list[Price]:
+    """In the order of the matrix, world by world."""
+    groups: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.world, settings_words(cell.label)), []).append(cell)
+    return [_price(world, settings, group) for (world, settings), group in groups.items()]
+
+
+def _price(world: str, settings: str, cells: Sequence[Cell]) -> Price:
+    latency = Latency()
+    for cell in cells:
+        latency.add(cell.latency)
+        latency.workload_us += cell.latency.workload_us
+    return Price(
+        settings=settings,
+        world=world,
+        p50_us=quantile_us(latency.all, 0.5),
+        p99_us=quantile_us(latency.all, 0.99),
+        p999_us=quantile_us(latency.all, 0.999),
+        calm_p99_us=quantile_us(latency.calm, 0.99),
+        per_second=latency.per_second,
+        attempted=sum(cell.attempted for cell in cells),
+        rejected=sum(cell.rejected for cell in cells),
+        unknown=sum(cell.unknown_writes for cell in cells),
+        gap_us=max(cell.longest_gap_us for cell in cells),
+        recovery_us=max((cell.recovery_us for cell in cells if cell.recovery_us is not None), default=None),
+        unrecovered=sum(cell.unrecovered for cell in cells),
+        latency=latency,
+    )
+
+
+def latency_chart(prices: Sequence[Price]) -> Chart | None:
+    """How latencies are distributed, a strip for each choice of settings; None where nothing was measured or there are
+    too many.
+    """
+    measured = [price for price in prices if price.p50_us is not None]
+    if not measured or len(measured) > SETTINGS_DRAWN_MAX:
+        return None
+    strips = [row for price in measured for row in _strip(price)]
+    return Chart(template=LATENCY, datasets={"strips": strips})
+
+
+def _strip(price: Price) -> Iterator[Row]:
+    for when, histogram in (("without a fault", price.latency.calm), ("during a fault", price.latency.in_fault)):
+        total = sum(histogram.values())
+        for bucket, count in _coarser(histogram).items():
+            first = bucket * BUCKETS_DRAWN
+            yield {
+                "settings": price.settings,
+                "world": price.world,
+                "when": when,
+                "from": _ms(first - 1),
+                "to": _ms(first + BUCKETS_DRAWN - 1),
+                "share": float(f"{count / total:.3g}"),
+            }
+
+
+def _ms(bucket: int) -> float:
+    return float(f"{end_us(bucket) / 1000:.4g}")
+
+
+def _coarser(histogram: Mapping[int, int]) -> dict[int, int]:
+    coarse: dict[int, int] = {}
+    for bucket, count in histogram.items():
+        coarse[bucket // BUCKETS_DRAWN] = coarse.get(bucket // BUCKETS_DRAWN, 0) + count
+    return coarse
