@@ -5,6 +5,7 @@
 #   ACKPROOF_VENV     where to (default: .ackproof-venv)
 #   ACKPROOF_LOCK     requirements with hashes, installed first (default: none)
 #   ACKPROOF_KAFKA    a release of Apache Kafka for the nightly run, "newest", or "none" (default: newest)
+#   ACKPROOF_FOR      how long a night is (default: 4h)
 #   ACKPROOF_NIGHTS   verdicts of the nights, kept from one to the next (default: ackproof-nights)
 #   ACKPROOF_RESULTS  everything else, to look at when something was found (default: ackproof-results)
 #   ACKPROOF_SUMMARY  a file that is given a table in Markdown (default: $GITHUB_STEP_SUMMARY, or none)
@@ -36,12 +37,12 @@ install_kafka() {
     esac
 }
 
-# A campaign into a directory, and its table for the job's page; the exit code is the campaign's.
-campaign() { # plan directory options...
-    local plan=$1 directory=$2 code=0
-    shift 2
+# A campaign or a soak into a directory, and its table for the job's page; the exit code is theirs.
+perform() { # campaign|soak plan directory options...
+    local command=$1 plan=$2 directory=$3 code=0
+    shift 3
     ackproof plan "$plan" --explain
-    ackproof campaign "$plan" --out "$directory" "$@" || code=$?
+    ackproof "$command" "$plan" --out "$directory" "$@" || code=$?
     [ ! -e "$directory/matrix.md" ] || cat "$directory/matrix.md" >> "$summary"
     return "$code"
 }
@@ -68,8 +69,8 @@ nightly() {
     local tonight code=0 compared=0 before
     tonight=$(date -u +%Y-%m-%dT%H%M%S)
     before=$(night_before "$tonight")
-    # A seed of its own, so that every night tries schedules that were never tried.
-    campaign "$here/nightly.toml" "$results/$tonight" --seed "$(date -u +%Y%m%d%H%M%S)" || code=$?
+    # Every night draws seeds of its own, so it tries schedules that were never tried.
+    perform soak "$here/nightly.toml" "$results/$tonight" --for "${ACKPROOF_FOR:-4h}" || code=$?
     keep_night "$results/$tonight" "$tonight"
     if [ -n "$before" ] && [ -e "$nights/$tonight/matrix.json" ]; then
         ackproof compare "$before" "$nights/$tonight" | tee "$results/$tonight/compared.txt" || compared=$?
@@ -83,7 +84,7 @@ nightly() {
 case ${1:-} in
     install) install_ackproof ;;
     kafka) install_kafka ;;
-    pull-request) campaign "$here/pull-request.toml" "$results/$(date -u +%Y-%m-%dT%H%M%S)" ;;
+    pull-request) perform campaign "$here/pull-request.toml" "$results/$(date -u +%Y-%m-%dT%H%M%S)" ;;
     nightly) nightly ;;
-    *) sed -n '2,13p' "$0"; exit 64 ;;
+    *) sed -n '2,14p' "$0"; exit 64 ;;
 esac

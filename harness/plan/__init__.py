@@ -9,7 +9,7 @@ from harness.plan.machines import Machine
 from harness.plan.model import Plan, RunSpec, WorldPlan
 from harness.plan.reading import LATEST, parse_plan, read_plan
 from harness.plan.security import OPEN, Security
-from harness.plan.starters import KINDS, heading, plans_here, starter
+from harness.plan.starters import CI_FILES, KINDS, heading, plans_here, starter
 from harness.plan.stories import families_in, with_stories
 from harness.plan.values import SEED_MAX, Place
 from harness.plan.worlds import (
@@ -27,6 +27,7 @@ from harness.plan.worlds import (
 )
 
 __all__ = [
+    "CI_FILES",
     "KINDS",
     "LATEST",
     "OPEN",

@@ -1,0 +1,102 @@
+"""What `ackproof init ci` writes works: every step that runs a command is run, with short plans, in a fresh directory.
+
+Real Kafka is left out here: tests/harness/worlds/kafka and scripts/kafka-campaign.sh have it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import pytest
+import yaml
+
+from harness.plan import starter
+from tests.packaging.conftest import Installed, done
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("wheel")]
+
+SHORT = """
+name = "short"
+[settings]
+acks = "all"
+min.insync.replicas = 2
+[worlds.simulated]
+runs = 2
+workload = { writes_per_second = 20.0, duration_ms = 12_000 }
+faults = { exercised_min = 1 }
+"""
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Path:
+    """A directory with everything of ``ci``, and plans that take seconds."""
+    for to, source in starter("ci").items():
+        (tmp_path / to).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / to).write_bytes(source.read_bytes())
+        (tmp_path / to).chmod(source.stat().st_mode)
+    for plan in (tmp_path / "ackproof").glob("*.toml"):
+        plan.write_text(SHORT)
+    # What a runner has and this machine need not change: packages are there, and root needs no sudo.
+    (tmp_path / "bin").mkdir()
+    for name, what in {"apt-get": 'echo "$@"', "sudo": 'while [[ $1 == -* ]]; do shift; done; exec "$@"'}.items():
+        (tmp_path / "bin" / name).write_text(f"#!/usr/bin/env bash\n{what}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    return tmp_path
+
+
+def steps_of(directory: Path, workflow: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    content = yaml.safe_load((directory / ".github" / "workflows" / workflow).read_text())
+    (job,) = content["jobs"].values()
+    return content.get("env", {}), job["steps"]
+
+
+def run_steps(directory: Path, workflow: str, installed: Installed, **changes: str) -> str:
+    """Run each step as a runner does; the answer is what the job's page was given."""
+    env, steps = steps_of(directory, workflow)
+    summary = directory / f"{workflow}.md"
+    shell = {
+        **installed.environment,
+        **env,
+        "ACKPROOF": str(installed.wheel),
+        "GITHUB_STEP_SUMMARY": str(summary),
+        "PATH": os.pathsep.join(
+            [str(directory / "bin"), str(Path(sys.executable).parent), installed.environment["PATH"]]
+        ),
+        **changes,
+    }
+    for step in steps:
+        if "run" in step:
+            ran = done(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]], directory, shell)
+            assert ran.returncode == 0, f"{step['name']}: {ran.stdout}{ran.stderr}"
+    return summary.read_text()
+
+
+def paths_kept(directory: Path, workflow: str) -> list[Path]:
+    """The files that the last step, an upload, would keep."""
+    *_, last = steps_of(directory, workflow)[1]
+    return [path for pattern in last["with"]["path"].split() for path in directory.glob(pattern)]
+
+
+def test_the_pull_requests_steps_pass_and_leave_what_they_upload(fresh: Path, installed: Installed) -> None:
+    told = run_steps(fresh, "ackproof-pull-request.yml", installed)
+    assert told.startswith("**No promise was broken: 1 of 1 cell held.")
+    kept = {path.name: path for path in paths_kept(fresh, "ackproof-pull-request.yml")}
+    assert kept.keys() == {"report.html", "matrix.json", "matrix.md", "junit.xml", "verdicts.jsonl"}
+    assert Xml.parse(kept["junit.xml"]).getroot().get("tests") == "1"  # noqa: S314 - our own
+
+
+def test_the_nights_steps_pass_and_the_second_is_compared_with_the_first(fresh: Path, installed: Installed) -> None:
+    short = {"ACKPROOF_KAFKA": "none", "ACKPROOF_FOR": "3s"}
+    first = run_steps(fresh, "ackproof-nightly.yml", installed, **short)
+    assert "is not worse than" not in first
+    second = run_steps(fresh, "ackproof-nightly.yml", installed, **short)
+    nights = sorted((fresh / "ackproof-nights").iterdir())
+    assert len(nights) == 2
+    assert all({path.name for path in night.iterdir()} >= {"matrix.json", "verdicts.jsonl.xz"} for night in nights)
+    assert (
+        f"ackproof-nights/{nights[1].name} is not worse than ackproof-nights/{nights[0].name}: 1 cell in both" in second
+    )
