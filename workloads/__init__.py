@@ -26,6 +26,7 @@ from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, NEVER_SENT, TIME_LIM
 from workloads.generators import WORKLOADS
 from workloads.operations import (
     NEMESIS,
+    BrokenInvariant,
     Defect,
     Event,
     EventType,
@@ -52,9 +53,9 @@ from workloads.settings import (
 
 __all__ = [
     "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "IDEMPOTENCE", "LISTED", "NEMESIS", "NEVER", "NEVER_SENT",
-    "NO_ERA", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Batches", "ClientCapability", "Clients", "Clock", "Commits",
-    "Consumer", "Defect", "Event", "EventType", "Fetched", "FreshWrites", "Function", "MicroOperation", "Offsets",
-    "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Positions", "Producer", "Record", "Recorder", "Refusal",
-    "Retirement", "Send", "SendOutcome", "Settings", "SettingsError", "Subscription", "Truncation", "Unsent",
-    "WorkloadPlan", "classify", "refusal", "unknown_name",
+    "NO_ERA", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Batches", "BrokenInvariant", "ClientCapability", "Clients",
+    "Clock", "Commits", "Consumer", "Defect", "Event", "EventType", "Fetched", "FreshWrites", "Function",
+    "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Positions", "Producer",
+    "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome", "Settings", "SettingsError", "Subscription",
+    "Truncation", "Unsent", "WorkloadPlan", "classify", "refusal", "unknown_name",
 ]  # fmt: skip

@@ -37,8 +37,9 @@ class Function(StrEnum):
     """What an operation does.
 
     ``DRAIN`` is a final reader's statement without an invoke: OK if it read the partition from its start to ``offset``.
-    ``RETIRE`` and ``RECOVERY`` have no invoke either; their ``detail`` is a :class:`Retirement`, a
-    :class:`FreshWrites`. A new member goes to the end, because its place is its code in stored histories.
+    ``RETIRE``, ``RECOVERY`` and ``INVARIANT`` have no invoke either; their ``detail`` is a :class:`Retirement`, a
+    :class:`FreshWrites`, a :class:`BrokenInvariant`. A new member goes to the end, because its place is its code in
+    stored histories.
     """
 
     SEND = "send"
@@ -52,6 +53,7 @@ class Function(StrEnum):
     PHASE = "phase"
     RETIRE = "retire"
     RECOVERY = "recovery"
+    INVARIANT = "invariant"
 
     __hash__ = str.__hash__
 
@@ -107,7 +109,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         offset: for DRAIN, the log end offset asked after healing and reached by the reader.
         node: broker that answered, where known.
         error: the client's error, by name, with the broker's words if there were any.
-        detail: JSON of a fault's receipt, of a phase, of a :class:`Retirement` or of :class:`FreshWrites`.
+        detail: JSON of a fault's receipt, of a phase, or of what stands at the other functions (:class:`Function`).
     """
 
     time_us: int
@@ -161,6 +163,19 @@ class FreshWrites(msgspec.Struct, frozen=True, kw_only=True):
     lacking: dict[str, str]
     absent: dict[str, str] = {}
     unread: dict[str, str] | None = None
+
+
+class BrokenInvariant(msgspec.Struct, frozen=True, kw_only=True):
+    """The first state of a cluster that its own rules exclude, as a simulated world sees it.
+
+    ``name`` is the invariant's, ``partition`` the log partition, ``time_us`` the step's moment on the run's clock;
+    ``text`` says what was wrong.
+    """
+
+    name: str
+    partition: str
+    time_us: int
+    text: str
 
 
 class Recorder(Protocol):

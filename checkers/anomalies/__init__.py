@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from checkers.anomalies import (
+    broken_invariant,
     corrupt_read,
     divergent_replicas,
     duplicate,
@@ -42,6 +43,7 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
         reordered.ANOMALY,
         *CYCLES,
         divergent_replicas.ANOMALY,
+        broken_invariant.ANOMALY,
         wedged_client.ANOMALY,
     )
 }

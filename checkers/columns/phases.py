@@ -12,13 +12,14 @@ import msgspec
 import numpy as np
 
 from checkers.columns.ids import Numbers
-from workloads import FreshWrites, Function, Retirement
+from workloads import BrokenInvariant, FreshWrites, Function, Retirement
 from workloads.history import FUNCTION_CODE
 
-_FAULT, _PHASE, _RETIRE, _RECOVERY = (
-    FUNCTION_CODE[name] for name in (Function.FAULT, Function.PHASE, Function.RETIRE, Function.RECOVERY)
+_FAULT, _PHASE, _RETIRE, _RECOVERY, _INVARIANT = (
+    FUNCTION_CODE[name]
+    for name in (Function.FAULT, Function.PHASE, Function.RETIRE, Function.RECOVERY, Function.INVARIANT)
 )
-_Detail = TypeVar("_Detail", Retirement, FreshWrites)
+_Detail = TypeVar("_Detail", Retirement, FreshWrites, BrokenInvariant)
 #: What the phases of a run are called.
 WORKLOAD_BEGINS = ("break",)
 HEALED = ("heal", "healed")
@@ -65,6 +66,11 @@ class Phases(msgspec.Struct, frozen=True):
     def retirements(self) -> list[tuple[Moment, Retirement]]:
         """Producer instances that were given up."""
         return self._facts(_RETIRE, Retirement)
+
+    @property
+    def broken_invariants(self) -> list[tuple[Moment, BrokenInvariant]]:
+        """What the run's world saw in its cluster that the cluster's rules exclude."""
+        return self._facts(_INVARIANT, BrokenInvariant)
 
     @property
     def fresh_writes(self) -> FreshWrites | None:

@@ -54,7 +54,7 @@ class _Story(NamedTuple):
 
 def identity(anomaly: str, settings: Mapping[str, Any], stories: Sequence[tuple[str, Sequence[str]]], fate: str) -> str:
     """The digest of a finding's defect; ``stories`` are (name, kinds of fault), ``fate`` is that of the copies, of a
-    finding about a client its library, and "" where neither is known.
+    finding about a client its library, of a broken invariant its name, and "" where neither is known.
     """
     chosen = {name: settings[name] for name in MATTERING if name in settings}
     chosen |= {name: settings[name] for name, before in LATER.items() if settings.get(name, before) != before}
@@ -83,7 +83,7 @@ def identities(verdict: Verdict, settings: Mapping[str, Any], receipts: Sequence
 
 def _fate(finding: Mapping[str, Any]) -> str:
     library, _, _version = str(finding.get("client", "")).rpartition(" ")
-    return str(finding.get("fate", library))
+    return str(finding.get("fate", finding.get("invariant", library)))
 
 
 def _stories(receipts: Sequence[Receipt]) -> list[_Story]:

@@ -12,6 +12,8 @@ import msgspec
 import numpy as np
 
 from checkers.anomalies import ANOMALIES, EMPTY_GRAPH, Allowed
+from checkers.anomalies.broken_invariant import ANOMALY as BROKEN_INVARIANT
+from checkers.anomalies.broken_invariant import broken_invariants
 from checkers.columns.loading import Batch
 from checkers.columns.log import Log
 from checkers.cycles.edges import related
@@ -41,7 +43,7 @@ class PartialVerdict(Measures, kw_only=True):
     """The judgement of some log partitions of one history.
 
     ``problem`` says why it could not be read; ``steps`` are dependencies between operations that may be on a cycle;
-    ``related`` says whether any operation depends on another.
+    ``related`` says whether any operation depends on another. ``broken_invariants`` are the history's, in every part.
     """
 
     history: int
@@ -56,6 +58,7 @@ class PartialVerdict(Measures, kw_only=True):
     ww_deps: bool = True
     related: bool = False
     steps: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    broken_invariants: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
 
 def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[PartialVerdict]:
@@ -85,6 +88,7 @@ def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[PartialVerdi
             consume_counts=consumed[place],
             ww_deps=bool(batch.ww_deps[place]),
             related=bool(depends[place]),
+            broken_invariants=broken_invariants(batch.phases[place]),
         )
         for place in range(histories)
     ]
@@ -150,6 +154,10 @@ def verdict(name: str, partial: PartialVerdict, origin: Origin, *, shown: int | 
     for anomaly, cycles in _cycles(partial.steps).items():
         partial.counts[anomaly] = len(cycles)
         partial.findings[anomaly] = cycles if shown is None else cycles[: min(shown, CYCLES_SHOWN)]
+    if partial.broken_invariants:
+        partial.counts[BROKEN_INVARIANT.name] = len(partial.broken_invariants)
+        partial.findings[BROKEN_INVARIANT.name] = partial.broken_invariants
+        partial.times_us[BROKEN_INVARIANT.name] = [finding["time_us"] for finding in partial.broken_invariants]
     foreign = partial.events > 0 and not partial.own  # a run that ended before its first event is nobody's
     if partial.complete and foreign and not partial.related and partial.problem is None:
         partial.counts[EMPTY_GRAPH] = 1

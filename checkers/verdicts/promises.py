@@ -53,8 +53,9 @@ readable records can vanish, a leader may not have what the sequence numbers are
 
 *Clients.* `wedged-client` is about a client library, so it is always permitted, whatever the settings.
 
-*Never permitted*: `corrupt-read` (CRC, rule 25), `phantom-read` (nobody wrote it), and any anomaly without a rule
-here. Writes whose outcome is unknown (info) are neither lost nor promised; no checker counts them.
+*Never permitted*: `corrupt-read` (CRC, rule 25), `phantom-read` (nobody wrote it), `broken-invariant` (it is looked at
+only where it must hold), and any anomaly without a rule here. Writes whose outcome is unknown (info) are neither lost
+nor promised; no checker counts them.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ from workloads import ACKS_ALL, Settings
 LOSS = ("lost-write", "unseen")
 POLL_ORDER = ("poll-skip", "nonmonotonic-poll", "int-poll-skip", "int-nonmonotonic-poll")
 SEND_ORDER = ("nonmonotonic-send", "int-nonmonotonic-send")
-NEVER = ("corrupt-read", "phantom-read", "G1a")
+NEVER = ("corrupt-read", "phantom-read", "G1a", "broken-invariant")
 #: What Kafka promises nobody: records and transactions of different producers may interleave.
 ALWAYS = ("int-send-skip", "G0", "G0-realtime")
 

@@ -1,9 +1,11 @@
-"""Receipts of faults as events of a history."""
+"""What was done to a cluster, and what its world saw in it, as events of a history."""
 
 from __future__ import annotations
 
+import msgspec
+
 from nemesis.receipts import Receipt, to_json
-from workloads import NEMESIS, Clock, Event, EventType, Function, Recorder
+from workloads import NEMESIS, BrokenInvariant, Clock, Event, EventType, Function, Recorder
 
 
 def record_fault(recorder: Recorder, clock: Clock, receipt: Receipt) -> None:
@@ -17,3 +19,17 @@ def record_fault(recorder: Recorder, clock: Clock, receipt: Receipt) -> None:
             detail=to_json(receipt),
         )
     )
+
+
+def record_broken_invariant(recorder: Recorder, clock: Clock, broken: BrokenInvariant | None) -> None:
+    """Write down which invariant a run broke first, if it broke any."""
+    if broken is not None:
+        recorder.record(
+            Event(
+                time_us=clock.now_us(),
+                process=NEMESIS,
+                type=EventType.INFO,
+                function=Function.INVARIANT,
+                detail=msgspec.json.encode(broken).decode(),
+            )
+        )

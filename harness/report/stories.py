@@ -32,6 +32,7 @@ CHART_BYTES_MAX: Final = 800_000
 TITLES: Final = {
     "lost-write": "A write that was acknowledged is gone",
     "unseen": "A write that was acknowledged was read by nobody",
+    "broken-invariant": "The brokers reached a state that their rules exclude",
     "duplicate": "A record stands in the log more than once",
     REORDERED: "A write stands before one that its producer sent earlier",
 }

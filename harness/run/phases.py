@@ -17,7 +17,7 @@ import msgspec
 from checkers import PartitionEnd
 from harness.absent import absent
 from harness.plan import RunSpec
-from harness.records.fault_events import record_fault
+from harness.records.fault_events import record_broken_invariant, record_fault
 from harness.run.crashes import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
 from harness.run.crashes import CrashRecorder
 from harness.run.unexplained_elections import unexplained_election
@@ -173,6 +173,7 @@ class _Phases:
         fresh = self._write_afresh()
         lacking, drain = self._drain(fresh)
         self._look_for_unexplained(before, begun_us)
+        record_broken_invariant(self._recorder, self._clock, self._world.broken_invariant)
         self._workload.mark("end")
         return RunReport(
             schedule=self._schedule,

@@ -11,7 +11,7 @@ import msgspec
 
 from harness.errors import HarnessError, PlanError
 from harness.plan import RunSpec
-from harness.records.fault_events import record_fault
+from harness.records.fault_events import record_broken_invariant, record_fault
 from harness.records.files import write_json
 from harness.run.crashes import CrashRecorder
 from harness.run.phases import RunReport
@@ -91,6 +91,7 @@ def execute_story(spec: RunSpec, story: Story, world: World, recorder: Recorder,
     performance = perform(story, spec.chosen(), world, recorder, spec.workload, patience=patience)
     crashes, ended_us = tuple(world.crashes()), world.clock.now_us()
     CrashRecorder(partial(record_fault, recorder, world.clock)).look(crashes, ended_us)
+    record_broken_invariant(recorder, world.clock, world.broken_invariant)
     write_json(directory / STORY_FILE, performance.trace)
     if problems := (*performance.trace.problems, *performance.trace.in_vain(story.needs)):
         raise HarnessError(f"the story {story.number} did not play as it is written: {'; '.join(problems)}")

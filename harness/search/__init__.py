@@ -2,13 +2,12 @@
 
 from harness.search.hunting import Alarm, Hunted, Run, as_it_is, hunt
 from harness.search.portfolios import EVERYTHING, PORTFOLIOS, Portfolio
-from harness.search.trial import Broken, Trial, attempt
+from harness.search.trial import Trial, attempt
 
 __all__ = [
     "EVERYTHING",
     "PORTFOLIOS",
     "Alarm",
-    "Broken",
     "Hunted",
     "Portfolio",
     "Run",

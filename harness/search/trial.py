@@ -6,7 +6,6 @@ It costs little more than the simulation itself, so that a search can afford tho
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
@@ -16,22 +15,12 @@ from harness.errors import PlanError
 from harness.plan import RunSpec, Simulated
 from harness.records.replica_dump import replicas_in_memory
 from harness.run import choices_of, execute
-from harness.worlds.reference import broker_config
 from harness.worlds.simulated import SimulatedWorld
 from harness.worlds.simulated.coverage import Coverage
-from harness.worlds.simulated.invariants import InvariantBrokenError, Invariants
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
-from workloads import Event
+from workloads import BrokenInvariant, Event
 from workloads.history import Rows
-
-
-class Broken(msgspec.Struct, frozen=True):
-    """The first invariant that a run broke: its name, what was wrong, and the time of the step on the run's clock."""
-
-    name: str
-    text: str
-    time_us: int
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +37,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     schedule: Schedule
     receipts: list[Receipt]
     recording: Recording
-    broken: Broken | None = None
+    broken: BrokenInvariant | None = None
     coverage: frozenset[str] = frozenset()
 
     @property
@@ -58,13 +47,12 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def attempt(
-    spec: RunSpec, *, schedule: Schedule | None = None, choices: Choices | None = None, invariants: bool = False
+    spec: RunSpec, *, schedule: Schedule | None = None, choices: Choices | None = None, invariants: bool = True
 ) -> Trial:
     """Perform ``spec`` in virtual time and judge it.
 
     ``schedule`` is performed as it is; without one it is that of ``spec``, or drawn as in every run. ``choices`` take
-    the place of those that follow from the seed. With ``invariants`` the first step that breaks one is noted, and the
-    run goes on.
+    the place of those that follow from the seed. Without ``invariants`` nobody looks at them.
 
     Raises:
         PlanError: ``spec`` is not of the simulated world, or performs a scripted story.
@@ -75,9 +63,8 @@ def attempt(
     if schedule is not None:
         spec = msgspec.structs.replace(spec, schedule=schedule)
     drawn = choices or choices_of(spec)
-    world = SimulatedWorld(spec, drawn)
+    world = SimulatedWorld(spec, drawn, invariants=invariants)
     coverage = Coverage(world.cluster)
-    watch = _Watch(world, spec) if invariants else None
     recorder = _InMemory()
     report = execute(spec, world, recorder, drawn.draw)
     replicas = replicas_in_memory(report.ends, world.replica_logs())
@@ -89,7 +76,7 @@ def attempt(
         schedule=report.schedule,
         receipts=report.faults,
         recording=drawn.recording(),
-        broken=watch.broken if watch else None,
+        broken=world.broken_invariant,
         coverage=frozenset(coverage.words),
     )
 
@@ -100,25 +87,3 @@ class _InMemory:
     def __init__(self) -> None:
         self.rows = Rows()
         self.record: Callable[[Event], None] = self.rows.add
-
-
-class _Watch:
-    """Looks at the invariants after each step until one is broken."""
-
-    def __init__(self, world: SimulatedWorld, spec: RunSpec) -> None:
-        settings = spec.chosen()
-        self._clock = world.clock
-        self._invariants = Invariants(
-            world.cluster, broker_config(settings), clean=not settings.unclean_leader_election_enable
-        )
-        self.broken: Broken | None = None
-        world.clock.on_step = self.step
-
-    def step(self, function: Callable[[Any], object], argument: Any) -> None:
-        """Look, as :attr:`harness.worlds.simulated.loop.Loop.on_step`."""
-        if self.broken is not None:
-            return
-        try:
-            self._invariants.step(function, argument)
-        except InvariantBrokenError as error:
-            self.broken = Broken(error.name, str(error), self._clock.now_us())

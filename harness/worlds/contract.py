@@ -14,7 +14,7 @@ import msgspec
 from harness.observations import Observation
 from harness.records.replica_dump import ReplicaLogs
 from nemesis.cluster import Evidence, Target
-from workloads import Clients, Clock, SendOutcome
+from workloads import BrokenInvariant, Clients, Clock, SendOutcome
 
 
 class NodeCrash(msgspec.Struct, frozen=True):
@@ -161,6 +161,10 @@ class World(Protocol):
 
     def crashes(self) -> Sequence[NodeCrash]:
         """Every node that ended by itself so far, looked for afresh, in the order in which they were noticed."""
+
+    @property
+    def broken_invariant(self) -> BrokenInvariant | None:
+        """The first invariant that the cluster broke; None where it broke none, or none can be looked at."""
 
     def replica_logs(self) -> ReplicaLogs | None:
         """What the brokers' disks hold of the run's topic, once the world was closed; None if no disk is in reach."""

@@ -21,7 +21,7 @@ _LISTS: Final = (operations.Function.ASSIGN, operations.Function.SUBSCRIBE, oper
 #: What a line that is no operation can make decoding and reading of it raise; OSError is about the file.
 _NONSENSE: Final = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 #: What the harness itself writes; everything else of processes that are no clients is a fault.
-_MARKS: Final = (operations.Function.PHASE, operations.Function.RECOVERY)
+_MARKS: Final = (operations.Function.PHASE, operations.Function.RECOVERY, operations.Function.INVARIANT)
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _TYPES: Final = frozenset(operations.EventType)
 _FUNCTIONS: Final = frozenset(operations.Function)

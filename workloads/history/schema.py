@@ -80,7 +80,9 @@ FUNCTION_CODE: Final = {name: code for code, name in enumerate(FUNCTIONS)}
 DEFECT_CODE: Final = {name: code for code, name in enumerate(DEFECTS)}
 
 #: Codes of the functions that tell of the run as a whole.
-MARKS: Final = tuple(FUNCTION_CODE[f] for f in (Function.FAULT, Function.PHASE, Function.RETIRE, Function.RECOVERY))
+MARKS: Final = tuple(
+    FUNCTION_CODE[f] for f in (Function.FAULT, Function.PHASE, Function.RETIRE, Function.RECOVERY, Function.INVARIANT)
+)
 
 INVOKE, OK, FAIL, INFO = (TYPE_CODE[t] for t in (EventType.INVOKE, EventType.OK, EventType.FAIL, EventType.INFO))
 

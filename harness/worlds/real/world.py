@@ -171,6 +171,10 @@ class RealWorld:
             self._crashes = self._cluster.crashes(self._clock.now_us())
         return self._crashes
 
+    @property
+    def broken_invariant(self) -> None:
+        """See :attr:`World.broken_invariant`: nobody sees all replicas of real nodes at one moment."""
+
     def replica_logs(self) -> ReplicaLogs | None:
         """See :meth:`World.replica_logs`. After :meth:`close` only: files of a running broker still change."""
         return self._cluster.replica_logs()

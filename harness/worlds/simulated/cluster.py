@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from harness.reference.core.broker import Broker
@@ -43,7 +44,7 @@ class Cluster:
     """Processes, power and links of a :class:`nemesis.cluster.Target` in virtual time.
 
     Nodes are brokers from 0, and CONTROLLER; ``racks`` are those of the brokers, in order, if they have any, and
-    ``log_dirs`` is how many log directories each has.
+    ``log_dirs`` is how many log directories each has. ``draw`` decides, by label, when timers of a node ring first.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Cluster:
         network: Network,
         observe: Observer | None,
         *,
+        draw: Callable[[str, int], int],
         racks: Sequence[str] = (),
         log_dirs: int = 1,
     ) -> None:
@@ -64,13 +66,14 @@ class Cluster:
         self._network = network
         self._observe: Observer = observe or _unseen
         self._observing = observe is not None
+        self._draw = draw
         self._watchers: list[Watcher] = []
         self._starts = 0
         make_log = with_bug(MemoryLog, config.planted_bug)
         self._disks = {broker: Disk(log_dirs, make_log) for broker in brokers}
         self._processes: dict[int, Process] = {}
-        #: Brokers whose disks a fault has taken records from: what they promised to keep they do not.
-        self.damaged: set[int] = set()
+        #: Brokers whose disks a fault has taken records from, again with each fault that did.
+        self.damaged: list[int] = []
         self._make_controller = with_bug(Controller, config.planted_bug)
         self._controller = self._make_controller(config, observe=self._observing)
         self._shutdown = SimulatedShutdown(loop, self._end_cleanly, self.restart)
@@ -143,7 +146,7 @@ class Cluster:
         process = Process((node, self._starts), core, self._loop, self._network, self._observe, watchers=self._watchers)
         self._processes[node] = process
         self._network.started(node, process)
-        process.start()
+        process.start(partial(self._draw, f"timers {node} at {self._loop.time_us} us"))
         return process
 
     # --- Target ------------------------------------------------------------------------------------------------------
@@ -195,7 +198,7 @@ class Cluster:
             return {}
         taken = self._disks[node].lose_power()
         if any(taken["lost"].values()):
-            self.damaged.add(node)
+            self.damaged.append(node)
         return {**evidence, **taken}
 
     def fail(self, node: int, partition: str) -> Evidence:
@@ -214,7 +217,7 @@ class Cluster:
         """See :meth:`nemesis.cluster.LogDirectories.replace`. ``replaced`` are the records that are gone."""
         gone = {} if self._processes[node].alive else self._disks[node].replace()
         if any(gone.values()):
-            self.damaged.add(node)
+            self.damaged.append(node)
         return {"replaced": gone} if gone else {}
 
     def stop(self, node: int) -> Evidence:

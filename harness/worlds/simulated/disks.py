@@ -105,10 +105,10 @@ class Disks:
     """Implements :class:`nemesis.cluster.Files` and :class:`nemesis.cluster.WriteCaches` in memory.
 
     ``disks`` are those of every broker; ``dead`` says whether a broker's process has ended; ``damaged`` collects the
-    brokers that lost something.
+    brokers that lost something, in order.
     """
 
-    def __init__(self, disks: Mapping[int, Disk], dead: Callable[[int], bool], damaged: set[int]) -> None:
+    def __init__(self, disks: Mapping[int, Disk], dead: Callable[[int], bool], damaged: list[int]) -> None:
         self._disks = disks
         self._dead = dead
         self._damaged = damaged
@@ -117,7 +117,7 @@ class Disks:
         """See :meth:`Files.wipe`. Evidence: ``wiped``, the records that are gone by log partition."""
         if not self._dead(node):
             return {}
-        self._damaged.add(node)
+        self._damaged.append(node)
         return {"wiped": self._disks[node].wipe()}
 
     def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
@@ -132,7 +132,7 @@ class Disks:
         position = len(log.batches) * pick // LOG_PARTS
         offset = log.batches[position].base_offset
         log.damage(position)
-        self._damaged.add(node)
+        self._damaged.append(node)
         found = {"partition": partition, "offset": offset, "recovery_point": log.recovery_point}
         read_again = log.reads_again(offset)
         return {"corrupted": {**found, "read_again": read_again, "lost": read_again * (log.end_offset - offset)}}

@@ -1,9 +1,14 @@
 """What holds at every moment in a whole simulated cluster, whatever the network and the faults do.
 
 The rules about one replica alone are assertions in the core (``partition.py``); here are those that need two nodes to
-be looked at together. :meth:`Invariants.step` is a hook for :attr:`Loop.on_step`, so the first step that breaks
-something ends the run, and not the loss that follows from it a thousand steps later. They are the properties of the
-models of KIP-966 and KIP-101 (``kip_966_properties.tla``, ``Kip101.tla``), under the names that those give them.
+be looked at together. :meth:`Invariants.step` watches the steps of the nodes, so the step that breaks something is
+found, and not only the loss that follows from it a thousand steps later. They are the properties of the models of
+KIP-966 and KIP-101 (``kip_966_properties.tla``, ``Kip101.tla``), under the names that those give them.
+
+Looking at everything after every step would cost more than the simulation. So after a change of the controller's image
+all candidates for leadership are looked at, after an answer to a client the log partition that it is about, and after
+what may have changed a replica's epoch or shortened its log the node: nothing that a client is told comes from a state
+that was not looked at. :meth:`Invariants.look` looks at everything.
 
 Some rules of old releases, unclean elections and destroyed disks break some of them by design. Each says below under
 which settings it holds; the others are simply not looked at.
@@ -12,85 +17,134 @@ which settings it holds; the others are simply not looked at.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
+import msgspec
+
+from harness.reference.core import messages
 from harness.reference.core.commit_rule import copies, required_acks
+from harness.reference.core.effects import Effect, Send
 from harness.reference.core.log import Log, MemoryLog
 from harness.reference.core.partition import Replica
-from harness.reference.core.types import NONE, BrokerConfig, Image, PartitionState, TopicPartition
+from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId, PartitionState, TopicPartition
 from harness.worlds.simulated.cluster import Cluster
-from harness.worlds.simulated.nodes import Process
-from harness.worlds.simulated.wires import Wire
+from harness.worlds.simulated.loop import Loop
+from nemesis.cluster import CONTROLLER
+from workloads import BrokenInvariant
+
+#: The numbers of clients begin above those of brokers and of the controller.
+_NODES: Final = CONTROLLER + 1
+#: Messages that may give a replica another epoch or a shorter log.
+_CHANGES: Final = frozenset({
+    messages.MetadataUpdate, messages.HeartbeatResponse, messages.AlterPartitionResponse,
+    messages.OffsetForLeaderEpochResponse, messages.ListOffsetsResponse,
+})  # fmt: skip
 
 
 class InvariantBrokenError(AssertionError):
-    """The core reached a state that its rules exclude. ``name`` is the invariant's; the text says where and how."""
+    """The core reached a state that its rules exclude.
 
-    def __init__(self, name: str, text: str) -> None:
-        super().__init__(f"{name}: {text}")
+    ``name`` is the invariant's, ``at`` the log partition, and the text says where and how.
+    """
+
+    def __init__(self, name: str, at: TopicPartition, text: str) -> None:
+        super().__init__(f"{name}: {at}: {text}")
         self.name = name
+        self.at = at
 
 
-class Committed(NamedTuple):
-    """How far one log partition was ever committed: its length in offsets, and the leader epoch of its last record.
+class Committed(msgspec.Struct):
+    """What is known of one log partition: of what was ever committed, and of what was read of it.
 
-    That is enough to know all of it: a leader epoch has one leader, which only appends, so two logs with the same epoch
-    at an offset hold the same records up to there (KIP-101).
+    ``end_offset`` is its length, ``last_epoch`` the leader epoch of its last record. That is enough to know all of it:
+    a leader epoch has one leader, which only appends, so two logs with the same epoch at an offset hold the same
+    records up to there (KIP-101). ``read`` has the records that consumers got, by the first offset of their batch.
+    Leaders of epochs before ``since_epoch`` commit nothing that is claimed here.
     """
 
     end_offset: int = 0
     last_epoch: int = NONE
+    since_epoch: int = NONE
+    read: dict[int, object] = {}
 
 
 class Invariants:
-    """Looks at a ``cluster`` after each step, at no more than what the step can have changed.
+    """Looks at a ``cluster`` with each step, at no more than what the step can have changed.
 
-    ``config`` says which rules are on; ``clean`` that no election of this run's topics may be unclean.
+    ``config`` says which rules are on. To be made before the cluster starts.
     """
 
-    def __init__(self, cluster: Cluster, config: BrokerConfig, *, clean: bool) -> None:
+    def __init__(self, cluster: Cluster, config: BrokerConfig) -> None:
         self._cluster = cluster
         self._image = Image()
-        self._leaders: dict[tuple[TopicPartition, int], int] = {}
+        self._leaders: dict[tuple[TopicPartition, int], NodeId] = {}
         self._committed: dict[TopicPartition, Committed] = {}
         self._remade: set[str] = set()
         self._high_watermarks: dict[Replica, tuple[int, int]] = {}
+        self._suspects = Suspects(config)
+        self._damage_seen = 0
         #: How many copies commit a record (None: the majority), and whether it is they and not the ISR (rules 27, 28).
         self._required = required_acks(config)
         self._by_number = self._required != NONE
-        #: Whether nothing that is committed may be lost: the rules are those since 2.1 (KIP-101, 279, 320, KAFKA-7128),
-        #: a quick restart is noticed (rule 20), elections are clean and look for what the commit rule leaves behind,
-        #: and no disk has lost anything so far.
-        self.keeps_committed = clean and config.truncation in ("kip-320", "on-fetch") and config.isr_join_epoch_rule
+        #: Whether nothing that is committed may be lost but by an unclean election or a destroyed disk: the rules are
+        #: those since 2.1 (KIP-101, 279, 320, KAFKA-7128), a quick restart is noticed (rule 20), and elections look for
+        #: what the commit rule leaves behind.
+        self.keeps_committed = config.truncation in ("kip-320", "on-fetch") and config.isr_join_epoch_rule
         self.keeps_committed &= config.fetch_fencing and config.broker_epochs
         self.keeps_committed &= not self._by_number or config.leader_election == "largest-epoch-and-log-end"
 
-    def step(self, function: Callable[[Any], object], _argument: Any) -> None:
-        """Look at the node at which ``function`` has just been called, and at the controller's newest image.
+    def step(self, node: NodeId, cause: object, effects: Sequence[Effect]) -> None:
+        """Look at what a step of ``node`` can have changed (:data:`harness.worlds.simulated.nodes.Watcher`).
 
         Raises:
             InvariantBrokenError: something is wrong.
         """
-        owner = getattr(function, "__self__", None)
-        image = self._cluster.image()
-        if image is not self._image:
-            self._look_at_image(image)
-        if type(owner) is Wire:
-            self._look_at_node(owner.target)
-        elif type(owner) is Process:
-            self._look_at_node(owner.node)
+        if len(self._cluster.damaged) > self._damage_seen:
+            self._on_damage()
+        if node == CONTROLLER:
+            image = self._cluster.image()
+            if image is not self._image:
+                self._look_at_image(image)
+            return
+        kind = type(cause)
+        if kind in _CHANGES or (kind is messages.FetchResponse and _diverges(cause)):
+            self._look_at_node(node)
+        for effect in effects:
+            if type(effect) is Send and effect.target >= _NODES:
+                self._on_answer(node, effect.message)
 
     def look(self) -> None:
         """Look at everything, also at logs of dead brokers."""
+        if len(self._cluster.damaged) > self._damage_seen:
+            self._on_damage()
         self._look_at_image(self._cluster.image())
         for node in self._cluster.brokers:
             self._look_at_node(node)
+
+    def _on_answer(self, node: NodeId, message: Any) -> None:
+        """A client is answered: by a leader whose state is in order, and a consumer with what others read too."""
+        kind = type(message)
+        if kind is messages.ProduceResponse and not message.error:
+            self._look_at_replica(node, message.partition)
+        elif kind is messages.FetchResponse:
+            for answer in message.partitions:
+                if answer.batches:
+                    self._look_at_replica(node, answer.partition)
+                    self._reads_are_consistent(node, answer)
+
+    def _on_damage(self) -> None:
+        """A disk has lost records. Where so many copies commit a record, nothing is claimed from then on."""
+        self.keeps_committed &= not self._by_number
+        for node in self._cluster.damaged[self._damage_seen :]:
+            self._suspects.add(node, self._image)
+        self._damage_seen = len(self._cluster.damaged)
 
     # --- the controller ----------------------------------------------------------------------------------------------
 
     def _look_at_image(self, image: Image) -> None:
         before, self._image = self._image, image
+        self._suspects.registered(image)
         for name, topic in image.topics.items():
             old = before.topics.get(name)
             if old is topic:
@@ -99,15 +153,17 @@ class Invariants:
                 self._forget(name)
                 old = topic
             for number, (earlier, state) in enumerate(zip(old.partitions, topic.partitions, strict=True)):
-                self._isr_of_replicas(TopicPartition(name, number), state)
-                self._epochs_grow(TopicPartition(name, number), earlier, state)
-                self._candidates_are_complete(TopicPartition(name, number), state)
+                at = TopicPartition(name, number)
+                self._isr_of_replicas(at, state)
+                self._epochs_grow(at, earlier, state)
+                self._begins_anew(at, earlier, state)
+                self._candidates_are_complete(at, state)
 
     def _isr_of_replicas(self, at: TopicPartition, state: PartitionState) -> None:
         """TypeOK: the ISR and the ELR are apart, and of the replicas; a leader is in the ISR. Holds always."""
         isr, elr = set(state.isr), set(state.elr)
         if isr & elr or not isr | elr <= set(state.replicas) or state.leader not in (NONE, *isr):
-            raise InvariantBrokenError("isr-of-replicas", f"{at}: {state}")
+            raise InvariantBrokenError("isr-of-replicas", at, str(state))
 
     def _epochs_grow(self, at: TopicPartition, before: PartitionState, after: PartitionState) -> None:
         """EpochsGrow: every change has a larger partition epoch, another leader a larger leader epoch. Holds always."""
@@ -115,20 +171,26 @@ class Invariants:
             return
         moved = after.leader != before.leader
         if after.partition_epoch <= before.partition_epoch or after.leader_epoch < before.leader_epoch + moved:
-            raise InvariantBrokenError("epochs-grow", f"{at}: {after} follows {before}")
+            raise InvariantBrokenError("epochs-grow", at, f"{after} follows {before}")
+
+    def _begins_anew(self, at: TopicPartition, before: PartitionState, after: PartitionState) -> None:
+        """After an unclean election, and under a leader whose disk has lost records, the log is what that one has."""
+        unclean = after.recovering and after.leader not in (NONE, before.leader)
+        if self._suspects.lead(at, after) or unclean:
+            self._committed[at] = Committed(since_epoch=after.leader_epoch)
 
     def _candidates_are_complete(self, at: TopicPartition, state: PartitionState) -> None:
         """LeaderCandidateCompleteness: whoever may be elected, dead or alive, has everything that was ever committed.
 
-        Holds while ``keeps_committed``: an old rule, an unclean election or a destroyed disk may take it from them.
-        Where a number of replicas commits, whoever was elected has it, and so many replicas do.
+        Holds while ``keeps_committed``; of a broker whose disk has lost records see :class:`Suspects`. Where a number
+        of replicas commits, whoever was elected has it, and so many replicas do.
         """
         for node in self._candidates(state):
             self._has_committed(node, at)
         if self._by_number:
             self._has_its_copies(at, state)
 
-    def _candidates(self, state: PartitionState) -> tuple[int, ...]:
+    def _candidates(self, state: PartitionState) -> tuple[NodeId, ...]:
         if not self._by_number:
             return (*state.isr, *state.elr)
         return () if state.leader == NONE else (state.leader,)
@@ -140,27 +202,30 @@ class Invariants:
         """
         lacking = [why for node in state.replicas if (why := self._lacks_committed(node, at))]
         if len(state.replicas) - len(lacking) < copies(self._required, len(state.replicas)):
-            raise InvariantBrokenError("committed-has-its-copies", "; ".join(text for _, text in lacking))
+            raise InvariantBrokenError("committed-has-its-copies", at, "; ".join(text for _, text in lacking))
 
     # --- brokers -----------------------------------------------------------------------------------------------------
 
-    def _look_at_node(self, node: int) -> None:
+    def _look_at_node(self, node: NodeId) -> None:
         broker = self._cluster.broker(node) if node in self._cluster.brokers else None
-        if broker is None:
+        for at in () if broker is None else broker.replicas:
+            self._look_at_replica(node, at)
+
+    def _look_at_replica(self, node: NodeId, at: TopicPartition) -> None:
+        broker = self._cluster.broker(node)
+        replica = None if broker is None else broker.replicas.get(at)
+        state = self._image.partition(at)
+        if replica is None or state is None or replica.leader_epoch == NONE:
             return
-        for at, replica in broker.replicas.items():
-            state = self._image.partition(at)
-            if state is None or replica.leader_epoch == NONE:
-                continue
-            self._high_watermark_on_log(at, replica)
-            if replica.leading:
-                self._one_leader_an_epoch(node, at, replica)
-                self._maximal_isr_is_larger(at, replica, state)
-                self._commit(at, replica, state)
-            if node in self._candidates(state):
-                self._has_committed(node, at)
-            if self._by_number:
-                self._has_its_copies(at, state)
+        self._high_watermark_on_log(at, replica)
+        if replica.leading:
+            self._one_leader_an_epoch(node, at, replica)
+            self._maximal_isr_is_larger(at, replica, state)
+            self._commit(at, replica, state)
+        if node in self._candidates(state):
+            self._has_committed(node, at)
+        if self._by_number:
+            self._has_its_copies(at, state)
 
     def _high_watermark_on_log(self, at: TopicPartition, replica: Replica) -> None:
         """TypeOK: what is committed is on the log; and a leader's high watermark never moves back. Holds always.
@@ -169,22 +234,21 @@ class Invariants:
         """
         high_watermark = replica.high_watermark
         if not 0 <= high_watermark <= replica.log.end_offset:
-            text = f"{at}: a high watermark of {high_watermark} over a log that ends at {replica.log.end_offset}"
-            raise InvariantBrokenError("high-watermark-on-log", text)
+            text = f"a high watermark of {high_watermark} over a log that ends at {replica.log.end_offset}"
+            raise InvariantBrokenError("high-watermark-on-log", at, text)
         if replica.leading:
             epoch, earlier = self._high_watermarks.get(replica, (NONE, 0))
             if epoch == replica.leader_epoch and high_watermark < earlier:
-                text = f"{at}: the leader's high watermark moved from {earlier} back to {high_watermark}"
-                raise InvariantBrokenError("high-watermark-monotonic", text)
+                text = f"the leader's high watermark moved from {earlier} back to {high_watermark}"
+                raise InvariantBrokenError("high-watermark-monotonic", at, text)
             self._high_watermarks[replica] = (replica.leader_epoch, high_watermark)
 
-    def _one_leader_an_epoch(self, node: int, at: TopicPartition, replica: Replica) -> None:
+    def _one_leader_an_epoch(self, node: NodeId, at: TopicPartition, replica: Replica) -> None:
         """OneLeaderPerEpoch: in a leader epoch one broker leads. Holds always: the controller counts them (rule 13)."""
-        key = (at, replica.leader_epoch)
-        leader = self._leaders.setdefault(key, node)
+        leader = self._leaders.setdefault((at, replica.leader_epoch), node)
         if leader != node:
-            text = f"{at}: brokers {leader} and {node} lead in epoch {replica.leader_epoch}"
-            raise InvariantBrokenError("one-leader-an-epoch", text)
+            text = f"brokers {leader} and {node} lead in epoch {replica.leader_epoch}"
+            raise InvariantBrokenError("one-leader-an-epoch", at, text)
 
     def _maximal_isr_is_larger(self, at: TopicPartition, replica: Replica, state: PartitionState) -> None:
         """ReplicationQuorumSuperset: what the controller calls in sync, the leader waits for. Holds always.
@@ -193,48 +257,71 @@ class Invariants:
         fetches from another.
         """
         if replica.leader_epoch == state.leader_epoch and not set(state.isr) <= set(replica.maximal_isr):
-            text = (
-                f"{at}: the controller's ISR is {state.isr}, and the leader {state.leader} counts {replica.maximal_isr}"
-            )
-            raise InvariantBrokenError("maximal-isr-is-larger", text)
+            text = f"the controller's ISR is {state.isr}, and the leader {state.leader} counts {replica.maximal_isr}"
+            raise InvariantBrokenError("maximal-isr-is-larger", at, text)
 
     def _commit(self, at: TopicPartition, replica: Replica, state: PartitionState) -> None:
         """LeaderCompleteness: the records below a leader's high watermark are those below every earlier one.
 
-        Holds while ``keeps_committed``, for the leader of the newest epoch.
+        Holds while ``keeps_committed``.
         """
-        end = replica.high_watermark
-        if not self.keeps_committed or end <= self._committed.get(at, Committed()).end_offset:
+        end, known = replica.high_watermark, self._known(at)
+        if not self.keeps_committed or end <= known.end_offset or replica.leader_epoch < known.since_epoch:
             return
         self._has_committed(self._leaders[at, replica.leader_epoch], at)
-        self._committed[at] = Committed(end, _epoch_at(replica.log, end - 1))
+        known.end_offset, known.last_epoch = end, _epoch_at(replica.log, end - 1)
         self._candidates_are_complete(at, state)
 
-    def _has_committed(self, node: int, at: TopicPartition) -> None:
+    def _reads_are_consistent(self, node: NodeId, answer: messages.FetchedPartition) -> None:
+        """ConsistentRead: at an offset all consumers get the same record, at any time.
+
+        Holds while ``keeps_committed``.
+        """
+        at, known = answer.partition, self._known(answer.partition)
+        broker = self._cluster.broker(node)
+        replica = None if broker is None else broker.replicas.get(at)
+        if not self.keeps_committed or replica is None or replica.leader_epoch < known.since_epoch:
+            return
+        if at.topic in self._remade:
+            return
+        for batch in answer.batches:
+            read = known.read.setdefault(batch.base_offset, batch.records)
+            if read is not batch.records and read != batch.records:
+                text = f"broker {node} has another record for a consumer at {batch.base_offset} than one has read there"
+                raise InvariantBrokenError("consistent-reads", at, text)
+
+    # --- what is known of a log partition ----------------------------------------------------------------------------
+
+    def _known(self, at: TopicPartition) -> Committed:
+        known = self._committed.get(at)
+        if known is None:
+            known = self._committed[at] = Committed()
+        return known
+
+    def _has_committed(self, node: NodeId, at: TopicPartition) -> None:
         """LogMatching: the log of ``node`` has all that is committed, with the same epoch at its last record.
 
         Holds while ``keeps_committed``.
         """
         lacks = self._lacks_committed(node, at)
         if lacks is not None:
-            raise InvariantBrokenError(*lacks)
+            name, text = lacks
+            state = self._image.partition(at)
+            whole = [] if state is None else [n for n in state.replicas if self._lacks_committed(n, at) is None]
+            rest = f"brokers {whole} have all of it" if whole else "no broker has all of it"
+            raise InvariantBrokenError(name, at, f"{text}; {rest}")
 
-    def _lacks_committed(self, node: int, at: TopicPartition) -> tuple[str, str] | None:
+    def _lacks_committed(self, node: NodeId, at: TopicPartition) -> tuple[str, str] | None:
         """The invariant that the log of ``node`` breaks by what it lacks, and how; None if it lacks nothing."""
-        committed = self._committed.get(at)
-        if committed is None or not self.keeps_committed or at.topic in self._remade:
-            return None
-        if self._cluster.damaged:
-            self.keeps_committed = False
+        known = self._committed.get(at)
+        if known is None or not self.keeps_committed or at.topic in self._remade or (node, at) in self._suspects:
             return None
         log = self._cluster.log(node, at) or MemoryLog()
-        end = log.end_offset
-        if end < committed.end_offset:
-            text = f"{at}: broker {node} may lead with {end} of {committed.end_offset} committed offsets"
-            return "candidates-are-complete", text
-        if _epoch_at(log, committed.end_offset - 1) != committed.last_epoch:
-            text = f"{at}: broker {node} has another record than the committed one at {committed.end_offset - 1}"
-            return "logs-match", text
+        end = known.end_offset
+        if log.end_offset < end:
+            return "candidates-are-complete", f"broker {node} may lead with {log.end_offset} of {end} committed offsets"
+        if _epoch_at(log, end - 1) != known.last_epoch:
+            return "logs-match", f"broker {node} has another record than the committed one at {end - 1}"
         return None
 
     def _forget(self, topic: str) -> None:
@@ -249,8 +336,85 @@ class Invariants:
         self._leaders = {key: leader for key, leader in self._leaders.items() if key[0].topic != topic}
 
 
+class FirstBroken:
+    """Watches the invariants of a ``cluster`` until one is broken, which is ``found``; the run goes on."""
+
+    def __init__(self, cluster: Cluster, config: BrokerConfig, loop: Loop) -> None:
+        self._invariants = Invariants(cluster, config)
+        self._loop = loop
+        self.found: BrokenInvariant | None = None
+        cluster.watch(self._step)
+
+    def _step(self, node: NodeId, cause: object, effects: Sequence[Effect]) -> None:
+        if self.found is not None:
+            return
+        try:
+            self._invariants.step(node, cause, effects)
+        except InvariantBrokenError as error:
+            now_us = self._loop.time_us
+            self.found = BrokenInvariant(name=error.name, partition=str(error.at), time_us=now_us, text=str(error))
+
+
+class Suspects:
+    """Replicas on a disk that has lost records, as long as they may be among the candidates nonetheless.
+
+    A broker's disk loses records only while the broker is dead. Until its session is over the controller does not know
+    that, and the last member stays in the ISR for ever (rule 13) and may lead with what is left (KAFKA-15495). With
+    eligible leader replicas nobody that was started after an unclean stop may be on any list (rule 15).
+    """
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self._lists_eligible = config.eligible_leader_replicas
+        #: Brokers whose disk has lost records and that have not registered since, with their old broker epoch.
+        self._damaged: dict[NodeId, int] = {}
+        self._replicas: set[tuple[NodeId, TopicPartition]] = set()
+
+    def __contains__(self, replica: object) -> bool:
+        return replica in self._replicas
+
+    def add(self, node: NodeId, image: Image) -> None:
+        """The disk of ``node`` has lost records."""
+        if (broker := image.brokers.get(node)) is not None:
+            self._damaged[node] = broker.broker_epoch
+        self._replicas |= {(node, at) for at, state in _partitions(image) if node in (*state.isr, *state.elr)}
+
+    def registered(self, image: Image) -> None:
+        """Whoever has registered anew is a candidate like others, but as the last member of an ISR without ELR."""
+        for node in [node for node, epoch in self._damaged.items() if image.brokers[node].broker_epoch != epoch]:
+            del self._damaged[node]
+            alone = {(node, at) for at, state in _partitions(image) if state.isr == (node,)}
+            others = {replica for replica in self._replicas if replica[0] != node}
+            self._replicas = others | (set() if self._lists_eligible else self._replicas & alone)
+
+    def lead(self, at: TopicPartition, state: PartitionState) -> bool:
+        """Look at a new ``state``; the answer says that a suspect begins to lead, with what its disk still has."""
+        if not self._damaged and not self._replicas:
+            return False
+        listed = (*state.isr, *state.elr)
+        self._replicas = {one for one in self._replicas if one[1] != at or one[0] in listed}
+        self._replicas |= {(node, at) for node in self._damaged if node in listed}
+        leads = (state.leader, at) in self._replicas and state.leader not in self._damaged
+        if leads:
+            self._replicas.discard((state.leader, at))
+        return leads
+
+
+def _partitions(image: Image) -> Iterable[tuple[TopicPartition, PartitionState]]:
+    return (
+        (TopicPartition(name, number), state)
+        for name, topic in image.topics.items()
+        for number, state in enumerate(topic.partitions)
+    )
+
+
+def _diverges(answer: Any) -> bool:
+    return any(partition.diverging is not None for partition in answer.partitions)
+
+
 def _epoch_at(log: Log, offset: int) -> int:
     """The leader epoch of the record at ``offset``, NONE where the log knows none."""
     epochs = log.epochs()
+    if epochs and epochs[-1][1] <= offset:
+        return epochs[-1][0]
     index = bisect_right(epochs, offset, key=lambda pair: pair[1]) - 1
     return epochs[index][0] if index >= 0 else NONE

@@ -66,9 +66,15 @@ class Process:
         self._fire = self._on_timer
         self.receive: Callable[[int, Any], None] = self._on_message
 
-    def start(self) -> None:
-        """Begin."""
-        self._finish(None, self.core.start(self._loop.time_us))
+    def start(self, draw: Callable[[int], int]) -> None:
+        """Begin. A timer rings for the first time somewhere in its interval, as ``draw`` says; 0 is at its end.
+
+        Real nodes start at any moment, so that their periodic work has a phase of its own. Nothing else varies:
+        Kafka's heartbeats and ISR checks have no jitter.
+        """
+        now_us = self._loop.time_us
+        effects = self.core.start(now_us)
+        self._finish(None, [_sooner(effect, now_us, draw) if type(effect) is Arm else effect for effect in effects])
 
     def do(self, step: Callable[[int], Sequence[Effect]]) -> None:
         """Let the core take a step of its own now."""
@@ -186,6 +192,10 @@ class SimulatedShutdown:
         self._end(node)
         if self._leaving.pop(node):
             self._start(node)
+
+
+def _sooner(arm: Arm, now_us: int, draw: Callable[[int], int]) -> Arm:
+    return Arm(arm.at_us - draw(max(1, arm.at_us - now_us)), arm.timer)
 
 
 def _drop(_source: int, _message: Any) -> None:

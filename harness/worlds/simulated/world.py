@@ -18,12 +18,14 @@ from harness.worlds.contract import NodeCrash
 from harness.worlds.reference import broker_config, refuse_what_it_lacks, topic_config
 from harness.worlds.simulated.clients import SimulatedClients
 from harness.worlds.simulated.cluster import Cluster
+from harness.worlds.simulated.invariants import FirstBroken
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.parts import ADMINISTRATOR
 from harness.worlds.simulated.replica_logs import logs_of
 from harness.worlds.simulated.scripted import SimulatedDirectClient, SimulatedReplicas
 from nemesis.cluster import CONTROLLER, Target
+from workloads import BrokenInvariant
 
 #: Virtual time to register, create the topic and fill the ISRs: three network round trips each, and slack for sessions.
 OPEN_LIMIT_US: Final = 30_000_000
@@ -47,12 +49,13 @@ class Administrator:
 class SimulatedWorld:
     """``harness.worlds.contract.World`` in virtual time. The same ``spec`` and the same choices give the same run.
 
-    With ``observe`` the core observes its own steps (``observations``); it costs time and changes nothing else.
+    With ``observe`` the core observes its own steps (``observations``), with ``invariants`` what must hold in the whole
+    cluster is looked at with each step (``broken_invariant``); both cost time and change nothing else.
     The clock begins at 0 with ``open`` and has moved a little, by the time that the cluster takes to start, when it
     returns.
     """
 
-    def __init__(self, spec: RunSpec, choices: Choices, *, observe: bool = False) -> None:
+    def __init__(self, spec: RunSpec, choices: Choices, *, observe: bool = False, invariants: bool = True) -> None:
         self._settings = spec.chosen()
         self._workload = spec.workload
         self._assignment = spec.assignment
@@ -66,9 +69,11 @@ class SimulatedWorld:
             self._loop,
             self._network,
             self._witness if observe else None,
+            draw=choices.draw,
             racks=spec.racks,
             log_dirs=spec.log_dirs,
         )
+        self._invariants = FirstBroken(self._cluster, broker_config(self._settings), self._loop) if invariants else None
         self._clients = SimulatedClients(brokers, spec.workload.topic, self._settings, self._loop, self._network)
         self._administrator = Administrator()
         #: For scripted stories.
@@ -123,6 +128,11 @@ class SimulatedWorld:
     def crashes(self) -> Sequence[NodeCrash]:
         """See :meth:`World.crashes`. A simulated node does not end by itself: what a core raises ends the run."""
         return ()
+
+    @property
+    def broken_invariant(self) -> BrokenInvariant | None:
+        """See :attr:`World.broken_invariant`."""
+        return self._invariants.found if self._invariants is not None else None
 
     def replica_logs(self) -> ReplicaLogs:
         """See :meth:`World.replica_logs`."""

@@ -14,12 +14,11 @@ STORIES = known_stories()
 
 
 def watch(settings, world):
-    """Look at the whole cluster after each step."""
-    clean = not settings.unclean_leader_election_enable
-    invariants = Invariants(world.cluster, broker_config(settings), clean=clean)
+    """Look at the whole cluster with each step."""
+    invariants = Invariants(world.cluster, broker_config(settings))
     if settings.missed_epoch == "kafka":
         invariants.keeps_committed = False  # That is the story.
-    world.clock.on_step = invariants.step
+    world.cluster.watch(invariants.step)
 
 
 @pytest.mark.parametrize("number", STORIES)

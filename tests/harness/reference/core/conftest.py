@@ -20,7 +20,7 @@ class Lab(Driven):
     def __init__(self, broker: BrokerConfig | None = None, topic: TopicConfig | None = None) -> None:
         self.topic = topic or TopicConfig()
         self._correlation = 0
-        super().__init__(broker or BrokerConfig(), clean=not self.topic.unclean_leader_election_enable)
+        super().__init__(broker or BrokerConfig())
 
     def send(self, node: int, message: Message) -> None:
         self.deliver(CLIENT, node, message)

@@ -39,8 +39,10 @@ def _spec(
 
 
 def invariants_of(world: SimulatedWorld, settings: Settings) -> Invariants:
-    """What must hold in ``world`` after every step."""
-    return Invariants(world.cluster, broker_config(settings), clean=not settings.unclean_leader_election_enable)
+    """What must hold in ``world`` with every step."""
+    invariants = Invariants(world.cluster, broker_config(settings))
+    world.cluster.watch(invariants.step)
+    return invariants
 
 
 class Stage:
@@ -53,7 +55,7 @@ class Stage:
         self.target = world.target
         self.sent: dict[str, SendOutcome] = {}
         self._processes = iter(range(1_000))
-        world.clock.on_step = invariants_of(world, settings).step
+        self.invariants = invariants_of(world, settings)
         world.open()
 
     @property

@@ -32,7 +32,7 @@ def no_fetches(target: int, *sources: int) -> Callable[[int, int, Message], bool
 class Driven:
     """Three brokers, a controller and a client. ``lose`` (source, target, message) says what is not delivered."""
 
-    def __init__(self, config: BrokerConfig, *, clean: bool) -> None:
+    def __init__(self, config: BrokerConfig) -> None:
         self.lose: Callable[[int, int, Message], bool] = lambda source, target, message: False
         self.sent: list[tuple[int, int, Message]] = []
         self.answers: list[Any] = []
@@ -42,11 +42,14 @@ class Driven:
         self.links = [Link(*pair) for pair in permutations((0, 1, 2, CONTROLLER, CLIENT), 2)]
         self.network.filter(self.links, self._is_lost, keeps=False)
         self.network.started(CLIENT, self)
-        self.cluster = Cluster(range(3), config, self.loop, self.network, lambda _, fact: self.observed.append(fact))
-        self.invariants = Invariants(self.cluster, config, clean=clean)
-        self.loop.on_step = self.invariants.step
+        self.cluster = Cluster(range(3), config, self.loop, self.network, self._observe, draw=self.choices.draw)
+        self.invariants = Invariants(self.cluster, config)
+        self.cluster.watch(self.invariants.step)
         self.cluster.start()
         self.run(100)
+
+    def _observe(self, _node: int, fact: Fact) -> None:
+        self.observed.append(fact)
 
     # --- the client: a process on the network ---
 

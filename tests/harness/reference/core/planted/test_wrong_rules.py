@@ -51,16 +51,15 @@ def alarms(story: str, column: str, bug: str) -> list[str]:
     found: list[str] = []
 
     def watch(world: Any) -> None:
-        clean = not settings.unclean_leader_election_enable
-        invariants = Invariants(world.cluster, broker_config(settings), clean=clean)
+        invariants = Invariants(world.cluster, broker_config(settings))
 
-        def step(function: Any, argument: Any) -> None:
+        def step(node: Any, cause: Any, effects: Any) -> None:
             try:
-                found or invariants.step(function, argument)
+                found or invariants.step(node, cause, effects)
             except InvariantBrokenError as error:
                 found.append(error.name)
 
-        world.clock.on_step = step
+        world.cluster.watch(step)
 
     return [*perform_cell(told, column, watch).disagreements, *found]
 

@@ -1,0 +1,35 @@
+"""``broken-invariant``: the brokers reached a state that their own rules exclude, whatever clients saw of it.
+
+Example: at 4.2 s the controller takes broker 2 into the in-sync replicas of ``t-0``, although its log ends at offset 90
+and 100 records were acknowledged. Broker 2 never leads, so nothing is lost, this time.
+
+Only a simulated world sees all replicas at one moment, and writes down the first such state of a run with its step; a
+history without that says nothing about it. What is looked at, and under which settings each invariant holds:
+``harness/worlds/simulated/invariants.py``. What an unclean election or a destroyed disk breaks by design is not looked
+at, so no setting permits it.
+
+Findings, at most one a run: key, invariant, time_us, text (what was wrong, on which brokers), op. O(1).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from checkers.anomalies.anomaly import Anomaly, Finding
+from checkers.columns.phases import Phases
+
+ANOMALY: Final = Anomaly.documented("broken-invariant", __doc__)
+
+
+def broken_invariants(phases: Phases) -> list[Finding]:
+    """What the world of one history wrote down; each has its moment."""
+    return [
+        {
+            "key": facts.partition,
+            "invariant": facts.name,
+            "time_us": facts.time_us,
+            "text": facts.text,
+            "op": {"op_pos": moment.index},
+        }
+        for moment, facts in phases.broken_invariants
+    ]
