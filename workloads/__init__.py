@@ -23,7 +23,7 @@ from workloads.client import (
 )
 from workloads.eras import NO_ERA, PRESETS
 from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, NEVER_SENT, TIME_LIMIT, Refusal, classify, refusal
-from workloads.generators import WORKLOADS
+from workloads.generators import WORKLOADS, writes_of
 from workloads.operations import (
     NEMESIS,
     BrokenInvariant,
@@ -57,5 +57,5 @@ __all__ = [
     "Clock", "Commits", "Consumer", "Defect", "Event", "EventType", "Fetched", "FreshWrites", "Function",
     "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Positions", "Producer",
     "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome", "Settings", "SettingsError", "Subscription",
-    "Truncation", "Unsent", "WorkloadPlan", "classify", "refusal", "unknown_name",
+    "Truncation", "Unsent", "WorkloadPlan", "classify", "refusal", "unknown_name", "writes_of",
 ]  # fmt: skip

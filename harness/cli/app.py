@@ -33,6 +33,7 @@ COMMANDS: Final = (
     "report",
     "compare",
     "replay",
+    "shrink",
     "stories",
     "hunt",
     "explore",

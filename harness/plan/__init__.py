@@ -25,6 +25,7 @@ from harness.plan.worlds import (
     Ssh,
     require_kind,
 )
+from harness.plan.writing import plan_text
 
 __all__ = [
     "CI_FILES",
@@ -51,6 +52,7 @@ __all__ = [
     "families_in",
     "heading",
     "parse_plan",
+    "plan_text",
     "plans_here",
     "read_plan",
     "require_kind",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -20,7 +20,7 @@ WRITE_KEYS: Final = ("at_ms", "producer", "partition", "key")
 #: A story's name where an entry does not say which one it belongs to.
 GIVEN: Final = "given"
 #: Where a field of a fault has a name that its role takes.
-_RENAMED: Final = {("corruptrecord", "pick"): "record"}
+RENAMED: Final = {("corruptrecord", "pick"): "record"}
 #: What a listed workload does not need, because every write says it.
 _OF_GENERATORS: Final = ("name", "writes_per_second", "keys")
 _KINDS: Final[Mapping[str, type[Fault]]] = {kind.kind: kind for kind in FAULTS}
@@ -41,7 +41,9 @@ def schedule_in(table: Table, families: tuple[str, ...], brokers: int, place: Pl
         raise (place / "schedule").wrong(f"{len(entries)} faults are too many; the most is {FAULTS_MAX}")
     if len(families) != 1:
         raise (place / "families").wrong('a given schedule is of one family, for example ["kill+partition"]')
-    return _grouped([_step(entry, families[0].split("+"), brokers, here) for here, entry in entries])
+    steps = [_step(entry, families[0].split("+"), brokers, here) for here, entry in entries]
+    pairs = zip(steps, overlapping_groups(steps), strict=True)
+    return tuple(step if step.group >= 0 else msgspec.structs.replace(step, group=group) for step, group in pairs)
 
 
 def writes_in(table: Table, place: Place) -> tuple[PlannedWrite, ...] | None:
@@ -106,8 +108,6 @@ def check_given(plan: Plan, place: Place) -> None:
             raise (place / "schedule").wrong(
                 f"{stopped} brokers are stopped at one time; raise dead_brokers_max={world.faults.dead_brokers_max}"
             )
-        if plan.chance == "none" and not world.world.virtual_time:
-            raise (place / "chance").wrong(f"chance is everywhere in the {world.world.name} world; leave it out")
 
 
 def _check_fit(schedule: tuple[Step, ...], world: WorldPlan, place: Place) -> None:
@@ -137,7 +137,7 @@ def _step(entry: Table, families: list[str], brokers: int, place: Place) -> Step
     kind: str = _required(entry, "fault", str, place)
     if kind not in _KINDS:
         raise (place / "fault").wrong(unknown_key("fault", kind, _KINDS))
-    own = {field.name: _RENAMED.get((kind, field.name), field.name) for field in msgspec.structs.fields(_KINDS[kind])}
+    own = {field.name: RENAMED.get((kind, field.name), field.name) for field in msgspec.structs.fields(_KINDS[kind])}
     del own["role"]
     known_keys(entry, [*STEP_KEYS, *own.values()], place)
     fault = {"kind": kind, "role": _role(entry, brokers, place)}
@@ -178,15 +178,15 @@ def _required(entry: Table, key: str, kind: object, place: Place) -> Any:
     return value_at(entry, key, kind, None, place)
 
 
-def _grouped(steps: list[Step]) -> tuple[Step, ...]:
-    """The steps with the group that they name; those that name none are of one with what they overlap."""
+def overlapping_groups(steps: Sequence[Step]) -> list[int]:
+    """For each step the number of its story, where those that overlap are one, from 0 in order of time."""
     groups: dict[int, int] = {}
     end_ms, group = -1, -1
     for place, step in sorted(enumerate(steps), key=lambda pair: pair[1].begin_ms):
         group += step.begin_ms >= end_ms
         end_ms = max(end_ms, step.end_ms)
-        groups[place] = step.group if step.group >= 0 else group
-    return tuple(msgspec.structs.replace(step, group=groups[place]) for place, step in enumerate(steps))
+        groups[place] = group
+    return [groups[place] for place in range(len(steps))]
 
 
 def _write(entry: Table, place: Place) -> PlannedWrite:

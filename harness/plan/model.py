@@ -168,7 +168,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             log_dirs=self.log_dirs,
             assignment=self.assignment,
             schedule=self._schedule(world),
-            chance=self.chance,
+            chance=self.chance if world.world.virtual_time else "drawn",
             story=self.story,
             own_story=self.own_story,
         )

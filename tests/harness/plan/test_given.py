@@ -114,7 +114,6 @@ def test_a_run_without_chance_is_the_same_with_every_seed(tmp_path):
         ("producers = 1", "keys = 1", "workload.keys: the plan lists its writes ([[writes]]); leave it out"),
         ("producers = 1", 'name = "listed"', "workload.name: "),
         (FAULTS, "", "chance: without chance nothing is drawn; write the faults down ([[schedule]])"),
-        ("simulated", "processes", "chance: chance is everywhere in the processes world; leave it out"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(old, new, sentence):

@@ -1,0 +1,28 @@
+"""`ackproof shrink`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.cli.terminal import State, path_type, takes_json
+from harness.errors import EXIT_HELD
+from harness.search import shrink_run
+
+
+@click.command()
+@click.argument("run_dir", type=path_type)
+@click.option("--finding", default="", metavar="NAME", help="Keep this anomaly (duplicate), not the worst one.")
+@click.option("--seconds", type=click.FloatRange(min=0), help="End with the best so far after this time.")
+@takes_json
+def shrink(state: State, run_dir: Path, *, finding: str, seconds: float | None) -> int:
+    """Make the run in RUN_DIR as small as it can be while it shows the same.
+
+    Fewer faults, then fewer writes, then rounder times and less chance. The smaller run is left in RUN_DIR as a plan
+    (shrunk.toml), and as a scripted story (shrunk-story.toml) where it can be said step by step. Ctrl-C keeps the best
+    so far. See docs/shrink.md.
+    """
+    smaller = shrink_run(run_dir, finding, seconds)
+    state.answer(smaller, smaller.lines())
+    return EXIT_HELD

@@ -1,0 +1,157 @@
+"""A shrunk run as a scripted story, where its few faults and writes can be said step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from harness.errors import AckproofError
+from harness.plan import RunSpec
+from harness.search.data_form import operations_of, steps_of
+from harness.search.trial import Trial
+from harness.stories import COLUMNS, parse_story, perform_cell
+from nemesis.cluster import CLIENTS, CONTROLLER, Link
+from nemesis.receipts import Receipt
+from workloads import LISTED, Settings, SettingsError
+
+#: The number of every story that is written here; whoever keeps one gives it another.
+NUMBER: Final = "X1"
+#: More steps than this nobody reads; a plan says it better.
+STEPS_MAX: Final = 24
+_LEADER: Final = "leader"
+
+
+class Script(msgspec.Struct, frozen=True):
+    """The text of a story file that shows the finding in a ``column``."""
+
+    text: str
+    column: str
+
+
+def script_of(trial: Trial, title: str) -> Script | None:
+    """A story that loses a write as ``trial`` does; None where its steps, or the settings, cannot be said so.
+
+    Times stay as they are, as steps that wait. It was performed, and what it shows was seen.
+    """
+    column = _column(trial.spec)
+    if column is None or trial.spec.workload.partitions != 1 or trial.spec.workload.name != LISTED:
+        return None
+    for leader in (_LEADER, "0"):
+        moments = list(_moments(trial, leader))
+        if any(text is None for _, text in moments) or len(moments) > STEPS_MAX:
+            return None
+        text = _text(trial.spec, title, list(_steps([(at_us, text or "") for at_us, text in moments])))
+        if _loses(text, column):
+            return Script(text, column)
+    return None
+
+
+def _loses(text: str, column: str) -> bool:
+    try:
+        return bool(perform_cell(parse_story(text, "shrunk story"), column).lost)
+    except AckproofError:
+        return False
+
+
+def _column(spec: RunSpec) -> str | None:
+    """The column of scripted stories that has the run's settings, with the times that the run gives them."""
+    overrides = _overrides(spec)
+    for name, column in COLUMNS.items():
+        try:
+            if column.settings is not None and column.chosen(overrides).to_mapping() == spec.settings:
+                return name
+        except SettingsError:
+            continue
+    return None
+
+
+def _overrides(spec: RunSpec) -> dict[str, object]:
+    """The settings that differ from the defaults and that no column chooses."""
+    chosen = {name for column in COLUMNS.values() for name in column.settings or ()}
+    defaults = Settings().to_mapping()
+    return {n: value for n, value in spec.settings.items() if n not in chosen and value != defaults[n]}
+
+
+def _text(spec: RunSpec, title: str, steps: Sequence[str]) -> str:
+    settings = _overrides(spec)
+    lines = [f'number = "{NUMBER}"', f"title = {_toml(title)}", "steps = '''", *steps, "'''"]
+    if settings:
+        lines += ["", "[settings]", *(f"{_toml(name)} = {_toml(value)}" for name, value in settings.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _steps(moments: Sequence[tuple[int, str]]) -> Iterator[str]:
+    """The lines, with a wait where time passes between two of them."""
+    now_us = 0
+    for at_us, text in sorted(moments, key=lambda moment: moment[0]):
+        if wait_ms := round((at_us - now_us) / 1000):
+            yield f"wait {wait_ms} ms"
+        now_us = at_us
+        yield text
+
+
+def _moments(trial: Trial, leader: str) -> Iterator[tuple[int, str | None]]:
+    """What happens when, in microseconds, as steps; None for what the language lacks. Writes come after faults."""
+    steps = steps_of(trial.spec)
+    for receipt in trial.receipts:
+        if receipt.mark != "skipped":
+            begin, end = _begin_and_end(receipt)
+            step = steps[receipt.sequence]
+            yield step.begin_ms * 1000, begin
+            if end != "":
+                yield step.end_ms * 1000, end
+    for number, write in enumerate(operations_of(trial.spec), 1):
+        yield write.due_us, f"send w{number} to {leader}"
+
+
+def _begin_and_end(receipt: Receipt) -> tuple[str | None, str | None]:
+    """The steps with which a fault begins and ends; "" for an end that is none."""
+    if receipt.fault == "moveleader":
+        return f"move leader to {receipt.targets[0]}", ""
+    words: Callable[[Receipt], tuple[str, str]] | None = _WORDS.get(receipt.fault)
+    return (None, None) if words is None or CONTROLLER in receipt.targets else words(receipt)
+
+
+def _on_nodes(begin: str, end: str) -> Callable[[Receipt], tuple[str, str]]:
+    def words(receipt: Receipt) -> tuple[str, str]:
+        nodes = " ".join(map(str, receipt.targets))
+        return f"{begin} {nodes}", f"{end} {nodes}"
+
+    return words
+
+
+def _on_links(begin: str, end: str) -> Callable[[Receipt], tuple[str, str]]:
+    def words(receipt: Receipt) -> tuple[str, str]:
+        links = " ".join(_links(receipt.links))
+        return f"{begin} {links}", f"{end} {links}"
+
+    return words
+
+
+def _links(links: Sequence[Link]) -> Iterator[str]:
+    """``0-1`` for both ways, ``0>1`` for one."""
+    for link in links:
+        back = Link(link.target, link.source)
+        if back not in links:
+            yield f"{_end(link.source)}>{_end(link.target)}"
+        elif link.source < link.target:
+            yield f"{_end(link.source)}-{_end(link.target)}"
+
+
+def _end(node: int) -> str:
+    return {CONTROLLER: "controller", CLIENTS: "clients"}.get(node, str(node))
+
+
+_WORDS: Final[Mapping[str, Callable[[Receipt], tuple[str, str]]]] = {
+    "kill": _on_nodes("kill", "start"),
+    "stop": _on_nodes("stop", "start"),
+    "pause": _on_nodes("pause", "resume"),
+    "powerloss": _on_nodes("power", "start"),
+    "partition": _on_links("cut", "heal"),
+}

@@ -1,0 +1,112 @@
+"""Shrinks a recorded run: from its directory to a plan, and where it can be said so a story, beside its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from harness.errors import NamedWronglyError
+from harness.plan import RunSpec, plan_text
+from harness.records.files import write_file
+from harness.records.run_record import read_record
+from harness.search.data_form import operations_of, steps_of
+from harness.search.script import Script, script_of
+from harness.search.shrinking import Shrunk, shrunk
+from nemesis.schedule import Schedule
+
+#: What is left in the run's directory.
+PLAN_FILE: Final = "shrunk.toml"
+STORY_FILE: Final = "shrunk-story.toml"
+#: Writes that are listed for people; the plan has all of them.
+WRITES_SHOWN: Final = 12
+
+
+class SmallerRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run was shrunk to, as data for people and machines.
+
+    ``faults`` and ``operations`` are how many there are and were; ``plan`` is the file that repeats it, ``story`` the
+    scripted story of it with the ``column`` that shows it, "" where it cannot be said so.
+    """
+
+    finding: str
+    faults: tuple[int, int]
+    operations: tuple[int, int]
+    attempts: int
+    complete: bool
+    schedule: Schedule
+    writes_ms: tuple[float, ...]
+    plan: str
+    story: str = ""
+    column: str = ""
+
+    def lines(self) -> Iterator[str]:
+        """For people; the last one is the result."""
+        yield f"what it shows: {self.finding}"
+        yield from self.schedule.describe().splitlines()
+        more = ", ..." if len(self.writes_ms) > WRITES_SHOWN else ""
+        yield f"writes at {', '.join(f'{at_ms / 1000:.2f} s' for at_ms in self.writes_ms[:WRITES_SHOWN])}{more}"
+        if self.story:
+            yield f"as a scripted story: ackproof stories {self.story} --settings {self.column}"
+        ending = "" if self.complete else "; not finished, this is the best so far"
+        counts = f"{counted(self.faults[0], 'fault')}, {counted(self.operations[0], 'operation')}"
+        yield f"{counts} (of {self.faults[1]} and {self.operations[1]}, {self.attempts} runs{ending}): {self.plan}"
+
+
+def shrink_run(directory: Path, anomaly: str = "", seconds: float | None = None) -> SmallerRun:
+    """Shrink the run in ``directory`` and leave its plan and story there.
+
+    ``anomaly`` names what to keep where it is not the worst; ``seconds`` as in :func:`shrunk`.
+
+    Raises:
+        NamedWronglyError: it shows no such finding, or is no run that can be shrunk.
+        ResultsError: it cannot be read, or nothing can be written there.
+    """
+    record = read_record(directory)
+    if record.story:
+        raise NamedWronglyError(
+            f"{directory} performed the scripted story {record.story}, whose steps are as few as its author made them"
+        )
+    found = shrunk(record.spec(), anomaly, seconds=seconds)
+    script = script_of(found.trial, title_of(found))
+    return _left_in(directory, found, script)
+
+
+def _left_in(directory: Path, found: Shrunk, script: Script | None) -> SmallerRun:
+    plan = directory / PLAN_FILE
+    remarks = [f"{title_of(found)}.", f"Shrunk from the run {directory.name}: {found.in_words()}."]
+    write_file(plan, plan_text(found.spec, _name(found.spec), remarks).encode())
+    story = directory / STORY_FILE
+    if script is None:
+        story.unlink(missing_ok=True)
+    else:
+        write_file(story, script.text.encode())
+    return SmallerRun(
+        finding=found.finding.in_words(),
+        faults=found.faults,
+        operations=found.operations,
+        attempts=found.attempts,
+        complete=found.complete,
+        schedule=Schedule(steps=steps_of(found.spec), healed_ms=found.spec.workload.duration_ms),
+        writes_ms=tuple(write.due_us / 1000 for write in operations_of(found.spec)),
+        plan=str(plan),
+        story=str(story) if script else "",
+        column=script.column if script else "",
+    )
+
+
+def title_of(found: Shrunk) -> str:
+    """What the smaller run shows, on one line."""
+    kinds = " and ".join(dict.fromkeys(step.fault.kind for step in steps_of(found.spec))) or "no fault"
+    return f"{found.finding.in_words()} after {kinds}"
+
+
+def counted(number: int, what: str) -> str:
+    """``2 faults``."""
+    return f"{number} {what}" + ("s" if number != 1 else "")
+
+
+def _name(spec: RunSpec) -> str:
+    return f"shrunk-{spec.family.replace('+', '-')}"

@@ -1,0 +1,134 @@
+"""Runs become as small as they can be, and show the same."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.errors import NamedWronglyError, PlanError
+from harness.plan import parse_plan, plan_text, read_plan
+from harness.search import Finding, attempt, finding_of, shrunk
+from harness.search import shrinking as module
+from harness.search.data_form import operations_of, steps_of, with_steps, with_workload, with_writes
+from workloads import LISTED
+
+PLANS = Path(__file__).parents[3] / "plans"
+
+
+def losing(family="kill", **settings):
+    """A run of the default campaign, half as long: docs/shrink.md has whole ones."""
+    chosen = {"acks": 1, "min.insync.replicas": 1, "enable.idempotence": False} | settings
+    plan = read_plan(PLANS / "default.toml", chosen)
+    spec = next(run for run in plan.runs() if run.family == family and not run.settings[UNCLEAN])
+    return with_workload(spec, duration_ms=6_000, writes_per_second=20.0)
+
+
+UNCLEAN = "unclean.leader.election.enable"
+
+
+@cache
+def small(family):
+    return shrunk(losing(family))
+
+
+@pytest.mark.parametrize("family", ["kill", "partition"])
+def test_a_losing_run_becomes_a_few_lines(family):
+    found = small(family)
+    assert found.complete
+    assert found.faults[0] <= 2
+    assert found.operations == (1, 120)
+    assert found.finding == finding_of(attempt(losing(family)))
+    assert found.finding.is_in(found.trial)
+
+
+@pytest.mark.parametrize("family", ["kill", "partition"])
+def test_no_single_fault_and_no_single_write_can_be_taken_away(family):
+    found = small(family)
+    steps, writes = steps_of(found.spec), operations_of(found.spec)
+    for place in range(len(steps)):
+        fewer = attempt(with_steps(found.spec, steps[:place] + steps[place + 1 :]))
+        assert not found.finding.is_in(fewer)
+    for place in range(len(writes)):
+        assert not found.finding.is_in(attempt(with_writes(found.spec, writes[:place] + writes[place + 1 :])))
+
+
+def test_what_is_left_has_round_times_and_no_chance():
+    spec = small("kill").spec
+    assert spec.chance == "none"
+    assert spec.workload.name == LISTED
+    assert all(time_ms % 10 == 0 for step in steps_of(spec) for time_ms in (step.begin_ms, step.end_ms))
+    assert all(write.due_us % 10_000 == 0 for write in operations_of(spec))
+
+
+def test_the_same_run_is_shrunk_to_the_same():
+    assert shrunk(losing()).spec == small("kill").spec
+
+
+def test_a_run_without_a_finding_is_refused():
+    whole = losing(**{"acks": "all", "min.insync.replicas": 2, "enable.idempotence": True})
+    with pytest.raises(NamedWronglyError, match="shows nothing: no write is lost and no promise is broken"):
+        shrunk(whole)
+    with pytest.raises(NamedWronglyError, match="shows no duplicate"):
+        shrunk(losing(), "duplicate")
+
+
+def test_a_broken_promise_stays_one():
+    bug = {"acks": "all", "min.insync.replicas": 2, "planted.bug": "acknowledge-after-append"}
+    found = shrunk(losing(**bug))
+    assert found.finding.broken
+    assert found.trial.judgement.broken["lost-write"] == 1
+
+
+def test_a_broken_invariant_can_be_what_is_kept():
+    spec = losing(**{"acks": "all", "min.insync.replicas": 2, "planted.bug": "commit-largest-log-end"})
+    broken = attempt(spec, invariants=True).broken
+    found = shrunk(spec, Finding(invariant=broken.name))
+    assert found.trial.broken.name == broken.name
+    assert len(steps_of(found.spec)) == 0
+
+
+def test_what_is_interrupted_leaves_the_best_so_far(monkeypatch):
+    calls = count(1)
+
+    def interrupted(spec, **others):
+        if next(calls) > 30:
+            raise KeyboardInterrupt
+        return attempt(spec, **others)
+
+    monkeypatch.setattr(module, "attempt", interrupted)
+    found = shrunk(losing())
+    assert not found.complete
+    assert found.attempts == 31
+    assert found.operations[0] < 120
+    assert found.finding.is_in(attempt(found.spec))
+
+
+def test_it_ends_when_its_time_is_over():
+    found = shrunk(losing(), seconds=0)
+    assert not found.complete
+    assert found.spec.schedule == attempt(losing()).schedule
+
+
+def test_a_plan_of_the_smaller_run_is_the_smaller_run():
+    found = small("partition")
+    again = parse_plan(plan_text(found.spec, "small"), "small.toml").runs()[0]
+    assert again.schedule == found.spec.schedule
+    assert again.workload.writes == found.spec.workload.writes
+    performed = attempt(again)
+    assert performed.verdict.anomalies == found.trial.verdict.anomalies
+
+
+def test_only_simulated_runs_can_be_shrunk():
+    real = next(run for run in read_plan(PLANS / "default.toml").runs() if not run.world.virtual_time)
+    with pytest.raises(PlanError, match="simulated world"):
+        shrunk(real)
+
+
+def test_a_run_whose_writes_are_a_list_is_taken_as_it_is():
+    found = small("kill")
+    longer = msgspec.structs.replace(found.spec, seed=5)
+    assert shrunk(longer).operations[0] == found.operations[0]
