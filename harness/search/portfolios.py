@@ -28,7 +28,7 @@ QUICK: Final[Mapping[str, Any]] = {
     "broker.session.timeout.ms": 1_000,
     "broker.heartbeat.interval.ms": 250,
 }
-WORKLOAD: Final = WorkloadPlan(writes_per_second=30.0, duration_ms=12_000, partitions=2, producers=2, consumers=2)
+WORKLOAD: Final = WorkloadPlan(writes_per_second=30.0, duration_ms=12_000, producers=2, consumers=1)
 
 
 class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +45,7 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
     healed_ms_min: int = 1_000
     racks: tuple[str, ...] = ()
     log_dirs: int = 1
+    partitions: int = 1
 
     def spec(self, seed: int, number: int, changed: Mapping[str, Any]) -> RunSpec:
         """Run ``number`` of a hunt from ``seed``, with ``changed`` settings, and with its faults where it has storms.
@@ -52,35 +53,36 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             SettingsError: the changed settings do not fit the portfolio's.
         """
-        settings = Settings.from_mapping({**QUICK, **self.settings, **changed})
-        plan = FaultPlan(
-            families=self.families,
-            count=6,
-            dead_brokers_max=self.dead_brokers_max,
-            healed_ms_min=self.healed_ms_min,
-        )
+        settings = self._with(changed)
+        workload = msgspec.structs.replace(WORKLOAD, partitions=self.partitions)
         run_seed = derived_seed(seed, self.name, number)
-        schedule = None
-        if self.kinds:
-            storms = Storms(
-                self.kinds,
-                plan,
-                timings_of(settings),
-                brokers=settings.replication_factor,
-                partitions=WORKLOAD.partitions,
-            )
-            schedule = storms.schedule(WORKLOAD.duration_ms, Choices(run_seed).draw)
+        draw = Choices(run_seed).draw
+        schedule = self.storms(changed).schedule(workload.duration_ms, draw) if self.kinds else None
         return RunSpec(
             world=Simulated(),
             cell=f"hunt/{self.name}",
             family="+".join(self.families or self.kinds),
             settings=settings.to_mapping(),
-            workload=WORKLOAD,
-            faults=plan,
+            workload=workload,
+            faults=self._budget(),
             seed=run_seed,
             racks=self.racks,
             log_dirs=self.log_dirs,
             schedule=schedule,
+        )
+
+    def storms(self, changed: Mapping[str, Any]) -> Storms:
+        """What draws its storms."""
+        settings = self._with(changed)
+        timings, brokers = timings_of(settings), settings.replication_factor
+        return Storms(self.kinds, self._budget(), timings, brokers=brokers, partitions=self.partitions)
+
+    def _with(self, changed: Mapping[str, Any]) -> Settings:
+        return Settings.from_mapping({**QUICK, **self.settings, **changed})
+
+    def _budget(self) -> FaultPlan:
+        return FaultPlan(
+            families=self.families, count=6, dead_brokers_max=self.dead_brokers_max, healed_ms_min=self.healed_ms_min
         )
 
 
@@ -89,24 +91,30 @@ _PATIENT: Final = {"request.timeout.ms": 6_000, "delivery.timeout.ms": 12_000}
 _IDEMPOTENT: Final = {"enable.idempotence": True}
 _ELIGIBLE: Final = {"eligible.leader.replicas": True}
 _FLUSHED: Final = {"flush.messages": 1}
+#: As in production, nobody leaves the ISR, and hardly anybody is fenced, while links are down for a second or two.
+_SLOW_TO_SHRINK: Final = {"replica.lag.time.max.ms": 10_000, "broker.session.timeout.ms": 2_500}
 _NETWORK: Final = ("kill", "pause", "cut", "cut", "hold", "slow")
-_MOVES: Final = ("move", "move", "cut", "cut", "kill")
+_MOVES: Final = ("move", "move", "cut", "cut", "cut", "kill")
 
 #: In the order in which a hunt goes round.
 PORTFOLIOS: Final = (
     Portfolio(name="stories", families=("kill", "pause", "partition")),
-    Portfolio(name="moves", kinds=_MOVES),
+    Portfolio(name="moves", kinds=_MOVES, settings=_SLOW_TO_SHRINK, healed_ms_min=400),
     Portfolio(name="network", kinds=_NETWORK, settings=_IDEMPOTENT),
     Portfolio(name="patient-clients", kinds=("pause", "pause", "cut", "kill"), settings=_PATIENT | _IDEMPOTENT),
     Portfolio(name="eligible", kinds=("kill", "power", "stop", "cut", "wipe"), settings=_ELIGIBLE | _FLUSHED),
     Portfolio(name="eligible-stories", families=("power", "wipe"), settings=_ELIGIBLE, healed_ms_min=2_500),
     Portfolio(name="flushed", families=("power",), settings=_FLUSHED, dead_brokers_max=3, healed_ms_min=2_500),
+    Portfolio(name="emptied-disks", kinds=("wipe", "hold", "hold", "cut", "kill"), healed_ms_min=1_500),
+    Portfolio(name="outage", families=("outage", "kill"), settings={"min.insync.replicas": 1}),
     Portfolio(name="destroyed-copies", families=("wipe", "corrupt", "log-directory"), healed_ms_min=2_500, log_dirs=2),
     Portfolio(name="operators", kinds=("stop", "stop", "move", "kill", "cut"), settings=_IDEMPOTENT),
     Portfolio(name="one-in-sync", kinds=_NETWORK, settings={"min.insync.replicas": 1}),
-    Portfolio(name="release-2.1", kinds=_MOVES, settings={"truncation": "kip-320", "strict.min.isr": False}),
+    Portfolio(
+        name="release-2.1", kinds=_MOVES, settings=_SLOW_TO_SHRINK | {"truncation": "kip-320"}, healed_ms_min=400
+    ),
     Portfolio(name="release-3.5", kinds=_NETWORK, settings={"strict.min.isr": False, "request.timeout.ms": 3_000}),
-    Portfolio(name="near-reads", kinds=_MOVES, settings={"follower.fetching": True}, racks=_RACKS),
+    Portfolio(name="near-reads", kinds=(*_MOVES, "pause"), settings={"follower.fetching": True}, racks=_RACKS),
 )  # fmt: skip
 
 #: What runs of the core as it is go round besides: every family that there is in virtual time, and their mixtures.
@@ -126,9 +134,18 @@ def _everything() -> Iterator[Portfolio]:
     families = tuple(name for name in FAMILIES if not needs_of(name) & _LACKING)
     for settings, changed in _SAFE.items():
         for family in families:
-            yield Portfolio(name=f"{settings}/{family}", settings=changed, families=(family,), racks=_RACKS, log_dirs=2)
-        yield Portfolio(name=f"{settings}/all-families", settings=changed, families=families, racks=_RACKS, log_dirs=2)
-        yield Portfolio(name=f"{settings}/storms", settings=changed, kinds=_MIXED, log_dirs=2)
+            yield Portfolio(
+                name=f"{settings}/{family}",
+                settings=changed,
+                families=(family,),
+                racks=_RACKS,
+                log_dirs=2,
+                partitions=3,
+            )
+        yield Portfolio(
+            name=f"{settings}/all-families", settings=changed, families=families, racks=_RACKS, log_dirs=2, partitions=3
+        )
+        yield Portfolio(name=f"{settings}/storms", settings=changed, kinds=_MIXED, log_dirs=2, partitions=2)
 
 
 #: For hunts in the core as it is.

@@ -3,15 +3,14 @@
 Families of :mod:`nemesis.scenarios` perform whole stories one after the other, each written for a known weakness. A
 storm has no purpose: some kinds of fault, around whoever holds a drawn role, at drawn times, several at once. Its times
 come from the settings under test, as those of stories do. All faults of a storm are about one log partition, and after
-each storm everything is healed.
+each storm everything is healed. Each storm has a few kinds and a few shapes of cuts only, drawn for it: where
+everything may happen, hardly ever do the same two things happen together twice (swarm testing, Groce and others 2012).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
-
-from msgspec.structs import replace
+from typing import Final, NamedTuple, TypeVar
 
 from nemesis.cluster import LOG_PARTS
 from nemesis.faults import (
@@ -37,38 +36,56 @@ from nemesis.topology import Shape
 #: What steps of a storm have in the place of a family and a story.
 STORM: Final = "storm"
 #: The number of faults in one storm.
-FAULTS_MIN, FAULTS_MAX = 2, 6
+FAULTS_MIN, FAULTS_MAX = 3, 7
+#: So many kinds and so many shapes, at most.
+SWARM: Final = 3
+One = TypeVar("One")
 #: Who may be hit: mostly somebody whose role matters at the moment.
 _ROLES: Final = (
     RoleKind.LEADER, RoleKind.LEADER, RoleKind.FOLLOWER, RoleKind.FOLLOWER, RoleKind.ISR_MEMBER, RoleKind.OUT_OF_ISR,
     RoleKind.BROKER,
 )  # fmt: skip
 _SHAPES: Final = (
-    Shape.ISOLATE, Shape.FROM_BROKERS, Shape.FROM_BROKERS, Shape.FROM_CONTROLLER, Shape.FROM_CONTROLLER, Shape.NO_FETCH,
-    Shape.DEAF, Shape.MUTE, Shape.NO_HEARTBEAT, Shape.MUTE_TO_CLIENTS, Shape.FROM_CLIENTS, Shape.BRIDGE, Shape.RING,
+    Shape.FROM_BROKERS, Shape.FROM_BROKERS, Shape.FROM_CONTROLLER, Shape.FROM_CONTROLLER, Shape.FROM_CONTROLLER,
+    # Of three brokers, a single link.
+    Shape.BRIDGE, Shape.BRIDGE, Shape.BRIDGE,
+    Shape.ISOLATE, Shape.NO_FETCH, Shape.DEAF, Shape.MUTE, Shape.NO_HEARTBEAT, Shape.MUTE_TO_CLIENTS,
+    Shape.FROM_CLIENTS, Shape.RING,
 )  # fmt: skip
 _HELD: Final = ("AlterPartition", "Fetch", "UpdateMetadata")
 #: A moment that is over before anybody notices.
 _BRIEF_MS: Final = (50, 400)
-_MOVE_MS: Final = 200
+#: The most moves of leadership one after the other.
+TURNS_MAX: Final = 4
+#: Within so much time do the faults of one storm begin.
+_WINDOWS_MS: Final = (400, 1_200, 3_000)
+#: What the settings wait for longer than this (a lag time as Kafka's own, 30 s) is never waited for.
+WAITED_FOR_MS_MAX: Final = 4_500
 
-#: Makes a fault around a role; chance decides what else it needs.
-Make = Callable[[Role, Draw], Fault]
+#: Makes a fault around a role, of a shape where it has one; chance decides what else it needs.
+Make = Callable[[Role, Shape, Draw], Fault]
 
 #: Every kind of fault that a storm may have, by a word for portfolios.
 KINDS: Final[Mapping[str, Make]] = {
-    "kill": lambda role, _: Kill(role),
-    "pause": lambda role, _: Pause(role),
-    "stop": lambda role, _: Stop(role),
-    "power": lambda role, _: PowerLoss(role),
-    "wipe": lambda role, _: WipeDisk(role),
-    "corrupt": lambda role, draw: CorruptRecord(role, draw("record", LOG_PARTS)),
-    "directory": lambda role, _: FailDirectory(role),
-    "cut": lambda role, draw: Partition(role, _SHAPES[draw("shape", len(_SHAPES))]),
-    "slow": lambda role, draw: SlowLink(role, _SHAPES[draw("shape", len(_SHAPES))]),
-    "hold": lambda role, draw: HoldMessages(role, _SHAPES[draw("shape", len(_SHAPES))], _HELD[draw("api", len(_HELD))]),
-    "move": lambda role, _: MoveLeader(replace(role, kind=RoleKind.FOLLOWERS)),
+    "kill": lambda role, _shape, _draw: Kill(role),
+    "pause": lambda role, _shape, _draw: Pause(role),
+    "stop": lambda role, _shape, _draw: Stop(role),
+    "power": lambda role, _shape, _draw: PowerLoss(role),
+    "wipe": lambda role, _shape, _draw: WipeDisk(role),
+    "corrupt": lambda role, _, draw: CorruptRecord(role, draw("record", LOG_PARTS)),
+    "directory": lambda role, _shape, _draw: FailDirectory(role),
+    "cut": lambda role, shape, _: Partition(role, shape),
+    "slow": lambda role, shape, _: SlowLink(role, shape),
+    "hold": lambda role, shape, draw: HoldMessages(role, shape, _HELD[draw("api", len(_HELD))]),
+    "move": lambda role, _shape, _draw: MoveLeader(Role(RoleKind.FOLLOWERS, role.partition, role.pick)),
 }
+
+
+class Swarm(NamedTuple):
+    """What one storm is made of."""
+
+    kinds: Sequence[str]
+    shapes: Sequence[Shape]
 
 
 class Storms:
@@ -95,22 +112,29 @@ class Storms:
             steps += storm
             at_ms, group = end_ms + self._plan.healed_ms_min, group + 1
 
-    def fault(self, at_ms: int, group: int, partition: int, draw: Draw) -> Step:
-        """One fault that begins at ``at_ms``."""
-        kind = self._kinds[draw("kind", len(self._kinds))]
-        role = Role(_ROLES[draw("role", len(_ROLES))], partition, draw("pick", PICKS))
-        lasting_ms = _MOVE_MS if kind == "move" else self.lasting_ms(draw)
-        fault = KINDS[kind](role, draw)
-        return Step(begin_ms=at_ms, end_ms=at_ms + lasting_ms, group=group, family=STORM, story=STORM, fault=fault)
+    def faults(self, at_ms: int, group: int, partition: int, draw: Draw, swarm: Swarm | None = None) -> list[Step]:
+        """One fault that begins at ``at_ms``; moves of leadership mostly come one after the other, as operators do.
+
+        It is one of ``swarm``, by default of all.
+        """
+        kinds, shapes = swarm or (self._kinds, _SHAPES)
+        kind = kinds[draw("kind", len(kinds))]
+        times = 1 + draw("turns", TURNS_MAX) if kind == "move" else 1
+        gap_ms = 50 + draw("gap-ms", 400)
+        steps = []
+        for turn in range(times):
+            role = Role(_ROLES[draw("role", len(_ROLES))], partition, draw("pick", PICKS))
+            begin_ms = at_ms + turn * gap_ms
+            end_ms = begin_ms + (gap_ms if kind == "move" else self.lasting_ms(draw))
+            fault = KINDS[kind](role, shapes[draw("shape", len(shapes))], draw)
+            steps.append(Step(begin_ms=begin_ms, end_ms=end_ms, group=group, family=STORM, story=STORM, fault=fault))
+        return steps
 
     def lasting_ms(self, draw: Draw) -> int:
         """Brief, or just longer than what the settings wait for, or as long as the plan wants."""
-        least_ms, most_ms = (
-            _BRIEF_MS,
-            (self._timings.fence_ms, self._timings.fence_ms + 500),
-            (self._timings.shrink_ms, self._timings.shrink_ms + 800),
-            (self._plan.fault_ms_min, self._plan.fault_ms_max),
-        )[draw("length", 4)]
+        waits_ms = [ms for ms in (self._timings.fence_ms, self._timings.shrink_ms) if ms <= WAITED_FOR_MS_MAX]
+        spans = [_BRIEF_MS, (self._plan.fault_ms_min, self._plan.fault_ms_max), *((ms, ms + 600) for ms in waits_ms)]
+        least_ms, most_ms = spans[draw("length", len(spans))]
         return least_ms + draw("lasting-ms", most_ms - least_ms + 1)
 
     def keeps_budget(self, steps: Sequence[Step]) -> bool:
@@ -120,14 +144,19 @@ class Storms:
     def _storm(self, at_ms: int, group: int, draw: Draw) -> list[Step]:
         """A fault that would stop too many brokers is left out."""
         partition = draw("partition", self._partitions)
-        window_ms = (400, self._timings.fence_ms, 2 * self._timings.shrink_ms)[draw("window", 3)]
+        swarm = Swarm(_some(self._kinds, "kinds", draw), _some(_SHAPES, "shapes", draw))
+        window_ms = _WINDOWS_MS[draw("window", len(_WINDOWS_MS))]
         storm: list[Step] = []
         for number in range(FAULTS_MIN + draw("faults", FAULTS_MAX - FAULTS_MIN + 1)):
             mine = _labelled(draw, str(number))
-            step = self.fault(at_ms + mine("begin-ms", window_ms), group, partition, mine)
-            if self.keeps_budget([*storm, step]):
-                storm.append(step)
+            steps = self.faults(at_ms + mine("begin-ms", window_ms), group, partition, mine, swarm)
+            if self.keeps_budget([*storm, *steps]):
+                storm += steps
         return sorted(storm, key=lambda step: step.begin_ms)
+
+
+def _some(choices: Sequence[One], label: str, draw: Draw) -> Sequence[One]:
+    return [choices[draw(label, len(choices))] for _ in range(SWARM)]
 
 
 def _labelled(draw: Draw, prefix: str) -> Draw:

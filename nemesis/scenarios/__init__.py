@@ -10,7 +10,7 @@ from typing import Final
 from nemesis.cluster import Capability
 from nemesis.faults import FAULTS, KINDS
 from nemesis.scenarios.administration import MOVE, REASSIGN
-from nemesis.scenarios.brokers import KILL, PAUSE, POWER, RESTART, ROLLING
+from nemesis.scenarios.brokers import KILL, OUTAGE, PAUSE, POWER, RESTART, ROLLING
 from nemesis.scenarios.clock import CLOCK
 from nemesis.scenarios.controller import CONTROLLERS
 from nemesis.scenarios.disks import CORRUPT, DIRECTORY, FULL_DISK, LYING_DISK, SLOW_DISK, WIPE
@@ -36,7 +36,7 @@ __all__ = [
 
 _SCRIPTS: Final = (
     KILL, PAUSE, PARTITION, RESTART, POWER, ROLLING, CLOCK, SLOW_LINK, MOVE, REASSIGN, WIPE, CORRUPT, FULL_DISK,
-    SLOW_DISK, LYING_DISK, CONTROLLERS, RACK, DIRECTORY,
+    SLOW_DISK, LYING_DISK, CONTROLLERS, RACK, DIRECTORY, OUTAGE,
 )  # fmt: skip
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from nemesis.faults import Kill, Pause, PowerLoss, Stop
-from nemesis.roles import RoleKind
+from nemesis.faults import Kill, Partition, Pause, PowerLoss, Stop
+from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import shapes
 from nemesis.scenarios.scene import Family, Part, Scene, Story
+from nemesis.topology import Shape
 
 
 def _bounce_in_turn(scene: Scene) -> list[Part]:
@@ -45,6 +46,33 @@ KILL: Final = Family(
         shapes.hit_one("random-broker", Kill, RoleKind.BROKER),
     ),
     scripted=(shapes.everybody("everybody", Kill, "S12", apart_ms=shapes.APART_MS),),
+)
+
+
+def _two_while_third_lags(scene: Scene, strike: shapes.Strike) -> list[Part]:
+    """One follower lags a little, still in the ISR, when the leader and the other follower stop: it leads alone.
+
+    What it lacks, it must have held back.
+    """
+    partition, pick = scene.partition(), scene.draw("pick", 2)
+    stops_at_ms = scene.behind_ms()
+    end_ms = stops_at_ms + scene.lasting_ms(scene.timings.fence_ms + shapes.SUCCESSOR_MS)
+    return [
+        Part(
+            0, stops_at_ms + shapes.OVERLAP_MS, Partition(Role(RoleKind.FOLLOWER, partition, pick), Shape.FROM_BROKERS)
+        ),
+        Part(stops_at_ms, end_ms, strike(Role(RoleKind.LEADER, partition))),
+        Part(stops_at_ms, end_ms, strike(Role(RoleKind.FOLLOWER, partition, 1 - pick))),
+    ]
+
+
+#: Most brokers stop, and the one that is left leads: with acks=1 what it lacks is lost, with acks=all nothing.
+OUTAGE: Final = Family(
+    "outage",
+    tuple(
+        Story(f"two-{word}-while-third-lags", partial(_two_while_third_lags, strike=strike), preparation=shapes.LAGGING)
+        for word, strike in (("killed", Kill), ("frozen", Pause))
+    ),
 )
 
 RESTART: Final = Family(

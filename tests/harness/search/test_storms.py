@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.choices import Choices
-from harness.search.storms import FAULTS_MAX, KINDS, Storms
+from harness.search.storms import FAULTS_MAX, KINDS, TURNS_MAX, Storms
 from nemesis.plan import FaultPlan
 from nemesis.scenarios import Timings
 from nemesis.schedule import Schedule, most_stopped
@@ -31,7 +31,7 @@ def test_storms_overlap_in_themselves_and_not_each_other() -> None:
         assert all(step.end_ms <= schedule.healed_ms for step in schedule.steps)
         for group in {step.group for step in schedule.steps}:
             steps = [step for step in schedule.steps if step.group == group]
-            assert len(steps) <= FAULTS_MAX
+            assert len(steps) <= FAULTS_MAX * TURNS_MAX
             assert len({step.fault.role.partition for step in steps}) == 1
             overlapping += any(
                 one.begin_ms <= other.begin_ms < one.end_ms for one in steps for other in steps if one is not other
