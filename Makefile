@@ -4,7 +4,7 @@ PLAN ?= plans/default.toml
 SEED ?=
 BIN := .venv/bin
 
-.PHONY: help setup setup-test campaign check test canary kafka bench bench-check clean
+.PHONY: help setup setup-test campaign check test canary kafka bench bench-check lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,6 +39,9 @@ bench: setup ## speed of the simulator, of the cluster, and of the harness itsel
 
 bench-check: setup ## speed and memory of the checking: 10^5 to 10^8 operations, JSON lines, transactions
 	@$(BIN)/ackproof bench check
+
+lock: ## lock files from pyproject.toml, with hashes; `make check` sees to it that they fit
+	@scripts/lock.sh
 
 clean: ## remove what was built and installed here, but no results
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -3,7 +3,7 @@
 #
 #   ACKPROOF          what pip installs: "ackproof", "ackproof==0.2.0", a wheel's file or a directory (default: ackproof)
 #   ACKPROOF_VENV     where to (default: .ackproof-venv)
-#   ACKPROOF_LOCK     requirements with hashes, installed first (default: none)
+#   ACKPROOF_LOCK     what it depends on, each file by its hash, installed first; or "none" (default: requirements.lock beside this)
 #   ACKPROOF_KAFKA    a release of Apache Kafka for the nightly run, "newest", or "none" (default: newest)
 #   ACKPROOF_FOR      how long a night is (default: 4h)
 #   ACKPROOF_NIGHTS   verdicts of the nights, kept from one to the next (default: ackproof-nights)
@@ -23,7 +23,8 @@ ackproof() { "$venv/bin/ackproof" "$@"; }
 
 install_ackproof() {
     [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
-    [ -z "${ACKPROOF_LOCK:-}" ] || "$venv/bin/python" -m pip install --quiet --require-hashes -r "$ACKPROOF_LOCK"
+    local lock=${ACKPROOF_LOCK:-$here/requirements.lock}
+    [ "$lock" = none ] || "$venv/bin/python" -m pip install --quiet --require-hashes --requirement "$lock"
     "$venv/bin/python" -m pip install --quiet "${ACKPROOF:-ackproof}"
     ackproof --version
     ackproof doctor

@@ -76,12 +76,13 @@ see_to_browser() { # tests of the report open it; a browser of Debian or of the 
     "$venv/bin/playwright" install chromium-headless-shell >&2 || say "tests that open the report in a browser are skipped: install chromium"
 }
 
+# Exactly what was tested, each file by its hash. The lock is for every Python from 3.11 on; scripts/lock.sh makes it.
 install_ackproof() {
-    local stamp=$venv/.installed
-    [ -e "$stamp" ] && [ "$stamp" -nt pyproject.toml ] && return
+    local stamp=$venv/.installed lock=requirements-dev.lock
+    [ -e "$stamp" ] && [ "$stamp" -nt pyproject.toml ] && [ "$stamp" -nt "$lock" ] && return
     say "installing ackproof and what it needs into $venv (about a minute)"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable . --group dev
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --requirement "$lock"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
     touch "$stamp"
 }
 

@@ -1,6 +1,6 @@
 """Files to begin with: plans of each kind, and what a team's continuous integration needs.
 
-They lie beside the packages in a clone (``plans/``, ``ci/``) and inside ``harness`` in a wheel.
+They lie beside the packages in a clone (``plans/``, ``ci/``, ``requirements.lock``) and inside ``harness`` in a wheel.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ CI_FILES: Final = {
     ".github/workflows/ackproof-nightly.yml": "ci/github-nightly.yml",
     "ackproof/run.sh": "ci/run.sh",
     "ackproof/Containerfile": "ci/Containerfile",
+    "ackproof/requirements.lock": "requirements.lock",
     "ackproof/pull-request.toml": "plans/pull-request.toml",
     "ackproof/nightly.toml": "plans/soak.toml",
 }
@@ -63,7 +64,7 @@ def heading(plan: Path) -> str:
 
 
 def _place(name: str) -> Path:
-    """Where ``plans`` or a file of ``ci`` is: inside the package where it was installed, beside it in a clone."""
+    """Where ``plans`` or another of these files is: inside the package where it was installed, beside it in a clone."""
     package = Path(harness.__file__).parent
     inside = package / name
     return inside if inside.exists() else package.parent / name

@@ -12,6 +12,8 @@ import yaml
 from harness.cli.app import exit_code_of
 from harness.plan import KINDS, plans_here, read_plan, starter
 
+ROOT = Path(__file__).parents[3]
+
 
 @pytest.fixture(autouse=True)
 def empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -71,5 +73,5 @@ def test_the_script_can_be_run_and_workflows_are_yaml() -> None:
 
 
 def test_nothing_of_continuous_integration_names_a_host() -> None:
-    for place in starter("ci").values():
+    for place in (*starter("ci").values(), ROOT / "requirements-dev.lock"):
         assert "://" not in place.read_text()
