@@ -11,7 +11,7 @@ import msgspec
 
 from checkers import Cell, Outcome, Verdict, Witness, read_receipts, setting_value
 from harness.plan import Simulated
-from harness.records.files import PLAN_FILE
+from harness.records.files import PLAN_FILE, STORY_FILE
 from harness.report.charts import LOSS, Chart
 from harness.report.loading import CampaignFiles
 from harness.report.loss_chart import loss_chart
@@ -119,7 +119,13 @@ def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> Story:
         title=TITLES.get(witness.anomaly, f"What is contradictory: {witness.anomaly}"),
         why=WHY.get(witness.anomaly, cell.promise) if cell.outcome is Outcome.BROKEN_PROMISE else cell.promise,
         is_loss=witness.anomaly in LOSSES,
-        sentences=[*differing(witness.finding), *account, *copies, *remains(witness.finding)],
+        sentences=[
+            *_script(files.directory, witness.run, receipts),
+            *differing(witness.finding),
+            *account,
+            *copies,
+            *remains(witness.finding),
+        ],
         chart=_as_json(chart),
         has_offsets=chart is not None and chart.template == LOSS,
         over_time=_as_json(over_time_chart(line.over_time, effective)),
@@ -132,6 +138,13 @@ def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> Story:
 
 def _as_json(chart: Chart | None) -> str | None:
     return msgspec.json.encode(chart).decode() if chart else None
+
+
+def _script(directory: Path, run: str, receipts: Sequence[Receipt]) -> list[str]:
+    """The name of the scripted story that a run performed, and where its steps are."""
+    if not receipts or not (directory / run / STORY_FILE).is_file():
+        return []
+    return [f"Script {receipts[0].family}, {receipts[0].story}: step by step in {run}/{STORY_FILE}."]
 
 
 def _timeline(

@@ -12,7 +12,7 @@ import msgspec
 from harness.errors import HarnessError, PlanError
 from harness.plan import RunSpec
 from harness.records.fault_events import record_broken_invariant, record_fault
-from harness.records.files import write_json
+from harness.records.files import STORY_FILE, write_json
 from harness.run.crashes import CrashRecorder
 from harness.run.phases import RunReport
 from harness.stories import (
@@ -32,8 +32,6 @@ from nemesis.schedule import Schedule
 from workloads import Recorder, Settings, unknown_name
 from workloads.driver import SendCounts, partition_names
 
-#: How a story went, step by step, in the directory of its run.
-STORY_FILE: Final = "story.json"
 #: On real machines an answer that can come at all comes within this.
 ANSWER_MS: Final = 2_000
 

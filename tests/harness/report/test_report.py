@@ -23,7 +23,7 @@ from harness.cli import run
 from harness.cli.app import exit_code_of
 from harness.errors import NamedWronglyError, ResultsError
 from harness.plan import RunSpec
-from harness.records.files import CAMPAIGN_FILE, VERDICTS_FILE
+from harness.records.files import CAMPAIGN_FILE, STORY_FILE, VERDICTS_FILE
 from harness.records.verdict_lines import read_matrix, write_matrix
 from harness.report import stories
 from harness.report import write as write_page
@@ -201,6 +201,16 @@ def test_a_story_without_the_brokers_side_says_so(campaign: Campaign) -> None:
     words = page_of(directory).words()
     assert "acknowledged at 4.153 s by broker 0." in words
     assert "What the brokers did was not recorded for this run" in words
+
+
+def test_a_loss_of_a_scripted_run_names_its_script_and_where_its_steps_are(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(A1, lost=1, history=True)
+    assert "step by step in" not in page_of(directory).words()
+    (run,) = (path.parent for path in directory.rglob("run.json"))
+    (run / STORY_FILE).write_text("{}")
+    place = f"{run.relative_to(directory)}/{STORY_FILE}"
+    assert f"Script kill, leader-ahead: step by step in {place}." in page_of(directory).words()
 
 
 def test_a_story_survives_the_loss_of_its_history(campaign: Campaign) -> None:

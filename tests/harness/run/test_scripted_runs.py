@@ -13,10 +13,10 @@ from harness.campaign import Campaign, replay
 from harness.errors import PlanError
 from harness.plan import RunSpec, read_plan
 from harness.progress import Progress
-from harness.records.files import HISTORY, PLAN_FILE
+from harness.records.files import HISTORY, PLAN_FILE, STORY_FILE
 from harness.records.run_record import read_record
 from harness.run import perform
-from harness.run.scripted import STORY_FILE, story_of
+from harness.run.scripted import story_of
 from harness.stories import Trace
 from harness.worlds.simulated.parts import SimulatedLeadership
 from nemesis.receipts import Receipt
