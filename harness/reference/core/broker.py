@@ -16,7 +16,16 @@ from harness.reference.core.partition import Replica
 from harness.reference.core.planted import with_bug
 from harness.reference.core.request_handler import DEADLINES, RequestHandler
 from harness.reference.core.session import HEARTBEAT, Forwarding, ProducerIds, Session
-from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId, PartitionState, TopicPartition, TopicState
+from harness.reference.core.types import (
+    CONTROLLER,
+    NONE,
+    BrokerConfig,
+    Image,
+    NodeId,
+    PartitionState,
+    TopicPartition,
+    TopicState,
+)
 
 ISR_CHECK: Final = Timer("isr")
 CHECKPOINT: Final = Timer("checkpoint")
@@ -62,6 +71,7 @@ class Broker(Node):
         self._make_fetcher = with_bug(Fetcher, config.planted_bug)
         self._fetchers: dict[NodeId, Fetcher] = {}
         self._flush_ms: dict[TopicPartition, int] = {}
+        self._controller_lost = False
         registration = messages.RegisterBroker(node, incarnation, host, port, rack, previous_epoch)
         self.session = Session(context, registration)
         self._forwarding = Forwarding(context)
@@ -119,6 +129,8 @@ class Broker(Node):
     def on_disconnect(self, now_us: int, peer: NodeId) -> list[Effect]:
         """The connection to ``peer`` broke: its answers will not come. Optional; timers notice too, later."""
         self._context.begin(now_us, peer)
+        if peer == CONTROLLER:
+            self._controller_lost = True
         fetcher = self._fetchers.get(peer)
         if fetcher is not None:
             fetcher.on_disconnect()
@@ -159,6 +171,10 @@ class Broker(Node):
         image = self.session.on_heartbeat(message)
         if image is not None:
             self._apply(image)
+        if self._controller_lost and self._context.broker_epoch != NONE:
+            self._controller_lost = False
+            for replica in self.replicas.values():
+                replica.repeat_proposal()
 
     def _apply(self, image: Image) -> None:
         """Obey an image if it is newer and knows of this incarnation (an older one is about the one that died)."""
@@ -262,7 +278,7 @@ class Broker(Node):
         self.session.tick()
         self._producer_ids.refill()
         for replica in self.replicas.values():
-            replica.repeat_proposal()
+            replica.repeat_overdue_proposal()
 
     def _on_fetch_timer(self, leader: NodeId) -> None:
         fetcher = self._fetchers.get(leader)

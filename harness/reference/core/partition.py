@@ -346,15 +346,19 @@ class Replica:
         self.advance_high_watermark()  # A replica outside the ISR may just have ceased to hold it back.
 
     def repeat_proposal(self) -> None:
-        """Send a proposal again, as it was, that nobody answered within replica.socket.timeout.ms.
+        """Send a proposal again, as it was: its answer is overdue, or was lost with the connection.
 
         Its members keep the broker epochs under which they qualified: an incarnation that came since may have lost its
         disk. Under a correlation of its own: only the answer to the last sending counts, so that a late refusal of an
         earlier one cannot make the leader stop to count a member that may be elected.
         """
-        late_us = self._context.now_us - self._context.config.replica_socket_timeout_ms * 1000
-        if self._proposal is not None and self._proposal.correlation != NONE and self._proposed_us <= late_us:
+        if self._proposal is not None and self._proposal.correlation != NONE:
             self._send(replace(self._proposal, broker_epoch=self._context.broker_epoch))
+
+    def repeat_overdue_proposal(self) -> None:
+        """Repeat a proposal that nobody answered within replica.socket.timeout.ms."""
+        if self._proposed_us <= self._context.now_us - self._context.config.replica_socket_timeout_ms * 1000:
+            self.repeat_proposal()
 
     def on_proposal_answered(self, answer: AlterPartitionResponse) -> None:
         """Rule 10; a late answer to an earlier proposal changes nothing."""

@@ -95,7 +95,8 @@ class BrokerServer:
             config.node,
             CONTROLLER,
             (config.controller_host, config.controller_port),
-            lambda message: self._runtime.deliver(CONTROLLER, message),
+            deliver=lambda message: self._runtime.deliver(CONTROLLER, message),
+            lost=lambda: self._on_lost(CONTROLLER),
         )
         data = DataRequests(self._gateway, self._logs.opened, self._ids)
         cluster = ClusterRequests(config, self._gateway, lambda: self._core.image, self._ids)
@@ -193,8 +194,8 @@ class BrokerServer:
             )
         link.send((broker.host, broker.port), request)
 
-    def _on_lost(self, leader: NodeId) -> None:
-        self._runtime.do(lambda now: self._core.on_disconnect(now, leader))
+    def _on_lost(self, peer: NodeId) -> None:
+        self._runtime.do(lambda now: self._core.on_disconnect(now, peer))
 
     def _learn_image(self) -> None:
         image = self._core.image

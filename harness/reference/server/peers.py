@@ -98,14 +98,21 @@ class Outgoing:
 
 
 class ControllerLink:
-    """This broker's connection to the controller."""
+    """This broker's connection to the controller. ``lost`` is called when it broke."""
 
     def __init__(
-        self, links: Links, node: NodeId, controller: NodeId, address: Address, deliver: Callable[[Message], None]
+        self,
+        links: Links,
+        node: NodeId,
+        controller: NodeId,
+        address: Address,
+        *,
+        deliver: Callable[[Message], None],
+        lost: Callable[[], None],
     ) -> None:
         self._address = address
         self._deliver = deliver
-        self._outgoing = Outgoing(links, controller, self._on_frame, lambda: None, encode(Hello(node)))
+        self._outgoing = Outgoing(links, controller, self._on_frame, lost, encode(Hello(node)))
 
     def send(self, message: Message) -> None:
         """Send to the controller, maybe never."""

@@ -69,6 +69,18 @@ def test_it_is_repeated_only_when_the_answer_is_overdue(lab: Any) -> None:
     assert len(proposals(cluster)) == 1
 
 
+def test_a_proposal_that_was_lost_with_the_controllers_connection_is_repeated_when_it_is_back(lab: Any) -> None:
+    """As Kafka: the request is sent again over the next connection, long before its answer would be overdue."""
+    cluster = proposed_and_lost(lab)
+    cluster.kill(CONTROLLER)
+    cluster.run(50)
+    cluster.start(CONTROLLER)
+    cluster.lose = lambda s, t, m: False
+    cluster.wait(lambda: cluster.state().isr == (0, 1, 2), limit_ms=PATIENT.replica_socket_timeout_ms // 10)
+    first, second = proposals(cluster)
+    assert (first.isr, first.partition_epoch) == (second.isr, second.partition_epoch)
+
+
 def test_a_repeated_proposal_does_not_take_an_emptied_follower_into_the_isr(lab: Any) -> None:
     """Defect A: 2 qualified, died, lost its disk and is back under a new broker epoch when the repeat arrives."""
     cluster = proposed_and_lost(lab)
