@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from harness.cli.terminal import State, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
 from harness.explore import (
+    RULES,
     Limits,
     Order,
     Result,
@@ -35,6 +37,7 @@ from harness.explore import (
 @click.option("--states", type=click.IntRange(1), default=2**62, help="Stop after the level that has so many states.")
 @click.option("--seconds", type=click.FloatRange(0), default=float("inf"), help="Stop after so many seconds.")
 @click.option("--memory", type=click.IntRange(1), default=2**40, help="Stop where a process has so many MB.")
+@click.option("--rule", "rules", multiple=True, type=click.Choice(RULES), help="Look for a breach of this rule only.")
 @click.option("--names", is_flag=True, help="Take states that differ in the names of brokers for different ones.")
 @takes_json
 def explore(
@@ -50,6 +53,7 @@ def explore(
     states: int,
     seconds: float,
     memory: int,
+    rules: Sequence[str],
     names: bool,
 ) -> int:
     """Look at every state that the reference broker's core can reach within SCOPE.
@@ -61,6 +65,7 @@ def explore(
     if listed or scope is None:
         return _list(state)
     chosen = scope_named(scope).varied(_values(constants), _values(settings) | ({"planted.bug": bug} if bug else {}))
+    chosen = replace(chosen, rules=tuple(rules) or chosen.rules)
     limits = Limits(states, seconds, memory << 20)
     result = exhaust(
         chosen,

@@ -6,14 +6,16 @@ step by step; here a whole state is looked at, dead brokers' disks too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from harness.explore.brokers import Copy
 from harness.explore.controllers import Ruling
 from harness.reference.core.types import NONE
 
 Records = tuple[tuple[int, int], ...]
+#: The name of a rule, and a sentence.
+Broken = tuple[str, str]
 
 
 class Shown(NamedTuple):
@@ -23,7 +25,21 @@ class Shown(NamedTuple):
     read: Records = ()
 
 
-def contradiction(earlier: Records, later: Records) -> tuple[str, str] | None:
+#: What must always hold. The last four are looked at in steps of a node, or between what consumers read and will read.
+RULES: Final = (
+    "candidates-are-complete",
+    "logs-match",
+    "isr-of-replicas",
+    "one-leader-an-epoch",
+    "maximal-isr-is-larger",
+    "consistent-reads",
+    "high-watermark-monotonic",
+    "high-watermark-on-log",
+    "assertion",
+)
+
+
+def contradiction(earlier: Records, later: Records) -> Broken | None:
     """Consistent reads: of two logs that consumers could read, one is the beginning of the other."""
     for offset, (one, other) in enumerate(zip(earlier, later, strict=False)):
         if one != other:
@@ -31,29 +47,28 @@ def contradiction(earlier: Records, later: Records) -> tuple[str, str] | None:
     return None
 
 
-def broken_rule(ruling: Ruling, copies: Sequence[Copy], shown: Shown) -> tuple[str, str] | None:
-    """The first rule that this state breaks, and how; None if it breaks none."""
+def broken_rules(ruling: Ruling, copies: Sequence[Copy], shown: Shown) -> Iterator[Broken]:
+    """The rules that a state breaks, each with a sentence."""
     state = ruling.state
     isr, elr = set(state.isr), set(state.elr)
     if isr & elr or not isr | elr <= set(state.replicas) or state.leader not in (NONE, *isr):
-        return "isr-of-replicas", f"ISR {sorted(isr)}, ELR {sorted(elr)}, leader {state.leader}"
+        yield "isr-of-replicas", f"ISR {sorted(isr)}, ELR {sorted(elr)}, leader {state.leader}"
     leaders: dict[int, int] = {}
     for copy in copies:
         if copy.leading:
             other = leaders.setdefault(copy.leader_epoch, copy.number)
             if other != copy.number:
-                return "one-leader-an-epoch", f"brokers {other} and {copy.number} lead in epoch {copy.leader_epoch}"
+                yield "one-leader-an-epoch", f"brokers {other} and {copy.number} lead in epoch {copy.leader_epoch}"
             if copy.leader_epoch == state.leader_epoch and not isr <= copy.maximal_isr:
                 text = f"the controller's ISR is {sorted(isr)}, and the leader counts {sorted(copy.maximal_isr)}"
-                return "maximal-isr-is-larger", text
+                yield "maximal-isr-is-larger", text
     for number in sorted(isr | elr):
         broken = _incomplete(copies[number], shown)
         if broken is not None:
-            return broken
-    return None
+            yield broken
 
 
-def _incomplete(copy: Copy, shown: Shown) -> tuple[str, str] | None:
+def _incomplete(copy: Copy, shown: Shown) -> Broken | None:
     """A candidate has all that was acknowledged or read, with the same records at the same offsets.
 
     Not asked of a broker that died with its disk and was not started since: the controller hears of it when it

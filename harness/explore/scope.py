@@ -50,12 +50,16 @@ class Constants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A named scope: its constants, and settings under Kafka's names, with acks=all and min.insync.replicas=2."""
+    """A named scope: its constants, and settings under Kafka's names, with acks=all and min.insync.replicas=2.
+
+    ``rules`` are those that count (:data:`harness.explore.rules.RULES`); all of them where none is named.
+    """
 
     name: str
     title: str
     constants: Constants = Constants()
     settings: dict[str, object] = {}
+    rules: tuple[str, ...] = ()
 
     @property
     def chosen(self) -> Settings:
@@ -92,7 +96,9 @@ class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Sentences about what no state of this search has."""
         chosen = self.constants
         bounded = [f"more than {getattr(chosen, name)} {words}" for name, words in _BOUNDED.items()]
-        sentences = [f"{', '.join(bounded)}"]
+        sentences = [", ".join(bounded)]
+        if self.rules:
+            sentences.append(f"all rules but {', '.join(self.rules)}")
         if chosen.elected == "assigned":
             sentences.append("other orders of assignment than 0, 1, 2")
         if not chosen.responses_wait:
@@ -123,6 +129,7 @@ ALWAYS_LEFT_OUT: Final = (
     "time as a number: a timer that is set may fire at any moment, and nothing happens because of a certain duration",
     "heartbeats and registrations as messages: they are one step with the controller's answer",
     "refusals after which a follower asks the same again, or waits for the controller: its request waits instead",
+    "connections that break: a follower of a dead broker waits for the controller's next decision",
     "a controller that fails; messages that overtake each other on one connection",
     "more than one log partition, clients that read, retry or write with sequence numbers, failed disks, clean stops",
 )

@@ -15,14 +15,13 @@ from typing import Any, Final, NamedTuple
 from harness.explore.brokers import Copy
 from harness.explore.events import Event, Outcome, Parcel
 from harness.explore.nodes import Nodes
-from harness.explore.rules import Shown, broken_rule, contradiction
+from harness.explore.rules import Broken, Shown, broken_rules, contradiction
 from harness.explore.scope import Scope
 from harness.explore.trees import Renaming, digest_of, renamed
 from harness.reference.core import messages
 from harness.reference.core.types import CONTROLLER, NONE
 
 State = tuple[int, ...]
-Broken = tuple[str, str]
 
 #: Kinds of wires between two brokers: what a follower asks, and what its leader answers.
 _REQUESTS: Final = (messages.Fetch, messages.OffsetForLeaderEpoch, messages.ListOffsets)
@@ -173,9 +172,12 @@ class Space:
             return self._verdicts[key]
         except KeyError:
             copies = [self.nodes.copies[state[1 + number]] for number in self._brokers]
-            verdict = broken_rule(self.nodes.rulings[state[0]], copies, self.accounts[state[-1]].shown)
-            self._verdicts[key] = verdict
+            broken = broken_rules(self.nodes.rulings[state[0]], copies, self.accounts[state[-1]].shown)
+            verdict = self._verdicts[key] = next(filter(self._counts, broken), None)
             return verdict
+
+    def _counts(self, broken: Broken | None) -> bool:
+        return broken is not None and (not self.scope.rules or broken[0] in self.scope.rules)
 
     def follow(self, state: State) -> Iterator[Next]:
         """Every step that is possible in ``state``, always in the same order."""
@@ -221,7 +223,7 @@ class Space:
             broken = self._send(after, target, outcome.sends) or broken
             if after[-1]:
                 found = tuple(after)
-                yield Next(action, found, broken or self.broken(found))
+                yield Next(action, found, broken if self._counts(broken) else self.broken(found))
 
     def _send(self, state: list[int], source: int, sends: tuple[Parcel, ...]) -> Broken | None:
         """Put messages on their wires, unless nobody is there to receive them."""
@@ -307,7 +309,8 @@ class Space:
             after[1 + number] = started.after
             self._send(after, CONTROLLER, outcome.sends)
             found = tuple(after)
-            yield Next(Action("start", number), found, outcome.broken or started.broken or self.broken(found))
+            broken = outcome.broken or started.broken
+            yield Next(Action("start", number), found, broken if self._counts(broken) else self.broken(found))
 
     def _at_controller(self, state: State) -> Iterator[Next]:
         ruling = self.nodes.rulings[state[0]]

@@ -45,7 +45,7 @@ _NUMBERS: Final = frozenset(
     }
 )  # fmt: skip
 #: Fields that are dictionaries with brokers' numbers as keys.
-_KEYED: Final = frozenset({"brokers", "followers", "_fetchers", "_followers", "_heard_us", "_incarnations"})
+_KEYED: Final = frozenset({"brokers", "_earlier", "followers", "_fetchers", "_followers", "_heard_us", "_incarnations"})
 #: Fields that are the same in every state of one search, or refer to what has its place elsewhere.
 _LEFT_OUT: Final = frozenset(
     {
