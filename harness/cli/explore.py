@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 from msgspec.structs import replace
 
-from harness.cli.terminal import State, takes_json
+from harness.cli.terminal import State, path_type, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
 from harness.explore import (
     RULES,
@@ -18,12 +19,16 @@ from harness.explore import (
     Order,
     Result,
     Scope,
+    column_of,
     exhaust,
     known_scopes,
+    lost_in,
     scope_named,
     step_lines,
     steps_of,
+    story_text,
 )
+from harness.records.files import files_of, write_file
 
 
 @click.command()
@@ -38,6 +43,7 @@ from harness.explore import (
 @click.option("--seconds", type=click.FloatRange(0), default=float("inf"), help="Stop after so many seconds.")
 @click.option("--memory", type=click.IntRange(1), default=2**40, help="Stop where a process has so many MB.")
 @click.option("--rule", "rules", multiple=True, type=click.Choice(RULES), help="Look for a breach of this rule only.")
+@click.option("--story", "file", type=path_type, help="Write the counterexample as a story file, and perform it.")
 @click.option("--names", is_flag=True, help="Take states that differ in the names of brokers for different ones.")
 @takes_json
 def explore(
@@ -54,6 +60,7 @@ def explore(
     seconds: float,
     memory: int,
     rules: Sequence[str],
+    file: Path | None,
     names: bool,
 ) -> int:
     """Look at every state that the reference broker's core can reach within SCOPE.
@@ -77,7 +84,8 @@ def explore(
     )
     steps = steps_of(chosen, result)
     lines = [f"{chosen.name}: {chosen.title}", *_broken(result), *step_lines(steps)]
-    lines += ["left out:", *(f"  {one}" for one in chosen.leaves_out()), _sentence(chosen, result)]
+    played = [] if file is None or not steps else [_story(chosen, result, file)]
+    lines += [*played, "left out:", *(f"  {one}" for one in chosen.leaves_out()), _sentence(chosen, result)]
     answer = {
         "scope": chosen,
         "states": result.states,
@@ -88,12 +96,25 @@ def explore(
         "stopped": result.stopped,
         "broken": result.broken,
         "steps": steps,
+        "story": played[0] if played else "",
         "left_out": chosen.leaves_out(),
     }
     state.answer(answer, lines)
     if result.broken is not None:
         return EXIT_BROKEN
     return EXIT_HELD if result.exhausted else EXIT_UNKNOWN
+
+
+def _story(scope: Scope, result: Result, file: Path) -> str:
+    """Write the counterexample down as a story; the answer says what came of it where it was performed."""
+    text = story_text(scope, result)
+    if text is None:
+        return "no story: the story language has no words for one of these steps"
+    lost, column = lost_in(text, scope), column_of(scope)
+    with files_of(file):
+        write_file(file, text.encode())
+    came = f"loses {', '.join(lost)}" if lost else "loses nothing: it does not do what these steps do"
+    return f"as a story: {file}; performed in column {column} it {came}"
 
 
 def _list(state: State) -> int:

@@ -6,6 +6,7 @@ The way in: a :class:`Scope` says what may happen how often (``scopes.toml``); :
 
 from harness.explore.rules import RULES
 from harness.explore.scope import Constants, Scope, known_scopes, scope_named
+from harness.explore.script import column_of, lost_in, story_text
 from harness.explore.search import Limits, Order, Result, exhaust
 from harness.explore.steps import Step, step_lines, steps_of
 
@@ -17,9 +18,12 @@ __all__ = [
     "Result",
     "Scope",
     "Step",
+    "column_of",
     "exhaust",
     "known_scopes",
+    "lost_in",
     "scope_named",
     "step_lines",
     "steps_of",
+    "story_text",
 ]

@@ -20,8 +20,9 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
+from harness.explore.rules import Broken
 from harness.explore.scope import Scope
-from harness.explore.space import Broken, Next, Space, State
+from harness.explore.space import Next, Space, State
 
 Order = Literal["breadth", "depth"]
 #: How many states are expanded between two looks at the clock.
@@ -235,7 +236,11 @@ def exhaust(
     """Look at every state of ``scope``; ``merged`` takes states that differ in the names of brokers for one.
 
     ``level_done`` is called after each level, with its depth and the states so far.
+
+    Raises:
+        PlanError: the scope's settings are wrong.
     """
+    _ = scope.chosen  # Here, and not in each worker.
     if order == "depth":
         return _depth_first(scope, limits, merged=merged)
     began = time.monotonic()

@@ -158,11 +158,15 @@ class Space:
     # --- states ------------------------------------------------------------------------------------------------------
 
     def begin(self) -> State:
-        """The first state: broker 0 leads, everybody is registered, and followers have sent their first fetch."""
+        """The first state: broker 0 leads, everybody is registered, and it knows that its in-sync followers fetch."""
         controller, brokers = self.nodes.begin()
         state = [controller, *(digest for digest, _ in brokers), *(0 for _ in self.wires), self._account(Account())]
         for number, (_, sends) in enumerate(brokers):
             self._send(state, number, sends)
+        for follower in range(1, self.scope.constants.in_sync):
+            for wire in (Wire("request", follower, 0), Wire("response", 0, follower)):
+                waiting = [one for one in self.follow(tuple(state)) if one.action[-1] == wire]
+                state = list(waiting[0].state) if waiting else state
         return tuple(state)
 
     def broken(self, state: State) -> Broken | None:

@@ -40,6 +40,8 @@ class Direct:
         for node in self.nodes:
             process = node.start(self.config, 1)
             self.carry(node.node, process.on_message(NOW_US, CONTROLLER, MetadataUpdate(image)))
+        for follower in (1, 2):  # Both have fetched once, and wait at the leader.
+            self.act(Action("deliver", 0, follower, wire=Wire("request", follower, 0)))
 
     def carry(self, source: int, effects: list[Effect]) -> None:
         for one in sent(effects):

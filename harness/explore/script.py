@@ -1,0 +1,251 @@
+"""A counterexample as a story file that `ackproof stories` performs (docs/stories.md).
+
+In a story everything happens by itself, and the script says what does not happen yet. So fetches and the controller's
+decisions are held from the beginning on all links, and what arrives in the counterexample is released for a moment.
+Not every counterexample has words there: a story knows no message that overtakes another of its kind on one link, no
+part of a log that is lost, and no broker elected against the order of assignment. Whether a script does what the
+counterexample does is found out by performing it (:func:`lost_in`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from harness.explore.brokers import Copy
+from harness.explore.rules import record_name
+from harness.explore.scope import Scope
+from harness.explore.search import Result
+from harness.explore.space import Action, Next, Space, State
+from harness.reference.core import messages
+from harness.stories import Story, parse_story, perform_cell
+
+#: As long as a story waits for what arrives at once, and for an answer to a fetch that waits at its leader.
+_MOMENT: Final = "wait 50 ms"
+_ANSWER: Final = "wait 600 ms"
+#: Time limits of Kafka's own defaults, so that nobody leaves the ISR or dies because of what is held.
+_PATIENT: Final = {
+    "replica.lag.time.max.ms": 30_000,
+    "broker.session.timeout.ms": 9_000,
+    "broker.heartbeat.interval.ms": 2_000,
+    "request.timeout.ms": 30_000,
+    "delivery.timeout.ms": 120_000,
+}
+#: Where followers leave the ISR, they do so soon.
+_IMPATIENT: Final = {**_PATIENT, "replica.lag.time.max.ms": 2_000}
+#: Settings that columns choose, with the column of each choice.
+_COLUMNS: Final = {
+    (False, False): "all/2",
+    (True, False): "all/2/E",
+    (False, True): "all/2/F",
+    (True, True): "all/2/EF",
+}
+
+
+def column_of(scope: Scope) -> str:
+    """The column of settings in which the scope's stories are performed."""
+    settings = scope.chosen
+    return _COLUMNS[settings.eligible_leader_replicas, settings.flush_messages == 1]
+
+
+def story_text(scope: Scope, result: Result) -> str | None:
+    """The story file of a counterexample; None where the story language has no words for it."""
+    script = _Script(scope, result)
+    lines = script.lines()
+    if lines is None:
+        return None
+    settings = {name: value for name, value in scope.settings.items() if name not in _CHOSEN_BY_COLUMNS}
+    waits = _IMPATIENT if script.somebody_leaves else _PATIENT
+    return "\n".join(
+        [
+            'number = "X1"',
+            f'title = "The shortest way to a breach of {result.broken[0] if result.broken else "nothing"}"',
+            f'source = "ackproof explore {scope.name}"',
+            f'note = "for the column {column_of(scope)}"',
+            "steps = '''",
+            *lines,
+            "'''",
+            "",
+            "[settings]",
+            *(f'"{name}" = {_toml(value)}' for name, value in {**waits, **settings}.items()),
+            "",
+        ]
+    )
+
+
+def lost_in(text: str, scope: Scope) -> tuple[str, ...]:
+    """The records that are lost where the story is performed in virtual time, in the scope's column."""
+    return perform_cell(read(text), column_of(scope)).lost
+
+
+def read(text: str) -> Story:
+    """A story of its text."""
+    return parse_story(text, "counterexample.toml")
+
+
+_CHOSEN_BY_COLUMNS: Final = frozenset({"acks", "min.insync.replicas", "eligible.leader.replicas", "flush.messages"})
+
+
+def _toml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value).replace("'", '"')
+
+
+class _Moment(NamedTuple):
+    """A step of the counterexample, the brokers before it, and the decisions of the controller that it makes."""
+
+    action: Action
+    before: Sequence[Copy]
+    decided: range
+
+
+class _Script:
+    """Steps of a story, in an order in which decisions come as late as they can: nothing can be held behind another."""
+
+    def __init__(self, scope: Scope, result: Result) -> None:
+        self._scope = scope
+        self._trace = result.trace
+        self._space = Space(scope)
+        self._moments = self._decided_late(list(self._walk()))
+        self._fates = {
+            (one.action.broker, self._image_of(one.action)): one.action.kind
+            for one in self._trace
+            if one.action.wire is not None and one.action.wire.kind == "metadata"
+        }
+        self._deaf: set[int] = set()
+        self._outsiders = list(range(scope.constants.in_sync, scope.constants.brokers))
+        self.somebody_leaves = bool(self._outsiders) or any(one.action.kind == "silent" for one in self._trace)
+
+    def lines(self) -> list[str] | None:
+        """The script, None where a step has no words."""
+        lines = self._begin()
+        for position, moment in enumerate(self._moments):
+            lines += self._heard(moment.decided)
+            found = self._words(moment, position)
+            if found is None:
+                return None
+            lines += found
+        return lines + self._end(self._trace[-1])
+
+    def _walk(self) -> Iterator[_Moment]:
+        state = self._space.begin()
+        for one in self._trace:
+            before = state
+            state = next(same.state for same in self._space.follow(state) if same == one)
+            decided = range(self._version(before) + 1, self._version(state) + 1)
+            yield _Moment(one.action, self._copies(before), decided)
+
+    def _decided_late(self, moments: list[_Moment]) -> list[_Moment]:
+        """The same steps, with planned moves and expired sessions right before the first one that follows from them."""
+        ordered: list[_Moment] = []
+        waiting: list[_Moment] = []
+        for moment in moments:
+            action = moment.action
+            if action.kind in {"move", "fence"}:
+                waiting.append(moment)
+                continue
+            arrives = action.kind == "deliver" and action.wire is not None and action.wire.kind == "metadata"
+            newest = self._image_of(action) if arrives else 0
+            ordered += [one for one in waiting if one.decided.start <= newest or moment.decided]
+            waiting = [one for one in waiting if one.decided.start > newest and not moment.decided]
+            ordered.append(moment)
+        return ordered + waiting
+
+    def _version(self, state: State) -> int:
+        return self._space.nodes.rulings[state[0]].version
+
+    def _image_of(self, action: Action) -> int:
+        message = self._space.nodes.messages[action.number]
+        assert isinstance(message, messages.MetadataUpdate)  # noqa: S101 - what travels on a wire of metadata
+        return message.image.version
+
+    def _copies(self, state: State) -> list[Copy]:
+        return [self._space.nodes.copies[digest] for digest in state[1 : 1 + self._scope.constants.brokers]]
+
+    def _begin(self) -> list[str]:
+        brokers = range(self._scope.constants.brokers)
+        pairs = [f"{one}-{other}" for one in brokers for other in brokers if one < other]
+        return [
+            *(f"shrink {one}" for one in self._outsiders),
+            *(f"release 0-{one}" for one in self._outsiders),
+            f"hold Fetch {' '.join(pairs)}",
+            f"hold UpdateMetadata {' '.join(f'controller>{one}' for one in brokers)}",
+        ]
+
+    def _words(self, moment: _Moment, position: int) -> list[str] | None:
+        action, kind, broker = moment.action, moment.action.kind, moment.action.broker
+        if action.wire is not None:
+            return self._message(action)
+        if kind == "write":
+            return [f"send {record_name(action.number)} to {broker}", _MOMENT]
+        if kind == "crash":
+            return self._crash(action, moment.before[broker])
+        return {
+            "move": [f"move leader to {broker}", _MOMENT],
+            "fence": [f"fence {broker}" if moment.before[broker].alive else f"wait until {broker} is fenced"],
+            "unfence": [f"heal controller-{broker}", f"wait until {broker} is not fenced"],
+            "start": [f"start {broker}", _MOMENT],
+            "silent": self._silence(action, position),
+            "retry": ["wait 150 ms"],
+            "unclean": [],
+        }.get(kind)
+
+    def _silence(self, action: Action, position: int) -> list[str]:
+        """The leader proposes an ISR without a follower; where nobody hears of that, the proposal is held."""
+        arrives = any(
+            one.action.wire is not None and one.action.wire[:2] == ("proposal", action.broker)
+            for one in self._moments[position:]
+        )
+        if arrives:
+            return [f"wait until {action.peer} is not in the isr"]
+        return [f"hold AlterPartition {action.broker}>controller", "wait 3500 ms"]
+
+    def _message(self, action: Action) -> list[str] | None:
+        message = self._space.nodes.messages[action.number]
+        target, source = action.broker, action.peer
+        if action.kind == "lose":
+            return None
+        if action.kind == "skip":
+            return []
+        if isinstance(message, messages.Fetch):
+            answered = [] if self._scope.constants.responses_wait else _passes(f"{target}>{source}", _ANSWER)
+            return _passes(f"{source}>{target}", _MOMENT) + answered
+        if isinstance(message, messages.FetchResponse):
+            return _passes(f"{source}>{target}", _ANSWER)
+        if isinstance(message, messages.MetadataUpdate):
+            return [f"release controller>{target}", _MOMENT, f"hold UpdateMetadata controller>{target}"]
+        return []
+
+    def _crash(self, action: Action, before: Copy) -> list[str] | None:
+        if action.number >= len(before.log):
+            return [f"kill {action.broker}"]
+        if action.number == 0 and self._scope.constants.crash_loses == "everything":
+            return [f"kill {action.broker}", f"wipe {action.broker}"]
+        return [f"power {action.broker}"] if action.number == before.flushed else None
+
+    def _heard(self, decided: range) -> Iterator[str]:
+        """Let brokers miss the decisions that come now, if they hear of a later one first."""
+        for broker in range(self._scope.constants.brokers) if decided else ():
+            deaf = any(self._fates.get((broker, version)) == "skip" for version in decided)
+            if deaf != (broker in self._deaf):
+                yield f"release controller>{broker}"
+                yield f"withhold metadata from {broker}" if deaf else f"hold UpdateMetadata controller>{broker}"
+                self._deaf ^= {broker}
+
+    def _end(self, last: Next) -> list[str]:
+        """Let the broker that lacks something lead, and see what that comes to."""
+        ruling = self._space.nodes.rulings[last.state[0]]
+        shown = self._space.accounts[last.state[-1]].shown
+        lines = [f"try wait up to 3 s until {record_name(one)} is acknowledged" for one in shown.acknowledged]
+        words = ("" if last.broken is None else last.broken[1]).split()
+        if words[:1] == ["broker"]:
+            lacking = int(words[1])
+            if not self._copies(last.state)[lacking].alive:
+                lines += [f"try start {lacking}", f"try wait until {lacking} is not fenced"]
+            if ruling.state.leader != lacking:
+                lines.append(f"try move leader to {lacking}")
+            lines += [f"release controller>{lacking}", _MOMENT]
+        return [*lines, "heal", "wait 500 ms"]
+
+
+def _passes(link: str, wait: str) -> list[str]:
+    return [f"release {link}", wait, f"hold Fetch {link}"]
