@@ -9,3 +9,7 @@ code=0
 .venv/bin/ackproof campaign plans/canary.toml --json > "$summary" || code=$?
 [ "$code" = "$rings" ] || { printf 'THE ALARM DID NOT RING: exit code %s instead of %s\n' "$code" "$rings"; exit 1; }
 .venv/bin/python scripts/expect.py "$summary" broken
+
+# And in the search: a planted bug is found, and the broker as it is has nothing to find (30 s).
+.venv/bin/ackproof hunt acknowledge-after-append commit-with-two --seconds 30
+.venv/bin/ackproof hunt --clean 150

@@ -11,7 +11,7 @@ import click
 from harness.cli.campaign import seed_range
 from harness.cli.terminal import State, assigned, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
-from harness.search import EVERYTHING, PORTFOLIOS, Hunted, Portfolio, Run, as_it_is
+from harness.search import ASSERTION, EVERYTHING, PORTFOLIOS, Hunted, Portfolio, Run, as_it_is, shrunk
 from harness.search import hunt as hunt_for
 from harness.worlds.reference import WITHOUT_EFFECT
 from workloads import PlantedBug, SettingsError, unknown_name
@@ -31,6 +31,9 @@ TEXT_MAX: Final = 160
 @click.option("--seconds", type=float, default=60.0, show_default=True, help="Of one core, for each bug.")
 @click.option("--seed", type=seed_range, default=1, show_default=True)
 @click.option("--workers", type=click.IntRange(1), help="Processes at a time; by default as many as there are cores.")
+@click.option(
+    "--shrink", type=float, default=20.0, show_default=True, help="Seconds for making what one bug did small."
+)
 @takes_json
 def hunt(
     state: State,
@@ -43,6 +46,7 @@ def hunt(
     seconds: float,
     seed: int,
     workers: int | None,
+    shrink: float,
 ) -> int:
     """Look for planted bugs with random schedules, in virtual time, until a checker or an invariant sees each.
 
@@ -60,8 +64,8 @@ def hunt(
             raise PlanError(str(error)) from error
         found.append(result)
         state.answer(result, _lines(result))
-    if len(found) == 1 and found[0].found and not state.as_json:
-        state.say(found[0].found.spec.schedule.describe() if found[0].found.spec.schedule else "")
+    if len(found) == 1 and found[0].found and shrink > 0 and not state.as_json:
+        _show_small(state, found[0].found, shrink)
     spurious = sum(len(one.spurious) for one in found) + sum(one.found is not None for one in found if not one.changed)
     seen = sum(one.found is not None for one in found)
     if not state.as_json:
@@ -108,6 +112,17 @@ def _of(run: Run) -> Iterator[str]:
     yield f"  run {run.number}, portfolio {run.portfolio}, its seed {run.spec.seed}"
     for alarm in run.alarms:
         yield f"  {alarm.by}: {alarm.text[:TEXT_MAX]}"
+
+
+def _show_small(state: State, run: Run, seconds: float) -> None:
+    """The faults of the run, as few and short as they can be in that time; what an assertion ended stays as it is."""
+    schedule = run.spec.schedule
+    if all(alarm.by != ASSERTION for alarm in run.alarms):
+        small = shrunk(run.spec, seconds=seconds)
+        state.say(f"the same with {small.in_words()} (of {small.faults[1]} and {small.operations[1]}):")
+        schedule = small.trial.schedule
+    if schedule is not None:
+        state.say(schedule.describe())
 
 
 def _clean(state: State, count: int, portfolios: Sequence[Portfolio], seed: int, workers: int) -> int:

@@ -1,6 +1,6 @@
 """Search among simulated runs: single ones in memory, hunts for what is wrong, and the smallest run that shows it."""
 
-from harness.search.hunting import Alarm, Hunted, Run, as_it_is, hunt
+from harness.search.hunting import ASSERTION, Alarm, Hunted, Run, as_it_is, hunt
 from harness.search.portfolios import EVERYTHING, PORTFOLIOS, Portfolio
 from harness.search.sameness import Finding, finding_of
 from harness.search.shrinking import Shrunk, shrunk
@@ -8,6 +8,7 @@ from harness.search.smaller_runs import SmallerRun, shrink_run
 from harness.search.trial import Trial, attempt
 
 __all__ = [
+    "ASSERTION",
     "EVERYTHING",
     "PORTFOLIOS",
     "Alarm",

@@ -23,6 +23,8 @@ from harness.search.trial import Trial, attempt
 
 #: Runs that are given to a worker at a time.
 BLOCK: Final = 4
+#: What an alarm is by where the core itself ended the run.
+ASSERTION: Final = "assertion"
 #: The finding of the checkers that an invariant was broken, which is named itself.
 _BY_NAME: Final = "broken-invariant"
 
@@ -136,7 +138,7 @@ def alarms_of(spec: RunSpec) -> tuple[Alarm, ...]:
     try:
         trial = attempt(spec)
     except AssertionError as error:
-        return (Alarm("assertion", str(error)),)
+        return (Alarm(ASSERTION, str(error)),)
     return tuple(_alarms(trial))
 
 

@@ -34,7 +34,7 @@ WORKLOAD: Final = WorkloadPlan(writes_per_second=30.0, duration_ms=12_000, produ
 class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
     """One choice: settings beside :data:`QUICK`, and what happens: stories of ``families``, or storms of ``kinds``.
 
-    ``dead_brokers_max`` and ``healed_ms_min`` are the budget's (:class:`nemesis.plan.FaultPlan`).
+    ``dead_brokers_max``, ``healed_ms_min`` and ``fault_ms_max`` are the budget's (:class:`nemesis.plan.FaultPlan`).
     """
 
     name: str
@@ -43,6 +43,7 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[str, ...] = ()
     dead_brokers_max: int = 2
     healed_ms_min: int = 1_000
+    fault_ms_max: int = 3_000
     racks: tuple[str, ...] = ()
     log_dirs: int = 1
     partitions: int = 1
@@ -82,7 +83,11 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
 
     def _budget(self) -> FaultPlan:
         return FaultPlan(
-            families=self.families, count=6, dead_brokers_max=self.dead_brokers_max, healed_ms_min=self.healed_ms_min
+            families=self.families,
+            count=6,
+            fault_ms_max=self.fault_ms_max,
+            dead_brokers_max=self.dead_brokers_max,
+            healed_ms_min=self.healed_ms_min,
         )
 
 
@@ -92,14 +97,15 @@ _IDEMPOTENT: Final = {"enable.idempotence": True}
 _ELIGIBLE: Final = {"eligible.leader.replicas": True}
 _FLUSHED: Final = {"flush.messages": 1}
 #: As in production, nobody leaves the ISR, and hardly anybody is fenced, while links are down for a second or two.
-_SLOW_TO_SHRINK: Final = {"replica.lag.time.max.ms": 10_000, "broker.session.timeout.ms": 2_500}
+_SLOW_TO_SHRINK: Final = {"replica.lag.time.max.ms": 10_000, "broker.session.timeout.ms": 4_000}
+_BRIEF: Final[Mapping[str, Any]] = {"fault_ms_max": 1_200, "healed_ms_min": 400}
 _NETWORK: Final = ("kill", "pause", "cut", "cut", "hold", "slow")
 _MOVES: Final = ("move", "move", "cut", "cut", "cut", "kill")
 
 #: In the order in which a hunt goes round.
 PORTFOLIOS: Final = (
     Portfolio(name="stories", families=("kill", "pause", "partition")),
-    Portfolio(name="moves", kinds=_MOVES, settings=_SLOW_TO_SHRINK, healed_ms_min=400),
+    Portfolio(name="moves", kinds=_MOVES, settings=_SLOW_TO_SHRINK, **_BRIEF),
     Portfolio(name="network", kinds=_NETWORK, settings=_IDEMPOTENT),
     Portfolio(name="patient-clients", kinds=("pause", "pause", "cut", "kill"), settings=_PATIENT | _IDEMPOTENT),
     Portfolio(name="eligible", kinds=("kill", "power", "stop", "cut", "wipe"), settings=_ELIGIBLE | _FLUSHED),
@@ -111,7 +117,7 @@ PORTFOLIOS: Final = (
     Portfolio(name="operators", kinds=("stop", "stop", "move", "kill", "cut"), settings=_IDEMPOTENT),
     Portfolio(name="one-in-sync", kinds=_NETWORK, settings={"min.insync.replicas": 1}),
     Portfolio(
-        name="release-2.1", kinds=_MOVES, settings=_SLOW_TO_SHRINK | {"truncation": "kip-320"}, healed_ms_min=400
+        name="release-2.1", kinds=_MOVES, settings=_SLOW_TO_SHRINK | {"truncation": "kip-320"}, **_BRIEF
     ),
     Portfolio(name="release-3.5", kinds=_NETWORK, settings={"strict.min.isr": False, "request.timeout.ms": 3_000}),
     Portfolio(name="near-reads", kinds=(*_MOVES, "pause"), settings={"follower.fetching": True}, racks=_RACKS),

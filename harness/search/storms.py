@@ -57,8 +57,8 @@ _HELD: Final = ("AlterPartition", "Fetch", "UpdateMetadata")
 _BRIEF_MS: Final = (50, 400)
 #: The most moves of leadership one after the other.
 TURNS_MAX: Final = 4
-#: Within so much time do the faults of one storm begin.
-_WINDOWS_MS: Final = (400, 1_200, 3_000)
+#: The faults of one storm begin within a share of the longest fault of the plan: one in so many.
+_WINDOWS: Final = (1, 2, 6)
 #: What the settings wait for longer than this (a lag time as Kafka's own, 30 s) is never waited for.
 WAITED_FOR_MS_MAX: Final = 4_500
 
@@ -145,7 +145,7 @@ class Storms:
         """A fault that would stop too many brokers is left out."""
         partition = draw("partition", self._partitions)
         swarm = Swarm(_some(self._kinds, "kinds", draw), _some(_SHAPES, "shapes", draw))
-        window_ms = _WINDOWS_MS[draw("window", len(_WINDOWS_MS))]
+        window_ms = self._plan.fault_ms_max // _WINDOWS[draw("window", len(_WINDOWS))]
         storm: list[Step] = []
         for number in range(FAULTS_MIN + draw("faults", FAULTS_MAX - FAULTS_MIN + 1)):
             mine = _labelled(draw, str(number))

@@ -112,3 +112,15 @@ def test_a_reply_is_lost_for_longer_than_its_client_waits():
     (cut,) = drawn(4, families=("partition",), stories=("S22",), count=1).steps
     assert cut.fault.shape is Shape.MUTE_TO_CLIENTS
     assert cut.end_ms - cut.begin_ms > Timings().request_ms
+
+
+@pytest.mark.parametrize("story", ["outage/two-killed-while-third-lags", "outage/two-frozen-while-third-lags"])
+def test_an_outage_leaves_one_replica_that_lags_and_is_still_in_sync(story):
+    cut, *stopped = drawn(5, families=("outage",), stories=(story,), count=1).steps
+    assert cut.fault.shape is Shape.FROM_BROKERS
+    assert cut.fault.role.kind == "follower"
+    assert {step.fault.role.kind for step in stopped} == {"leader", "follower"}
+    [other] = [step.fault.role for step in stopped if step.fault.role.kind == "follower"]
+    assert other.pick % 2 != cut.fault.role.pick % 2
+    assert all(cut.begin_ms < step.begin_ms < cut.end_ms for step in stopped)
+    assert stopped[0].begin_ms - cut.begin_ms < Timings().lag_ms
