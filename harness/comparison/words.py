@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from checkers import Cell, Outcome
+from checkers import Cell, Outcome, quantile_us
 from harness.comparison.changes import Change, Compared
 from harness.comparison.findings import Fate, Traced
 
@@ -14,6 +14,7 @@ from harness.comparison.findings import Fate, Traced
 LISTED_MAX: Final = 12
 #: A finding that is gone may be there still, if silence is likelier than this.
 CHANCE_MIN: Final = 0.05
+HEADINGS: Final = ("outcome", "runs that lost", "writes lost", "at most", "longest gap", "recovery", "p50", "p99")
 #: What stands where there is nothing to say.
 NONE: Final = "-"
 
@@ -22,10 +23,10 @@ def figures_of(cell: Cell | None) -> dict[str, str]:
     """What decides and what it costs, by the heading of a column; the headings alone have "-" for no cell.
 
     ``at most`` is the share of faults that may lose a write though none did, at 95 % confidence; ``longest gap`` and
-    ``recovery`` are the worst of all runs.
+    ``recovery`` are the worst of all runs, ``p50`` and ``p99`` latencies of acknowledged writes ("-": not recorded).
     """
     if cell is None:
-        return dict.fromkeys(("outcome", "runs that lost", "writes lost", "at most", "longest gap", "recovery"), NONE)
+        return dict.fromkeys(HEADINGS, NONE)
     silent = cell.outcome is Outcome.HELD and not cell.lost
     return {
         "outcome": cell.outcome,
@@ -34,6 +35,8 @@ def figures_of(cell: Cell | None) -> dict[str, str]:
         "at most": f"{cell.bound:.2%}" if silent else NONE,
         "longest gap": _seconds(cell.longest_gap_us),
         "recovery": _seconds(cell.recovery_us),
+        "p50": _milliseconds(quantile_us(cell.latency.all, 0.5)),
+        "p99": _milliseconds(quantile_us(cell.latency.all, 0.99)),
     }
 
 
@@ -97,3 +100,7 @@ def _findings(ones: Sequence[Traced], compared: Compared) -> str:
 
 def _seconds(time_us: int | None) -> str:
     return "never" if time_us is None else f"{time_us / 1e6:.2f} s"
+
+
+def _milliseconds(time_us: int | None) -> str:
+    return NONE if time_us is None else f"{time_us / 1e3:.1f} ms"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.campaign import estimating
 from harness.cli.app import exit_code_of
 
 PLANS = Path(__file__).parents[3] / "plans"
@@ -14,6 +15,7 @@ PLANS = Path(__file__).parents[3] / "plans"
 
 @pytest.fixture(autouse=True)
 def empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimating, "cores", lambda: 2)
     monkeypatch.chdir(tmp_path)
 
 

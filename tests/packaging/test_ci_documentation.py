@@ -1,0 +1,54 @@
+"""docs/ci.md: every console block is run, and prints what the page shows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from harness.campaign import estimating
+from harness.cli.app import COMMANDS, exit_code_of
+from harness.plan import CI_FILES
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+FENCED = re.compile(r"^ *```(\w+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(kind: str) -> list[str]:
+    return [dedent(content) for name, content in FENCED.findall(TEXT) if name == kind]
+
+
+def commands() -> list[tuple[str, str]]:
+    """Every command of the console blocks, and what it prints."""
+    parts = [part for block in blocks("console") for part in block.split("$ ") if part]
+    return [(part.partition("\n")[0], part.partition("\n")[2]) for part in parts]
+
+
+def test_what_is_shown_is_what_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(estimating, "cores", lambda: 2)
+    monkeypatch.chdir(tmp_path)
+    Path("results").mkdir()
+    Path("results/reference").symlink_to(ROOT / "results" / "reference")
+    assert len(commands()) >= 3
+    for command, shown in commands():
+        program, *arguments = command.split()
+        assert program == "ackproof"
+        assert exit_code_of(arguments) in {0, 1}
+        printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+        assert printed == [line.rstrip() for line in shown.splitlines()], command
+
+
+def test_other_commands_are_there() -> None:
+    lines = [line.split() for block in blocks("sh") for line in block.splitlines()]
+    script = (ROOT / "ci" / "run.sh").read_text()
+    for program, command, *_ in lines:
+        assert command in COMMANDS if program == "ackproof" else f"\n    {command}) " in script
+
+
+def test_every_file_of_continuous_integration_is_explained() -> None:
+    assert [name for name in CI_FILES if f"`{name}`" not in TEXT] == []
