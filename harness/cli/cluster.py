@@ -137,9 +137,12 @@ def _shown(receipt: Receipt) -> str:
     ended = receipt.mark == "end"
     links = [f"{node_name(link.source)} > {node_name(link.target)}" for link in receipt.links]
     where = ", ".join([*map(node_name, receipt.targets), *links])
-    happened = "undone" if ended else "done" if receipt.took_effect else f"not done ({receipt.reason})"
     time_us = receipt.ended_us if ended and receipt.ended_us is not None else receipt.begun_us
     evidence = receipt.end_evidence if ended else receipt.begin_evidence
+    if ended:
+        happened = "undone" if evidence else "over"
+    else:
+        happened = "done" if receipt.took_effect else f"not done ({receipt.reason})"
     observed = msgspec.json.encode(evidence, enc_hook=str).decode()
     return f"{time_us / 1e6:.3f} s  {receipt.fault} of {where}: {happened}  {observed}"
 

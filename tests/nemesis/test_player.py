@@ -250,8 +250,8 @@ def test_who_may_be_elected_besides_the_isr_is_no_move(make_world):
 
 
 def test_a_receipt_is_written_whatever_the_evidence_is():
-    told = a_receipt(mark="begin", begin_evidence={"0": {"error": OSError("gone")}})
-    assert '"error":"gone"' in to_json(told)
+    shown = a_receipt(mark="begin", begin_evidence={"0": {"error": OSError("gone")}})
+    assert '"error":"gone"' in to_json(shown)
 
 
 def test_a_receipt_says_who_was_out_of_sync_when_the_fault_began(play):

@@ -69,8 +69,8 @@ def test_enough_faults_are_drawn_where_time_allows(seed, names):
 @given(seeds)
 def test_all_stories_are_told_before_one_is_repeated(seed):
     schedule = drawn(seed, families=("partition",), count=60, duration_ms=600_000)
-    told = list(dict.fromkeys(step.story for step in schedule.steps))
-    assert sorted(told) == sorted(story.name for story in FAMILIES["partition"].stories)
+    shown = list(dict.fromkeys(step.story for step in schedule.steps))
+    assert sorted(shown) == sorted(story.name for story in FAMILIES["partition"].stories)
 
 
 @given(seeds)
@@ -79,11 +79,11 @@ def test_one_story_more_or_less_changes_nothing_in_the_others(seed):
     choices = {"count": 8, "duration_ms": 600_000}
     both = drawn_from_choices(seed, families=("kill", "partition"), **choices)
     one = drawn_from_choices(seed, families=("partition",), **choices)
-    told = {story: lengths for (family, story), lengths in lengths_of(both).items() if family == "partition"}
+    shown = {story: lengths for (family, story), lengths in lengths_of(both).items() if family == "partition"}
     alone = {story: lengths for (_, story), lengths in lengths_of(one).items()}
-    common = told.keys() & alone.keys()
+    common = shown.keys() & alone.keys()
     assert "zombie-leader" in common
-    assert all(told[story] == alone[story] for story in common)
+    assert all(shown[story] == alone[story] for story in common)
 
 
 def drawn_from_choices(seed, **plan):

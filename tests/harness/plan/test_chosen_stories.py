@@ -60,13 +60,13 @@ def test_a_wrong_choice_gets_one_sentence_with_its_place(text: str, sentence: st
 
 def test_a_cell_tells_those_of_the_chosen_stories_that_its_families_have() -> None:
     text = plan('["S01", "S04"]', above='families = ["kill", "partition", "kill+partition"]\n', faults="count = 1")
-    told = {
+    shown = {
         run.family: {f"{step.family}/{step.story}" for step in planned(run, Choices(run.seed).draw).steps}
         for run in parse_plan(text, "p.toml").runs()
     }
-    assert told["kill"] == {"kill/leader-ahead"}
-    assert told["partition"] == {"partition/zombie-leader"}
-    assert told["kill+partition"] == {"kill/leader-ahead", "partition/zombie-leader"}
+    assert shown["kill"] == {"kill/leader-ahead"}
+    assert shown["partition"] == {"partition/zombie-leader"}
+    assert shown["kill+partition"] == {"kill/leader-ahead", "partition/zombie-leader"}
 
 
 def test_a_story_may_be_chosen_on_the_command_line() -> None:
@@ -81,8 +81,8 @@ def test_every_plan_of_a_story_tells_all_of_it_in_time(path: Path) -> None:
     read = read_plan(path)
     assert read.name == path.stem
     for run in read.runs()[:8]:
-        told = {step.story for step in planned(run, Choices(run.seed).draw).steps}
-        assert told or run.story == read.story == path.stem
+        shown = {step.story for step in planned(run, Choices(run.seed).draw).steps}
+        assert shown or run.story == read.story == path.stem
 
 
 def test_there_are_plans_of_stories() -> None:

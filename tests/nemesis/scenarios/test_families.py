@@ -26,7 +26,7 @@ def drawn(seed, *, duration_ms=120_000, **plan):
     )
 
 
-def told(schedule):
+def shown(schedule):
     return [story for _, story in sorted({(step.group, f"{step.family}/{step.story}") for step in schedule.steps})]
 
 
@@ -53,12 +53,12 @@ def test_chosen_stories_are_told_in_their_order_whatever_chance_says():
     for seed in range(5):
         schedule = drawn(seed, families=("kill",), stories=chosen, count=1, dead_brokers_max=3)
         names = ["kill/last-in-sync", "kill/bounce-in-turn", "kill/everybody", "kill/leader-ahead"]
-        assert told(schedule) == names
+        assert shown(schedule) == names
 
 
 def test_chosen_stories_are_told_again_until_there_are_enough_faults():
     schedule = drawn(1, families=("partition",), stories=("S21", "S22"), count=5)
-    assert told(schedule) == ["partition/write-parked", "partition/reply-lost"] * 2 + ["partition/write-parked"]
+    assert shown(schedule) == ["partition/write-parked", "partition/reply-lost"] * 2 + ["partition/write-parked"]
 
 
 def test_a_family_is_about_the_faults_of_each_of_its_stories_not_about_what_prepares_for_them():
@@ -79,7 +79,7 @@ def test_a_family_is_about_the_faults_of_each_of_its_stories_not_about_what_prep
 def test_a_number_is_told_by_every_family_that_has_it():
     assert {family for family, _ in stories_named("S03", FAMILIES)} == {"move", "reassign", "rolling"}
     schedule = drawn(1, families=("kill", "restart"), stories=("S31",), count=1)
-    assert told(schedule) == ["kill/bounce-in-turn", "restart/bounce-in-turn"]
+    assert shown(schedule) == ["kill/bounce-in-turn", "restart/bounce-in-turn"]
 
 
 def test_a_chosen_story_above_the_budget_is_not_told():

@@ -165,8 +165,8 @@ def test_without_a_running_broker_nobody_is_asked():
 def test_a_topic_is_read_with_leaders_epochs_and_replicas():
     one = {"partition_index": 0, "leader_id": 2, "leader_epoch": 4, "isr_nodes": [2, 1], "replica_nodes": [2, 1, 0]}
     two = {"partition_index": 10, "leader_id": -1, "leader_epoch": 5, "isr_nodes": [], "replica_nodes": [1]}
-    told = {"error_code": 0, "name": "t-x", "topic_id": str(ID), "partitions": [two, one]}
-    pages = [{"topics": [one], "next_cursor": None} for one in (told, {"error_code": 3})]
+    shown = {"error_code": 0, "name": "t-x", "topic_id": str(ID), "partitions": [two, one]}
+    pages = [{"topics": [one], "next_cursor": None} for one in (shown, {"error_code": 3})]
     admin, _ = administration(describe_topic_partitions=pages)
     image = admin.topic("t-x")
     assert image.topic_id == ID
@@ -190,9 +190,9 @@ def test_eligible_replicas_are_told_page_by_page():
 
 def test_older_brokers_are_asked_in_the_old_way():
     one = {"partition_index": 0, "leader_id": 1, "leader_epoch": 4, "isr_nodes": [1], "replica_nodes": [1]}
-    told = {"error_code": 0, "name": "t-x", "topic_id": str(ID), "partitions": [one]}
+    shown = {"error_code": 0, "name": "t-x", "topic_id": str(ID), "partitions": [one]}
     admin, brokers = administration(
-        describe_topic_partitions=[IncompatibleBrokerVersion("too old")], describe_topics=[[told]]
+        describe_topic_partitions=[IncompatibleBrokerVersion("too old")], describe_topics=[[shown]]
     )
     assert admin.topic("t-x").partitions == {"t-x-0": PartitionView(1, 4, (1,), (1,))}
     assert len(brokers.connections) == 1

@@ -80,7 +80,7 @@ class Writer:
         while not self._over.wait(WRITE_EVERY_S):
             value = b"%d" % number
             sent = self._producer.send("ackproof", value, partition=0)
-            sent.add_callback(lambda told, value=value: self.acknowledged.__setitem__(value, told.offset))
+            sent.add_callback(lambda shown, value=value: self.acknowledged.__setitem__(value, shown.offset))
             number += 1
 
     def stop(self) -> None:

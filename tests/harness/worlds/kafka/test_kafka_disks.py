@@ -51,7 +51,7 @@ def wait(cluster: Cluster, condition: Callable[[], bool]) -> None:
     assert cluster.until(condition, LIMIT_US)
 
 
-def told(cluster: Cluster, kind: type[Fact], node: int) -> int:
+def shown(cluster: Cluster, kind: type[Fact], node: int) -> int:
     """How often a node said so."""
     return sum(isinstance(seen.fact, kind) and seen.node == node for seen in cluster.world.observations())
 
@@ -78,10 +78,10 @@ def test_an_emptied_last_replica_leads_after_one_or_two_starts_and_then_everythi
     assert cluster.target.files.wipe(last)["wiped"]["log_bytes"] > 0
     for _ in range(2):
         if cluster.leader() is None:
-            bounced = told(cluster, BecameFollower, last)
+            bounced = shown(cluster, BecameFollower, last)
             cluster.target.processes.kill(last)
             cluster.target.processes.restart(last)
-            wait(cluster, lambda: told(cluster, BecameFollower, last) > bounced)  # noqa: B023 - waited for at once
+            wait(cluster, lambda: shown(cluster, BecameFollower, last) > bounced)  # noqa: B023 - waited for at once
             cluster.until(lambda: cluster.leader() is not None, 3_000_000)
     assert (cluster.directory / "data" / str(last) / META).read_text() != identity
     assert cluster.leader() == last

@@ -149,8 +149,8 @@ def test_the_list_says_in_which_modes_a_release_starts(tmp_path: Path, capsys: p
     for version in ("0.8.2.2", "2.8.2", "3.9.1", "4.1.1"):
         install_from(release(tmp_path, version))
     assert exit_code_of(["kafka", "list"]) == 0
-    told = [line.split("  ", 2)[2] for line in capsys.readouterr().out.splitlines()]
-    assert told == ["too old to be started", "zookeeper", "kraft or zookeeper", "kraft"]
+    shown = [line.split("  ", 2)[2] for line in capsys.readouterr().out.splitlines()]
+    assert shown == ["too old to be started", "zookeeper", "kraft or zookeeper", "kraft"]
 
 
 def test_an_unpacked_release_is_taken_over_without_signatures(tmp_path: Path) -> None:

@@ -115,9 +115,9 @@ def test_the_command_line_says_it_and_other_hosts_have_nothing_to_say(
     assert capsys.readouterr().out.count("## runs/kafka/") == 4
     plan.write_text("[worlds.simulated]\n")
     assert exit_code_of(["campaign", str(plan), "--dry-run"]) == EXIT_PLAN
-    told = capsys.readouterr()
-    assert "--dry-run says what would be done on machines over SSH" in told.err
-    assert told.out == "", "it refuses before it says anything"
+    shown = capsys.readouterr()
+    assert "--dry-run says what would be done on machines over SSH" in shown.err
+    assert shown.out == "", "it refuses before it says anything"
     assert not (tmp_path / "results").exists()
 
 
@@ -130,7 +130,7 @@ def test_what_a_release_cannot_do_is_refused_before_anything_is_said_or_done(
     plan.write_text(PLAN.replace("[worlds.kafka]\n", "[matrix]\nstrict.min.isr = [true, false]\n[worlds.kafka]\n"))
     for asked in (["--dry-run"], []):
         assert exit_code_of(["campaign", str(plan), *asked]) == EXIT_PLAN
-        told = capsys.readouterr()
-        assert "strict.min.isr" in told.err
-        assert told.out == ""
+        shown = capsys.readouterr()
+        assert "strict.min.isr" in shown.err
+        assert shown.out == ""
     assert not (tmp_path / "results").exists()

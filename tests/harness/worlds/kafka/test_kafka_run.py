@@ -64,8 +64,8 @@ def spec(family: str, host: AnyHost = ON_NAMESPACES, **settings: object) -> RunS
 def test_kafka_loses_exactly_what_its_settings_permit(tmp_path: Path, family, settings, loses) -> None:
     broke = "kill" if family == "kill" else "powerloss"
     shown = lose_or_hold(spec(family, **settings), tmp_path, loses=loses, exercised=hit_by("partition", broke))
-    told = {type(seen.fact) for seen in read_observations(shown.directory)}
-    assert {BecameLeader, BecameFollower, LeaderElected, IsrChanged, BrokerFenced, BrokerRegistered} <= told
+    reported = {type(seen.fact) for seen in read_observations(shown.directory)}
+    assert {BecameLeader, BecameFollower, LeaderElected, IsrChanged, BrokerFenced, BrokerRegistered} <= reported
 
 
 @on_namespaces

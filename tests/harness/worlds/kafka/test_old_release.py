@@ -59,10 +59,10 @@ def spec(**settings: object) -> RunSpec:
 def test_a_run_is_told_and_judged_as_on_any_other_release(tmp_path: Path) -> None:
     """The tail of a killed leader (S01): its loss is in the logs of the time as a truncation."""
     shown = lose_or_hold(spec(acks=1), tmp_path, loses=True, exercised=hit_by("partition", "kill"))
-    told = list(read_observations(shown.directory))
+    reported = list(read_observations(shown.directory))
     kinds = {BecameLeader, BecameFollower, LeaderElected, IsrChanged, BrokerRegistered, ReplicaRecovered, Truncated}
-    assert kinds <= {type(seen.fact) for seen in told}
-    assert len({seen.fact.leader_epoch for seen in told if isinstance(seen.fact, BecameLeader)}) > 1
+    assert kinds <= {type(seen.fact) for seen in reported}
+    assert len({seen.fact.leader_epoch for seen in reported if isinstance(seen.fact, BecameLeader)}) > 1
 
 
 def test_leaders_are_moved_and_replicas_reassigned_through_zookeeper(tmp_path: Path) -> None:

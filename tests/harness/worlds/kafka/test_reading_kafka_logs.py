@@ -66,9 +66,9 @@ def said(text: str) -> LogEvent:
     line = read_line(text)
     assert line is not None
     assert line.wall_us == WALL_US
-    told = understand(line)
-    assert told is not None
-    return told
+    shown = understand(line)
+    assert shown is not None
+    return shown
 
 
 CREATION = PartitionDescribed(
@@ -202,24 +202,24 @@ def starts(node: int) -> str:
 
 def test_a_controller_is_active_only_when_it_says_so_again_after_its_restart(tmp_path: Path) -> None:
     log, viewer = tmp_path / "node-100.log", viewer_of(tmp_path, 1)
-    told = []
+    shown = []
     for line in (starts(100), active(100, 1), starts(100), active(100, 2)):
         with log.open("a") as file:
             file.write(f"{line}\n")
-        told.append(viewer.view().controller_active)
-    assert told == [False, True, False, True]
+        shown.append(viewer.view().controller_active)
+    assert shown == [False, True, False, True]
 
 
 def test_a_controller_that_was_dead_is_not_active_before_its_log_goes_on(tmp_path: Path) -> None:
     log, viewer = tmp_path / "node-100.log", viewer_of(tmp_path, 1)
     log.write_text(f"{starts(100)}\n{active(100, 1)}\n")
-    told = [viewer.view().controller_active]
+    shown = [viewer.view().controller_active]
     for running in ((), (100,)):
         viewer._nodes.running = running
-        told.append(viewer.view().controller_active)
+        shown.append(viewer.view().controller_active)
     with log.open("a") as file:
         file.write(f"{starts(100)}\n{active(100, 2)}\n")
-    assert [*told, viewer.view().controller_active] == [True, False, False, True]
+    assert [*shown, viewer.view().controller_active] == [True, False, False, True]
 
 
 def test_a_quorum_has_an_active_controller_while_its_former_one_starts_again(tmp_path: Path) -> None:
@@ -253,10 +253,10 @@ def test_a_controller_that_tells_everything_again_after_its_restart_does_not_tur
 
 
 def test_a_change_is_told_once_however_many_controllers_tell_it(tmp_path: Path) -> None:
-    told = f"{CREATED}\n{FIRST}\n{SECOND}\n"
+    shown = f"{CREATED}\n{FIRST}\n{SECOND}\n"
     logs = {node: tmp_path / f"node-{node}.log" for node in (100, 101)}
     for log in logs.values():
-        log.write_text(told * 2)
+        log.write_text(shown * 2)
     seen = [one.fact for one in observations_in(logs, WALL_US)]
     assert [fact.leader for fact in seen if isinstance(fact, LeaderElected)] == [1, 2, 0]
     assert len(seen) == 3

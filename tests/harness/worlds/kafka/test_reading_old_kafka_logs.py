@@ -189,24 +189,24 @@ def told_by(log: Path, *lines: str) -> list[Fact]:
 
 def test_a_role_of_which_an_old_broker_says_no_more_is_completed_by_what_it_heard(tmp_path: Path) -> None:
     heard = HEARD_BY_0_11.replace("leader=2", "leader=0")
-    told = told_by(tmp_path / "log", heard, BECAME_IN_0_10.format("leader"), HEARD_BY_2_4, BECAME_IN_2_8)
-    assert told[1:] == [BecameLeader(partition="a-b-0", leader_epoch=0, isr=(2, 0, 1))]
+    shown = told_by(tmp_path / "log", heard, BECAME_IN_0_10.format("leader"), HEARD_BY_2_4, BECAME_IN_2_8)
+    assert shown[1:] == [BecameLeader(partition="a-b-0", leader_epoch=0, isr=(2, 0, 1))]
     later = HEARD_BY_0_11.replace("leaderEpoch=0", "leaderEpoch=1")
-    told = told_by(tmp_path / "log", heard, BECAME_IN_0_10.format("leader"), later, BECAME_IN_0_10.format("follower"))
-    assert told[-1] == BecameFollower(partition="a-b-0", leader_epoch=1, leader=2)
+    shown = told_by(tmp_path / "log", heard, BECAME_IN_0_10.format("leader"), later, BECAME_IN_0_10.format("follower"))
+    assert shown[-1] == BecameFollower(partition="a-b-0", leader_epoch=1, leader=2)
 
 
 def test_a_role_is_told_once_where_the_broker_says_it_twice(tmp_path: Path) -> None:
     heard = HEARD_BY_2_4.replace("leaderEpoch=0", "leaderEpoch=3")
-    told = told_by(tmp_path / "log", heard, FOLLOWS_IN_2_8, BECAME_IN_2_8)
-    assert [type(fact) for fact in told] == [LeaderElected, BecameFollower]
-    assert told[1] == BecameFollower(partition="a-b-0", leader=2, leader_epoch=3, end_offset=5203)
+    shown = told_by(tmp_path / "log", heard, FOLLOWS_IN_2_8, BECAME_IN_2_8)
+    assert [type(fact) for fact in shown] == [LeaderElected, BecameFollower]
+    assert shown[1] == BecameFollower(partition="a-b-0", leader=2, leader_epoch=3, end_offset=5203)
 
 
 def test_where_a_log_ended_is_known_after_a_start_and_not_once_it_has_grown(tmp_path: Path) -> None:
     became = BECAME_IN_0_10.format("follower")
-    told = told_by(tmp_path / "log", LOADED_BY_0_10, HEARD_BY_0_11, TRUNCATED_BY_0_10, became, TRUNCATED_BY_0_10)
-    cuts = [fact.from_offset for fact in told if isinstance(fact, Truncated)]
+    shown = told_by(tmp_path / "log", LOADED_BY_0_10, HEARD_BY_0_11, TRUNCATED_BY_0_10, became, TRUNCATED_BY_0_10)
+    cuts = [fact.from_offset for fact in shown if isinstance(fact, Truncated)]
     assert cuts == [694, None]
 
 

@@ -20,8 +20,8 @@ def test_long_pauses_are_told_from_their_begin_short_ones_and_those_before_the_r
         + "[2026-11-21T10:33:42.279+0000][info][gc,cpu      ] GC(0) User=0.02s Sys=0.00s Real=0.13s\n"
         + LONG.format("43.500", 412_999_000)
     )
-    told = JvmPaused(pause_ms=412, cause="GenCollectForAllocation")
-    assert pauses_in(tmp_path, BEGIN_US) == [Observation(3_500_000 - 412_999, 1, told)]
+    shown = JvmPaused(pause_ms=412, cause="GenCollectForAllocation")
+    assert pauses_in(tmp_path, BEGIN_US) == [Observation(3_500_000 - 412_999, 1, shown)]
 
 
 def test_every_start_of_a_node_is_read_in_order_of_time(tmp_path: Path) -> None:

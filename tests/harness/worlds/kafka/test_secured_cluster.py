@@ -155,15 +155,15 @@ def test_heal_deletes_the_topic_of_a_killed_harness_with_the_password_from_where
 def test_eligible_leader_replicas_are_asked_for(cluster) -> None:
     administration = Administration(lambda: cluster.ways.plain)
 
-    def told(isr: set[int], elr: tuple[int, ...]) -> bool:
+    def shown(isr: set[int], elr: tuple[int, ...]) -> bool:
         image = administration.topic("theirs")
         return image is not None and all((set(one.isr), one.elr) == (isr, elr) for one in image.partitions.values())
 
     try:
-        assert told({0, 1}, ())
+        assert shown({0, 1}, ())
         cluster.world.target.processes.kill(1)
-        wait_until(lambda: told({0}, (1,)), "broker 1 is eligible")
+        wait_until(lambda: shown({0}, (1,)), "broker 1 is eligible")
         cluster.world.target.processes.restart(1)
-        wait_until(lambda: told({0, 1}, ()), "both are in sync")
+        wait_until(lambda: shown({0, 1}, ()), "both are in sync")
     finally:
         administration.close()
