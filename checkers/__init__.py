@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from checkers.measures.latency import Latency, WritesOverTime, end_us, quantile_us
     from checkers.measures.recovery import Recovery
     from checkers.spark.pipeline import check
+    from checkers.spark.session import prepare
     from checkers.verdicts.cells import Cell, Witness
     from checkers.verdicts.comparison import Comparison, compare
     from checkers.verdicts.coverage import SITUATIONS
@@ -98,6 +99,7 @@ __all__ = [
     "find_histories",
     "judge",
     "place_of",
+    "prepare",
     "promise_under",
     "quantile_us",
     "read_receipts",
@@ -122,6 +124,7 @@ _HOMES = {
     "checkers.measures.latency": "Latency WritesOverTime end_us quantile_us",
     "checkers.measures.recovery": "Recovery",
     "checkers.spark.pipeline": "check",
+    "checkers.spark.session": "prepare",
     "checkers.verdicts.cells": "Cell Witness",
     "checkers.verdicts.comparison": "Comparison compare",
     "checkers.verdicts.coverage": "SITUATIONS",

@@ -1,11 +1,18 @@
-"""Modules and rooms that the documentation names are there, and docs/architecture.md names every room."""
+"""What the documentation names is there; its commands exist, and those that it shows with their output print that."""
 
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
+
+from harness.cli.app import cli
 
 ROOT = Path(__file__).parent.parent
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
@@ -37,3 +44,41 @@ def test_what_the_documentation_names_is_there(document: str, path: str) -> None
 )
 def test_the_architecture_names_every_room(room: str) -> None:
     assert f"`{room}/" in ARCHITECTURE.read_text(encoding="utf-8")
+
+
+#: A command in a block of code, its prompt and what begins it left out.
+COMMAND = re.compile(r"^(?:\$ )?(?:sudo )?(?:\.venv/bin/)?(?:\w+=\S+ )*ackproof ([a-z].*)$")
+#: A command with what it prints on standard output.
+SHOWN = re.compile(r"^```console\n\$ ackproof (.*)\n((?:.*\n)*?)```$", re.MULTILINE)
+
+
+def commands(document: Path) -> Iterator[str]:
+    for block in re.findall(r"^```.*?\n(.*?)^```", document.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        yield from (found[1] for line in block.splitlines() if (found := COMMAND.match(line.strip())))
+
+
+@pytest.mark.parametrize(
+    ("document", "line"),
+    [(document.relative_to(ROOT).as_posix(), line) for document in DOCUMENTS for line in commands(document)],
+)
+def test_a_command_in_the_documentation_exists_with_its_options(document: str, line: str) -> None:
+    command: click.Command = cli
+    context = click.Context(cli)
+    words = shlex.split(line.partition("   ")[0], comments=True)
+    while isinstance(command, click.Group) and words:
+        found = command.get_command(context, words.pop(0))
+        assert found is not None, f"{document}: ackproof {line}"
+        command = found
+    known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)} | {"--help"}
+    assert {word.partition("=")[0] for word in words if word.startswith("--")} <= known, f"{document}: {line}"
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("command", "output"), SHOWN.findall((ROOT / "README.md").read_text(encoding="utf-8")))
+def test_output_in_the_readme_is_that_of_its_command(tmp_path: Path, command: str, output: str) -> None:
+    """But for its numbers: a rule that is mended may change how many writes a schedule loses."""
+    (tmp_path / "plans").symlink_to(ROOT / "plans")
+    program = [sys.executable, "-c", "from harness.cli import main; main()", *shlex.split(command)]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.sub(r"\d+", "#", done.stdout) == re.sub(r"\d+", "#", output)

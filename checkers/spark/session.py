@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 import tempfile
+import threading
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from checkers.errors import JavaMissingError, SparkError
 from checkers.histories.scratch import Scratch
 
 #: The driver only holds findings and the small core of a dependency graph; rows live in Python workers.
 DRIVER_MEMORY: Final = "1g"
+#: Held by whoever starts the context; others wait for it.
+_STARTING: Final = threading.RLock()
 #: The environment variable that names a master where no option does.
 MASTER: Final = "ACKPROOF_SPARK_MASTER"
 #: Packages that workers of a cluster need; a driver ships them.
@@ -60,31 +62,59 @@ def spark_context(master: str | None = None) -> Any:
         JavaMissingError: no Java, or one that Spark cannot start with.
         SparkError: the master does not answer.
     """
-    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - importing Spark takes half a second
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     wanted = master or os.environ.get(MASTER) or _usual_master()
     if wanted is not None and not wanted.startswith(_MASTERS):
         raise SparkError(f'"{wanted}" is no Spark master; write spark://HOST:7077, or leave it out for local threads')
-    running = _running()
-    if running is not None and wanted in (None, running.master):
-        return running
-    stop()
+    with _STARTING:
+        running = _running()
+        if running is None or wanted not in (None, running.master):
+            stop()
+            running = _started(wanted)
+    return running
+
+
+def prepare() -> None:
+    """Start the context with a worker on each core, which loads what a check needs: in a thread, while others wait.
+
+    Who cannot start it says why when it is asked for.
+    """
+    with contextlib.suppress(Exception):
+        context = spark_context()
+        cores = context.defaultParallelism
+        context.parallelize(range(cores), cores).foreach(_load)
+
+
+def _load(_: int) -> None:
+    import checkers.verdicts.partial_verdict  # noqa: F401, PLC0415 - in a worker
+
+
+def _started(wanted: str | None) -> Any:
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - importing Spark takes half a second
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+
     settings = {} if wanted is None else {"spark.master": wanted, **_settings(wanted)}
-    lines: list[str] = []
-    try:
-        with _captured_stderr(lines):
-            started = SparkContext(conf=SparkConf().setAppName("ackproof").setAll(list(settings.items())))
+    conf = SparkConf().setAppName("ackproof").setAll(list(settings.items()))
+    # What the JVM writes while it starts is of interest only where it does not start.
+    with tempfile.TemporaryFile() as output:
+        try:
+            gateway = SparkContext._gateway or launch_gateway(conf, {"stderr": output})  # noqa: SLF001 - of an earlier one
+            started = SparkContext(conf=conf, gateway=gateway)
             if not started.master.startswith("local"):
                 started.addPyFile(str(_shipped()))
-    except PySparkException as error:
-        raise _java_missing("; ".join(lines[:2]) or _first_line(error)) from error
-    except Exception as error:  # Py4J raises whatever the JVM threw
-        stop()
-        raise SparkError(f"Spark master {wanted} cannot be used: {cause_of(error)}") from error
+        except PySparkException as error:
+            raise _java_missing("; ".join(_lines(output)[:2]) or _first_line(error)) from error
+        except Exception as error:  # Py4J raises whatever the JVM threw
+            stop()
+            raise SparkError(f"Spark master {wanted} cannot be used: {cause_of(error)}") from error
     return started
+
+
+def _lines(output: IO[bytes]) -> list[str]:
+    output.seek(0)
+    return [line.strip() for line in output.read().decode(errors="replace").splitlines() if line.strip()]
 
 
 def is_wanted(master: str | None) -> bool:
@@ -123,21 +153,6 @@ def _settings(master: str) -> dict[str, str]:
         host = os.environ["SPARK_LOCAL_IP"]
         settings |= {"spark.driver.host": host, "spark.driver.bindAddress": host}
     return settings
-
-
-@contextmanager
-def _captured_stderr(lines: list[str]) -> Iterator[None]:
-    """While the JVM starts, what it writes goes to ``lines``: only where it does not start is that of interest."""
-    with tempfile.TemporaryFile() as sink:
-        kept = os.dup(2)
-        os.dup2(sink.fileno(), 2)
-        try:
-            yield
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
-            sink.seek(0)
-            lines += [line.strip() for line in sink.read().decode(errors="replace").splitlines() if line.strip()]
 
 
 def _java_missing(why: str) -> JavaMissingError:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from checkers import prepare
 from harness.campaign.judge import check_campaign
 from harness.campaign.pool import Perform
 from harness.campaign.runs import Performing
@@ -43,10 +45,14 @@ from harness.run import perform as perform_run
 
 
 class Stage(NamedTuple):
-    """One stage after the runs: its name in ``campaign.json``, and what it does with a campaign's directory."""
+    """One stage after the runs: its name in ``campaign.json``, and what it does with a campaign's directory.
+
+    ``prepare`` is called in a thread while the runs of the last world go on, if there are several.
+    """
 
     name: str
     work: Callable[[Path, Progress], object]
+    prepare: Callable[[], None] | None = None
 
 
 def write_report(directory: Path, progress: Progress) -> None:
@@ -58,7 +64,7 @@ def write_report(directory: Path, progress: Progress) -> None:
 
 
 #: What follows the runs, in this order.
-STAGES: Final = (Stage("check", check_campaign), Stage("witnesses", witness), Stage("report", write_report))
+STAGES: Final = (Stage("check", check_campaign, prepare), Stage("witnesses", witness), Stage("report", write_report))
 
 
 class Campaign:
@@ -162,8 +168,11 @@ class Campaign:
         for run in missing:
             _make_room(self._directory / run.directory())
         performing = Performing(self._directory, self._record, perform, progress)
-        for world in self._plan.worlds:
-            if runs := [run for run in missing if run.world == world.world]:
+        groups = [(world, [run for run in missing if run.world == world.world]) for world in self._plan.worlds]
+        for world, runs in groups:
+            if runs:
+                if len(missing) > 1 and runs[-1] is missing[-1]:
+                    _prepare(stages)
                 with self._timed(world.world.name):
                     performing.perform(world, runs)
         for stage in stages:
@@ -189,6 +198,12 @@ class Campaign:
         """What to say of runs that did not end in time to undo what they had done."""
         left = is_left_behind(self._directory)
         return f"; some of it was not undone: ackproof heal {self._directory}" if left else ""
+
+
+def _prepare(stages: Sequence[Stage]) -> None:
+    for stage in stages:
+        if stage.prepare is not None:
+            threading.Thread(target=stage.prepare, name=f"prepares {stage.name}", daemon=True).start()
 
 
 def _planned(runs: Sequence[RunSpec]) -> dict[str, WorldRuns]:

@@ -30,7 +30,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
 
 
 def test_a_worker_needs_neither_the_faults_nor_what_only_the_driver_needs() -> None:
-    """README lists what every worker of a cluster must have; ackproof sends checkers and workloads along."""
+    """docs/spark-cluster.md lists what workers of a cluster must have; ackproof sends checkers and workloads along."""
     code = "import sys, checkers.spark.pipeline; print(*{name.partition('.')[0] for name in sys.modules})"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert {"checkers", "workloads", "numpy", "pyarrow", "msgspec"} <= set(found)

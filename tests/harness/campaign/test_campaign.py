@@ -41,6 +41,22 @@ def looking(check: Check) -> Stage:
     return Stage("check", lambda directory, _: check(directory))
 
 
+@pytest.mark.parametrize(("runs", "prepared"), [(1, []), (4, ["prepared"])])
+def test_a_stage_is_prepared_while_several_runs_go_on(
+    tmp_path: Path, perform: Perform, runs: int, prepared: list[str]
+) -> None:
+    plan, seen = plan_of("kill", runs=runs), []
+    ready = threading.Event()
+
+    def prepare() -> None:
+        seen.append("prepared")
+        ready.set()
+
+    stage = Stage("check", lambda _directory, _progress: ready.wait(10.0) if runs > 1 else None, prepare)
+    Campaign.new(plan, plan.runs(), new_campaign(tmp_path, "t")).conduct(Progress(), perform=perform, stages=[stage])
+    assert seen == prepared
+
+
 def test_every_run_leaves_its_directory_and_is_counted(tmp_path: Path, perform: Perform) -> None:
     plan, seen = plan_of("kill", runs=5), []
     directory = new_campaign(tmp_path, "t")
