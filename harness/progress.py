@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,15 @@ from rich.progress import Progress as Bars
 
 #: Seconds between two plain lines of one phase: readable in the log of a CI server, and well below its silence limits.
 LINE_EVERY_S: Final = 10.0
+
+
+#: Control characters but the tab and the end of a line.
+_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def printable(text: str) -> str:
+    """``text`` without what commands a terminal: names and errors may come from files and brokers of others."""
+    return _CONTROL.sub("\ufffd", text)
 
 
 class Progress:
@@ -70,7 +80,7 @@ class BarProgress(Progress):
 
     def say(self, text: str) -> None:
         """See :class:`Progress`."""
-        self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._bars.console.print(printable(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 class LineProgress(Progress):
@@ -108,7 +118,7 @@ class LineProgress(Progress):
 
     def say(self, text: str) -> None:
         """See :class:`Progress`."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(printable(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     def _tick(self, over: threading.Event) -> None:
         while not over.wait(LINE_EVERY_S):

@@ -29,7 +29,9 @@ def witness(directory: Path, progress: Progress) -> None:
     """
     with progress.phase("choosing witnesses", None):
         chosen = choose_witnesses(directory)
-    trace_runs([directory / one.run for one in chosen], progress)
+    # Verdicts may be somebody else's: what they name outside of the campaign is not written to.
+    runs = [directory / one.run for one in chosen]
+    trace_runs([run for run in runs if run.resolve().is_relative_to(directory.resolve())], progress)
 
 
 def choose_witnesses(directory: Path) -> list[Witnessed]:

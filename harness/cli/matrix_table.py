@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from rich.markup import escape
+
 from checkers import Cell, Outcome, wedged_clients
 from harness.cli.terminal import State
 from harness.errors import ResultsError
@@ -63,8 +65,8 @@ def show_cells(state: State, cells: Sequence[Cell]) -> None:
         rows: dict[str, dict[str, Cell]] = {}
         for cell in here:
             rows.setdefault(cell.cell.rpartition("/")[0], {})[cell.family] = cell
-        shown = [(label, *(_shown(row.get(family)) for family in families)) for label, row in rows.items()]
-        state.table([world, *families], shown)
+        shown = [(escape(label), *(_shown(row.get(family)) for family in families)) for label, row in rows.items()]
+        state.table(list(map(escape, (world, *families))), shown)
         state.say("")
     state.say(LEGEND)
     show_silent(state, cells)

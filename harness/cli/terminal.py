@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.errors import PlanError
-from harness.progress import Progress, progress_for
+from harness.progress import Progress, printable, progress_for
 
 #: Columns of output that goes to a file: there, a folded table would be unreadable.
 FILE_WIDTH: Final = 200
@@ -41,11 +41,11 @@ class State:
 
     def say(self, text: str) -> None:
         """Print one line of result."""
-        self.out.print(text, markup=False)
+        self.out.print(printable(text), markup=False, emoji=False)
 
     def note(self, text: str) -> None:
         """Print one line that is no result, on standard error."""
-        self.err.print(text, markup=False)
+        self.err.print(printable(text), markup=False, emoji=False)
 
     def complain(self, text: str) -> None:
         """Print what went wrong."""
@@ -65,7 +65,7 @@ class State:
         for number, header in enumerate(headers):
             table.add_column(header, overflow="fold", no_wrap=number == 0)
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*map(printable, row))
         self.out.print(table)
 
     def json(self, value: Any) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from harness.clients.adapter import ClientLibrary, RealClients
     from harness.clients.configuration import client_settings
     from harness.clients.confluent import CONFLUENT
-    from harness.clients.credentials import at_home, require_credentials
+    from harness.clients.credentials import at_home, require_credentials, without_secrets
     from harness.clients.direct import BatchSequence, DirectClient
     from harness.clients.kafka_python import KAFKA_PYTHON, make, named, producer_configuration
     from harness.clients.libraries import CLIENTS
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CLIENTS", "CONFLUENT", "KAFKA_PYTHON", "BatchSequence", "ClientLibrary", "DirectClient", "RealClients", "at_home",
     "client_settings", "make", "named", "producer_configuration", "require_credentials",
+    "without_secrets",
 ]  # fmt: skip
 
 #: Which names each module has.
@@ -26,7 +27,7 @@ _NAMES = {
     "adapter": "ClientLibrary RealClients",
     "configuration": "client_settings",
     "confluent": "CONFLUENT",
-    "credentials": "at_home require_credentials",
+    "credentials": "at_home require_credentials without_secrets",
     "direct": "BatchSequence DirectClient",
     "kafka_python": "KAFKA_PYTHON make named producer_configuration",
     "libraries": "CLIENTS",

@@ -18,6 +18,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, ClientLibrary
 from harness.clients.client_thread import Owner, ThreadedClock
 from harness.clients.configuration import METADATA_MAX_AGE_MS, consumer_properties, fetch_wait_ms, producer_properties
+from harness.clients.credentials import without_secrets
 from harness.plan import Security
 from workloads import NEVER_SENT, EventType, Fetched, Offsets, PollOutcome, SendOutcome, Settings, Unsent, classify
 
@@ -212,7 +213,7 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
 
 def named(error: KafkaError) -> str:
     """An error by librdkafka's name, with its words."""
-    return f"{error.name()}: {error.str()}"
+    return without_secrets(f"{error.name()}: {error.str()}")
 
 
 def _at(name: str, offset: int = OFFSET_BEGINNING) -> TopicPartition:

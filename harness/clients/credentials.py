@@ -6,11 +6,15 @@ import os
 import ssl
 import stat
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from harness.errors import HostError
 from harness.plan import Security
+
+#: Every password that was read: what must be in no text that is written down.
+_READ: Final[set[str]] = set()
 
 
 def at_home(security: Security) -> Security:
@@ -43,7 +47,15 @@ def password_of(security: Security) -> str:
         raise HostError(f"{where} is empty; it must have the password of {user}")
     if not _can_be_sent(found):
         raise HostError(f"{where} is no text in UTF-8 without NUL; no password is anything else")
+    _READ.add(found)
     return found
+
+
+def without_secrets(text: str) -> str:
+    """``text`` without the passwords that this process has read: a broker or a library may repeat them in an error."""
+    for secret in _READ:
+        text = text.replace(secret, "(password)")
+    return text
 
 
 def require_credentials(security: Security) -> None:

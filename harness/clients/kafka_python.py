@@ -19,6 +19,7 @@ from kafka.structs import OffsetAndMetadata
 from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, ClientLibrary
 from harness.clients.client_thread import Owner, ThreadedClock
 from harness.clients.configuration import METADATA_MAX_AGE_MS, consumer_properties, fetch_wait_ms, producer_properties
+from harness.clients.credentials import without_secrets
 from harness.plan import Security
 from workloads import ClientCapability, EventType, Fetched, Offsets, PollOutcome, SendOutcome, Settings, classify
 
@@ -205,7 +206,7 @@ class _Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]
 
 def named(error: BaseException) -> str:
     """An error's class, which is what the table of outcomes knows, with the broker's words if there were any."""
-    words = str(error.args[0])[:WORDS_MAX] if error.args and error.args[0] else ""
+    words = without_secrets(str(error.args[0]))[:WORDS_MAX] if error.args and error.args[0] else ""
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 

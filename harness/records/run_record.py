@@ -58,9 +58,12 @@ def read_record(directory: Path) -> RunRecord:
     """What ``run.json`` in ``directory`` says.
 
     Raises:
-        ResultsError: it is missing or is no run, or has settings that this version does not know or refuses.
+        ResultsError: it is missing or is no run, has settings that this version does not know or refuses, or a cell
+            whose runs would lie outside of their campaign.
     """
     record = _read(directory, RunRecord)
+    if ".." in record.directory().parts or not record.directory().is_relative_to("runs"):
+        raise ResultsError(f"{directory / RUN_FILE} cannot be read as a run: its cell is a path that leads elsewhere")
     try:
         record.chosen()
     except SettingsError as error:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from harness.choices import Choices, Recording
+from harness.clients import without_secrets
 from harness.errors import AckproofError, ResultsError
 from harness.plan import RunSpec
 from harness.records.cluster_file import write_observations
@@ -138,6 +139,6 @@ def _since(began: float) -> int:
 
 
 def _sentence(error: Exception) -> str:
-    if isinstance(error, AckproofError):
-        return str(error)
-    return f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
+    """Without passwords, which a library may repeat in what it says of a broker."""
+    words = str(error) if isinstance(error, AckproofError) else ""
+    return without_secrets(words or f"unexpected {type(error).__name__}: {' '.join(str(error).split())}")

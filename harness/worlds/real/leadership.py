@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from harness.clients import without_secrets
 from harness.errors import HostError
 from nemesis.cluster import Evidence, PartitionView
 
@@ -59,7 +60,7 @@ class ConfirmedLeadership:
             if refused := request():
                 why_not, limit_s = {"refused": refused}, 0.0
         except HostError as error:
-            why_not = {"unconfirmed": str(error)}
+            why_not = {"unconfirmed": without_secrets(str(error))}
         return why_not, self._seen(partition, wanted, limit_s)
 
     def _seen(self, partition: str, wanted: Callable[[PartitionView], bool], limit_s: float) -> PartitionView:

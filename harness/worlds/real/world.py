@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from harness.clients import CLIENTS, RealClients
+from harness.clients import CLIENTS, RealClients, without_secrets
 from harness.errors import HarnessError, PortError
 from harness.observations import Observation
 from harness.plan import OPEN, RealTime, RunSpec, Security, require_kind
@@ -208,13 +208,21 @@ class RealWorld:
         return clients
 
 
+class _SecretFree(logging.Formatter):
+    """Writes no password, whatever libraries and brokers say."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """See :meth:`logging.Formatter.format`."""
+        return without_secrets(super().format(record))
+
+
 @contextmanager
 def logs_diverted(path: Path) -> Iterator[None]:
     """What the client libraries log goes to a file of the run: under faults it is much, and no news."""
     path.parent.mkdir(exist_ok=True)
     handler = logging.FileHandler(path, delay=True)
     handler.setLevel(logging.INFO)  # what kafka-python logs below it contains passwords
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(threadName)s %(name)s %(message)s"))
+    handler.setFormatter(_SecretFree("%(asctime)s %(levelname)s %(threadName)s %(name)s %(message)s"))
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     propagated = [logger.propagate for logger in loggers]
     for logger in loggers:

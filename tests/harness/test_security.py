@@ -1,0 +1,174 @@
+"""Reports, plans and histories of somebody else's execute nothing and lead nowhere else; no secret is written down."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from confluent_kafka import KafkaError
+
+from harness.campaign import trace_runs, witness
+from harness.cli.app import exit_code_of
+from harness.clients import confluent, kafka_python, without_secrets
+from harness.clients.credentials import password_of
+from harness.errors import PlanError, ResultsError
+from harness.plan import Security, parse_plan
+from harness.records.files import RUN_FILE
+from harness.records.run_record import read_record
+from harness.run.performing import perform
+from harness.worlds.real.world import logs_diverted
+from tests.harness.comparison.conftest import STRONG, run_lines, write_campaign
+
+SECRET = "correct-horse-4711"  # noqa: S105
+SOURCE = Path(__file__).parents[2]
+#: In memory, of this process's own objects: snapshots of simulated clusters.
+PICKLES = {"harness/explore/nodes.py", "harness/worlds/simulated/snapshots.py"}
+PLAN = """
+name = "one"
+families = ["kill"]
+[settings]
+acks = "all"
+[workload]
+duration_ms = 4_000
+[worlds.simulated]
+runs = 1
+"""
+
+
+@pytest.fixture
+def secret(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A password that is in the environment, and was read."""
+    monkeypatch.setenv("AK_TEST_PASSWORD", SECRET)
+    way_in = {"protocol": "SASL_SSL", "mechanism": "PLAIN", "username": "alice", "password_env": "AK_TEST_PASSWORD"}
+    return password_of(msgspec.convert(way_in, Security))
+
+
+def _calls(tree: ast.AST) -> list[str]:
+    return [node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+
+
+def _imports(tree: ast.AST) -> list[str]:
+    plain = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    return plain + [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+
+
+def test_nothing_that_is_read_can_become_code() -> None:
+    for package in ("harness", "checkers", "nemesis", "workloads"):
+        for path in (SOURCE / package).rglob("*.py"):
+            name, tree = path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text())
+            assert {"eval", "exec", "compile"}.isdisjoint(_calls(tree)), name
+            assert {"yaml", "marshal", "shelve", "dill", "cloudpickle"}.isdisjoint(_imports(tree)), name
+            assert "pickle" not in _imports(tree) or name in PICKLES, name
+            assert "shell=True" not in path.read_text(), name
+
+
+def test_a_run_whose_cell_leads_elsewhere_is_no_run(tmp_path: Path) -> None:
+    (spec,) = parse_plan(PLAN, Path("p.toml")).runs()
+    perform(spec, tmp_path / "run")
+    file = tmp_path / "run" / RUN_FILE
+    record = json.loads(file.read_bytes())
+    for cell in ("../../../evil", "/tmp/evil", "acks=1/../../../../evil"):  # noqa: S108 - never written
+        file.write_text(json.dumps(record | {"cell": cell}))
+        with pytest.raises(ResultsError, match="a path that leads elsewhere"):
+            read_record(tmp_path / "run")
+
+
+def test_verdicts_that_name_a_run_outside_of_their_campaign_do_not_write_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = write_campaign(tmp_path / "campaign", run_lines(STRONG, runs=1, losing=1, history="../outside/run"))
+    assert exit_code_of(["schema", "--out", str(tmp_path / "outside" / "run")]) == 0
+    from harness.records.verdict_lines import write_matrix  # noqa: PLC0415
+
+    write_matrix(directory)
+    traced: list[Path] = []
+    monkeypatch.setattr("harness.campaign.witnesses.trace_missing", traced.append)
+    from harness.progress import Progress  # noqa: PLC0415
+
+    witness(directory, Progress())
+    assert traced == []
+    trace_runs([directory / "runs"], Progress())
+    assert traced == [directory / "runs"]
+
+
+@pytest.mark.parametrize("story", ["../story.toml", "/etc/story.toml", "a/../../story.toml"])
+def test_a_plan_names_no_story_outside_of_its_directory(story: str) -> None:
+    with pytest.raises(PlanError):
+        parse_plan(f'story = "{story}"\n[workload]\npartitions = 1\n[worlds.simulated]\n', Path("p.toml"))
+
+
+@pytest.mark.parametrize("name", ["../up", "/etc", "a/b", "..", "a\\u0000b"])
+def test_a_plan_names_no_directory_but_one_below_its_results(name: str) -> None:
+    with pytest.raises(PlanError):
+        parse_plan(f'name = "{name}"\n[worlds.simulated]\n', Path("p.toml"))
+
+
+def test_names_and_errors_command_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evil = "c\x1b]0;owned\x07[/bold]\x9b2J/kill"
+    clean = write_campaign(tmp_path / "a", run_lines(STRONG, cell=evil))
+    lossy = write_campaign(tmp_path / "b", run_lines(STRONG, cell=evil, losing=1))
+    assert exit_code_of(["compare", str(clean), str(lossy)]) == 1
+    assert exit_code_of(["report", str(lossy)]) == 1
+    shown = "".join(capsys.readouterr())
+    assert "owned" in shown
+    assert {"\x1b", "\x07", "\x9b"}.isdisjoint(shown)
+
+
+def test_what_brokers_and_libraries_say_is_written_without_passwords(secret: str, tmp_path: Path) -> None:
+    words = f"SASL authentication of alice with {secret} failed"
+    told = [
+        kafka_python.named(RuntimeError(words)),
+        confluent.named(KafkaError(KafkaError._AUTHENTICATION, words)),
+        without_secrets(words),
+    ]
+    with logs_diverted(tmp_path / "logs" / "clients.log"):
+        logging.getLogger("kafka.conn").error(words)
+    told.append((tmp_path / "logs" / "clients.log").read_text())
+    for text in told:
+        assert secret not in text
+        assert "with (password) failed" in text
+
+
+def test_a_run_that_fails_over_a_password_does_not_write_it_down(
+    secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise RuntimeError(f"the broker does not like {secret}")
+
+    monkeypatch.setattr("harness.run.performing.world_for", refuse)
+    (spec,) = parse_plan(PLAN, Path("p.toml")).runs()
+    ended = perform(spec, tmp_path / "run")
+    assert ended.reason == "unexpected RuntimeError: the broker does not like (password)"
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()] == []
+
+
+def test_a_plan_with_a_password_is_refused_without_repeating_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    security = f'[worlds.kafka.security]\nprotocol = "SASL_SSL"\nusername = "a"\npassword = "{SECRET}"\n'
+    (tmp_path / "p.toml").write_text(f'[worlds.kafka]\nhost = "existing"\nbootstrap = ["h:1"]\n{security}')
+    assert exit_code_of(["campaign", str(tmp_path / "p.toml"), "--out", str(tmp_path / "out")]) == 64
+    assert SECRET not in "".join(capsys.readouterr())
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.system
+def test_no_artefact_of_a_run_has_what_was_in_the_environment(
+    secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", f"{secret}-aws")
+    (tmp_path / "one.toml").write_text(PLAN)
+    with contextlib.chdir(tmp_path):
+        assert exit_code_of(["campaign", "one.toml", "--out", "out"]) in {0, 2}
+        assert exit_code_of(["check", "out", "--junit", "j.xml", "--summary", "s.md"]) in {0, 2}
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {"report.html", "junit.xml", "j.xml", "run.json", "campaign.json"} <= {path.name for path in written}
+    assert [path for path in written if os.fsencode(secret) in path.read_bytes()] == []
+    assert secret not in "".join(capsys.readouterr())
