@@ -246,6 +246,8 @@ class PerfectWorld:
     def observations(self):
         return ()
 
+    broken_invariant = None
+
     def replica_logs(self):
         return None
 

@@ -109,10 +109,6 @@ class ProducerInstance:
         """Let the client die as if its process had been killed: outstanding sends end as INFO. Idempotent."""
         self._producer.crash()
 
-    def silent_us(self, now_us: int) -> dict[str, int]:
-        """How long it has had no acknowledgement, by log partition that it was asked to write to since the last."""
-        return {partition: now_us - since_us for partition, since_us in self.silent_since_us.items()}
-
     def _answered(self, partition: str, value: int, outcome: SendOutcome) -> None:
         self.outstanding -= 1
         self._open[partition] -= 1

@@ -166,7 +166,10 @@ class ProducerPlace:
         if self._patience.silent_ms is None:
             return {}
         least_us = self._patience.silent_ms * 1000 * share
-        return {name: silent_us for name, silent_us in self.instance.silent_us(now_us).items() if silent_us >= least_us}
+        since_us = self.instance.silent_since_us
+        if not since_us or now_us - min(since_us.values()) < least_us:
+            return {}
+        return {name: now_us - began_us for name, began_us in since_us.items() if now_us - began_us >= least_us}
 
     def _replace(self, reason: Literal["fatal", "silent"], silent: dict[str, int], now_us: int) -> None:
         retired, self.instance = self.instance, self._make()

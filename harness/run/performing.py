@@ -33,10 +33,18 @@ from harness.worlds.simulated.scripted import Steady
 from workloads.history import HistoryWriter, LiveHistoryWriter
 
 
-def perform(spec: RunSpec, directory: Path, *, observe: bool = False, choices: Choices | None = None) -> Ended:
+def perform(
+    spec: RunSpec,
+    directory: Path,
+    *,
+    observe: bool = False,
+    invariants: bool = True,
+    choices: Choices | None = None,
+) -> Ended:
     """Execute ``spec`` in the new directory ``directory``. A failure of the harness is an answer, not an exception.
 
-    ``observe`` has a simulated cluster observed too (``cluster.jsonl``); real ones always do. ``choices`` take
+    ``observe`` has a simulated cluster observed too (``cluster.jsonl``); real ones always do. Without ``invariants``
+    nobody looks at those of a simulated cluster; nobody can at those of real ones. ``choices`` take
     the place of those that follow from the run's seed: recorded ones, or ones that the caller wants to keep afterwards
     (:func:`write_choices`).
 
@@ -48,7 +56,8 @@ def perform(spec: RunSpec, directory: Path, *, observe: bool = False, choices: C
         directory.mkdir(parents=True)
     write_record(directory, spec, Ended(status="running"))
     try:
-        report, configuration = _attempt(spec, directory, choices or choices_of(spec), observe=observe)
+        chosen = choices or choices_of(spec)
+        report, configuration = _attempt(spec, directory, chosen, observe=observe, invariants=invariants)
         failure = own_failure(spec, report.deaths, report.faults)
         ended = Ended(
             status="completed" if failure is None else "harness-failed",
@@ -71,10 +80,11 @@ def perform(spec: RunSpec, directory: Path, *, observe: bool = False, choices: C
 
 
 def _attempt(
-    spec: RunSpec, directory: Path, choices: Choices, *, observe: bool
+    spec: RunSpec, directory: Path, choices: Choices, *, observe: bool, invariants: bool
 ) -> tuple[RunReport, dict[str, dict[str, Any]]]:
     story = story_of(spec) if spec.story else None
-    world = world_for(prepared(spec, story) if story else spec, directory, choices, observe=observe)
+    shown = prepared(spec, story) if story else spec
+    world = world_for(shown, directory, choices, observe=observe, invariants=invariants)
     try:
         with recorder_for(spec, directory / HISTORY) as recorder:
             if story:

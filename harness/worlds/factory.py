@@ -11,16 +11,19 @@ from harness.worlds.contract import World
 # ruff: noqa: PLC0415 - each world is loaded where it is wanted: the clients of real ones take a third of a second
 
 
-def world_for(spec: RunSpec, directory: Path, choices: Choices, *, observe: bool = False) -> World:
+def world_for(
+    spec: RunSpec, directory: Path, choices: Choices, *, observe: bool = False, invariants: bool = True
+) -> World:
     """The world that ``spec`` names, not yet opened. The run's files are in ``directory``, which must exist.
 
-    A simulated world takes its ``choices``, and is observed where ``observe`` says so; real ones always are.
+    A simulated world takes its ``choices``, is observed where ``observe`` says so (real ones always are), and has its
+    ``invariants`` looked at.
     """
     match spec.world:
         case Simulated():
             from harness.worlds.simulated import SimulatedWorld
 
-            return SimulatedWorld(spec, choices, observe=observe)
+            return SimulatedWorld(spec, choices, observe=observe, invariants=invariants)
         case Processes():
             from harness.worlds.processes import processes_world
 

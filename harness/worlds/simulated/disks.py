@@ -40,7 +40,11 @@ class Disk:
 
     def log(self, partition: TopicPartition) -> MemoryLog | None:
         """What it holds of a partition, None where that never was here."""
-        return next((directory[partition] for directory in self._directories if partition in directory), None)
+        for directory in self._directories:
+            log = directory.get(partition)
+            if log is not None:
+                return log
+        return None
 
     @property
     def offline(self) -> tuple[TopicPartition, ...]:

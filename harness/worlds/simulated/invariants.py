@@ -17,7 +17,8 @@ which settings it holds; the others are simply not looked at.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -30,15 +31,17 @@ from harness.reference.core.partition import Replica
 from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId, PartitionState, TopicPartition
 from harness.worlds.simulated.cluster import Cluster
 from harness.worlds.simulated.loop import Loop
+from harness.worlds.simulated.suspects import Suspects
 from nemesis.cluster import CONTROLLER
 from workloads import BrokenInvariant
 
 #: The numbers of clients begin above those of brokers and of the controller.
 _NODES: Final = CONTROLLER + 1
+_DIVERGING: Final = attrgetter("diverging")
 #: Messages that may give a replica another epoch or a shorter log.
 _CHANGES: Final = frozenset({
-    messages.MetadataUpdate, messages.HeartbeatResponse, messages.AlterPartitionResponse,
-    messages.OffsetForLeaderEpochResponse, messages.ListOffsetsResponse,
+    messages.MetadataUpdate, messages.AlterPartitionResponse, messages.OffsetForLeaderEpochResponse,
+    messages.ListOffsetsResponse,
 })  # fmt: skip
 
 
@@ -69,14 +72,21 @@ class Committed(msgspec.Struct):
     read: dict[int, object] = {}
 
 
+def _raise(error: InvariantBrokenError) -> None:
+    raise error
+
+
 class Invariants:
     """Looks at a ``cluster`` with each step, at no more than what the step can have changed.
 
-    ``config`` says which rules are on. To be made before the cluster starts.
+    ``config`` says which rules are on, ``broken`` is called with what is wrong. To be made before the cluster starts.
     """
 
-    def __init__(self, cluster: Cluster, config: BrokerConfig) -> None:
+    def __init__(
+        self, cluster: Cluster, config: BrokerConfig, broken: Callable[[InvariantBrokenError], None] = _raise
+    ) -> None:
         self._cluster = cluster
+        self._broken = broken
         self._image = Image()
         self._leaders: dict[tuple[TopicPartition, int], NodeId] = {}
         self._committed: dict[TopicPartition, Committed] = {}
@@ -100,15 +110,13 @@ class Invariants:
         Raises:
             InvariantBrokenError: something is wrong.
         """
-        if len(self._cluster.damaged) > self._damage_seen:
-            self._on_damage()
         if node == CONTROLLER:
             image = self._cluster.image()
             if image is not self._image:
                 self._look_at_image(image)
             return
         kind = type(cause)
-        if kind in _CHANGES or (kind is messages.FetchResponse and _diverges(cause)):
+        if kind in _CHANGES or (kind in _MAY_CHANGE and _MAY_CHANGE[kind](cause)):
             self._look_at_node(node)
         for effect in effects:
             if type(effect) is Send and effect.target >= _NODES:
@@ -116,8 +124,6 @@ class Invariants:
 
     def look(self) -> None:
         """Look at everything, also at logs of dead brokers."""
-        if len(self._cluster.damaged) > self._damage_seen:
-            self._on_damage()
         self._look_at_image(self._cluster.image())
         for node in self._cluster.brokers:
             self._look_at_node(node)
@@ -125,7 +131,7 @@ class Invariants:
     def _on_answer(self, node: NodeId, message: Any) -> None:
         """A client is answered: by a leader whose state is in order, and a consumer with what others read too."""
         kind = type(message)
-        if kind is messages.ProduceResponse and not message.error:
+        if kind is messages.ProduceResponse:
             self._look_at_replica(node, message.partition)
         elif kind is messages.FetchResponse:
             for answer in message.partitions:
@@ -143,6 +149,8 @@ class Invariants:
     # --- the controller ----------------------------------------------------------------------------------------------
 
     def _look_at_image(self, image: Image) -> None:
+        if len(self._cluster.damaged) > self._damage_seen:
+            self._on_damage()
         before, self._image = self._image, image
         self._suspects.registered(image)
         for name, topic in image.topics.items():
@@ -163,7 +171,7 @@ class Invariants:
         """TypeOK: the ISR and the ELR are apart, and of the replicas; a leader is in the ISR. Holds always."""
         isr, elr = set(state.isr), set(state.elr)
         if isr & elr or not isr | elr <= set(state.replicas) or state.leader not in (NONE, *isr):
-            raise InvariantBrokenError("isr-of-replicas", at, str(state))
+            self._broken(InvariantBrokenError("isr-of-replicas", at, str(state)))
 
     def _epochs_grow(self, at: TopicPartition, before: PartitionState, after: PartitionState) -> None:
         """EpochsGrow: every change has a larger partition epoch, another leader a larger leader epoch. Holds always."""
@@ -171,7 +179,7 @@ class Invariants:
             return
         moved = after.leader != before.leader
         if after.partition_epoch <= before.partition_epoch or after.leader_epoch < before.leader_epoch + moved:
-            raise InvariantBrokenError("epochs-grow", at, f"{after} follows {before}")
+            self._broken(InvariantBrokenError("epochs-grow", at, f"{after} follows {before}"))
 
     def _begins_anew(self, at: TopicPartition, before: PartitionState, after: PartitionState) -> None:
         """After an unclean election, and under a leader whose disk has lost records, the log is what that one has."""
@@ -202,7 +210,7 @@ class Invariants:
         """
         lacking = [why for node in state.replicas if (why := self._lacks_committed(node, at))]
         if len(state.replicas) - len(lacking) < copies(self._required, len(state.replicas)):
-            raise InvariantBrokenError("committed-has-its-copies", at, "; ".join(text for _, text in lacking))
+            self._broken(InvariantBrokenError("committed-has-its-copies", at, "; ".join(text for _, text in lacking)))
 
     # --- brokers -----------------------------------------------------------------------------------------------------
 
@@ -222,7 +230,7 @@ class Invariants:
             self._one_leader_an_epoch(node, at, replica)
             self._maximal_isr_is_larger(at, replica, state)
             self._commit(at, replica, state)
-        if node in self._candidates(state):
+        elif node in self._candidates(state):
             self._has_committed(node, at)
         if self._by_number:
             self._has_its_copies(at, state)
@@ -235,12 +243,12 @@ class Invariants:
         high_watermark = replica.high_watermark
         if not 0 <= high_watermark <= replica.log.end_offset:
             text = f"a high watermark of {high_watermark} over a log that ends at {replica.log.end_offset}"
-            raise InvariantBrokenError("high-watermark-on-log", at, text)
+            self._broken(InvariantBrokenError("high-watermark-on-log", at, text))
         if replica.leading:
             epoch, earlier = self._high_watermarks.get(replica, (NONE, 0))
             if epoch == replica.leader_epoch and high_watermark < earlier:
                 text = f"the leader's high watermark moved from {earlier} back to {high_watermark}"
-                raise InvariantBrokenError("high-watermark-monotonic", at, text)
+                self._broken(InvariantBrokenError("high-watermark-monotonic", at, text))
             self._high_watermarks[replica] = (replica.leader_epoch, high_watermark)
 
     def _one_leader_an_epoch(self, node: NodeId, at: TopicPartition, replica: Replica) -> None:
@@ -248,7 +256,7 @@ class Invariants:
         leader = self._leaders.setdefault((at, replica.leader_epoch), node)
         if leader != node:
             text = f"brokers {leader} and {node} lead in epoch {replica.leader_epoch}"
-            raise InvariantBrokenError("one-leader-an-epoch", at, text)
+            self._broken(InvariantBrokenError("one-leader-an-epoch", at, text))
 
     def _maximal_isr_is_larger(self, at: TopicPartition, replica: Replica, state: PartitionState) -> None:
         """ReplicationQuorumSuperset: what the controller calls in sync, the leader waits for. Holds always.
@@ -256,9 +264,11 @@ class Invariants:
         Only the leader of the present epoch is looked at: a deposed one commits nothing, because whom it waits for
         fetches from another.
         """
-        if replica.leader_epoch == state.leader_epoch and not set(state.isr) <= set(replica.maximal_isr):
+        if replica.leader_epoch != state.leader_epoch or state.isr == replica.maximal_isr:
+            return
+        if not set(state.isr) <= set(replica.maximal_isr):
             text = f"the controller's ISR is {state.isr}, and the leader {state.leader} counts {replica.maximal_isr}"
-            raise InvariantBrokenError("maximal-isr-is-larger", at, text)
+            self._broken(InvariantBrokenError("maximal-isr-is-larger", at, text))
 
     def _commit(self, at: TopicPartition, replica: Replica, state: PartitionState) -> None:
         """LeaderCompleteness: the records below a leader's high watermark are those below every earlier one.
@@ -288,7 +298,7 @@ class Invariants:
             read = known.read.setdefault(batch.base_offset, batch.records)
             if read is not batch.records and read != batch.records:
                 text = f"broker {node} has another record for a consumer at {batch.base_offset} than one has read there"
-                raise InvariantBrokenError("consistent-reads", at, text)
+                self._broken(InvariantBrokenError("consistent-reads", at, text))
 
     # --- what is known of a log partition ----------------------------------------------------------------------------
 
@@ -309,18 +319,24 @@ class Invariants:
             state = self._image.partition(at)
             whole = [] if state is None else [n for n in state.replicas if self._lacks_committed(n, at) is None]
             rest = f"brokers {whole} have all of it" if whole else "no broker has all of it"
-            raise InvariantBrokenError(name, at, f"{text}; {rest}")
+            self._broken(InvariantBrokenError(name, at, f"{text}; {rest}"))
 
     def _lacks_committed(self, node: NodeId, at: TopicPartition) -> tuple[str, str] | None:
         """The invariant that the log of ``node`` breaks by what it lacks, and how; None if it lacks nothing."""
         known = self._committed.get(at)
-        if known is None or not self.keeps_committed or at.topic in self._remade or (node, at) in self._suspects:
+        if known is None or not self.keeps_committed or at.topic in self._remade:
+            return None
+        if len(self._cluster.damaged) > self._damage_seen:
+            self._on_damage()
+        if self._suspects.replicas and (node, at) in self._suspects.replicas:
             return None
         log = self._cluster.log(node, at) or MemoryLog()
         end = known.end_offset
         if log.end_offset < end:
             return "candidates-are-complete", f"broker {node} may lead with {log.end_offset} of {end} committed offsets"
-        if _epoch_at(log, end - 1) != known.last_epoch:
+        epochs = log.epochs()
+        last = epochs[-1] if epochs and epochs[-1][1] < end else (_epoch_at(log, end - 1), NONE)
+        if last[0] != known.last_epoch:
             return "logs-match", f"broker {node} has another record than the committed one at {end - 1}"
         return None
 
@@ -337,78 +353,32 @@ class Invariants:
 
 
 class FirstBroken:
-    """Watches the invariants of a ``cluster`` until one is broken, which is ``found``; the run goes on."""
+    """Watches the invariants of a ``cluster``; the first that is broken is ``found``, and the run goes on."""
 
     def __init__(self, cluster: Cluster, config: BrokerConfig, loop: Loop) -> None:
-        self._invariants = Invariants(cluster, config)
         self._loop = loop
         self.found: BrokenInvariant | None = None
-        cluster.watch(self._step)
+        cluster.watch(Invariants(cluster, config, self._note).step)
 
-    def _step(self, node: NodeId, cause: object, effects: Sequence[Effect]) -> None:
-        if self.found is not None:
-            return
-        try:
-            self._invariants.step(node, cause, effects)
-        except InvariantBrokenError as error:
+    def _note(self, error: InvariantBrokenError) -> None:
+        if self.found is None:
             now_us = self._loop.time_us
             self.found = BrokenInvariant(name=error.name, partition=str(error.at), time_us=now_us, text=str(error))
 
 
-class Suspects:
-    """Replicas on a disk that has lost records, as long as they may be among the candidates nonetheless.
-
-    A broker's disk loses records only while the broker is dead. Until its session is over the controller does not know
-    that, and the last member stays in the ISR for ever (rule 13) and may lead with what is left (KAFKA-15495). With
-    eligible leader replicas nobody that was started after an unclean stop may be on any list (rule 15).
-    """
-
-    def __init__(self, config: BrokerConfig) -> None:
-        self._lists_eligible = config.eligible_leader_replicas
-        #: Brokers whose disk has lost records and that have not registered since, with their old broker epoch.
-        self._damaged: dict[NodeId, int] = {}
-        self._replicas: set[tuple[NodeId, TopicPartition]] = set()
-
-    def __contains__(self, replica: object) -> bool:
-        return replica in self._replicas
-
-    def add(self, node: NodeId, image: Image) -> None:
-        """The disk of ``node`` has lost records."""
-        if (broker := image.brokers.get(node)) is not None:
-            self._damaged[node] = broker.broker_epoch
-        self._replicas |= {(node, at) for at, state in _partitions(image) if node in (*state.isr, *state.elr)}
-
-    def registered(self, image: Image) -> None:
-        """Whoever has registered anew is a candidate like others, but as the last member of an ISR without ELR."""
-        for node in [node for node, epoch in self._damaged.items() if image.brokers[node].broker_epoch != epoch]:
-            del self._damaged[node]
-            alone = {(node, at) for at, state in _partitions(image) if state.isr == (node,)}
-            others = {replica for replica in self._replicas if replica[0] != node}
-            self._replicas = others | (set() if self._lists_eligible else self._replicas & alone)
-
-    def lead(self, at: TopicPartition, state: PartitionState) -> bool:
-        """Look at a new ``state``; the answer says that a suspect begins to lead, with what its disk still has."""
-        if not self._damaged and not self._replicas:
-            return False
-        listed = (*state.isr, *state.elr)
-        self._replicas = {one for one in self._replicas if one[1] != at or one[0] in listed}
-        self._replicas |= {(node, at) for node in self._damaged if node in listed}
-        leads = (state.leader, at) in self._replicas and state.leader not in self._damaged
-        if leads:
-            self._replicas.discard((state.leader, at))
-        return leads
-
-
-def _partitions(image: Image) -> Iterable[tuple[TopicPartition, PartitionState]]:
-    return (
-        (TopicPartition(name, number), state)
-        for name, topic in image.topics.items()
-        for number, state in enumerate(topic.partitions)
-    )
-
-
 def _diverges(answer: Any) -> bool:
-    return any(partition.diverging is not None for partition in answer.partitions)
+    return any(map(_DIVERGING, answer.partitions))
+
+
+def _brings_an_image(answer: Any) -> bool:
+    return answer.image is not None
+
+
+#: Messages that do so with what they carry.
+_MAY_CHANGE: Final[dict[type, Callable[[Any], bool]]] = {
+    messages.FetchResponse: _diverges,
+    messages.HeartbeatResponse: _brings_an_image,
+}
 
 
 def _epoch_at(log: Log, offset: int) -> int:

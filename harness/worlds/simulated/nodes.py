@@ -119,7 +119,9 @@ class Process:
             self._finish(partitions, core.on_directory_failure(self._loop.time_us, partitions))
 
     def _on_message(self, source: int, message: Any) -> None:
-        self._finish(message, self.core.on_message(self._loop.time_us, source, message))
+        effects = self.core.on_message(self._loop.time_us, source, message)
+        if effects or self._watchers:
+            self._finish(message, effects)
 
     def _on_timer(self, timer: Timer) -> None:
         if self.frozen:
