@@ -34,6 +34,7 @@ COMMANDS: Final = (
     "compare",
     "replay",
     "shrink",
+    "explain",
     "stories",
     "hunt",
     "explore",

@@ -11,16 +11,30 @@ from pathlib import Path
 
 from checkers import ANOMALIES, Cell, wedged_clients
 from harness.records.files import JUNIT_FILE, MATRIX_TEXT_FILE, REPORT_FILE, run_directories, write_file
+from harness.report.account import Account, account_of
 from harness.report.compared import compared_with
 from harness.report.junit import Case, as_junit, cases_of, unfinished_words
 from harness.report.loading import read_campaign
 from harness.report.markdown import as_markdown, cases_as_markdown
+from harness.report.names import fault_name, replica_set
 from harness.report.outcomes import look_of, style_of
 from harness.report.page import content_of, render
 from harness.report.setups import setups_of
 from harness.report.stories import stories_of
 
-__all__ = ["Case", "as_junit", "cases_as_markdown", "cases_of", "look_of", "style_of", "write"]
+__all__ = [
+    "Account",
+    "Case",
+    "account_of",
+    "as_junit",
+    "cases_as_markdown",
+    "cases_of",
+    "fault_name",
+    "look_of",
+    "replica_set",
+    "style_of",
+    "write",
+]
 
 
 def write(campaign_directory: Path, other: Path | None = None) -> Path:

@@ -12,16 +12,14 @@ import msgspec
 from checkers import Cell, Outcome, Verdict, Witness, read_receipts, setting_value
 from harness.plan import Simulated
 from harness.records.files import PLAN_FILE, STORY_FILE
+from harness.report.account import account_of
 from harness.report.charts import LOSS, Chart
 from harness.report.loading import CampaignFiles
 from harness.report.loss_chart import loss_chart
-from harness.report.names import fault_name, moment
-from harness.report.narrative import differing, narrate, places, remains
 from harness.report.over_time import over_time_chart
-from harness.report.timeline import LOSSES, REORDERED, Subject, Timeline, read_timeline
+from harness.report.timeline import LOSSES, REORDERED
 from nemesis.receipts import Receipt
 from workloads import IDEMPOTENCE
-from workloads.history import HistoryError
 
 #: Charts are left out once they add up to this: with the chart library (0.9 MB) and the tables the page stays below
 #: 3 MB, which mail and review tools still take. Sentences and commands are never left out.
@@ -102,30 +100,20 @@ def rerun_command(directory: Path, cell: Cell, witness: Witness) -> str:
 
 
 def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> Story:
+    run = files.directory / witness.run
     line = files.lines.get(witness.run) or Verdict(history=witness.run, valid="unknown")
-    receipts = read_receipts(line.faults)
-    try:
-        timeline, trouble = _timeline(files.directory / witness.run, witness, line, receipts)
-    except HistoryError as error:
-        timeline, trouble = None, [f"The history of this run cannot be read any more: {error}."]
+    idempotent = cell.settings[IDEMPOTENCE] is True
+    timeline, sentences = account_of(run, witness.anomaly, witness.finding, line, idempotent=idempotent)
     chart = loss_chart(timeline) if timeline else None
+    receipts = read_receipts(line.faults)
     effective = [receipt for receipt in receipts if receipt.took_effect]
-    faults = [f"Fault: {fault_name(receipt)} at {moment(receipt.begun_us)}." for receipt in effective]
-    account = narrate(timeline) if timeline else [*trouble, *faults]
     plain = {name: value for name, value in witness.finding.items() if isinstance(value, (bool, int, float, str))}
-    copies = places(witness.finding, idempotent=cell.settings[IDEMPOTENCE] is True)
     return Story(
         cell=cell,
         title=TITLES.get(witness.anomaly, f"What is contradictory: {witness.anomaly}"),
         why=WHY.get(witness.anomaly, cell.promise) if cell.outcome is Outcome.BROKEN_PROMISE else cell.promise,
         is_loss=witness.anomaly in LOSSES,
-        sentences=[
-            *_script(files.directory, witness.run, receipts),
-            *differing(witness.finding),
-            *account,
-            *copies,
-            *remains(witness.finding),
-        ],
+        sentences=[*_script(files.directory, witness.run, receipts), *sentences],
         chart=_as_json(chart),
         has_offsets=chart is not None and chart.template == LOSS,
         over_time=_as_json(over_time_chart(line.over_time, effective)),
@@ -145,24 +133,3 @@ def _script(directory: Path, run: str, receipts: Sequence[Receipt]) -> list[str]
     if not receipts or not (directory / run / STORY_FILE).is_file():
         return []
     return [f"Script {receipts[0].family}, {receipts[0].story}: step by step in {run}/{STORY_FILE}."]
-
-
-def _timeline(
-    run: Path, witness: Witness, line: Verdict, receipts: Sequence[Receipt]
-) -> tuple[Timeline | None, list[str]]:
-    """The timeline of the write that the finding names first, or why there is none."""
-    finding = witness.finding
-    partition, values = finding.get("key"), _values(finding)
-    if not isinstance(partition, str) or not values:
-        return None, [] if "replicas" in finding else ["The finding names no single write."]
-    others = [*line.anomalies.get("lost-write", []), *line.anomalies.get("unseen", [])]
-    lost = frozenset(value for other in others if other.get("key") == partition for value in _values(other))
-    subject = Subject(witness.anomaly, partition, values, finding.get("offsets") or ())
-    timeline = read_timeline(run, subject, receipts, lost)
-    return timeline, [] if timeline else ["The history holds no acknowledgement of this value."]
-
-
-def _values(finding: dict[str, Any]) -> list[int]:
-    """The written values that a finding of any kind names."""
-    several = [finding.get("value"), *(finding.get("values") or ()), *(finding.get("messages") or ())]
-    return [value for value in several if isinstance(value, int)]

@@ -1,5 +1,6 @@
 """Search among simulated runs: single ones in memory, hunts for what is wrong, and the smallest run that shows it."""
 
+from harness.search.explaining import FUTURES, explain_run
 from harness.search.hunting import ASSERTION, Alarm, Hunted, Run, as_it_is, hunt
 from harness.search.portfolios import EVERYTHING, PORTFOLIOS, Portfolio
 from harness.search.sameness import Finding, finding_of
@@ -10,6 +11,7 @@ from harness.search.trial import Trial, attempt
 __all__ = [
     "ASSERTION",
     "EVERYTHING",
+    "FUTURES",
     "PORTFOLIOS",
     "Alarm",
     "Finding",
@@ -21,6 +23,7 @@ __all__ = [
     "Trial",
     "as_it_is",
     "attempt",
+    "explain_run",
     "finding_of",
     "hunt",
     "shrink_run",

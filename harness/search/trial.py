@@ -6,10 +6,12 @@ It costs little more than the simulation itself, so that a search can afford tho
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
-from checkers import Judgement, Verdict, check_rows, judge
+from checkers import SHOWN, Judgement, Verdict, check_rows, judge
 from harness.choices import Choices, Recording
 from harness.errors import PlanError
 from harness.plan import RunSpec, Simulated
@@ -21,6 +23,13 @@ from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
 from workloads import BrokenInvariant, Event
 from workloads.history import Rows
+
+
+class OtherDraws(NamedTuple):
+    """From ``time_us`` of the run's clock on, every draw of chance is that of another ``seed``."""
+
+    time_us: int
+    seed: int
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,12 +56,20 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def attempt(
-    spec: RunSpec, *, schedule: Schedule | None = None, choices: Choices | None = None, invariants: bool = True
+    spec: RunSpec,
+    *,
+    schedule: Schedule | None = None,
+    choices: Choices | None = None,
+    invariants: bool = True,
+    others: OtherDraws | None = None,
+    shown: int | None = SHOWN,
 ) -> Trial:
     """Perform ``spec`` in virtual time and judge it.
 
     ``schedule`` is performed as it is; without one it is that of ``spec``, or drawn as in every run. ``choices`` take
     the place of those that follow from the seed. Without ``invariants`` nobody looks at them.
+    ``others`` take over at a moment of the run; then also where nothing was left to chance. Of each anomaly so many
+    findings are ``shown``.
 
     Raises:
         PlanError: ``spec`` is not of the simulated world, or performs a scripted story.
@@ -64,11 +81,13 @@ def attempt(
         spec = msgspec.structs.replace(spec, schedule=schedule)
     drawn = choices or choices_of(spec)
     world = SimulatedWorld(spec, drawn, invariants=invariants)
+    if others is not None:
+        world.clock.call_at(others.time_us, partial(drawn.reseed, others.seed))
     coverage = Coverage(world.cluster)
     recorder = _InMemory()
     report = execute(spec, world, recorder, drawn.draw)
     replicas = replicas_in_memory(report.ends, world.replica_logs())
-    verdict = check_rows(recorder.rows, name=str(spec.directory()), replicas=replicas)
+    verdict = check_rows(recorder.rows, name=str(spec.directory()), replicas=replicas, shown=shown)
     return Trial(
         spec=msgspec.structs.replace(spec, schedule=report.schedule),
         verdict=verdict,

@@ -34,6 +34,11 @@ class Steady(Choices):
 
     scattered = False
 
+    def reseed(self, seed: int) -> None:
+        """See :meth:`Choices.reseed`: from now on chance decides."""
+        self.scattered = True
+        super().reseed(seed)
+
     def stream(self, label: str) -> Stream:
         """See :meth:`Choices.stream`."""
         stream = super().stream(label)

@@ -1,0 +1,192 @@
+"""How a finding came about, and from which step on it could not be avoided: the run is taken back and continued.
+
+A run in virtual time is taken back to a moment by performing it again up to there; from then on every draw of chance is
+another one. It is continued in two ways: with the faults that were still to come, and with every fault ended then and
+none to follow. The first says how much of the finding was chance; the second, when it was too late to help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from checkers import Verdict, check_one
+from harness.campaign import trace_runs, translated_errors
+from harness.choices import derived_seed
+from harness.errors import NamedWronglyError
+from harness.observations import BecameLeader, BrokerFenced, IsrChanged, LeaderElected, Observation, Truncated
+from harness.plan import RunSpec
+from harness.progress import Progress
+from harness.records.explanation_file import Explanation, StepBack, write_explanation
+from harness.records.run_record import read_record
+from harness.report import Account, account_of, fault_name, replica_set
+from harness.search.data_form import steps_of, with_steps
+from harness.search.sameness import Finding, finding_of
+from harness.search.trial import OtherDraws, Trial, attempt
+from nemesis.receipts import Receipt
+from nemesis.schedule import Schedule
+from workloads import IDEMPOTENCE
+
+#: Continuations of each step and kind: where all of 20 show it, 86 % of all do, at 95 % confidence (0.05^(1/20)).
+FUTURES: Final = 20
+#: Steps to which a run is taken back at most, those nearest to the acknowledgement.
+STEPS_MAX: Final = 16
+
+
+def explain_run(directory: Path, progress: Progress, anomaly: str = "", futures: int = FUTURES) -> Explanation:
+    """Explain the finding of the run in ``directory``, the worst or that of ``anomaly``; leave ``explanation.json``.
+
+    Raises:
+        NamedWronglyError: it shows no such finding, or performed a scripted story.
+        ResultsError: it cannot be read, or nothing can be written there.
+    """
+    record = read_record(directory)
+    if record.story:
+        raise NamedWronglyError(
+            f"{directory} performed a scripted story; see: ackproof stories {record.story} --explain"
+        )
+    explanation = explained(directory, record.spec(), progress, anomaly, futures)
+    write_explanation(directory, explanation)
+    return explanation
+
+
+def explained(directory: Path, spec: RunSpec, progress: Progress, anomaly: str, futures: int) -> Explanation:
+    """The explanation of the simulated run ``spec`` in ``directory``."""
+    trial = attempt(spec, shown=None)
+    finding = finding_of(trial, anomaly)
+    trace_runs([directory], progress)
+    with translated_errors():
+        verdict = check_one(directory, shown=None)
+    account, subject = _account(directory, verdict, finding, spec)
+    if account.timeline is None or subject is None:
+        return Explanation(finding=finding.in_words(), sentences=tuple(account.sentences))
+    moments = _moments(account, trial.receipts)
+    with progress.phase("taking the run back", len(moments)):
+        steps = []
+        for time_us, what in moments:
+            steps.append(_step_back(trial, finding, subject, (time_us, what), futures))
+            progress.advance()
+    avoidable_us, no_return_us = _point_of_no_return(steps)
+    return Explanation(
+        finding=finding.in_words(),
+        sentences=tuple(account.sentences),
+        steps=tuple(steps),
+        avoidable_us=avoidable_us,
+        no_return_us=no_return_us,
+    )
+
+
+def _account(
+    directory: Path, verdict: Verdict, finding: Finding, spec: RunSpec
+) -> tuple[Account, dict[str, Any] | None]:
+    """The account of the first finding of its kind whose fate is the same, and that finding."""
+    listed = verdict.anomalies.get(finding.anomaly or finding.invariant, ())
+    alike = [one for one in listed if not finding.fate or one.get("fate") == finding.fate]
+    if not alike:
+        return Account(None, [finding.in_words()]), None
+    told = account_of(directory, finding.anomaly, alike[0], verdict, idempotent=spec.settings[IDEMPOTENCE] is True)
+    return told, alike[0]
+
+
+# --- the steps -------------------------------------------------------------------------------------------------------
+
+
+def _moments(account: Account, receipts: Sequence[Receipt]) -> list[tuple[int, str]]:
+    """When something happened around the write, and what: those of one moment together, in order of time."""
+    timeline = account.timeline
+    assert timeline is not None  # noqa: S101 - asked before
+    write, partition = timeline.write, timeline.partition
+    end_us = timeline.end_us if timeline.gone_us is None else timeline.gone_us
+    found = [(write.invoked_us, "the write is sent"), (write.acknowledged_us, "the write is acknowledged")]
+    found += _fault_moments(receipts)
+    found += [(seen.time_us, words) for seen in timeline.observations for words in _words(seen, partition)]
+    begin_us = timeline.begin_us
+    within = sorted(moment for moment in found if begin_us <= moment[0] <= end_us)
+    joined: dict[int, str] = {}
+    for time_us, what in within:
+        joined[time_us] = f"{joined[time_us]}; {what}" if time_us in joined else what
+    near = sorted(joined, key=lambda time_us: abs(time_us - write.acknowledged_us))[:STEPS_MAX]
+    return [(time_us, joined[time_us]) for time_us in sorted({*near, *_decisive(joined, end_us)})]
+
+
+def _decisive(moments: Iterable[int], end_us: int) -> list[int]:
+    """The moment at which the write was gone, which is not to be left out."""
+    return [time_us for time_us in moments if time_us == end_us]
+
+
+def _fault_moments(receipts: Iterable[Receipt]) -> Iterator[tuple[int, str]]:
+    for receipt in receipts:
+        if receipt.took_effect:
+            yield receipt.begun_us, f"{fault_name(receipt)} begins"
+            if receipt.ended_us is not None:
+                yield receipt.ended_us, f"{fault_name(receipt)} ends"
+
+
+def _words(seen: Observation, partition: str) -> Iterator[str]:
+    """What an observation says that matters to who has the write."""
+    match seen.fact:
+        case BrokerFenced(broker=broker):
+            yield f"broker {broker} counts as dead"
+        case LeaderElected(partition=of, leader=leader, leader_epoch=epoch) if of == partition:
+            yield f"the controller elects {'nobody' if leader is None else f'broker {leader}'} in epoch {epoch}"
+        case BecameLeader(partition=of, leader_epoch=epoch, end_offset=end) if of == partition:
+            yield f"broker {seen.node} leads in epoch {epoch}, its log ends at {end}"
+        case IsrChanged(partition=of, isr=isr) if of == partition and isr is not None:
+            yield f"in-sync replicas {replica_set(isr)}"
+        case Truncated(partition=of, to_offset=to) if of == partition:
+            yield f"broker {seen.node} truncates its log to {to}"
+
+
+# --- futures ---------------------------------------------------------------------------------------------------------
+
+
+def _step_back(
+    trial: Trial, finding: Finding, subject: dict[str, Any], moment: tuple[int, str], futures: int
+) -> StepBack:
+    """Take the run back to right after a moment, and continue it both ways."""
+    time_us, what = moment
+    calm = with_steps(trial.spec, list(_until(trial, time_us)))
+    calm = msgspec.structs.replace(calm, schedule=Schedule(steps=steps_of(calm), healed_ms=trial.schedule.healed_ms))
+    seeds = [derived_seed(trial.spec.seed, "future", number) for number in range(futures)]
+    invariants = bool(finding.invariant)
+
+    def shown_by(spec: RunSpec) -> int:
+        others = (OtherDraws(time_us + 1, seed) for seed in seeds)
+        ends = (attempt(spec, others=other, shown=None, invariants=invariants) for other in others)
+        return sum(_shows(future, finding, subject) for future in ends)
+
+    return StepBack(
+        time_us=time_us, what=what, futures=futures, as_planned=shown_by(trial.spec), if_healed=shown_by(calm)
+    )
+
+
+def _until(trial: Trial, time_us: int) -> Iterator[Any]:
+    """The faults that had begun by then, each ended at once."""
+    if not trial.receipts:
+        return
+    first = trial.receipts[0]
+    zero_us = first.begun_us - trial.schedule.steps[first.sequence].begin_ms * 1000
+    now_ms = (time_us - zero_us) // 1000 + 1
+    for step in trial.schedule.steps:
+        if zero_us + step.begin_ms * 1000 <= time_us:
+            yield msgspec.structs.replace(step, end_ms=min(step.end_ms, now_ms))
+
+
+def _shows(future: Trial, finding: Finding, subject: dict[str, Any]) -> bool:
+    """The future shows it of the same write, where the finding names one."""
+    if not finding.is_in(future):
+        return False
+    listed = future.verdict.anomalies.get(finding.anomaly, ())
+    if "value" not in subject:
+        return True
+    return any(one.get("value") == subject["value"] and one["key"] == subject["key"] for one in listed)
+
+
+def _point_of_no_return(steps: Sequence[StepBack]) -> tuple[int | None, int | None]:
+    """The last moment at which some future without further faults went well, and the first from which on none did."""
+    avoidable = [step.time_us for step in steps if step.if_healed < step.futures]
+    after = [step.time_us for step in steps if not avoidable or step.time_us > avoidable[-1]]
+    return (avoidable[-1] if avoidable else None), (after[0] if after else None)
