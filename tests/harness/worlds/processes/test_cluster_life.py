@@ -6,9 +6,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from ipaddress import ip_address
 from pathlib import Path
 
 import msgspec
+import psutil
 import pytest
 
 from harness.errors import PortError, StartError
@@ -210,3 +212,16 @@ def test_a_cluster_in_namespaces_loses_its_leader_to_a_real_partition(tmp_path: 
         world.close()
     assert outcomes[0].type is EventType.OK
     assert not_undone(tmp_path / FILE_NAME) == []
+
+
+def test_nothing_listens_beyond_loopback(tmp_path: Path, make_spec: MakeSpec) -> None:
+    world = processes_world(make_spec(), tmp_path)
+    world.open()
+    try:
+        nodes = [psutil.Process(node.pid) for node in nodes_of(not_undone(tmp_path / FILE_NAME))]
+        sockets = [one for process in (*nodes, psutil.Process()) for one in process.net_connections("inet")]
+        listening = [one.laddr.ip for one in sockets if one.status == psutil.CONN_LISTEN]
+        assert len(listening) >= len(nodes)
+        assert [address for address in listening if not ip_address(address).is_loopback] == []
+    finally:
+        world.close()
