@@ -74,7 +74,11 @@ def test_a_command_in_the_documentation_exists_with_its_options(document: str, l
 
 
 @pytest.mark.system
-@pytest.mark.parametrize(("command", "output"), SHOWN.findall((ROOT / "README.md").read_text(encoding="utf-8")))
+@pytest.mark.parametrize(
+    ("command", "output"),
+    SHOWN.findall((ROOT / "README.md").read_text(encoding="utf-8")),
+    ids=lambda text: text.partition(" ")[0],
+)
 def test_output_in_the_readme_is_that_of_its_command(tmp_path: Path, command: str, output: str) -> None:
     """But for its numbers: a rule that is mended may change how many writes a schedule loses."""
     (tmp_path / "plans").symlink_to(ROOT / "plans")
