@@ -92,6 +92,7 @@ def explore(
         "transitions": result.transitions,
         "depth": result.depth,
         "seconds": result.seconds,
+        "processor_seconds": result.processor_seconds,
         "exhausted": result.exhausted,
         "stopped": result.stopped,
         "broken": result.broken,
@@ -149,10 +150,10 @@ def _broken(result: Result) -> list[str]:
 
 
 def _sentence(scope: Scope, result: Result) -> str:
-    rate = result.states / result.seconds if result.seconds else 0.0
+    rate = result.states / result.processor_seconds if result.processor_seconds else 0.0
     counted = (
         f"{result.states} distinct states, {result.transitions} transitions, depth {result.depth}, "
-        f"{result.seconds:.1f} s, {rate:.0f} states a second"
+        f"{result.seconds:.1f} s, {result.processor_seconds:.1f} s of processors, {rate:.0f} states in each of these"
     )
     if result.broken is not None:
         return f"broken: {result.broken[0]} in scope {scope.name} ({counted})"

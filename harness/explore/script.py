@@ -23,6 +23,8 @@ from harness.stories import Story, parse_story, perform_cell
 #: As long as a story waits for what arrives at once, and for an answer to a fetch that waits at its leader.
 _MOMENT: Final = "wait 50 ms"
 _ANSWER: Final = "wait 600 ms"
+#: As long as it takes until a follower asks again whose fetches were dropped.
+_ASKED_AGAIN: Final = "wait 2500 ms"
 #: Time limits of Kafka's own defaults, so that nobody leaves the ISR or dies because of what is held.
 _PATIENT: Final = {
     "replica.lag.time.max.ms": 30_000,
@@ -169,6 +171,7 @@ class _Script:
             *(f"release 0-{one}" for one in self._outsiders),
             f"hold Fetch {' '.join(pairs)}",
             f"hold UpdateMetadata {' '.join(f'controller>{one}' for one in brokers)}",
+            *(_ASKED_AGAIN for _ in self._outsiders[:1]),
         ]
 
     def _words(self, moment: _Moment, position: int) -> list[str] | None:
@@ -195,9 +198,18 @@ class _Script:
             one.action.wire is not None and one.action.wire[:2] == ("proposal", action.broker)
             for one in self._moments[position:]
         )
-        if arrives:
-            return [f"wait until {action.peer} is not in the isr"]
-        return [f"hold AlterPartition {action.broker}>controller", "wait 3500 ms"]
+        leader, silent = action.broker, action.peer
+        others = [one for one in range(self._scope.constants.brokers) if one not in (leader, silent)]
+        until = (
+            [f"wait until {silent} is not in the isr"]
+            if arrives
+            else [f"hold AlterPartition {leader}>controller", "wait 3500 ms"]
+        )
+        return [
+            *(f"release {leader}-{one}" for one in others),  # Or they would be silent too.
+            *until,
+            *(f"hold Fetch {leader}-{one}" for one in others),
+        ]
 
     def _message(self, action: Action) -> list[str] | None:
         message = self._space.nodes.messages[action.number]
@@ -240,8 +252,13 @@ class _Script:
         if words[:1] == ["broker"]:
             lacking = int(words[1])
             if not self._copies(last.state)[lacking].alive:
-                lines += [f"try start {lacking}", f"try wait until {lacking} is not fenced"]
+                lines.append(f"try start {lacking}")
             if ruling.state.leader != lacking:
+                lines += [f"release controller>{lacking}", f"try wait until {lacking} is not fenced"]
+            if lacking in ruling.state.elr:  # It is elected where no member of the ISR lives.
+                lines += [f"try kill {one}" for one in sorted(ruling.state.isr)]
+                lines += [f"try wait until {one} is fenced" for one in sorted(ruling.state.isr)]
+            elif ruling.state.leader != lacking:
                 lines.append(f"try move leader to {lacking}")
             lines += [f"release controller>{lacking}", _MOMENT]
         return [*lines, "heal", "wait 500 ms"]

@@ -50,13 +50,15 @@ class Result(msgspec.Struct, frozen=True):
     ``states`` are distinct, ``transitions`` all steps between them that were looked at, ``depth`` the steps to the
     farthest state (breadth first: the least; depth first: those of the longest path that was walked). ``stopped`` says
     which limit ended it, "" for none. ``broken`` is the rule and a sentence, and ``trace`` the steps that lead there.
-    ``core_steps`` are the different steps of the core that worker 0 performed.
+    ``processor_seconds`` is what all workers together have used of processors. ``core_steps`` are the different steps
+    of the core that worker 0 performed.
     """
 
     states: int
     transitions: int
     depth: int
     seconds: float
+    processor_seconds: float = 0.0
     stopped: str = ""
     broken: Broken | None = None
     trace: tuple[Next, ...] = ()
@@ -86,6 +88,7 @@ class Worker:
         self._limits = limits
         self._number, self._workers = number, workers
         self._deadline = time.monotonic() + limits.seconds
+        self._began = time.process_time()
         self._seen: set[int] = set()
         self._levels: list[tuple[array[int], array[int]]] = []
         self._frontier: dict[int, State] = {}
@@ -146,9 +149,9 @@ class Worker:
         digests, parents = self._levels[asked[0]]
         return parents[digests.index(asked[1])]
 
-    def core_steps(self) -> int:
-        """How many different steps of the core it has performed."""
-        return self.space.nodes.steps
+    def used(self) -> tuple[int, float]:
+        """How many different steps of the core it has performed, and what it has used of a processor, in seconds."""
+        return self.space.nodes.steps, time.process_time() - self._began
 
     def _explain(self, sent: Sequence[Found]) -> list[Any]:
         """What the owners of these states may not know."""
@@ -267,17 +270,18 @@ def exhaust(
                 stopped = f"--states {limits.states}"
                 break
         path = [] if broken is None else _path(team, workers, depth, broken)
-        core_steps = team.call("core_steps")[0]
+        used = team.call("used")
     trace = _walk(Space(scope, merged=merged), path) if path else ()
     return Result(
         states,
         transitions,
         depth,
         time.monotonic() - began,
+        sum(seconds for _, seconds in used),
         stopped,
         trace[-1].broken if trace else None,
         trace,
-        core_steps,
+        used[0][0],
     )
 
 
@@ -304,7 +308,7 @@ def _walk(space: Space, path: Sequence[int]) -> tuple[Next, ...]:
 
 def _depth_first(scope: Scope, limits: Limits, *, merged: bool) -> Result:
     space = Space(scope, merged=merged)
-    began = time.monotonic()
+    began, processor_began = time.monotonic(), time.process_time()
     state = space.begin()
     seen = {space.canonical(state)}
     path: list[tuple[Next | None, Iterator[Next]]] = [(None, space.follow(state))]
@@ -331,6 +335,14 @@ def _depth_first(scope: Scope, limits: Limits, *, merged: bool) -> Result:
         elif len(seen) % _STRIDE == 0 and time.monotonic() - began > limits.seconds:
             stopped = f"--seconds {limits.seconds:g}"
     trace = (*(one for one, _ in path if one is not None), broken) if broken is not None else ()
-    seconds = time.monotonic() - began
-    core_steps = space.nodes.steps
-    return Result(len(seen), transitions, depth, seconds, stopped, broken and broken.broken, trace, core_steps)
+    return Result(
+        len(seen),
+        transitions,
+        depth,
+        time.monotonic() - began,
+        time.process_time() - processor_began,
+        stopped,
+        broken and broken.broken,
+        trace,
+        space.nodes.steps,
+    )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
 from harness.explore import Scope, exhaust, lost_in, scope_named, story_text
+from harness.stories import perform_cell, read_story
 
 LOSSES = ("candidates-are-complete",)
 MISSED = scope_named("moved").varied({"responses-wait": False}, {"missed.epoch": "kafka"})
@@ -39,3 +42,13 @@ def test_a_lost_message_has_no_words_in_a_story() -> None:
     result = exhaust(scope)
     lost = [one for one in result.trace if one.action.kind == "lose"]
     assert (story_text(scope, result) is None) == bool(lost)
+
+
+STORIES = sorted((Path(__file__).parents[3] / "results" / "reference" / "explore" / "stories").glob("*.toml"))
+
+
+@pytest.mark.parametrize("file", STORIES, ids=lambda file: file.stem)
+def test_the_counterexamples_that_are_kept_still_lose_a_record(file: Path) -> None:
+    story = read_story(file)
+    column = story.note.rpartition(" ")[2]
+    assert set(perform_cell(story, column).lost) & {"a", "b"}
