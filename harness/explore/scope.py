@@ -101,10 +101,6 @@ class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             sentences.append(f"all rules but {', '.join(self.rules)}")
         if chosen.elected == "assigned":
             sentences.append("other orders of assignment than 0, 1, 2")
-        if chosen.decisions == "newest":
-            sentences.append(
-                "decisions that a broker hears of after a newer one was made: it hears of that one at once"
-            )
         if not chosen.responses_wait:
             sentences.append("answers that are under way while something else happens")
         if not chosen.stale_requests:

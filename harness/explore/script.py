@@ -253,15 +253,13 @@ class _Script:
             lacking = int(words[1])
             if not self._copies(last.state)[lacking].alive:
                 lines.append(f"try start {lacking}")
-            if ruling.state.leader != lacking:
-                lines += [f"release controller>{lacking}", f"try wait until {lacking} is not fenced"]
+            lines += [f"release controller>{lacking}", f"try wait until {lacking} is not fenced"]
             if lacking in ruling.state.elr:  # It is elected where no member of the ISR lives.
                 lines += [f"try kill {one}" for one in sorted(ruling.state.isr)]
                 lines += [f"try wait until {one} is fenced" for one in sorted(ruling.state.isr)]
             elif ruling.state.leader != lacking:
                 lines.append(f"try move leader to {lacking}")
-            lines += [f"release controller>{lacking}", _MOMENT]
-        return [*lines, "heal", "wait 500 ms"]
+        return [*lines, _MOMENT, "heal", "wait 500 ms"]
 
 
 def _passes(link: str, wait: str) -> list[str]:
