@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from checkers.errors import CheckError, JavaMissingError
     from checkers.histories import HISTORY, RUN_FILE, VERDICTS_FILE
     from checkers.histories.discovery import NO_HISTORY, FoundHistory, Kind, find_histories
-    from checkers.histories.stores import Place, fetch, place_of
+    from checkers.histories.stores import Place, fetch, files_at, place_of, read_bytes
     from checkers.local import check_one, check_rows
     from checkers.measures.availability import Availability
     from checkers.measures.exercise import Exercise
     from checkers.measures.latency import Latency, WritesOverTime, end_us, quantile_us
     from checkers.measures.recovery import Recovery
     from checkers.spark.pipeline import check
-    from checkers.spark.session import prepare
+    from checkers.spark.session import end_session, prepare, spark_context
     from checkers.verdicts.cells import Cell, Witness
     from checkers.verdicts.comparison import Comparison, compare
     from checkers.verdicts.coverage import SITUATIONS
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from checkers.verdicts.outcome import Outcome, exit_code_of
     from checkers.verdicts.partial_verdict import SHOWN
     from checkers.verdicts.promises import NEVER, promise_under
+    from checkers.verdicts.proportions import Proportion, proportion
     from checkers.verdicts.receipts import faults_possible, read_receipts
     from checkers.verdicts.verdict import Verdict
 
@@ -79,6 +80,7 @@ __all__ = [
     "Outcome",
     "PartitionEnd",
     "Place",
+    "Proportion",
     "Recovery",
     "RunFacts",
     "Summary",
@@ -92,20 +94,25 @@ __all__ = [
     "check_one",
     "check_rows",
     "compare",
+    "end_session",
     "end_us",
     "exit_code_of",
     "faults_possible",
     "fetch",
+    "files_at",
     "find_histories",
     "judge",
     "place_of",
     "prepare",
     "promise_under",
+    "proportion",
     "quantile_us",
+    "read_bytes",
     "read_receipts",
     "read_replicas",
     "setting_value",
     "settings_words",
+    "spark_context",
     "wedged_clients",
 ]
 
@@ -117,14 +124,14 @@ _HOMES = {
     "checkers.errors": "CheckError JavaMissingError",
     "checkers.histories": "HISTORY RUN_FILE VERDICTS_FILE",
     "checkers.histories.discovery": "NO_HISTORY FoundHistory Kind find_histories",
-    "checkers.histories.stores": "Place fetch place_of",
+    "checkers.histories.stores": "Place fetch files_at place_of read_bytes",
     "checkers.local": "check_one check_rows",
     "checkers.measures.availability": "Availability",
     "checkers.measures.exercise": "Exercise",
     "checkers.measures.latency": "Latency WritesOverTime end_us quantile_us",
     "checkers.measures.recovery": "Recovery",
     "checkers.spark.pipeline": "check",
-    "checkers.spark.session": "prepare",
+    "checkers.spark.session": "end_session prepare spark_context",
     "checkers.verdicts.cells": "Cell Witness",
     "checkers.verdicts.comparison": "Comparison compare",
     "checkers.verdicts.coverage": "SITUATIONS",
@@ -135,6 +142,7 @@ _HOMES = {
     "checkers.verdicts.outcome": "Outcome exit_code_of",
     "checkers.verdicts.partial_verdict": "SHOWN",
     "checkers.verdicts.promises": "NEVER promise_under",
+    "checkers.verdicts.proportions": "Proportion proportion",
     "checkers.verdicts.receipts": "faults_possible read_receipts",
     "checkers.verdicts.verdict": "Verdict",
 }

@@ -143,6 +143,25 @@ def stop() -> None:
         running.stop()
 
 
+def end_session() -> None:
+    """End the context and its Java, also where that is dead already; whoever needs Spark then starts it anew."""
+    if "pyspark" not in sys.modules:
+        return
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    gateway, running = SparkContext._gateway, _running()  # noqa: SLF001 - PySpark keeps a dead one for ever
+    with contextlib.suppress(Exception):  # a dead Java answers in many ways
+        stop()
+    if gateway is not None:
+        with contextlib.suppress(Exception):
+            gateway.shutdown()
+        gateway.proc.kill()
+        gateway.proc.wait()
+    if running is not None or gateway is not None:
+        SparkContext._active_spark_context = None  # noqa: SLF001
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+
+
 def _settings(master: str) -> dict[str, str]:
     settings = dict(_SETTINGS)
     options = _scratch() / "log4j2.properties"

@@ -15,13 +15,15 @@ from harness.campaign import write_plan
 from harness.cli.campaign import out_option, see_to_what_is_needed, seed_range
 from harness.cli.terminal import RESULTS, State, path_type, takes_json
 from harness.errors import NamedWronglyError
-from harness.plan import SEED_MAX, Plan, read_plan
+from harness.plan import Plan, read_plan
 from harness.records.files import PLAN_FILE, exact_campaign, new_campaign
 from harness.soak import Asked, bytes_of, read_asked, seconds_of, utc, write_asked
 from harness.soak import soak as conduct
 
 DISK: Final = "5GB"
 TRIES: Final = 3
+#: Seeds of soaks, exact in JSON everywhere.
+SEEDS: Final = 2**48
 
 
 @click.command(name="soak")
@@ -69,7 +71,7 @@ def soak(
         plan = read_plan(plan_path)
         asked = Asked(
             name=plan.name,
-            seed=secrets.randbelow(SEED_MAX) if seed is None else seed,
+            seed=secrets.randbelow(SEEDS) if seed is None else seed,
             began=utc(),
             command=shlex.join(["ackproof", *sys.argv[1:]]),
             for_s=None if for_ is None else seconds_of(for_),

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
-from harness.campaign import Judged, judge_all
+from checkers import end_session, spark_context
+from harness.campaign import Judged, judge_all, translated_errors
+from harness.errors import HarnessError
 from harness.progress import Progress
 
 Judge = Callable[[Sequence[Path]], list[Judged]]
+
+#: Seconds for one batch; a Java that is frozen never answers.
+BATCH_LIMIT_S: Final = 900.0
 
 
 def judge_here(directories: Sequence[Path]) -> list[Judged]:
@@ -22,24 +29,46 @@ def judge_here(directories: Sequence[Path]) -> list[Judged]:
     return judge_all(directories, Progress())
 
 
-class Checking:
-    """At most one batch, judged by ``judge`` in a thread that does not keep the process alive."""
+def begin_session(progress: Progress) -> None:
+    """Start Spark before the soak begins, and know at once where it cannot.
 
-    def __init__(self, judge: Judge = judge_here) -> None:
-        self._judge = judge
+    Raises:
+        JavaError: there is no Java for it.
+        HarnessError: it does not start.
+    """
+    with progress.phase("starting PySpark", None), translated_errors():
+        spark_context()
+
+
+class Checking:
+    """At most one batch, judged by ``judge`` in a thread that does not keep the process alive.
+
+    Where Spark fails (its Java died, or was killed), it is started anew by ``renew``, and the batch judged once more.
+    """
+
+    def __init__(self, judge: Judge = judge_here, renew: Callable[[], None] = end_session) -> None:
+        self._judge, self._renew = judge, renew
         self._answers: queue.Queue[list[Judged] | Exception] = queue.Queue()
+        self._deadline = 0.0
         self.busy = False
 
     def begin(self, directories: Sequence[Path]) -> None:
         """Judge the runs in ``directories``."""
-        self.busy = True
+        self.busy, self._deadline = True, time.monotonic() + BATCH_LIMIT_S
         threading.Thread(target=self._work, args=(directories,), daemon=True).start()
 
     def _work(self, directories: Sequence[Path]) -> None:
         try:
-            self._answers.put(self._judge(directories))
+            self._answers.put(self._judged(directories))
         except Exception as error:  # raised where the answer is asked for
             self._answers.put(error)
+
+    def _judged(self, directories: Sequence[Path]) -> list[Judged]:
+        try:
+            return self._judge(directories)
+        except HarnessError:
+            self._renew()
+            return self._judge(directories)
 
     def answer(self, patience_s: float = 0.0) -> list[Judged] | None:
         """The verdicts on the batch, in its order; None while it is being judged, or nothing is.
@@ -50,6 +79,8 @@ class Checking:
         try:
             found = self._answers.get(block=patience_s > 0, timeout=patience_s or None)
         except queue.Empty:
+            if self.busy and time.monotonic() > self._deadline:
+                raise HarnessError(f"the checking did not answer within {BATCH_LIMIT_S:.0f} s") from None
             return None
         self.busy = False
         if isinstance(found, Exception):

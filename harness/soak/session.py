@@ -18,7 +18,7 @@ from harness.progress import Progress
 from harness.records.files import only_user_of
 from harness.soak.book import Account
 from harness.soak.budget import memory_used
-from harness.soak.checking import Checking
+from harness.soak.checking import Checking, begin_session
 from harness.soak.conducting import Checks, Runs, Soaking
 from harness.soak.ending import Ending, end
 from harness.soak.ledger import Failed, Sampled
@@ -56,6 +56,8 @@ def soak(
     """
     with only_user_of(directory):
         wait_for_workers(directory, progress)
+        if checks is None:
+            begin_session(progress)
         account = Account(directory, clock, read_heartbeat_s(directory))
         try:
             virtual = frozenset(world.world.name for world in plan.worlds if world.world.virtual_time)
