@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         Matrix,
         Summary,
         build_matrix,
+        matrix_of,
         setting_value,
         settings_words,
     )
@@ -102,6 +103,7 @@ __all__ = [
     "files_at",
     "find_histories",
     "judge",
+    "matrix_of",
     "place_of",
     "prepare",
     "promise_under",
@@ -137,7 +139,7 @@ _HOMES = {
     "checkers.verdicts.coverage": "SITUATIONS",
     "checkers.verdicts.judgement": "VERDICTS_VERSION Judgement RunFacts VerdictLine judge",
     "checkers.verdicts.matrix": (
-        "MATRIX_VERSION STRONGEST_FIRST Matrix Summary build_matrix setting_value settings_words"
+        "MATRIX_VERSION STRONGEST_FIRST Matrix Summary build_matrix matrix_of setting_value settings_words"
     ),
     "checkers.verdicts.outcome": "Outcome exit_code_of",
     "checkers.verdicts.partial_verdict": "SHOWN",

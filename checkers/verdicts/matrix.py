@@ -76,7 +76,11 @@ def losses_of(cells: Sequence[Cell]) -> Losses:
 
 def build_matrix(lines: Iterable[VerdictLine]) -> Matrix:
     """The matrix of a campaign from the lines of its ``verdicts.jsonl``."""
-    cells = build_cells(lines)
+    return matrix_of(build_cells(lines))
+
+
+def matrix_of(cells: list[Cell]) -> Matrix:
+    """The matrix that has these cells."""
     return Matrix(MATRIX_VERSION, summarise(cells), cells)
 
 

@@ -15,7 +15,7 @@ from harness.campaign.judge import (
 from harness.campaign.pool import Job, Perform, Pool
 from harness.campaign.replaying import Replayed, replay, rerun
 from harness.campaign.runs import limit_of
-from harness.campaign.stages import Campaign, write_plan, write_report
+from harness.campaign.stages import Campaign, world_runs, write_plan, write_report
 from harness.campaign.witnesses import trace_runs, witness
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "trace_runs",
     "translated_errors",
     "witness",
+    "world_runs",
     "write_plan",
     "write_report",
     "write_verdicts",

@@ -209,10 +209,11 @@ def _prepare(stages: Sequence[Stage]) -> None:
 def _planned(runs: Sequence[RunSpec]) -> dict[str, WorldRuns]:
     """None of the runs done yet, by the name of their world."""
     worlds = {run.world.name: run.world for run in runs}
-    return {name: _world_runs(worlds[name], count) for name, count in Counter(run.world.name for run in runs).items()}
+    return {name: world_runs(worlds[name], count) for name, count in Counter(run.world.name for run in runs).items()}
 
 
-def _world_runs(world: AnyWorld, planned: int) -> WorldRuns:
+def world_runs(world: AnyWorld, planned: int) -> WorldRuns:
+    """So many planned runs of ``world``, none of them done."""
     return WorldRuns(
         planned=planned,
         host=world.host_name or msgspec.UNSET,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,8 +17,9 @@ from harness.cli.campaign import out_option, see_to_what_is_needed, seed_range
 from harness.cli.terminal import RESULTS, State, path_type, takes_json
 from harness.errors import NamedWronglyError
 from harness.plan import Plan, read_plan
+from harness.progress import Progress
 from harness.records.files import PLAN_FILE, exact_campaign, new_campaign
-from harness.soak import Asked, bytes_of, read_asked, seconds_of, utc, write_asked
+from harness.soak import Asked, Night, bytes_of, read_asked, read_nights, seconds_of, utc, write_asked
 from harness.soak import soak as conduct
 
 DISK: Final = "5GB"
@@ -37,6 +39,9 @@ SEEDS: Final = 2**48
 @click.option("--seed", type=seed_range, help="Draw turns and runs from this; by default each soak has a new one.")
 @out_option
 @click.option("--resume", type=path_type, metavar="DIR", help="Go on with the soak in DIR, for the rest of its time.")
+@click.option(
+    "--nights", multiple=True, metavar="DIR", help="Earlier nights, at or below a path or URI; may be repeated."
+)
 @takes_json
 def soak(
     state: State,
@@ -51,6 +56,7 @@ def soak(
     seed: int | None,
     out: Path | None,
     resume: Path | None,
+    nights: Sequence[str],
 ) -> int:
     """Give the cells of PLAN turns for hours, judge each, and keep what was found; the report's path is the last line.
 
@@ -59,44 +65,38 @@ def soak(
     if resume is not None:
         if plan_path is not None:
             raise NamedWronglyError("a soak is resumed with the plan that it began with; leave PLAN out")
-        asked, directory = read_asked(resume), resume
-        if for_ is not None:
-            asked = msgspec.structs.replace(asked, for_s=seconds_of(for_))
-        plan = read_plan(directory / PLAN_FILE)
-    else:
-        if plan_path is None:
-            raise NamedWronglyError("name a PLAN, or the soak to go on with: --resume DIR")
-        if for_ is None and not (until_finding or fail_fast):
-            raise NamedWronglyError("say when to end: --for 8h, --until-finding or --fail-fast")
-        plan = read_plan(plan_path)
-        asked = Asked(
-            name=plan.name,
-            seed=secrets.randbelow(SEEDS) if seed is None else seed,
-            began=utc(),
-            command=shlex.join(["ackproof", *sys.argv[1:]]),
-            for_s=None if for_ is None else seconds_of(for_),
-            until_finding=until_finding,
-            fail_fast=fail_fast,
-            disk_bytes=bytes_of(disk),
-            memory_bytes=None if memory is None else bytes_of(memory),
-            tries=tries,
-        )
-        directory = _begun(plan, asked, out)
-    return _conduct(state, directory, plan, asked)
-
-
-def _begun(plan: Plan, asked: Asked, out: Path | None) -> Path:
-    """The new directory of a soak, with its plan and what it was asked for."""
+        asked = read_asked(resume)
+        asked = msgspec.structs.replace(asked, for_s=asked.for_s if for_ is None else seconds_of(for_))
+        return _conduct(state, resume, read_plan(resume / PLAN_FILE), asked, read_nights(asked.nights, resume))
+    if plan_path is None:
+        raise NamedWronglyError("name a PLAN, or the soak to go on with: --resume DIR")
+    if for_ is None and not (until_finding or fail_fast):
+        raise NamedWronglyError("say when to end: --for 8h, --until-finding or --fail-fast")
+    plan = read_plan(plan_path)
+    asked = Asked(
+        name=plan.name,
+        seed=secrets.randbelow(SEEDS) if seed is None else seed,
+        began=utc(),
+        command=shlex.join(["ackproof", *sys.argv[1:]]),
+        for_s=None if for_ is None else seconds_of(for_),
+        until_finding=until_finding,
+        fail_fast=fail_fast,
+        disk_bytes=bytes_of(disk),
+        memory_bytes=None if memory is None else bytes_of(memory),
+        tries=tries,
+        nights=tuple(nights),
+    )
     see_to_what_is_needed(plan.runs())
+    earlier = read_nights(nights, out or RESULTS)
     directory = exact_campaign(out) if out else new_campaign(RESULTS, f"{plan.name}-soak")
     write_plan(plan, directory)
     write_asked(directory, asked)
-    return directory
+    return _conduct(state, directory, plan, asked, earlier)
 
 
-def _conduct(state: State, directory: Path, plan: Plan, asked: Asked) -> int:
+def _conduct(state: State, directory: Path, plan: Plan, asked: Asked, earlier: Sequence[Night]) -> int:
     state.note(f"soak of {plan.name} in {directory}, seed {asked.seed}")
-    ending = conduct(directory, plan, asked, state.progress())
+    ending = conduct(directory, plan, asked, Progress() if state.as_json else state.progress(), earlier=earlier)
     state.answer(
         {"sentences": ending.sentences, "exit_code": ending.exit_code, "report": str(ending.report)},
         [*ending.sentences, str(ending.report)],

@@ -12,7 +12,7 @@ from harness.comparison.findings import (
     results_of,
     trace,
 )
-from harness.comparison.words import figures_of, made_with, sentences, side_by_side
+from harness.comparison.words import figures_of, finding_sentences, made_with, sentences, side_by_side
 
 __all__ = [
     "CellChange",
@@ -25,6 +25,7 @@ __all__ = [
     "Traced",
     "compare_results",
     "figures_of",
+    "finding_sentences",
     "key_of",
     "made_with",
     "read_results",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from checkers import Cell, Outcome, quantile_us
@@ -69,11 +69,16 @@ def sentences(compared: Compared) -> Iterator[str]:
     yield from (f"not the same settings under the same name: {words}" for words in sorted(other))
     if not compared.findings_known:
         yield "findings are not compared: of one of the two only a matrix is left"
+    yield from finding_sentences(compared.findings, compared.after)
+
+
+def finding_sentences(findings: Iterable[Traced], after: str) -> Iterator[str]:
+    """A sentence for each run that shows findings that nothing permits; ``after`` is the directory of the latest."""
     together: dict[tuple[Fate, str], list[Traced]] = {}
-    for one in compared.findings:
+    for one in findings:
         if not one.finding.permitted:
             together.setdefault((one.fate, one.finding.example.run), []).append(one)
-    yield from _first([_findings(ones, compared) for ones in together.values()], "such runs")
+    yield from _first([_findings(ones, after) for ones in together.values()], "such runs")
 
 
 def _first(lines: Sequence[str], what: str) -> Iterator[str]:
@@ -82,7 +87,7 @@ def _first(lines: Sequence[str], what: str) -> Iterator[str]:
         yield f"... and {len(lines) - LISTED_MAX:,} more {what}"
 
 
-def _findings(ones: Sequence[Traced], compared: Compared) -> str:
+def _findings(ones: Sequence[Traced], after: str) -> str:
     """Findings with one fate that one run shows."""
     fate, example = ones[0].fate, ones[0].finding.example
     names = ", ".join(f"{one.finding.anomaly} {one.finding.identity}" for one in ones)
@@ -91,7 +96,7 @@ def _findings(ones: Sequence[Traced], compared: Compared) -> str:
     shows = f"{example.faults} {'fault' if example.faults == 1 else 'faults'}{story}, seed {example.seed}"
     words = f"{fate}: {names}, in {runs:,} {'run' if runs == 1 else 'runs'}; smallest: {shows}"
     if fate in {Fate.NEW, Fate.KNOWN, Fate.BACK}:
-        return f"{words}; again: {shlex.join(['ackproof', 'replay', f'{compared.after}/{example.run}'])}"
+        return f"{words}; again: {shlex.join(['ackproof', 'replay', f'{after}/{example.run}'])}"
     missed = max(one.missed_by_chance for one in ones)
     if missed > CHANCE_MIN:
         return f"{words}; as often as before, so many runs would miss it with a chance of {missed:.0%}"

@@ -2,7 +2,19 @@
 
 from harness.soak.budget import bytes_of, seconds_of
 from harness.soak.ending import Ending
+from harness.soak.nights import Night, read_nights
 from harness.soak.record import Asked, read_asked, utc, write_asked
 from harness.soak.session import soak
 
-__all__ = ["Asked", "Ending", "bytes_of", "read_asked", "seconds_of", "soak", "utc", "write_asked"]
+__all__ = [
+    "Asked",
+    "Ending",
+    "Night",
+    "bytes_of",
+    "read_asked",
+    "read_nights",
+    "seconds_of",
+    "soak",
+    "utc",
+    "write_asked",
+]

@@ -55,7 +55,8 @@ class Book:
             turns, so that memory does not grow with the runs.
         arms: by arm, what its turns came to; outcomes: how many runs had which.
         findings: how many runs showed each finding that nothing permits, by identity ("stalled" beside them).
-        sought: by the turn whose findings were tried again, what is sought; tries: the answers so far.
+        sought, places: by the turn whose findings were tried again, what is sought, and where the run is; tries: the
+            answers so far.
         failures: what the harness did wrong, in sentences.
         largest_bytes: by world, what a run left at most; ended: by world and status, how many runs ended so.
     """
@@ -70,6 +71,7 @@ class Book:
         self.outcomes: Counter[str] = Counter()
         self.findings: Counter[str] = Counter()
         self.sought: dict[int, frozenset[str]] = {}
+        self.places: dict[int, str] = {}
         self.tries: dict[int, list[bool]] = {}
         self.failures: list[str] = []
         self.largest_bytes: dict[str, int] = {}
@@ -131,6 +133,7 @@ class Book:
         self._begun_tries[entry.again] += 1
         if (original := self.shelf.kept.get(entry.again)) is not None:
             self.sought[entry.again] = original.findings
+            self.places[entry.again] = original.planned.place
             for what in original.shows:
                 self._covered.setdefault(what, entry.again)
 

@@ -1,24 +1,30 @@
-"""The end of a soak: matrix, report and exit code, from its verdicts."""
+"""The end of a soak: matrix, report, what became of earlier findings, and the exit code, from its verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from checkers import Matrix, VerdictLine, build_matrix
-from harness.campaign import witness, write_report
-from harness.errors import EXIT_HARNESS
+from checkers import Matrix, VerdictLine, matrix_of
+from harness.campaign import witness, world_runs, write_report
+from harness.comparison import Results, Traced, finding_sentences, results_of, trace
+from harness.errors import EXIT_BROKEN, EXIT_HARNESS, ResultsError
 from harness.machine import this_machine, versions
 from harness.plan import Plan
 from harness.progress import Progress
 from harness.records.campaign_record import CampaignRecord, WorldRuns, write_campaign_record
-from harness.records.files import MATRIX_FILE, REPORT_FILE, write_json
+from harness.records.files import MATRIX_FILE, REPORT_FILE, VERDICTS_FILE, write_json
 from harness.soak.book import Account, Book
-from harness.soak.ledger import read_verdicts
+from harness.soak.ledger import Sampled, read_ledger, read_verdicts
+from harness.soak.nights import NIGHT_FILE, Night, NightRecord, accumulated, traced_words
 from harness.soak.record import Asked
+from harness.soak.trend import write_trend
 
-EXIT_INTERRUPTED = 130
+#: What a shell says of a program that Ctrl-C ended.
+EXIT_INTERRUPTED: Final = 130
+#: Cells whose nights are said; all of them are on the page.
+CELLS_MAX: Final = 12
 
 
 class Ending(NamedTuple):
@@ -29,38 +35,91 @@ class Ending(NamedTuple):
     report: Path
 
 
-def end(account: Account, asked: Asked, plan: Plan, why: str, progress: Progress) -> Ending:
-    """Write matrix and report of everything that was judged; ``why`` is what ended the soak before its time."""
+def end(
+    account: Account, asked: Asked, plan: Plan, why: str, *, earlier: Sequence[Night], progress: Progress
+) -> Ending:
+    """Write matrix, report and trend of everything that was judged; ``why`` is what ended the soak before its time.
+
+    Where there is no room for the report there is none, and that is a sentence: the exit code stands all the same.
+    """
     directory, book = account.directory, account.book
-    matrix = build_matrix(_kept_first(directory, book))
-    write_json(directory / MATRIX_FILE, matrix)
-    write_campaign_record(directory, campaign_record(asked, plan, book, "interrupted" if why else "completed"))
-    if matrix.cells:
-        witness(directory, progress)
-        write_report(directory, progress)
-    return Ending(tuple(sentences(book, matrix, why)), exit_code(book, matrix, why), directory / REPORT_FILE)
+    results = results_of(str(directory), _kept_first(directory, book))
+    matrix = matrix_of(list(results.cells.values()))
+    night = _night(directory, asked, book, results)
+    traced = trace([one.results for one in earlier], results)
+    lines = list(sentences(book, why))
+    try:
+        write_json(directory / MATRIX_FILE, matrix)
+        write_json(directory / NIGHT_FILE, night.record)
+        write_campaign_record(directory, campaign_record(asked, plan, book, "interrupted" if why else "completed"))
+        if matrix.cells:
+            witness(directory, progress)
+            write_report(directory, progress)
+        if earlier:
+            lines += _memory([*earlier, night], traced)
+            lines.append(f"All nights: {write_trend(directory, [*earlier, night], traced)}")
+    except ResultsError as error:
+        lines.append(f"The report cannot be written: {error}.")
+    lines += finding_sentences(traced, str(directory))
+    lines += _tried(book)
+    return Ending((*lines, matrix.verdict.sentence), exit_code(book, matrix, why), directory / REPORT_FILE)
 
 
 def exit_code(book: Book, matrix: Matrix, why: str) -> int:
     """70 if the harness failed at something, 1 if a promise was broken, 130 if it was stopped, else the matrix's."""
     if book.failures:
         return EXIT_HARNESS
-    if matrix.verdict.exit_code == 1 or not why:
+    if matrix.verdict.exit_code == EXIT_BROKEN or not why:
         return matrix.verdict.exit_code
     return EXIT_INTERRUPTED
 
 
-def sentences(book: Book, matrix: Matrix, why: str) -> Iterator[str]:
-    """What was done, what ended it, and the verdict."""
-    dropped = f"{book.dropped:,} of them dropped after judging"
+def sentences(book: Book, why: str) -> Iterator[str]:
+    """What was done, and what ended it."""
     waiting = len(book.planned) + len(book.performed)
     rest = f", {waiting} left for --resume" if waiting else ""
-    tried = f"{book.tried} tries of findings; {book.elapsed_s:,.0f} s of work"
-    yield f"{book.judged:,} runs judged, {dropped}{rest}; {tried}."
+    tried = f"; {book.tried} tries of findings" if book.tried else ""
+    sessions = "" if book.sessions == 1 else f" in {book.sessions} sessions"
+    done = f"{book.judged:,} runs judged, {book.dropped:,} of them dropped after judging{rest}{tried}"
+    yield f"{done}; {book.elapsed_s:,.0f} s of work{sessions}."
     yield from (f"The harness failed: {failure}." for failure in book.failures)
     if why and why not in book.failures:
         yield f"Ended before its time: {why}."
-    yield matrix.verdict.sentence
+
+
+def _tried(book: Book) -> Iterator[str]:
+    """How often findings were shown again by their seeds."""
+    for turn, shown in book.tries.items():
+        sought, place = ", ".join(sorted(book.sought[turn])), book.places[turn]
+        count = f"{sum(shown)} of {len(shown)} tries from its seed showed it again"
+        flaky = "" if all(shown) else "flaky: "
+        yield f"{flaky}{place} ({sought}): {count}."
+
+
+def _memory(nights: Sequence[Night], traced: Sequence[Traced]) -> Iterator[str]:
+    """What all nights say."""
+    yield from traced_words(traced)
+    cells = accumulated(nights)
+    yield from (f"{cell.key}: {cell.sentence} ({_nights(cell.nights)})." for cell in cells[:CELLS_MAX])
+    if len(cells) > CELLS_MAX:
+        yield f"... and {len(cells) - CELLS_MAX} more cells."
+
+
+def _nights(count: int) -> str:
+    return "1 night" if count == 1 else f"{count} nights"
+
+
+def _night(directory: Path, asked: Asked, book: Book, results: Results) -> Night:
+    samples = [entry for entry in read_ledger(directory) if isinstance(entry, Sampled)]
+    record = NightRecord(
+        began=asked.began,
+        elapsed_s=book.elapsed_s,
+        memory_bytes=max((sample.memory.total for sample in samples), default=0),
+        disk_bytes=max((sample.disk_bytes for sample in samples), default=0),
+        verdicts_bytes=(directory / VERDICTS_FILE).stat().st_size,
+        findings=results.findings or {},
+    )
+    return Night(results=results, began=asked.began, record=record)
 
 
 def _kept_first(directory: Path, book: Book) -> Iterator[VerdictLine]:
@@ -72,8 +131,13 @@ def _kept_first(directory: Path, book: Book) -> Iterator[VerdictLine]:
 
 def campaign_record(asked: Asked, plan: Plan, book: Book, status: str) -> CampaignRecord:
     """``campaign.json`` of a soak: a campaign whose runs were not planned before."""
-    completed = {world.world.name: book.ended[world.world.name, "completed"] for world in plan.worlds}
-    failed = {world.world.name: book.ended[world.world.name, "harness-failed"] for world in plan.worlds}
+    worlds: dict[str, WorldRuns] = {}
+    for world in plan.worlds:
+        name = world.world.name
+        completed, failed = book.ended[name, "completed"], book.ended[name, "harness-failed"]
+        counted = world_runs(world.world, completed + failed)
+        counted.completed, counted.failed, counted.wall_ms = completed, failed, book.wall_ms[name]
+        worlds[name] = counted
     return CampaignRecord(
         name=asked.name,
         seed=asked.seed,
@@ -82,13 +146,5 @@ def campaign_record(asked: Asked, plan: Plan, book: Book, status: str) -> Campai
         command=asked.command,
         machine=this_machine(),
         versions=versions(),
-        worlds={
-            world.world.name: WorldRuns(
-                planned=completed[world.world.name] + failed[world.world.name],
-                completed=completed[world.world.name],
-                failed=failed[world.world.name],
-                wall_ms=book.wall_ms[world.world.name],
-            )
-            for world in plan.worlds
-        },
+        worlds=worlds,
     )

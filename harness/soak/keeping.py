@@ -26,14 +26,15 @@ class Kept(NamedTuple):
         bytes: what its files take.
         shows: what its files are kept for: findings by cell; nothing where it is clean.
         findings: identities of what nothing permits.
-        length: how long its story is: what is permitted after what is not, faults that took effect, writes, the turn.
+        length: how long its story is: what is permitted after what is not, faults that took effect, the seed. So the
+            example of a finding (:class:`harness.comparison.Example`) is the shortest.
     """
 
     planned: Planned
     bytes: int
     shows: frozenset[str]
     findings: frozenset[str]
-    length: tuple[bool, int, int, int]
+    length: tuple[bool, int, int]
 
     @property
     def alarming(self) -> bool:
@@ -62,7 +63,7 @@ def kept_for(planned: Planned, left_bytes: int, line: VerdictLine) -> Kept:
         bytes=left_bytes,
         shows=frozenset(f"{planned.world}/{planned.cell}/{one}" for one in shown),
         findings=findings,
-        length=(not findings, len(judgement.faults) if judgement else 0, line.exercise.attempted, planned.turn),
+        length=(not findings, len(judgement.faults) if judgement else 0, planned.seed),
     )
 
 

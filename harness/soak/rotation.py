@@ -1,9 +1,9 @@
 """Which cell the next turn of a world is given to: drawn, so that what was rarely reached gets more turns.
 
-The weight of a cell is a sum over the risky situations (coverage, docs/decisions/016): how often its runs met the
-situation, as far as is known, divided by how many runs of that world met it at all. Beside it stands a share that falls
-with the turns that a cell had, so that none is forgotten and all begin alike. The draw of turn n has a stream of its
-own, and the weights follow from the ledger up to there: what was chosen can be computed again.
+The weight of a cell is one, and over the risky situations (coverage, docs/decisions/016) the sum of how often its runs
+met the situation, as far as is known, times how rare that is: how many runs of this world there were for one that met
+it. So none is forgotten, and a cell that was never tried is tried soon. The draw of turn n has a stream of its own, and
+the weights follow from the ledger up to there: what was chosen can be computed again.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from harness.soak.ledger import Planned
 
 #: Weights are whole numbers, so that a draw is exact on every machine.
 _SCALE: Final = 1_000_000
+#: No situation makes a cell worth more than so many others: what is hardly ever met may be met by chance only.
+_RARITY_MAX: Final = 20.0
 _NOTHING: Final = Tally()
 
 
@@ -60,11 +62,14 @@ class Rotation:
 
 def weights_of(tallies: Sequence[Tally]) -> list[int]:
     """The weight of each arm of one world, at least 1."""
-    met = sum((tally.met for tally in tallies), Counter[str]())
-    return [1 + round(_SCALE * _weight(tally, met)) for tally in tallies]
+    met, judged = sum((tally.met for tally in tallies), Counter[str]()), sum(tally.judged for tally in tallies)
+    rarity = {name: min(_RARITY_MAX, (judged + 2) / (met[name] + 1)) for name in SITUATIONS}
+    return [round(_SCALE * (1 + sum(_chance(tally, name) * rarity[name] for name in SITUATIONS))) for tally in tallies]
 
 
-def _weight(tally: Tally, met: Counter[str]) -> float:
-    """Chances are those of Laplace's rule: nothing is impossible because it did not happen yet."""
-    reached = sum((tally.met[name] + 1) / (tally.judged + 2) / (1 + met[name]) for name in SITUATIONS)
-    return reached + 1 / (1 + tally.planned)
+def _chance(tally: Tally, situation: str) -> float:
+    """How likely a run of the cell meets it, by Laplace's rule: nothing is impossible because it did not happen yet.
+
+    Turns that are not judged yet count as if they had met nothing, so that not all places go to one cell at once.
+    """
+    return (tally.met[situation] + 1) / (max(tally.planned, tally.judged) + 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from harness.soak.checking import Checking, begin_session
 from harness.soak.conducting import Checks, Runs, Soaking
 from harness.soak.ending import Ending, end
 from harness.soak.ledger import Failed, Sampled
+from harness.soak.nights import Night, known_findings
 from harness.soak.record import Asked, Heartbeat, read_heartbeat_s, utc, write_heartbeat
 from harness.soak.resuming import perform_turn, put_in_order, wait_for_workers
 from harness.soak.room import Room
@@ -44,11 +45,12 @@ def soak(
     asked: Asked,
     progress: Progress,
     *,
+    earlier: Sequence[Night] = (),
     runs: Runs | None = None,
     checks: Checks | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Ending:
-    """Begin or resume the soak in ``directory``, and end it with a report.
+    """Begin or resume the soak in ``directory``, and end it with a report, beside ``earlier`` nights.
 
     Raises:
         ResultsError: somebody else works on this soak now, or its files cannot be read or written.
@@ -72,12 +74,13 @@ def soak(
                 runs=runs or Pool(partial(perform_turn, directory), WORKER_JOBS_MAX),
                 checks=checks or Checking(),
                 progress=progress,
+                known=known_findings(earlier),
                 clock=clock,
             )
             session = _Session(asked, account, room, soaking, progress=progress, clock=clock)
             why = session.conduct()
             session.beat("ending")
-            ending = end(account, asked, plan, why, progress)
+            ending = end(account, asked, plan, why, earlier=earlier, progress=progress)
             session.beat("ended")
         finally:
             account.close()

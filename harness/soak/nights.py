@@ -1,0 +1,181 @@
+"""Earlier nights, read from a directory or a store: what they found, and what all of them add up to.
+
+A night is a directory with verdicts: of a soak, or of a campaign. A soak leaves ``night.json`` beside its matrix, so
+that a year of nights is read without their verdicts, which may be gigabytes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from checkers import Cell, CheckError, Matrix, Outcome, Place, fetch, files_at, place_of, proportion, read_bytes
+from harness.comparison import Fate, Finding, Results, Traced, key_of, read_results
+from harness.errors import NamedWronglyError, ResultsError
+from harness.records.files import CAMPAIGN_FILE, MATRIX_FILE, VERDICTS_FILE
+
+NIGHT_FILE: Final = "night.json"
+Content = TypeVar("Content")
+
+
+class NightRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``night.json`` holds: what is not in ``matrix.json``.
+
+    ``began`` is UTC, ``elapsed_s`` seconds of work; ``memory_bytes`` and ``disk_bytes`` are the most that was used.
+    ``verdicts_bytes`` is how long ``verdicts.jsonl`` was: one of another length has other findings.
+    """
+
+    began: str
+    elapsed_s: float
+    memory_bytes: int
+    disk_bytes: int
+    verdicts_bytes: int
+    findings: dict[str, Finding]
+
+
+class Night(msgspec.Struct, frozen=True, kw_only=True):
+    """One night; ``record`` is None where a campaign left it, or a soak that never ended."""
+
+    results: Results
+    began: str
+    record: NightRecord | None = None
+
+    @property
+    def runs(self) -> int:
+        """Runs that were judged."""
+        return sum(cell.runs_judged for cell in self.results.cells.values())
+
+    @property
+    def runs_per_hour(self) -> float | None:
+        """How fast it was, None where nobody noted how long it worked."""
+        worked_s = self.record.elapsed_s if self.record else 0.0
+        return self.runs / worked_s * 3_600 if worked_s else None
+
+
+class _Begun(msgspec.Struct, frozen=True):
+    began: str = ""
+
+
+def read_nights(places: Iterable[str], without: Path) -> list[Night]:
+    """Every night at or below ``places``, which are paths or URIs of stores, oldest first; but not ``without``.
+
+    Raises:
+        NamedWronglyError: a place cannot be read, or holds no night.
+    """
+    nights = []
+    for text in places:
+        try:
+            place = place_of(text)
+            found = [file.parent for file in files_at(place) if file.name == VERDICTS_FILE]
+        except (CheckError, OSError) as error:
+            raise NamedWronglyError(f"--nights {text} cannot be read: {error}") from error
+        own = without.resolve()
+        nights += [read_night(one) for one in found if not (isinstance(one, Path) and one.resolve() == own)]
+    return sorted(nights, key=lambda night: (night.began, night.results.name))
+
+
+def read_night(place: Place) -> Night:
+    """The night whose verdicts are in ``place``.
+
+    Raises:
+        ResultsError: it cannot be read.
+    """
+    try:
+        record = _decoded(place / NIGHT_FILE, NightRecord)
+        matrix = _decoded(place / MATRIX_FILE, Matrix)
+        began = _decoded(place / CAMPAIGN_FILE, _Begun)
+        if record is None or matrix is None or not _is_of(record, place):
+            return Night(results=_from_verdicts(place), began=began.began if began else "")
+    except OSError as error:
+        raise ResultsError(f"{place} cannot be read: {error}") from error
+    cells = {key_of(cell): cell for cell in matrix.cells}
+    results = Results(name=str(place), cells=cells, findings=record.findings)
+    return Night(results=results, began=record.began, record=record)
+
+
+def _is_of(record: NightRecord, place: Place) -> bool:
+    """Verdicts here may have grown since; those of a store are what somebody put there, all at once."""
+    return not isinstance(place, Path) or (place / VERDICTS_FILE).stat().st_size == record.verdicts_bytes
+
+
+def _from_verdicts(place: Place) -> Results:
+    if isinstance(place, Path):
+        return read_results(place)
+    with tempfile.TemporaryDirectory(prefix="ackproof-night-") as scratch:
+        fetch(place / VERDICTS_FILE, Path(scratch))
+        return msgspec.structs.replace(read_results(Path(scratch)), name=str(place))
+
+
+def _decoded(place: Place, kind: type[Content]) -> Content | None:
+    content = read_bytes(place)
+    if content is None:
+        return None
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.DecodeError as error:
+        raise ResultsError(f"{place} cannot be read: {error}") from error
+
+
+class Accumulated(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell over all nights that ran it with these settings; ``sentence`` says what that proves."""
+
+    key: str
+    nights: int
+    runs: int
+    lost: int
+    broken_nights: int
+    exercised: int
+    sentence: str
+
+
+def accumulated(nights: Sequence[Night]) -> list[Accumulated]:
+    """Every cell of the last night, with what all of them say of it."""
+    return [_accumulated(key, cell, nights) for key, cell in nights[-1].results.cells.items()] if nights else []
+
+
+def _accumulated(key: str, latest: Cell, nights: Sequence[Night]) -> Accumulated:
+    found = (night.results.cells.get(key) for night in nights)
+    cells = [cell for cell in found if cell is not None and cell.settings == latest.settings]
+    runs, lost = sum(cell.runs_judged for cell in cells), sum(cell.runs_lost for cell in cells)
+    broken = sum(cell.outcome in {Outcome.BROKEN_PROMISE, Outcome.STALLED} for cell in cells)
+    exercised = sum(min((one.exercised for one in cell.exercised.values()), default=0) for cell in cells)
+    share = proportion(lost, runs)
+    if broken:
+        words = (
+            f"{latest.outcome if latest.outcome.alarming else 'broken'} in {broken:,} of {_count(len(cells), 'night')}"
+        )
+    elif lost:
+        words = f"lost in {lost:,} of {_count(runs, 'run')}, {share.low:.2%} to {share.high:.2%} at 95 %"
+    elif all(cell.outcome is not Outcome.HELD for cell in cells):
+        words = f"{latest.outcome} in {_count(runs, 'run')}"
+    else:
+        words = f"held in {_count(runs, 'run')}, at most {_percent(share.high)} at 95 %"
+    return Accumulated(
+        key=key, nights=len(cells), runs=runs, lost=lost, broken_nights=broken, exercised=exercised, sentence=words
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def _percent(share: float) -> str:
+    """Two digits that count, however small."""
+    return f"{100 * share:.2g} %" if share < 0.995 else "100 %"
+
+
+def known_findings(nights: Iterable[Night]) -> frozenset[str]:
+    """Identities of what nothing permits and an earlier night found."""
+    found = (finding for night in nights for finding in (night.results.findings or {}).values())
+    return frozenset(finding.identity for finding in found if not finding.permitted)
+
+
+def traced_words(traced: Sequence[Traced]) -> Iterator[str]:
+    """How many findings that nothing permits are new, known, back and gone; nothing where there are none."""
+    counts = {fate: sum(one.fate is fate and not one.finding.permitted for one in traced) for fate in Fate}
+    if any(counts.values()):
+        yield "Findings: " + ", ".join(f"{count} {fate}" for fate, count in counts.items() if count) + "."

@@ -1,0 +1,238 @@
+"""What a soak does in its time, and what ends it before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from checkers import Outcome
+from harness.campaign import Job
+from harness.errors import HarnessError
+from harness.plan import parse_plan
+from harness.records.run_record import Ended
+from harness.soak import conducting
+from harness.soak.book import Account, Book
+from harness.soak.checking import Checking
+from harness.soak.ledger import Planned, read_ledger, read_verdicts
+from tests.harness.soak.conftest import KnowingChecks, Workshop, asked, line_of
+
+
+def with_outcome(outcome: Outcome) -> KnowingChecks:
+    return KnowingChecks(lambda world, cell, seed: line_of(world, cell, seed, outcome))
+
+
+def test_every_world_has_its_turns_beside_the_others(workshop: Workshop) -> None:
+    workshop.session(asked(for_s=20.0))
+    drawn = [entry for entry in read_ledger(workshop.directory) if isinstance(entry, Planned)]
+    worlds = Counter(one.world for one in drawn if one.again is None)
+    assert worlds["simulated"] > worlds["processes"] > 5  # two places and one
+    assert len({one.seed for one in drawn if one.again is None}) == sum(worlds.values())
+
+
+def test_it_ends_when_its_time_is_over_and_everything_is_judged(workshop: Workshop) -> None:
+    book = workshop.session(asked(for_s=5.0)).book
+    assert book.elapsed_s < 10
+    assert not book.planned
+    assert not book.performed
+    assert book.judged == len(list(read_verdicts(workshop.directory)))
+
+
+def test_the_time_that_a_soak_lay_dead_is_not_counted(workshop: Workshop) -> None:
+    first = workshop.session(asked(for_s=5.0)).book.judged
+    workshop.clock.now += 1_000
+    assert workshop.session(asked(for_s=10.0)).book.judged > first
+
+
+def test_until_finding_ends_after_a_finding_that_is_not_known_and_its_tries(workshop: Workshop) -> None:
+    book = workshop.session(asked(for_s=None, until_finding=True)).book
+    assert book.findings
+    assert book.tries
+    known = frozenset(book.findings)
+    other = Workshop(workshop.directory.parent / "other", workshop.plan, workshop.clock)
+    other.directory.mkdir()
+    other.checks = KnowingChecks(
+        lambda world, cell, seed: line_of(world, cell, seed - seed % 2, Outcome.BROKEN_PROMISE)
+    )
+    account = other.session(asked(for_s=30.0, until_finding=True), known=known)
+    assert account.elapsed_s > 29  # both identities are known
+
+
+def test_fail_fast_stops_what_runs(workshop: Workshop) -> None:
+    workshop.checks = with_outcome(Outcome.BROKEN_PROMISE)
+    book = workshop.session(asked(for_s=None, fail_fast=True)).book
+    assert book.findings
+    assert book.planned  # they are done when the soak is resumed
+    assert not book.performed
+
+
+def test_a_finding_of_a_real_world_is_tried_again_as_often_as_asked_and_one_in_virtual_time_once(
+    workshop: Workshop,
+) -> None:
+    book = workshop.session(asked(for_s=60.0, tries=4)).book
+    by_world: dict[str, list[int]] = {"simulated": [], "processes": []}
+    for turn, shown in book.tries.items():
+        by_world[book.places[turn].split("/")[1]].append(len(shown))
+        assert all(shown)
+    assert set(by_world["simulated"]) == {1}
+    assert set(by_world["processes"]) <= {1, 2, 3, 4}
+    assert 4 in by_world["processes"]
+    cells = Counter(book.places[turn].rpartition("/")[0] for turn in book.tries)
+    assert max(cells.values()) <= 2  # once for each identity
+    assert book.failures == []
+
+
+def test_a_finding_of_a_real_world_that_does_not_repeat_is_flaky_and_no_failure(workshop: Workshop) -> None:
+    seen: Counter[int] = Counter()
+
+    def line(world: str, cell: str, seed: int):
+        seen[seed] += 1
+        return line_of(world, cell, seed, Outcome.BROKEN_PROMISE if seen[seed] == 1 else Outcome.HELD)
+
+    workshop.plan = parse_plan('families = ["kill"]\n[worlds.processes]\nparallel = 1\n', "t.toml")
+    workshop.checks = KnowingChecks(line)
+    book = workshop.session(asked(for_s=30.0)).book
+    assert [False, False, False] in book.tries.values()
+    assert book.failures == []
+
+
+def test_a_simulated_finding_that_does_not_repeat_is_the_harnesss_own_error(workshop: Workshop) -> None:
+    seen: Counter[int] = Counter()
+
+    def line(world: str, cell: str, seed: int):
+        seen[seed] += 1
+        return line_of(world, cell, seed, Outcome.BROKEN_PROMISE if seen[seed] == 1 else Outcome.HELD)
+
+    workshop.plan = parse_plan('families = ["kill"]\n[worlds.simulated]\nparallel = 1\n', "t.toml")
+    workshop.checks = KnowingChecks(line)
+    book = workshop.session(asked(for_s=5.0)).book
+    assert len(book.failures) >= 1
+    assert "does not repeat itself" in book.failures[0]
+
+
+def test_a_world_whose_runs_do_nothing_but_fail_is_given_up_and_the_others_go_on(workshop: Workshop) -> None:
+    account = Account(workshop.directory, workshop.clock)
+    workshop.checks = KnowingChecks()
+    workshop.checks._judge = lambda directory: line_of("x", "y/z", 1)  # judged elsewhere
+
+    def end(job: Job) -> Ended:
+        failed = job.spec.world.name == "processes"
+        return Ended(status="harness-failed", reason="java is gone") if failed else Ended(status="completed")
+
+    for soaking in workshop.steps(account, asked(for_s=6.0)):
+        workshop.runs.end = end
+        soaking._settle = lambda judged: None
+        soaking._check = lambda: None
+        if account.elapsed_s > 6:
+            break
+    book = account.book
+    assert book.ended["processes", "harness-failed"] == conducting.FAILED_IN_ROW_MAX
+    assert book.ended["simulated", "completed"] > 3
+    assert book.failures == ["the processes world is given up: 3 runs in a row failed (java is gone)"]
+    account.close()
+
+
+def test_it_ends_where_no_world_is_left(workshop: Workshop) -> None:
+    account = Account(workshop.directory, workshop.clock)
+    workshop.plan = parse_plan('families = ["kill"]\n[worlds.processes]\nparallel = 1\n', "t.toml")
+    steps = workshop.steps(account, asked(for_s=60.0))
+    next(steps)._check = lambda: None
+    workshop.runs.end = lambda job: Ended(status="harness-failed", reason="java is gone")
+    with pytest.raises(HarnessError, match="the processes world is given up"):
+        list(steps)
+    account.close()
+
+
+def test_the_disk_stays_below_its_limit_and_the_last_of_each_finding_is_kept(workshop: Workshop) -> None:
+    workshop.checks, workshop.left_bytes = with_outcome(Outcome.BROKEN_PROMISE), 200_000
+    limit = 6_000_000
+    account = Account(workshop.directory, workshop.clock)
+    for _ in workshop.steps(account, asked(for_s=60.0, disk_bytes=limit)):
+        assert sum(file.stat().st_size for file in workshop.directory.rglob("*") if file.is_file()) <= limit
+    account.close()
+    book = Book.read(workshop.directory)
+    assert book.dropped > 20
+    lines = {line.history: line for line in read_verdicts(workshop.directory)}
+    smallest: dict[tuple[str, str, str], int] = {}
+    for line in lines.values():
+        for one in line.judgement.identities["lost-write"]:
+            key = line.run.world, line.run.cell, one
+            smallest[key] = min(line.run.seed, smallest.get(key, line.run.seed))
+    for (world, cell, _), seed in smallest.items():
+        assert (workshop.directory / f"runs/{world}/{cell}/{seed}").is_dir()
+
+
+def test_a_disk_that_is_full_of_findings_ends_the_soak_with_a_sentence(workshop: Workshop) -> None:
+    workshop.checks, workshop.left_bytes = with_outcome(Outcome.BROKEN_PROMISE), 400_000
+    with pytest.raises(HarnessError, match=r"the disk limit is reached: .* each is the last of its kind; raise --disk"):
+        workshop.session(asked(for_s=600.0, disk_bytes=3_500_000))
+    assert workshop.session(asked(for_s=0.0, disk_bytes=10**9)).book.performed == {}
+
+
+def test_clean_runs_leave_their_verdict_their_coverage_and_their_seed(workshop: Workshop) -> None:
+    workshop.checks = with_outcome(Outcome.HELD)
+    book = workshop.session().book
+    assert len(book.shelf) == 0
+    assert book.dropped == book.judged > 5
+    assert not list(workshop.directory.glob("runs/*/*/*/*"))
+    for line in read_verdicts(workshop.directory):
+        assert line.run.seed
+        assert line.judgement.coverage
+
+
+def test_of_permitted_loss_one_run_of_a_kind_is_kept(workshop: Workshop) -> None:
+    workshop.checks = with_outcome(Outcome.PERMITTED_LOSS)
+    book = workshop.session(asked(for_s=30.0)).book
+    kinds = {(one.planned.world, one.planned.cell, what) for one in book.shelf.kept.values() for what in one.shows}
+    assert len(book.shelf) <= len(kinds) <= 16
+    assert book.dropped > 20
+
+
+def test_a_batch_whose_java_died_is_judged_by_a_new_one(tmp_path: Path) -> None:
+    renewed = []
+
+    def judge(directories):
+        if not renewed:
+            raise HarnessError("the Spark job failed: connection refused")
+        return [directory.name for directory in directories]
+
+    checks = Checking(judge, lambda: renewed.append(True))
+    checks.begin([tmp_path / "one"])
+    assert checks.answer(patience_s=10) == ["one"]
+    assert (renewed, checks.busy) == ([True], False)
+
+
+def test_where_java_cannot_be_started_anew_the_soak_ends_and_what_waits_stays(workshop: Workshop) -> None:
+    def judge(directories):
+        raise HarnessError("the Spark job failed: connection refused")
+
+    with pytest.raises(HarnessError, match="connection refused"):
+        workshop.session(checks=Checking(judge, lambda: None))
+    waiting = len(Book.read(workshop.directory).performed)
+    assert waiting > 0
+    assert workshop.session(asked(for_s=0.0)).book.judged >= waiting
+
+
+def test_the_memory_limit_ends_a_soak_that_does_nothing(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conducting, "memory_is_short", lambda limit_bytes: True)
+    with pytest.raises(HarnessError, match="the memory limit is reached"):
+        workshop.session()
+
+
+def test_a_full_disk_tears_no_line_of_the_ledger(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    account = Account(workshop.directory, workshop.clock)
+    account.write(msgspec.structs.replace(Planned(turn=0, world="simulated", choice="a", family="kill", seed=1)))
+    size = (workshop.directory / "ledger.jsonl").stat().st_size
+
+    def half(file, content: bytes) -> None:
+        conducting.Path(file.path).open("ab").write(content[:10])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr("harness.soak.ledger.AppendOnly._write", half)
+        with pytest.raises(HarnessError, match="No space left on device; make room"):
+            account.write(Planned(turn=1, world="simulated", choice="a", family="kill", seed=2))
+    assert (workshop.directory / "ledger.jsonl").stat().st_size == size
+    account.close()

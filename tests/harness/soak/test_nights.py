@@ -1,0 +1,152 @@
+"""Memory over nights: what is new, known, gone and back, and what all nights together say of a cell."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from checkers import Outcome
+from harness.comparison import Fate, trace
+from harness.errors import NamedWronglyError
+from harness.soak.ending import end, exit_code
+from harness.soak.nights import Night, accumulated, known_findings, read_night, read_nights
+from harness.soak.trend import write_trend
+from tests.harness.soak.conftest import IDENTITIES, KnowingChecks, Workshop, asked, line_of
+
+SHOWN = {"simulated/acks=1,isr=1,unclean=false/kill", "processes/acks=1,isr=1,unclean=false/kill"}
+
+
+@pytest.fixture
+def night(tmp_path: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch):
+    """Make a night of some seconds in which every run of odd seed comes to ``outcome``."""
+    for name in ("witness", "write_report"):
+        monkeypatch.setattr(f"harness.soak.ending.{name}", lambda directory, progress: None)
+
+    def make(name: str, outcome: Outcome, earlier=()):
+        one = Workshop(tmp_path / "nights" / name, workshop.plan, workshop.clock)
+        one.directory.mkdir(parents=True)
+        one.checks = KnowingChecks(
+            lambda world, cell, seed: line_of(world, cell, seed, outcome if seed % 2 else Outcome.HELD)
+        )
+        wanted = asked(for_s=12.0, seed=int(name), began=f"2026-01-0{name}T00:00:00+00:00")
+        account = one.session(wanted)
+        return end(account, wanted, one.plan, "", earlier=earlier, progress=one.progress)
+
+    return make
+
+
+def test_a_finding_is_new_then_known_then_gone_then_back(tmp_path: Path, night) -> None:
+    outcomes = [Outcome.HELD, Outcome.BROKEN_PROMISE, Outcome.BROKEN_PROMISE, Outcome.HELD, Outcome.BROKEN_PROMISE]
+    fates, sentences = [], []
+    for number, outcome in enumerate(outcomes, start=1):
+        before = read_nights([str(tmp_path / "nights")], tmp_path) if number > 1 else []
+        ending = night(str(number), outcome, before)
+        here = read_night(tmp_path / "nights" / str(number))
+        fates.append([one.fate for one in trace([one.results for one in before], here.results)])
+        sentences.append("\n".join(ending.sentences))
+        assert ending.exit_code == (1 if outcome is Outcome.BROKEN_PROMISE else 0)
+    assert fates == [[], [Fate.NEW], [Fate.KNOWN], [Fate.GONE], [Fate.BACK]]
+    assert "Findings: 1 new." in sentences[1]
+    assert f"new: lost-write {IDENTITIES[1]}, in " in sentences[1]
+    assert "smallest: 0 faults, seed " in sentences[1]
+    assert "Findings: 1 gone." in sentences[3]
+    assert (tmp_path / "nights" / "5" / "nights.html").is_file()
+
+
+def test_nights_are_read_in_the_order_of_their_beginning_and_without_the_soak_itself(tmp_path: Path, night) -> None:
+    for name in ("3", "1", "2"):
+        night(name, Outcome.HELD)
+    found = read_nights([str(tmp_path / "nights")], tmp_path / "nights" / "2")
+    assert [one.began[:10] for one in found] == ["2026-01-01", "2026-01-03"]
+    with pytest.raises(NamedWronglyError, match="--nights nowhere://x cannot be read"):
+        read_nights(["nowhere://x"], tmp_path)
+
+
+def test_a_night_is_the_same_from_its_record_and_from_its_verdicts(tmp_path: Path, night) -> None:
+    night("1", Outcome.BROKEN_PROMISE)
+    place = tmp_path / "nights" / "1"
+    quick = read_night(place)
+    assert quick.record is not None
+    (place / "night.json").unlink()
+    slow = read_night(place)
+    assert slow.record is None
+    assert slow.results.findings == quick.results.findings
+    assert {key: cell.outcome for key, cell in slow.results.cells.items()} == {
+        key: cell.outcome for key, cell in quick.results.cells.items()
+    }
+    assert slow.runs == quick.runs
+
+
+def test_verdicts_that_grew_since_are_read_themselves(tmp_path: Path, night) -> None:
+    night("1", Outcome.HELD)
+    place = tmp_path / "nights" / "1"
+    more = line_of("simulated", "acks=1,isr=1,unclean=false/kill", 77, Outcome.BROKEN_PROMISE)
+    with (place / "verdicts.jsonl").open("ab") as file:
+        file.write(msgspec.json.encode(more) + b"\n")
+    assert known_findings([read_night(place)]) == {IDENTITIES[1]}
+
+
+def test_runs_of_all_nights_add_up_to_one_bound(tmp_path: Path, night) -> None:
+    for name in ("1", "2", "3"):
+        night(name, Outcome.HELD)
+    nights = read_nights([str(tmp_path / "nights")], tmp_path)
+    for cell in accumulated(nights):
+        assert cell.nights == 3
+        assert cell.runs == sum(one.results.cells[cell.key].runs_judged for one in nights)
+        assert cell.sentence.startswith(f"held in {cell.runs} runs, at most ")
+
+
+def test_forty_thousand_runs_are_said_as_the_issue_wants_it(tmp_path: Path, night) -> None:
+    night("1", Outcome.HELD)
+    (one,) = read_nights([str(tmp_path / "nights")], tmp_path)
+    key, cell = next(iter(one.results.cells.items()))
+    many = msgspec.structs.replace(cell, runs_judged=41_220)
+    results = msgspec.structs.replace(one.results, cells={key: many})
+    assert (
+        accumulated([Night(results=results, began="")])[0].sentence == "held in 41,220 runs, at most 0.0073 % at 95 %"
+    )
+
+
+def test_other_settings_under_the_same_name_add_up_to_nothing(tmp_path: Path, night) -> None:
+    night("1", Outcome.HELD)
+    (one,) = read_nights([str(tmp_path / "nights")], tmp_path)
+    other = {
+        key: msgspec.structs.replace(cell, settings=cell.settings | {"planted.bug": "x"})
+        for key, cell in one.results.cells.items()
+    }
+    planted = Night(results=msgspec.structs.replace(one.results, cells=other), began="")
+    assert {cell.nights for cell in accumulated([planted, one])} == {1}
+
+
+def test_the_page_of_many_nights_is_small_and_runs_no_script(tmp_path: Path, night) -> None:
+    night("1", Outcome.HELD)
+    night("2", Outcome.BROKEN_PROMISE)
+    nights = read_nights([str(tmp_path / "nights")], tmp_path)
+    named = msgspec.structs.replace(nights[0].results, name="<script>alert(1)</script>")
+    nights[0] = msgspec.structs.replace(nights[0], results=named, began="<b>")
+    traced = trace([nights[0].results], nights[1].results)
+    page = write_trend(tmp_path, nights, traced).read_text()
+    assert len(page) < 200_000
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert page.count("<svg") == 4
+    assert IDENTITIES[1] in page
+    for what in ("Findings that nothing permits", "Speed", "Risky situations met", "Longest recovery"):
+        assert what in page
+
+
+def test_the_exit_code_says_that_the_harness_failed_before_anything_else(workshop: Workshop, tmp_path: Path) -> None:
+    from checkers import build_matrix  # noqa: PLC0415
+
+    account = workshop.session()
+    broken = build_matrix([line_of("simulated", "a/kill", 1, Outcome.BROKEN_PROMISE)])
+    held = build_matrix([line_of("simulated", "a/kill", 1, Outcome.HELD)])
+    assert exit_code(account.book, broken, "") == 1
+    assert exit_code(account.book, broken, "it was asked to stop") == 1
+    assert exit_code(account.book, held, "it was asked to stop") == 130
+    account.book.failures.append("the kafka world is given up")
+    assert exit_code(account.book, broken, "") == 70
+    shutil.rmtree(workshop.directory)

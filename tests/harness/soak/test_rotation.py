@@ -1,0 +1,61 @@
+"""Turns go to cells by what was rarely reached, and follow from the seed and the ledger alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from harness.plan import Plan, parse_plan
+from harness.soak.book import Arm, Tally
+from harness.soak.ledger import Planned
+from harness.soak.rotation import Rotation, weights_of
+from tests.harness.soak.conftest import PLAN
+
+
+def simulated_turns(met: dict[str, str], turns: int) -> Counter[str]:
+    """So many turns, after each of which a run of a cell has met what its family meets; turns by cell."""
+    rotation, arms = Rotation(parse_plan(PLAN, "t.toml"), 3), dict[Arm, Tally]()
+    given: Counter[str] = Counter()
+    for turn in range(turns):
+        planned = rotation.next_turn(turn, "simulated", arms)
+        tally = arms.setdefault(Arm(planned.world, planned.choice, planned.family), Tally())
+        tally.planned += 1
+        tally.judged += 1
+        tally.met.update(("acknowledged_at_min_isr", *([met[planned.cell]] if planned.cell in met else [])))
+        given[planned.cell] += 1
+    return given
+
+
+def test_cells_that_reach_the_same_have_about_as_many_turns() -> None:
+    given = simulated_turns({}, 400)
+    assert len(given) == 4
+    assert max(given.values()) < 1.5 * min(given.values())
+
+
+def test_a_cell_that_alone_reaches_a_situation_has_more_turns() -> None:
+    rare = "acks=all,isr=1,unclean=false/pause"
+    given = simulated_turns({rare: "unflushed_at_power_loss"}, 400)
+    others = [count for cell, count in given.items() if cell != rare]
+    assert given[rare] > 1.35 * sum(others) / len(others)
+    assert min(others) > 20  # none is forgotten
+
+
+def test_a_situation_that_was_met_often_weighs_less() -> None:
+    first = Tally(planned=100, judged=100, met=Counter(refused_before_append=100))
+    others = [Tally(planned=100, judged=100, met=Counter(refused_before_append=met)) for met in (0, 100)]
+    rare, common = weights_of([first, others[0]])[0], weights_of([first, others[1]])[0]
+    assert rare > common
+
+
+def test_a_turn_follows_from_the_seed_its_number_and_what_was_reached(plan: Plan) -> None:
+    arms = {Arm("simulated", "acks=1,isr=1,unclean=false", "kill"): Tally(planned=3, judged=2)}
+    turns = [Rotation(plan, 7).next_turn(5, "simulated", arms) for _ in range(2)]
+    assert turns[0] == turns[1]
+    assert turns[0].seed != Rotation(plan, 7).next_turn(6, "simulated", arms).seed
+    assert turns[0].seed != Rotation(plan, 8).next_turn(5, "simulated", arms).seed
+
+
+def test_the_run_of_a_turn_has_its_cell_and_its_seed(plan: Plan) -> None:
+    turn = Planned(turn=1, world="processes", choice="acks=1,isr=1,unclean=false", family="pause", seed=99)
+    spec = Rotation(plan, 7).spec_of(turn)
+    assert str(spec.directory()) == turn.place
+    assert (spec.family, spec.seed, spec.settings["acks"]) == ("pause", 99, 1)
