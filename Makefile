@@ -4,7 +4,7 @@ PLAN ?= plans/default.toml
 SEED ?=
 BIN := .venv/bin
 
-.PHONY: help setup setup-test campaign check test canary kafka bench bench-check lock clean
+.PHONY: help setup setup-test campaign check test canary soak-smoke kafka bench bench-check lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,6 +30,9 @@ test: setup-test ## all tests (about 9 minutes on 2 cores, real Kafka included)
 
 canary: setup ## a campaign with a planted bug, which must end with a broken promise (1 minute)
 	@scripts/canary.sh
+
+soak-smoke: setup ## a soak of a minute that is killed and resumed (1 minute)
+	@scripts/soak-smoke.sh
 
 kafka: setup-test ## a short campaign on real Apache Kafka, where Maven and root are at hand (3 minutes)
 	@scripts/kafka-campaign.sh

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -40,6 +41,23 @@ def every_cell_lost_against_its_promise(cells: Sequence[Cell]) -> Iterator[str]:
             yield f"{cell['cell']} ({cell['world']}) should have lost acknowledged writes against its promise: {found}"
 
 
+def every_run_of_a_resumed_soak_counts_once(directory: Path) -> Iterator[str]:
+    """What is missing of: a second session, and one turn, one verdict and one place in the matrix for each run."""
+    entries = [json.loads(line) for line in (directory / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = (directory / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()
+    histories = Counter(json.loads(line)["history"] for line in lines)
+    drawn = [entry["turn"] for entry in entries if entry["entry"] == "planned"]
+    judged = [turn for entry in entries if entry["entry"] == "judged" for turn in entry["turns"]]
+    matrix = json.loads((directory / "matrix.json").read_text(encoding="utf-8"))
+    runs = sum(cell["runs"] for cell in matrix["cells"])
+    if sum(entry["entry"] == "began" for entry in entries) < 2:
+        yield "the soak was not resumed"
+    if drawn != list(range(len(drawn))) or len(set(judged)) < len(judged) or max(histories.values(), default=0) > 1:
+        yield "a run counts twice"
+    if not len(judged) == len(histories) == runs > 0:
+        yield f"{len(judged)} runs are judged, {len(histories)} have a verdict, {runs} are in the matrix"
+
+
 EXPECTATIONS: Final[dict[str, Callable[[Sequence[Cell]], Iterator[str]]]] = {
     "told-apart": settings_are_told_apart,
     "broken": every_cell_lost_against_its_promise,
@@ -52,7 +70,10 @@ def main(summary: str, expectation: str) -> int:
     cells = json.loads((directory / "matrix.json").read_text(encoding="utf-8"))["cells"]
     for cell in cells:
         sys.stdout.write(f"{cell['world']} {cell['cell']}: {cell['outcome']}, {cell['lost']} lost, {cell['note']}\n")
-    problems = list(EXPECTATIONS[expectation](cells))
+    if expectation == "once":
+        problems = list(every_run_of_a_resumed_soak_counts_once(directory))
+    else:
+        problems = list(EXPECTATIONS[expectation](cells))
     for problem in problems:
         sys.stdout.write(f"NOT AS EXPECTED: {problem}\n")
     sys.stdout.write(f"{directory / 'report.html'}\n")

@@ -97,8 +97,9 @@ def soak(
 def _conduct(state: State, directory: Path, plan: Plan, asked: Asked, earlier: Sequence[Night]) -> int:
     state.note(f"soak of {plan.name} in {directory}, seed {asked.seed}")
     ending = conduct(directory, plan, asked, Progress() if state.as_json else state.progress(), earlier=earlier)
+    facts = {"directory": str(directory), "exit_code": ending.exit_code, "report": str(ending.report)}
     state.answer(
-        {"sentences": ending.sentences, "exit_code": ending.exit_code, "report": str(ending.report)},
+        facts | {"sentences": ending.sentences},
         [*ending.sentences, str(ending.report)],
     )
     return ending.exit_code

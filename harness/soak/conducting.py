@@ -16,7 +16,6 @@ import msgspec
 from checkers import VerdictLine
 from harness.campaign import Job, Judged, limit_of
 from harness.errors import HarnessError
-from harness.machine import cores
 from harness.plan import WorldPlan
 from harness.progress import Progress
 from harness.records.run_record import Ended
@@ -183,7 +182,7 @@ class Soaking:
         """
         name = world.world.name
         under_way = [planned.world for planned in self.running.values()]
-        if name in self._given_up or under_way.count(name) >= (world.parallel or cores()):
+        if name in self._given_up or under_way.count(name) >= self._rotation.places(name):
             return False
         if len(self._book.performed) >= WAITING_MAX:
             return False

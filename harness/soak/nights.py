@@ -19,6 +19,8 @@ from harness.errors import NamedWronglyError, ResultsError
 from harness.records.files import CAMPAIGN_FILE, MATRIX_FILE, VERDICTS_FILE
 
 NIGHT_FILE: Final = "night.json"
+#: Verdicts as they are written, and packed.
+_VERDICTS: Final = (VERDICTS_FILE, f"{VERDICTS_FILE}.xz")
 Content = TypeVar("Content")
 
 
@@ -70,7 +72,7 @@ def read_nights(places: Iterable[str], without: Path) -> list[Night]:
     for text in places:
         try:
             place = place_of(text)
-            found = [file.parent for file in files_at(place) if file.name == VERDICTS_FILE]
+            found = dict.fromkeys(file.parent for file in files_at(place) if file.name in _VERDICTS)
         except (CheckError, OSError) as error:
             raise NamedWronglyError(f"--nights {text} cannot be read: {error}") from error
         own = without.resolve()
@@ -98,15 +100,18 @@ def read_night(place: Place) -> Night:
 
 
 def _is_of(record: NightRecord, place: Place) -> bool:
-    """Verdicts here may have grown since; those of a store are what somebody put there, all at once."""
-    return not isinstance(place, Path) or (place / VERDICTS_FILE).stat().st_size == record.verdicts_bytes
+    """Verdicts here may have grown since; those of a store, or packed ones, are what somebody put there all at once."""
+    lines = place / VERDICTS_FILE
+    return not isinstance(lines, Path) or not lines.exists() or lines.stat().st_size == record.verdicts_bytes
 
 
 def _from_verdicts(place: Place) -> Results:
     if isinstance(place, Path):
         return read_results(place)
     with tempfile.TemporaryDirectory(prefix="ackproof-night-") as scratch:
-        fetch(place / VERDICTS_FILE, Path(scratch))
+        for file in files_at(place):
+            if file.name in _VERDICTS and file.parent == place and not isinstance(file, Path):
+                fetch(file, Path(scratch))
         return msgspec.structs.replace(read_results(Path(scratch)), name=str(place))
 
 

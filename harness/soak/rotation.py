@@ -16,6 +16,7 @@ from typing import Final
 
 from checkers import SITUATIONS
 from harness.choices import Choices, derived_seed
+from harness.machine import cores
 from harness.plan import Plan, RunSpec, WorldPlan
 from harness.soak.book import Arm, Tally
 from harness.soak.ledger import Planned
@@ -44,6 +45,11 @@ class Rotation:
     def world(self, name: str) -> WorldPlan:
         """The world of this name."""
         return self._worlds[name]
+
+    def places(self, name: str) -> int:
+        """Runs at a time of this world: one in virtual time beside real worlds, unless the plan says more."""
+        alone = all(world.world.virtual_time for world in self.worlds)
+        return self._worlds[name].parallel or (cores() if alone else 1)
 
     def next_turn(self, turn: int, world: str, arms: Mapping[Arm, Tally]) -> Planned:
         """Turn number ``turn``, which goes to ``world``; ``arms`` are what all turns before it came to."""

@@ -1,0 +1,181 @@
+"""`ackproof soak` as its users have it: killed, resumed, without Java, stopped, on a full disk, without a binary."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from harness.cli.app import exit_code_of
+from harness.plan import parse_plan
+from harness.progress import Progress
+from harness.run import heal
+from harness.soak import soak
+from harness.soak.book import Book
+from harness.soak.ledger import Planned, read_ledger, read_verdicts
+from harness.soak.record import Heartbeat
+from tests.harness.soak.conftest import Clock, InstantRuns, KnowingChecks, asked, line_of
+
+PLAN = """
+name = "s"
+families = ["kill"]
+[worlds.simulated]
+parallel = 1
+workload = { writes_per_second = 20.0, duration_ms = 8_000 }
+[worlds.processes]
+parallel = 1
+workload = { writes_per_second = 30.0, duration_ms = 8_000, drain_limit_ms = 15_000 }
+faults = { count = 2, exercised_min = 1 }
+"""
+LIMIT_S = 240.0
+
+
+def started(*arguments: str) -> subprocess.Popen[str]:
+    program = "from harness.cli import main; main()"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen([sys.executable, "-c", program, "soak", *arguments], **pipes)
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not happen within {LIMIT_S:.0f} s"
+        time.sleep(0.1)
+
+
+def beat_of(directory: Path) -> Heartbeat | None:
+    path = directory / "heartbeat.json"
+    return msgspec.json.decode(path.read_bytes(), type=Heartbeat) if path.is_file() else None
+
+
+def judged(directory: Path) -> int:
+    beat = beat_of(directory)
+    return beat.runs if beat else 0
+
+
+def runs_real_nodes(directory: Path) -> bool:
+    journals = directory.glob("runs/processes/*/*/*/journal.jsonl")
+    return any(b'"more"' in journal.read_bytes() for journal in journals)
+
+
+def processes_of(directory: Path) -> list[list[str]]:
+    return [
+        one.info["cmdline"] for one in psutil.process_iter(["cmdline"]) if str(directory) in str(one.info["cmdline"])
+    ]
+
+
+def java_of(soaking: subprocess.Popen[str]) -> list[psutil.Process]:
+    return [one for one in psutil.Process(soaking.pid).children() if "java" in one.name()]
+
+
+@pytest.mark.system
+@pytest.mark.xdist_group("soak")
+def test_a_soak_that_is_killed_goes_on_outlives_its_java_and_ends_in_order(tmp_path: Path) -> None:
+    plan, directory = tmp_path / "s.toml", tmp_path / "soak"
+    plan.write_text(PLAN)
+    first = started(str(plan), "--for", "10m", "--out", str(directory))
+    until(lambda: runs_real_nodes(directory), "a run of real nodes")
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+
+    second = started("--resume", str(directory))
+    until(lambda: judged(directory) >= 2, "the first verdicts")
+    for java in java_of(second):
+        java.kill()
+    before = judged(directory)
+    until(lambda: judged(directory) > before, "verdicts by a new Java")
+    began = time.monotonic()
+    second.send_signal(signal.SIGTERM)
+    output, _ = second.communicate(timeout=60)
+    assert time.monotonic() - began < 30, output
+    assert second.returncode in {130, 1}, output
+    assert "Ended before its time: it was asked to stop." in output
+    assert output.splitlines()[-1] == str(directory / "report.html")
+
+    lines = list(read_verdicts(directory))
+    book = Book.read(directory)
+    assert (book.sessions, book.judged, book.failures) == (2, len(lines), [])
+    assert max(Counter(line.history for line in lines).values()) == 1
+    drawn = {one.turn for one in read_ledger(directory) if isinstance(one, Planned)}
+    assert drawn == set(range(book.turns))
+    assert book.turns == book.judged + book.tried + len(book.planned) + len(book.performed)
+    beat = beat_of(directory)
+    assert beat is not None
+    assert (beat.status, beat.runs) == ("ended", len(lines))
+    assert 0 < beat.disk_bytes < beat.disk_limit_bytes
+    assert heal(directory) == []
+    assert processes_of(directory) == []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path):
+    place = tmp_path / "small"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)], check=True)
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.system
+@pytest.mark.root
+def test_a_full_disk_ends_the_soak_with_a_sentence(small_disk: Path) -> None:
+    clock = Clock()
+    runs = InstantRuns(clock, lambda what: None, left_bytes=150_000)
+    checks = KnowingChecks(lambda world, cell, seed: line_of(world, cell, seed, "broken promise"))
+    plan = parse_plan('families = ["kill"]\n[worlds.simulated]\nparallel = 1\n', "t.toml")
+    wanted = asked(for_s=600.0, disk_bytes=10**9)
+    ending = soak(small_disk, plan, wanted, Progress(), runs=runs, checks=checks, clock=clock)
+    assert ending.exit_code == 70
+    assert any("no space is left on the disk" in sentence for sentence in ending.sentences)
+    assert Book.read(small_disk).judged > 1
+
+
+@pytest.mark.system
+def test_a_world_whose_binary_vanished_is_given_up_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing"))
+    monkeypatch.setenv("HOME", str(tmp_path / "nothing"))
+    plan = parse_plan('families = ["kill"]\n[worlds.simulated]\nparallel = 1\n[worlds.kafka]\nparallel = 1\n', "t.toml")
+    directory = tmp_path / "soak"
+    directory.mkdir()
+    checks = KnowingChecks()
+    checks._judge = lambda place: line_of(*_facts(place))
+    ending = soak(directory, plan, asked(for_s=6.0), Progress(), checks=checks)
+    assert ending.exit_code == 70
+    assert any("the kafka world is given up: 3 runs in a row failed" in sentence for sentence in ending.sentences)
+    book = Book.read(directory)
+    assert book.ended["kafka", "harness-failed"] == 3
+    assert book.ended["simulated", "completed"] > 3
+    assert heal(directory) == []
+
+
+def _facts(place: Path) -> tuple[str, str, int]:
+    world, choice, family, seed = place.parts[-4:]
+    return world, f"{choice}/{family}", int(seed) - int(seed) % 5 if place.parts[-5] == "runs" else 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["plans/smoke.toml"], "say when to end"),
+        (["plans/smoke.toml", "--for", "8"], '"8" is no duration; write a number with its unit'),
+        (["plans/smoke.toml", "--for", "8h", "--disk", "much"], '"much" is no size'),
+        (["plans/smoke.toml", "--resume", "."], "leave PLAN out"),
+        (["--resume", "nowhere"], "holds no soak.json"),
+        ([], "name a PLAN"),
+    ],
+)
+def test_a_soak_that_is_asked_for_wrongly_is_refused(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code_of(["soak", *arguments]) in {64, 70}
+    assert said in capsys.readouterr().err
