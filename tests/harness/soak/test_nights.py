@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import lzma
 import shutil
 from pathlib import Path
 
 import msgspec
 import pytest
+from pyarrow import fs
 
 from checkers import Outcome
 from harness.comparison import Fate, trace
@@ -87,6 +89,24 @@ def test_verdicts_that_grew_since_are_read_themselves(tmp_path: Path, night) -> 
     with (place / "verdicts.jsonl").open("ab") as file:
         file.write(msgspec.json.encode(more) + b"\n")
     assert known_findings([read_night(place)]) == {IDENTITIES[1]}
+
+
+def test_nights_in_a_store_and_packed_ones_are_read(tmp_path: Path, night, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, outcome in (("1", Outcome.HELD), ("2", Outcome.BROKEN_PROMISE), ("3", Outcome.BROKEN_PROMISE)):
+        night(name, outcome)
+    here = read_nights([str(tmp_path / "nights")], tmp_path)
+    for name in ("2", "3"):
+        verdicts = tmp_path / "nights" / name / "verdicts.jsonl"
+        with lzma.open(f"{verdicts}.xz", "wb") as packed:
+            packed.write(verdicts.read_bytes())
+        verdicts.unlink()
+    (tmp_path / "nights" / "3" / "night.json").unlink()
+    bucket = fs.SubTreeFileSystem(str(tmp_path.parent), fs.LocalFileSystem())
+    monkeypatch.setattr("checkers.histories.stores._system", lambda root: (bucket, tmp_path.name))
+    for place in ("s3://bucket/nights", str(tmp_path / "nights")):
+        found = read_nights([place], tmp_path)
+        assert [one.results.name for one in found] == [f"{place}/{name}" for name in ("1", "2", "3")]
+        assert [one.results.findings for one in found] == [one.results.findings for one in here]
 
 
 def test_runs_of_all_nights_add_up_to_one_bound(tmp_path: Path, night) -> None:
