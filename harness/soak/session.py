@@ -5,14 +5,14 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
 from harness.campaign import Pool
-from harness.errors import AckproofError, HarnessError
+from harness.errors import AckproofError, HarnessError, ResultsError
 from harness.plan import Plan
 from harness.progress import Progress
 from harness.records.files import only_user_of
@@ -79,9 +79,9 @@ def soak(
             )
             session = _Session(asked, account, room, soaking, progress=progress, clock=clock)
             why = session.conduct()
-            session.beat("ending")
+            session.last_beat("ending")
             ending = end(account, asked, plan, why, earlier=earlier, progress=progress)
-            session.beat("ended")
+            session.last_beat("ended")
         finally:
             account.close()
     return ending
@@ -144,6 +144,11 @@ class _Session:
         if now - self._sample_at >= SAMPLE_S:
             self._sample_at = now
             self._account.write(Sampled(memory=beat.memory, disk_bytes=beat.disk_bytes, runs=beat.runs))
+
+    def last_beat(self, status: str) -> None:
+        """Say how it ends, if there is room for that."""
+        with suppress(ResultsError):
+            self.beat(status)
 
     def beat(self, status: str) -> Heartbeat:
         """Say how it goes now."""
