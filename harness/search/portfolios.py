@@ -93,6 +93,7 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
 
 _RACKS: Final = ("a", "b", "c")
 _PATIENT: Final = {"request.timeout.ms": 6_000, "delivery.timeout.ms": 12_000}
+_IMPATIENT: Final = {"request.timeout.ms": 1_500, "delivery.timeout.ms": 2_000}
 _IDEMPOTENT: Final = {"enable.idempotence": True}
 _ELIGIBLE: Final = {"eligible.leader.replicas": True}
 _FLUSHED: Final = {"flush.messages": 1}
@@ -108,18 +109,31 @@ PORTFOLIOS: Final = (
     Portfolio(name="moves", kinds=_MOVES, settings=_SLOW_TO_SHRINK, **_BRIEF),
     Portfolio(name="network", kinds=_NETWORK, settings=_IDEMPOTENT),
     Portfolio(name="patient-clients", kinds=("pause", "pause", "cut", "kill"), settings=_PATIENT | _IDEMPOTENT),
-    Portfolio(name="eligible", kinds=("kill", "power", "stop", "cut", "wipe"), settings=_ELIGIBLE | _FLUSHED),
+    Portfolio(
+        name="eligible",
+        kinds=("kill", "power", "stop", "cut", "wipe"),
+        settings=_ELIGIBLE | _FLUSHED,
+        dead_brokers_max=3,
+    ),
     Portfolio(name="eligible-stories", families=("power", "wipe"), settings=_ELIGIBLE, healed_ms_min=2_500),
     Portfolio(name="flushed", families=("power",), settings=_FLUSHED, dead_brokers_max=3, healed_ms_min=2_500),
-    Portfolio(name="emptied-disks", kinds=("wipe", "hold", "hold", "cut", "kill"), healed_ms_min=1_500),
+    Portfolio(
+        name="every-replica",
+        kinds=("wipe", "hold", "hold", "kill"),
+        settings={"min.insync.replicas": 3},
+        dead_brokers_max=1,
+        healed_ms_min=1_500,
+    ),
+    Portfolio(name="late-messages", kinds=("hold", "hold", "move", "cut", "kill"), **_BRIEF),
+    Portfolio(name="damaged-records", families=("corrupt",), healed_ms_min=2_500),
     Portfolio(name="outage", families=("outage", "kill"), settings={"min.insync.replicas": 1}),
-    Portfolio(name="destroyed-copies", families=("wipe", "corrupt", "log-directory"), healed_ms_min=2_500, log_dirs=2),
+    Portfolio(name="destroyed-copies", families=("wipe", "log-directory"), healed_ms_min=2_500, log_dirs=2),
     Portfolio(name="operators", kinds=("stop", "stop", "move", "kill", "cut"), settings=_IDEMPOTENT),
     Portfolio(name="one-in-sync", kinds=_NETWORK, settings={"min.insync.replicas": 1}),
     Portfolio(
         name="release-2.1", kinds=_MOVES, settings=_SLOW_TO_SHRINK | {"truncation": "kip-320"}, **_BRIEF
     ),
-    Portfolio(name="release-3.5", kinds=_NETWORK, settings={"strict.min.isr": False, "request.timeout.ms": 3_000}),
+    Portfolio(name="release-3.5", kinds=_NETWORK, settings=_IMPATIENT | {"strict.min.isr": False}),
     Portfolio(name="near-reads", kinds=(*_MOVES, "pause"), settings={"follower.fetching": True}, racks=_RACKS),
 )  # fmt: skip
 
