@@ -100,6 +100,8 @@ _FLUSHED: Final = {"flush.messages": 1}
 #: As in production, nobody leaves the ISR, and hardly anybody is fenced, while links are down for a second or two.
 _SLOW_TO_SHRINK: Final = {"replica.lag.time.max.ms": 10_000, "broker.session.timeout.ms": 4_000}
 _BRIEF: Final[Mapping[str, Any]] = {"fault_ms_max": 1_200, "healed_ms_min": 400}
+#: Each fault is over, and what it destroyed is fetched again, before the next one.
+_ONE_BY_ONE: Final[Mapping[str, Any]] = {"fault_ms_max": 600, "healed_ms_min": 3_000}
 _NETWORK: Final = ("kill", "pause", "cut", "cut", "hold", "slow")
 _MOVES: Final = ("move", "move", "cut", "cut", "cut", "kill")
 
@@ -125,7 +127,7 @@ PORTFOLIOS: Final = (
         healed_ms_min=1_500,
     ),
     Portfolio(name="late-messages", kinds=("hold", "hold", "move", "cut", "kill"), **_BRIEF),
-    Portfolio(name="damaged-records", families=("corrupt",), healed_ms_min=2_500),
+    Portfolio(name="damaged-records", kinds=("corrupt", "move"), dead_brokers_max=1, **_ONE_BY_ONE),
     Portfolio(name="outage", families=("outage", "kill"), settings={"min.insync.replicas": 1}),
     Portfolio(name="destroyed-copies", families=("wipe", "log-directory"), healed_ms_min=2_500, log_dirs=2),
     Portfolio(name="operators", kinds=("stop", "stop", "move", "kill", "cut"), settings=_IDEMPOTENT),
