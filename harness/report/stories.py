@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from checkers import Cell, Outcome, Verdict, Witness, read_receipts, setting_value
+from harness.errors import ResultsError
 from harness.plan import Simulated
+from harness.records.explanation_file import Explanation, read_explanation
 from harness.records.files import PLAN_FILE, STORY_FILE
 from harness.report.account import account_of
 from harness.report.charts import LOSS, Chart
@@ -50,8 +53,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
     ``title`` says what was found, ``why`` why it must not be or may, ``is_loss`` is true of writes that are gone.
     ``chart`` is a ``Chart`` as JSON, None where there is nothing to draw or no room, and ``has_offsets`` says that it
-    has its lower panel; ``over_time`` is that of the whole run; ``command`` reruns the run; ``finding`` are the plain
-    ones of the checker's fields.
+    has its lower panel; ``over_time`` is that of the whole run; ``explanation`` is what ``ackproof explain`` left;
+    ``command`` reruns the run; ``finding`` are the plain ones of the checker's fields.
     """
 
     cell: Cell
@@ -62,6 +65,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     chart: str | None
     has_offsets: bool
     over_time: str | None
+    explanation: Explanation | None
     command: str
     finding: dict[str, Any]
     anomaly: str
@@ -116,12 +120,21 @@ def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> Story:
         sentences=[*_script(files.directory, witness.run, receipts), *sentences],
         chart=_as_json(chart),
         has_offsets=chart is not None and chart.template == LOSS,
+        explanation=_explanation(run),
         over_time=_as_json(over_time_chart(line.over_time, effective)),
         command=rerun_command(files.directory, cell, witness),
         finding=plain,
         anomaly=witness.anomaly,
         run=witness.run,
     )
+
+
+def _explanation(run: Path) -> Explanation | None:
+    """What ``ackproof explain`` left there, if it took the run back at all; a damaged file is no story's end."""
+    with contextlib.suppress(ResultsError):
+        found = read_explanation(run)
+        return found if found and found.steps else None
+    return None
 
 
 def _as_json(chart: Chart | None) -> str | None:

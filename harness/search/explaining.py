@@ -7,6 +7,7 @@ none to follow. The first says how much of the finding was chance; the second, w
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -21,15 +22,21 @@ from harness.observations import BecameLeader, BrokerFenced, IsrChanged, LeaderE
 from harness.plan import RunSpec
 from harness.progress import Progress
 from harness.records.explanation_file import Explanation, StepBack, write_explanation
-from harness.records.run_record import read_record
+from harness.records.run_record import RunRecord, read_record
 from harness.report import Account, account_of, fault_name, replica_set
+from harness.run import perform
 from harness.search.data_form import steps_of, with_steps
 from harness.search.sameness import Finding, finding_of
+from harness.search.shrinking import shrunk
+from harness.search.smaller_runs import left_in
 from harness.search.trial import OtherDraws, Trial, attempt
+from harness.search.twins import twin_of
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
 from workloads import IDEMPOTENCE
 
+#: The directory of a real run's simulated twin, in its own.
+TWIN: Final = "twin"
 #: Continuations of each step and kind: where all of 20 show it, 86 % of all do, at 95 % confidence (0.05^(1/20)).
 FUTURES: Final = 20
 #: Steps to which a run is taken back at most, those nearest to the acknowledgement.
@@ -48,9 +55,30 @@ def explain_run(directory: Path, progress: Progress, anomaly: str = "", futures:
         raise NamedWronglyError(
             f"{directory} performed a scripted story; see: ackproof stories {record.story} --explain"
         )
-    explanation = explained(directory, record.spec(), progress, anomaly, futures)
+    if record.world.virtual_time:
+        explanation = explained(directory, record.spec(), progress, anomaly, futures)
+    else:
+        explanation = _by_twin(directory, record, progress, anomaly, futures)
     write_explanation(directory, explanation)
     return explanation
+
+
+def _by_twin(directory: Path, record: RunRecord, progress: Progress, anomaly: str, futures: int) -> Explanation:
+    """The real run's own narrative, and the steps of its twin, which is performed in a directory below it."""
+    twin = twin_of(directory, record, anomaly)
+    account, _ = _account(directory, twin.verdict, twin.finding, record.spec())
+    sentences = tuple(account.sentences)
+    if twin.trial is None:
+        return Explanation(finding=twin.finding.in_words(), sentences=sentences, twin=twin.in_words())
+    smaller = shrunk(twin.trial.spec, twin.finding)
+    place = directory / TWIN
+    if place.exists():
+        shutil.rmtree(place)
+    perform(smaller.spec, place, observe=True)
+    left_in(place, smaller, twin.in_words())
+    found = explained(place, smaller.spec, progress, anomaly, futures)
+    told = (*sentences, f"{twin.in_words()} Shrunk to {smaller.in_words()}:", *found.sentences)
+    return msgspec.structs.replace(found, sentences=told, twin=f"The steps are those of the twin, {place}.")
 
 
 def explained(directory: Path, spec: RunSpec, progress: Progress, anomaly: str, futures: int) -> Explanation:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
+from checkers import Judgement, Verdict
 from harness.errors import NamedWronglyError
 from harness.search.trial import Trial
 
@@ -39,7 +41,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
             return bool(trial.judgement.stalled)
         judgement = trial.judgement
         counted = judgement.broken if self.broken else judgement.permitted
-        return counted.get(self.anomaly, 0) > 0 and (not self.fate or self.fate in _fates(trial, self.anomaly))
+        return counted.get(self.anomaly, 0) > 0 and (not self.fate or self.fate in _fates(trial.verdict, self.anomaly))
 
     def in_words(self) -> str:
         """For people."""
@@ -52,39 +54,45 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def finding_of(trial: Trial, anomaly: str = "") -> Finding:
-    """The finding of a run: of ``anomaly``, or the worst, a broken promise before what is permitted.
+    """The finding of a run in memory, see :func:`worst_of`.
 
     Raises:
-        NamedWronglyError: there is none, or not that one.
+        NamedWronglyError: as there.
     """
-    found = list(findings_of(trial))
+    invariant = trial.broken.name if trial.broken else ""
+    return worst_of(trial.verdict.history, trial.verdict, trial.judgement, anomaly, invariant)
+
+
+def worst_of(run: str, verdict: Verdict, judgement: Judgement, anomaly: str = "", invariant: str = "") -> Finding:
+    """What the ``run`` shows of ``anomaly``, or the worst, a broken promise before what is permitted.
+
+    ``invariant`` is the one that it broke first, if any.
+
+    Raises:
+        NamedWronglyError: it shows nothing, or not that.
+    """
+    found = list(_findings(verdict, judgement, invariant))
     if anomaly:
         found = [one for one in found if anomaly in (one.anomaly, one.invariant, one.invariant and INVARIANT)]
     if not found:
         what = f"no {anomaly}" if anomaly else "nothing: no write is lost and no promise is broken"
-        raise NamedWronglyError(f"{trial.verdict.history} shows {what}; name a run that shows a finding")
+        raise NamedWronglyError(f"{run} shows {what}; name a run that shows a finding")
     return found[0]
 
 
-def findings_of(trial: Trial) -> list[Finding]:
+def _findings(verdict: Verdict, judgement: Judgement, invariant: str) -> Iterator[Finding]:
     """Everything that was found in a run, the worst first."""
-    judgement = trial.judgement
-    found: list[Finding] = []
     for broken, counted in ((True, judgement.broken), (False, judgement.permitted)):
-        names = sorted(counted, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
-        found += [_finding(trial, name, broken=broken) for name in names]
+        for name in sorted(counted, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)):
+            if name == INVARIANT and invariant:
+                yield Finding(invariant=invariant)
+            else:
+                yield Finding(anomaly=name, broken=broken, fate=min(_fates(verdict, name), default=""))
         if broken and judgement.stalled:
-            found.append(Finding(anomaly=STALLED, broken=True))
-    return found
+            yield Finding(anomaly=STALLED, broken=True)
 
 
-def _finding(trial: Trial, name: str, *, broken: bool) -> Finding:
-    if name == INVARIANT and trial.broken is not None:
-        return Finding(invariant=trial.broken.name)
-    return Finding(anomaly=name, broken=broken, fate=min(_fates(trial, name), default=""))
-
-
-def _fates(trial: Trial, anomaly: str) -> set[str]:
+def _fates(verdict: Verdict, anomaly: str) -> set[str]:
     """What became of the copies, of every listed finding of ``anomaly``; nothing where that is not known."""
-    findings = trial.verdict.anomalies.get(anomaly, ())
+    findings = verdict.anomalies.get(anomaly, ())
     return {str(finding["fate"]) for finding in findings if "fate" in finding}

@@ -8,13 +8,14 @@ from typing import Final
 
 import msgspec
 
-from harness.errors import NamedWronglyError
+from harness.errors import EXIT_UNKNOWN, AckproofError, NamedWronglyError
 from harness.plan import RunSpec, plan_text
 from harness.records.files import write_file
 from harness.records.run_record import read_record
 from harness.search.data_form import operations_of, steps_of
-from harness.search.script import Script, script_of
+from harness.search.script import script_of
 from harness.search.shrinking import Shrunk, shrunk
+from harness.search.twins import twin_of
 from nemesis.schedule import Schedule
 
 #: What is left in the run's directory.
@@ -24,11 +25,18 @@ STORY_FILE: Final = "shrunk-story.toml"
 WRITES_SHOWN: Final = 12
 
 
+class NoTwinError(AckproofError):
+    """A real run has no simulated twin that shows the same: what it shows stays without a smaller form."""
+
+    exit_code = EXIT_UNKNOWN
+
+
 class SmallerRun(msgspec.Struct, frozen=True, kw_only=True):
     """What a run was shrunk to, as data for people and machines.
 
     ``faults`` and ``operations`` are how many there are and were; ``plan`` is the file that repeats it, ``story`` the
-    scripted story of it with the ``column`` that shows it, "" where it cannot be said so.
+    scripted story of it with the ``column`` that shows it, "" where it cannot be said so. ``twin`` says of the smaller
+    form of a real run that it is one of its simulated twin.
     """
 
     finding: str
@@ -41,10 +49,13 @@ class SmallerRun(msgspec.Struct, frozen=True, kw_only=True):
     plan: str
     story: str = ""
     column: str = ""
+    twin: str = ""
 
     def lines(self) -> Iterator[str]:
         """For people; the last one is the result."""
         yield f"what it shows: {self.finding}"
+        if self.twin:
+            yield self.twin
         yield from self.schedule.describe().splitlines()
         more = ", ..." if len(self.writes_ms) > WRITES_SHOWN else ""
         yield f"writes at {', '.join(f'{at_ms / 1000:.2f} s' for at_ms in self.writes_ms[:WRITES_SHOWN])}{more}"
@@ -60,8 +71,11 @@ def shrink_run(directory: Path, anomaly: str = "", seconds: float | None = None)
 
     ``anomaly`` names what to keep where it is not the worst; ``seconds`` as in :func:`shrunk`.
 
+    Of a run on real processes it is the simulated twin that is shrunk.
+
     Raises:
         NamedWronglyError: it shows no such finding, or is no run that can be shrunk.
+        NoTwinError: no simulated run with the faults and writes of a real one shows the same.
         ResultsError: it cannot be read, or nothing can be written there.
     """
     record = read_record(directory)
@@ -69,14 +83,20 @@ def shrink_run(directory: Path, anomaly: str = "", seconds: float | None = None)
         raise NamedWronglyError(
             f"{directory} performed the scripted story {record.story}, whose steps are as few as its author made them"
         )
-    found = shrunk(record.spec(), anomaly, seconds=seconds)
+    if record.world.virtual_time:
+        return left_in(directory, shrunk(record.spec(), anomaly, seconds=seconds))
+    twin = twin_of(directory, record, anomaly)
+    if twin.trial is None:
+        raise NoTwinError(f"{directory}: {twin.in_words()}")
+    return left_in(directory, shrunk(twin.trial.spec, twin.finding, seconds=seconds), twin.in_words())
+
+
+def left_in(directory: Path, found: Shrunk, twin: str = "") -> SmallerRun:
+    """Leave the plan of a smaller run in ``directory``, and its story; ``twin`` says whose twin it is, if it is one."""
     script = script_of(found.trial, title_of(found))
-    return _left_in(directory, found, script)
-
-
-def _left_in(directory: Path, found: Shrunk, script: Script | None) -> SmallerRun:
     plan = directory / PLAN_FILE
-    remarks = [f"{title_of(found)}.", f"Shrunk from the run {directory.name}: {found.in_words()}."]
+    origin = f"Shrunk from the run {directory.name}: {found.in_words()}."
+    remarks = [f"{title_of(found)}.", origin, *filter(None, [twin])]
     write_file(plan, plan_text(found.spec, _name(found.spec), remarks).encode())
     story = directory / STORY_FILE
     if script is None:
@@ -94,6 +114,7 @@ def _left_in(directory: Path, found: Shrunk, script: Script | None) -> SmallerRu
         plan=str(plan),
         story=str(story) if script else "",
         column=script.column if script else "",
+        twin=twin,
     )
 
 

@@ -23,6 +23,7 @@ from harness.cli import run
 from harness.cli.app import exit_code_of
 from harness.errors import NamedWronglyError, ResultsError
 from harness.plan import RunSpec
+from harness.records.explanation_file import Explanation, StepBack, write_explanation
 from harness.records.files import CAMPAIGN_FILE, STORY_FILE, VERDICTS_FILE
 from harness.records.verdict_lines import read_matrix, write_matrix
 from harness.report import stories
@@ -286,6 +287,24 @@ def test_the_page_stays_below_three_megabytes_however_large_the_campaign(campaig
     assert words.count("Run it again:") == 60
     assert "and 30 more cells, which are in matrix.json" in words
     assert "and 30 more rows, which are in matrix.json" in words
+
+
+def test_an_explained_run_shows_from_which_step_on_it_could_not_be_avoided(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(A1, lost=1, history=True, cluster=True)
+    assert "point of no return" not in write(directory).read_text()
+    (history,) = directory.rglob("history")
+    steps = (
+        StepBack(time_us=1_000, what="the write is <acknowledged>", futures=20, as_planned=20, if_healed=3),
+        StepBack(time_us=2_000, what="broker 0 dies", futures=20, as_planned=20, if_healed=20),
+    )
+    explained = Explanation(finding="lost-write", sentences=(), steps=steps, avoidable_us=1_000, no_return_us=2_000)
+    write_explanation(history.parent, explained)
+    html = write(directory).read_text()
+    assert "the write is &lt;acknowledged&gt;" in html
+    assert '<meter max="20" value="3"></meter> 3/20' in html
+    assert html.count("(point of no return)") == 1
+    assert "broker 0 dies <b>(point of no return)</b>" in html
 
 
 def test_the_charts_are_drawn(campaign: Campaign) -> None:
