@@ -60,7 +60,7 @@ night_before() { # tonight
 # What the next nights need of this one: a few megabytes, whatever it did.
 keep_night() { # directory tonight
     mkdir -p "$nights/$2"
-    for file in plan.toml campaign.json matrix.json; do
+    for file in plan.toml campaign.json matrix.json night.json; do
         [ ! -e "$1/$file" ] || cp "$1/$file" "$nights/$2/"
     done
     [ ! -e "$1/verdicts.jsonl" ] || xz --stdout "$1/verdicts.jsonl" > "$nights/$2/verdicts.jsonl.xz"
@@ -71,7 +71,7 @@ nightly() {
     tonight=$(date -u +%Y-%m-%dT%H%M%S)
     before=$(night_before "$tonight")
     # Every night draws seeds of its own, so it tries schedules that were never tried.
-    perform soak "$here/nightly.toml" "$results/$tonight" --for "${ACKPROOF_FOR:-4h}" || code=$?
+    perform soak "$here/nightly.toml" "$results/$tonight" --for "${ACKPROOF_FOR:-4h}" ${before:+--nights "$nights"} || code=$?
     keep_night "$results/$tonight" "$tonight"
     if [ -n "$before" ] && [ -e "$nights/$tonight/matrix.json" ]; then
         ackproof compare "$before" "$nights/$tonight" | tee "$results/$tonight/compared.txt" || compared=$?
