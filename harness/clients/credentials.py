@@ -53,7 +53,7 @@ def password_of(security: Security) -> str:
 
 def without_secrets(text: str) -> str:
     """``text`` without the passwords that this process has read: a broker or a library may repeat them in an error."""
-    for secret in _READ:
+    for secret in sorted(_READ, key=len, reverse=True):  # one may begin another
         text = text.replace(secret, "(password)")
     return text
 

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError
 
 from harness.campaign import trace_runs, witness
 from harness.cli.app import exit_code_of
-from harness.clients import confluent, kafka_python, without_secrets
+from harness.clients import confluent, credentials, kafka_python, without_secrets
 from harness.clients.credentials import password_of
 from harness.errors import PlanError, ResultsError
 from harness.plan import Security, parse_plan
@@ -45,9 +45,15 @@ runs = 1
 @pytest.fixture
 def secret(monkeypatch: pytest.MonkeyPatch) -> str:
     """A password that is in the environment, and was read."""
+    monkeypatch.setattr(credentials, "_READ", set())  # not what other tests have read
     monkeypatch.setenv("AK_TEST_PASSWORD", SECRET)
     way_in = {"protocol": "SASL_SSL", "mechanism": "PLAIN", "username": "alice", "password_env": "AK_TEST_PASSWORD"}
     return password_of(msgspec.convert(way_in, Security))
+
+
+def test_a_password_that_begins_another_leaves_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(credentials, "_READ", {"open", "open-sesame"})
+    assert credentials.without_secrets("open-sesame, open") == "(password), (password)"
 
 
 def _calls(tree: ast.AST) -> list[str]:

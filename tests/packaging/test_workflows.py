@@ -97,7 +97,10 @@ def test_the_nights_steps_pass_and_the_second_is_compared_with_the_first(fresh: 
     second = run_steps(fresh, "ackproof-nightly.yml", installed, **short)
     nights = sorted((fresh / "ackproof-nights").iterdir())
     assert len(nights) == 2
-    assert all({path.name for path in night.iterdir()} >= {"matrix.json", "night.json", "verdicts.jsonl.xz"} for night in nights)
+    assert all(
+        {path.name for path in night.iterdir()} >= {"matrix.json", "night.json", "verdicts.jsonl.xz"}
+        for night in nights
+    )
     (trend,) = (fresh / "ackproof-results").glob("*/nights.html")
     assert trend.parent.name == nights[1].name, "only the second had a night to look back to"
     assert (

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 MATRIX, VERDICTS = SCHEMAS
 #: Of long files every so many lines.
 STEP = 10
-RECORDED = sorted((ROOT / "results" / "reference").iterdir())
+RECORDED = sorted(file.parent for file in (ROOT / "results" / "reference").glob("*/matrix.json"))
 
 
 def validator(name: str) -> jsonschema.Draft202012Validator:
@@ -34,7 +34,7 @@ def test_the_published_schema_is_that_of_the_type(name: str) -> None:
     assert published == schema_text(name), "make it again: ackproof schema --out docs/schemas"
 
 
-@pytest.mark.parametrize("directory", [one for one in RECORDED if one.is_dir()], ids=lambda one: one.name)
+@pytest.mark.parametrize("directory", RECORDED, ids=lambda one: one.name)
 def test_recorded_files_are_valid(directory: Path) -> None:
     validator(MATRIX).validate(json.loads((directory / "matrix.json").read_bytes()))
     (file,) = directory.glob("verdicts.jsonl*")

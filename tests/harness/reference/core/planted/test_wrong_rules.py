@@ -68,7 +68,7 @@ def alarms(story: str, column: str, bug: str) -> list[str]:
     ("bug", "story", "column", "alarm"),
     [
         ("append-below-min-isr", "S41", "all/2", "acknowledged, and not expected to be: x, y"),
-        ("commit-with-two", "S08", "all/2", "candidates-are-complete"),
+        ("commit-with-two", "S27", "all/2", "lost, and not expected to be: x"),
         ("count-diverging-fetch", "S28", "all/2", "logs-match"),
         ("eligible-after-unclean-stop", "S61", "all/2/E", "expected to be seen, and not: leaderless"),
         ("flush-on-leader-only", "S11", "all/2/F", "lost, and not expected to be: x"),
