@@ -69,7 +69,8 @@ def hunt(
     spurious = sum(len(one.spurious) for one in found) + sum(one.found is not None for one in found if not one.changed)
     seen = sum(one.found is not None for one in found)
     if not state.as_json:
-        state.say(f"{seen} of {len(found)} found, seed {seed}; {spurious} findings about the broker as it is")
+        of_bugs = "" if as_is else f"{seen} of {len(found)} found, "
+        state.say(f"{of_bugs}seed {seed}; {spurious} findings about the broker as it is")
     if spurious:
         return EXIT_BROKEN
     return EXIT_HELD if seen == len(found) or as_is else EXIT_UNKNOWN

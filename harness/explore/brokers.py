@@ -96,7 +96,7 @@ class BrokerNode:
         """It as the invariants see it."""
         log = self.disk.log(AT)
         records = () if log is None else tuple((batch.leader_epoch, batch.records[0]) for batch in log.batches)
-        flushed = 0 if log is None else log.flushed_offset
+        flushed = 0 if log is None else log.durable_offset  # what the disk has, whatever the core believes
         copy = Copy(self.node, self.process is not None, self.lost, self.incarnation, records, flushed)
         if self.process is None:
             return copy

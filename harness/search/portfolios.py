@@ -97,6 +97,8 @@ _IMPATIENT: Final = {"request.timeout.ms": 1_500, "delivery.timeout.ms": 2_000}
 _IDEMPOTENT: Final = {"enable.idempotence": True}
 _ELIGIBLE: Final = {"eligible.leader.replicas": True}
 _FLUSHED: Final = {"flush.messages": 1}
+_UNCLEAN: Final = {"unclean.leader.election.enable": True}
+_MAJORITY: Final = {"commit.rule": "majority", "leader.election": "largest-epoch-and-log-end"}
 #: As in production, nobody leaves the ISR, and hardly anybody is fenced, while links are down for a second or two.
 _SLOW_TO_SHRINK: Final = {"replica.lag.time.max.ms": 10_000, "broker.session.timeout.ms": 4_000}
 _BRIEF: Final[Mapping[str, Any]] = {"fault_ms_max": 1_200, "healed_ms_min": 400}
@@ -136,6 +138,8 @@ PORTFOLIOS: Final = (
         name="release-2.1", kinds=_MOVES, settings=_SLOW_TO_SHRINK | {"truncation": "kip-320"}, **_BRIEF
     ),
     Portfolio(name="release-3.5", kinds=_NETWORK, settings=_IMPATIENT | {"strict.min.isr": False}),
+    Portfolio(name="majority", kinds=_NETWORK, settings=_MAJORITY),
+    Portfolio(name="eligible-unclean", kinds=("kill", "stop", "cut", "pause"), settings=_ELIGIBLE | _UNCLEAN),
     Portfolio(name="near-reads", kinds=(*_MOVES, "pause"), settings={"follower.fetching": True}, racks=_RACKS),
 )  # fmt: skip
 
@@ -143,8 +147,8 @@ PORTFOLIOS: Final = (
 _SAFE: Final[Mapping[str, Mapping[str, Any]]] = {
     "in-sync": _IDEMPOTENT,
     "eligible": _ELIGIBLE | _FLUSHED,
-    "all-replicas": {"min.insync.replicas": 3, "unclean.leader.election.enable": True},
-    "majority": {"commit.rule": "majority", "leader.election": "largest-epoch-and-log-end"},
+    "all-replicas": _UNCLEAN | {"min.insync.replicas": 3},
+    "majority": _MAJORITY,
 }
 _MIXED: Final = ("kill", "pause", "stop", "cut", "cut", "slow", "hold", "move", "power", "wipe", "corrupt", "directory")
 #: What a cluster in virtual time cannot do.

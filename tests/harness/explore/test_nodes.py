@@ -14,7 +14,7 @@ from harness.explore.events import AT, Event, sent
 from harness.explore.settling import NOW_US
 from harness.explore.space import Action, Space, Wire, wire_kind
 from harness.reference.core.effects import Effect
-from harness.reference.core.messages import MetadataUpdate
+from harness.reference.core.messages import MetadataUpdate, RecordBatch
 from harness.reference.core.request_handler import DEADLINES
 from harness.reference.core.types import CONTROLLER, BrokerState, Image, PartitionState, TopicState
 
@@ -23,6 +23,17 @@ SCOPE = scope_named("calm-1").varied(
      "elected": "assigned", "fetches-park": True, "stale-requests": True},
     {"eligible.leader.replicas": True},
 )  # fmt: skip
+
+
+def test_what_a_loss_of_power_takes_is_what_the_disk_lacks_whatever_the_core_believes():
+    node = BrokerNode(0)
+    log = node.disk.open(AT)
+    log.append(RecordBatch(1, 10, "x", 0, 0))
+    assert node.copy().flushed == 0
+    log.flushed_offset = 1  # as a bug of the core may have it
+    assert node.copy().flushed == 0
+    log.flush()
+    assert node.copy().flushed == 1
 
 
 class Direct:
