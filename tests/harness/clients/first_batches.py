@@ -79,7 +79,7 @@ class Stage:
             self._world = processes_world(spec(settings, world=Processes()), directory)
         self._world.open()
         self.cluster = Cluster(self._world, directory)
-        servers = [server.split(":") for server in self._world.clients._bootstrap]
+        servers = [server.split(":") for server in self._world.clients.bootstrap]
         self.addresses = {broker: (host, int(port)) for broker, (host, port) in enumerate(servers)}
         self._write(self.cluster.leads())
 
