@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
+from msgspec import json, to_builtins
 from msgspec.structs import replace
 
-from harness.cli.terminal import State, path_type, takes_json
-from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
+from harness.cli.terminal import State, assigned, path_type, takes_json
+from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN
 from harness.explore import (
     RULES,
+    Constants,
     Limits,
     Order,
     Result,
@@ -28,6 +27,7 @@ from harness.explore import (
     steps_of,
     story_text,
 )
+from harness.machine import cores
 from harness.records.files import files_of, write_file
 
 
@@ -67,17 +67,18 @@ def explore(
 
     Every interleaving of messages, timers, crashes and writes is tried, and what must always hold is looked at in each
     state. Breadth first, so a counterexample is a shortest one. Exit code 1 with a counterexample, 2 where a limit
-    ended the search before every state was seen.
+    ended the search before every state was seen, or where nothing was acknowledged in any.
     """
     if listed or scope is None:
         return _list(state)
-    chosen = scope_named(scope).varied(_values(constants), _values(settings) | ({"planted.bug": bug} if bug else {}))
+    changed = assigned(settings, "--set") | ({"planted.bug": bug} if bug else {})
+    chosen = scope_named(scope).varied(assigned(constants, "--constant"), changed)
     chosen = replace(chosen, rules=tuple(rules) or chosen.rules)
     limits = Limits(states, seconds, memory << 20)
     result = exhaust(
         chosen,
         limits=limits,
-        workers=workers or os.cpu_count() or 1,
+        workers=workers or cores(),
         order=order,
         merged=not names,
         level_done=lambda depth, count: state.note(f"depth {depth}: {count} states"),
@@ -94,6 +95,7 @@ def explore(
         "seconds": result.seconds,
         "processor_seconds": result.processor_seconds,
         "exhausted": result.exhausted,
+        "acknowledged": result.acknowledged,
         "stopped": result.stopped,
         "broken": result.broken,
         "steps": steps,
@@ -103,7 +105,7 @@ def explore(
     state.answer(answer, lines)
     if result.broken is not None:
         return EXIT_BROKEN
-    return EXIT_HELD if result.exhausted else EXIT_UNKNOWN
+    return EXIT_HELD if result.exhausted and result.acknowledged else EXIT_UNKNOWN
 
 
 def _story(scope: Scope, result: Result, file: Path) -> str:
@@ -123,23 +125,13 @@ def _list(state: State) -> int:
     if state.as_json:
         state.json(list(scopes.values()))
         return EXIT_HELD
+    usual = to_builtins(Constants())
     for one in scopes.values():
-        state.say(f"{one.name}  {one.title}")
+        chosen = to_builtins(one.constants)
+        changed = {name: value for name, value in chosen.items() if value != usual[name]} | one.settings
+        values = [f"{name}={json.encode(value).decode()}" for name, value in changed.items()]
+        state.say(f"{one.name}  {one.title}: {', '.join(values) or 'all as usual'}")
     return EXIT_HELD
-
-
-def _values(pairs: Sequence[str]) -> dict[str, Any]:
-    """``NAME=VALUE`` with a value as in TOML; anything else is text."""
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise PlanError(f'"{pair}" is not NAME=VALUE')
-        try:
-            found[name] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            found[name] = value
-    return found
 
 
 def _broken(result: Result) -> list[str]:
@@ -157,6 +149,8 @@ def _sentence(scope: Scope, result: Result) -> str:
     )
     if result.broken is not None:
         return f"broken: {result.broken[0]} in scope {scope.name} ({counted})"
+    if result.exhausted and not result.acknowledged:
+        return f"nothing was acknowledged, so nothing could be lost, in scope {scope.name} ({counted})"
     if result.exhausted:
         return f"held in all {result.states} states of scope {scope.name} ({counted})"
     return f"not exhausted: {result.stopped} ended the search of scope {scope.name} ({counted})"

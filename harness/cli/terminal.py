@@ -84,8 +84,8 @@ def takes_json(function: Callable[..., Any]) -> Callable[..., Any]:
     return option(click.pass_obj(function))
 
 
-def assigned(settings: Sequence[str]) -> dict[str, object]:
-    """Settings from options: ``NAME=VALUE`` as in a plan; one text may have several, with commas between.
+def assigned(settings: Sequence[str], option: str = "--settings") -> dict[str, object]:
+    """Values from an ``option``: ``NAME=VALUE`` as in a plan; one text may have several, with commas between.
 
     Raises:
         PlanError: there is no value.
@@ -94,7 +94,7 @@ def assigned(settings: Sequence[str]) -> dict[str, object]:
     for assignment in (part for text in settings for part in text.split(",")):
         name, separator, value = assignment.partition("=")
         if not separator:
-            raise PlanError(f'--settings {assignment}: write NAME=VALUE, for example "acks=1"')
+            raise PlanError(f'{option} {assignment}: write NAME=VALUE, for example "acks=1"')
         values[name.strip()] = _value(value.strip())
     return values
 

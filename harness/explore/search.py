@@ -39,6 +39,13 @@ class Limits(msgspec.Struct, frozen=True):
     seconds: float = float("inf")
     memory_bytes: int = 2**62
 
+    def reached(self, deadline: float) -> str:
+        """The option whose limit this process has reached, "" for none; ``deadline`` is of the monotonic clock."""
+        if time.monotonic() > deadline:
+            return f"--seconds {self.seconds:g}"
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return f"--memory {self.memory_bytes >> 20}" if used > self.memory_bytes else ""
+
 
 #: No limit at all.
 UNLIMITED: Final = Limits()
@@ -51,7 +58,8 @@ class Result(msgspec.Struct, frozen=True):
     farthest state (breadth first: the least; depth first: those of the longest path that was walked). ``stopped`` says
     which limit ended it, "" for none. ``broken`` is the rule and a sentence, and ``trace`` the steps that lead there.
     ``processor_seconds`` is what all workers together have used of processors. ``core_steps`` are the different steps
-    of the core that worker 0 performed.
+    of the core that worker 0 performed. ``acknowledged`` is the most records that were acknowledged in one state: where
+    there were none, no rule about what may be lost was put to the test.
     """
 
     states: int
@@ -63,6 +71,7 @@ class Result(msgspec.Struct, frozen=True):
     broken: Broken | None = None
     trace: tuple[Next, ...] = ()
     core_steps: int = 0
+    acknowledged: int = 0
 
     @property
     def exhausted(self) -> bool:
@@ -107,7 +116,7 @@ class Worker:
         expansion = Expansion([], [], broken=[])
         follow, canonical = self.space.follow, self.space.canonical
         for count, (parent, state) in enumerate(self._frontier.items()):
-            if count % _STRIDE == 0 and (stopped := self._over()):
+            if count % _STRIDE == 0 and (stopped := self._limits.reached(self._deadline)):
                 expansion.stopped = stopped
                 break
             for one in follow(state):
@@ -149,9 +158,9 @@ class Worker:
         digests, parents = self._levels[asked[0]]
         return parents[digests.index(asked[1])]
 
-    def used(self) -> tuple[int, float]:
-        """How many different steps of the core it has performed, and what it has used of a processor, in seconds."""
-        return self.space.nodes.steps, time.process_time() - self._began
+    def account(self) -> tuple[int, float, int]:
+        """Different steps of the core that it performed, seconds of a processor, most records acknowledged at once."""
+        return self.space.nodes.steps, time.process_time() - self._began, self.space.acknowledged
 
     def _explain(self, sent: Sequence[Found]) -> list[Any]:
         """What the owners of these states may not know."""
@@ -161,12 +170,6 @@ class Worker:
         inside = {one for digest in digests for one in self.space.contents.get(digest, ())} - self._explained
         self._explained |= digests | inside
         return self.space.export(digests | inside)
-
-    def _over(self) -> str:
-        if time.monotonic() > self._deadline:
-            return f"--seconds {self._limits.seconds:g}"
-        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return f"--memory {self._limits.memory_bytes >> 20} MB" if used > self._limits.memory_bytes else ""
 
 
 class _Team(Protocol):
@@ -270,18 +273,19 @@ def exhaust(
                 stopped = f"--states {limits.states}"
                 break
         path = [] if broken is None else _path(team, workers, depth, broken)
-        used = team.call("used")
+        steps, seconds, acknowledged = zip(*team.call("account"), strict=True)
     trace = _walk(Space(scope, merged=merged), path) if path else ()
     return Result(
         states,
         transitions,
         depth,
         time.monotonic() - began,
-        sum(seconds for _, seconds in used),
+        sum(seconds),
         stopped,
         trace[-1].broken if trace else None,
         trace,
-        used[0][0],
+        steps[0],
+        max(acknowledged),
     )
 
 
@@ -332,8 +336,8 @@ def _depth_first(scope: Scope, limits: Limits, *, merged: bool) -> Result:
         depth = max(depth, len(path) - 1)
         if len(seen) >= limits.states:
             stopped = f"--states {limits.states}"
-        elif len(seen) % _STRIDE == 0 and time.monotonic() - began > limits.seconds:
-            stopped = f"--seconds {limits.seconds:g}"
+        elif len(seen) % _STRIDE == 0:
+            stopped = limits.reached(began + limits.seconds)
     trace = (*(one for one, _ in path if one is not None), broken) if broken is not None else ()
     return Result(
         len(seen),
@@ -345,4 +349,5 @@ def _depth_first(scope: Scope, limits: Limits, *, merged: bool) -> Result:
         broken and broken.broken,
         trace,
         space.nodes.steps,
+        space.acknowledged,
     )

@@ -180,6 +180,12 @@ class Space:
             verdict = self._verdicts[key] = next(filter(self._counts, broken), None)
             return verdict
 
+    @property
+    def acknowledged(self) -> int:
+        """The most records that were acknowledged in one of the states that :meth:`broken` has judged."""
+        judged = {key[-1] for key in self._verdicts}
+        return max((len(self.accounts[one].shown.acknowledged) for one in judged), default=0)
+
     def _counts(self, broken: Broken | None) -> bool:
         return broken is not None and (not self.scope.rules or broken[0] in self.scope.rules)
 

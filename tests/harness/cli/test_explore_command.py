@@ -37,13 +37,24 @@ def test_a_search_that_a_limit_ends_proves_nothing(capsys: pytest.CaptureFixture
     assert "not exhausted: --states 50" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("order", ["breadth", "depth"])
+def test_a_search_in_which_nothing_was_acknowledged_proves_nothing(
+    order: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["explore", "calm-1", "--constant", "records=0", "--order", order, "--workers", "2"]
+    assert exit_code_of(words) == 2
+    shown = capsys.readouterr().out
+    assert "nothing was acknowledged" in shown
+    assert "held" not in shown
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
         (["calm-0"], 'unknown scope "calm-0"; did you mean "calm-'),
         (["calm-1", "--constant", "crash=1"], 'did you mean "crashes"?'),
         (["calm-1", "--constant", "crashes=many"], "a constant of the scope is wrong"),
-        (["calm-1", "--constant", "crashes"], "is not NAME=VALUE"),
+        (["calm-1", "--constant", "crashes"], "--constant crashes: write NAME=VALUE"),
         (["calm-1", "--set", "missed.epoch=never"], "missed.epoch"),
         (["calm-1", "--bug", "no-such-bug"], "planted.bug"),
     ],
@@ -57,6 +68,9 @@ def test_what_is_wrong_is_said_with_the_nearest_word(
 
 def test_scopes_are_listed_for_people_and_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["explore", "--list"]) == 0
-    assert "calm-1  one record, and nothing fails" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "calm-1  one record, and nothing fails" in shown
+    assert "between them: moves=2, skips=1\n" in shown
+    assert "eligible.leader.replicas=true" in shown
     assert exit_code_of(["explore", "--list", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["name"] == "calm-1"

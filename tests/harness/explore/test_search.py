@@ -77,6 +77,22 @@ def test_a_search_that_a_limit_ends_is_not_exhausted(order: Order) -> None:
     assert not result.exhausted
 
 
+@pytest.mark.parametrize("order", ["breadth", "depth"])
+def test_a_search_ends_where_it_has_used_its_memory(order: Order) -> None:
+    assert exhaust(MOVED, limits=Limits(memory_bytes=2**20), order=order).stopped == "--memory 1"
+
+
+def test_the_most_records_that_were_acknowledged_in_a_state_are_counted_by_all_workers() -> None:
+    two = CALM.varied({"records": 2}, {})
+    assert [exhaust(two, workers=workers).acknowledged for workers in (1, 2)] == [2, 2]
+    assert exhaust(CALM.varied({"records": 0}, {}), order="depth").acknowledged == 0
+
+
+def test_with_every_record_flushed_a_loss_of_power_reaches_the_states_of_a_kill() -> None:
+    few = {"brokers": 2, "in-sync": 2}
+    assert count(scope_named("power").varied(few, {})) == count(scope_named("killed").varied(few, {}))
+
+
 def test_what_a_scope_leaves_out_is_said() -> None:
     said = " ".join(CALM.leaves_out())
     assert "more than 1 records, more than 0 crashes" in said
