@@ -22,7 +22,7 @@ from workloads.client import (
     Unsent,
 )
 from workloads.eras import NO_ERA, PRESETS
-from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, NEVER_SENT, TIME_LIMIT, Refusal, classify, refusal
+from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, GAVE_UP, NEVER_SENT, TIME_LIMIT, Refusal, classify, refusal
 from workloads.generators import WORKLOADS, writes_of
 from workloads.operations import (
     NEMESIS,
@@ -52,7 +52,7 @@ from workloads.settings import (
 )
 
 __all__ = [
-    "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "IDEMPOTENCE", "LISTED", "NEMESIS", "NEVER", "NEVER_SENT",
+    "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "GAVE_UP", "IDEMPOTENCE", "LISTED", "NEMESIS", "NEVER", "NEVER_SENT",
     "NO_ERA", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Batches", "BrokenInvariant", "ClientCapability", "Clients",
     "Clock", "Commits", "Consumer", "Defect", "Event", "EventType", "Fetched", "FreshWrites", "Function",
     "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Positions", "Producer",

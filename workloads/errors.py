@@ -20,6 +20,8 @@ from workloads.operations import EventType
 
 #: Used by an adapter when the client refused a record before taking it: nothing ever left.
 NEVER_SENT: Final = "NeverSent"
+#: Why an adapter refuses what it was given after the client had given up all sends for good, before the client's error.
+GAVE_UP: Final = "the client had given up"
 #: Used by an adapter when the client was closed with the send outstanding.
 CLIENT_CLOSED: Final = "ClientClosed"
 #: Used by an adapter when the client was made to crash with the send outstanding.
@@ -113,7 +115,8 @@ def classify(name: str) -> EventType:
 
 def refuses_for_good(error: str) -> bool:
     """True if a client refused a record before taking it, whatever the record and however long one waits."""
-    return error.startswith(NEVER_SENT) and not any(word in error for word in _NO_FAULT_OF_THE_CLIENT)
+    passing = any(word in error for word in _NO_FAULT_OF_THE_CLIENT)
+    return error.startswith(NEVER_SENT) and (GAVE_UP in error or not passing)
 
 
 class Refusal(IntEnum):

@@ -21,7 +21,17 @@ from harness.clients.client_thread import Owner, ThreadedClock
 from harness.clients.configuration import METADATA_MAX_AGE_MS, consumer_properties, fetch_wait_ms, producer_properties
 from harness.clients.credentials import without_secrets
 from harness.plan import Security
-from workloads import ClientCapability, EventType, Fetched, Offsets, PollOutcome, SendOutcome, Settings, classify
+from workloads import (
+    GAVE_UP,
+    ClientCapability,
+    EventType,
+    Fetched,
+    Offsets,
+    PollOutcome,
+    SendOutcome,
+    Settings,
+    classify,
+)
 
 Library = TypeVar("Library", KafkaProducer, KafkaConsumer, KafkaAdminClient)
 
@@ -86,6 +96,7 @@ class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
         # After an error that it takes for fatal, an idempotent producer ends every other batch with that same error,
         # also what is in flight: so no error of one send proves anything about it.
         self._errors_prove = not configuration["enable_idempotence"]
+        self._error_before: BaseException | None = None
         owner: Owner[KafkaProducer] = Owner(
             f"{configuration['client_id']}-producer", lambda: make(KafkaProducer, configuration), _close_producer
         )
@@ -103,13 +114,21 @@ class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
         except (KafkaError, ValueError) as error:
             self._refuse(ticket, named(error))
             return
-        future.add_callback(partial(self._sent, ticket)).add_errback(partial(self._failed, ticket))
+        future.add_callback(partial(self._sent, ticket)).add_errback(partial(self._failed, ticket, self._error_before))
 
     def _sent(self, ticket: int, metadata: Any) -> None:
         offset = metadata.offset if self._offsets_known and metadata.offset >= 0 else None
         self._pending.answer(ticket, SendOutcome(EventType.OK, offset=offset))
 
-    def _failed(self, ticket: int, error: BaseException) -> None:
+    def _failed(self, ticket: int, before: BaseException | None, error: BaseException) -> None:
+        """``before`` is the error that was the last one when the record was given to the library.
+
+        The very same object again means that the producer was fatal by then, and it sends nothing from there on.
+        """
+        if error is before:
+            self._refuse(ticket, f"{GAVE_UP}: {named(error)}")
+            return
+        self._error_before = error
         kind = classify(type(error).__name__) if self._errors_prove else EventType.INFO
         self._pending.answer(ticket, SendOutcome(kind, error=named(error)))
 

@@ -1,16 +1,19 @@
 """The kafka-python adapter where there is no cluster: its configuration, its limits, its end."""
 
+from unittest.mock import Mock
+
 import msgspec
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaTimeoutError, MessageSizeTooLargeError, NotEnoughReplicasAfterAppendError
+from kafka.future import Future
 
 from harness.clients import KAFKA_PYTHON
 from harness.clients.kafka_python import KafkaPythonProducer, consumer_configuration, named, producer_configuration
 from harness.plan import Processes
 from harness.worlds.real.clock import RealClock
 from workloads.client import PollOutcome, SendOutcome
-from workloads.errors import CLIENT_CLOSED
+from workloads.errors import CLIENT_CLOSED, refuses_for_good
 from workloads.operations import EventType
 from workloads.settings import Settings
 
@@ -62,10 +65,26 @@ def test_an_idempotent_producers_error_proves_nothing_because_it_is_given_to_eve
 ) -> None:
     clock, answers = RealClock(), list[SendOutcome]()
     producer = KafkaPythonProducer(clock, producer_configuration(Settings(enable_idempotence=idempotent), NOBODY, 0))
-    producer._failed(producer._begin(answers.append), MessageSizeTooLargeError())
+    producer._failed(producer._begin(answers.append), None, MessageSizeTooLargeError())
     producer.close()
     assert clock.run(lambda: bool(answers), 5_000_000)
     assert answers == [SendOutcome(outcome, error="MessageSizeTooLargeError")]
+
+
+def test_what_a_producer_is_given_after_its_fatal_error_was_never_sent_and_counts_against_it() -> None:
+    clock, answers = RealClock(), list[SendOutcome]()
+    producer = KafkaPythonProducer(clock, producer_configuration(Settings(enable_idempotence=True), NOBODY, 0))
+    library = Mock(spec=KafkaProducer)
+    fatal = MessageSizeTooLargeError()
+    library.send.side_effect = lambda *_, **__: Future().failure(fatal)
+    for _ in range(2):
+        producer._send(producer._begin(answers.append), "t-0", b"key", b"payload", library)
+    producer.close()
+    assert clock.run(lambda: len(answers) == 2, 5_000_000)
+    assert answers[0] == SendOutcome(EventType.INFO, error="MessageSizeTooLargeError")
+    assert answers[1].type is EventType.FAIL
+    assert answers[1].error is not None
+    assert refuses_for_good(answers[1].error)
 
 
 def test_the_effective_configuration_can_be_written_and_read() -> None:

@@ -9,11 +9,21 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import confluent_kafka
 import kafka
 import pytest
-from kafka.errors import InvalidRecordError, KafkaTimeoutError, MessageSizeTooLargeError, UnknownError
+from kafka.errors import (
+    InvalidRecordError,
+    KafkaTimeoutError,
+    MessageSizeTooLargeError,
+    RequestTimedOutError,
+    RetriableError,
+    UnknownError,
+)
+from kafka.producer.record_accumulator import RecordAccumulator
+from kafka.producer.sender import Sender
 from kafka.producer.transaction_manager import ProducerIdAndEpoch, TransactionManager, TransactionState
 
 from harness.clients.confluent import unfit
@@ -44,6 +54,28 @@ def test_kafka_python_asks_for_no_producer_id_after_it_has_dropped_its_own() -> 
 def test_kafka_python_takes_the_refusal_of_one_batch_for_fatal_to_the_producer(error: type[Exception]) -> None:
     manager = TransactionManager(api_version=(4, 0))
     assert manager.classify_batch_error(error(), batch=None) == TransactionManager.ERROR_CLASS_FATAL
+
+
+def test_kafka_python_is_fatal_when_its_request_for_a_producer_id_is_answered_too_late() -> None:
+    manager = TransactionManager(api_version=(4, 0))
+    manager.init_producer_id()
+    request = manager.next_request_handler(has_incomplete_batches=False)
+    request.on_complete(manager.next_in_flight_request_correlation_id(), RequestTimedOutError())
+    assert manager.has_fatal_error()
+    assert isinstance(RequestTimedOutError(), RetriableError), "Kafka's own client asks again"
+
+
+def test_kafka_python_ends_what_it_is_given_after_a_fatal_error_with_that_error_and_sends_nothing() -> None:
+    manager = TransactionManager(api_version=(4, 0))
+    fatal = UnknownError()
+    manager.transition_to_fatal_error(fatal)
+    accumulator, network = RecordAccumulator(transaction_manager=manager), Mock()
+    sender = Sender(network, Mock(), accumulator, transaction_manager=manager)
+    for _ in range(2):
+        future, *_rest = accumulator.append(kafka.TopicPartition("t", 0), 0, b"key", b"value", [])
+        sender.run_once()
+        assert future.exception is fatal
+    network.send.assert_not_called()
 
 
 def kafka_python(bootstrap: str) -> tuple[Callable[[], Callable[[float], str]], Callable[[], None]]:
