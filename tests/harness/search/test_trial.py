@@ -80,5 +80,7 @@ def test_only_simulated_runs_are_attempted():
         attempt(real)
 
 
-def test_a_trial_says_what_it_reached():
-    assert {"elected: clean", "acknowledged: by the leader alone"} <= attempt(lossy()).coverage <= WORDS
+def test_a_trial_says_what_it_reached_where_it_is_asked():
+    asked, unasked = attempt(lossy(), coverage=True), attempt(lossy())
+    assert {"elected: clean", "acknowledged: by the leader alone"} <= asked.coverage <= WORDS
+    assert msgspec.structs.replace(asked, coverage=frozenset()) == unasked
