@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, get_args
 
@@ -11,10 +10,12 @@ import click
 from harness.cli.campaign import seed_range
 from harness.cli.terminal import State, assigned, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
-from harness.search import ASSERTION, EVERYTHING, PORTFOLIOS, Hunted, Portfolio, Run, as_it_is, shrunk
+from harness.machine import cores
+from harness.plan import unknown_key
+from harness.search import ASSERTION, CRASH, EVERYTHING, PORTFOLIOS, Hunted, Portfolio, Run, as_it_is, shrunk
 from harness.search import hunt as hunt_for
 from harness.worlds.reference import WITHOUT_EFFECT
-from workloads import PlantedBug, SettingsError, unknown_name
+from workloads import PlantedBug, SettingsError
 
 #: Planted bugs that a simulated cluster can have.
 BUGS: Final = {bug: bug for bug in get_args(PlantedBug) if bug not in {"none", *WITHOUT_EFFECT["simulated"]}}
@@ -25,9 +26,17 @@ TEXT_MAX: Final = 160
 @click.command()
 @click.argument("bugs", nargs=-1, metavar="[BUG]...")
 @click.option("--settings", multiple=True, metavar="NAME=VALUE", help="Hunt for what this setting does wrong instead.")
-@click.option("--as-is", is_flag=True, help="Hunt in the code as it is, with nothing planted.")
-@click.option("--clean", type=click.IntRange(1), metavar="N", help="Perform N runs as it is, over every family.")
+@click.option("--as-is", is_flag=True, help="Hunt in the code as it is until something is found, as for a bug.")
+@click.option(
+    "--clean",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Perform N runs of the code as it is, over every family too, and go on after a finding.",
+)
 @click.option("--portfolio", "names", multiple=True, metavar="NAME", help="Only this one; may be repeated.")
+@click.option(
+    "--run", "number", type=click.IntRange(0), metavar="N", help="Only this run of one --portfolio, as hunts name it."
+)
 @click.option("--seconds", type=float, default=60.0, show_default=True, help="Of one core, for each bug.")
 @click.option("--seed", type=seed_range, default=1, show_default=True)
 @click.option("--workers", type=click.IntRange(1), help="Processes at a time; by default as many as there are cores.")
@@ -43,6 +52,7 @@ def hunt(
     as_is: bool,
     clean: int | None,
     names: Sequence[str],
+    number: int | None,
     seconds: float,
     seed: int,
     workers: int | None,
@@ -53,13 +63,17 @@ def hunt(
     A BUG is a value of planted.bug; none: all of them (docs/hunt.md). What is found counts only if the same run without
     the bug finds nothing. Exit code 0 if all were found, 2 if one was not; 1 if the broker as it is breaks a promise.
     """
-    workers = workers or os.cpu_count() or 1
+    workers, first = workers or cores(), 0
+    if number is not None:
+        if clean is not None or len(names) != 1:
+            raise PlanError("--run is a run of one --portfolio: name that, and leave --clean out")
+        workers, first, seconds = 1, number, 0.0
     if clean is not None:
         return _clean(state, clean, _chosen(names, EVERYTHING), seed, workers)
     found, portfolios = [], _chosen(names, PORTFOLIOS)
     for changed in _changes(bugs, assigned(settings), as_is=as_is):
         try:
-            result = hunt_for(changed, seed=seed, seconds=seconds, workers=workers, portfolios=portfolios)
+            result = hunt_for(changed, seed=seed, seconds=seconds, workers=workers, portfolios=portfolios, first=first)
         except SettingsError as error:
             raise PlanError(str(error)) from error
         found.append(result)
@@ -82,17 +96,17 @@ def _changes(bugs: Sequence[str], settings: Mapping[str, Any], *, as_is: bool) -
         raise PlanError("hunt for bugs, for --settings, or --as-is: one of the three")
     for bug in bugs:
         if bug not in BUGS:
-            raise PlanError(unknown_name("bug", bug, BUGS))
+            raise PlanError(unknown_key("bug", bug, BUGS))
     if as_is or settings:
         return [settings]
     return [{"planted.bug": bug} for bug in bugs or BUGS]
 
 
 def _chosen(names: Sequence[str], portfolios: Sequence[Portfolio]) -> Sequence[Portfolio]:
-    known = {portfolio.name: portfolio for portfolio in portfolios}
+    known = {portfolio.name: portfolio for portfolio in EVERYTHING}
     for name in names:
         if name not in known:
-            raise PlanError(unknown_name("portfolio", name, known))
+            raise PlanError(unknown_key("portfolio", name, known))
     return [known[name] for name in names] or portfolios
 
 
@@ -103,22 +117,30 @@ def _lines(result: Hunted) -> Iterator[str]:
         yield f"{what}: nothing found in {spent}"
     else:
         yield f"{what}: {', '.join(alarm.by for alarm in result.found.alarms)} after {spent}"
-        yield from _of(result.found)
+        yield from _of(result.found, result.changed, result.seed)
     for run in result.spurious:
         yield f"{what}: run {run.number} has an alarm without it too"
-        yield from _of(run)
+        yield from _of(run, result.changed, result.seed)
 
 
-def _of(run: Run) -> Iterator[str]:
-    yield f"  run {run.number}, portfolio {run.portfolio}, its seed {run.spec.seed}"
+def _of(run: Run, changed: Mapping[str, Any], seed: int) -> Iterator[str]:
+    """What a run found, and how to perform it again."""
+    yield f"  again: ackproof hunt {_words(changed)} --portfolio {run.portfolio} --seed {seed} --run {run.number}"
     for alarm in run.alarms:
         yield f"  {alarm.by}: {alarm.text[:TEXT_MAX]}"
 
 
+def _words(changed: Mapping[str, Any]) -> str:
+    """What is hunted for, as on the command line."""
+    if set(changed) == {"planted.bug"}:
+        return str(changed["planted.bug"])
+    return " ".join(f"--settings {name}={value}" for name, value in changed.items()) or "--as-is"
+
+
 def _show_small(state: State, run: Run, seconds: float) -> None:
-    """The faults of the run, as few and short as they can be in that time; what an assertion ended stays as it is."""
+    """The faults of the run, as few and short as they can be in that time; what ended early stays as it is."""
     schedule = run.spec.schedule
-    if all(alarm.by != ASSERTION for alarm in run.alarms):
+    if all(alarm.by not in (ASSERTION, CRASH) for alarm in run.alarms):
         small = shrunk(run.spec, seconds=seconds)
         state.say(f"the same with {small.in_words()} (of {small.faults[1]} and {small.operations[1]}):")
         schedule = small.trial.schedule
@@ -135,7 +157,7 @@ def _clean(state: State, count: int, portfolios: Sequence[Portfolio], seed: int,
             progress.advance()
             if run.alarms:
                 alarmed.append(run)
-                state.answer(run, _of(run))
+                state.answer(run, _of(run, {}, seed))
     rate = count / seconds if seconds else 0.0
     summary = f"{count} schedules of {len(portfolios)} portfolios from seed {seed}: {len(alarmed)} with a finding"
     state.answer(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import click
 
 from harness.cli.terminal import State, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, PlanError
+from harness.machine import cores
 from harness.records.files import files_of, write_file
 from harness.stories import (
     COLUMNS,
@@ -60,7 +60,7 @@ def stories(
         return _list(state, chosen)
     if explain:
         return _explain(state, chosen, names)
-    cells = list(perform_table(chosen, names, workers or os.cpu_count() or 1))
+    cells = list(perform_table(chosen, names, workers or cores()))
     if state.as_json:
         for cell in cells:
             state.json(cell)

@@ -11,7 +11,7 @@ from harness.plan.reading import LATEST, parse_plan, read_plan
 from harness.plan.security import OPEN, Security
 from harness.plan.starters import CI_FILES, KINDS, heading, plans_here, starter
 from harness.plan.stories import families_in, with_stories
-from harness.plan.values import SEED_MAX, Place
+from harness.plan.values import SEED_MAX, Place, unknown_key
 from harness.plan.worlds import (
     AnyHost,
     AnyWorld,
@@ -57,5 +57,6 @@ __all__ = [
     "read_plan",
     "require_kind",
     "starter",
+    "unknown_key",
     "with_stories",
 ]

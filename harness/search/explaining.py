@@ -17,18 +17,17 @@ import msgspec
 from checkers import Verdict, check_one
 from harness.campaign import trace_runs, translated_errors
 from harness.choices import derived_seed
-from harness.errors import NamedWronglyError
 from harness.observations import BecameLeader, BrokerFenced, IsrChanged, LeaderElected, Observation, Truncated
 from harness.plan import RunSpec
 from harness.progress import Progress
 from harness.records.explanation_file import Explanation, StepBack, write_explanation
-from harness.records.run_record import RunRecord, read_record
+from harness.records.run_record import RunRecord
 from harness.report import Account, account_of, fault_name, replica_set
 from harness.run import perform
 from harness.search.data_form import steps_of, with_steps
 from harness.search.sameness import Finding, finding_of
 from harness.search.shrinking import shrunk
-from harness.search.smaller_runs import left_in
+from harness.search.smaller_runs import drawn_record, left_in
 from harness.search.trial import OtherDraws, Trial, attempt
 from harness.search.twins import twin_of
 from nemesis.receipts import Receipt
@@ -50,11 +49,7 @@ def explain_run(directory: Path, progress: Progress, anomaly: str = "", futures:
         NamedWronglyError: it shows no such finding, or performed a scripted story.
         ResultsError: it cannot be read, or nothing can be written there.
     """
-    record = read_record(directory)
-    if record.story:
-        raise NamedWronglyError(
-            f"{directory} performed a scripted story; see: ackproof stories {record.story} --explain"
-        )
+    record = drawn_record(directory)
     if record.world.virtual_time:
         explanation = explained(directory, record.spec(), progress, anomaly, futures)
     else:
@@ -77,8 +72,8 @@ def _by_twin(directory: Path, record: RunRecord, progress: Progress, anomaly: st
     perform(smaller.spec, place, observe=True)
     left_in(place, smaller, twin.in_words())
     found = explained(place, smaller.spec, progress, anomaly, futures)
-    told = (*sentences, f"{twin.in_words()} Shrunk to {smaller.in_words()}:", *found.sentences)
-    return msgspec.structs.replace(found, sentences=told, twin=f"The steps are those of the twin, {place}.")
+    both = (*sentences, f"{twin.in_words()} Shrunk to {smaller.in_words()}:", *found.sentences)
+    return msgspec.structs.replace(found, sentences=both, twin=f"The steps are those of the twin, {place}.")
 
 
 def explained(directory: Path, spec: RunSpec, progress: Progress, anomaly: str, futures: int) -> Explanation:
@@ -115,8 +110,9 @@ def _account(
     alike = [one for one in listed if not finding.fate or one.get("fate") == finding.fate]
     if not alike:
         return Account(None, [finding.in_words()]), None
-    told = account_of(directory, finding.anomaly, alike[0], verdict, idempotent=spec.settings[IDEMPOTENCE] is True)
-    return told, alike[0]
+    first = alike[0]
+    idempotent = spec.settings[IDEMPOTENCE] is True
+    return account_of(directory, finding.anomaly, first, verdict, idempotent=idempotent), first
 
 
 # --- the steps -------------------------------------------------------------------------------------------------------

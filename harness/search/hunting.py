@@ -23,14 +23,15 @@ from harness.search.trial import Trial, attempt
 
 #: Runs that are given to a worker at a time.
 BLOCK: Final = 4
-#: What an alarm is by where the core itself ended the run.
+#: What an alarm is by where the run did not come to its end: an assertion of the core failed, or anything else did.
 ASSERTION: Final = "assertion"
+CRASH: Final = "crash"
 #: The finding of the checkers that an invariant was broken, which is named itself.
 _BY_NAME: Final = "broken-invariant"
 
 
 class Alarm(msgspec.Struct, frozen=True):
-    """What saw that something is wrong: an invariant, an assertion of the core, or the checkers; and what it saw."""
+    """What saw that something is wrong: an invariant, the checkers, or whatever ended the run; and what it saw."""
 
     by: str
     text: str
@@ -68,15 +69,18 @@ def hunt(
     seconds: float,
     workers: int = 1,
     portfolios: Sequence[Portfolio] = PORTFOLIOS,
+    first: int = 0,
 ) -> Hunted:
     """Look for what ``changed`` settings do wrong, for ``seconds`` of one core; without any, for what the core does.
+
+    Begins with run ``first``; no ``seconds`` are one run.
 
     Raises:
         SettingsError: the settings do not fit a portfolio's.
     """
     schedules, spent, found = 0, 0.0, None
     spurious: list[Run] = []
-    for run in runs(changed, seed=seed, workers=workers, portfolios=portfolios):
+    for run in runs(changed, seed=seed, workers=workers, portfolios=portfolios, first=first):
         schedules, spent = schedules + 1, spent + run.seconds
         if run.alarms:
             if not changed or not alarms_of(without(run.spec, changed)):
@@ -102,9 +106,11 @@ def without(spec: RunSpec, changed: Mapping[str, Any]) -> RunSpec:
     )
 
 
-def runs(changed: Mapping[str, Any], *, seed: int, workers: int, portfolios: Sequence[Portfolio]) -> Iterator[Run]:
-    """Run after run in the order of their numbers; the iterator never ends by itself."""
-    number = 0
+def runs(
+    changed: Mapping[str, Any], *, seed: int, workers: int, portfolios: Sequence[Portfolio], first: int = 0
+) -> Iterator[Run]:
+    """Run after run in the order of their numbers, from ``first`` on; the iterator never ends by itself."""
+    number = first
     if workers < 2:
         while True:
             yield _run(number, changed, seed, portfolios)
@@ -134,11 +140,13 @@ def _run(number: int, changed: Mapping[str, Any], seed: int, portfolios: Sequenc
 
 
 def alarms_of(spec: RunSpec) -> tuple[Alarm, ...]:
-    """Everything that is wrong about a run, attempted now."""
+    """Everything that is wrong about a run, attempted now; what ends it is a finding about it, whatever it is."""
     try:
         trial = attempt(spec)
     except AssertionError as error:
         return (Alarm(ASSERTION, str(error)),)
+    except Exception as error:  # A hunt is for what nobody thought of, and goes on.
+        return (Alarm(CRASH, f"{type(error).__name__}: {error}"),)
     return tuple(_alarms(trial))
 
 

@@ -65,7 +65,7 @@ class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
 
     def in_words(self) -> str:
         """``2 faults, 3 operations``."""
-        return f"{_counted(self.faults[0], 'fault')}, {_counted(self.operations[0], 'operation')}"
+        return f"{counted(self.faults[0], 'fault')}, {counted(self.operations[0], 'operation')}"
 
 
 def shrunk(spec: RunSpec, finding: Finding | str = "", *, seconds: float | None = None) -> Shrunk:
@@ -255,5 +255,6 @@ def _moved(moments: list[int], place: int, earlier_us: int) -> list[int]:
     return [*moments[:place], *(moment - earlier_us for moment in moments[place:])]
 
 
-def _counted(number: int, what: str) -> str:
+def counted(number: int, what: str) -> str:
+    """``2 faults``."""
     return f"{number} {what}" + ("s" if number != 1 else "")

@@ -11,10 +11,10 @@ import msgspec
 from harness.errors import EXIT_UNKNOWN, AckproofError, NamedWronglyError
 from harness.plan import RunSpec, plan_text
 from harness.records.files import write_file
-from harness.records.run_record import read_record
+from harness.records.run_record import RunRecord, read_record
 from harness.search.data_form import operations_of, steps_of
 from harness.search.script import script_of
-from harness.search.shrinking import Shrunk, shrunk
+from harness.search.shrinking import Shrunk, counted, shrunk
 from harness.search.twins import twin_of
 from nemesis.schedule import Schedule
 
@@ -78,17 +78,29 @@ def shrink_run(directory: Path, anomaly: str = "", seconds: float | None = None)
         NoTwinError: no simulated run with the faults and writes of a real one shows the same.
         ResultsError: it cannot be read, or nothing can be written there.
     """
-    record = read_record(directory)
-    if record.story:
-        raise NamedWronglyError(
-            f"{directory} performed the scripted story {record.story}, whose steps are as few as its author made them"
-        )
+    record = drawn_record(directory)
     if record.world.virtual_time:
         return left_in(directory, shrunk(record.spec(), anomaly, seconds=seconds))
     twin = twin_of(directory, record, anomaly)
     if twin.trial is None:
         raise NoTwinError(f"{directory}: {twin.in_words()}")
     return left_in(directory, shrunk(twin.trial.spec, twin.finding, seconds=seconds), twin.in_words())
+
+
+def drawn_record(directory: Path) -> RunRecord:
+    """The record of a run whose faults were drawn or planned.
+
+    Raises:
+        NamedWronglyError: it performed a scripted story.
+        ResultsError: it cannot be read.
+    """
+    record = read_record(directory)
+    if record.story:
+        raise NamedWronglyError(
+            f"{directory} performed the scripted story {record.story}, whose steps are as few as its author made them; "
+            f"see: ackproof stories {record.story} --explain"
+        )
+    return record
 
 
 def left_in(directory: Path, found: Shrunk, twin: str = "") -> SmallerRun:
@@ -122,11 +134,6 @@ def title_of(found: Shrunk) -> str:
     """What the smaller run shows, on one line."""
     kinds = " and ".join(dict.fromkeys(step.fault.kind for step in steps_of(found.spec))) or "no fault"
     return f"{found.finding.in_words()} after {kinds}"
-
-
-def counted(number: int, what: str) -> str:
-    """``2 faults``."""
-    return f"{number} {what}" + ("s" if number != 1 else "")
 
 
 def _name(spec: RunSpec) -> str:

@@ -93,13 +93,18 @@ def attempt(
     return Trial(
         spec=msgspec.structs.replace(spec, schedule=report.schedule),
         verdict=verdict,
-        judgement=judge(spec.chosen(), verdict, spec.faults.exercised_min, spec.family.split("+")),
+        judgement=judged(spec, verdict),
         schedule=report.schedule,
         receipts=report.faults,
         recording=drawn.recording(),
         broken=world.broken_invariant,
         coverage=frozenset(covered),
     )
+
+
+def judged(spec: RunSpec, verdict: Verdict) -> Judgement:
+    """What ``verdict`` means under the promise of the run's settings."""
+    return judge(spec.chosen(), verdict, spec.faults.exercised_min, spec.family.split("+"))
 
 
 class _InMemory:

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from checkers import Verdict, check_one, judge, read_receipts
+from checkers import Verdict, check_one, read_receipts
 from harness.campaign import translated_errors
 from harness.errors import NamedWronglyError
 from harness.plan import Kafka, RunSpec, Simulated
@@ -21,7 +21,7 @@ from harness.records.files import HISTORY
 from harness.records.run_record import RunRecord
 from harness.search.data_form import with_role, with_steps, with_writes
 from harness.search.sameness import Finding, worst_of
-from harness.search.trial import Trial, attempt
+from harness.search.trial import Trial, attempt, judged
 from nemesis.faults import FAULTS
 from nemesis.receipts import Receipt
 from nemesis.roles import Role, RoleKind
@@ -62,8 +62,7 @@ def twin_of(directory: Path, record: RunRecord, anomaly: str = "") -> Twin:
     with translated_errors():
         verdict = check_one(directory)
     spec = record.spec()
-    judgement = judge(spec.chosen(), verdict, spec.faults.exercised_min, spec.family.split("+"))
-    finding = worst_of(str(directory), verdict, judgement, anomaly)
+    finding = worst_of(str(directory), verdict, judged(spec, verdict), anomaly)
     tries = 0
     for candidate in islice(_candidates(directory, record, read_receipts(verdict.faults)), TRIES):
         tries += 1

@@ -28,6 +28,18 @@ def test_a_bug_that_is_found_ends_well(hunt):
     assert out.splitlines()[-1] == "1 of 1 found, seed 1; 0 findings about the broker as it is"
 
 
+def test_what_is_printed_of_a_run_performs_it_again(hunt):
+    """And shrinks it; the portfolio may be one that only clean hunts go round."""
+    _, out, _ = hunt("commit-with-two", "--seed", "3", "--workers", "1", "--shrink", "0")
+    again = next(line.partition("again: ")[2] for line in out.splitlines() if "again: " in line)
+    code, repeated, _ = hunt(*again.split()[2:], "--shrink", "2")
+    assert code == 0
+    assert [line for line in repeated.splitlines() if again in line]
+    assert "the same with " in repeated
+    code, out, _ = hunt("--as-is", "--portfolio", "in-sync/kill", "--run", "5")
+    assert (code, out.splitlines()[0].rpartition(",")[0]) == (0, "as it is: nothing found in 1 schedules")
+
+
 def test_a_bug_that_is_not_found_is_unknown(hunt):
     code, out, _ = hunt("append-below-min-isr", "--seconds", "0", "--workers", "1", "--portfolio", "stories")
     assert code == 2
@@ -46,6 +58,10 @@ def test_the_broker_as_it_is_has_no_finding(hunt):
     [
         (["acknowledge-after-apend"], 'did you mean "acknowledge-after-append"'),
         (["--as-is", "--portfolio", "storys"], 'did you mean "stories"'),
+        (["zzz"], 'unknown bug "zzz"; there are acknowledge-after-append, '),
+        (["--as-is", "--portfolio", "xyz"], 'unknown portfolio "xyz"; there are stories, moves, '),
+        (["--as-is", "--run", "3"], "name that"),
+        (["--clean", "3", "--run", "3", "--portfolio", "moves"], "leave --clean out"),
         (["--as-is", "--settings", "missed.epoch=kafka"], "one of the three"),
         (["--settings", "acks"], "write NAME=VALUE"),
         (["--settings", "ack=1"], 'did you mean "acks"'),

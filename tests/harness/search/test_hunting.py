@@ -6,7 +6,8 @@ import itertools
 
 import pytest
 
-from harness.search import EVERYTHING, PORTFOLIOS, Alarm, Portfolio, as_it_is, hunt
+from harness.errors import HarnessError
+from harness.search import EVERYTHING, PORTFOLIOS, Alarm, Portfolio, as_it_is, attempt, hunt
 from harness.search.hunting import alarms_of, without
 
 BY_NAME = {portfolio.name: portfolio for portfolio in PORTFOLIOS}
@@ -76,3 +77,36 @@ def test_an_assertion_of_the_core_is_an_alarm(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("harness.search.hunting.attempt", fails)
     assert alarms_of(BY_NAME["stories"].spec(1, 0, {})) == (Alarm("assertion", "a leader is in the ISR"),)
+
+
+@pytest.mark.parametrize("error", [ValueError("no such offset"), HarnessError("a node did not answer")])
+def test_a_run_that_crashes_is_a_finding_and_the_hunt_goes_on(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """The first of three runs of the core as it is does not come to its end."""
+    numbers = itertools.count()
+
+    def crashes_once(spec: object) -> object:
+        if not next(numbers):
+            raise error
+        return attempt(spec)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("harness.search.hunting.attempt", crashes_once)
+    first, *others = as_it_is(3, seed=1, portfolios=PORTFOLIOS)
+    assert first.alarms == (Alarm("crash", f"{type(error).__name__}: {error}"),)
+    assert [run.alarms for run in others] == [(), ()]
+
+
+def test_a_single_run_of_a_hunt_is_performed_again() -> None:
+    found = hunt({"planted.bug": "join-anywhere"}, seed=6, seconds=60).found
+    assert found is not None
+    assert found.number > 0
+    again = hunt(
+        {"planted.bug": "join-anywhere"},
+        seed=6,
+        seconds=0,
+        portfolios=[BY_NAME[found.portfolio]],
+        first=found.number,
+    )
+    assert again.found is not None
+    assert (again.found.spec, again.found.alarms, again.schedules) == (found.spec, found.alarms, 1)
