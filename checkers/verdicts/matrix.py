@@ -36,7 +36,7 @@ class Summary(msgspec.Struct, frozen=True):
     Attributes:
         sentence: for the last lines of a terminal and the head of the report.
         exit_code: 0 nothing broken, 1 a promise was broken or the log did not come back, 2 it is not known.
-        outcomes: number of cells by outcome; every outcome is named.
+        outcomes: number of cells by outcome; every outcome is named. A cell of the plan without a run is not exercised.
         losses: what was lost, broken promises apart from what nobody had promised to keep.
     """
 
@@ -54,10 +54,14 @@ class Matrix(msgspec.Struct, frozen=True):
     cells: list[Cell]
 
 
-def summarise(cells: Sequence[Cell]) -> Summary:
-    """The sentence and exit code of all cells. A campaign in which nothing was exercised is unknown, not clean."""
+def summarise(cells: Sequence[Cell], planned: int = 0) -> Summary:
+    """The sentence and exit code of all cells, of ``planned`` ones that the plan has (0: nobody knows how many).
+
+    A campaign in which nothing was exercised is unknown, not clean; so is one of which a cell had no run.
+    """
     outcomes = Counter[str](dict.fromkeys(OF_CELLS, 0))
     outcomes.update(cell.outcome for cell in cells)
+    outcomes[Outcome.NOT_EXERCISED] += max(0, planned - len(cells))
     head, exit_code = _head(cells, outcomes)
     losses = losses_of(cells)
     return Summary(f"{head} {_work(cells)} {_lost(losses)}", exit_code, dict(outcomes), losses)
@@ -74,14 +78,14 @@ def losses_of(cells: Sequence[Cell]) -> Losses:
     )
 
 
-def build_matrix(lines: Iterable[VerdictLine]) -> Matrix:
-    """The matrix of a campaign from the lines of its ``verdicts.jsonl``."""
-    return matrix_of(build_cells(lines))
+def build_matrix(lines: Iterable[VerdictLine], planned: int = 0) -> Matrix:
+    """The matrix of a campaign from the lines of its ``verdicts.jsonl``; its plan has ``planned`` cells."""
+    return matrix_of(build_cells(lines), planned)
 
 
-def matrix_of(cells: list[Cell]) -> Matrix:
-    """The matrix that has these cells."""
-    return Matrix(MATRIX_VERSION, summarise(cells), cells)
+def matrix_of(cells: list[Cell], planned: int = 0) -> Matrix:
+    """The matrix that has these cells, of ``planned`` ones (0: nobody knows how many)."""
+    return Matrix(MATRIX_VERSION, summarise(cells, planned), cells)
 
 
 def settings_words(label: dict[str, object]) -> str:
@@ -95,25 +99,26 @@ def setting_value(value: object) -> str:
 
 
 def _head(cells: Sequence[Cell], outcomes: Counter[str]) -> tuple[str, int]:
+    of_all = f"of {_cells(outcomes.total())}"
     broken = [cell for cell in cells if cell.outcome is Outcome.BROKEN_PROMISE]
     if broken:
         more = f", and {len(broken) - 1} more" if len(broken) > 1 else ""
         accused = _accusation(broken[0])
-        sentence = f"A promise was broken in {len(broken)} of {_cells(len(cells))}: {accused}{more}."
+        sentence = f"A promise was broken in {len(broken)} {of_all}: {accused}{more}."
         return sentence, Outcome.BROKEN_PROMISE.exit_code
     stalled = [cell for cell in cells if cell.outcome is Outcome.STALLED]
     if stalled:
         where = f"{settings_words(stalled[0].label)} under {stalled[0].family} ({stalled[0].world})"
-        sentence = f"The log did not come back in {len(stalled)} of {_cells(len(cells))}: {where}, {stalled[0].note}."
+        sentence = f"The log did not come back in {len(stalled)} {of_all}: {where}, {stalled[0].note}."
         return sentence, Outcome.STALLED.exit_code
     held, lost, rest = outcomes[Outcome.HELD], outcomes[Outcome.PERMITTED_LOSS], _rest(outcomes)
     if outcomes[Outcome.UNKNOWN] or outcomes[Outcome.NOT_EXERCISED] or not held + lost:
-        sentence = f"Unknown: {held + lost} of {_cells(len(cells))} could be judged, and in these no promise was broken"
+        sentence = f"Unknown: {held + lost} {of_all} could be judged, and in these no promise was broken"
         return f"{sentence}{rest}.", Outcome.UNKNOWN.exit_code
     permitted = f", {lost} lost acknowledged writes as their settings permit" if lost else ""
     weak = sum(cell.outcome is Outcome.HELD and cell.loss_permitted for cell in cells)
     spared = f", {weak} lost nothing though they may" if weak else ""
-    sentence = f"No promise was broken: {held - weak} of {_cells(len(cells))} held{spared}{permitted}{rest}."
+    sentence = f"No promise was broken: {held - weak} {of_all} held{spared}{permitted}{rest}."
     return sentence, Outcome.HELD.exit_code
 
 

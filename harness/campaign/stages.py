@@ -87,6 +87,7 @@ class Campaign:
             machine=this_machine(),
             versions=versions(),
             worlds=_planned(runs),
+            cells=_cells(runs),
         )
         return cls(plan, runs, directory, record)
 
@@ -104,7 +105,7 @@ class Campaign:
         runs = plan.runs()
         _refuse_another_plan(plan, runs, directory, record)
         campaign = cls(plan, runs, directory, record)
-        record.worlds, record.failures = _planned(runs), {}
+        record.worlds, record.cells, record.failures = _planned(runs), _cells(runs), {}
         record.continued.append(Continuation(began=_now(), command=_command(), versions=versions()))
         for run in runs:
             campaign._keep(run)
@@ -210,6 +211,10 @@ def _planned(runs: Sequence[RunSpec]) -> dict[str, WorldRuns]:
     """None of the runs done yet, by the name of their world."""
     worlds = {run.world.name: run.world for run in runs}
     return {name: world_runs(worlds[name], count) for name, count in Counter(run.world.name for run in runs).items()}
+
+
+def _cells(runs: Sequence[RunSpec]) -> int:
+    return len({(run.world.name, run.cell) for run in runs})
 
 
 def world_runs(world: AnyWorld, planned: int) -> WorldRuns:

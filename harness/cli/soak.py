@@ -58,7 +58,7 @@ def soak(
     resume: Path | None,
     nights: Sequence[str],
 ) -> int:
-    """Give the cells of PLAN turns for hours, judge each, and keep what was found; the report's path is the last line.
+    """Give the cells of PLAN turns for hours, judge each, and keep what was found. The report's path is the last line.
 
     A soak that died, of whatever, goes on with --resume DIR, which needs nothing else.
     """
@@ -97,9 +97,14 @@ def soak(
 def _conduct(state: State, directory: Path, plan: Plan, asked: Asked, earlier: Sequence[Night]) -> int:
     state.note(f"soak of {plan.name} in {directory}, seed {asked.seed}")
     ending = conduct(directory, plan, asked, Progress() if state.as_json else state.progress(), earlier=earlier)
-    facts = {"directory": str(directory), "exit_code": ending.exit_code, "report": str(ending.report)}
+    report = None if ending.report is None else str(ending.report)
     state.answer(
-        facts | {"sentences": ending.sentences},
-        [*ending.sentences, str(ending.report)],
+        {
+            "directory": str(directory),
+            "exit_code": ending.exit_code,
+            "report": report,
+            "sentences": ending.sentences,
+        },
+        [*ending.sentences, *filter(None, [report])],
     )
     return ending.exit_code

@@ -148,6 +148,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             for family in self.families
         ]
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What names each cell of each world: ``simulated/acks=all,isr=2,unclean=false/kill``."""
+        cells = [f"{choice.label}/{family}" for choice in self.choices for family in self.families]
+        return tuple(f"{world.world.name}/{cell}" for world in self.worlds for cell in cells)
+
     def _seed(self, cell: str, number: int) -> int:
         given = self.schedule is not None
         return self.seed if given and number == 0 else derived_seed(self.seed, cell, number)

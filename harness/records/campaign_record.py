@@ -34,7 +34,8 @@ class CampaignRecord(msgspec.Struct, kw_only=True):
     """What ``campaign.json`` holds.
 
     ``status`` is "running", "completed", "interrupted" or "failed"; ``began`` is UTC. ``stages_ms`` is the wall time of
-    each stage when it was last done, ``failures`` are the first few runs that failed, and why.
+    each stage when it was last done, ``failures`` are the first few runs that failed, and why. ``cells`` is how many
+    the plan has, 0 in a record of a version that did not count them.
     """
 
     name: str
@@ -48,11 +49,26 @@ class CampaignRecord(msgspec.Struct, kw_only=True):
     stages_ms: dict[str, int] = {}
     failures: dict[str, str] = {}
     continued: list[Continuation] = []
+    cells: int = 0
 
 
 def write_campaign_record(directory: Path, record: CampaignRecord) -> None:
     """Write ``campaign.json`` in ``directory``."""
     write_json(directory / CAMPAIGN_FILE, record)
+
+
+class _Planned(msgspec.Struct, frozen=True):
+    cells: int = 0
+
+
+def planned_cells(directory: Path) -> int:
+    """How many cells the plan of the campaign in ``directory`` has; 0 where nobody knows.
+
+    Raises:
+        ResultsError: as :func:`read_campaign_record`.
+    """
+    path = directory / CAMPAIGN_FILE
+    return read_json(path, _Planned, "restore it, or remove it").cells if path.is_file() else 0
 
 
 def read_campaign_record(directory: Path) -> CampaignRecord | None:

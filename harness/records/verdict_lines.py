@@ -16,6 +16,7 @@ import msgspec
 from checkers import Matrix, RunFacts, Verdict, VerdictLine, build_matrix
 from harness.errors import NamedWronglyError, ResultsError
 from harness.records import files
+from harness.records.campaign_record import planned_cells
 from harness.records.run_record import RunRecord, read_record
 
 #: Verdicts as they are written, and as they are kept where disk is dear (``xz verdicts.jsonl``).
@@ -146,7 +147,7 @@ def write_matrix(directory: Path) -> Matrix:
     Raises:
         NamedWronglyError, ResultsError: as :func:`read_lines`; or there is no run.
     """
-    matrix = build_matrix(read_lines(directory).values())
+    matrix = build_matrix(read_lines(directory).values(), planned_cells(directory))
     if not matrix.cells and not (directory / files.CAMPAIGN_FILE).is_file():
         raise NamedWronglyError(f"{directory} holds no run; name a campaign's directory (results/...)")
     files.write_json(directory / files.MATRIX_FILE, matrix)

@@ -79,6 +79,8 @@ def unfinished_words(campaign: Mapping[str, Any], cells: Sequence[Cell]) -> str:
     planned = sum(world.get("planned", 0) for world in campaign.get("worlds", {}).values())
     missing = planned - sum(cell.runs for cell in cells)
     lacks = [f"{missing} of {planned} runs are not there"] if missing > 0 else []
+    if (without := campaign.get("cells", 0) - len(cells)) > 0:
+        lacks.append(f"{without} of {campaign['cells']} cells have no run")
     return "; ".join([*lacks, *(f"{run} failed: {reason}" for run, reason in failures.items())])
 
 

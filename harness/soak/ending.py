@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -28,11 +28,11 @@ CELLS_MAX: Final = 12
 
 
 class Ending(NamedTuple):
-    """How a soak ended: sentences for its last lines, the exit code, and the report's path."""
+    """How a soak ended: sentences for its last lines, the exit code, and the report's path (None: there is none)."""
 
     sentences: tuple[str, ...]
     exit_code: int
-    report: Path
+    report: Path | None
 
 
 def end(
@@ -44,10 +44,11 @@ def end(
     """
     directory, book = account.directory, account.book
     results = results_of(str(directory), _kept_first(directory, book))
-    matrix = matrix_of(list(results.cells.values()))
+    matrix = matrix_of(list(results.cells.values()), len(plan.cells))
     night = _night(directory, asked, book, results)
     traced = trace([one.results for one in earlier], results)
-    lines = list(sentences(book, why))
+    lines = [*sentences(book, why), *_without_run(plan.cells, results.cells)]
+    report = None
     try:
         write_json(directory / MATRIX_FILE, matrix)
         write_json(directory / NIGHT_FILE, night.record)
@@ -55,6 +56,7 @@ def end(
         if matrix.cells:
             witness(directory, progress)
             write_report(directory, progress)
+            report = directory / REPORT_FILE
         if earlier:
             lines += _memory([*earlier, night], traced)
             lines.append(f"All nights: {write_trend(directory, [*earlier, night], traced)}")
@@ -62,7 +64,7 @@ def end(
         lines.append(f"The report cannot be written: {error}.")
     lines += finding_sentences(traced, str(directory))
     lines += _tried(book)
-    return Ending((*lines, matrix.verdict.sentence), exit_code(book, matrix, why), directory / REPORT_FILE)
+    return Ending((*lines, matrix.verdict.sentence), exit_code(book, matrix, why), report)
 
 
 def exit_code(book: Book, matrix: Matrix, why: str) -> int:
@@ -85,6 +87,13 @@ def sentences(book: Book, why: str) -> Iterator[str]:
     yield from (f"The harness failed: {failure}." for failure in book.failures)
     if why and why not in book.failures:
         yield f"Ended before its time: {why}."
+
+
+def _without_run(planned: Sequence[str], judged: Container[str]) -> Iterator[str]:
+    """The cells of which nothing is known."""
+    if without := [cell for cell in planned if cell not in judged]:
+        more = f" and {len(without) - CELLS_MAX} more" if len(without) > CELLS_MAX else ""
+        yield f"{len(without)} of {len(planned)} cells had no run judged: {', '.join(without[:CELLS_MAX])}{more}."
 
 
 def _tried(book: Book) -> Iterator[str]:
@@ -147,4 +156,5 @@ def campaign_record(asked: Asked, plan: Plan, book: Book, status: str) -> Campai
         machine=this_machine(),
         versions=versions(),
         worlds=worlds,
+        cells=len(plan.cells),
     )

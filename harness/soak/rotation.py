@@ -1,9 +1,9 @@
 """Which cell the next turn of a world is given to: drawn, so that what was rarely reached gets more turns.
 
-The weight of a cell is one, and over the risky situations (coverage, docs/decisions/016) the sum of how often its runs
-met the situation, as far as is known, times how rare that is: how many runs of this world there were for one that met
-it. So none is forgotten, and a cell that was never tried is tried soon. The draw of turn n has a stream of its own, and
-the weights follow from the ledger up to there: what was chosen can be computed again.
+Each cell of a world has its first turn before any has a second. The weight of a cell is one, and over the risky
+situations (coverage, docs/decisions/016) the sum of how often its runs met the situation, as far as is known, times how
+rare that is: how many runs of this world there were for one that met it. So none is forgotten. The draw of turn n has a
+stream of its own, and the weights follow from the ledger up to there: what was chosen can be computed again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Rotation:
 
     def next_turn(self, turn: int, world: str, arms: Mapping[Arm, Tally]) -> Planned:
         """Turn number ``turn``, which goes to ``world``; ``arms`` are what all turns before it came to."""
-        offered = [Arm(world, choice, family) for choice in self._offered for family in self._plan.families]
+        here = [Arm(world, choice, family) for choice in self._offered for family in self._plan.families]
+        offered = [arm for arm in here if not arms.get(arm, _NOTHING).planned] or here
         weights = weights_of([arms.get(arm, _NOTHING) for arm in offered])
         drawn = Choices(self.seed).draw(f"turn {turn}", sum(weights))
         arm = offered[bisect_right(list(accumulate(weights)), drawn)]

@@ -506,6 +506,16 @@ def test_the_campaign_ends_in_one_sentence_and_one_code(
     assert summary.sentence.startswith(beginning)
 
 
+def test_cells_of_the_plan_that_had_no_run_are_not_exercised() -> None:
+    cells = build_cells([run(SAFE, verdict())])
+    assert summarise(cells, 1) == summarise(cells)
+    summary = summarise(cells, 96)
+    assert (summary.exit_code, summary.outcomes["not exercised"]) == (2, 95)
+    assert summary.sentence.startswith("Unknown: 1 of 96 cells could be judged")
+    broken = summarise(build_cells([run(SAFE, verdict(lost_write=1))]), 96)
+    assert (broken.exit_code, broken.sentence[:34]) == (1, "A promise was broken in 1 of 96 ce")
+
+
 @pytest.mark.parametrize(
     ("runs", "ending"),
     [

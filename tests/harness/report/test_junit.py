@@ -70,6 +70,8 @@ def test_a_campaign_that_is_not_finished_is_an_error_though_its_cells_are_green(
     assert parsed(cases_of(cells), lacks).get("errors") == "1"
     assert unfinished_words({"worlds": {"simulated": {"planned": 10}}}, cells) == ""
     assert unfinished_words({}, cells) == ""
+    assert unfinished_words({"cells": 1}, cells) == ""
+    assert unfinished_words({"cells": 96}, cells) == "95 of 96 cells have no run"
 
 
 @given(st.text())

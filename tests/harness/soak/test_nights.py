@@ -13,7 +13,9 @@ from pyarrow import fs
 from checkers import Outcome
 from harness.comparison import Fate, trace
 from harness.errors import NamedWronglyError
+from harness.records.verdict_lines import write_matrix
 from harness.soak.ending import end, exit_code
+from harness.soak.ledger import read_verdicts
 from harness.soak.nights import Night, accumulated, known_findings, read_night, read_nights
 from harness.soak.trend import write_trend
 from tests.harness.soak.conftest import IDENTITIES, KnowingChecks, Workshop, asked, line_of
@@ -38,6 +40,32 @@ def night(tmp_path: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch):
         return end(account, wanted, one.plan, "", earlier=earlier, progress=one.progress)
 
     return make
+
+
+def test_cells_without_a_judged_run_are_not_green(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("witness", "write_report"):
+        monkeypatch.setattr(f"harness.soak.ending.{name}", lambda directory, progress: None)
+    workshop.checks = KnowingChecks(lambda world, cell, seed: line_of(world, cell, seed, Outcome.HELD))
+    wanted = asked(for_s=1.0)
+    account = workshop.session(wanted)
+    judged = {line.run.world + "/" + line.run.cell for line in read_verdicts(workshop.directory)}
+    assert 0 < len(judged) < 8
+    ending = end(account, wanted, workshop.plan, "", earlier=[], progress=workshop.progress)
+    assert ending.exit_code == 2
+    (said,) = [sentence for sentence in ending.sentences if "had no run judged" in sentence]
+    assert said.startswith(f"{8 - len(judged)} of 8 cells had no run judged: ")
+    assert all((cell in said) == (cell not in judged) for cell in workshop.plan.cells)
+    assert ending.sentences[-1].startswith(f"Unknown: {len(judged)} of 8 cells could be judged")
+    again = write_matrix(workshop.directory)  # as `ackproof report` makes it
+    assert (again.verdict.exit_code, again.verdict.sentence) == (2, ending.sentences[-1])
+
+
+def test_a_soak_without_a_judged_run_names_no_report(workshop: Workshop) -> None:
+    wanted = asked(for_s=0.0)
+    account = workshop.session(wanted)
+    ending = end(account, wanted, workshop.plan, "", earlier=[], progress=workshop.progress)
+    assert (ending.exit_code, ending.report) == (2, None)
+    assert not (workshop.directory / "report.html").exists()
 
 
 def test_a_finding_is_new_then_known_then_gone_then_back(tmp_path: Path, night) -> None:

@@ -11,9 +11,9 @@ from harness.soak.rotation import Rotation, weights_of
 from tests.harness.soak.conftest import PLAN
 
 
-def simulated_turns(met: dict[str, str], turns: int) -> Counter[str]:
+def simulated_turns(met: dict[str, str], turns: int, seed: int = 3) -> Counter[str]:
     """So many turns, after each of which a run of a cell has met what its family meets; turns by cell."""
-    rotation, arms = Rotation(parse_plan(PLAN, "t.toml"), 3), dict[Arm, Tally]()
+    rotation, arms = Rotation(parse_plan(PLAN, "t.toml"), seed), dict[Arm, Tally]()
     given: Counter[str] = Counter()
     for turn in range(turns):
         planned = rotation.next_turn(turn, "simulated", arms)
@@ -23,6 +23,11 @@ def simulated_turns(met: dict[str, str], turns: int) -> Counter[str]:
         tally.met.update(("acknowledged_at_min_isr", *([met[planned.cell]] if planned.cell in met else [])))
         given[planned.cell] += 1
     return given
+
+
+def test_every_cell_has_its_first_turn_before_any_has_its_second() -> None:
+    for seed in range(10):
+        assert set(simulated_turns({}, 4, seed).values()) == {1}
 
 
 def test_cells_that_reach_the_same_have_about_as_many_turns() -> None:
