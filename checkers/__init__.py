@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from checkers.verdicts.proportions import Proportion, proportion
     from checkers.verdicts.receipts import faults_possible, read_receipts
     from checkers.verdicts.verdict import Verdict
+    from checkers.words import counted
 
 __all__ = [
     "ANOMALIES",
@@ -95,6 +96,7 @@ __all__ = [
     "check_one",
     "check_rows",
     "compare",
+    "counted",
     "end_session",
     "end_us",
     "exit_code_of",
@@ -147,6 +149,7 @@ _HOMES = {
     "checkers.verdicts.proportions": "Proportion proportion",
     "checkers.verdicts.receipts": "faults_possible read_receipts",
     "checkers.verdicts.verdict": "Verdict",
+    "checkers.words": "counted",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 

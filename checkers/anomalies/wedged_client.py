@@ -26,6 +26,7 @@ import numpy as np
 
 from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
 from checkers.columns.log import Log
+from checkers.words import counted
 from workloads.history import NONE
 
 #: Different last errors that are shown of a library.
@@ -84,8 +85,8 @@ class WedgedClient(msgspec.Struct, frozen=True, kw_only=True):
 
     def sentence(self) -> str:
         """What happened, for a reader who looks for the log's faults."""
-        producers = "1 producer" if self.producers == 1 else f"{self.producers} producers"
-        runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
+        producers = counted(self.producers, "producer")
+        runs = counted(self.runs, "run")
         last = f"; last error: {self.errors[0]}" if self.errors else ""
         return f"Not the log: {producers} of {self.client} stopped working in {runs}, where new ones worked{last}."
 

@@ -21,6 +21,7 @@ from checkers.verdicts.outcome import Outcome, outcome_of
 from checkers.verdicts.proportions import Proportion, proportion
 from checkers.verdicts.trial import OLDER, FamilyTrial, Trial
 from checkers.verdicts.verdict import Verdict
+from checkers.words import counted
 
 
 class Witness(msgspec.Struct, frozen=True):
@@ -316,7 +317,7 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
 
 def _note(outcome: Outcome, tally: _Tally) -> str:
     trial = tally.trial
-    runs = f"{trial.judged:,} run{'' if trial.judged == 1 else 's'}"
+    runs = counted(trial.judged, "run")
     if outcome is Outcome.HELD and tally.permits_loss:
         return f"no loss seen in {_faults(tally)}, {runs}; loss is permitted, so this is not a promise"
     if outcome is Outcome.HELD:
@@ -335,4 +336,4 @@ def _note(outcome: Outcome, tally: _Tally) -> str:
 
 def _faults(tally: _Tally) -> str:
     exercised = sum(family.exercised for family in tally.trial.of(tally.families).values())
-    return f"{exercised:,} exercised fault{'' if exercised == 1 else 's'}"
+    return counted(exercised, "exercised fault")

@@ -10,6 +10,7 @@ import msgspec
 from checkers.verdicts.cells import Cell, build_cells
 from checkers.verdicts.judgement import VerdictLine
 from checkers.verdicts.outcome import OF_CELLS, Outcome
+from checkers.words import counted
 
 #: Raised whenever a field of matrix.json is removed or changes its meaning; new fields do not raise it.
 MATRIX_VERSION = 2
@@ -99,7 +100,7 @@ def setting_value(value: object) -> str:
 
 
 def _head(cells: Sequence[Cell], outcomes: Counter[str]) -> tuple[str, int]:
-    of_all = f"of {_cells(outcomes.total())}"
+    of_all = f"of {counted(outcomes.total(), 'cell')}"
     broken = [cell for cell in cells if cell.outcome is Outcome.BROKEN_PROMISE]
     if broken:
         more = f", and {len(broken) - 1} more" if len(broken) > 1 else ""
@@ -132,15 +133,10 @@ def _accusation(cell: Cell) -> str:
     return f"{settings_words(cell.label)} under {cell.family} ({cell.world}): {findings}"
 
 
-def _cells(count: int) -> str:
-    return f"{count} cell" if count == 1 else f"{count} cells"
-
-
 def _work(cells: Sequence[Cell]) -> str:
     runs = sum(cell.runs_judged for cell in cells)
     in_fault = sum(cell.acknowledged_in_fault for cell in cells)
-    judged = "1 run" if runs == 1 else f"{runs:,} runs"
-    return f"{judged} judged, {in_fault:,} writes acknowledged during faults."
+    return f"{counted(runs, 'run')} judged, {in_fault:,} writes acknowledged during faults."
 
 
 def _lost(losses: Losses) -> str:

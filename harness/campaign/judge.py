@@ -25,6 +25,7 @@ from checkers import (
     VerdictLine,
     build_matrix,
     check,
+    counted,
     exit_code_of,
     fetch,
     find_histories,
@@ -86,7 +87,7 @@ def judge_all(paths: Sequence[Place], progress: Progress, options: CheckOptions 
         if one.kind is Kind.UNREACHABLE:
             raise ResultsError(str(one.problem))
     usable_java()
-    what = "1 history" if len(found) == 1 else f"{len(found)} histories"
+    what = counted(len(found), "history", "histories")
     with translated_errors(), progress.phase(f"checking {what}", None):
         verdicts = check(found, progress=partial(progress.reach, unit="Spark tasks"), **options._asdict())
     return [_judged(one, verdict) for one, verdict in zip(found, verdicts, strict=True)]

@@ -9,7 +9,7 @@ from typing import Final
 
 from rich.markup import escape
 
-from checkers import Cell, Outcome, Place, wedged_clients
+from checkers import Cell, Outcome, Place, counted, wedged_clients
 from harness.campaign import Judged, is_unreadable
 from harness.cli.matrix_table import show_silent
 from harness.cli.terminal import State
@@ -34,9 +34,9 @@ def show_judged(state: State, judged: Sequence[Judged], cells: Sequence[Cell], w
     for client in wedged_clients(one.line.anomalies for one in judged):
         state.say(client.sentence())
     show_silent(state, cells)
-    counted = Counter(one.outcome for one in worst)
-    what = "1 history" if len(judged) == 1 else f"{len(judged)} histories"
-    counts = ", ".join(f"{count} {outcome}" for outcome, count in counted.items())
+    outcomes = Counter(one.outcome for one in worst)
+    what = counted(len(judged), "history", "histories")
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.items())
     state.say(f"{what}: {counts}" + (f"; see {' '.join(written)}" if written else ""))
 
 

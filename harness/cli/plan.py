@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from checkers import promise_under, settings_words
+from checkers import counted, promise_under, settings_words
 from harness.campaign import Estimate, estimate
 from harness.cli.campaign import plan_argument
 from harness.cli.terminal import RESULTS, State, takes_json
@@ -51,15 +51,11 @@ def _facts(wanted: Plan, runs: list[RunSpec], expected: Estimate) -> dict[str, o
 def _size(wanted: Plan, runs: list[RunSpec]) -> str:
     cells = len({(run.world.name, run.cell) for run in runs})
     parts = (
-        _counted(len(wanted.choices), "choice", "choices") + " of settings",
-        _counted(len(wanted.families), "family", "families") + f" of faults ({', '.join(wanted.families)})",
-        _counted(len(wanted.worlds), "world", "worlds"),
+        counted(len(wanted.choices), "choice") + " of settings",
+        counted(len(wanted.families), "family", "families") + f" of faults ({', '.join(wanted.families)})",
+        counted(len(wanted.worlds), "world"),
     )
-    return f"{_counted(len(runs), 'run', 'runs')} of {_counted(cells, 'cell', 'cells')}: {' × '.join(parts)}"
-
-
-def _counted(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
+    return f"{counted(len(runs), 'run')} of {counted(cells, 'cell')}: {' × '.join(parts)}"
 
 
 def _show_worlds(state: State, wanted: Plan, expected: Estimate) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from checkers import Cell, Outcome
+from checkers import Cell, Outcome, counted
 from harness.comparison.findings import Fate, Results, Traced, trace
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN
 
@@ -89,13 +89,13 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
         both = sum(one.before is not None and one.after is not None for one in self.cells)
         counts = ", ".join(f"{self.count(change)} {change}" for change in Change if self.count(change))
         new = len(self.new_defects)
-        defects = f", {new} new {'finding' if new == 1 else 'findings'} that nothing permits" if new else ""
+        defects = f", {counted(new, 'new finding')} that nothing permits" if new else ""
         head = {
             EXIT_BROKEN: f"{self.after} is worse than {self.before}",
             EXIT_UNKNOWN: f"Whether {self.after} is worse than {self.before} is not known",
             EXIT_HELD: f"{self.after} is not worse than {self.before}",
         }[self.exit_code]
-        return f"{head}: {both} {'cell' if both == 1 else 'cells'} in both ({counts or 'no cell in either'}){defects}."
+        return f"{head}: {counted(both, 'cell')} in both ({counts or 'no cell in either'}){defects}."
 
 
 def compare_results(before: Results, after: Results) -> Compared:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from checkers import Cell, Outcome, quantile_us
+from checkers import Cell, Outcome, counted, quantile_us
 from harness.comparison.changes import Change, Compared
 from harness.comparison.findings import Fate, Traced
 
@@ -93,8 +93,8 @@ def _findings(ones: Sequence[Traced], after: str) -> str:
     names = ", ".join(f"{one.finding.anomaly} {one.finding.identity}" for one in ones)
     runs = max(sum(one.finding.runs.values()) for one in ones)
     story = f" of {', '.join(example.stories)}" if example.stories else ""
-    shows = f"{example.faults} {'fault' if example.faults == 1 else 'faults'}{story}, seed {example.seed}"
-    words = f"{fate}: {names}, in {runs:,} {'run' if runs == 1 else 'runs'}; smallest: {shows}"
+    shows = f"{counted(example.faults, 'fault')}{story}, seed {example.seed}"
+    words = f"{fate}: {names}, in {counted(runs, 'run')}; smallest: {shows}"
     if fate in {Fate.NEW, Fate.KNOWN, Fate.BACK}:
         return f"{words}; again: {shlex.join(['ackproof', 'replay', f'{after}/{example.run}'])}"
     missed = max(one.missed_by_chance for one in ones)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from checkers import SITUATIONS, Cell, Comparison, Outcome, Summary, compare, setting_value, settings_words
+from checkers import SITUATIONS, Cell, Comparison, Outcome, Summary, compare, counted, setting_value, settings_words
 from harness.report.grid import columns_of, exercised_faults, grid_of, percent
 from harness.report.junit import Case
 from harness.report.outcomes import look_of
@@ -73,8 +73,7 @@ def _cell(cell: Cell | None) -> str:
     words = {
         "broken promise": ", ".join(f"{count:,} {name}" for name, count in cell.broken.items()),
         "permitted loss": f"{cell.lost:,} of {cell.loss.total:,} ({percent(cell.loss.rate)})",
-        "held": f"0 in {faults:,} fault{'' if faults == 1 else 's'}"
-        + ("" if cell.loss_permitted else f" (≤ {percent(cell.bound)})"),
+        "held": f"0 in {counted(faults, 'fault')}" + ("" if cell.loss_permitted else f" (≤ {percent(cell.bound)})"),
     }
     return f"{look_of(cell).sign} {words.get(cell.outcome, cell.outcome)}"
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
-from checkers import SITUATIONS, Cell, Summary, compare, quantile_us, setting_value, settings_words
+from checkers import SITUATIONS, Cell, Summary, compare, counted, quantile_us, setting_value, settings_words
 from harness.machine import user_cache
 from harness.plan import Kafka
 from harness.report.charts import Chart, availability_chart, chart_templates, loss_rate_chart
@@ -25,6 +25,7 @@ from harness.report.outcomes import LEGEND, LOOKS, look_of
 from harness.report.price import latency_chart, prices_of
 from harness.report.setups import left_to_clients
 from harness.report.stories import Story
+from harness.templates import templates_of
 from workloads import Settings
 
 #: Cells with a panel of their own, two or three kilobytes each.
@@ -176,14 +177,9 @@ def _of(count: int, total: int) -> str:
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("harness.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates_of("harness.report")
     environment.filters.update(
+        counted=counted,
         count=lambda number: f"{number:,}",
         exercised_faults=exercised_faults,
         percent=percent,

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from checkers import counted
 from harness.errors import HarnessError
 from harness.plan import RunSpec
 from harness.search.data_form import (
@@ -253,8 +254,3 @@ def _rounded(moments: list[int], unit_us: int) -> list[int]:
 def _moved(moments: list[int], place: int, earlier_us: int) -> list[int]:
     """Moments of which those from ``place`` on come earlier."""
     return [*moments[:place], *(moment - earlier_us for moment in moments[place:])]
-
-
-def counted(number: int, what: str) -> str:
-    """``2 faults``."""
-    return f"{number} {what}" + ("s" if number != 1 else "")

@@ -8,13 +8,14 @@ from typing import Final
 
 import msgspec
 
+from checkers import counted
 from harness.errors import EXIT_UNKNOWN, AckproofError, NamedWronglyError
 from harness.plan import RunSpec, plan_text
 from harness.records.files import write_file
 from harness.records.run_record import RunRecord, read_record
 from harness.search.data_form import operations_of, steps_of
 from harness.search.script import script_of
-from harness.search.shrinking import Shrunk, counted, shrunk
+from harness.search.shrinking import Shrunk, shrunk
 from harness.search.twins import twin_of
 from nemesis.schedule import Schedule
 

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from checkers import Matrix, VerdictLine, matrix_of
+from checkers import Matrix, VerdictLine, counted, matrix_of
 from harness.campaign import witness, world_runs, write_report
 from harness.comparison import Results, Traced, finding_sentences, results_of, trace
 from harness.errors import EXIT_BROKEN, EXIT_HARNESS, ResultsError
@@ -109,13 +109,9 @@ def _memory(nights: Sequence[Night], traced: Sequence[Traced]) -> Iterator[str]:
     """What all nights say."""
     yield from traced_words(traced)
     cells = accumulated(nights)
-    yield from (f"{cell.key}: {cell.sentence} ({_nights(cell.nights)})." for cell in cells[:CELLS_MAX])
+    yield from (f"{cell.key}: {cell.sentence} ({counted(cell.nights, 'night')})." for cell in cells[:CELLS_MAX])
     if len(cells) > CELLS_MAX:
         yield f"... and {len(cells) - CELLS_MAX} more cells."
-
-
-def _nights(count: int) -> str:
-    return "1 night" if count == 1 else f"{count} nights"
 
 
 def _night(directory: Path, asked: Asked, book: Book, results: Results) -> Night:

@@ -13,7 +13,19 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from checkers import Cell, CheckError, Matrix, Outcome, Place, fetch, files_at, place_of, proportion, read_bytes
+from checkers import (
+    Cell,
+    CheckError,
+    Matrix,
+    Outcome,
+    Place,
+    counted,
+    fetch,
+    files_at,
+    place_of,
+    proportion,
+    read_bytes,
+)
 from harness.comparison import Fate, Finding, Results, Traced, key_of, read_results
 from harness.errors import NamedWronglyError, ResultsError
 from harness.records.files import CAMPAIGN_FILE, MATRIX_FILE, VERDICTS_FILE
@@ -151,21 +163,17 @@ def _accumulated(key: str, latest: Cell, nights: Sequence[Night]) -> Accumulated
     share = proportion(lost, runs)
     if broken:
         words = (
-            f"{latest.outcome if latest.outcome.alarming else 'broken'} in {broken:,} of {_count(len(cells), 'night')}"
+            f"{latest.outcome if latest.outcome.alarming else 'broken'} in {broken:,} of {counted(len(cells), 'night')}"
         )
     elif lost:
-        words = f"lost in {lost:,} of {_count(runs, 'run')}, {share.low:.2%} to {share.high:.2%} at 95 %"
+        words = f"lost in {lost:,} of {counted(runs, 'run')}, {share.low:.2%} to {share.high:.2%} at 95 %"
     elif all(cell.outcome is not Outcome.HELD for cell in cells):
-        words = f"{latest.outcome} in {_count(runs, 'run')}"
+        words = f"{latest.outcome} in {counted(runs, 'run')}"
     else:
-        words = f"held in {_count(runs, 'run')}, at most {_percent(share.high)} at 95 %"
+        words = f"held in {counted(runs, 'run')}, at most {_percent(share.high)} at 95 %"
     return Accumulated(
         key=key, nights=len(cells), runs=runs, lost=lost, broken_nights=broken, exercised=exercised, sentence=words
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _percent(share: float) -> str:

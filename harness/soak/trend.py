@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import vl_convert
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from checkers import SITUATIONS
 from harness.comparison import Fate, Traced, trace
 from harness.records.files import write_file
 from harness.soak.nights import Night, accumulated
+from harness.templates import templates_of
 
 TREND_FILE: Final = "nights.html"
 #: Nights that the page shows, the newest; all of them are in what cells add up to.
@@ -28,19 +28,18 @@ def write_trend(directory: Path, nights: Sequence[Night], traced: Sequence[Trace
     Raises:
         ResultsError: it cannot be written.
     """
-    environment = Environment(
-        loader=PackageLoader("harness.soak"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     shown = list(nights)[-SHOWN_MAX:]
-    page = environment.get_template("nights.html.j2").render(
-        nights=[_row(number, night, nights) for number, night in enumerate(shown, start=len(nights) - len(shown) + 1)],
-        cells=accumulated(nights),
-        findings=[one for one in traced if not one.finding.permitted],
-        charts=[_svg(title, unit, rows) for title, unit, rows in _charts(nights, shown) if rows],
+    page = (
+        templates_of("harness.soak")
+        .get_template("nights.html.j2")
+        .render(
+            nights=[
+                _row(number, night, nights) for number, night in enumerate(shown, start=len(nights) - len(shown) + 1)
+            ],
+            cells=accumulated(nights),
+            findings=[one for one in traced if not one.finding.permitted],
+            charts=[_svg(title, unit, rows) for title, unit, rows in _charts(nights, shown) if rows],
+        )
     )
     write_file(path := directory / TREND_FILE, page.encode())
     return path

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from harness.reference.core.types import TopicPartition
 from harness.stories.cells import WORKLOAD, Cell, perform_cell
 from harness.stories.diagram import STEPS_WIDTH, WIDTH, Diagram, diagram_of
 from harness.stories.story import Story
 from harness.stories.trace import Play, Trace, TraceEntry
+from harness.templates import templates_of
 from harness.worlds.contract import PlacedRecord
 from harness.worlds.simulated.watching import Watching
 
@@ -32,21 +31,17 @@ def explained(story: Story, column: str) -> tuple[Cell, str]:
 
 
 def _page(story: Story, cell: Cell, diagram: Diagram) -> str:
-    environment = Environment(
-        loader=PackageLoader("harness.stories"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    template = environment.get_template("explanation.html.j2")
-    return template.render(
-        story=story,
-        cell=cell,
-        diagram=diagram,
-        width=WIDTH,
-        steps_width=STEPS_WIDTH,
-        lines=list(step_lines(story, cell)),
+    return (
+        templates_of("harness.stories")
+        .get_template("explanation.html.j2")
+        .render(
+            story=story,
+            cell=cell,
+            diagram=diagram,
+            width=WIDTH,
+            steps_width=STEPS_WIDTH,
+            lines=list(step_lines(story, cell)),
+        )
     )
 
 

@@ -85,7 +85,7 @@ def test_thousands_of_histories_are_told_by_cell_after_those_that_alarm(capsys: 
         "3 permitted loss 20030 8012 6 lost-write a/kill",
         "2000 held",
         "",
-        "4004 histories: 1 broken promise, 3 permitted loss, 4000 held; see results/c/verdicts.jsonl",
+        "4,004 histories: 1 broken promise, 3 permitted loss, 4,000 held; see results/c/verdicts.jsonl",
     ]
 
 
