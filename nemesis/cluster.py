@@ -160,6 +160,13 @@ class Messages(Protocol):
         """
         ...
 
+    def release_one(self, link: Link, *, newest: bool) -> Evidence:
+        """Deliver the oldest or the ``newest`` message that is held on ``link``; all that holds it lasts.
+
+        Evidence: ``released``, its API; nothing where none is held, or where a world cannot tell messages apart.
+        """
+        ...
+
 
 class Files(Protocol):
     """What the nodes have on their disks."""

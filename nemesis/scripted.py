@@ -239,6 +239,10 @@ class _Messages(_Part):
     def release(self, links: Collection[Link], action: str = "", api: str = "") -> Evidence:
         return self._script.undo((HoldMessages, DropMessages), links, lambda: self._real.release(links, action, api))
 
+    def release_one(self, link: Link, *, newest: bool) -> Evidence:
+        evidence: Evidence = self._real.release_one(link, newest=newest)
+        return evidence
+
 
 class _Leadership(_Part):
     """See :class:`nemesis.cluster.Leadership`."""

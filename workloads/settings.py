@@ -40,6 +40,7 @@ PlantedBug = Literal[
     "high-watermark-before-truncation",
     "commit-offsets-after-append",
     "accept-deposed-proposal",
+    "accept-refused-proposal",
     "keep-follower-progress",
     "join-anywhere",
     "commit-with-two",

@@ -131,6 +131,12 @@ class Damage:
         _observed(released, "released", links)
         self._filtered = self._filtered - ending
 
+    def release_one(self, link: Link, *, newest: bool) -> str:
+        """Deliver one of the messages that are held on a link; the answer is its kind. Raises as :meth:`heal`."""
+        released = self._stage.part(Capability.MESSAGES, self._target.messages).release_one(link, newest=newest)
+        _observed(released, "released", [link])
+        return str(released["released"])
+
     def heal_all(self) -> bool:
         """Let every message through again; False where nothing was in its way."""
         harmed = bool(self._cut or self._filtered)

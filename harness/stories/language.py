@@ -74,7 +74,7 @@ class _Line:
         verb = self._choose(s.VERBS, "a verb")
         kind, self._form = s.VERBS[verb]
         fields = _READERS.get(kind, _Line.nodes_step)(self)
-        kind = s.WaitUntil if "states" in fields else kind
+        kind = _WITH.get(next(iter(fields), ""), kind)
         if self._at < len(self._words):
             raise self._wrong(f'"{self._words[self._at]}" is too much')
         return kind(line=self._where.line, text=self._text, tried=tried, **fields)
@@ -241,6 +241,15 @@ class _Line:
     def links_step(self) -> dict[str, Any]:
         return {"links": self._links(needed=True)}
 
+    def release(self) -> dict[str, Any]:
+        if self._peek() not in ("first", "last"):
+            return self.healing()
+        newest = self._next("which of the messages") == "last"
+        link, *more = self._links(needed=True)
+        if more:
+            raise self._wrong("it is about one link in one direction, such as 0>controller")
+        return {"link": link, "newest": newest}
+
     def healing(self) -> dict[str, Any]:
         return {"links": self._links(needed=False)}
 
@@ -308,10 +317,12 @@ _READERS: Final[dict[type[s.Step], Callable[[_Line], dict[str, Any]]]] = {
     s.Heal: _Line.healing,
     s.Drop: _Line.messages,
     s.Hold: _Line.messages,
-    s.Release: _Line.healing,
+    s.Release: _Line.release,
     s.Withhold: _Line.withhold,
     s.MoveLeader: _Line.move,
 }
+#: Of verbs with two forms the step that a field belongs to.
+_WITH: Final[dict[str, type[s.Step]]] = {"states": s.WaitUntil, "link": s.ReleaseOne}
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

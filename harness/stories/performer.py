@@ -261,6 +261,9 @@ class _Performer:
         self._damage.release(step.links)
         return ""
 
+    def release_one(self, step: s.ReleaseOne) -> str:
+        return self._damage.release_one(step.link, newest=step.newest)
+
     def withhold(self, step: s.Withhold) -> str:
         self._damage.drop([Link(CONTROLLER, self._stage.node(broker)) for broker in step.nodes], "UpdateMetadata")
         return ""
@@ -367,6 +370,7 @@ _ACTIONS: Final[Mapping[type, Callable[[_Performer, Any], str]]] = {
     s.Drop: _Performer.drop,
     s.Hold: _Performer.hold,
     s.Release: _Performer.release,
+    s.ReleaseOne: _Performer.release_one,
     s.Withhold: _Performer.withhold,
     s.Isolate: _Performer.isolate,
     s.Shrink: _Performer.shrink,

@@ -185,6 +185,13 @@ class Release(LinkStep, frozen=True, kw_only=True):
     """End drops and holds on these links (none: all); what was held is delivered."""
 
 
+class ReleaseOne(Step, frozen=True, kw_only=True):
+    """Deliver the message that was sent first of those that are held on a link, or last; the others stay held."""
+
+    link: Link
+    newest: bool
+
+
 class Withhold(NodeStep, frozen=True, kw_only=True):
     """Keep the controller's metadata from brokers, which stay registered."""
 
@@ -316,7 +323,7 @@ VERBS: Final[dict[str, Form]] = {
     "heal": Form(Heal, "heal [LINK...]"),
     "drop": Form(Drop, f"drop [API] {LINKS}"),
     "hold": Form(Hold, f"hold [API] {LINKS}"),
-    "release": Form(Release, "release [LINK...]"),
+    "release": Form(Release, "release [LINK...] | release first|last LINK"),
     "withhold": Form(Withhold, f"withhold metadata from {NODES}"),
     "isolate": Form(Isolate, f"isolate {NODES}"),
     "shrink": Form(Shrink, f"shrink {NODES}"),

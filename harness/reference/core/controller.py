@@ -233,13 +233,16 @@ class Controller(Node):
             return
         topic = self.image.topics[at.topic]
         if error:
-            after, accepted = replace(state, partition_epoch=state.partition_epoch + 1), None
+            after, accepted = self._refused(state), None
         else:
             isr = tuple(member.broker for member in message.isr)
             after = accepted = self._settled(state, replace(state, isr=isr, recovering=False), topic.config)
         partitions = (*topic.partitions[: at.partition], after, *topic.partitions[at.partition + 1 :])
         self._context.answer(messages.AlterPartitionResponse(message.correlation, at, error, accepted))
         self._commit(topics={**self.image.topics, at.topic: replace(topic, partitions=partitions)})
+
+    def _refused(self, state: PartitionState) -> PartitionState:
+        return replace(state, partition_epoch=state.partition_epoch + 1)
 
     def _proposal_error(self, message: messages.AlterPartition, state: PartitionState | None) -> ErrorCode:
         broker = self.image.brokers.get(message.broker)

@@ -136,6 +136,10 @@ class HeldConnections:
         lasting = self._cut | {link for _, _, link in self._held}
         return self._links.heal(sorted({link for _, _, link in ended} - lasting))
 
+    def release_one(self, link: Link, *, newest: bool) -> Evidence:  # noqa: ARG002 - a connection is held whole
+        """See :meth:`Messages.release_one`: nothing."""
+        return {}
+
     def _hold(self, links: Collection[Link], action: str, api: str) -> Evidence:
         self._held.update((action, api, link) for link in links)
         evidence = self._links.cut(links)

@@ -175,6 +175,20 @@ class Network:
             wire.send(message)
         return ended
 
+    def release_one(self, link: Link, *, newest: bool) -> Any:
+        """Send the oldest or the ``newest`` message that ``link`` holds, past its filters; None where it holds none."""
+        filters = self._filters.get(link, ())
+        kept = [(message, one) for one in filters for message in one.held]
+        if not kept:
+            return None
+        chosen, its_filter = (max if newest else min)(kept, key=lambda pair: pair[0][0])
+        its_filter.held.remove(chosen)
+        _, wire, message = chosen
+        wire.filter(())
+        wire.send(message)
+        wire.filter(filters)
+        return message
+
     def _set_filters(self, link: Link, filters: tuple[Filter, ...]) -> None:
         if filters:
             self._filters[link] = filters

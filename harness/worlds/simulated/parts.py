@@ -86,6 +86,11 @@ class SimulatedMessages:
             return {}
         return {"held": sum(len(gone.held) for gone in ended), "dropped": sum(gone.dropped for gone in ended)}
 
+    def release_one(self, link: Link, *, newest: bool) -> Evidence:
+        """See :meth:`Messages.release_one`."""
+        released = self._network.release_one(link, newest=newest)
+        return {} if released is None else {"released": type(released).__name__}
+
     def _filter(self, links: Collection[Link], api: str, action: str, *, keeps: bool) -> Evidence:
         if api and api not in APIS:
             raise HarnessError(f'no message of the reference broker is of the API "{api}"; choose of {", ".join(APIS)}')

@@ -129,6 +129,19 @@ def test_what_changes_nothing_on_links_is_in_vain(steps, problem):
     assert sentence.endswith(problem)
 
 
+@pytest.mark.parametrize(("which", "arrived"), [("first", "2 has x and 2 lacks y"), ("last", "2 has y and 2 lacks x")])
+def test_one_of_several_held_messages_is_delivered_and_the_others_stay_held(which, arrived):
+    """Without idempotence, and where each write is a client of its own: nothing else orders them."""
+    steps = f"hold Produce clients>0\nsend x to 0\nsend y to 0\nwait 10 ms\nrelease {which} clients>0"
+    found = cell(f"{steps}\nwait until {arrived}\nwait 100 ms\nwait until {arrived}", "all/2/NI", rest="")
+    assert found.disagreements == ()
+
+
+def test_nothing_is_delivered_where_nothing_is_held():
+    (sentence,) = cell("hold Produce clients>0\nrelease first clients>0", rest="").disagreements
+    assert sentence.endswith("nothing was released on the clients > broker 0")
+
+
 def test_a_link_that_was_cut_by_itself_and_by_a_name_for_several_is_healed_once():
     assert cell("cut 0-1\nisolate 0\nheal 0-1\nheal").disagreements == ()
 

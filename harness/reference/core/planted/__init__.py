@@ -46,6 +46,7 @@ _WRONG: Final[Mapping[tuple[str, type], type]] = {
     ("high-watermark-before-truncation", Fetcher): following.TakesHighWatermarkBeforeTruncation,
     ("commit-offsets-after-append", RequestHandler): others.CommitsOffsetsAfterAppend,
     ("accept-deposed-proposal", Controller): in_sync.AcceptsProposalsOfDeposedLeaders,
+    ("accept-refused-proposal", Controller): in_sync.AcceptsRefusedProposals,
     ("keep-follower-progress", Replica): leading.KeepsFollowerProgress,
     ("join-anywhere", Replica): in_sync.JoinsAnywhere,
     ("commit-with-two", Replica): leading.CommitsWithTwo,

@@ -68,3 +68,10 @@ class AcceptsProposalsOfDeposedLeaders(Controller):
         members = {member.broker for member in message.isr}
         may_be = state.leader in members and all(self._eligible(member, state) for member in message.isr)
         return ErrorCode.NONE if may_be else error
+
+
+class AcceptsRefusedProposals(Controller):
+    """A refusal is not the end of a proposal: a copy is accepted when its members are eligible again (rule 10): S54."""
+
+    def _refused(self, state: PartitionState) -> PartitionState:
+        return state

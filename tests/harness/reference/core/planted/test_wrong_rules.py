@@ -46,8 +46,8 @@ def unwatched(cluster: Any) -> Any:
 
 def alarms(story: str, column: str, bug: str) -> list[str]:
     """What is not as the story's file expects it, and the first invariant that was broken on the way."""
-    told = msgspec.structs.replace(STORIES[story], settings={**STORIES[story].settings, "planted.bug": bug})
-    settings = column_named(column).chosen(told.settings)
+    changed = msgspec.structs.replace(STORIES[story], settings={**STORIES[story].settings, "planted.bug": bug})
+    settings = column_named(column).chosen(changed.settings)
     found: list[str] = []
 
     def watch(world: Any) -> None:
@@ -61,12 +61,13 @@ def alarms(story: str, column: str, bug: str) -> list[str]:
 
         world.cluster.watch(step)
 
-    return [*perform_cell(told, column, watch).disagreements, *found]
+    return [*perform_cell(changed, column, watch).disagreements, *found]
 
 
 @pytest.mark.parametrize(
     ("bug", "story", "column", "alarm"),
     [
+        ("accept-refused-proposal", "S54", "all/2", "lost, and not expected to be: x"),
         ("append-below-min-isr", "S41", "all/2", "acknowledged, and not expected to be: x, y"),
         ("commit-with-two", "S27", "all/2", "lost, and not expected to be: x"),
         ("count-diverging-fetch", "S28", "all/2", "logs-match"),
