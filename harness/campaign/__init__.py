@@ -14,11 +14,12 @@ from harness.campaign.judge import (
 )
 from harness.campaign.pool import Job, Perform, Pool
 from harness.campaign.replaying import Replayed, replay, rerun
-from harness.campaign.runs import limit_of
+from harness.campaign.runs import FAILED_SHARE_MAX, limit_of
 from harness.campaign.stages import Campaign, world_runs, write_plan, write_report
 from harness.campaign.witnesses import trace_runs, witness
 
 __all__ = [
+    "FAILED_SHARE_MAX",
     "Campaign",
     "CheckOptions",
     "Counted",

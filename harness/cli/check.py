@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +25,7 @@ from harness.cli.replay import described
 from harness.cli.terminal import State, path_type, takes_json
 from harness.errors import EXIT_PLAN, NamedWronglyError
 from harness.progress import Progress
-from harness.records.files import VERDICTS_FILE, write_file
+from harness.records.files import LEDGER_FILE, VERDICTS_FILE, write_file
 from harness.records.verdict_lines import Written
 from harness.report import Case, as_junit, cases_as_markdown, cases_of
 from harness.run import lacks_observations
@@ -73,6 +73,8 @@ def check(
         raise click.BadParameter(str(error)) from error
     for option, file in (("--out", out), ("--junit", junit), ("--summary", summary)):
         _refuse_no_file(option, file)
+    if out is None:
+        _refuse_soaks(places)
     asked = CheckOptions(master=master, ww_deps=ww_deps, shown=None if all_ else SHOWN, scratch=scratch)
     progress = Progress() if state.as_json else state.progress()
     judged = judge_all(places, progress, asked)
@@ -102,6 +104,16 @@ def _refuse_no_file(option: str, file: Path | None) -> None:
         raise NamedWronglyError(f"{option} {file} is a directory; name a file")
     if file is not None and not file.parent.is_dir():
         raise NamedWronglyError(f"{option} {file}: there is no directory {file.parent}; make it, or name another file")
+
+
+def _refuse_soaks(places: Iterable[Place]) -> None:
+    """A soak's verdicts are of runs that are deleted since: what is left of it would take their place."""
+    for place in places:
+        if isinstance(place, Path) and (place / LEDGER_FILE).is_file():
+            raise NamedWronglyError(
+                f"{place} is a soak, which judged its runs before it deleted most of them; have what is left judged "
+                f"into another file with --out FILE, or its report written again: ackproof report {place}"
+            )
 
 
 def _write_for_ci(counted: Counted, junit: Path | None, summary: Path | None) -> None:

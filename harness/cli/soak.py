@@ -19,11 +19,9 @@ from harness.errors import NamedWronglyError
 from harness.plan import Plan, read_plan
 from harness.progress import Progress
 from harness.records.files import PLAN_FILE, exact_campaign, new_campaign
-from harness.soak import Asked, Night, bytes_of, read_asked, read_nights, seconds_of, utc, write_asked
+from harness.soak import DISK, TRIES, Asked, Night, bytes_of, read_asked, read_nights, seconds_of, utc
 from harness.soak import soak as conduct
 
-DISK: Final = "5GB"
-TRIES: Final = 3
 #: Seeds of soaks, exact in JSON everywhere.
 SEEDS: Final = 2**48
 
@@ -33,9 +31,11 @@ SEEDS: Final = 2**48
 @click.option("--for", "for_", metavar="DURATION", help="How long to work, for example 8h or 90m.")
 @click.option("--until-finding", is_flag=True, help="End when something was found that no promise permits.")
 @click.option("--fail-fast", is_flag=True, help="The same, at once: runs that are under way are stopped.")
-@click.option("--disk", default=DISK, show_default=True, help="The most that the soak's directory may take.")
+@click.option("--disk", help=f"The most that the soak's directory may take.  [default: {DISK}]")
 @click.option("--memory", help="The most that all its processes may take; by default what the machine has.")
-@click.option("--tries", default=TRIES, show_default=True, help="How often a finding of a real world is tried again.")
+@click.option(
+    "--tries", type=click.IntRange(0), help=f"How often a finding of a real world is tried again.  [default: {TRIES}]"
+)
 @click.option("--seed", type=seed_range, help="Draw turns and runs from this; by default each soak has a new one.")
 @out_option
 @click.option("--resume", type=path_type, metavar="DIR", help="Go on with the soak in DIR, for the rest of its time.")
@@ -50,9 +50,9 @@ def soak(
     for_: str | None,
     until_finding: bool,
     fail_fast: bool,
-    disk: str,
+    disk: str | None,
     memory: str | None,
-    tries: int,
+    tries: int | None,
     seed: int | None,
     out: Path | None,
     resume: Path | None,
@@ -60,13 +60,23 @@ def soak(
 ) -> int:
     """Give the cells of PLAN turns for hours, judge each, and keep what was found. The report's path is the last line.
 
-    A soak that died, of whatever, goes on with --resume DIR, which needs nothing else.
+    A soak that died, of whatever, goes on with --resume DIR, which needs nothing else; what it may use, and the earlier
+    nights, can be given anew.
     """
+    limits: dict[str, object] = {
+        "for_s": None if for_ is None else seconds_of(for_),
+        "disk_bytes": None if disk is None else bytes_of(disk),
+        "memory_bytes": None if memory is None else bytes_of(memory),
+        "tries": tries,
+        "nights": tuple(nights) or None,
+    }
+    given = {name: value for name, value in limits.items() if value is not None}
     if resume is not None:
-        if plan_path is not None:
-            raise NamedWronglyError("a soak is resumed with the plan that it began with; leave PLAN out")
-        asked = read_asked(resume)
-        asked = msgspec.structs.replace(asked, for_s=asked.for_s if for_ is None else seconds_of(for_))
+        begun_with = {"PLAN": plan_path, "--seed": seed, "--out": out}
+        begun_with |= {"--until-finding": until_finding or None, "--fail-fast": fail_fast or None}
+        if named := [name for name, value in begun_with.items() if value is not None]:
+            raise NamedWronglyError(f"a soak is resumed with what it began with; leave {', '.join(named)} out")
+        asked = msgspec.structs.replace(read_asked(resume), **given)
         return _conduct(state, resume, read_plan(resume / PLAN_FILE), asked, read_nights(asked.nights, resume))
     if plan_path is None:
         raise NamedWronglyError("name a PLAN, or the soak to go on with: --resume DIR")
@@ -78,19 +88,14 @@ def soak(
         seed=secrets.randbelow(SEEDS) if seed is None else seed,
         began=utc(),
         command=shlex.join(["ackproof", *sys.argv[1:]]),
-        for_s=None if for_ is None else seconds_of(for_),
         until_finding=until_finding,
         fail_fast=fail_fast,
-        disk_bytes=bytes_of(disk),
-        memory_bytes=None if memory is None else bytes_of(memory),
-        tries=tries,
-        nights=tuple(nights),
     )
+    asked = msgspec.structs.replace(asked, **given)
     see_to_what_is_needed(plan.runs())
     earlier = read_nights(nights, out or RESULTS)
     directory = exact_campaign(out) if out else new_campaign(RESULTS, f"{plan.name}-soak")
     write_plan(plan, directory)
-    write_asked(directory, asked)
     return _conduct(state, directory, plan, asked, earlier)
 
 

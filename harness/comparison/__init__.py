@@ -1,6 +1,6 @@
 """What campaigns and nights found, one beside the other: findings by identity, cells by name, and when one is worse."""
 
-from harness.comparison.changes import CellChange, Change, Compared, compare_results
+from harness.comparison.changes import DEFECTS, SAYING, CellChange, Change, Compared, compare_results
 from harness.comparison.findings import (
     Example,
     Fate,
@@ -10,11 +10,14 @@ from harness.comparison.findings import (
     key_of,
     read_results,
     results_of,
+    shown_by,
     trace,
 )
 from harness.comparison.words import figures_of, finding_sentences, made_with, sentences, side_by_side
 
 __all__ = [
+    "DEFECTS",
+    "SAYING",
     "CellChange",
     "Change",
     "Compared",
@@ -31,6 +34,7 @@ __all__ = [
     "read_results",
     "results_of",
     "sentences",
+    "shown_by",
     "side_by_side",
     "trace",
 ]

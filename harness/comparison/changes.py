@@ -25,8 +25,8 @@ from harness.comparison.findings import Fate, Results, Traced, trace
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN
 
 #: Outcomes that say what a log does; the others say that too little was done to know.
-_SAYING: Final = frozenset({Outcome.BROKEN_PROMISE, Outcome.STALLED, Outcome.PERMITTED_LOSS, Outcome.HELD})
-_DEFECTS: Final = (Outcome.BROKEN_PROMISE, Outcome.STALLED)
+SAYING: Final = frozenset({Outcome.BROKEN_PROMISE, Outcome.STALLED, Outcome.PERMITTED_LOSS, Outcome.HELD})
+DEFECTS: Final = (Outcome.BROKEN_PROMISE, Outcome.STALLED)
 
 
 class Change(StrEnum):
@@ -77,10 +77,10 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """1 where B is worse, else 2 where nobody can tell of some cell or none is in both, else 0."""
+        """1 where B is worse, else 2 where nobody can tell of some cell or B says of none what A has, else 0."""
         if self.count(Change.WORSE) or self.new_defects:
             return EXIT_BROKEN
-        told = any(one.before and one.after for one in self.cells)
+        told = any(one.before and one.after and one.after.outcome in SAYING for one in self.cells)
         return EXIT_HELD if told and not self.count(Change.UNTOLD) else EXIT_UNKNOWN
 
     @property
@@ -125,20 +125,20 @@ def _cell_change(key: str, before: Cell | None, after: Cell | None) -> CellChang
 def _judged(before: Cell | None, after: Cell | None) -> tuple[Change, str]:
     if after is None:
         return Change.UNTOLD, "B did not run it"
-    defect = after.outcome in _DEFECTS
+    defect = after.outcome in DEFECTS
     if before is None:
         return (Change.WORSE if defect else Change.DIFFERS), f"A did not run it, in B it is: {after.outcome}"
     words = f"{before.outcome}, then {after.outcome}"
-    if after.outcome not in _SAYING:
-        return (Change.UNTOLD if before.outcome in _SAYING else Change.SAME), f"{words}: {after.note}"
-    if before.outcome not in _SAYING:
+    if after.outcome not in SAYING:
+        return (Change.UNTOLD if before.outcome in SAYING else Change.SAME), f"{words}: {after.note}"
+    if before.outcome not in SAYING:
         return (Change.WORSE if defect else Change.DIFFERS), words
     return _by_outcome(before, after, words)
 
 
 def _by_outcome(before: Cell, after: Cell, words: str) -> tuple[Change, str]:
     """Two cells of which both say what the log does."""
-    if before.outcome is not after.outcome and {before.outcome, after.outcome} & set(_DEFECTS):
+    if before.outcome is not after.outcome and {before.outcome, after.outcome} & set(DEFECTS):
         worse = after.outcome.badness < before.outcome.badness
         return (Change.WORSE if worse else Change.BETTER), words
     if _kept(before) and after.outcome is Outcome.PERMITTED_LOSS:

@@ -7,13 +7,14 @@ about a finding means something only where its cells were run again: see :class:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from checkers import Cell, RunFacts, VerdictLine, build_matrix, read_receipts
+from checkers import Cell, Outcome, RunFacts, VerdictLine, build_matrix, read_receipts
 from harness.errors import NamedWronglyError
 from harness.plan import Simulated
 from harness.records.files import MATRIX_FILE, VERDICTS_FILE
@@ -37,12 +38,13 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """A defect as one campaign showed it.
 
     Attributes:
-        identity: twelve digits, the same for the same defect in every campaign.
-        anomaly: its name in the checkers' registry.
+        identity: twelve digits, the same for the same defect in every campaign; "stalled" of a log that did not come
+            back.
+        anomaly: its name in the checkers' registry, or "stalled".
         permitted: true where the settings permit it in every run that showed it.
         runs: how many runs showed it, by cell (:func:`key_of`).
-        example: the run to look at: one in virtual time before others, because that repeats; then with the fewest
-            faults; then with the smallest seed.
+        example: the run to look at: one where nothing permits it before others; then one in virtual time, because that
+            repeats; then with the fewest faults; then with the smallest seed.
     """
 
     identity: str
@@ -100,30 +102,48 @@ def _key(world: str, cell: str) -> str:
     return f"{world}/{cell}"
 
 
+class Shown(NamedTuple):
+    """A finding of one run: its identity, its anomaly, and true where the run's settings and faults permit it."""
+
+    identity: str
+    anomaly: str
+    permitted: bool
+
+
+def shown_by(line: VerdictLine) -> Iterator[Shown]:
+    """What one run showed. What nothing permits is always named, by its anomaly where it has no identity."""
+    if (judgement := line.judgement) is None:
+        return
+    identities = judgement.identities or _identified(line)
+    for anomaly in judgement.permitted:
+        yield from (Shown(one, anomaly, permitted=True) for one in identities.get(anomaly, ()))
+    for anomaly in judgement.broken:
+        yield from (Shown(one, anomaly, permitted=False) for one in identities.get(anomaly, (anomaly,)))
+    if judgement.stalled:
+        yield Shown(Outcome.STALLED, Outcome.STALLED, permitted=False)
+
+
 class _Tally:
     """Findings by identity while lines go by; of each one example is kept, whatever the number of runs."""
 
     def __init__(self) -> None:
         self._runs: dict[str, Counter[str]] = {}
         self._broken: set[str] = set()
-        self._examples: dict[str, tuple[tuple[bool, int, int], str, Example]] = {}
+        self._examples: dict[str, tuple[tuple[bool, bool, int, int], str, Example]] = {}
 
     def seen(self, line: VerdictLine) -> VerdictLine:
         """Count what the line's run showed; the answer is the line."""
-        if line.run is None or line.judgement is None:
-            return line
-        permitted, broken = line.judgement.permitted, line.judgement.broken
-        identities = line.judgement.identities or _identified(line)
-        for anomaly in (name for name in identities if name in permitted or name in broken):
-            for identity in identities[anomaly]:
-                self._add(identity, anomaly, line, line.run)
-                self._broken |= {identity} if anomaly in broken else set()
+        if line.run is not None:
+            for one in shown_by(line):
+                self._add(one, line, line.run)
         return line
 
-    def _add(self, identity: str, anomaly: str, line: VerdictLine, run: RunFacts) -> None:
+    def _add(self, shown: Shown, line: VerdictLine, run: RunFacts) -> None:
+        identity, anomaly, permitted = shown
         self._runs.setdefault(identity, Counter())[_key(run.world, run.cell)] += 1
+        self._broken |= set() if permitted else {identity}
         example = _example(line, run)
-        rank = (run.world != Simulated.name, example.faults, run.seed)
+        rank = (permitted, run.world != Simulated.name, example.faults, run.seed)
         if identity not in self._examples or rank < self._examples[identity][0]:
             self._examples[identity] = rank, anomaly, example
 

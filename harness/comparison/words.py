@@ -90,7 +90,7 @@ def _first(lines: Sequence[str], what: str) -> Iterator[str]:
 def _findings(ones: Sequence[Traced], after: str) -> str:
     """Findings with one fate that one run shows."""
     fate, example = ones[0].fate, ones[0].finding.example
-    names = ", ".join(f"{one.finding.anomaly} {one.finding.identity}" for one in ones)
+    names = ", ".join(" ".join(dict.fromkeys((one.finding.anomaly, one.finding.identity))) for one in ones)
     runs = max(sum(one.finding.runs.values()) for one in ones)
     story = f" of {', '.join(example.stories)}" if example.stories else ""
     shows = f"{counted(example.faults, 'fault')}{story}, seed {example.seed}"

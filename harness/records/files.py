@@ -32,6 +32,8 @@ CLOCK_FILE: Final = "clock.json"
 CAMPAIGN_FILE: Final = "campaign.json"
 PLAN_FILE: Final = "plan.toml"
 VERDICTS_FILE: Final = checkers.VERDICTS_FILE
+#: Only where a soak is: what became of each of its turns.
+LEDGER_FILE: Final = "ledger.jsonl"
 MATRIX_FILE: Final = "matrix.json"
 WITNESSES_FILE: Final = "witnesses.json"
 MATRIX_TEXT_FILE: Final = "matrix.md"

@@ -95,7 +95,8 @@ def read_lines(directory: Path) -> dict[str, VerdictLine]:
 def _judged(
     directory: Path, lines: Mapping[tuple[str, ...], VerdictLine], runs: Mapping[tuple[str, ...], Path]
 ) -> Iterator[tuple[str, VerdictLine]]:
-    for key in sorted({*lines, *runs}):
+    # Runs whose files are there come first, so that the witness of a cell is one of them where it can be.
+    for key in sorted({*lines, *runs}, key=lambda key: (key not in runs, key)):
         line, run = lines.get(key), runs.get(key)
         if run is not None:
             name = run.relative_to(directory).as_posix()

@@ -3,10 +3,12 @@
 from harness.soak.budget import bytes_of, seconds_of
 from harness.soak.ending import Ending
 from harness.soak.nights import Night, read_nights
-from harness.soak.record import Asked, read_asked, utc, write_asked
+from harness.soak.record import DISK, TRIES, Asked, read_asked, utc
 from harness.soak.session import soak
 
 __all__ = [
+    "DISK",
+    "TRIES",
     "Asked",
     "Ending",
     "Night",
@@ -16,5 +18,4 @@ __all__ = [
     "seconds_of",
     "soak",
     "utc",
-    "write_asked",
 ]

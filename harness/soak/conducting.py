@@ -230,6 +230,7 @@ class Soaking:
         if self._failed[name] == (FAILED_IN_ROW_ELSEWHERE_MAX if elsewhere else FAILED_IN_ROW_MAX):
             why = f"the {name} world is given up: {self._failed[name]} runs in a row failed ({ended.reason})"
             self._given_up[name] = why
+            self._again = deque(planned for planned in self._again if planned.world != name)
             self._fail(why)
 
     def _fail(self, why: str) -> None:
@@ -252,13 +253,18 @@ class Soaking:
             if planned.again is None:
                 lines.append((planned.turn, trimmed(msgspec.structs.replace(one.line, history=planned.place))))
             else:
-                shown = bool(self._book.sought[planned.again] & findings_of(one.line))
+                shown = self._is_shown(self._book.sought[planned.again], planned.world, one.line)
                 tries.append((planned, Tried(planned.turn, planned.again, shown)))
         self._account.judge(lines, [tried for _, tried in tries])
         for planned, tried in tries:
             self._room.remove(planned)
             self._refuse_to_differ(planned, tried)
         self._room.drop(self._book.shelf.superfluous())
+
+    def _is_shown(self, sought: frozenset[str], world: str, line: VerdictLine) -> bool:
+        """A try in virtual time shows all that was ``sought``; elsewhere one of it is enough."""
+        found = findings_of(line)
+        return sought <= found if self._rotation.world(world).world.virtual_time else not sought.isdisjoint(found)
 
     def _refuse_to_differ(self, planned: Planned, tried: Tried) -> None:
         """A seed is a whole run in virtual time: one that does not repeat itself is the harness's own error."""

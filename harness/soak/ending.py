@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from checkers import Matrix, VerdictLine, counted, matrix_of
-from harness.campaign import witness, world_runs, write_report
+from harness.campaign import FAILED_SHARE_MAX, witness, world_runs, write_report
 from harness.comparison import Results, Traced, finding_sentences, results_of, trace
 from harness.errors import EXIT_BROKEN, EXIT_HARNESS, ResultsError
 from harness.machine import this_machine, versions
@@ -68,8 +68,10 @@ def end(
 
 
 def exit_code(book: Book, matrix: Matrix, why: str) -> int:
-    """70 if the harness failed at something, 1 if a promise was broken, 130 if it was stopped, else the matrix's."""
-    if book.failures:
+    """70 if the harness failed at something, or at many runs, 1 if a promise was broken, 130 if it was stopped, else
+    the matrix's.
+    """
+    if book.failures or any(failed > FAILED_SHARE_MAX * ended for _, failed, ended in _failed(book)):
         return EXIT_HARNESS
     if matrix.verdict.exit_code == EXIT_BROKEN or not why:
         return matrix.verdict.exit_code
@@ -85,8 +87,17 @@ def sentences(book: Book, why: str) -> Iterator[str]:
     done = f"{book.judged:,} runs judged, {book.dropped:,} of them dropped after judging{rest}{tried}"
     yield f"{done}; {book.elapsed_s:,.0f} s of work{sessions}."
     yield from (f"The harness failed: {failure}." for failure in book.failures)
+    for world, failed, ended in _failed(book):
+        yield f"{failed:,} of {ended:,} runs in the {world} world failed in the harness, so they say nothing."
     if why and why not in book.failures:
         yield f"Ended before its time: {why}."
+
+
+def _failed(book: Book) -> Iterator[tuple[str, int, int]]:
+    """The worlds of which runs failed in the harness: how many, of how many that ended."""
+    for (world, status), failed in book.ended.items():
+        if status != "completed":
+            yield world, failed, sum(count for (name, _), count in book.ended.items() if name == world)
 
 
 def _without_run(planned: Sequence[str], judged: Container[str]) -> Iterator[str]:
@@ -124,7 +135,7 @@ def _night(directory: Path, asked: Asked, book: Book, results: Results) -> Night
         verdicts_bytes=(directory / VERDICTS_FILE).stat().st_size,
         findings=results.findings or {},
     )
-    return Night(results=results, began=asked.began, record=record)
+    return Night(results=results, began=asked.began, seed=asked.seed, record=record)
 
 
 def _kept_first(directory: Path, book: Book) -> Iterator[VerdictLine]:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from checkers import Outcome, VerdictLine
+from harness.comparison import shown_by
 from harness.soak.ledger import Planned
 
 #: Outcomes of runs that show nothing, so that their files are not needed.
@@ -43,21 +44,15 @@ class Kept(NamedTuple):
 
 
 def findings_of(line: VerdictLine) -> frozenset[str]:
-    """Identities of what a run showed and nothing permits; "stalled" where its log did not come back."""
-    judgement = line.judgement
-    if judgement is None:
-        return frozenset()
-    found = [one for anomaly in judgement.broken for one in judgement.identities.get(anomaly, (anomaly,))]
-    return frozenset(found + ([Outcome.STALLED.value] if judgement.stalled else []))
+    """Identities of what a run showed and nothing permits."""
+    return frozenset(one.identity for one in shown_by(line) if not one.permitted)
 
 
 def kept_for(planned: Planned, left_bytes: int, line: VerdictLine) -> Kept:
     """What the files of a run that has just been judged are good for."""
     judgement, findings = line.judgement, findings_of(line)
-    shown: set[str] = set(findings)
-    if judgement and line.outcome not in _SILENT:
-        shown |= {one for found in judgement.identities.values() for one in found}
-        shown = shown or {line.outcome.value}
+    silent = line.outcome in _SILENT
+    shown = () if silent else {one.identity for one in shown_by(line)} or {line.outcome.value}
     return Kept(
         planned=planned,
         bytes=left_bytes,

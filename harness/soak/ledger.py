@@ -17,10 +17,8 @@ import msgspec
 
 from checkers import VerdictLine
 from harness.errors import ResultsError
-from harness.records.files import VERDICTS_FILE, files_of
+from harness.records.files import LEDGER_FILE, VERDICTS_FILE, files_of
 from harness.soak.budget import Memory
-
-LEDGER_FILE: Final = "ledger.jsonl"
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="entry"):

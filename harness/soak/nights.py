@@ -13,21 +13,10 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from checkers import (
-    Cell,
-    CheckError,
-    Matrix,
-    Outcome,
-    Place,
-    counted,
-    fetch,
-    files_at,
-    place_of,
-    proportion,
-    read_bytes,
-)
-from harness.comparison import Fate, Finding, Results, Traced, key_of, read_results
+from checkers import Cell, CheckError, Matrix, Place, counted, fetch, files_at, place_of, proportion, read_bytes
+from harness.comparison import DEFECTS, SAYING, Fate, Finding, Results, Traced, key_of, read_results
 from harness.errors import NamedWronglyError, ResultsError
+from harness.plan import Simulated
 from harness.records.files import CAMPAIGN_FILE, MATRIX_FILE, VERDICTS_FILE
 
 NIGHT_FILE: Final = "night.json"
@@ -52,10 +41,14 @@ class NightRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Night(msgspec.Struct, frozen=True, kw_only=True):
-    """One night; ``record`` is None where a campaign left it, or a soak that never ended."""
+    """One night; ``record`` is None where a campaign left it, or a soak that never ended.
+
+    ``seed`` is what its runs' seeds follow from; None where nobody noted it.
+    """
 
     results: Results
     began: str
+    seed: int | None = None
     record: NightRecord | None = None
 
     @property
@@ -72,6 +65,7 @@ class Night(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Begun(msgspec.Struct, frozen=True):
     began: str = ""
+    seed: int | None = None
 
 
 def read_nights(places: Iterable[str], without: Path) -> list[Night]:
@@ -101,14 +95,14 @@ def read_night(place: Place) -> Night:
     try:
         record = _decoded(place / NIGHT_FILE, NightRecord)
         matrix = _decoded(place / MATRIX_FILE, Matrix)
-        began = _decoded(place / CAMPAIGN_FILE, _Begun)
+        begun = _decoded(place / CAMPAIGN_FILE, _Begun) or _Begun()
         if record is None or matrix is None or not _is_of(record, place):
-            return Night(results=_from_verdicts(place), began=began.began if began else "")
+            return Night(results=_from_verdicts(place), began=begun.began, seed=begun.seed)
     except OSError as error:
         raise ResultsError(f"{place} cannot be read: {error}") from error
     cells = {key_of(cell): cell for cell in matrix.cells}
     results = Results(name=str(place), cells=cells, findings=record.findings)
-    return Night(results=results, began=record.began, record=record)
+    return Night(results=results, began=record.began, seed=begun.seed, record=record)
 
 
 def _is_of(record: NightRecord, place: Place) -> bool:
@@ -138,13 +132,15 @@ def _decoded(place: Place, kind: type[Content]) -> Content | None:
 
 
 class Accumulated(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell over all nights that ran it with these settings; ``sentence`` says what that proves."""
+    """One cell over all nights that ran it with these settings; ``sentence`` says what that proves.
+
+    ``runs`` are those of nights that say what the log does: what was not put to the test adds nothing to a bound. In
+    virtual time a seed is the whole run, so of nights with one seed only the one with most runs counts.
+    """
 
     key: str
     nights: int
     runs: int
-    lost: int
-    broken_nights: int
     exercised: int
     sentence: str
 
@@ -155,25 +151,30 @@ def accumulated(nights: Sequence[Night]) -> list[Accumulated]:
 
 
 def _accumulated(key: str, latest: Cell, nights: Sequence[Night]) -> Accumulated:
-    found = (night.results.cells.get(key) for night in nights)
-    cells = [cell for cell in found if cell is not None and cell.settings == latest.settings]
-    runs, lost = sum(cell.runs_judged for cell in cells), sum(cell.runs_lost for cell in cells)
-    broken = sum(cell.outcome in {Outcome.BROKEN_PROMISE, Outcome.STALLED} for cell in cells)
-    exercised = sum(min((one.exercised for one in cell.exercised.values()), default=0) for cell in cells)
+    cells = [cell for cell in _each_once(key, latest.world, nights) if cell.settings == latest.settings]
+    saying = [cell for cell in cells if cell.outcome in SAYING]
+    runs, lost = sum(cell.runs_judged for cell in saying), sum(cell.runs_lost for cell in saying)
+    broken = sum(cell.outcome in DEFECTS for cell in cells)
     share = proportion(lost, runs)
     if broken:
-        words = (
-            f"{latest.outcome if latest.outcome.alarming else 'broken'} in {broken:,} of {counted(len(cells), 'night')}"
-        )
+        words = f"{latest.outcome} in the last; broken, or stalled, in {broken:,} of {counted(len(cells), 'night')}"
     elif lost:
         words = f"lost in {lost:,} of {counted(runs, 'run')}, {share.low:.2%} to {share.high:.2%} at 95 %"
-    elif all(cell.outcome is not Outcome.HELD for cell in cells):
-        words = f"{latest.outcome} in {counted(runs, 'run')}"
+    elif not saying:
+        words = f"{latest.outcome} in {counted(sum(cell.runs for cell in cells), 'run')}"
     else:
         words = f"held in {counted(runs, 'run')}, at most {_percent(share.high)} at 95 %"
-    return Accumulated(
-        key=key, nights=len(cells), runs=runs, lost=lost, broken_nights=broken, exercised=exercised, sentence=words
-    )
+    exercised = sum(min((one.exercised for one in cell.exercised.values()), default=0) for cell in saying)
+    return Accumulated(key=key, nights=len(cells), runs=runs, exercised=exercised, sentence=words)
+
+
+def _each_once(key: str, world: str, nights: Sequence[Night]) -> list[Cell]:
+    """The cell of each night that has it."""
+    found = [(night.seed, cell) for night in nights if (cell := night.results.cells.get(key)) is not None]
+    if world != Simulated.name:
+        return [cell for _, cell in found]
+    most = {seed: cell for seed, cell in sorted(found, key=lambda one: one[1].runs_judged) if seed is not None}
+    return [*most.values(), *(cell for seed, cell in found if seed is None)]
 
 
 def _percent(share: float) -> str:

@@ -9,14 +9,17 @@ from typing import Final
 import msgspec
 
 from harness.records.files import read_json, write_json
-from harness.soak.budget import Memory
+from harness.soak.budget import Memory, bytes_of
 
 SOAK_FILE: Final = "soak.json"
 HEARTBEAT_FILE: Final = "heartbeat.json"
+#: What a soak has where nobody says more.
+DISK: Final = "5GB"
+TRIES: Final = 3
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What a soak was asked for; it is resumed with the same.
+    """What a soak was asked for; it is resumed with the same, where nothing else is said.
 
     ``for_s`` are seconds of work, None: until a finding. ``tries`` is how often a finding of a real world is tried
     again, ``nights`` are the directories and stores of earlier nights.
@@ -26,12 +29,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     began: str
     command: str
-    for_s: float | None
+    for_s: float | None = None
     until_finding: bool = False
     fail_fast: bool = False
-    disk_bytes: int
+    disk_bytes: int = bytes_of(DISK)
     memory_bytes: int | None = None
-    tries: int = 3
+    tries: int = TRIES
     nights: tuple[str, ...] = ()
 
 

@@ -23,7 +23,7 @@ from harness.soak.conducting import Checks, Runs, Soaking
 from harness.soak.ending import Ending, end
 from harness.soak.ledger import Failed, Sampled
 from harness.soak.nights import Night, known_findings
-from harness.soak.record import Asked, Heartbeat, read_heartbeat_s, utc, write_heartbeat
+from harness.soak.record import Asked, Heartbeat, read_heartbeat_s, utc, write_asked, write_heartbeat
 from harness.soak.resuming import perform_turn, put_in_order, wait_for_workers
 from harness.soak.room import Room
 from harness.soak.rotation import Rotation
@@ -60,6 +60,7 @@ def soak(
         wait_for_workers(directory, progress)
         if checks is None:
             begin_session(progress)
+        write_asked(directory, asked)
         account = Account(directory, clock, read_heartbeat_s(directory))
         try:
             virtual = frozenset(world.world.name for world in plan.worlds if world.world.virtual_time)

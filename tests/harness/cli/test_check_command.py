@@ -95,6 +95,16 @@ def test_continuous_integration_gets_a_case_and_a_row_for_each_history(asked: di
     assert "| unknown | bad.jsonl | line 1: the operation has no 'f' |" in summary
 
 
+def test_a_soak_whose_clean_runs_are_deleted_keeps_its_verdicts(
+    asked: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("night").mkdir()
+    Path("night/ledger.jsonl").touch()
+    assert exit_code_of(["check", "night"]) == 64
+    assert "night is a soak, which judged its runs before it deleted most of them" in capsys.readouterr().err
+    assert asked == {}
+
+
 def test_options_reach_the_checkers(asked: dict[str, Any]) -> None:
     options = ["--ww-deps", "--master", "spark://h:7077", "--all", "--scratch", "shared", "--out", "v.jsonl"]
     assert exit_code_of(["check", "good.jsonl", *options]) == 0

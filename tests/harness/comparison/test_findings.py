@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from checkers import build_matrix
-from harness.comparison import Fate, Results, read_results, results_of, trace
+from checkers.measures.recovery import Recovery
+from harness.comparison import Fate, Results, finding_sentences, read_results, results_of, shown_by, trace
 from harness.errors import NamedWronglyError, ResultsError
 from harness.records.files import MATRIX_FILE, write_json
 from tests.harness.comparison.conftest import STRONG, WEAK, night, run_lines, write_campaign
@@ -32,6 +33,33 @@ def test_a_finding_is_counted_by_cell_and_shown_by_its_smallest_run() -> None:
     assert not finding.permitted
     assert (finding.example.run, finding.example.seed) == ("runs/simulated/c/kill/8", 8)
     assert (finding.example.faults, finding.example.stories) == (1, ("leader",))
+
+
+def test_the_example_of_a_finding_is_a_run_in_which_nothing_permits_it() -> None:
+    lines = list(run_lines(STRONG, losing=3))
+    permitted = lines[-3].judgement
+    assert permitted is not None
+    swapped = msgspec.structs.replace(permitted, permitted=permitted.broken, broken={})
+    lines[-3] = msgspec.structs.replace(lines[-3], judgement=swapped)
+    (finding,) = (results_of("tonight", lines).findings or {}).values()
+    assert (finding.permitted, finding.example.seed) == (False, 9)
+
+
+def test_a_log_that_did_not_come_back_is_a_finding_that_nights_remember() -> None:
+    recovery = Recovery(tried=True, unwritten={"ackproof-0": "no answer"})
+    stalled, clean = night("1", run_lines(STRONG, recovery=recovery)), night("2", run_lines(STRONG))
+    assert only(stalled) == "stalled"
+    assert fates([], stalled) == [Fate.NEW]
+    assert fates([stalled], stalled) == [Fate.KNOWN]
+    assert fates([stalled], clean) == [Fate.GONE]
+    assert next(finding_sentences(trace([], stalled), "1")).startswith("new: stalled, in 10 runs; smallest: ")
+
+
+def test_a_broken_promise_without_an_identity_is_a_finding_all_the_same() -> None:
+    line = next(run_lines(STRONG, losing=1, runs=1))
+    assert line.judgement is not None
+    judgement = msgspec.structs.replace(line.judgement, broken={"gap": 1}, identities={"lost-write": ["a" * 12]})
+    assert [one.identity for one in shown_by(msgspec.structs.replace(line, judgement=judgement))] == ["gap"]
 
 
 def test_what_the_settings_permit_everywhere_is_permitted() -> None:

@@ -71,6 +71,15 @@ def test_cells_need_nothing_but_the_lines(tmp_path: Path, add: Campaign) -> None
     assert write_matrix(tmp_path) == read_matrix(tmp_path) == whole
 
 
+def test_the_witness_of_a_cell_is_a_run_whose_files_are_there(tmp_path: Path, add: Campaign) -> None:
+    line = add(Settings(acks=1))
+    dropped = msgspec.structs.replace(line, history=line.history.replace("/3", "/2"))
+    write_lines(tmp_path / VERDICTS_FILE, [dropped, line])
+    (cell,) = write_matrix(tmp_path).cells
+    assert cell.witness is not None
+    assert (cell.runs, cell.witness.run) == (2, line.history)
+
+
 def test_a_line_of_an_earlier_version_is_judged_from_its_run(tmp_path: Path, add: Campaign) -> None:
     line = add(Settings(acks=1))
     fields = {name: getattr(line, name) for name in Verdict.__struct_fields__}

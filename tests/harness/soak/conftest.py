@@ -85,6 +85,12 @@ def line_of(world: str, cell: str, seed: int, outcome: Outcome | None = None, **
     return VerdictLine(**usual | changes)
 
 
+def facts_of(place: Path) -> tuple[str, str, int]:
+    """World, cell and seed of the run in ``place``."""
+    world, choice, family, seed = place.parts[-4:]
+    return world, f"{choice}/{family}", int(seed)
+
+
 class Clock:
     """Seconds that pass only where somebody works."""
 

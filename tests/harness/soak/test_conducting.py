@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers import Outcome
+from checkers import Outcome, matrix_of
 from harness.campaign import Job
 from harness.errors import HarnessError
 from harness.plan import parse_plan
@@ -16,8 +16,9 @@ from harness.records.run_record import Ended
 from harness.soak import conducting
 from harness.soak.book import Account, Book
 from harness.soak.checking import Checking
+from harness.soak.ending import exit_code, sentences
 from harness.soak.ledger import Planned, read_ledger, read_verdicts
-from tests.harness.soak.conftest import KnowingChecks, Workshop, asked, line_of
+from tests.harness.soak.conftest import IDENTITIES, KnowingChecks, Workshop, asked, facts_of, line_of
 
 
 def with_outcome(outcome: Outcome) -> KnowingChecks:
@@ -112,6 +113,20 @@ def test_a_simulated_finding_that_does_not_repeat_is_the_harnesss_own_error(work
     assert "does not repeat itself" in book.failures[0]
 
 
+def test_a_simulated_run_that_repeats_one_finding_of_two_does_not_repeat_itself(workshop: Workshop) -> None:
+    seen: Counter[int] = Counter()
+
+    def line(world: str, cell: str, seed: int):
+        seen[seed] += 1
+        one = line_of(world, cell, seed, Outcome.BROKEN_PROMISE)
+        shown = {"lost-write": list(IDENTITIES[: 3 - seen[seed]])}
+        return msgspec.structs.replace(one, judgement=msgspec.structs.replace(one.judgement, identities=shown))
+
+    workshop.plan = parse_plan('families = ["kill"]\n[worlds.simulated]\nparallel = 1\n', "t.toml")
+    workshop.checks = KnowingChecks(line)
+    assert "does not repeat itself" in workshop.session(asked(for_s=5.0)).book.failures[0]
+
+
 def test_a_world_whose_runs_do_nothing_but_fail_is_given_up_and_the_others_go_on(workshop: Workshop) -> None:
     account = Account(workshop.directory, workshop.clock)
     workshop.checks = KnowingChecks()
@@ -132,6 +147,37 @@ def test_a_world_whose_runs_do_nothing_but_fail_is_given_up_and_the_others_go_on
     assert book.ended["simulated", "completed"] > 3
     assert book.failures == ["the processes world is given up: 3 runs in a row failed (java is gone)"]
     account.close()
+
+
+def test_turns_of_a_world_that_is_given_up_do_not_keep_a_resumed_soak_from_ending(workshop: Workshop) -> None:
+    account = Account(workshop.directory, workshop.clock)
+    for turn in range(5):
+        choice = "acks=1,isr=1,unclean=false"
+        account.write(Planned(turn=turn, world="processes", choice=choice, family="kill", seed=turn))
+    account.close()
+    account = Account(workshop.directory, workshop.clock)
+    workshop.checks = KnowingChecks()
+    workshop.checks._judge = lambda place: line_of(*facts_of(place), Outcome.UNKNOWN)
+
+    def end(job: Job) -> Ended:
+        return Ended(status="harness-failed" if job.spec.world.name == "processes" else "completed", reason="no java")
+
+    for count, _ in enumerate(workshop.steps(account, asked(for_s=3.0))):
+        workshop.runs.end = end
+        assert count < 200
+    assert len(account.book.planned) == 2
+    account.close()
+
+
+def test_runs_that_failed_in_the_harness_are_named_and_many_of_them_are_its_failure(workshop: Workshop) -> None:
+    book = workshop.session().book
+    silent = matrix_of([], 0)
+    book.ended.clear()
+    book.ended.update({("kafka", "completed"): 19, ("kafka", "harness-failed"): 1})
+    assert "1 of 20 runs in the kafka world failed in the harness, so they say nothing." in list(sentences(book, ""))
+    assert exit_code(book, silent, "") == 2
+    book.ended["kafka", "harness-failed"] = 3
+    assert exit_code(book, silent, "") == 70
 
 
 def test_it_ends_where_no_world_is_left(workshop: Workshop) -> None:

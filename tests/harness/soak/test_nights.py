@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from pyarrow import fs
 
-from checkers import Outcome
-from harness.comparison import Fate, trace
+from checkers import Outcome, build_matrix
+from harness.comparison import Fate, Results, trace
 from harness.errors import NamedWronglyError
 from harness.records.verdict_lines import write_matrix
 from harness.soak.ending import end, exit_code
@@ -147,6 +147,33 @@ def test_runs_of_all_nights_add_up_to_one_bound(tmp_path: Path, night) -> None:
         assert cell.sentence.startswith(f"held in {cell.runs} runs, at most ")
 
 
+def held(outcome: Outcome, runs: int, key: str, seed: int | None) -> Night:
+    world, _, cell = key.partition("/")
+    (one,) = build_matrix([line_of(world, cell, 1, Outcome.HELD)]).cells
+    one = msgspec.structs.replace(one, outcome=outcome, runs=runs, runs_judged=runs)
+    return Night(results=Results(name="n", cells={key: one}, findings={}), began="", seed=seed)
+
+
+def test_nights_that_put_nothing_to_the_test_bound_nothing() -> None:
+    nights = [held(Outcome.NOT_EXERCISED, 5_000, "simulated/a/kill", 1), held(Outcome.HELD, 30, "simulated/a/kill", 2)]
+    (cell,) = accumulated(nights)
+    assert (cell.nights, cell.runs, cell.sentence[:16]) == (2, 30, "held in 30 runs,")
+    (cell,) = accumulated(nights[:1])
+    assert (cell.runs, cell.sentence) == (0, "not exercised in 5,000 runs")
+
+
+def test_nights_of_one_seed_count_once_in_virtual_time_and_each_time_elsewhere() -> None:
+    for world, runs in (("simulated", 50), ("kafka", 90)):
+        nights = [held(Outcome.HELD, count, f"{world}/a/kill", 1) for count in (40, 50)]
+        assert [cell.runs for cell in accumulated(nights)] == [runs]
+
+
+def test_a_night_that_nobody_could_judge_does_not_hide_one_that_broke_a_promise() -> None:
+    outcomes = (Outcome.BROKEN_PROMISE, Outcome.HELD, Outcome.UNKNOWN)
+    (cell,) = accumulated([held(outcome, 9, "kafka/a/kill", None) for outcome in outcomes])
+    assert cell.sentence == "unknown in the last; broken, or stalled, in 1 of 3 nights"
+
+
 def test_forty_thousand_runs_are_said_as_the_issue_wants_it(tmp_path: Path, night) -> None:
     night("1", Outcome.HELD)
     (one,) = read_nights([str(tmp_path / "nights")], tmp_path)
@@ -187,8 +214,6 @@ def test_the_page_of_many_nights_is_small_and_runs_no_script(tmp_path: Path, nig
 
 
 def test_the_exit_code_says_that_the_harness_failed_before_anything_else(workshop: Workshop, tmp_path: Path) -> None:
-    from checkers import build_matrix  # noqa: PLC0415
-
     account = workshop.session()
     broken = build_matrix([line_of("simulated", "a/kill", 1, Outcome.BROKEN_PROMISE)])
     held = build_matrix([line_of("simulated", "a/kill", 1, Outcome.HELD)])

@@ -19,11 +19,11 @@ from harness.cli.app import exit_code_of
 from harness.plan import parse_plan
 from harness.progress import Progress
 from harness.run import heal
-from harness.soak import soak
+from harness.soak import Ending, soak
 from harness.soak.book import Book
 from harness.soak.ledger import Planned, read_ledger, read_verdicts
-from harness.soak.record import Heartbeat
-from tests.harness.soak.conftest import Clock, InstantRuns, KnowingChecks, asked, line_of
+from harness.soak.record import Heartbeat, write_asked
+from tests.harness.soak.conftest import Clock, InstantRuns, KnowingChecks, asked, facts_of, line_of
 
 PLAN = """
 name = "s"
@@ -148,7 +148,7 @@ def test_a_soak_whose_brokers_have_no_binary_any_more_ends_with_a_sentence(
     directory = tmp_path / "soak"
     directory.mkdir()
     checks = KnowingChecks()
-    checks._judge = lambda place: line_of(*_facts(place), Outcome.UNKNOWN)
+    checks._judge = lambda place: line_of(*facts_of(place), Outcome.UNKNOWN)
     ending = soak(directory, plan, asked(for_s=600.0), Progress(), checks=checks)
     assert ending.exit_code == 70
     assert any("the kafka world is given up: 3 runs in a row failed" in sentence for sentence in ending.sentences)
@@ -157,9 +157,22 @@ def test_a_soak_whose_brokers_have_no_binary_any_more_ends_with_a_sentence(
     assert heal(directory) == []
 
 
-def _facts(place: Path) -> tuple[str, str, int]:
-    world, choice, family, seed = place.parts[-4:]
-    return world, f"{choice}/{family}", int(seed)
+def test_a_resumed_soak_has_the_limits_that_it_is_given_and_keeps_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "plan.toml").write_text(PLAN)
+    write_asked(tmp_path, asked(disk_bytes=10**9, tries=2))
+    given = []
+
+    def conduct(directory, plan, wanted, progress, **more):
+        write_asked(directory, wanted)
+        given.append(wanted)
+        return Ending(("done",), 0, None)
+
+    monkeypatch.setattr("harness.cli.soak.conduct", conduct)
+    assert exit_code_of(["soak", "--resume", str(tmp_path), "--disk", "2GB", "--for", "1h"]) == 0
+    assert exit_code_of(["soak", "--resume", str(tmp_path)]) == 0
+    assert [(one.disk_bytes, one.for_s, one.tries) for one in given] == [(2 * 10**9, 3600.0, 2)] * 2
 
 
 @pytest.mark.parametrize(
@@ -169,6 +182,7 @@ def _facts(place: Path) -> tuple[str, str, int]:
         (["plans/smoke.toml", "--for", "8"], '"8" is no duration; write a number with its unit'),
         (["plans/smoke.toml", "--for", "8h", "--disk", "much"], '"much" is no size'),
         (["plans/smoke.toml", "--resume", "."], "leave PLAN out"),
+        (["--resume", ".", "--seed", "1", "--until-finding"], "leave --seed, --until-finding out"),
         (["--resume", "nowhere"], "holds no soak.json"),
         ([], "name a PLAN"),
     ],
