@@ -44,8 +44,9 @@ PATIENT: Final = {
 }
 #: Where nothing shall time out.
 DELIVERY_MS: Final = 120_000
-#: Longer than the script takes, and waited for: only then Java's client gives up what cannot succeed.
-JAVA_DELIVERY_MS: Final = 40_000
+#: Longer than the script takes, and waited for: only then Java's client gives up what cannot succeed. Each further
+#: try has twice the time.
+JAVA_DELIVERY_MS: Final = 15_000
 #: Where the first record shall time out.
 SHORT_DELIVERY_MS: Final = 10_000
 #: An application that sends every so often, and how many records at least and at most before the follower comes back.
@@ -119,11 +120,10 @@ class Stage:
                 self._write(leader)
                 network.deliver()
                 self.until(lambda: len(producer.reports) == RECORDS)
-                log = self._log(leader, end)
             finally:
                 producer.close()
                 network.close()
-        return Seen(producer.reports, network.sent, network.answers, log)
+        return Seen(producer.reports, network.sent, network.answers, self._log(leader, end))
 
     def withhold_answers(self, make: Callable[[str, int], Sender]) -> Seen:
         """All batches are appended, and no answer arrives before the delivery time of the first record is over."""
@@ -164,11 +164,10 @@ class Stage:
                     if sent == before:
                         self.cluster.target.processes.resume(follower)
                 self.until(lambda: len(producer.reports) == sent)
-                log = self._log(leader, end)
             finally:
                 producer.close()
                 network.close()
-        return Seen(producer.reports, network.sent, network.answers, log)
+        return Seen(producer.reports, network.sent, network.answers, self._log(leader, end))
 
     def _isr(self) -> set[int]:
         return set(self.cluster.target.view().partitions[PARTITIONS[0]].isr)

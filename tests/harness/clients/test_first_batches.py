@@ -35,8 +35,8 @@ def after_the_fourth(seen: Seen) -> list[str]:
 
 def played(stage: Stage, make: Callable[[str, int], Sender], delivery_ms: int) -> Seen:
     """A try in which the leader refused the first three batches, and nothing else, before it took the fourth."""
-    for _ in range(TRIES):
-        seen = stage.play(make, delivery_ms)
+    for number in range(TRIES):
+        seen = stage.play(make, delivery_ms << number)
         if until_the_fourth(seen) == {(0, REFUSED), (1, REFUSED), (2, REFUSED)}:
             return seen
     pytest.fail(f"in none of {TRIES} tries the fourth batch came first; in the last: {until_the_fourth(seen)}")
