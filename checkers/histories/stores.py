@@ -42,13 +42,18 @@ def place_of(text: str) -> Place:
     """What a user named: a path, ``file://``, or a URI of a store.
 
     Raises:
-        CheckError: the URI is of an unknown kind or names no bucket or host.
+        CheckError: the URI is of an unknown kind, names no bucket or host, or has a password, which is not repeated.
     """
     scheme, separator, rest = text.partition("://")
     if not separator:
         return Path(text)
     if scheme == "file":
         return Path(arrow_fs.FileSystem.from_uri(text)[1])
+    if ":" in rest.partition("/")[0].rpartition("@")[0]:
+        raise CheckError(
+            "a URI with a password (NAME:PASSWORD@...) is refused, because places are written into results; give it in "
+            "the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)"
+        )
     if scheme not in SCHEMES:
         raise CheckError(f"{text} cannot be read; name a path or one of {', '.join(SCHEMES)} and file, then ://")
     if rest.startswith("/") or not rest:

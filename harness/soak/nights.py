@@ -78,8 +78,11 @@ def read_nights(places: Iterable[str], without: Path) -> list[Night]:
     for text in places:
         try:
             place = place_of(text)
+        except CheckError as error:
+            raise NamedWronglyError(f"--nights: {error}") from error
+        try:
             found = dict.fromkeys(file.parent for file in files_at(place) if file.name in _VERDICTS)
-        except (CheckError, OSError) as error:
+        except OSError as error:
             raise NamedWronglyError(f"--nights {text} cannot be read: {error}") from error
         own = without.resolve()
         nights += [read_night(one) for one in found if not (isinstance(one, Path) and one.resolve() == own)]

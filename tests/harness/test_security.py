@@ -6,23 +6,30 @@ import ast
 import contextlib
 import json
 import logging
+import lzma
 import os
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import KafkaError
 
-from harness.campaign import trace_runs, witness
+from harness.campaign import Job, judge_all, trace_runs, witness, write_plan
 from harness.cli.app import exit_code_of
 from harness.clients import confluent, credentials, kafka_python, without_secrets
 from harness.clients.credentials import password_of
 from harness.errors import PlanError, ResultsError
-from harness.plan import Security, parse_plan
+from harness.plan import RunSpec, Security, Simulated, parse_plan
+from harness.progress import Progress
 from harness.records.files import RUN_FILE
-from harness.records.run_record import read_record
+from harness.records.run_record import Ended, read_record
 from harness.run.performing import perform
+from harness.soak import Asked, read_nights, soak
+from harness.soak.checking import Checking
+from harness.soak.resuming import perform_turn
+from harness.worlds.factory import world_for
 from harness.worlds.real.world import logs_diverted
 from tests.harness.comparison.conftest import STRONG, run_lines, write_campaign
 
@@ -39,6 +46,21 @@ acks = "all"
 duration_ms = 4_000
 [worlds.simulated]
 runs = 1
+"""
+
+#: Beside virtual time a cluster of somebody else's, whose password is in the environment.
+SECURED = """
+name = "s"
+families = ["kill"]
+[settings]
+acks = 1
+[worlds.simulated]
+parallel = 1
+workload = { writes_per_second = 20.0, duration_ms = 8_000 }
+[worlds.kafka]
+host = "existing"
+bootstrap = ["localhost:9092"]
+security = { protocol = "SASL_PLAINTEXT", mechanism = "PLAIN", username = "alice", password_env = "AK_TEST_PASSWORD" }
 """
 
 
@@ -96,8 +118,6 @@ def test_verdicts_that_name_a_run_outside_of_their_campaign_do_not_write_there(
     write_matrix(directory)
     traced: list[Path] = []
     monkeypatch.setattr("harness.campaign.witnesses.trace_missing", traced.append)
-    from harness.progress import Progress  # noqa: PLC0415
-
     witness(directory, Progress())
     assert traced == []
     trace_runs([directory / "runs"], Progress())
@@ -152,7 +172,7 @@ def test_a_run_that_fails_over_a_password_does_not_write_it_down(
     (spec,) = parse_plan(PLAN, Path("p.toml")).runs()
     ended = perform(spec, tmp_path / "run")
     assert ended.reason == "unexpected RuntimeError: the broker does not like (password)"
-    assert [path for path in tmp_path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()] == []
+    assert holding(secret, tmp_path) == []
 
 
 def test_a_plan_with_a_password_is_refused_without_repeating_it(
@@ -161,6 +181,84 @@ def test_a_plan_with_a_password_is_refused_without_repeating_it(
     security = f'[worlds.kafka.security]\nprotocol = "SASL_SSL"\nusername = "a"\npassword = "{SECRET}"\n'
     (tmp_path / "p.toml").write_text(f'[worlds.kafka]\nhost = "existing"\nbootstrap = ["h:1"]\n{security}')
     assert exit_code_of(["campaign", str(tmp_path / "p.toml"), "--out", str(tmp_path / "out")]) == 64
+    assert SECRET not in "".join(capsys.readouterr())
+    assert not (tmp_path / "out").exists()
+
+
+def holding(secret: str, directory: Path) -> list[Path]:
+    """Files below ``directory`` in which the secret is, packed ones too."""
+
+    def content(path: Path) -> bytes:
+        if path.suffix == ".parquet":
+            return str(pq.read_table(path).to_pydict()).encode() + path.read_bytes()
+        return lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
+
+    return [path for path in directory.rglob("*") if path.is_file() and os.fsencode(secret) in content(path)]
+
+
+class HereRuns:
+    """Runs that this process performs, as a worker of a soak would."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._jobs: list[Job] = []
+
+    @property
+    def busy(self) -> int:
+        return len(self._jobs)
+
+    def give(self, job: Job, limit_s: float) -> None:
+        self._jobs.append(job)
+
+    def wait(self, patience_s: float | None = None) -> list[tuple[Job, Ended]]:
+        job = self._jobs.pop(0)
+        return [(job, perform_turn(self._directory, job.spec, job.directory))]
+
+    def close(self) -> None:
+        self._jobs.clear()
+
+
+def test_no_artefact_of_a_soak_has_what_brokers_say_or_what_is_in_the_environment(
+    secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", f"{secret}-aws")
+    monkeypatch.setattr(credentials, "_READ", set())
+
+    def world(spec: RunSpec, *given: Any, **more: Any) -> Any:
+        if isinstance(spec.world, Simulated):
+            return world_for(spec, *given, **more)
+        raise RuntimeError(f"SASL authentication of alice with {password_of(spec.world.security)} failed")
+
+    monkeypatch.setattr("harness.run.performing.world_for", world)
+    plan = parse_plan(SECURED, tmp_path / "p.toml")
+    earlier = []
+    for name in ("1", "2"):
+        directory = tmp_path / name
+        directory.mkdir()
+        write_plan(plan, directory)
+        asked = Asked(name=name, seed=int(name), began=name, command="ackproof soak", for_s=1.5)
+        checks = Checking(lambda places: [judge_all([place], Progress())[0] for place in places])
+        ending = soak(directory, plan, asked, Progress(), earlier=earlier, runs=HereRuns(directory), checks=checks)
+        earlier = read_nights([str(directory)], tmp_path)
+        assert ending.exit_code == 70
+        assert secret not in "".join(ending.sentences)
+        assert "alice with (password) failed" in "".join(ending.sentences)
+    written = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert {
+        *("ledger.jsonl", "soak.json", "heartbeat.json", "night.json", "nights.html", "verdicts.jsonl", "junit.xml"),
+        *("matrix.json", "matrix.md", "report.html", "campaign.json", "plan.toml", "run.json"),
+    } <= written
+    assert holding(secret, tmp_path) == []
+    assert secret not in "".join(capsys.readouterr())
+
+
+def test_a_place_of_nights_with_a_password_is_refused_without_repeating_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = f"s3://alice:{SECRET}@bucket/nights"
+    plan = str(SOURCE / "plans" / "smoke.toml")
+    for command in (["soak", plan, "--for", "1s", "--out", str(tmp_path / "out"), "--nights", place], ["check", place]):
+        assert exit_code_of(command) == 64
     assert SECRET not in "".join(capsys.readouterr())
     assert not (tmp_path / "out").exists()
 
@@ -174,7 +272,7 @@ def test_no_artefact_of_a_run_has_what_was_in_the_environment(
     with contextlib.chdir(tmp_path):
         assert exit_code_of(["campaign", "one.toml", "--out", "out"]) in {0, 2}
         assert exit_code_of(["check", "out", "--junit", "j.xml", "--summary", "s.md"]) in {0, 2}
-    written = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {"report.html", "junit.xml", "j.xml", "run.json", "campaign.json"} <= {path.name for path in written}
-    assert [path for path in written if os.fsencode(secret) in path.read_bytes()] == []
+    written = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert {"report.html", "junit.xml", "j.xml", "run.json", "campaign.json"} <= written
+    assert holding(secret, tmp_path) == []
     assert secret not in "".join(capsys.readouterr())

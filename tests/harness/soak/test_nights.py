@@ -91,7 +91,7 @@ def test_nights_are_read_in_the_order_of_their_beginning_and_without_the_soak_it
         night(name, Outcome.HELD)
     found = read_nights([str(tmp_path / "nights")], tmp_path / "nights" / "2")
     assert [one.began[:10] for one in found] == ["2026-01-01", "2026-01-03"]
-    with pytest.raises(NamedWronglyError, match="--nights nowhere://x cannot be read"):
+    with pytest.raises(NamedWronglyError, match="--nights: nowhere://x cannot be read"):
         read_nights(["nowhere://x"], tmp_path)
 
 
