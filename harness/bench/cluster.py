@@ -1,15 +1,16 @@
 """How fast the cluster of processes answers a bare kafka-python loop, and what the harness's own driver costs on top.
 
 Both send the same payloads to the same log partitions with one producer, the same configuration and the same bound on
-what is outstanding, and take turns on one cluster, so that a slow moment of the machine hits both. Two loads: *paced*,
-where latency tells what the driver adds to a write; and *saturated*, where throughput tells what it costs, because
-driver, client library and brokers share the cores. The processor time of this process for each acknowledged write is
-what a busy machine disturbs least. The driver also writes its history, as in every run.
+what is outstanding. They take turns on one cluster, in many short pairs that begin with either in turn, and each pair
+is compared by itself: a slow moment of the machine hits both halves of a pair, and the median over pairs is not moved
+by the few that it hits in one half alone. Two loads: *paced*, where latency tells what the driver adds to a write; and
+*saturated*, where throughput tells what it costs, because driver, client library and brokers share the cores. The
+processor time of this process for each acknowledged write is what a busy machine disturbs least. The driver also
+writes its history, as in every run.
 """
 
 from __future__ import annotations
 
-import statistics
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,9 +33,10 @@ from workloads.driver import OUTSTANDING_MAX, Workload, partition_names
 from workloads.history import LiveHistoryWriter, read_events
 from workloads.values import encode
 
-MEASURED_S: Final = 4.0
-#: Turns of the bare loop and the driver at each load; the medians of three bear one bad turn each.
-TURNS: Final = 3
+#: Of a half of a pair: until clients are connected and loops go round, and what is measured then.
+WARM_S: Final = 0.4
+MEASURED_S: Final = 1.6
+PAIRS: Final = 12
 #: Writes per second of the paced load: ten times what the default campaign asks of a cluster.
 PACE: Final = 600.0
 #: The driver is asked for more than the bare loop reached, so that the cluster, not the plan, is its limit.
@@ -55,54 +57,82 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     p999_ms: float
 
 
-class Turn(NamedTuple):
-    """One after the other, on one cluster."""
+class Pair(NamedTuple):
+    """One right after the other, on one cluster, in either order."""
 
     bare: Answered
     driven: Answered
 
 
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """Over pairs: the median, and between what the middle half of them lies."""
+
+    median: float
+    low: float
+    high: float
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """All pairs at one load, and what the driver adds to the bare loop's, as a share, pair by pair."""
+
+    pairs: list[Pair]
+    latency: Spread
+    throughput: Spread
+    processor_time: Spread
+
+    @classmethod
+    def of(cls, pairs: list[Pair]) -> Load:
+        """Compare each pair by itself."""
+        return cls(
+            pairs=pairs,
+            latency=_spread([p.driven.p50_ms / p.bare.p50_ms - 1 for p in pairs]),
+            throughput=_spread([p.driven.writes_per_second / p.bare.writes_per_second - 1 for p in pairs]),
+            processor_time=_spread([p.driven.cpu_us / p.bare.cpu_us - 1 for p in pairs]),
+        )
+
+    def line(self, name: str, added: Spread, field: str, unit: str) -> str:
+        """What is added, and the medians of what it is added to."""
+        bare, driven = (
+            _spread([getattr(half, field) for half in halves]).median for halves in zip(*self.pairs, strict=True)
+        )
+        share = f"{added.median:+.1%} ({added.low:+.1%} to {added.high:+.1%})"
+        return f"{name:<52} {share:<30} {bare:,.4g} and {driven:,.4g} {unit}"
+
+
 class ClusterSpeed(msgspec.Struct, frozen=True, kw_only=True):
-    """``by_acks`` is the bare, saturated loop's; the turns are at acks=all."""
+    """``by_acks`` is the bare, saturated loop's; the pairs are at acks=all."""
 
     by_acks: dict[str, Answered]
-    paced: list[Turn]
-    saturated: list[Turn]
-
-    @property
-    def latency_overhead(self) -> float:
-        """What the driver adds to the median latency of a paced write, as a share of the bare loop's."""
-        return _median(t.driven.p50_ms for t in self.paced) / _median(t.bare.p50_ms for t in self.paced) - 1
-
-    @property
-    def throughput_overhead(self) -> float:
-        """The share of the bare loop's saturated throughput that the driver costs; below 0 is noise."""
-        bare = _median(t.bare.writes_per_second for t in self.saturated)
-        return 1 - _median(t.driven.writes_per_second for t in self.saturated) / bare
-
-    @property
-    def cpu_overhead(self) -> float:
-        """What the driver adds to the processor time of a saturated write, as a share of the bare loop's."""
-        return _median(t.driven.cpu_us for t in self.saturated) / _median(t.bare.cpu_us for t in self.saturated) - 1
+    paced: Load
+    saturated: Load
 
     def lines(self) -> Iterator[str]:
         """For people."""
         for acks, one in self.by_acks.items():
             latencies = f"p50 {one.p50_ms:.1f}  p99 {one.p99_ms:.1f}  p999 {one.p999_ms:.1f} ms"
             yield f"acknowledged writes per second, acks={acks:<4}   {one.writes_per_second:9.0f}   {latencies}"
-        p50 = " ".join(f"{t.bare.p50_ms:.2f}/{t.driven.p50_ms:.2f}" for t in self.paced)
-        name = f"overhead in latency, {PACE:.0f} writes/s"
-        yield f"{name:<43}{self.latency_overhead:9.1%}   p50 in ms, bare/driver: {p50}"
-        rates = " ".join(f"{t.bare.writes_per_second:.0f}/{t.driven.writes_per_second:.0f}" for t in self.saturated)
-        name = "overhead in saturated throughput"
-        yield f"{name:<43}{self.throughput_overhead:9.1%}   writes/s, bare/driver: {rates}"
-        cpu = " ".join(f"{t.bare.cpu_us:.0f}/{t.driven.cpu_us:.0f}" for t in self.saturated)
-        name = "overhead in processor time of a write"
-        yield f"{name:<43}{self.cpu_overhead:9.1%}   µs, saturated, bare/driver: {cpu}"
+        yield f"what the driver adds: median of {len(self.paced.pairs)} pairs (their middle half); bare and driven"
+        paced, saturated = self.paced, self.saturated
+        yield paced.line(f"p50 latency, {PACE:.0f} writes/s", paced.latency, "p50_ms", "ms")
+        yield paced.line(f"processor time of a write, {PACE:.0f} writes/s", paced.processor_time, "cpu_us", "µs")
+        yield saturated.line("throughput, saturated", saturated.throughput, "writes_per_second", "writes/s")
+        yield saturated.line("processor time of a write, saturated", saturated.processor_time, "cpu_us", "µs")
+
+
+class _Reading(NamedTuple):
+    """What is read at the begin and at the end of what is measured."""
+
+    wall_s: float
+    cpu_s: float
+    acknowledged: int
+
+    @classmethod
+    def now(cls, acknowledged: int) -> _Reading:
+        return cls(time.perf_counter(), time.process_time(), acknowledged)
 
 
 def measure_cluster(directory: Path) -> ClusterSpeed:
-    """Measure a three-broker cluster on loopback whose files stand in ``directory``; takes about a minute.
+    """Measure a three-broker cluster on loopback whose files stand in ``directory``; takes about two minutes.
 
     Raises:
         HarnessError: the cluster did not start, or nothing was acknowledged.
@@ -115,17 +145,20 @@ def measure_cluster(directory: Path) -> ClusterSpeed:
         by_acks = {
             name: _bare(spec, configuration | {"acks": acks}, UNPACED) for name, acks in (("1", 1), ("all", ACKS_ALL))
         }
-        paced, saturated = [], []
-        for number in range(TURNS):
-            here = directory / f"turn-{number}"
-            bare = _bare(spec, configuration, PACE)
-            paced.append(Turn(bare, _driven(world, spec, PACE, here / "paced")))
-            bare = _bare(spec, configuration, UNPACED)
-            pressing = bare.writes_per_second * PRESSING
-            saturated.append(Turn(bare, _driven(world, spec, pressing, here / "saturated")))
+        pressing = by_acks["all"].writes_per_second * PRESSING
+        paced: list[Pair] = []
+        saturated: list[Pair] = []
+        for number in range(PAIRS):
+            for pairs, pace, asked in ((paced, PACE, PACE), (saturated, UNPACED, pressing)):
+                here = directory / f"{number}-{asked:.0f}"
+                if number % 2:
+                    driven = _driven(world, spec, asked, here)
+                    pairs.append(Pair(_bare(spec, configuration, pace), driven))
+                else:
+                    pairs.append(Pair(_bare(spec, configuration, pace), _driven(world, spec, asked, here)))
     finally:
         world.close()
-    return ClusterSpeed(by_acks=by_acks, paced=paced, saturated=saturated)
+    return ClusterSpeed(by_acks=by_acks, paced=Load.of(paced), saturated=Load.of(saturated))
 
 
 def _spec() -> RunSpec:
@@ -159,9 +192,9 @@ def _bare(spec: RunSpec, configuration: Mapping[str, Any], pace: float) -> Answe
         latencies.append(time.perf_counter() - begun)
         free.release()
 
-    try:
-        began, began_cpu_s, number = time.perf_counter(), time.process_time(), 0
-        while time.perf_counter() - began < MEASURED_S and free.acquire(timeout=ANSWER_LIMIT_S):
+    def send_for(seconds: float) -> None:
+        began, number = time.perf_counter(), 0
+        while time.perf_counter() - began < seconds and free.acquire(timeout=ANSWER_LIMIT_S):
             early_s = began + number / pace - time.perf_counter()
             if early_s > 0:  # a sleep of nothing would still give the processor away
                 time.sleep(early_s)
@@ -170,8 +203,14 @@ def _bare(spec: RunSpec, configuration: Mapping[str, Any], pace: float) -> Answe
             begun = time.perf_counter()
             future = producer.send(spec.workload.topic, value=payloads[at], key=b"key-0", partition=at)
             future.add_callback(lambda _, begun=begun: answered(begun)).add_errback(lambda _: free.release())
+
+    try:
+        send_for(WARM_S)
+        begin = _Reading.now(len(latencies))
+        send_for(MEASURED_S)
+        end = _Reading.now(len(latencies))
         producer.flush(ANSWER_LIMIT_S)
-        return _summary(latencies, time.perf_counter() - began, time.process_time() - began_cpu_s)
+        return _answered(begin, end, latencies[begin.acknowledged :])
     finally:
         producer.close(ANSWER_LIMIT_S)
 
@@ -182,35 +221,43 @@ def _driven(world: RealWorld, spec: RunSpec, pace: float, directory: Path) -> An
     clock = world.clock
     with LiveHistoryWriter(directory / HISTORY, "bench") as recorder:
         workload = Workload(plan, spec.chosen(), clients=world.clients, clock=clock, recorder=recorder)
-        began_us, began_cpu_s = clock.now_us(), time.process_time()
         workload.begin()
+        world.drive(lambda: False, clock.now_us() + int(WARM_S * 1e6))
+        began_us, begin = clock.now_us(), _Reading.now(workload.producers.counts.acknowledged)
         world.drive(lambda: False, began_us + int(MEASURED_S * 1e6))
+        end = _Reading.now(workload.producers.counts.acknowledged)
         workload.producers.stop()
         world.drive(lambda: workload.producers.outstanding == 0, clock.now_us() + int(ANSWER_LIMIT_S * 1e6))
-        wall_s, cpu_s = (clock.now_us() - began_us) / 1e6, time.process_time() - began_cpu_s
         workload.close_clients()
-    return _summary(_recorded_latencies(directory / HISTORY), wall_s, cpu_s)
+    return _answered(begin, end, _recorded_latencies(directory / HISTORY, began_us))
 
 
-def _recorded_latencies(history: Path) -> list[float]:
-    """Seconds from invoke to ok of every acknowledged send; a process has one open at a time."""
+def _recorded_latencies(history: Path, since_us: int) -> list[float]:
+    """Seconds from invoke to ok of every send acknowledged since then; a process has one open at a time."""
     begun_us: dict[int, int] = {}
     latencies = []
     for event in read_events(history):
         if event.function is Function.SEND and event.type is EventType.INVOKE:
             begun_us[event.process] = event.time_us
-        elif event.function is Function.SEND and event.type is EventType.OK:
+        elif event.function is Function.SEND and event.type is EventType.OK and event.time_us >= since_us:
             latencies.append((event.time_us - begun_us[event.process]) / 1e6)
     return latencies
 
 
-def _summary(latencies: Sequence[float], wall_s: float, cpu_s: float) -> Answered:
-    if not latencies:
+def _answered(begin: _Reading, end: _Reading, latencies: Sequence[float]) -> Answered:
+    done = end.acknowledged - begin.acknowledged
+    if not done:
         raise HarnessError("no write was acknowledged by the measured cluster; see its logs, or try again")
     p50, p99, p999 = (float(p) * 1000 for p in np.percentile(latencies, [50, 99, 99.9]))
-    done = len(latencies)
-    return Answered(writes_per_second=done / wall_s, cpu_us=cpu_s / done * 1e6, p50_ms=p50, p99_ms=p99, p999_ms=p999)
+    return Answered(
+        writes_per_second=done / (end.wall_s - begin.wall_s),
+        cpu_us=(end.cpu_s - begin.cpu_s) / done * 1e6,
+        p50_ms=p50,
+        p99_ms=p99,
+        p999_ms=p999,
+    )
 
 
-def _median(values: Iterator[float]) -> float:
-    return statistics.median(values)
+def _spread(values: Sequence[float]) -> Spread:
+    low, median, high = (float(value) for value in np.percentile(values, [25, 50, 75]))
+    return Spread(median=median, low=low, high=high)

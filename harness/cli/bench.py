@@ -47,12 +47,7 @@ def cluster(state: State) -> int:
     """Acknowledged writes per second, their latency, and the harness's own overhead, on three broker processes."""
     with tempfile.TemporaryDirectory(prefix="ackproof-bench-") as scratch:
         speed = measure_cluster(Path(scratch))
-    overhead = {
-        "latency": speed.latency_overhead,
-        "throughput": speed.throughput_overhead,
-        "processor_time": speed.cpu_overhead,
-    }
-    return _show(state, {"cluster": speed, "overhead": overhead}, speed.lines())
+    return _show(state, {"cluster": speed}, speed.lines())
 
 
 bench.add_command(measure_checking, "check")
