@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from kafka import KafkaAdminClient
-from kafka.errors import InvalidReplicationFactorError, KafkaError, UnknownBrokerIdError
+from kafka.errors import InvalidReplicationFactorError, KafkaError, TopicAlreadyExistsError, UnknownBrokerIdError
 
 from harness.clients import named
 from harness.errors import StartError
@@ -40,6 +40,8 @@ def create_topic(
 ) -> None:
     """Create the topic, on the brokers of an ``assignment`` if there is one; return when a broker has confirmed it.
 
+    The cluster is the run's own: a topic of that name that is there was made by an attempt whose answer got lost.
+
     Raises:
         StartError: no broker could be asked, or the cluster refused.
     """
@@ -53,6 +55,8 @@ def create_topic(
         try:
             with closing(KafkaAdminClient(bootstrap_servers=list(bootstrap), **asking)) as admin:
                 admin.create_topics({name: wanted}, timeout_ms=_LIMIT_MS)
+        except TopicAlreadyExistsError:
+            return
         except KafkaError as error:
             if isinstance(error, _NOT_YET) and turn < TURNS - 1:
                 time.sleep(_PAUSE_S)

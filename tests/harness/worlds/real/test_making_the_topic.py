@@ -1,7 +1,12 @@
 """The run's topic is made by asking until the brokers know of each other, and never for long."""
 
 import pytest
-from kafka.errors import InvalidReplicationFactorError, TopicAuthorizationFailedError, UnknownBrokerIdError
+from kafka.errors import (
+    InvalidReplicationFactorError,
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+    UnknownBrokerIdError,
+)
 
 from harness.errors import StartError
 from harness.worlds.real import topic
@@ -48,4 +53,10 @@ def test_a_refusal_is_not_asked_again(asked):
     asked += [TopicAuthorizationFailedError(), None]
     with pytest.raises(StartError, match="TopicAuthorizationFailedError"):
         topic.create_topic(["127.0.0.1:1"], "t", 1, Settings())
+    assert len(asked) == 1
+
+
+def test_a_topic_that_an_attempt_made_whose_answer_got_lost_is_the_topic(asked):
+    asked += [TopicAlreadyExistsError(), None]
+    topic.create_topic(["127.0.0.1:1"], "t", 1, Settings())
     assert len(asked) == 1
