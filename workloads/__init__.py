@@ -48,6 +48,7 @@ from workloads.settings import (
     Settings,
     SettingsError,
     Truncation,
+    spelled,
     unknown_name,
 )
 
@@ -57,5 +58,6 @@ __all__ = [
     "Clock", "Commits", "Consumer", "Defect", "Event", "EventType", "Fetched", "FreshWrites", "Function",
     "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Positions", "Producer",
     "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome", "Settings", "SettingsError", "Subscription",
-    "Truncation", "Unsent", "WorkloadPlan", "classify", "refusal", "unknown_name", "writes_of",
+    "Truncation", "Unsent", "WorkloadPlan", "classify", "refusal", "spelled", "unknown_name",
+    "writes_of",
 ]  # fmt: skip

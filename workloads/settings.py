@@ -160,6 +160,11 @@ class Settings:
         return None if self.retries else "needs retries of at least 1"
 
     @property
+    def answer_limit_ms(self) -> int:
+        """How long a producer may work at one write: until it gives up, and one request that is then under way."""
+        return self.delivery_timeout_ms + self.request_timeout_ms
+
+    @property
     def commits_by_number(self) -> bool:
         """Whether so many replicas commit a record, whichever they are (rules 27, 28), and not the in-sync ones."""
         return self.quorum_required_acks > 0 or self.commit_rule == "majority"
@@ -279,6 +284,11 @@ def _parse(spec: Field[Any], value: object) -> object:
         if value > most:
             raise SettingsError(f"{name}={value} is too large; the most is {most}")
     return value
+
+
+def spelled(value: object) -> str:
+    """A setting's value as it is written in Kafka's files."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _article(default: object) -> str:

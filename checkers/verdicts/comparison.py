@@ -55,9 +55,7 @@ def _why(cells: Sequence[Cell]) -> str:
     broken = [cell.world for cell in cells if cell.outcome is Outcome.BROKEN_PROMISE]
     if broken:
         return f"a promise was broken in {_and(broken)} only: a defect there, or of the harness"
-    silent = [
-        f"{cell.world} ({cell.note})" for cell in cells if cell.outcome in {Outcome.UNKNOWN, Outcome.NOT_EXERCISED}
-    ]
+    silent = [f"{cell.world} ({cell.note})" for cell in cells if cell.outcome.proves_nothing]
     if silent:
         return f"nothing can be said of {_and(silent)}"
     if len({cell.loss_permitted for cell in cells}) > 1:

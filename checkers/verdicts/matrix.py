@@ -11,6 +11,7 @@ from checkers.verdicts.cells import Cell, build_cells
 from checkers.verdicts.judgement import VerdictLine
 from checkers.verdicts.outcome import OF_CELLS, Outcome
 from checkers.words import counted
+from workloads import spelled
 
 #: Raised whenever a field of matrix.json is removed or changes its meaning; new fields do not raise it.
 MATRIX_VERSION = 2
@@ -72,7 +73,7 @@ def losses_of(cells: Sequence[Cell]) -> Losses:
     """What was lost in all cells."""
     permitted = dict.fromkeys(STRONGEST_FIRST, 0)
     for cell in cells:
-        permitted[setting_value(cell.settings["acks"])] += cell.lost - cell.lost_against_promise
+        permitted[spelled(cell.settings["acks"])] += cell.lost - cell.lost_against_promise
     return Losses(
         against_promise=sum(cell.lost_against_promise for cell in cells),
         permitted={acks: lost for acks, lost in permitted.items() if lost},
@@ -91,12 +92,7 @@ def matrix_of(cells: list[Cell], planned: int = 0) -> Matrix:
 
 def settings_words(label: dict[str, object]) -> str:
     """Settings as one line: ``acks=1, min.insync.replicas=2``."""
-    return ", ".join(f"{name}={setting_value(value)}" for name, value in label.items()) or "the only settings"
-
-
-def setting_value(value: object) -> str:
-    """A setting's value as it is written in Kafka's files."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return ", ".join(f"{name}={spelled(value)}" for name, value in label.items()) or "the only settings"
 
 
 def _head(cells: Sequence[Cell], outcomes: Counter[str]) -> tuple[str, int]:

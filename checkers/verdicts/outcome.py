@@ -45,6 +45,11 @@ class Outcome(StrEnum):
         """Its place in the order, 0 for the worst."""
         return list(Outcome).index(self)
 
+    @property
+    def proves_nothing(self) -> bool:
+        """True where silence is no evidence: it could not be judged, or too little was put to the test."""
+        return self in {Outcome.UNKNOWN, Outcome.NOT_EXERCISED}
+
 
 #: The outcomes that a cell can have.
 OF_CELLS: Final = tuple(outcome for outcome in Outcome if outcome is not Outcome.NOT_VALID)

@@ -95,7 +95,6 @@ def limit_of(spec: RunSpec) -> float:
     """Wall seconds after which a run is given up: its phases, the client's own limits, and the start."""
     if spec.world.virtual_time:
         return SIMULATED_LIMIT_S
-    settings, workload = spec.chosen(), spec.workload
-    answers_ms = settings.delivery_timeout_ms + settings.request_timeout_ms
+    workload = spec.workload
     phases_ms = WARM_UP_MS_MAX + workload.duration_ms + LATE_MS_MAX + workload.ending_limit_ms
-    return (phases_ms + answers_ms) / 1000 + STARTING_LIMIT_S
+    return (phases_ms + spec.chosen().answer_limit_ms) / 1000 + STARTING_LIMIT_S

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from checkers import STRONGEST_FIRST, Cell, Outcome, setting_value
+from checkers import STRONGEST_FIRST, Cell, Outcome
 from harness.campaign.replaying import trace_missing
 from harness.errors import AckproofError
 from harness.progress import Progress
 from harness.records.verdict_lines import read_matrix
 from harness.records.witness_file import Witnessed, write_witnesses
+from workloads import spelled
 
 #: Losing cells that have a story at all: twelve settings, three families and two worlds are 72 cells, and then some.
 WITNESSES_MAX: Final = 100
@@ -67,4 +68,4 @@ def trace_runs(runs: Sequence[Path], progress: Progress) -> None:
 
 def _interest(cell: Cell) -> tuple[bool, int]:
     """Small for what a reader wants to see first."""
-    return cell.outcome is not Outcome.BROKEN_PROMISE, STRONGEST_FIRST.index(setting_value(cell.settings["acks"]))
+    return cell.outcome is not Outcome.BROKEN_PROMISE, STRONGEST_FIRST.index(spelled(cell.settings["acks"]))

@@ -9,17 +9,7 @@ from typing import Final
 import click
 
 from checkers import SHOWN, CheckError, Place, place_of
-from harness.campaign import (
-    CheckOptions,
-    Counted,
-    Judged,
-    count_cells,
-    is_unreadable,
-    judge_all,
-    trace_runs,
-    write_verdicts,
-    write_verdicts_to,
-)
+from harness import campaign
 from harness.cli.check_table import show_judged
 from harness.cli.replay import described
 from harness.cli.terminal import State, path_type, takes_json
@@ -75,15 +65,15 @@ def check(
         _refuse_no_file(option, file)
     if out is None:
         _refuse_soaks(places)
-    asked = CheckOptions(master=master, ww_deps=ww_deps, shown=None if all_ else SHOWN, scratch=scratch)
+    asked = campaign.CheckOptions(master=master, ww_deps=ww_deps, shown=None if all_ else SHOWN, scratch=scratch)
     progress = Progress() if state.as_json else state.progress()
-    judged = judge_all(places, progress, asked)
+    judged = campaign.judge_all(places, progress, asked)
     local = [one.path for one in judged if one.is_run and isinstance(one.path, Path)]
-    trace_runs([run for run in local if lacks_observations(run)], progress)  # their harness was killed
-    written = [write_verdicts_to(out, judged)] if out is not None else _write_beside(places, judged)
-    counted = count_cells(places, judged)
+    campaign.trace_runs([run for run in local if lacks_observations(run)], progress)  # their harness was killed
+    written = [campaign.write_verdicts_to(out, judged)] if out is not None else _write_beside(places, judged)
+    counted = campaign.count_cells(places, judged)
     _write_for_ci(counted, junit, summary)
-    code = EXIT_PLAN if all(is_unreadable(one) for one in judged) else counted.exit_code
+    code = EXIT_PLAN if all(campaign.is_unreadable(one) for one in judged) else counted.exit_code
     if state.as_json:
         for one in judged:
             state.json(
@@ -116,7 +106,7 @@ def _refuse_soaks(places: Iterable[Place]) -> None:
             )
 
 
-def _write_for_ci(counted: Counted, junit: Path | None, summary: Path | None) -> None:
+def _write_for_ci(counted: campaign.Counted, junit: Path | None, summary: Path | None) -> None:
     if junit is None and summary is None:
         return
     cases = [*cases_of(counted.cells), *map(_case, counted.alone)]
@@ -126,20 +116,20 @@ def _write_for_ci(counted: Counted, junit: Path | None, summary: Path | None) ->
         write_file(summary, cases_as_markdown(cases).encode())
 
 
-def _case(one: Judged) -> Case:
+def _case(one: campaign.Judged) -> Case:
     """A history that is in no cell."""
     counts = ", ".join(f"{count} {name}" for name, count in one.line.counts.items() if count)
     text = "\n".join([one.outcome, *described(one.line)])
     return Case("histories", "history", str(one.path), one.outcome, one.line.why_unknown or counts or "nothing", text)
 
 
-def _write_beside(places: Sequence[Place], judged: Sequence[Judged]) -> list[Written]:
+def _write_beside(places: Sequence[Place], judged: Sequence[campaign.Judged]) -> list[Written]:
     """Write verdicts into the directories that were named, and what lies in none of them here."""
     directories = [place for place in places if isinstance(place, Path) and place.is_dir()]
-    files = [write_verdicts(directory, _below(directory, judged)) for directory in directories]
+    files = [campaign.write_verdicts(directory, _below(directory, judged)) for directory in directories]
     rest = [one for one in judged if not any(one.path.is_relative_to(directory) for directory in directories)]
-    return [*files, *([write_verdicts_to(HERE, rest)] if rest else [])]
+    return [*files, *([campaign.write_verdicts_to(HERE, rest)] if rest else [])]
 
 
-def _below(path: Path, judged: Sequence[Judged]) -> list[Judged]:
+def _below(path: Path, judged: Sequence[campaign.Judged]) -> list[campaign.Judged]:
     return [one for one in judged if one.path.is_relative_to(path)]

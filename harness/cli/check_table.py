@@ -78,11 +78,7 @@ def _show_each(state: State, judged: Sequence[Judged], below: str, most: int) ->
 def _row(one: Judged, below: str) -> tuple[str, ...]:
     exercise = one.line.exercise
     reason = _reason(one)
-    found = (
-        reason
-        if reason and one.outcome in {Outcome.UNKNOWN, Outcome.NOT_EXERCISED}
-        else _listed(one.line.counts) or reason or NOTHING
-    )
+    found = reason if reason and one.outcome.proves_nothing else _listed(one.line.counts) or reason or NOTHING
     return (
         _coloured(one.outcome, one.outcome),
         str(exercise.acknowledged),

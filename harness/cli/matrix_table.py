@@ -8,7 +8,7 @@ from typing import Final
 
 from rich.markup import escape
 
-from checkers import Cell, Outcome, wedged_clients
+from checkers import Cell, wedged_clients
 from harness.cli.terminal import State
 from harness.errors import ResultsError
 from harness.records.campaign_record import read_campaign_record
@@ -74,7 +74,7 @@ def show_cells(state: State, cells: Sequence[Cell]) -> None:
 
 def show_silent(state: State, cells: Sequence[Cell]) -> None:
     """A sentence for each cell whose silence proves nothing: what it lacks."""
-    silent = [cell for cell in cells if cell.outcome in {Outcome.NOT_EXERCISED, Outcome.UNKNOWN}]
+    silent = [cell for cell in cells if cell.outcome.proves_nothing]
     for cell in silent[:SILENT_MAX]:
         state.say(f"{cell.cell} ({cell.world}) {cell.outcome}: {cell.note}.")
     if len(silent) > SILENT_MAX:

@@ -41,7 +41,7 @@ def _facts(wanted: Plan, runs: list[RunSpec], expected: Estimate) -> dict[str, o
     return {
         "name": wanted.name,
         "seed": wanted.seed,
-        "cells": len({(run.world.name, run.cell) for run in runs}),
+        "cells": len(wanted.cells),
         "estimated_s": round(expected.total_s),
         "worlds": [one._asdict() for one in expected.worlds],
         "runs": [{"world": run.world.name, "cell": run.cell, "seed": run.seed} for run in runs],
@@ -49,13 +49,12 @@ def _facts(wanted: Plan, runs: list[RunSpec], expected: Estimate) -> dict[str, o
 
 
 def _size(wanted: Plan, runs: list[RunSpec]) -> str:
-    cells = len({(run.world.name, run.cell) for run in runs})
     parts = (
         counted(len(wanted.choices), "choice") + " of settings",
         counted(len(wanted.families), "family", "families") + f" of faults ({', '.join(wanted.families)})",
         counted(len(wanted.worlds), "world"),
     )
-    return f"{counted(len(runs), 'run')} of {counted(cells, 'cell')}: {' × '.join(parts)}"
+    return f"{counted(len(runs), 'run')} of {counted(len(wanted.cells), 'cell')}: {' × '.join(parts)}"
 
 
 def _show_worlds(state: State, wanted: Plan, expected: Estimate) -> None:

@@ -10,7 +10,7 @@ from harness.plan.model import Plan, RunSpec, WorldPlan
 from harness.plan.reading import LATEST, parse_plan, read_plan
 from harness.plan.security import OPEN, Security
 from harness.plan.starters import CI_FILES, KINDS, heading, plans_here, starter
-from harness.plan.stories import families_in, with_stories
+from harness.plan.stories import families_in, timings_of, with_stories
 from harness.plan.values import SEED_MAX, Place, unknown_key
 from harness.plan.worlds import (
     AnyHost,
@@ -57,6 +57,7 @@ __all__ = [
     "read_plan",
     "require_kind",
     "starter",
+    "timings_of",
     "unknown_key",
     "with_stories",
 ]

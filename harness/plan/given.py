@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from harness.plan.model import Plan, WorldPlan
-from harness.plan.values import Place, Table, known_keys, shown, unknown_key, value_at
+from harness.plan.values import Place, Table, known_keys, tables_at, unknown_key, value_at
 from nemesis.faults import FAULTS, AnyFault, Fault
 from nemesis.roles import Role, RoleKind, largest_rack
 from nemesis.schedule import FAULTS_MAX, Step, most_stopped
@@ -34,9 +34,9 @@ def schedule_in(table: Table, families: tuple[str, ...], brokers: int, place: Pl
     Raises:
         PlanError: an entry is none, or the plan has more families than one.
     """
-    entries = _entries(table, "schedule", place)
-    if entries is None:
+    if "schedule" not in table:
         return None
+    entries = tables_at(table, "schedule", place)
     if len(entries) > FAULTS_MAX:
         raise (place / "schedule").wrong(f"{len(entries)} faults are too many; the most is {FAULTS_MAX}")
     if len(families) != 1:
@@ -52,9 +52,9 @@ def writes_in(table: Table, place: Place) -> tuple[PlannedWrite, ...] | None:
     Raises:
         PlanError: an entry is none, or a generator of writes is asked for besides.
     """
-    entries = _entries(table, "writes", place)
-    if entries is None:
+    if "writes" not in table:
         return None
+    entries = tables_at(table, "writes", place)
     if not entries:
         raise (place / "writes").wrong("this list is empty, and a run without a write shows nothing; leave it out")
     return tuple(_write(entry, here) for here, entry in entries)
@@ -121,16 +121,6 @@ def _check_fit(schedule: tuple[Step, ...], world: WorldPlan, place: Place) -> No
             raise (here / "partition").wrong(
                 f"{step.fault.role.partition} is none; the workload has {world.workload.partitions}, counted from 0"
             )
-
-
-def _entries(table: Table, key: str, place: Place) -> list[tuple[Place, Table]] | None:
-    """The tables under ``key``, each with its place."""
-    if key not in table:
-        return None
-    listed_ = table[key]
-    if not isinstance(listed_, list) or not all(isinstance(entry, Mapping) for entry in listed_):
-        raise (place / key).wrong(f"takes tables ([[{key}]]), not {shown(listed_)}")
-    return [(Place(place.file, f"{key}[{number}]"), entry) for number, entry in enumerate(listed_)]
 
 
 def _step(entry: Table, families: list[str], brokers: int, place: Place) -> Step:

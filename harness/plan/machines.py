@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.plan.values import Place, Table, known_keys, shown, table_at, value_at
+from harness.plan.values import Place, Table, known_keys, shown, table_at, tables_at, value_at
 from nemesis.cluster import CONTROLLER
 
 KNOWN_HOSTS: Final = "~/.ssh/known_hosts"
@@ -79,11 +79,8 @@ def machines_at(table: Table, nodes: Sequence[int], place: Place) -> tuple[Machi
     here = place / "inventory"
     own = table_at(table, "inventory", place)
     known_keys(own, (*_SHARED, "machines"), here)
-    listed = own.get("machines", [])
-    if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
-        raise (here / "machines").wrong(f"takes a list of tables, not {shown(listed)}")
     shared = {name: value for name, value in own.items() if name != "machines"}
-    machines = tuple(_machine({**shared, **one}, here / f"machines[{n}]") for n, one in enumerate(listed))
+    machines = tuple(_machine({**shared, **one}, at) for at, one in tables_at(own, "machines", here))
     _one_machine_a_node(machines, nodes, here / "machines")
     return machines
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from harness.plan.model import Choice, settings_label
-from harness.plan.values import Place, Table, flattened, list_at, shown, table_at, unknown_key
+from harness.plan.values import Place, Table, flattened, list_at, shown, table_at, tables_at, unknown_key
 from workloads import IDEMPOTENCE, NO_ERA, PRESETS, Settings, SettingsError
 
 #: Settings whose default is the client library's own.
@@ -27,7 +27,8 @@ def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, plac
     """
     matrix = place / "matrix"
     axes = {**table_at(table, "matrix", place)}
-    exclusions = _exclusions(axes.pop("exclude", []), matrix / "exclude")
+    exclusions = _exclusions(axes, matrix)
+    axes.pop("exclude", None)
     axes, fixed = flattened(axes), flattened(table_at(table, "settings", place))
     _refuse_unknown(fixed, place / "settings")
     _refuse_unknown(axes, matrix, lists=True)
@@ -36,11 +37,11 @@ def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, plac
         if name in fixed:
             raise (matrix / name).wrong("this setting stands under [settings] too; leave one of them out")
     axes = {name: list_at(axes, name, [], matrix) for name in axes}
-    _refuse_idle(exclusions, [fixed | varied for varied in _combinations(axes)], matrix / "exclude")
+    _refuse_idle(exclusions, [fixed | varied for varied in _combinations(axes)])
     seen: set[str] = set()
     for varied in _combinations({name: values for name, values in axes.items() if name not in overrides}):
         values = {**fixed, **overrides, **varied}
-        if any(_matches(exclusion, values) for exclusion in exclusions):
+        if any(_matches(exclusion, values) for _, exclusion in exclusions):
             continue
         settings = _possible(values, varied, brokers, place)
         label = settings_label(settings, varied)
@@ -57,25 +58,22 @@ def _combinations(axes: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
-def _exclusions(listed: object, place: Place) -> list[Table]:
-    if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
-        raise place.wrong(f"takes tables of settings ([[{place.path}]]), not {shown(listed)}")
-    exclusions: list[Table] = [flattened(one) for one in listed]
-    for number, exclusion in enumerate(exclusions):
-        here = Place(place.file, f"{place.path}[{number}]")
+def _exclusions(axes: Table, place: Place) -> list[tuple[Place, Table]]:
+    exclusions: list[tuple[Place, Table]] = [(here, flattened(one)) for here, one in tables_at(axes, "exclude", place)]
+    for here, exclusion in exclusions:
         _refuse_unknown(exclusion, here, lists=True)
         for name, value in exclusion.items():
             if isinstance(value, list):
-                raise (here / name).wrong(f"takes one value; write another [[{place.path}]] for each of {shown(value)}")
+                raise (here / name).wrong(
+                    f"takes one value; write another [[matrix.exclude]] for each of {shown(value)}"
+                )
     return exclusions
 
 
-def _refuse_idle(exclusions: list[Table], combinations: list[dict[str, Any]], place: Place) -> None:
-    for number, exclusion in enumerate(exclusions):
+def _refuse_idle(exclusions: list[tuple[Place, Table]], combinations: list[dict[str, Any]]) -> None:
+    for here, exclusion in exclusions:
         if not any(_matches(exclusion, values) for values in combinations):
-            raise Place(place.file, f"{place.path}[{number}]").wrong(
-                "no combination of the matrix has these values; correct them, or leave it out"
-            )
+            raise here.wrong("no combination of the matrix has these values; correct them, or leave it out")
 
 
 def _matches(exclusion: Table, values: Table) -> bool:

@@ -13,7 +13,7 @@ from harness.errors import PlanError
 from harness.plan.worlds import AnyWorld
 from nemesis.plan import FaultPlan
 from nemesis.schedule import Schedule, Step
-from workloads import IDEMPOTENCE, Settings, WorkloadPlan
+from workloads import IDEMPOTENCE, Settings, WorkloadPlan, spelled
 
 #: The settings that every cell names.
 ALWAYS_NAMED: Final = ("acks", "min.insync.replicas", "unclean.leader.election.enable")
@@ -74,11 +74,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 def settings_label(settings: Mapping[str, object], axes: Iterable[str] = ()) -> str:
     """``acks=all,isr=2,unclean=false``, then every other axis of the matrix, most under their full names."""
     shown = dict.fromkeys([*ALWAYS_NAMED, *axes])
-    return ",".join(f"{SHORT_NAMES.get(name, name)}={_shown(settings[name])}" for name in shown)
-
-
-def _shown(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return ",".join(f"{SHORT_NAMES.get(name, name)}={spelled(settings[name])}" for name in shown)
 
 
 Offered = TypeVar("Offered")

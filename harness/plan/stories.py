@@ -18,7 +18,7 @@ from nemesis.plan import FaultPlan
 from nemesis.roles import largest_rack
 from nemesis.scenarios import FAMILIES, SCRIPTED, Part, Scene, Story, Timings, stories_named
 from nemesis.schedule import most_stopped
-from workloads import unknown_name
+from workloads import Settings, unknown_name
 
 #: What the plan is called in its campaign's directory (harness.records.files.PLAN_FILE).
 _PLAN_FILE: Final = "plan.toml"
@@ -169,17 +169,22 @@ def _longest(story: Story, plan: Plan, world: WorldPlan, faults: FaultPlan, sett
     """The story as chance would draw it longest: every draw at its top."""
     scene = Scene(
         draw=lambda _, bound: bound - 1,
-        timings=Timings(
-            session_ms=settings["broker.session.timeout.ms"],
-            lag_ms=settings["replica.lag.time.max.ms"],
-            request_ms=settings["request.timeout.ms"],
-        ),
+        timings=timings_of(Settings.from_mapping(settings)),
         fault_ms_min=faults.fault_ms_min,
         fault_ms_max=faults.fault_ms_max,
         brokers=plan.brokers,
         partitions=world.workload.partitions,
     )
     return story.parts(scene)
+
+
+def timings_of(settings: Settings) -> Timings:
+    """The settings that decide how long a fault must last to matter."""
+    return Timings(
+        session_ms=settings.broker_session_timeout_ms,
+        lag_ms=settings.replica_lag_time_max_ms,
+        request_ms=settings.request_timeout_ms,
+    )
 
 
 def with_stories(plan: Plan, words: Iterable[str]) -> Plan:

@@ -130,6 +130,18 @@ def list_at(table: Table, key: str, default: list[Any], place: Place) -> list[An
     return value
 
 
+def tables_at(table: Table, key: str, place: Place) -> list[tuple[Place, Table]]:
+    """The tables listed under ``key`` (``[[key]]``), each with its place; none where there is no such list.
+
+    Raises:
+        PlanError: something else is there.
+    """
+    listed, here = table.get(key, []), place / key
+    if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
+        raise here.wrong(f"takes a list of tables ([[{here.path}]]), not {shown(listed)}")
+    return [(Place(place.file, f"{here.path}[{number}]"), one) for number, one in enumerate(listed)]
+
+
 def value_at(table: Table, key: str, kind: object, default: Any, place: Place) -> Any:
     """The value under ``key``, else ``default``, as the annotation ``kind`` and the bounds of its number allow.
 

@@ -10,26 +10,16 @@ from workloads import NEMESIS, BrokenInvariant, Clock, Event, EventType, Functio
 
 def record_fault(recorder: Recorder, clock: Clock, receipt: Receipt) -> None:
     """Write down what a receipt says now."""
-    recorder.record(
-        Event(
-            time_us=clock.now_us(),
-            process=NEMESIS,
-            type=EventType.INFO,
-            function=Function.FAULT,
-            detail=to_json(receipt),
-        )
-    )
+    _record(recorder, clock, Function.FAULT, to_json(receipt))
 
 
 def record_broken_invariant(recorder: Recorder, clock: Clock, broken: BrokenInvariant | None) -> None:
     """Write down which invariant a run broke first, if it broke any."""
     if broken is not None:
-        recorder.record(
-            Event(
-                time_us=clock.now_us(),
-                process=NEMESIS,
-                type=EventType.INFO,
-                function=Function.INVARIANT,
-                detail=msgspec.json.encode(broken).decode(),
-            )
-        )
+        _record(recorder, clock, Function.INVARIANT, msgspec.json.encode(broken).decode())
+
+
+def _record(recorder: Recorder, clock: Clock, function: Function, detail: str) -> None:
+    recorder.record(
+        Event(time_us=clock.now_us(), process=NEMESIS, type=EventType.INFO, function=function, detail=detail)
+    )

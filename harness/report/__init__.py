@@ -11,7 +11,6 @@ from pathlib import Path
 
 from checkers import ANOMALIES, Cell, wedged_clients
 from harness.records.files import JUNIT_FILE, MATRIX_TEXT_FILE, REPORT_FILE, run_directories, write_file
-from harness.report.account import Account, account_of
 from harness.report.compared import compared_with
 from harness.report.junit import Case, as_junit, cases_of, unfinished_words
 from harness.report.loading import read_campaign
@@ -20,7 +19,7 @@ from harness.report.names import fault_name, replica_set
 from harness.report.outcomes import look_of, style_of
 from harness.report.page import content_of, render
 from harness.report.setups import setups_of
-from harness.report.stories import stories_of
+from harness.report.stories import Account, account_of, stories_of
 
 __all__ = [
     "Account",

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from checkers import SITUATIONS, Cell, Comparison, Outcome, Summary, compare, counted, setting_value, settings_words
+from checkers import SITUATIONS, Cell, Comparison, Outcome, Summary, compare, counted, settings_words
 from harness.report.grid import columns_of, exercised_faults, grid_of, percent
 from harness.report.junit import Case
 from harness.report.outcomes import look_of
 from harness.report.setups import left_to_clients
 from harness.report.stories import Story
+from workloads import spelled
 
 _LEGEND: Final = (
     "✓ none lost, as promised, in so many faults that met writes (at most this share of such faults loses some, at "
@@ -37,7 +38,7 @@ def as_markdown(summary: Summary, cells: Sequence[Cell], stories: Sequence[Story
         f"{world}: {family}" if len(columns) > 1 else family for world, families in columns for family in families
     ]
     rows = [
-        [*map(setting_value, label.values()), *map(_cell, row)] if names else ["the only settings", *map(_cell, row)]
+        [*map(spelled, label.values()), *map(_cell, row)] if names else ["the only settings", *map(_cell, row)]
         for label, row in grid_of(cells, columns)
     ]
     return "\n".join(
@@ -92,7 +93,7 @@ def _defects(stories: Sequence[Story]) -> Iterator[str]:
 
 def _lacking(cells: Sequence[Cell]) -> list[str]:
     """What silent cells lack to be evidence."""
-    silent = [cell for cell in cells if cell.outcome in {Outcome.NOT_EXERCISED, Outcome.UNKNOWN}]
+    silent = [cell for cell in cells if cell.outcome.proves_nothing]
     rows = [[settings_words(cell.label), cell.family, cell.world, cell.outcome, cell.note] for cell in silent]
     return ["", *_table(["settings", "faults", "world", "outcome", "what is missing"], rows)] if rows else []
 

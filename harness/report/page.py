@@ -16,7 +16,7 @@ import msgspec
 from jinja2 import Environment
 from markupsafe import Markup
 
-from checkers import SITUATIONS, Cell, Summary, compare, counted, quantile_us, setting_value, settings_words
+from checkers import SITUATIONS, Cell, Summary, compare, counted, quantile_us, settings_words
 from harness.machine import user_cache
 from harness.plan import Kafka
 from harness.report.charts import Chart, availability_chart, chart_templates, loss_rate_chart
@@ -26,7 +26,7 @@ from harness.report.price import latency_chart, prices_of
 from harness.report.setups import left_to_clients
 from harness.report.stories import Story
 from harness.templates import templates_of
-from workloads import Settings
+from workloads import Settings, spelled
 
 #: Cells with a panel of their own, two or three kilobytes each.
 PANELS_MAX: Final = 300
@@ -189,7 +189,7 @@ def _environment() -> Environment:
         quantile=quantile_us,
         text=lambda look: f"light-dark({', '.join(look.ink)})",
         seconds=lambda time_us: "never" if time_us is None else f"{time_us / 1e6:.2f} s",
-        setting=setting_value,
+        setting=spelled,
         words=settings_words,
         cell_id=cell_id,
         look=look_of,

@@ -1,28 +1,30 @@
-"""One story for each cell with a finding, the most interesting first and within bounds; the command that reruns it."""
+"""What a run's files say about a finding, and one such story for each cell that has one, the most interesting first."""
 
 from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from checkers import Cell, Outcome, Verdict, Witness, read_receipts, setting_value
+from checkers import Cell, Outcome, Verdict, Witness, read_receipts
 from harness.errors import ResultsError
 from harness.plan import Simulated
 from harness.records.explanation_file import Explanation, read_explanation
 from harness.records.files import PLAN_FILE, STORY_FILE
-from harness.report.account import account_of
 from harness.report.charts import LOSS, Chart
 from harness.report.loading import CampaignFiles
 from harness.report.loss_chart import loss_chart
+from harness.report.names import fault_name, moment
+from harness.report.narrative import differing, narrate, places, remains
 from harness.report.over_time import over_time_chart
-from harness.report.timeline import LOSSES, REORDERED
+from harness.report.timeline import LOSSES, REORDERED, Subject, Timeline, read_timeline
 from nemesis.receipts import Receipt
-from workloads import IDEMPOTENCE
+from workloads import IDEMPOTENCE, spelled
+from workloads.history import HistoryError
 
 #: Charts are left out once they add up to this: with the chart library (0.9 MB) and the tables the page stays below
 #: 3 MB, which mail and review tools still take. Sentences and commands are never left out.
@@ -97,7 +99,7 @@ def rerun_command(directory: Path, cell: Cell, witness: Witness) -> str:
     """What to type to see it again: exact for the simulated world; elsewhere the seed repeats the plan, not the run."""
     if cell.world == Simulated.name:
         return shlex.join(["ackproof", "replay", str(directory / witness.run)])
-    settings = ",".join(f"{name}={setting_value(value)}" for name, value in cell.label.items())
+    settings = ",".join(f"{name}={spelled(value)}" for name, value in cell.label.items())
     chosen = ["--settings", settings] if settings else []
     where = ["--family", cell.family, "--world", cell.world, "--seed", str(witness.seed)]
     return shlex.join(["ackproof", "run", str(directory / PLAN_FILE), *chosen, *where])
@@ -146,3 +148,47 @@ def _script(directory: Path, run: str, receipts: Sequence[Receipt]) -> list[str]
     if not receipts or not (directory / run / STORY_FILE).is_file():
         return []
     return [f"Script {receipts[0].family}, {receipts[0].story}: step by step in {run}/{STORY_FILE}."]
+
+
+class Account(NamedTuple):
+    """The sentences of a finding, and the timeline that they come from; None where there is no single write."""
+
+    timeline: Timeline | None
+    sentences: list[str]
+
+
+def account_of(run: Path, anomaly: str, finding: Mapping[str, Any], line: Verdict, *, idempotent: bool) -> Account:
+    """The account of ``finding`` of the run in ``run``, whose verdict is ``line``.
+
+    ``idempotent`` says that its producers were.
+    """
+    receipts = read_receipts(line.faults)
+    try:
+        timeline, trouble = _timeline(run, anomaly, finding, line, receipts)
+    except HistoryError as error:
+        timeline, trouble = None, [f"The history of this run cannot be read any more: {error}."]
+    effective = [receipt for receipt in receipts if receipt.took_effect]
+    faults = [f"Fault: {fault_name(receipt)} at {moment(receipt.begun_us)}." for receipt in effective]
+    narrative = narrate(timeline) if timeline else [*trouble, *faults]
+    copies = places(finding, idempotent=idempotent)
+    return Account(timeline, [*differing(finding), *narrative, *copies, *remains(finding)])
+
+
+def _timeline(
+    run: Path, anomaly: str, finding: Mapping[str, Any], line: Verdict, receipts: Sequence[Receipt]
+) -> tuple[Timeline | None, list[str]]:
+    """The timeline of the write that the finding names first, or why there is none."""
+    partition, values = finding.get("key"), _values(finding)
+    if not isinstance(partition, str) or not values:
+        return None, [] if "replicas" in finding else ["The finding names no single write."]
+    others = [*line.anomalies.get("lost-write", []), *line.anomalies.get("unseen", [])]
+    lost = frozenset(value for other in others if other.get("key") == partition for value in _values(other))
+    subject = Subject(anomaly, partition, values, finding.get("offsets") or ())
+    timeline = read_timeline(run, subject, receipts, lost)
+    return timeline, [] if timeline else ["The history holds no acknowledgement of this value."]
+
+
+def _values(finding: Mapping[str, Any]) -> list[int]:
+    """The written values that a finding of any kind names."""
+    several = [finding.get("value"), *(finding.get("values") or ()), *(finding.get("messages") or ())]
+    return [value for value in several if isinstance(value, int)]

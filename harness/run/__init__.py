@@ -9,7 +9,7 @@ from harness.run.performing import (
     recover_observations,
     write_choices,
 )
-from harness.run.phases import LATE_MS_MAX, WARM_UP_MS_MAX, execute, planned, timings_of
+from harness.run.phases import LATE_MS_MAX, WARM_UP_MS_MAX, execute, planned
 from harness.run.scripted import story_of
 
 __all__ = [
@@ -26,6 +26,5 @@ __all__ = [
     "read_choices",
     "recover_observations",
     "story_of",
-    "timings_of",
     "write_choices",
 ]

@@ -16,19 +16,18 @@ import msgspec
 
 from checkers import PartitionEnd
 from harness.absent import absent
-from harness.plan import RunSpec
+from harness.plan import RunSpec, timings_of
 from harness.records.fault_events import record_broken_invariant, record_fault
-from harness.run.crashes import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
-from harness.run.crashes import CrashRecorder
-from harness.run.unexplained_elections import unexplained_election
+from harness.run.unplanned import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
+from harness.run.unplanned import CrashRecorder, unexplained_election
 from harness.worlds.contract import NodeCrash, World
 from nemesis.cluster import ClusterView
 from nemesis.player import Player
 from nemesis.receipts import Receipt
 from nemesis.roles import largest_rack
-from nemesis.scenarios import Draw, Timings
+from nemesis.scenarios import Draw
 from nemesis.schedule import Schedule, draw_schedule
-from workloads import LISTED, Recorder, Settings
+from workloads import LISTED, Recorder
 from workloads.driver import Drain, RecoveryWrites, SendCounts, Workload
 
 #: How long a cluster has for its first writes before faults begin anyway: settings may let it acknowledge none.
@@ -96,15 +95,6 @@ def planned(spec: RunSpec, draw: Draw) -> Schedule:
         duration_ms=spec.workload.duration_ms,
         draw=draw,
         rack_size=largest_rack(spec.racks),
-    )
-
-
-def timings_of(settings: Settings) -> Timings:
-    """The settings that decide how long a fault must last to matter."""
-    return Timings(
-        session_ms=settings.broker_session_timeout_ms,
-        lag_ms=settings.replica_lag_time_max_ms,
-        request_ms=settings.request_timeout_ms,
     )
 
 
@@ -250,8 +240,7 @@ class _Phases:
     def _answer(self) -> None:
         """Wait for every write's answer, then close the clients, whose late requests would otherwise still arrive."""
         self._workload.producers.stop()
-        settings = self._spec.chosen()
-        limit_ms = settings.delivery_timeout_ms + settings.request_timeout_ms + ANSWER_MARGIN_MS
+        limit_ms = self._spec.chosen().answer_limit_ms + ANSWER_MARGIN_MS
         self._until(lambda: self._workload.producers.outstanding == 0, limit_ms)
         self._workload.close_clients()
         self._pass(SETTLE_MS)

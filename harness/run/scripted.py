@@ -13,8 +13,8 @@ from harness.errors import HarnessError, PlanError
 from harness.plan import RunSpec
 from harness.records.fault_events import record_broken_invariant, record_fault
 from harness.records.files import STORY_FILE, write_json
-from harness.run.crashes import CrashRecorder
 from harness.run.phases import RunReport
+from harness.run.unplanned import CrashRecorder
 from harness.stories import (
     ACKNOWLEDGED,
     REFUSED,

@@ -12,8 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from harness.choices import Choices, derived_seed
-from harness.plan import RunSpec, Simulated
-from harness.run import timings_of
+from harness.plan import RunSpec, Simulated, timings_of
 from harness.search.storms import Storms
 from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan

@@ -11,9 +11,8 @@ import msgspec
 from harness.errors import PlanError
 from harness.hosts import Address
 from harness.worlds.kafka.releases import ELR_SINCE, KRAFT_SINCE, Version
-from harness.worlds.real.topic import spelled
 from nemesis.cluster import CONTROLLER
-from workloads import NEVER, Settings
+from workloads import NEVER, Settings, spelled
 
 #: Since when Kafka itself follows a rule that the reference broker can switch: before it, the setting must say so.
 RULES_SINCE: Final[Mapping[str, tuple[int, int, int]]] = {

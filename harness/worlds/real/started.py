@@ -72,8 +72,7 @@ class Distribution(Protocol):
 
 def lifetime_s(spec: RunSpec) -> float:
     """When a node ends by itself, should nobody be left to end it."""
-    workload, settings = spec.workload, spec.chosen()
-    answers_ms = settings.delivery_timeout_ms + settings.request_timeout_ms
+    workload, answers_ms = spec.workload, spec.chosen().answer_limit_ms
     return (workload.duration_ms + workload.ending_limit_ms + answers_ms) / 1_000 + SPARE_LIFETIME_S
 
 

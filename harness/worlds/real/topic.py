@@ -13,7 +13,7 @@ from kafka.errors import InvalidReplicationFactorError, KafkaError, TopicAlready
 
 from harness.clients import named
 from harness.errors import StartError
-from workloads import Settings
+from workloads import Settings, spelled
 
 _LIMIT_MS: Final = 10_000
 #: Brokers that have just joined do not know of each other yet, and the client has sent nothing; or the controller has
@@ -65,8 +65,3 @@ def create_topic(
                 f'the cluster did not create topic "{name}": {named(error)}; see the logs of its nodes'
             ) from error
         return
-
-
-def spelled(value: object) -> str:
-    """A value as Kafka's configuration has it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -357,7 +357,7 @@ def test_a_wrong_exclusion_gets_one_sentence_with_its_place(exclude: str, senten
 
 def test_exclusions_are_tables() -> None:
     assert refusal("[matrix]\nexclude = 3" + WORLD) == (
-        "p.toml: matrix.exclude: takes tables of settings ([[matrix.exclude]]), not 3"
+        "p.toml: matrix.exclude: takes a list of tables ([[matrix.exclude]]), not 3"
     )
 
 

@@ -62,7 +62,7 @@ WRONG = [
     (plan(world='host = "ssh"\nparallel = 2'), "parallel: the machines of an inventory carry one run at a time"),
     (
         '[worlds.kafka]\nhost = "ssh"\n[worlds.kafka.inventory]\nmachines = 3\n',
-        "machines: takes a list of tables, not 3",
+        "machines: takes a list of tables",
     ),
     ('[worlds.processes]\nhost = "ssh"\n', "host: machines over SSH carry Apache Kafka only"),
 ]

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from harness.errors import StartError
-from harness.plan import RunSpec, Simulated
-from harness.run.phases import execute, planned, timings_of, unhealthy
+from harness.plan import RunSpec, Simulated, timings_of
+from harness.run.phases import execute, planned, unhealthy
 from nemesis.cluster import ClusterView, PartitionView
 from nemesis.plan import FaultPlan
 from workloads.operations import NEMESIS, EventType, Function
