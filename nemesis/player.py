@@ -11,7 +11,7 @@ import msgspec
 
 from nemesis.cluster import ClusterView, Link, Target
 from nemesis.faults import Aim
-from nemesis.receipts import Receipt, Watch, degraded_to, judge, moved, out_of_sync, touched
+from nemesis.receipts import Lasting, Receipt
 from nemesis.schedule import Schedule, Step
 from nemesis.topology import every_link
 
@@ -29,16 +29,6 @@ class Clock(Protocol):
     def call_at(self, time_us: int, callback: Callable[[], None]) -> None:
         """Call ``callback`` once, at ``time_us`` or as soon after it as possible."""
         ...
-
-
-class _Open(msgspec.Struct):
-    """A fault that lasts."""
-
-    step: Step
-    aim: Aim
-    before: ClusterView
-    receipt: Receipt
-    watch: Watch
 
 
 class Player:
@@ -62,7 +52,7 @@ class Player:
         self._clock = clock
         self._dead_brokers_max = dead_brokers_max
         self._witness = witness
-        self._open: dict[int, _Open] = {}
+        self._open: dict[int, tuple[Step, Lasting]] = {}
         self._held: Counter[tuple[tuple[str, ...], Link]] = Counter()
         self._healed = self._looking = False
         self._late_us = 0
@@ -111,16 +101,11 @@ class Player:
             return
         receipt = self._receipt(sequence, step, aim)
         self.receipts.append(receipt)
-        receipt.touched = touched(aim, view)
-        watch = Watch(receipt.touched)
-        watch.look(view, receipt.begun_us)
-        self._open[sequence] = _Open(step, aim, view, receipt, watch)
+        lasting = Lasting(receipt, aim, view)
+        self._open[sequence] = step, lasting
         self._look_later()
         self._held.update((step.fault.holds_links_by, link) for link in aim.links)
-        receipt.out_of_sync = out_of_sync(view)
-        receipt.begin_evidence = dict(step.fault.begin(self._target, aim))
-        receipt.took_effect, receipt.reason = judge(aim, receipt.begin_evidence, step.fault.shows)
-        receipt.degraded_to = degraded_to(receipt.begin_evidence, step.fault)
+        lasting.begun(step.fault, step.fault.begin(self._target, aim))
         self._witness(receipt)
         self._arm(zero_us + step.end_ms * 1000, partial(self._end, sequence))
 
@@ -133,8 +118,8 @@ class Player:
     def _look(self) -> None:
         self._looking = False
         view, now_us = self._target.view(), self._clock.now_us()
-        for lasting in self._open.values():
-            lasting.watch.look(view, now_us)
+        for _, lasting in self._open.values():
+            lasting.look(view, now_us)
         self._look_later()
 
     def _skip(self, sequence: int, step: Step, aim: Aim) -> None:
@@ -160,21 +145,18 @@ class Player:
         return Aim(impossible=f"the budget allows {self._dead_brokers_max} dead or frozen brokers, {len(stopped)} are")
 
     def _end(self, sequence: int) -> None:
-        lasting = self._open.pop(sequence, None)
-        if lasting is None:
+        if sequence not in self._open:
             return
-        receipt, aim = lasting.receipt, lasting.aim
-        held_by = lasting.step.fault.holds_links_by
+        step, lasting = self._open.pop(sequence)
+        aim, held_by = lasting.aim, step.fault.holds_links_by
         self._held.subtract((held_by, link) for link in aim.links)
         free_links = tuple(link for link in aim.links if not self._held[held_by, link])
         free = msgspec.structs.replace(aim, links=free_links)
         view = self._target.view()
-        receipt.moved = moved(lasting.before, view)
-        lasting.watch.look(view, self._clock.now_us())
-        receipt.seen = lasting.watch.seen
-        receipt.end_evidence = dict(lasting.step.fault.end(self._target, free))
-        receipt.mark, receipt.ended_us = "end", self._clock.now_us()
-        self._witness(receipt)
+        lasting.look(view, self._clock.now_us())
+        evidence = step.fault.end(self._target, free)
+        lasting.end(view, self._clock.now_us(), evidence)
+        self._witness(lasting.receipt)
 
     def _receipt(self, sequence: int, step: Step, aim: Aim) -> Receipt:
         return Receipt(

@@ -8,7 +8,7 @@ story, so one trial.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -29,15 +29,13 @@ from nemesis.faults import (
     Stop,
     WipeDisk,
 )
-from nemesis.receipts import Receipt, Watch, judge, moved, out_of_sync, touched
+from nemesis.receipts import Lasting, Receipt
 
 
-class _Lasting(msgspec.Struct):
+class _Act(NamedTuple):
     """An act that was not undone yet. ``left`` are the nodes or links that it still holds."""
 
-    receipt: Receipt
-    before: ClusterView
-    watch: Watch
+    lasting: Lasting
     left: set[int | Link]
 
 
@@ -55,7 +53,7 @@ class Script:
         self._witness = witness
         self._number = number
         self._story = story
-        self._lasting: list[_Lasting] = []
+        self._acts: list[_Act] = []
         self.receipts: Final[list[Receipt]] = []
 
     @property
@@ -81,23 +79,16 @@ class Script:
             targets=aim.nodes,
             links=aim.links,
             begun_us=now_us,
-            touched=touched(aim, view),
-            out_of_sync=out_of_sync(view),
         )
-        watch = Watch(receipt.touched or ())
-        watch.look(view, now_us)
         self.receipts.append(receipt)
+        act = _Act(Lasting(receipt, aim, view), {*aim.nodes, *aim.links})
         evidence = do()
         by_node = {str(node): evidence for node in aim.nodes if evidence}
-        receipt.begin_evidence = by_node if aim.nodes else dict(evidence)
-        receipt.took_effect, receipt.reason = judge(aim, receipt.begin_evidence, fault.shows)
-        if fault.shows and fault.shows not in evidence:
-            receipt.degraded_to = fault.degraded_to
+        act.lasting.begun(fault, by_node if aim.nodes else evidence)
         self._witness(receipt)
-        lasting = _Lasting(receipt, view, watch, {*aim.nodes, *aim.links})
-        self._lasting.append(lasting)
+        self._acts.append(act)
         if at_once:
-            self._end(lasting, {})
+            self._end(act, {})
         return evidence
 
     def undo(
@@ -112,16 +103,16 @@ class Script:
         if not evidence:
             return evidence
         names = {kind.kind for kind in kinds}
-        for lasting in [one for one in self._lasting if one.receipt.fault in names and one.left & {*these}]:
-            lasting.left -= {*these}
-            if not lasting.left:
-                self._end(lasting, evidence)
+        for act in [one for one in self._acts if one.lasting.receipt.fault in names and one.left & {*these}]:
+            act.left.difference_update(these)
+            if not act.left:
+                self._end(act, evidence)
         return evidence
 
     def end(self) -> None:
         """The script is over: what lasts, lasts no longer than this. Idempotent."""
-        for lasting in tuple(self._lasting):
-            self._end(lasting, {})
+        for act in tuple(self._acts):
+            self._end(act, {})
 
     def _view(self) -> ClusterView:
         """Whoever looks at the cluster lets the receipts of what lasts see it too."""
@@ -129,17 +120,15 @@ class Script:
 
     def _look(self) -> tuple[ClusterView, int]:
         view, now_us = self._target.view(), self._now_us()
-        for lasting in self._lasting:
-            lasting.watch.look(view, now_us)
+        for act in self._acts:
+            act.lasting.look(view, now_us)
         return view, now_us
 
-    def _end(self, lasting: _Lasting, evidence: Evidence) -> None:
+    def _end(self, act: _Act, evidence: Evidence) -> None:
         view, now_us = self._look()
-        self._lasting.remove(lasting)
-        receipt = lasting.receipt
-        receipt.moved, receipt.seen = moved(lasting.before, view), lasting.watch.seen
-        receipt.mark, receipt.ended_us, receipt.end_evidence = "end", now_us, dict(evidence)
-        self._witness(receipt)
+        self._acts.remove(act)
+        act.lasting.end(view, now_us, evidence)
+        self._witness(act.lasting.receipt)
 
 
 class _Part:

@@ -85,10 +85,11 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
 
     role: Role
 
-    def was_less(self, evidence: Evidence) -> bool:
+    @classmethod
+    def was_less(cls, evidence: Evidence) -> bool:
         """The evidence shows that it came to no more than ``degraded_to``; nothing observed shows nothing."""
-        shown = any(isinstance(seen, Mapping) and self.shows in seen for seen in evidence.values())
-        return bool(self.shows and evidence) and not shown
+        shown = any(isinstance(seen, Mapping) and cls.shows in seen for seen in evidence.values())
+        return bool(cls.shows and evidence) and not shown
 
     @property
     def holds_links_by(self) -> tuple[str, ...]:

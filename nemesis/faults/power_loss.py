@@ -25,7 +25,8 @@ class PowerLoss(NodeFault, frozen=True):
     degraded_to: ClassVar[str] = "kill"
     returns: ClassVar[str] = "had its power again; its disk held the log up to offset"
 
-    def was_less(self, evidence: Evidence) -> bool:
+    @classmethod
+    def was_less(cls, evidence: Evidence) -> bool:
         """Every node's evidence counts the records that it lost, and there were none.
 
         Bytes of files before and after prove nothing: what was written between the two counts was lost unseen.
