@@ -66,7 +66,7 @@ def rehearse_all(state: State, runs: list[RunSpec]) -> int:
     from harness.worlds.kafka.rehearsal import PREFACE, rehearse, require_machines  # noqa: PLC0415 - brings clients
 
     require_machines(runs)
-    _see_to_stories(runs)
+    refuse_unfit_scripts(runs)
     _see_to_releases(runs)
     for line in PREFACE:
         state.say(line)
@@ -89,15 +89,20 @@ def conduct_and_show(state: State, plan: Plan, runs: list[RunSpec], out: Path | 
 
 def see_to_what_is_needed(runs: list[RunSpec]) -> None:
     """Say what is missing now, and not after minutes of runs."""
-    _see_to_stories(runs)
+    refuse_unfit_scripts(runs)
     usable_java()
     _see_to_releases(runs)
     for security in {run.world.security for run in runs if isinstance(run.world, Existing)}:
         clients.require_credentials(security)
 
 
-def _see_to_stories(runs: list[RunSpec]) -> None:
-    for run in {run.cell: run for run in runs if run.story}.values():
+def refuse_unfit_scripts(runs: list[RunSpec]) -> None:
+    """Refuse scripted stories that lack something in a cell or a world of their plan.
+
+    Raises:
+        PlanError: what it is, and what to write.
+    """
+    for run in {(run.cell, run.world.name): run for run in runs if run.story}.values():
         story_of(run)
 
 

@@ -9,7 +9,7 @@ import click
 
 from checkers import counted, promise_under, settings_words
 from harness.campaign import Estimate, estimate
-from harness.cli.campaign import plan_argument
+from harness.cli.campaign import plan_argument, refuse_unfit_scripts
 from harness.cli.terminal import RESULTS, State, takes_json
 from harness.errors import EXIT_HELD
 from harness.plan import Plan, RunSpec, read_plan
@@ -26,6 +26,7 @@ def plan(state: State, plan_path: Path, *, explain: bool) -> int:
     """
     wanted = read_plan(plan_path)
     runs, expected = wanted.runs(), estimate(wanted, RESULTS)
+    refuse_unfit_scripts(runs)
     if state.as_json:
         state.json(_facts(wanted, runs, expected))
         return EXIT_HELD

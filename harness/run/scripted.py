@@ -22,14 +22,15 @@ from harness.stories import (
     Performance,
     RecordEnd,
     Story,
-    Write,
     known_stories,
+    needs_own_disks,
     parse_story,
     perform,
+    unmet,
 )
 from harness.worlds.contract import NodeCrash, World
 from nemesis.schedule import Schedule
-from workloads import Recorder, Settings, unknown_name
+from workloads import Recorder, unknown_name
 from workloads.driver import SendCounts, partition_names
 
 #: On real machines an answer that can come at all comes within this.
@@ -40,24 +41,12 @@ def story_of(spec: RunSpec) -> Story:
     """The story that ``spec`` names.
 
     Raises:
-        PlanError: there is none of this number, its file is no story, or it needs other settings or log directories
-            than the run has, or writes with another acks, of which the run's promise knows nothing. Rules of
-            replication that only the reference broker can switch may be chosen otherwise: that is what such a run is
-            for.
+        PlanError: there is none of this number, its file is no story, or the run lacks what it needs
+            (:func:`harness.stories.unmet`).
     """
     story = parse_story(spec.own_story.text, spec.own_story.file) if spec.own_story else _known(spec.story)
-    free = Settings.scoped("reference")
-    for name, value in story.settings.items():
-        if name not in free and spec.settings[name] != value:
-            raise PlanError(f"the story {spec.story} needs {name}={value}; write it in the plan")
-    if story.fails_disks and spec.log_dirs < 2:
-        raise PlanError(f"the story {spec.story} lets a disk of several fail; write log_dirs = 2 in the plan")
-    for step in story.steps:
-        if isinstance(step, Write) and step.acks not in (None, spec.chosen().acks):
-            raise PlanError(
-                f'the story {spec.story} says "{step.text}"; in a plan every write has the acks of the settings, by '
-                "which it is judged, so leave acks out of the step"
-            )
+    if problem := unmet(story, spec):
+        raise PlanError(f"the story {spec.story} {problem}")
     return story
 
 
@@ -73,8 +62,8 @@ def _known(number: str) -> Story:
 
 
 def prepared(spec: RunSpec, story: Story) -> RunSpec:
-    """``spec`` as its world is to be made ready for the story: with disks that lose their power, where it cuts that."""
-    families = ("power",) if story.cuts_power else ()
+    """``spec`` as its world is to be made ready for the story: with disks of their own, where it needs them."""
+    families = ("power",) if needs_own_disks(story) else ()
     return msgspec.structs.replace(spec, faults=msgspec.structs.replace(spec.faults, families=families))
 
 

@@ -10,7 +10,7 @@ from harness.stories.columns import COLUMNS, Column, chosen_columns, column_name
 from harness.stories.ending import Patience
 from harness.stories.explanation import explained, step_lines
 from harness.stories.performer import Performance, perform
-from harness.stories.steps import Write
+from harness.stories.requirements import needs_own_disks, unmet
 from harness.stories.story import Expected, Sign, Story, known_stories, parse_story, read_story
 from harness.stories.trace import ACKNOWLEDGED, REFUSED, Play, RecordEnd, Trace, TraceEntry
 
@@ -29,15 +29,16 @@ __all__ = [
     "Story",
     "Trace",
     "TraceEntry",
-    "Write",
     "chosen_columns",
     "column_named",
     "explained",
     "known_stories",
+    "needs_own_disks",
     "parse_story",
     "perform",
     "perform_cell",
     "perform_table",
     "read_story",
     "step_lines",
+    "unmet",
 ]

@@ -34,7 +34,9 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
         """What follows from the cluster's own time limits; ``answer_ms`` is that of a world in virtual time."""
         session_ms, lag_ms = settings.broker_session_timeout_ms, settings.replica_lag_time_max_ms
         return cls(
-            answer_ms=answer_ms, limit_ms=10_000 + 2 * session_ms + 2 * lag_ms, election_ms=2 * session_ms + 1_000
+            answer_ms=answer_ms,
+            limit_ms=9_000 + 10 * answer_ms + 2 * session_ms + 2 * lag_ms,
+            election_ms=2 * session_ms + 10 * answer_ms,
         )
 
 

@@ -129,6 +129,7 @@ class _Performer:
         self._workload.mark("break")
         self._stage.deliveries()
         if self._stage.view.leader != 0:
+            self.perform(s.WaitUntil(line=0, text="wait until all are in sync", states=(s.InSync(),)))
             self.perform(s.MoveLeader(line=0, text="move leader to 0", to=0))
         self.perform(s.WaitUntil(line=0, text="wait until 0 leads", states=(s.Leads(0),)))
         self.perform(s.Write(line=0, text="write base to 0 acks=all", record=BASE, to=0, acks=ACKS_ALL))

@@ -88,12 +88,20 @@ class Stage:
     # --- time --------------------------------------------------------------------------------------------------------
 
     def until(self, finished: Callable[[], bool], limit_ms: int) -> bool:
-        """Let time pass until ``finished()``, at most ``limit_ms``; the answer is ``finished()``."""
-        return self._world.drive(finished, self._world.clock.now_us() + limit_ms * 1000)
+        """Let time pass until ``finished()``, at most ``limit_ms``; the answer is ``finished()``.
+
+        The cluster is looked at meanwhile: what lasts has a receipt of what was seen of it.
+        """
+
+        def look() -> bool:
+            self.target.view()
+            return finished()
+
+        return self._world.drive(look, self._world.clock.now_us() + limit_ms * 1000)
 
     def let_pass(self, ms: int) -> None:
-        """Let time pass, and look at the cluster meanwhile: what lasts has a receipt of what was seen of it."""
-        self.until(lambda: self.view is None, ms)
+        """Let time pass."""
+        self.until(lambda: False, ms)
 
     # --- names -------------------------------------------------------------------------------------------------------
 

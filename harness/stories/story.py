@@ -19,7 +19,7 @@ import msgspec
 from harness.errors import PlanError
 from harness.stories.columns import check_overrides, chosen_columns
 from harness.stories.language import Where, parse_script
-from harness.stories.steps import Fail, Power, Step, Write
+from harness.stories.steps import Step, Write
 from workloads import SettingsError, unknown_name
 
 #: Every record that a script has without writing it.
@@ -117,15 +117,9 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
         """Every record, in the order in which they are written."""
         return (BASE, *(step.record for step in self.steps if isinstance(step, Write)))
 
-    @property
-    def cuts_power(self) -> bool:
-        """True if it needs disks that can lose what was not forced to them."""
-        return any(isinstance(step, Power) for step in self.steps)
-
-    @property
-    def fails_disks(self) -> bool:
-        """True if it needs brokers that have several disks each."""
-        return any(isinstance(step, Fail) for step in self.steps)
+    def first(self, *kinds: type[Step]) -> Step | None:
+        """The first step of one of these kinds, if there is any."""
+        return next((step for step in self.steps if isinstance(step, kinds)), None)
 
     def expected(self, column: str) -> Expected:
         """What is expected in the column of that name."""

@@ -39,14 +39,20 @@ def test_explained_it_has_worlds_promises_and_the_seed(capsys: pytest.CaptureFix
 
 def test_machines_get_every_run_with_its_seed(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["plan", str(PLANS / "demo.toml"), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["cells"], len(told["runs"])) == (4, 206)
-    assert len({(run["world"], run["cell"], run["seed"]) for run in told["runs"]}) == 206
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["cells"], len(shown["runs"])) == (4, 206)
+    assert len({(run["world"], run["cell"], run["seed"]) for run in shown["runs"]}) == 206
 
 
 def test_a_scripted_story_refers_to_its_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["plan", str(PLANS / "stories" / "S40.toml"), "--explain"]) == 0
     assert "what comes of it under which settings: ackproof stories S40" in capsys.readouterr().out
+
+
+def test_a_script_that_its_world_cannot_perform_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.toml").write_text('story = "S54"\n[workload]\npartitions = 1\n[worlds.processes]\nruns = 1\n')
+    assert exit_code_of(["plan", "p.toml"]) == 64
+    assert 'the story S54 says "release last 0>controller"' in capsys.readouterr().err
 
 
 def test_a_plan_that_cannot_be_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from checkers import Outcome, check_one, judge
 from harness.campaign import Campaign, replay
 from harness.errors import PlanError
-from harness.plan import RunSpec, read_plan
+from harness.plan import Existing, Kafka, Namespaces, Processes, RunSpec, Ssh, read_plan
 from harness.progress import Progress
 from harness.records.files import HISTORY, PLAN_FILE, STORY_FILE
 from harness.records.run_record import read_record
@@ -98,6 +98,43 @@ def test_a_story_that_writes_with_an_acks_of_its_own_is_refused_where_the_promis
     with pytest.raises(PlanError, match=sentence):
         story_of(own_story(tmp_path, "write x to 0 acks=1"))
     assert story_of(own_story(tmp_path, "write x to 0 acks=1", settings="acks = 1")).number == "M1"
+
+
+ON_KAFKA = {
+    "ssh": Kafka(host=Ssh(machines=())),
+    "existing": Existing(bootstrap=("b:9092",)),
+    "loopback": Kafka(),
+    "namespaces": Kafka(host=Namespaces()),
+    "processes": Processes(),
+}
+
+
+@pytest.mark.parametrize(
+    ("where", "step", "advice"),
+    [
+        ("ssh", "kill 0", 'on this machine; write [worlds.kafka] with host = "namespaces", and run as root'),
+        ("existing", "kill 0", 'on this machine; write [worlds.kafka] with host = "namespaces", and run as root'),
+        ("loopback", "cut 0-1", 'write host = "namespaces" under [worlds.kafka], and run as root'),
+        ("namespaces", "wait until high watermark of 0 covers base", "wait until replicas have the record"),
+        ("namespaces", "fail 0", "leave all worlds but [worlds.simulated] out"),
+        ("processes", "release first 0>1", "leave all worlds but [worlds.simulated] out"),
+    ],
+)
+def test_a_step_that_a_world_cannot_do_is_refused_before_anything_starts(
+    tmp_path: Path, where: str, step: str, advice: str
+) -> None:
+    spec = own_story(tmp_path, step, above="log_dirs = 2")
+    assert story_of(spec).number == "M1"
+    with pytest.raises(PlanError) as caught:
+        story_of(msgspec.structs.replace(spec, world=ON_KAFKA[where]))
+    assert advice in str(caught.value)
+
+
+@pytest.mark.parametrize("path", sorted(PLAN.parent.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_cell_of_the_projects_plans_can_be_performed_in_its_world(path: Path) -> None:
+    runs = read_plan(path).runs()
+    assert {story_of(run).number for run in runs} == {path.stem}
+    assert {run.world.name for run in runs} == {"simulated", "processes", "kafka"}
 
 
 def test_a_run_in_which_a_record_was_not_sent_has_failed_and_holds_nothing(tmp_path: Path) -> None:

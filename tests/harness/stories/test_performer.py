@@ -19,6 +19,7 @@ from harness.stories import (
     perform_table,
     step_lines,
 )
+from harness.stories.stage import Stage
 from workloads import WorkloadPlan
 
 FORM = """
@@ -140,6 +141,16 @@ def test_one_of_several_held_messages_is_delivered_and_the_others_stay_held(whic
 def test_nothing_is_delivered_where_nothing_is_held():
     (sentence,) = cell("hold Produce clients>0\nrelease first clients>0", rest="").disagreements
     assert sentence.endswith("nothing was released on the clients > broker 0")
+
+
+def test_the_cluster_is_looked_at_while_an_answer_is_waited_for(perfect_world):
+    """What lasts has a receipt of what was seen of it, also in a step that asks for nothing of the cluster."""
+    looks = []
+    perfect_world.replicas = object()
+    stage = Stage(perfect_world, "t-0", {})
+    stage.target = msgspec.structs.replace(perfect_world.target, view=lambda: looks.append(1))
+    stage.until(lambda: len(looks) > 2, 1_000)
+    assert len(looks) == 3
 
 
 def test_a_link_that_was_cut_by_itself_and_by_a_name_for_several_is_healed_once():

@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.usefixtures("real_kafka"),
 ]
 on_namespaces = needs_root("ip", "nft", "nsenter", "mkfs.ext4")
-STORIES = Path(__file__).parents[4] / "plans" / "stories"
+STORIES = Path(__file__).parents[4] / "plans" / "drawn"
 #: One telling fits, with time for the brokers to be well before and after.
 DURATION_MS = 18_000
 HEALED_MS = 2_500
