@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from harness.campaign.runs import Group, side_by_side
 from harness.errors import AckproofError
 from harness.machine import cores
 from harness.plan import Kafka, Plan, WorldPlan, read_plan
@@ -34,15 +35,16 @@ class WorldEstimate(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """What a plan will take: its worlds, and what follows."""
+    """What a plan will take: its worlds, ``runs_s`` for all their runs, and what follows."""
 
     worlds: tuple[WorldEstimate, ...]
+    runs_s: float
     checking_s: float
 
     @property
     def total_s(self) -> float:
-        """All of it; worlds are performed one after the other."""
-        return sum(world.total_s for world in self.worlds) + self.checking_s
+        """All of it."""
+        return self.runs_s + self.checking_s
 
 
 class _Earlier(NamedTuple):
@@ -57,10 +59,10 @@ def estimate(plan: Plan, results: Path) -> Estimate:
     """What ``plan`` will take, judged by the newest campaign below ``results`` that has each world."""
     runs = plan.runs()
     earlier = _earlier_campaigns(results)
-    worlds = tuple(
-        _world_estimate(world, sum(run.world == world.world for run in runs), earlier) for world in plan.worlds
-    )
-    return Estimate(worlds, CHECKING_S + len(runs) / CHECKED_A_SECOND)
+    groups = [Group(world, [run for run in runs if run.world == world.world]) for world in plan.worlds]
+    worlds = {group.name: _world_estimate(group.world, len(group.runs), earlier) for group in groups}
+    runs_s = sum(max(worlds[group.name].total_s for group in turn) for turn in side_by_side(groups))
+    return Estimate(tuple(worlds.values()), runs_s, CHECKING_S + len(runs) / CHECKED_A_SECOND)
 
 
 def _world_estimate(world: WorldPlan, runs: int, earlier: Sequence[_Earlier]) -> WorldEstimate:

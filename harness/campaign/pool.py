@@ -14,7 +14,8 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -31,6 +32,8 @@ DEATHS_MAX: Final = 10
 STOP_LIMIT_S: Final = 20.0
 #: Seconds beyond a job's own limit after which a worker that does not answer is killed.
 GRACE_S: Final = 30.0
+#: Of workers that give way; what needs its processor now is ten times as likely to have it.
+NICENESS: Final = 10
 
 
 class Job(NamedTuple):
@@ -44,21 +47,43 @@ Perform = Callable[[RunSpec, Path], Ended]
 Report = Callable[[Job, Ended], None]
 
 
-def run_jobs(jobs: Sequence[Job], parallel: int, perform: Perform, limit_s: float, report: Report) -> None:
-    """Perform every job, ``parallel`` at a time; ``report`` is called here, once a job, as they end.
+@dataclass
+class Queue:
+    """Jobs of one world, ``parallel`` of them at a time; one that takes more than ``limit_s`` seconds has failed."""
 
-    ``perform`` must be importable by name. A job that takes more than ``limit_s`` seconds is ended and has failed.
+    waiting: deque[Job]
+    parallel: int
+    limit_s: float
+    busy: set[Path] = field(default_factory=set)
+
+    def next_jobs(self) -> Iterator[Job]:
+        """Those that may begin now; they are busy from now on."""
+        while self.waiting and len(self.busy) < self.parallel:
+            job = self.waiting.popleft()
+            self.busy.add(job.directory)
+            yield job
+
+
+def run_jobs(queues: Sequence[Queue], perform: Perform, report: Report) -> None:
+    """Perform every job, the queues side by side; ``report`` is called here, once a job, as they end.
+
+    ``perform`` must be importable by name.
 
     Raises:
         AckproofError: workers died too often, or a job raised one (a full disk); the rest was stopped.
         KeyboardInterrupt: the user wants no more; the rest was stopped.
     """
-    waiting, pool = deque(jobs), Pool(perform)
+    pool = Pool(perform)
     try:
-        while waiting or pool.busy:
-            while waiting and pool.busy < parallel:
-                pool.give(waiting.popleft(), limit_s)
+        while True:
+            for queue in queues:
+                for job in queue.next_jobs():
+                    pool.give(job, queue.limit_s)
+            if not pool.busy:
+                return
             for job, ended in pool.wait():
+                for queue in queues:
+                    queue.busy.discard(job.directory)
                 report(job, ended)
     finally:
         pool.close()
@@ -67,6 +92,7 @@ def run_jobs(jobs: Sequence[Job], parallel: int, perform: Perform, limit_s: floa
 class Pool:
     """Worker processes that are there while they are needed: each job goes to one that is idle, or to a new one.
 
+    Workers of runs in virtual time give way to everybody else on this machine: real clocks do not wait for them.
     ``jobs_max`` jobs are the life of a worker, so that what libraries keep in memory goes with it; None: no limit.
     """
 
@@ -82,9 +108,11 @@ class Pool:
 
     def give(self, job: Job, limit_s: float) -> None:
         """Have ``job`` performed; one that takes more than ``limit_s`` seconds is ended and has failed."""
-        worker = next((worker for worker in self._workers if worker.job is None), None)
+        virtual = job.spec.world.virtual_time
+        idle = (worker for worker in self._workers if worker.job is None and worker.gives_way == virtual)
+        worker = next(idle, None)
         if worker is None:
-            worker = _Worker(self._perform)
+            worker = _Worker(self._perform, gives_way=virtual)
             self._workers.append(worker)
         worker.give(job, limit_s)
 
@@ -128,10 +156,11 @@ def _ready(workers: Iterable[_Worker], patience_s: float | None) -> list[_Worker
 class _Worker:
     """A worker process as the harness sees it: a pipe, and the job that it is busy with."""
 
-    def __init__(self, perform: Perform) -> None:
+    def __init__(self, perform: Perform, *, gives_way: bool) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs, perform), daemon=False)
+        self.gives_way = gives_way
+        self.process = context.Process(target=_work, args=(theirs, perform, gives_way), daemon=False)
         self.process.start()
         theirs.close()
         self.job: Job | None = None
@@ -178,8 +207,10 @@ def _stop(workers: Sequence[_Worker]) -> None:
         worker.process.join()
 
 
-def _work(pipe: Connection, perform: Perform) -> None:
+def _work(pipe: Connection, perform: Perform, gives_way: bool) -> None:
     """The life of a worker process: jobs come in over the pipe, their ends go out."""
+    if gives_way:
+        os.nice(NICENESS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _on_stop)
     signal.signal(signal.SIGALRM, _on_alarm)

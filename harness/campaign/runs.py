@@ -6,11 +6,12 @@ unless there are so many that the rest would do the same, or that a world was no
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from harness.campaign.pool import Job, Perform, run_jobs
+from harness.campaign.pool import Job, Perform, Queue, run_jobs
 from harness.errors import HarnessError
 from harness.machine import cores
 from harness.plan import RunSpec, WorldPlan
@@ -34,22 +35,48 @@ STARTING_LIMIT_S: Final = 150.0
 QUOTED_MAX: Final = 20
 
 
+class Group(NamedTuple):
+    """The runs of one world that are to be done."""
+
+    world: WorldPlan
+    runs: Sequence[RunSpec]
+
+    @property
+    def name(self) -> str:
+        """The world's."""
+        return self.world.world.name
+
+
+def side_by_side(groups: Sequence[Group]) -> list[list[Group]]:
+    """``groups`` in turns: virtual time takes the processors that the first world in real time leaves.
+
+    Two worlds in real time would disturb each other, so they have turns of their own.
+    """
+    virtual = [group for group in groups if group.world.world.virtual_time]
+    turns = [[group] for group in groups if not group.world.world.virtual_time] or [[]]
+    turns[0] += virtual
+    return turns if groups else []
+
+
 class Performing:
     """Performs runs below ``directory``, and counts them in the campaign's ``record``."""
 
     def __init__(self, directory: Path, record: CampaignRecord, perform: Perform, progress: Progress) -> None:
         self._directory, self._record, self._perform, self._progress = directory, record, perform, progress
 
-    def perform(self, world: WorldPlan, runs: Sequence[RunSpec]) -> None:
-        """Perform ``runs`` of ``world``.
+    def perform(self, groups: Sequence[Group]) -> None:
+        """Perform ``groups`` of runs side by side.
 
         Raises:
-            HarnessError: the first ones failed, and none completed; the rest was not tried.
+            HarnessError: the first ones of a world failed, and none completed; the rest was not tried.
         """
-        jobs = [Job(run, self._directory / run.directory()) for run in runs]
-        limit_s = max(limit_of(job.spec) for job in jobs)
-        with self._progress.phase(f"{world.world.name} runs", len(jobs)):
-            run_jobs(jobs, world.parallel or cores(), self._perform, limit_s, self._count)
+        names = " and ".join(group.name for group in groups)
+        with self._progress.phase(f"{names} runs", sum(len(group.runs) for group in groups)):
+            run_jobs([self._queue(group) for group in groups], self._perform, self._count)
+
+    def _queue(self, group: Group) -> Queue:
+        jobs = deque(Job(run, self._directory / run.directory()) for run in group.runs)
+        return Queue(jobs, group.world.parallel or cores(), max(limit_of(run) for run in group.runs))
 
     def refuse_failures(self) -> None:
         """Say that a world was not examined.

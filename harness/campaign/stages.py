@@ -25,7 +25,7 @@ import msgspec
 from checkers import prepare
 from harness.campaign.judge import check_campaign
 from harness.campaign.pool import Perform
-from harness.campaign.runs import Performing
+from harness.campaign.runs import Group, Performing, side_by_side
 from harness.campaign.witnesses import witness
 from harness.errors import HarnessError, NamedWronglyError, PlanError, ResultsError
 from harness.machine import this_machine, versions
@@ -47,7 +47,7 @@ from harness.run import perform as perform_run
 class Stage(NamedTuple):
     """One stage after the runs: its name in ``campaign.json``, and what it does with a campaign's directory.
 
-    ``prepare`` is called in a thread while the runs of the last world go on, if there are several.
+    ``prepare`` is called in a thread while the last runs go on, if there are several.
     """
 
     name: str
@@ -169,13 +169,13 @@ class Campaign:
         for run in missing:
             _make_room(self._directory / run.directory())
         performing = Performing(self._directory, self._record, perform, progress)
-        groups = [(world, [run for run in missing if run.world == world.world]) for world in self._plan.worlds]
-        for world, runs in groups:
-            if runs:
-                if len(missing) > 1 and runs[-1] is missing[-1]:
-                    _prepare(stages)
-                with self._timed(world.world.name):
-                    performing.perform(world, runs)
+        groups = [Group(world, [run for run in missing if run.world == world.world]) for world in self._plan.worlds]
+        turns = side_by_side([group for group in groups if group.runs])
+        for turn in turns:
+            if len(missing) > 1 and turn is turns[-1]:
+                _prepare(stages)
+            with self._timed("+".join(group.name for group in turn)):
+                performing.perform(turn)
         for stage in stages:
             self._write("running")  # the report quotes campaign.json
             with self._timed(stage.name):

@@ -23,6 +23,7 @@ def perform(spec, directory):
     return BEHAVIOUR[spec.family](spec, directory)
 
 def completed(spec, directory):
+    (directory / "niceness").write_text(str(os.nice(0)))
     ended = Ended(status="completed", wall_ms=7)
     write_record(directory, spec, ended)
     return ended

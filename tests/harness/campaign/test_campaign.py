@@ -71,6 +71,19 @@ def test_every_run_leaves_its_directory_and_is_counted(tmp_path: Path, perform: 
     assert (directory / "plan.toml").read_text() == plan.text
 
 
+def test_worlds_in_virtual_time_go_beside_the_first_in_real_time_and_give_way_to_it(
+    tmp_path: Path, perform: Perform
+) -> None:
+    worlds = "[worlds.simulated]\nruns = 2\n[worlds.processes]\nruns = 1\n[worlds.kafka]\nruns = 1"
+    plan = parse_plan(f'name = "t"\nfamilies = ["kill"]\n{worlds}', "t.toml")
+    directory = new_campaign(tmp_path, "t")
+    conduct(plan, plan.runs(), directory, perform)
+    record = msgspec.json.decode((directory / "campaign.json").read_bytes(), type=CampaignRecord)
+    assert list(record.stages_ms) == ["processes+simulated", "kafka", "check"]
+    niceness = {run.world.name: int((directory / run.directory() / "niceness").read_text()) for run in plan.runs()}
+    assert niceness["simulated"] > niceness["processes"] == niceness["kafka"] == os.nice(0)
+
+
 def test_one_failed_run_in_twenty_is_told_and_the_campaign_goes_on(tmp_path: Path, perform: Perform) -> None:
     plan, failing = plan_of("kill", runs=20), plan_of("pause", runs=1)
     directory = new_campaign(tmp_path, "t")

@@ -43,11 +43,13 @@ def earlier(results: Path, name: str, began: str, run_ms: int, *, status: str = 
 
 
 def test_without_earlier_campaigns_the_plans_times_decide(tmp_path: Path) -> None:
-    simulated, processes = estimate(plan(20_000), tmp_path / "none").worlds
+    expected = estimate(plan(20_000), tmp_path / "none")
+    simulated, processes = expected.worlds
     assert simulated.basis == processes.basis == "the plan's times"
     assert processes.run_s == pytest.approx(26)
     assert processes.total_s == pytest.approx(2 * 26)
     assert simulated.run_s < 1
+    assert expected.runs_s == processes.total_s, "virtual time goes beside real time"
 
 
 def test_virtual_time_costs_in_proportion_and_real_time_has_a_part_that_does_not_grow(tmp_path: Path) -> None:
