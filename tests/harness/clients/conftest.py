@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
+from harness.worlds.kafka.installation import Installation
 from tests.harness.clients.first_batches import Stage
+from tests.harness.clients.senders import Java, compile_java
 
 
 @pytest.fixture(scope="module", params=["processes", "kafka"])
@@ -20,9 +23,14 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     stage.close()
 
 
-@pytest.fixture
-def java_client(request: pytest.FixtureRequest) -> None:
-    """Kafka's jars, and a compiler for the program that uses them; without one, a skip."""
-    request.getfixturevalue("real_kafka")
+@pytest.fixture(scope="session")
+def java_client(
+    real_kafka: Installation,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str, int], Java]:
+    """Makes producers of Kafka's own client; without a compiler for the program that uses it, a skip."""
     if shutil.which("javac") is None:
         pytest.skip("no Java compiler on this machine; install openjdk-17-jdk-headless")
+    classes = tmp_path_factory.mktemp("classes")
+    compile_java(classes)
+    return partial(Java, classes=classes)

@@ -32,7 +32,7 @@ from tests.harness.clients.slow_network import Answer, Batch, SlowNetwork
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster, spec
 
 REFUSED: Final = "NotEnoughReplicasError"
-#: Java is compiled first, on a machine that may be busy.
+#: A machine may be busy.
 LIMIT_S: Final = 150.0
 #: So many times a producer has sent its first batch if it has no other under way.
 TRIES_OF_ONE: Final = 10

@@ -5,10 +5,12 @@ Where one of these fails with a newer release, the library has changed: docs/fin
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.harness.clients.first_batches import Stage
-from tests.harness.clients.senders import RECORDS, Confluent, Java
+from tests.harness.clients.senders import RECORDS, Confluent, Sender
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
 
@@ -25,9 +27,10 @@ def test_librdkafka_sends_records_again_in_a_new_epoch_that_are_in_the_log(stage
     ]
 
 
-@pytest.mark.usefixtures("java_client")
-def test_kafkas_own_client_sends_them_again_as_the_same_batches(stage: Stage) -> None:
-    seen = stage.withhold_answers(Java)
+def test_kafkas_own_client_sends_them_again_as_the_same_batches(
+    stage: Stage, java_client: Callable[[str, int], Sender]
+) -> None:
+    seen = stage.withhold_answers(java_client)
     assert seen.reports.pop(0) == "TimeoutException"
     assert list(seen.log.values()) == [0, 1, 2, 3]
     assert list(seen.reports.values()) == list(seen.log)[1:]

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from tests.harness.clients.first_batches import DELIVERY_MS, JAVA_DELIVERY_MS, REFUSED, Seen, Stage
-from tests.harness.clients.senders import Confluent, Java, KafkaPython, Sender
+from tests.harness.clients.senders import Confluent, KafkaPython, Sender
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
 
@@ -52,9 +52,10 @@ def test_librdkafka_reports_batches_as_delivered_that_were_refused_and_never_sen
     assert seen.nowhere == [0, 1, 2]
 
 
-@pytest.mark.usefixtures("java_client")
-def test_kafkas_own_client_sends_them_again_in_vain_and_reports_each_as_timed_out(stage: Stage) -> None:
-    seen = played(stage, Java, JAVA_DELIVERY_MS)
+def test_kafkas_own_client_sends_them_again_in_vain_and_reports_each_as_timed_out(
+    stage: Stage, java_client: Callable[[str, int], Sender]
+) -> None:
+    seen = played(stage, java_client, JAVA_DELIVERY_MS)
     assert set(after_the_fourth(seen)) == {"OutOfOrderSequenceNumberError"}
     assert list(seen.log.values()) == [3]
     assert [seen.reports[number] for number in range(3)] == ["TimeoutException"] * 3
