@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from harness.reference.core.types import BrokerConfig, ErrorCode, TopicConfig
+from harness.reference.core.types import NO_ERROR, BrokerConfig, ErrorCode, TopicConfig
 
 if TYPE_CHECKING:
     from harness.reference.core.partition import Replica
@@ -72,7 +72,7 @@ class InSync:
     def answer(self, replica: Replica) -> ErrorCode:
         """See :class:`CommitRule`."""
         enough = len(replica.maximal_isr) >= replica.min_isr
-        return ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return NO_ERROR if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def flush_messages(self, config: TopicConfig) -> int:
         """See :class:`CommitRule`."""
@@ -101,7 +101,7 @@ class Quorum:
 
     def answer(self, replica: Replica) -> ErrorCode:  # noqa: ARG002
         """Always well: enough replicas have it, or it would not be asked."""
-        return ErrorCode.NONE
+        return NO_ERROR
 
     def flush_messages(self, config: TopicConfig) -> int:
         """Before a replica answers for a record, where the rule is Raft's."""

@@ -40,6 +40,11 @@ class Step(IntEnum):
     HALT = 4
 
 
+# Looked up once, as NO_ERROR is: most calls of `pump` ask for nothing else.
+_FETCH: Final = Step.FETCH
+_HALT: Final = Step.HALT
+
+
 class Followed(msgspec.Struct, eq=False):
     """A partition in one leader epoch; ``request`` is its part of the last fetch, ``correlation`` its open question.
 
@@ -178,12 +183,12 @@ class Fetcher:
         for at, followed in self._followed.items():
             if followed.ready_us > now_us:
                 wake_us = min(wake_us, followed.ready_us)
-            elif followed.step == Step.FETCH:
+            elif followed.step == _FETCH:
                 if followed.request is None and self._in_flight == NONE:
                     followed.request = self._request(followed.replica)
                 if followed.request is not None:
                     wanted.append(followed.request)
-            elif followed.step != Step.HALT:
+            elif followed.step != _HALT:
                 if followed.correlation == NONE:
                     self._ask(at, followed)
                 wake_us = min(wake_us, followed.asked_us + timeout_us)

@@ -60,6 +60,7 @@ from harness.reference.core.messages import AlterPartition, AlterPartitionRespon
 from harness.reference.core.types import (
     ACKS_ALL,
     CONTROLLER,
+    NO_ERROR,
     NONE,
     ErrorCode,
     NodeId,
@@ -275,7 +276,7 @@ class Replica:
             if error:
                 return Appended(error)
             if duplicate is not None:
-                return Appended(ErrorCode.NONE, duplicate.base_offset, duplicate.next_offset)
+                return Appended(NO_ERROR, duplicate.base_offset, duplicate.next_offset)
         base_offset = self.log.end_offset
         self._store(
             RecordBatch(
@@ -291,7 +292,7 @@ class Replica:
         )
         if len(self.maximal_isr) == 1:  # With other members the high watermark waits for their fetches.
             self.advance_high_watermark()
-        return Appended(ErrorCode.NONE, base_offset, base_offset + batch.count)
+        return Appended(NO_ERROR, base_offset, base_offset + batch.count)
 
     def _judge(self, batch: RecordBatch) -> tuple[ErrorCode, RecordBatch | None]:
         return self.log.producers.judge(batch)
@@ -310,7 +311,7 @@ class Replica:
             self._consider_joining(follower)
         if previous != offset:
             self.advance_high_watermark()
-        return ErrorCode.NONE
+        return NO_ERROR
 
     def advance_high_watermark(self) -> bool:
         """Rules 7, 27 and 28; returns whether it moved."""

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from harness.reference.core.messages import RecordBatch
-from harness.reference.core.types import NONE, ErrorCode
+from harness.reference.core.types import NO_ERROR, NONE, ErrorCode
 
 #: Batches remembered per producer, and thus the largest useful max.in.flight.requests.per.connection (KIP-98).
 BATCHES_KEPT = 5
@@ -41,7 +41,7 @@ class Producers:
         """
         kept = self._kept.get(batch.producer_id)
         if kept is None:
-            return ErrorCode.NONE, None
+            return NO_ERROR, None
         newest = kept[-1]
         if batch.producer_epoch < newest.producer_epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH, None
@@ -49,9 +49,9 @@ class Producers:
         if batch.producer_epoch == newest.producer_epoch:
             for earlier in kept:
                 if earlier.base_sequence == batch.base_sequence and earlier.count == batch.count:
-                    return ErrorCode.NONE, earlier
+                    return NO_ERROR, earlier
             expected = (newest.base_sequence + newest.count) & LAST_SEQUENCE
-        return (ErrorCode.NONE if batch.base_sequence == expected else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), None
+        return (NO_ERROR if batch.base_sequence == expected else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), None
 
     def record(self, batch: RecordBatch) -> None:
         """Remember an appended batch; one without a producer id leaves no trace."""

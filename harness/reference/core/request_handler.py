@@ -20,7 +20,7 @@ from harness.reference.core import messages
 from harness.reference.core.effects import Context, Timer
 from harness.reference.core.partition import UNDEFINED, Replica, end_of_epoch
 from harness.reference.core.read_replica import named_by_leader
-from harness.reference.core.types import ACKS_ALL, NONE, ErrorCode, NodeId, TopicPartition
+from harness.reference.core.types import ACKS_ALL, NO_ERROR, NONE, ErrorCode, NodeId, TopicPartition
 
 #: Requests parked at one broker at a time. More would mean clients that wait for thousands of answers each: beyond it
 #: a produce is answered as timed out and a fetch with what there is.
@@ -192,7 +192,7 @@ class RequestHandler:
 
     def _answer_or_park(self, produce: ParkedProduce, replica: Replica, timeout_ms: int) -> None:
         if produce.acks == 1:
-            self._acknowledge(produce, replica, ErrorCode.NONE)
+            self._acknowledge(produce, replica, NO_ERROR)
         elif replica.high_watermark >= produce.next_offset:
             self._acknowledge(produce, replica, replica.commits())
         elif self._deadlines.live >= PARKED_MAX:
@@ -295,14 +295,14 @@ class RequestHandler:
         if diverging is not None:
             if isinstance(diverging, ErrorCode):
                 return messages.FetchedPartition(at, diverging, replica.high_watermark, log.start_offset)
-            return messages.FetchedPartition(at, ErrorCode.NONE, replica.high_watermark, log.start_offset, diverging)
+            return messages.FetchedPartition(at, NO_ERROR, replica.high_watermark, log.start_offset, diverging)
         limit = log.end_offset if message.replica_id >= 0 else replica.high_watermark
         offset = wanted.fetch_offset
         near = named_by_leader(replica, offset, message, context.node, context.image.brokers) if by_consumer else NONE
         if near != NONE:
-            return messages.FetchedPartition(at, ErrorCode.NONE, limit, log.start_offset, read_replica=near)
+            return messages.FetchedPartition(at, NO_ERROR, limit, log.start_offset, read_replica=near)
         batches = tuple(log.read(offset, limit, wanted.max_bytes)) if offset < limit else ()
-        return messages.FetchedPartition(at, ErrorCode.NONE, replica.high_watermark, log.start_offset, None, batches)
+        return messages.FetchedPartition(at, NO_ERROR, replica.high_watermark, log.start_offset, None, batches)
 
     def _end(self, parked: ParkedFetch) -> None:
         """Answer a parked fetch with what there is now."""
@@ -456,7 +456,7 @@ def refusal(context: Context, replica: Replica, current_leader_epoch: int) -> Er
 def outdated(context: Context, replica: Replica, current_leader_epoch: int) -> ErrorCode:
     """Which of the two, request or replica, has missed an epoch; NONE if neither has."""
     if current_leader_epoch in (NONE, replica.leader_epoch) or not context.config.fetch_fencing:
-        return ErrorCode.NONE
+        return NO_ERROR
     if current_leader_epoch < replica.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     return ErrorCode.UNKNOWN_LEADER_EPOCH
@@ -481,11 +481,11 @@ def divergence(replica: Replica, wanted: messages.FetchPartition) -> messages.Ep
 def _offset_of(replica: Replica, message: messages.ListOffsets) -> tuple[ErrorCode, int]:
     log, high_watermark = replica.log, replica.high_watermark
     if message.timestamp == messages.EARLIEST:
-        return ErrorCode.NONE, log.start_offset
+        return NO_ERROR, log.start_offset
     if message.timestamp != messages.LATEST:  # Batches are opaque here: their times are not known.
         return ErrorCode.INVALID_REQUEST, NONE
     if message.replica_id >= 0:
-        return ErrorCode.NONE, log.end_offset
+        return NO_ERROR, log.end_offset
     if high_watermark < replica.epoch_start:
         return ErrorCode.OFFSET_NOT_AVAILABLE, NONE
-    return ErrorCode.NONE, high_watermark
+    return NO_ERROR, high_watermark

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from harness.reference.core import messages
 from harness.reference.core.read_replica import rack_of
-from harness.reference.core.types import NONE, ErrorCode, TopicPartition
+from harness.reference.core.types import NO_ERROR, NONE, ErrorCode, TopicPartition
 from harness.worlds.simulated.network_client import (
     MICROSECONDS,
     ClientEffect,
@@ -230,11 +230,11 @@ class ConsumerModel(ClientModel):
         for (assigned, position), part in zip(purpose.positions, answer.partitions, strict=False):
             if self._assigned.get(assigned.partition) is not assigned or assigned.position != position:
                 continue  # Assigned anew, or read from another leader meanwhile.
-            if part.error != ErrorCode.NONE and assigned.read_replica == purpose.broker:
+            if part.error != NO_ERROR and assigned.read_replica == purpose.broker:
                 assigned.read_replica = NONE  # The leader knows better, also whether there is such an offset.
                 assigned.ready_us = now_us + self._backoff_us
                 self._net.want_metadata()
-            elif part.error == ErrorCode.NONE:
+            elif part.error == NO_ERROR:
                 self._take(assigned, part)
                 if self._damaged:
                     assigned.ready_us = now_us + self._backoff_us
@@ -259,7 +259,7 @@ class ConsumerModel(ClientModel):
     # --- answers about offsets ---------------------------------------------------------------------------------------
 
     def _on_offset(self, now_us: int, purpose: Any, answer: messages.ListOffsetsResponse) -> None:
-        if answer.error != ErrorCode.NONE:
+        if answer.error != NO_ERROR:
             self._net.want_metadata()
             self._ask_again(now_us, purpose)
         elif isinstance(purpose, Assigned):
