@@ -105,9 +105,9 @@ def _add_truncations(log: Log, acknowledged: Numbers, of_history: list[Situation
     segment[log.client] = log.segment
     across = (first <= cut_after[segment]) & (last >= cut_before[segment]) & (cut_after[segment] >= 0)
     histories = np.bincount(log.segment_history[segment[across]], minlength=len(of_history))
-    told = _with_offset(log, acknowledged, len(of_history))
+    with_offsets = _with_offset(log, acknowledged, len(of_history))
     for history, found in enumerate(of_history):
-        if told[history]:
+        if with_offsets[history]:
             found.read_across_truncation = int(histories[history])
 
 

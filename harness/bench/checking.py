@@ -137,7 +137,7 @@ def _line(process: subprocess.Popen[str], began: float) -> str:
     finally:
         timer.cancel()
     if not line:
-        raise subprocess.SubprocessError("the check ended without an answer; what it said stands above")
+        raise subprocess.SubprocessError("the check ended without an answer; see its output above")
     return line
 
 

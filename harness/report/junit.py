@@ -59,7 +59,7 @@ def as_junit(cases: Sequence[Case], unfinished: str = "") -> bytes:
 
 def cases_of(cells: Iterable[Cell], stories: Iterable[Story] = ()) -> list[Case]:
     """A case for each cell; those with a story have its sentences and the command that runs it again."""
-    told = {(story.cell.world, story.cell.cell): story for story in stories}
+    by_cell = {(story.cell.world, story.cell.cell): story for story in stories}
     return [
         Case(
             suite=cell.world,
@@ -67,7 +67,7 @@ def cases_of(cells: Iterable[Cell], stories: Iterable[Story] = ()) -> list[Case]
             name=cell.cell,
             outcome=cell.outcome,
             line=cell.note,
-            text="\n".join(_account(cell, told.get((cell.world, cell.cell)))),
+            text="\n".join(_account(cell, by_cell.get((cell.world, cell.cell)))),
         )
         for cell in cells
     ]

@@ -68,13 +68,13 @@ def places(finding: Mapping[str, Any], *, idempotent: bool) -> list[str]:
         return []
     shown = ", ".join(map(str, finding["offsets"][:SENTENCES_MAX]))
     more = ", ..." if finding["count"] > SENTENCES_MAX else ""
-    told = [f"{write_name(finding['value']).capitalize()} was read at {finding['count']} offsets: {shown}{more}."]
+    sentences = [f"{write_name(finding['value']).capitalize()} was read at {finding['count']} offsets: {shown}{more}."]
     if idempotent:
-        told.append(
+        sentences.append(
             "Its producer was idempotent, and to a broker a batch is the same under one producer id and epoch only: "
             "those of each copy stand in the segment files (kafka-dump-log), and not in the files of this run."
         )
-    return told
+    return sentences
 
 
 def differing(finding: Mapping[str, Any]) -> list[str]:

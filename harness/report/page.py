@@ -122,8 +122,8 @@ def content_of(summary: Summary, cells: Sequence[Cell], stories: Sequence[Story]
 
 def _panels(cells: Sequence[Cell], stories: Sequence[Story]) -> list[tuple[Cell, Story | None]]:
     """What has a panel: cells with a story first, in the order of the stories, then the others, while there is room."""
-    told: dict[str, tuple[Cell, Story | None]] = {cell_id(story.cell): (story.cell, story) for story in stories}
-    every = told | {name: (cell, None) for cell in cells if (name := cell_id(cell)) not in told}
+    shown: dict[str, tuple[Cell, Story | None]] = {cell_id(story.cell): (story.cell, story) for story in stories}
+    every = shown | {name: (cell, None) for cell in cells if (name := cell_id(cell)) not in shown}
     return list(every.values())[:PANELS_MAX]
 
 
