@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs ackproof on any machine of any continuous integration: ackproof/run.sh install | kafka | pull-request | nightly
 #
-#   ACKPROOF          what pip installs: "ackproof", "ackproof==0.2.0", a wheel's file or a directory (default: ackproof)
+#   ACKPROOF          what pip installs: a wheel's file, a directory, or "ackproof==0.2.0" of an index that is yours (default: the wheel beside this)
 #   ACKPROOF_VENV     where to (default: .ackproof-venv)
 #   ACKPROOF_LOCK     what it depends on, each file by its hash, installed first; or "none" (default: requirements.lock beside this)
 #   ACKPROOF_KAFKA    a release of Apache Kafka for the nightly run, "newest", or "none" (default: newest)
@@ -22,10 +22,14 @@ summary=${ACKPROOF_SUMMARY:-${GITHUB_STEP_SUMMARY:-/dev/null}}
 ackproof() { "$venv/bin/ackproof" "$@"; }
 
 install_ackproof() {
+    local what=${ACKPROOF:-$(printf '%s' "$here"/ackproof-*.whl)}
+    case $what in
+        *'*'*) echo "put a wheel of ackproof beside $0 (pip wheel --no-deps --wheel-dir $here CLONE), or set ACKPROOF" >&2; exit 64 ;;
+    esac
     [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
     local lock=${ACKPROOF_LOCK:-$here/requirements.lock}
     [ "$lock" = none ] || "$venv/bin/python" -m pip install --quiet --require-hashes --requirement "$lock"
-    "$venv/bin/python" -m pip install --quiet "${ACKPROOF:-ackproof}"
+    "$venv/bin/python" -m pip install --quiet "$what"
     ackproof --version
     ackproof doctor
 }

@@ -111,7 +111,8 @@ def _tried(book: Book) -> Iterator[str]:
     """How often findings were shown again by their seeds."""
     for turn, shown in book.tries.items():
         sought, place = ", ".join(sorted(book.sought[turn])), book.places[turn]
-        count = f"{sum(shown)} of {len(shown)} tries from its seed showed it again"
+        again = "it" if len(book.sought[turn]) == 1 else "one of them"
+        count = f"{sum(shown)} of {counted(len(shown), 'try', 'tries')} from its seed showed {again} again"
         flaky = "" if all(shown) else "flaky: "
         yield f"{flaky}{place} ({sought}): {count}."
 

@@ -6,6 +6,7 @@ Real Kafka is left out here: tests/harness/worlds/kafka and scripts/kafka-campai
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -57,11 +58,11 @@ def steps_of(directory: Path, workflow: str) -> tuple[dict[str, Any], list[dict[
 def run_steps(directory: Path, workflow: str, installed: Installed, **changes: str) -> str:
     """Run each step as a runner does; the answer is what the job's page was given."""
     env, steps = steps_of(directory, workflow)
+    shutil.copy(installed.wheel, directory / "ackproof")
     summary = directory / f"{workflow}.md"
     shell = {
         **installed.environment,
         **env,
-        "ACKPROOF": str(installed.wheel),
         "ACKPROOF_LOCK": "none",  # what it depends on is there
         "GITHUB_STEP_SUMMARY": str(summary),
         "PATH": os.pathsep.join(
@@ -80,6 +81,26 @@ def paths_kept(directory: Path, workflow: str) -> list[Path]:
     """The files that the last step, an upload, would keep."""
     *_, last = steps_of(directory, workflow)[1]
     return [path for pattern in last["with"]["path"].split() for path in directory.glob(pattern)]
+
+
+def test_a_night_that_found_something_is_remembered_though_its_job_fails(fresh: Path) -> None:
+    steps = steps_of(fresh, "ackproof-nightly.yml")[1]
+    cached = {step["uses"]: step for step in steps if step.get("with", {}).get("path") == "ackproof-nights"}
+    assert cached.keys() == {
+        "actions/cache/restore@v4",
+        "actions/cache/save@v4",
+    }  # actions/cache saves after success only
+    restored, saved = cached["actions/cache/restore@v4"], cached["actions/cache/save@v4"]
+    assert saved["if"] == "always()"
+    assert saved["with"]["key"] == restored["with"]["key"]
+    assert saved["with"]["key"].startswith(restored["with"]["restore-keys"])
+
+
+def test_without_a_wheel_and_a_version_nothing_of_that_name_is_installed(fresh: Path, installed: Installed) -> None:
+    ran = done(["bash", "ackproof/run.sh", "install"], fresh, installed.environment | {"ACKPROOF": ""})
+    assert ran.returncode == 64
+    assert "put a wheel of ackproof beside ackproof/run.sh" in ran.stderr
+    assert not (fresh / ".ackproof-venv").exists()
 
 
 def test_the_pull_requests_steps_pass_and_leave_what_they_upload(fresh: Path, installed: Installed) -> None:

@@ -16,7 +16,7 @@ from harness.records.run_record import Ended
 from harness.soak import conducting
 from harness.soak.book import Account, Book
 from harness.soak.checking import Checking
-from harness.soak.ending import exit_code, sentences
+from harness.soak.ending import end, exit_code, sentences
 from harness.soak.ledger import Planned, read_ledger, read_verdicts
 from tests.harness.soak.conftest import IDENTITIES, KnowingChecks, Workshop, asked, facts_of, line_of
 
@@ -85,7 +85,9 @@ def test_a_finding_of_a_real_world_is_tried_again_as_often_as_asked_and_one_in_v
     assert book.failures == []
 
 
-def test_a_finding_of_a_real_world_that_does_not_repeat_is_flaky_and_no_failure(workshop: Workshop) -> None:
+def test_a_finding_of_a_real_world_that_does_not_repeat_is_flaky_and_no_failure(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: Counter[int] = Counter()
 
     def line(world: str, cell: str, seed: int):
@@ -94,9 +96,16 @@ def test_a_finding_of_a_real_world_that_does_not_repeat_is_flaky_and_no_failure(
 
     workshop.plan = parse_plan('families = ["kill"]\n[worlds.processes]\nparallel = 1\n', "t.toml")
     workshop.checks = KnowingChecks(line)
-    book = workshop.session(asked(for_s=30.0)).book
-    assert [False, False, False] in book.tries.values()
+    account = workshop.session(wanted := asked(for_s=30.0))
+    book = account.book
+    (turn,) = [turn for turn, shown in book.tries.items() if shown == [False, False, False]][:1]
     assert book.failures == []
+    for name in ("witness", "write_report"):
+        monkeypatch.setattr(f"harness.soak.ending.{name}", lambda directory, progress: None)
+    ending = end(account, wanted, workshop.plan, "", earlier=[], progress=workshop.progress)
+    (sought,) = book.sought[turn]
+    sentence = f"flaky: {book.places[turn]} ({sought}): 0 of 3 tries from its seed showed it again."
+    assert (ending.exit_code, sentence in ending.sentences) == (1, True)
 
 
 def test_a_simulated_finding_that_does_not_repeat_is_the_harnesss_own_error(workshop: Workshop) -> None:
