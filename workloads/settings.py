@@ -45,6 +45,9 @@ PlantedBug = Literal[
     "join-anywhere",
     "commit-with-two",
     "truncate-one-too-many",
+    "checkpoint-log-end",
+    "keep-elr-after-unclean-election",
+    "forget-producer-ids",
 ]
 MissedEpoch = Literal["forget", "kafka"]
 

@@ -147,6 +147,11 @@ def alarms_of(spec: RunSpec) -> tuple[Alarm, ...]:
         return (Alarm(ASSERTION, str(error)),)
     except Exception as error:  # A hunt is for what nobody thought of, and goes on.
         return (Alarm(CRASH, f"{type(error).__name__}: {error}"),)
+    return alarms_in(trial)
+
+
+def alarms_in(trial: Trial) -> tuple[Alarm, ...]:
+    """Everything that is wrong about a run that came to its end."""
     return tuple(_alarms(trial))
 
 

@@ -13,10 +13,11 @@ import msgspec
 
 from harness.choices import Choices, derived_seed
 from harness.plan import RunSpec, Simulated, timings_of
-from harness.search.storms import Storms
+from harness.search.storms import CUTS, Storms
 from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
 from nemesis.scenarios import FAMILIES, needs_of
+from nemesis.topology import Shape
 from workloads import Settings, WorkloadPlan
 
 #: Failures are noticed within a second, so that a short run has room for many.
@@ -31,7 +32,8 @@ WORKLOAD: Final = WorkloadPlan(writes_per_second=30.0, duration_ms=12_000, produ
 
 
 class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
-    """One choice: settings beside :data:`QUICK`, and what happens: stories of ``families``, or storms of ``kinds``.
+    """One choice: settings beside :data:`QUICK`, and what happens: stories of ``families``, or storms of ``kinds``
+    with cuts of ``shapes``.
 
     ``dead_brokers_max``, ``healed_ms_min`` and ``fault_ms_max`` are the budget's (:class:`nemesis.plan.FaultPlan`).
     """
@@ -40,12 +42,14 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
     settings: Mapping[str, Any] = {}
     families: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
+    shapes: tuple[Shape, ...] = CUTS
     dead_brokers_max: int = 2
     healed_ms_min: int = 1_000
     fault_ms_max: int = 3_000
     racks: tuple[str, ...] = ()
     log_dirs: int = 1
     partitions: int = 1
+    producers: int = WORKLOAD.producers
 
     def spec(self, seed: int, number: int, changed: Mapping[str, Any]) -> RunSpec:
         """Run ``number`` of a hunt from ``seed``, with ``changed`` settings, and with its faults where it has storms.
@@ -54,7 +58,7 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
             SettingsError: the changed settings do not fit the portfolio's.
         """
         settings = self._with(changed)
-        workload = msgspec.structs.replace(WORKLOAD, partitions=self.partitions)
+        workload = msgspec.structs.replace(WORKLOAD, partitions=self.partitions, producers=self.producers)
         run_seed = derived_seed(seed, self.name, number)
         draw = Choices(run_seed).draw
         schedule = self.storms(changed).schedule(workload.duration_ms, draw) if self.kinds else None
@@ -75,7 +79,9 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
         """What draws its storms."""
         settings = self._with(changed)
         timings, brokers = timings_of(settings), settings.replication_factor
-        return Storms(self.kinds, self._budget(), timings, brokers=brokers, partitions=self.partitions)
+        return Storms(
+            self.kinds, self._budget(), timings, brokers=brokers, partitions=self.partitions, shapes=self.shapes
+        )
 
     def _with(self, changed: Mapping[str, Any]) -> Settings:
         return Settings.from_mapping({**QUICK, **self.settings, **changed})
@@ -106,6 +112,10 @@ _ONE_BY_ONE: Final[Mapping[str, Any]] = {"fault_ms_max": 600, "healed_ms_min": 3
 _NETWORK: Final = ("kill", "pause", "cut", "cut", "hold", "slow")
 _MOVES: Final = ("move", "move", "cut", "cut", "cut", "kill")
 
+#: One broker and the others, or the controller; and what is between two brokers, or one and the controller.
+_OF_ONE: Final = (Shape.FROM_BROKERS, Shape.ISOLATE, Shape.DEAF, Shape.MUTE)
+_SINGLE_LINKS: Final = (Shape.FROM_CONTROLLER, Shape.BRIDGE, Shape.BRIDGE, Shape.ISOLATE, Shape.ISOLATE, Shape.NO_FETCH)
+
 #: In the order in which a hunt goes round.
 PORTFOLIOS: Final = (
     Portfolio(name="stories", families=("kill", "pause", "partition")),
@@ -122,7 +132,8 @@ PORTFOLIOS: Final = (
     Portfolio(name="flushed", families=("power",), settings=_FLUSHED, dead_brokers_max=3, healed_ms_min=2_500),
     Portfolio(
         name="every-replica",
-        kinds=("wipe", "hold", "hold", "kill"),
+        kinds=("wipe", "late-fetch", "late-fetch", "kill"),
+        shapes=_OF_ONE,
         settings={"min.insync.replicas": 3},
         dead_brokers_max=1,
         healed_ms_min=1_500,
@@ -134,11 +145,22 @@ PORTFOLIOS: Final = (
     Portfolio(name="operators", kinds=("stop", "stop", "move", "kill", "cut"), settings=_IDEMPOTENT),
     Portfolio(name="one-in-sync", kinds=_NETWORK, settings={"min.insync.replicas": 1}),
     Portfolio(
-        name="release-2.1", kinds=_MOVES, settings=_SLOW_TO_SHRINK | {"truncation": "kip-320"}, **_BRIEF
+        name="release-2.1",
+        kinds=("move", "move", "cut", "cut", "slow"),
+        shapes=_SINGLE_LINKS,
+        settings=_SLOW_TO_SHRINK | {"truncation": "kip-320"},
+        **_BRIEF,
     ),
     Portfolio(name="release-3.5", kinds=_NETWORK, settings=_IMPATIENT | {"strict.min.isr": False}),
     Portfolio(name="majority", kinds=_NETWORK, settings=_MAJORITY),
     Portfolio(name="eligible-unclean", kinds=("kill", "stop", "cut", "pause"), settings=_ELIGIBLE | _UNCLEAN),
+    Portfolio(
+        name="new-producers",
+        kinds=("controller", "producer", "producer", "kill", "move"),
+        settings=_IDEMPOTENT,
+        producers=4,
+        **_BRIEF,
+    ),
     Portfolio(name="near-reads", kinds=(*_MOVES, "pause"), settings={"follower.fetching": True}, racks=_RACKS),
 )  # fmt: skip
 

@@ -3,8 +3,9 @@
 Families of :mod:`nemesis.scenarios` perform whole stories one after the other, each written for a known weakness. A
 storm has no purpose: some kinds of fault, around whoever holds a drawn role, at drawn times, several at once. Its times
 come from the settings under test, as those of stories do. All faults of a storm are about one log partition, and after
-each storm everything is healed. Each storm has a few kinds and a few shapes of cuts only, drawn for it: where
-everything may happen, hardly ever do the same two things happen together twice (swarm testing, Groce and others 2012).
+each storm everything is healed. Each storm has a few kinds, a few shapes of cuts and a few victims only, drawn for it:
+where everything may happen, hardly ever do the same two things happen together twice, or to the same broker (swarm
+testing, Groce and others 2012).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from nemesis.cluster import LOG_PARTS
 from nemesis.faults import (
+    ClientCrash,
     CorruptRecord,
     FailDirectory,
     Fault,
@@ -37,15 +39,16 @@ from nemesis.topology import Shape
 STORM: Final = "storm"
 #: The number of faults in one storm.
 FAULTS_MIN, FAULTS_MAX = 3, 7
-#: So many kinds and so many shapes, at most.
+#: So many kinds, shapes and victims, at most.
 SWARM: Final = 3
 One = TypeVar("One")
-#: Who may be hit: mostly somebody whose role matters at the moment.
+#: Who may be hit: mostly somebody whose role matters at the moment, and now and then the same broker all the time.
 _ROLES: Final = (
     RoleKind.LEADER, RoleKind.LEADER, RoleKind.FOLLOWER, RoleKind.FOLLOWER, RoleKind.ISR_MEMBER, RoleKind.OUT_OF_ISR,
-    RoleKind.BROKER,
+    RoleKind.BROKER, RoleKind.NAMED, RoleKind.NAMED, RoleKind.NAMED,
 )  # fmt: skip
-_SHAPES: Final = (
+#: The shapes of cuts where a portfolio has none of its own.
+CUTS: Final = (
     Shape.FROM_BROKERS, Shape.FROM_BROKERS, Shape.FROM_CONTROLLER, Shape.FROM_CONTROLLER, Shape.FROM_CONTROLLER,
     # Of three brokers, a single link.
     Shape.BRIDGE, Shape.BRIDGE, Shape.BRIDGE,
@@ -77,7 +80,12 @@ KINDS: Final[Mapping[str, Make]] = {
     "cut": lambda role, shape, _: Partition(role, shape),
     "slow": lambda role, shape, _: SlowLink(role, shape),
     "hold": lambda role, shape, draw: HoldMessages(role, shape, _HELD[draw("api", len(_HELD))]),
-    "move": lambda role, _shape, _draw: MoveLeader(Role(RoleKind.FOLLOWERS, role.partition, role.pick)),
+    "late-fetch": lambda role, shape, _draw: HoldMessages(role, shape, "Fetch"),
+    "move": lambda role, _shape, _draw: MoveLeader(
+        role if role.kind is RoleKind.NAMED else Role(RoleKind.FOLLOWERS, role.partition, role.pick)
+    ),
+    "controller": lambda role, _shape, _draw: Kill(Role(RoleKind.CONTROLLER, role.partition)),
+    "producer": lambda role, _shape, _draw: ClientCrash(Role(RoleKind.PRODUCER, role.partition, role.pick)),
 }
 
 
@@ -86,15 +94,24 @@ class Swarm(NamedTuple):
 
     kinds: Sequence[str]
     shapes: Sequence[Shape]
+    victims: Sequence[Role]
 
 
 class Storms:
-    """Draws storms of some ``kinds``, keys of :data:`KINDS`, for clusters and settings of one kind."""
+    """Draws storms of some ``kinds``, keys of :data:`KINDS`, and ``shapes``, for clusters and settings of one kind."""
 
     def __init__(
-        self, kinds: Sequence[str], plan: FaultPlan, timings: Timings, *, brokers: int, partitions: int
+        self,
+        kinds: Sequence[str],
+        plan: FaultPlan,
+        timings: Timings,
+        *,
+        brokers: int,
+        partitions: int,
+        shapes: Sequence[Shape] = CUTS,
     ) -> None:
         self._kinds = kinds
+        self._shapes = shapes
         self._plan = plan
         self._timings = timings
         self._brokers = brokers
@@ -112,47 +129,49 @@ class Storms:
             steps += storm
             at_ms, group = end_ms + self._plan.healed_ms_min, group + 1
 
-    def faults(self, at_ms: int, group: int, partition: int, draw: Draw, swarm: Swarm | None = None) -> list[Step]:
-        """One fault that begins at ``at_ms``; moves of leadership mostly come one after the other, as operators do.
-
-        It is one of ``swarm``, by default of all.
-        """
-        kinds, shapes = swarm or (self._kinds, _SHAPES)
+    def _faults(self, at_ms: int, group: int, draw: Draw, swarm: Swarm) -> list[Step]:
+        """One fault that begins at ``at_ms``; moves of leadership mostly come one after the other, as operators do."""
+        kinds, shapes, victims = swarm
         kind = kinds[draw("kind", len(kinds))]
         times = 1 + draw("turns", TURNS_MAX) if kind == "move" else 1
         gap_ms = 50 + draw("gap-ms", 400)
         steps = []
         for turn in range(times):
-            role = Role(_ROLES[draw("role", len(_ROLES))], partition, draw("pick", PICKS))
+            role = victims[draw("role", len(victims))]
             begin_ms = at_ms + turn * gap_ms
-            end_ms = begin_ms + (gap_ms if kind == "move" else self.lasting_ms(draw))
+            end_ms = begin_ms + (gap_ms if kind == "move" else self._lasting_ms(draw))
             fault = KINDS[kind](role, shapes[draw("shape", len(shapes))], draw)
             steps.append(Step(begin_ms=begin_ms, end_ms=end_ms, group=group, family=STORM, story=STORM, fault=fault))
         return steps
 
-    def lasting_ms(self, draw: Draw) -> int:
+    def _lasting_ms(self, draw: Draw) -> int:
         """Brief, or just longer than what the settings wait for, or as long as the plan wants."""
         waits_ms = [ms for ms in (self._timings.fence_ms, self._timings.shrink_ms) if ms <= WAITED_FOR_MS_MAX]
         spans = [_BRIEF_MS, (self._plan.fault_ms_min, self._plan.fault_ms_max), *((ms, ms + 600) for ms in waits_ms)]
         least_ms, most_ms = spans[draw("length", len(spans))]
         return least_ms + draw("lasting-ms", most_ms - least_ms + 1)
 
-    def keeps_budget(self, steps: Sequence[Step]) -> bool:
+    def _keeps_budget(self, steps: Sequence[Step]) -> bool:
         """No more brokers are dead or frozen at one time than the plan allows."""
         return most_stopped(steps, self._brokers) <= self._plan.dead_brokers_max
 
     def _storm(self, at_ms: int, group: int, draw: Draw) -> list[Step]:
         """A fault that would stop too many brokers is left out."""
         partition = draw("partition", self._partitions)
-        swarm = Swarm(_some(self._kinds, "kinds", draw), _some(_SHAPES, "shapes", draw))
+        victims = [self._victim(partition, _labelled(draw, f"victim {number}")) for number in range(SWARM)]
+        swarm = Swarm(_some(self._kinds, "kinds", draw), _some(self._shapes, "shapes", draw), victims)
         window_ms = self._plan.fault_ms_max // _WINDOWS[draw("window", len(_WINDOWS))]
         storm: list[Step] = []
         for number in range(FAULTS_MIN + draw("faults", FAULTS_MAX - FAULTS_MIN + 1)):
             mine = _labelled(draw, str(number))
-            steps = self.faults(at_ms + mine("begin-ms", window_ms), group, partition, mine, swarm)
-            if self.keeps_budget([*storm, *steps]):
+            steps = self._faults(at_ms + mine("begin-ms", window_ms), group, mine, swarm)
+            if self._keeps_budget([*storm, *steps]):
                 storm += steps
         return sorted(storm, key=lambda step: step.begin_ms)
+
+    def _victim(self, partition: int, draw: Draw) -> Role:
+        kind = _ROLES[draw("role", len(_ROLES))]
+        return Role(kind, partition, draw("pick", self._brokers if kind is RoleKind.NAMED else PICKS))
 
 
 def _some(choices: Sequence[One], label: str, draw: Draw) -> Sequence[One]:

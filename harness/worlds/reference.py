@@ -22,7 +22,9 @@ WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, str]]] = {
         "commit-offsets-after-append": "is about consumer groups, and clients in virtual time are in none; use the "
         'world "processes"'
     },
-    "processes": {"skip-bad-batch": 'is in the log that lives in memory; use the world "simulated"'},
+    "processes": dict.fromkeys(
+        ("skip-bad-batch", "checkpoint-log-end"), 'is in the log that lives in memory; use the world "simulated"'
+    ),
 }
 
 

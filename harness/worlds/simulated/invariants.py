@@ -62,12 +62,14 @@ class Committed(msgspec.Struct):
 
     ``end_offset`` is its length, ``last_epoch`` the leader epoch of its last record. That is enough to know all of it:
     a leader epoch has one leader, which only appends, so two logs with the same epoch at an offset hold the same
-    records up to there (KIP-101). ``read`` has the records that consumers got, by the first offset of their batch.
+    records up to there (KIP-101). ``epochs`` are its leader epochs with their first offsets, as a log has them.
+    ``read`` has the records that consumers got, by the first offset of their batch.
     Leaders of epochs before ``since_epoch`` commit nothing that is claimed here.
     """
 
     end_offset: int = 0
     last_epoch: int = NONE
+    epochs: Sequence[tuple[int, int]] = ()
     since_epoch: int = NONE
     read: dict[int, object] = {}
 
@@ -230,8 +232,10 @@ class Invariants:
             self._one_leader_an_epoch(node, at, replica)
             self._maximal_isr_is_larger(at, replica, state)
             self._commit(at, replica, state)
-        elif node in self._candidates(state):
-            self._has_committed(node, at)
+        else:
+            if node in self._candidates(state):
+                self._has_committed(node, at)
+            self._follows_with_what_is_committed(node, at, replica, state)
         if self._by_number:
             self._has_its_copies(at, state)
 
@@ -279,8 +283,36 @@ class Invariants:
         if not self.keeps_committed or end <= known.end_offset or replica.leader_epoch < known.since_epoch:
             return
         self._has_committed(self._leaders[at, replica.leader_epoch], at)
-        known.end_offset, known.last_epoch = end, _epoch_at(replica.log, end - 1)
+        self._is_committed(known, replica.log, end)
         self._candidates_are_complete(at, state)
+
+    def _follows_with_what_is_committed(
+        self, node: NodeId, at: TopicPartition, replica: Replica, state: PartitionState
+    ) -> None:
+        """LogMatching: what a follower's high watermark covers is committed, for consumers may read it there (rule 8).
+
+        What it covers beyond all that is known was committed too, while nobody looked: then every candidate has it.
+        Holds while ``keeps_committed``, until an unclean election, or a leader whose disk has lost records.
+        """
+        end, known = replica.high_watermark, self._known(at)
+        if not self.keeps_committed or self._by_number or known.since_epoch != NONE or at.topic in self._remade:
+            return
+        if not 0 < end <= replica.log.end_offset or (node, at) in self._suspects.replicas:
+            return
+        if end > known.end_offset:
+            if known.end_offset and _epoch_at(replica.log, known.end_offset - 1) != known.last_epoch:
+                self._broken(_uncommitted(node, at, end, known.end_offset - 1))
+                return
+            self._is_committed(known, replica.log, end)
+            self._candidates_are_complete(at, state)
+        elif _epoch_in(known.epochs, end - 1) != _epoch_at(replica.log, end - 1):
+            self._broken(_uncommitted(node, at, end, end - 1))
+
+    def _is_committed(self, known: Committed, log: Log, end: int) -> None:
+        last_epoch = _epoch_at(log, end - 1)
+        if last_epoch != known.last_epoch:
+            known.epochs = tuple(log.epochs())
+        known.end_offset, known.last_epoch = end, last_epoch
 
     def _reads_are_consistent(self, node: NodeId, answer: messages.FetchedPartition) -> None:
         """ConsistentRead: at an offset all consumers get the same record, at any time.
@@ -381,9 +413,18 @@ _MAY_CHANGE: Final[dict[type, Callable[[Any], bool]]] = {
 }
 
 
+def _uncommitted(node: NodeId, at: TopicPartition, end: int, offset: int) -> InvariantBrokenError:
+    text = f"broker {node} follows with a high watermark of {end} and another record than the committed one at {offset}"
+    return InvariantBrokenError("high-watermark-is-committed", at, text)
+
+
 def _epoch_at(log: Log, offset: int) -> int:
     """The leader epoch of the record at ``offset``, NONE where the log knows none."""
-    epochs = log.epochs()
+    return _epoch_in(log.epochs(), offset)
+
+
+def _epoch_in(epochs: Sequence[tuple[int, int]], offset: int) -> int:
+    """The same in (leader epoch, first offset), ascending in both."""
     if epochs and epochs[-1][1] <= offset:
         return epochs[-1][0]
     index = bisect_right(epochs, offset, key=lambda pair: pair[1]) - 1

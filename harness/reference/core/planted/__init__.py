@@ -51,6 +51,9 @@ _WRONG: Final[Mapping[tuple[str, type], type]] = {
     ("join-anywhere", Replica): in_sync.JoinsAnywhere,
     ("commit-with-two", Replica): leading.CommitsWithTwo,
     ("truncate-one-too-many", Replica): following.TruncatesOneTooMany,
+    ("checkpoint-log-end", MemoryLog): others.CheckpointsLogEnd,
+    ("keep-elr-after-unclean-election", Controller): in_sync.KeepsElrAfterUncleanElection,
+    ("forget-producer-ids", Controller): others.ForgetsProducerIds,
 }
 
 

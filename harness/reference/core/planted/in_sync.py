@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from harness.reference.core.controller import Controller
 from harness.reference.core.messages import AlterPartition
 from harness.reference.core.partition import Follower, Replica
-from harness.reference.core.types import NONE, ErrorCode, NodeId, PartitionState
+from harness.reference.core.types import NONE, ErrorCode, NodeId, PartitionState, TopicConfig
 
 
 class ShrinksBeforeAcceptance(Replica):
@@ -75,3 +77,12 @@ class AcceptsRefusedProposals(Controller):
 
     def _refused(self, state: PartitionState) -> PartitionState:
         return state
+
+
+class KeepsElrAfterUncleanElection(Controller):
+    """Who was eligible stays so after an unclean election, with more than the new leader has (rule 15)."""
+
+    def _settled(self, before: PartitionState, after: PartitionState, config: TopicConfig) -> PartitionState:
+        if not after.recovering or after.leader == before.leader:
+            return super()._settled(before, after, config)
+        return replace(super()._settled(before, replace(after, recovering=False), config), recovering=True)

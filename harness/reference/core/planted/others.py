@@ -7,11 +7,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from harness.reference.core.controller import Controller
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.messages import Fetch, FetchedPartition, FetchPartition, RecordBatch
 from harness.reference.core.partition import Replica
 from harness.reference.core.request_handler import ParkedProduce, RequestHandler
-from harness.reference.core.types import NONE, ErrorCode
+from harness.reference.core.types import NONE, BrokerConfig, ErrorCode, Image
 
 #: Kafka's name of the topic in which coordinators keep the offsets that consumer groups commit.
 OFFSETS_TOPIC: Final = "__consumer_offsets"
@@ -61,3 +62,24 @@ class SkipsBadBatches(MemoryLog):
 
     def _bad(self, batches: Sequence[RecordBatch]) -> list[RecordBatch]:
         return [batch for batch in batches if not batch.intact and self.reads_again(batch.base_offset)]
+
+
+class CheckpointsLogEnd(MemoryLog):
+    """The log end is written down as the high watermark (rule 25): after a restart it covers what nobody committed."""
+
+    def checkpoint_high_watermark(self, offset: int) -> None:  # noqa: ARG002
+        super().checkpoint_high_watermark(self.end_offset)
+
+
+class ForgetsProducerIds(Controller):
+    """A controller that starts again hands out producer ids from the first one on (rule 21)."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        image: Image | None = None,
+        next_producer_id: int = 0,  # noqa: ARG002
+        *,
+        observe: bool = True,
+    ) -> None:
+        super().__init__(config, image, observe=observe)

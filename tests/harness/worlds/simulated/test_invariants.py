@@ -105,6 +105,29 @@ def test_another_record_at_a_committed_offset_is_seen(at, broken):
     assert broken().name == "logs-match"
 
 
+def test_a_follower_that_calls_another_record_committed_is_seen(at, broken):
+    """It is on no list, so only consumers that read there would notice."""
+    behind = at.followers[0]
+    state = at.world.cluster.image().partition(AT)
+    put(at, isr=tuple(node for node in state.isr if node != behind), partition_epoch=state.partition_epoch + 1)
+    log = at.world.cluster.log(behind, AT)
+    replica(at, behind).high_watermark = 2
+    log.truncate_to(2)
+    log.append(RecordBatch(1, 10, ((b"", b"other"),), 2, 5))
+    invariants_at(at).look()
+    replica(at, behind).high_watermark = 3
+    assert broken().name == "high-watermark-is-committed"
+
+
+def test_a_follower_that_calls_committed_what_a_candidate_lacks_is_seen(at, broken):
+    """Nobody has committed offset 3, and the first follower alone has a record there."""
+    first = at.followers[0]
+    at.world.cluster.log(first, AT).append(RecordBatch(1, 10, ((b"", b"more"),), 3, 0))
+    invariants_at(at).look()
+    replica(at, first).high_watermark = 4
+    assert broken().name == "candidates-are-complete"
+
+
 MAJORITY = {"commit_rule": "majority", "leader_election": "largest-epoch-and-log-end"}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.reference.core.controller import UNCLEAN, Controller
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.messages import AlterPartition, CreateTopic, Fetch, FetchResponse, Produce, RecordBatch
 from harness.reference.core.planted import with_bug
@@ -15,9 +16,13 @@ from harness.reference.core.types import (
     CONTROLLER,
     NONE,
     BrokerConfig,
+    BrokerState,
     ErrorCode,
+    Image,
+    PartitionState,
     TopicConfig,
     TopicPartition,
+    TopicState,
 )
 from harness.stories import column_named, known_stories, perform_cell
 from harness.worlds.reference import broker_config
@@ -200,7 +205,7 @@ def test_a_follower_that_missed_an_epoch_makes_no_progress(lab: Any, bug: str, e
 
 @cases("high-watermark-before-truncation", "x", "late")
 def test_what_a_follower_calls_committed_is_the_leaders(lab: Any, bug: str, expected: str) -> None:
-    cluster = lab(BrokerConfig(planted_bug=bug))
+    cluster = unwatched(lab(BrokerConfig(planted_bug=bug)))
     cluster.isolate(0)
     cluster.write(0, "late", acks=1)
     cluster.fence(0)
@@ -278,3 +283,31 @@ def test_offsets_are_committed_when_every_in_sync_replica_has_them(lab: Any, bug
     waiting = cluster.write(0, "x")
     cluster.run(50)
     assert cluster.outcome(waiting) is None
+
+
+@cases("checkpoint-log-end", 1, 2)
+def test_what_nobody_committed_is_not_committed_after_a_restart(lab: Any, bug: str, expected: int) -> None:
+    cluster = unwatched(lab(BrokerConfig(planted_bug=bug), SAFE))
+    cluster.lose = lambda s, t, m: isinstance(m, Fetch | FetchResponse)
+    cluster.write(0, "x")
+    cluster.run(6_000)
+    assert cluster.log(0).checkpointed_high_watermark() == expected
+
+
+@cases("keep-elr-after-unclean-election", (), (2,))
+def test_an_unclean_election_ends_eligibility(bug: str, expected: tuple[int, ...]) -> None:
+    """Broker 2 has everything and is away; broker 0 leads with less, and 2 must not lead after it."""
+    state = PartitionState((0, 1, 2), isr=(), elr=(2,), leader=NONE, leader_epoch=4, partition_epoch=7)
+    topic = TopicState(TopicConfig(min_insync_replicas=2, unclean_leader_election_enable=True), (state,))
+    image = Image(20, {node: BrokerState(node, fenced=node == 2) for node in range(3)}, {"t": topic})
+    config = BrokerConfig(planted_bug=bug, eligible_leader_replicas=True)  # type: ignore[arg-type]
+    controller = with_bug(Controller, bug)(config, image)
+    controller.start(0)
+    controller.on_timer(config.unclean_leader_election_interval_ms * 1000, UNCLEAN)
+    after = controller.image.topics["t"].partitions[0]
+    assert (after.leader, after.recovering, after.elr) == (0, True, expected)
+
+
+@pytest.mark.parametrize(("bug", "next_id"), [("none", 3_000), ("forget-producer-ids", 0)])
+def test_a_controller_that_starts_again_hands_out_other_producer_ids(bug: str, next_id: int) -> None:
+    assert with_bug(Controller, bug)(BrokerConfig(), Image(), 3_000).next_producer_id == next_id
