@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import combinations
 from typing import NamedTuple
 
 from harness.explore.events import AT, Event
@@ -32,6 +34,7 @@ class Copy(NamedTuple):
     incarnation: int
     log: tuple[tuple[int, int], ...]
     flushed: int
+    leader: int = NONE
     leader_epoch: int = NONE
     leading: bool = False
     high_watermark: int = 0
@@ -105,10 +108,11 @@ class BrokerNode:
         if replica is None:
             return copy
         return copy._replace(
+            leader=replica.leader,
             leader_epoch=replica.leader_epoch,
             leading=replica.leading,
             high_watermark=replica.high_watermark,
-            maximal_isr=frozenset(replica.maximal_isr),
+            maximal_isr=frozenset(replica.maximal_isr if replica.leading else ()),
         )
 
 
@@ -120,8 +124,8 @@ def happen(broker: Broker, event: Event, message: Message | None, acks: int) -> 
     if event.kind == "write":
         batch = messages.RecordBatch(1, 1, (event.number,))
         return broker.on_message(NOW_US, CLIENTS, messages.Produce(event.number, AT, acks, 2**31, batch))
-    if event.kind == "silent":
-        follower = broker.replicas[AT].followers[event.peer]
+    for node in members(event.number) if event.kind == "silent" else ():
+        follower = broker.replicas[AT].followers[node]
         follower.caught_up_us = follower.fetched_us = NEVER_US
     after_us, timer = {
         "silent": (0, ISR_CHECK),
@@ -134,16 +138,35 @@ def happen(broker: Broker, event: Event, message: Message | None, acks: int) -> 
     return broker.on_timer(NOW_US + after_us, timer)
 
 
+def members(mask: int) -> list[int]:
+    """The brokers of a set that is written as a number: 2 to the power of each, added."""
+    return [node for node in range(mask.bit_length()) if mask >> node & 1]
+
+
 def _offers_of_replica(replica: Replica, constants: Constants) -> list[Event]:
     events = [Event("write")] if replica.leading else []
-    for node, follower in sorted(replica.followers.items()):
-        if follower.caught_up_us == NOW_US and follower.end_offset != replica.log.end_offset:
-            events.append(Event("silent", node))
+    events += [Event("silent", number=sum(1 << node for node in nodes)) for nodes in _silent(replica)]
     if replica._proposal is not None and replica._proposal.correlation != NONE:
         events.append(Event("repeat"))
     if constants.checkpoints and replica.log.checkpointed_high_watermark() != replica.high_watermark:
         events.append(Event("checkpoint"))
     return events
+
+
+def _silent(replica: Replica) -> Iterator[tuple[int, ...]]:
+    """Followers that the leader may find silent together, where that changes something at once.
+
+    Members of the ISR leave it; nobody asks for that while a proposal is under way. Another one that was about to join
+    holds the high watermark back no more. Where neither is so, it may as well be found silent later.
+    """
+    end = replica.log.end_offset
+    lagging = [node for node, one in sorted(replica.followers.items()) if one.end_offset != end]
+    in_sync = [node for node in lagging if node in replica.isr] if replica._proposal is None else []
+    for count in range(len(in_sync)):
+        yield from combinations(in_sync, count + 1)
+    for node in lagging:
+        if node not in replica.maximal_isr and replica.about_to_join(replica.followers[node], end):
+            yield (node,)
 
 
 def exposed(before: Copy, after: Copy) -> tuple[tuple[int, int], ...] | None:

@@ -82,11 +82,15 @@ def _happen(controller: Controller, event: Event, message: Message | None) -> li
 
 
 def _order_replicas(value: Any, first: int | None) -> None:
-    """Put the replicas of every partition state in ``value`` in one order, in place: ``first``, then by number."""
+    """Put the replicas and the ELR of every partition state in ``value`` in one order, in place.
+
+    ``first`` comes first, then the others by number. The core keeps the ELR in the order of its replicas, and would
+    take the same members in another order for a change.
+    """
     if isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
             one = getattr(value, name)
-            if name == "replicas":
+            if name in {"replicas", "elr"}:
                 ordered = tuple(sorted(one, key=lambda node: (node != first, node)))
                 msgspec.structs.force_setattr(value, name, ordered)
             elif name != "config":

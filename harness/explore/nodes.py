@@ -114,6 +114,13 @@ class Nodes:
             found = self._steps[key] = self.perform(digest, event)
         return found
 
+    def led(self, digest: int) -> tuple[int, int]:
+        """The leader and the leader epoch that a decision of the controller names."""
+        message = self.messages[digest]
+        assert isinstance(message, messages.MetadataUpdate)  # noqa: S101 - what travels on a wire of metadata
+        state = message.image.topics[AT.topic].partitions[AT.partition]
+        return state.leader, state.leader_epoch
+
     @property
     def steps(self) -> int:
         """How many different steps of the core were performed."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from harness.explore.brokers import Copy
+from harness.explore.brokers import Copy, members
 from harness.explore.rules import record_name
 from harness.explore.scope import Scope
 from harness.explore.search import Result
@@ -182,23 +182,26 @@ class _Script:
             return [f"send {record_name(action.number)} to {broker}", _MOMENT]
         if kind == "crash":
             return self._crash(action, moment.before[broker])
+        if kind == "silent":
+            return self._silence(action, position)
         return {
             "move": [f"move leader to {broker}", _MOMENT],
             "fence": [f"fence {broker}" if moment.before[broker].alive else f"wait until {broker} is fenced"],
             "unfence": [f"heal controller-{broker}", f"wait until {broker} is not fenced"],
             "start": [f"start {broker}", _MOMENT],
-            "silent": self._silence(action, position),
             "retry": ["wait 150 ms"],
             "unclean": [],
         }.get(kind)
 
-    def _silence(self, action: Action, position: int) -> list[str]:
+    def _silence(self, action: Action, position: int) -> list[str] | None:
         """The leader proposes an ISR without a follower; where nobody hears of that, the proposal is held."""
         arrives = any(
             one.action.wire is not None and one.action.wire[:2] == ("proposal", action.broker)
             for one in self._moments[position:]
         )
-        leader, silent = action.broker, action.peer
+        leader, (silent, *more) = action.broker, members(action.number)
+        if more:
+            return None
         others = [one for one in range(self._scope.constants.brokers) if one not in (leader, silent)]
         until = (
             [f"wait until {silent} is not in the isr"]

@@ -20,9 +20,9 @@ from harness.reference.core.broker import Broker
 from harness.reference.core.effects import Send
 from harness.reference.core.fetcher import Fetcher
 from harness.reference.core.messages import Message
-from harness.reference.core.partition import NEVER_US
+from harness.reference.core.partition import NEVER_US, Follower
 from harness.reference.core.request_handler import ParkedHeap
-from harness.reference.core.types import NONE
+from harness.reference.core.types import NONE, Image
 
 NOW_US: Final = 10**15
 #: Nothing is armed.
@@ -91,12 +91,33 @@ def settle_broker(broker: Broker, before: dict[Role, int], answered: int, incarn
             name = _named(correlation, before.get(("propose", NONE)), answered, epoch, names)
             replica._proposal = replace(replica._proposal, correlation=name)
         for follower in replica.followers.values():
-            follower.caught_up_us = _recent(follower.caught_up_us)
-            follower.fetched_us = _recent(follower.fetched_us)
+            _settle_follower(follower)
             if not context.config.immediate_high_watermark:
                 follower.sent_high_watermark = NONE  # Only that rule looks at it.
+    forget_unused(broker)
     _settle_parked(broker)
     return names
+
+
+def _settle_follower(follower: Follower) -> None:
+    """Of its last fetch only what may still make it caught up: that fetch was recent, and the last caught up is not."""
+    follower.caught_up_us = _recent(follower.caught_up_us)
+    follower.fetched_us = max(follower.caught_up_us, _recent(follower.fetched_us))
+    if follower.caught_up_us == NOW_US or follower.fetched_us == NEVER_US:
+        follower.leader_end_at_fetch = NONE
+
+
+def forget_unused(broker: Broker) -> None:
+    """Take out what only a leader looks at: a decision that makes this broker lead brings it all anew.
+
+    Of the controller's image a broker that leads nothing needs the version.
+    """
+    followed = [replica for replica in broker.replicas.values() if not replica.leading]
+    for replica in followed:
+        replica.isr = replica.maximal_isr = ()
+        replica.partition_epoch = NONE
+    if len(followed) == len(broker.replicas):
+        broker._context.image = Image(broker.image.version)
 
 
 def _named(fresh: int, before: int | None, answered: int, epoch: int, names: dict[int, int]) -> int:

@@ -12,7 +12,7 @@ from itertools import permutations
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from harness.explore.brokers import Copy
+from harness.explore.brokers import Copy, members
 from harness.explore.events import Event, Outcome, Parcel
 from harness.explore.nodes import Nodes
 from harness.explore.rules import Broken, Shown, broken_rules, contradiction
@@ -87,7 +87,7 @@ class Space:
         self._limits = tuple(getattr(constants, name) for name in SPENT)
         self.contents: dict[int, tuple[int, ...]] = {0: ()}
         self.accounts: dict[int, Account] = {}
-        self._pushed: dict[tuple[int, int], int] = {}
+        self._pushed: dict[tuple[int, int, bool], int] = {}
         self._verdicts: dict[tuple[int, ...], Broken | None] = {}
         self._paid: dict[tuple[int, str], int] = {}
         self._booked: dict[tuple[int, Any], tuple[int, Broken | None]] = {}
@@ -206,7 +206,7 @@ class Space:
         event = Event("message", wire.source, content[0])
         action = Action("deliver", wire.target, wire.source, content[0], wire)
         arrived = (*state[:slot], rest, *state[slot + 1 :])
-        yield from self._act(action, arrived, wire.target, event)
+        yield from self._act(action, arrived, wire.target, event, behind=bool(rest))
         if wire.kind == "metadata":
             if len(content) > 1:
                 yield from self._paid_for("skips", arrived, action._replace(kind="skip"))
@@ -219,21 +219,26 @@ class Space:
             after = (*state[:-1], account)
             yield Next(action, after, self.broken(after))
 
-    def _act(self, action: Action, state: State, target: int, event: Event) -> Iterator[Next]:
-        """``event`` happens to a node; what it sends is under way."""
+    def _act(self, action: Action, state: State, target: int, event: Event, *, behind: bool = False) -> Iterator[Next]:
+        """``event`` happens to a node; what it sends is under way. A refused request waits, with nothing ``behind``."""
         place = 0 if target == CONTROLLER else 1 + target
         for outcome in self.nodes.step(state[place], event):
-            if outcome.refused:
+            if outcome.refused and not behind:
                 continue
             after = list(state)
             after[place] = outcome.after
-            broken = outcome.broken or self._book(after, outcome)
-            if outcome.given_up and not self._stale:
-                self._forget(after, target, outcome.given_up)
-            broken = self._send(after, target, outcome.sends) or broken
+            broken = self._take(after, target, outcome)
             if after[-1]:
                 found = tuple(after)
-                yield Next(action, found, broken if self._counts(broken) else self.broken(found))
+                yield Next(action, found, broken or self.broken(found))
+
+    def _take(self, state: list[int], target: int, outcome: Outcome) -> Broken | None:
+        """What a node's step comes to for everybody else."""
+        broken = self._book(state, outcome)
+        if outcome.given_up and not self._stale:
+            self._forget(state, target, outcome.given_up)
+        sent = self._send(state, target, outcome.sends)
+        return next((one for one in (outcome.broken, broken, sent) if self._counts(one)), None)
 
     def _send(self, state: list[int], source: int, sends: tuple[Parcel, ...]) -> Broken | None:
         """Put messages on their wires, unless nobody is there to receive them."""
@@ -242,18 +247,29 @@ class Space:
             if target != CONTROLLER and not self.nodes.copies[state[1 + target]].alive:
                 continue
             name = wire_kind(kind)
-            if name == "response" and not self.scope.constants.responses_wait:
+            slot = self._slots[Wire(name, source, target)]
+            no_news = name == "metadata" and self._is_no_news(state[slot], self.nodes.copies[state[1 + target]], digest)
+            if (no_news and not state[slot]) or (name == "response" and not self.scope.constants.responses_wait):
                 broken = self._at_once(state, source, target, digest) or broken
                 continue
-            slot = self._slots[Wire(name, source, target)]
-            key = (state[slot], digest)
+            key = (state[slot], digest, no_news)
             pushed = self._pushed.get(key)
             if pushed is None:
-                pushed = self._pushed[key] = self._wire_of((*self.contents[state[slot]], digest))
+                content = self.contents[state[slot]]
+                pushed = self._pushed[key] = self._wire_of((*(content[:-1] if no_news else content), digest))
             state[slot] = pushed
             if name == "proposal" and state[-1]:
                 state[-1] = self._pay(state[-1], "proposals")
         return broken
+
+    def _is_no_news(self, wire: int, copy: Copy, digest: int) -> bool:
+        """A decision that names the leader and the leader epoch of the one before, and another leader than this broker.
+
+        It changes nothing at the broker but the version that it knows, so it arrives together with the one before.
+        """
+        content = self.contents[wire]
+        before = self.nodes.led(content[-1]) if content else (copy.leader, copy.leader_epoch)
+        return before == self.nodes.led(digest) and before[0] != copy.number
 
     def _forget(self, state: list[int], follower: int, leaders: Iterable[int]) -> None:
         """What a follower has asked of these leaders and does not wait for is not under way any more."""
@@ -264,10 +280,7 @@ class Space:
     def _at_once(self, state: list[int], source: int, target: int, digest: int) -> Broken | None:
         (outcome,) = self.nodes.step(state[1 + target], Event("message", source, digest))
         state[1 + target] = outcome.after
-        if outcome.given_up and not self._stale:
-            self._forget(state, target, outcome.given_up)
-        broken = outcome.broken or self._book(state, outcome)
-        return self._send(state, target, outcome.sends) or broken
+        return self._take(state, target, outcome)
 
     # --- what happens by itself --------------------------------------------------------------------------------------
 
@@ -288,9 +301,12 @@ class Space:
         if event.kind == "write":
             record = self.accounts[account].written
             return Event("write", NONE, record), self._pay(account, "records")
-        if event.kind not in _PRICES or (event.kind == "silent" and event.peer not in copy.maximal_isr):
-            return event, account
-        return event, self._pay(account, _PRICES[event.kind])
+        if event.kind == "silent":
+            for _ in copy.maximal_isr.intersection(members(event.number)):
+                account = account and self._pay(account, "shrinks")
+        elif event.kind in {"again", "repeat"}:
+            account = self._pay(account, "timeouts")
+        return event, account
 
     def _crash(self, state: State, number: int) -> Iterator[Next]:
         account = self._pay(state[-1], "crashes")
@@ -367,10 +383,6 @@ class Space:
             booked = self._booked[key] = (self._account(account._replace(shown=shown)), broken)
         state[-1], broken = booked
         return broken
-
-
-#: What a broker's own events cost of the scope.
-_PRICES: Final = {"silent": "shrinks", "again": "timeouts", "repeat": "timeouts"}
 
 
 def _wires(brokers: int) -> list[Wire]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from harness.explore.brokers import Copy
+from harness.explore.brokers import Copy, members
 from harness.explore.events import AT
 from harness.explore.rules import record_name
 from harness.explore.scope import Scope
@@ -73,7 +73,7 @@ def _text(space: Space, action: Action) -> str:
         "unfence": f"{broker} is unfenced",
         "move": f"a planned move makes {broker} the leader",
         "unclean": "the controller looks again for a leader",
-        "silent": f"{broker} finds {peer} silent",
+        "silent": f"{broker} finds {' and '.join(map(str, members(action.number)))} silent",
         "retry": f"{broker} asks {peer} again, after its backoff",
         "again": f"{broker} asks {peer} again, since no answer came",
         "repeat": f"{broker} repeats its proposal",

@@ -17,6 +17,7 @@ from harness.reference.core.effects import Effect
 from harness.reference.core.messages import MetadataUpdate, RecordBatch
 from harness.reference.core.request_handler import DEADLINES
 from harness.reference.core.types import CONTROLLER, BrokerState, Image, PartitionState, TopicState
+from tests.harness.explore.twin import Separate
 
 SCOPE = scope_named("calm-1").varied(
     {"records": 2, "crashes": 2, "fences": 2, "moves": 2, "shrinks": 2, "proposals": 9, "skips": 2,
@@ -93,7 +94,7 @@ class Direct:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_remembered_steps_equal_those_of_nodes_that_run_on(seed: int) -> None:
-    space, choose = Space(SCOPE), random.Random(seed)
+    space, choose = Separate(SCOPE), random.Random(seed)
     state, direct = space.begin(), Direct(SCOPE, space)
     for _ in range(80):
         steps = [one for one in space.follow(state) if one.broken is None]

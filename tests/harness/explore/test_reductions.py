@@ -1,0 +1,50 @@
+"""What makes a search small leaves nothing out: its twin without all that sees the same, and breaks the same rules."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.explore import Scope, brokers, scope_named
+from harness.explore.events import Event
+from harness.explore.space import Space
+from harness.reference.core.types import NONE
+from tests.harness.explore.twin import Plain, both, observations, plain_nodes
+
+TWO = {"brokers": 2, "in-sync": 2, "shrinks": 9}
+SILENT = scope_named("silent").varied({**TWO, "proposals": 2}, {})
+WIPED = scope_named("wiped").varied({**TWO, "proposals": 0}, {"min.insync.replicas": 1})
+
+
+@pytest.mark.parametrize(
+    ("scope", "states", "twins"),
+    [
+        (scope_named("calm-1"), 36, 61),
+        (SILENT, 143, 4_568),
+        (SILENT.varied({}, {"min.insync.replicas": 1}), 105, 3_116),
+        (SILENT.varied({}, {"planted.bug": "shrink-before-acceptance"}), 0, 0),
+        (WIPED, 285, 11_278),
+    ],
+    ids=["calm-1", "silent", "silent, min ISR 1", "silent with a bug", "wiped, min ISR 1"],
+)
+def test_a_search_without_reductions_sees_the_same_and_breaks_the_same_rules(
+    scope: Scope, states: int, twins: int
+) -> None:
+    reduced, plain = both(scope)
+    assert reduced[:2] == plain[:2]
+    assert not states or (reduced[2], plain[2]) == (states, twins)
+
+
+def test_the_twin_sees_what_a_reduction_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    with plain_nodes():
+        seen = observations(Plain(SILENT))[0]
+    monkeypatch.setattr(brokers, "_silent", lambda _: ())
+    assert observations(Space(SILENT))[0] < seen
+
+
+def test_a_controller_that_finds_nobody_to_lead_decides_nothing_anew() -> None:
+    space = Space(scope_named("tla-1"))
+    state = space.begin()
+    for kind, broker in (("fence", 1), ("crash", 0), ("fence", 0)):
+        state = next(one.state for one in space.follow(state) if one.action[:2] == (kind, broker))
+    assert space.nodes.rulings[state[0]].state.elr == (0, 1)
+    assert {one.after for one in space.nodes.step(state[0], Event("unclean", NONE))} == {state[0]}

@@ -1,0 +1,127 @@
+"""The same search without its reductions, and what both must agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from harness.explore import Scope, brokers, settling
+from harness.explore import nodes as nodes_module
+from harness.explore.brokers import Copy
+from harness.explore.events import AT, Event
+from harness.explore.settling import NOW_US
+from harness.explore.space import Action, Next, Space, State
+from harness.reference.core.broker import ISR_CHECK, Broker
+from harness.reference.core.effects import Effect
+from harness.reference.core.messages import Message
+from harness.reference.core.partition import NEVER_US, Follower, Replica
+from harness.reference.core.types import NONE
+
+
+class Separate(Space):
+    """Every decision of the controller arrives by itself."""
+
+    def _is_no_news(self, wire: int, copy: Copy, digest: int) -> bool:
+        return False
+
+
+class Plain(Separate):
+    """And names are kept apart; a refused request is refused and asked again."""
+
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(scope, merged=False)
+
+    def _act(self, action: Action, state: State, target: int, event: Event, *, behind: bool = False) -> Iterator[Next]:
+        return super()._act(action, state, target, event, behind=True)
+
+
+@contextmanager
+def plain_nodes() -> Iterator[None]:
+    """Brokers keep all that they have; time passes for a follower whether that has consequences or not."""
+    happen = brokers.happen
+
+    def happens(broker: Broker, event: Event, message: Message | None, acks: int) -> list[Effect]:
+        if event.kind == "silent":
+            follower = broker.replicas[AT].followers[event.peer]
+            follower.caught_up_us = follower.fetched_us = NEVER_US
+            return []
+        if event.kind == "check":
+            return broker.on_timer(NOW_US, ISR_CHECK)
+        return happen(broker, event, message, acks)
+
+    def offers(replica: Replica, _constants: object) -> list[Event]:
+        found = [Event("silent", node) for node, one in replica.followers.items() if one.caught_up_us == NOW_US]
+        proposing = replica._proposal is not None and replica._proposal.correlation != NONE
+        return found + [Event("write"), Event("check")] * replica.leading + [Event("repeat")] * proposing
+
+    def settled(follower: Follower) -> None:
+        follower.caught_up_us = settling._recent(follower.caught_up_us)
+        follower.fetched_us = settling._recent(follower.fetched_us)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nodes_module, "happen", happens)
+        patch.setattr(brokers, "_offers_of_replica", offers)
+        patch.setattr(settling, "_settle_follower", settled)
+        patch.setattr(settling, "forget_unused", lambda _: None)
+        yield
+
+
+def observations(space: Space) -> tuple[set[Any], set[str], int]:
+    """What can be seen of the states that are reached, under the least naming; the rules that break; the states.
+
+    Nothing follows from a state that breaks a rule.
+    """
+    begin = space.begin()
+    seen, todo = {space.canonical(begin)}, [begin]
+    found, broken = set(), set()
+    for state in todo:
+        found.add(_observed(space, state))
+        for one in space.follow(state):
+            if one.broken is not None:
+                broken.add(one.broken[0])
+                continue
+            digest = space.canonical(one.state)
+            if digest not in seen:
+                seen.add(digest)
+                todo.append(one.state)
+    return found, broken, len(seen)
+
+
+def _observed(space: Space, state: State) -> Any:
+    count = space.scope.constants.brokers
+    ruling, account = space.nodes.rulings[state[0]], space.accounts[state[-1]]
+    copies = [space.nodes.copies[digest] for digest in state[1 : 1 + count]]
+    least = min(_named(ruling, copies, names) for names in permutations(range(count)))
+    return least, account.written, account.shown
+
+
+def _named(ruling: Any, copies: list[Copy], names: tuple[int, ...]) -> Any:
+    def many(nodes: Any) -> tuple[int, ...]:
+        return tuple(sorted(names[node] for node in nodes))
+
+    state = ruling.state
+    leader = names[state.leader] if state.leader >= 0 else NONE
+    decided = (leader, state.leader_epoch, state.partition_epoch, ruling.version, many(state.isr), many(state.elr))
+    return (
+        *decided,
+        many(ruling.fenced),
+        tuple(sorted((names[node], epoch) for node, epoch in ruling.epochs.items())),
+        tuple(
+            sorted(
+                (names[one.number], one.alive, one.lost, one.log, one.flushed, one.leader_epoch, one.leading,
+                 one.high_watermark, many(one.maximal_isr), one.registered)
+                for one in copies
+            )
+        ),
+    )  # fmt: skip
+
+
+def both(scope: Scope) -> tuple[tuple[set[Any], set[str], int], tuple[set[Any], set[str], int]]:
+    """The observations of a search as it is, and of its twin."""
+    reduced = observations(Space(scope))
+    with plain_nodes():
+        return reduced, observations(Plain(scope))
