@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from checkers.spark.session import end_session, prepare, spark_context
     from checkers.verdicts.cells import Cell, Witness
     from checkers.verdicts.comparison import Comparison, compare
+    from checkers.verdicts.copies import fate_of_copies
     from checkers.verdicts.coverage import SITUATIONS
     from checkers.verdicts.judgement import VERDICTS_VERSION, Judgement, RunFacts, VerdictLine, judge
     from checkers.verdicts.matrix import (
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from checkers.verdicts.partial_verdict import SHOWN
     from checkers.verdicts.promises import NEVER, promise_under
     from checkers.verdicts.proportions import Proportion, proportion
-    from checkers.verdicts.receipts import faults_possible, read_receipts
+    from checkers.verdicts.receipts import Copy, FaultSeen, faults_possible, read_receipts
     from checkers.verdicts.verdict import Verdict
     from checkers.words import counted
 
@@ -69,6 +70,7 @@ _HOMES = {
     "checkers.spark.session": "end_session prepare spark_context",
     "checkers.verdicts.cells": "Cell Witness",
     "checkers.verdicts.comparison": "Comparison compare",
+    "checkers.verdicts.copies": "fate_of_copies",
     "checkers.verdicts.coverage": "SITUATIONS",
     "checkers.verdicts.judgement": "VERDICTS_VERSION Judgement RunFacts VerdictLine judge",
     "checkers.verdicts.matrix": ("MATRIX_VERSION STRONGEST_FIRST Matrix Summary build_matrix matrix_of settings_words"),
@@ -76,7 +78,7 @@ _HOMES = {
     "checkers.verdicts.partial_verdict": "SHOWN",
     "checkers.verdicts.promises": "NEVER promise_under",
     "checkers.verdicts.proportions": "Proportion proportion",
-    "checkers.verdicts.receipts": "faults_possible read_receipts",
+    "checkers.verdicts.receipts": "Copy FaultSeen faults_possible read_receipts",
     "checkers.verdicts.verdict": "Verdict",
     "checkers.words": "counted",
 }

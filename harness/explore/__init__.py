@@ -4,13 +4,14 @@ The way in: a :class:`Scope` says what may happen how often (``scopes.toml``); :
 :func:`steps_of` says a counterexample in words. Begin to read with ``nodes.py``.
 """
 
-from harness.explore.rules import RULES
+from harness.explore.rules import PERMITTED, RULES
 from harness.explore.scope import Constants, Scope, known_scopes, scope_named
 from harness.explore.script import column_of, lost_in, story_text
 from harness.explore.search import Limits, Order, Result, exhaust
 from harness.explore.steps import Step, step_lines, steps_of
 
 __all__ = [
+    "PERMITTED",
     "RULES",
     "Constants",
     "Limits",

@@ -24,13 +24,14 @@ from nemesis.cluster import CLIENTS
 class Copy(NamedTuple):
     """A broker as the invariants see it. ``log`` is (leader epoch, record) by offset; without a process nobody leads.
 
-    ``lost`` says that its disk lost something and that no later incarnation has registered. ``registered`` is its
-    broker epoch, ``version`` that of its metadata. ``flushed`` is the offset up to which nothing can be lost.
+    ``away``: its disk lost something when so many others were out of the ISR, and no later incarnation has registered;
+    NONE where nothing was lost. ``registered`` is its broker epoch, ``version`` that of its metadata. ``flushed`` is
+    the offset up to which nothing can be lost.
     """
 
     number: int
     alive: bool
-    lost: bool
+    away: int
     incarnation: int
     log: tuple[tuple[int, int], ...]
     flushed: int
@@ -49,14 +50,14 @@ class BrokerNode:
     def __init__(self, node: int) -> None:
         self.node = node
         self.incarnation = 0
-        self.lost = False
+        self.away = NONE
         self.disk = Disk()
         self.process: Broker | None = None
 
     def start(self, config: BrokerConfig, broker_epoch: int) -> Broker:
         """A new process, registered under ``broker_epoch``, that has heard no decision of the controller yet."""
         self.incarnation += 1
-        self.lost = False
+        self.away = NONE
         previous = self.disk.take_clean_shutdown()
         process = Broker(self.node, config, self.disk.open, self.incarnation, previous_epoch=previous, observe=False)
         process._context._correlation = FRESH
@@ -67,13 +68,16 @@ class BrokerNode:
         self.process = process
         return process
 
-    def crash(self, kept: int, *, wipes: bool) -> None:
-        """The process ends; of the log ``kept`` offsets are left. ``wipes``: with none of them the disk is empty."""
+    def crash(self, kept: int, away: int, *, wipes: bool) -> None:
+        """The process ends; of the log ``kept`` offsets are left. ``wipes``: with none of them the disk is empty.
+
+        ``away`` others are out of the ISR.
+        """
         self.process = None
         log = self.disk.log(AT)
         if log is None or kept >= log.end_offset:
             return
-        self.lost = True
+        self.away = away
         if wipes and kept == 0:
             self.disk.wipe()
         else:
@@ -100,7 +104,7 @@ class BrokerNode:
         log = self.disk.log(AT)
         records = () if log is None else tuple((batch.leader_epoch, batch.records[0]) for batch in log.batches)
         flushed = 0 if log is None else log.durable_offset  # what the disk has, whatever the core believes
-        copy = Copy(self.node, self.process is not None, self.lost, self.incarnation, records, flushed)
+        copy = Copy(self.node, self.process is not None, self.away, self.incarnation, records, flushed)
         if self.process is None:
             return copy
         copy = copy._replace(registered=self.process.broker_epoch, version=self.process.image.version)

@@ -49,6 +49,7 @@ class Nodes:
         if not scope.constants.fetches_park:
             config = replace(config, replica_fetch_wait_max_ms=0)
         self._constants = scope.constants
+        self.settings = settings
         self._config = config
         self._topic = topic_config(settings)
         self._acks = settings.acks
@@ -142,7 +143,7 @@ class Nodes:
         process = node.process
         requests = {} if process is None else open_requests(process)
         if event.kind == "crash":
-            node.crash(event.number, wipes=self._constants.crash_loses == "everything")
+            node.crash(event.number, event.peer, wipes=self._constants.crash_loses == "everything")
         elif process is None:
             node.start(self._config, event.number)
         else:

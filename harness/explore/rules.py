@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from checkers import Copy as TakenCopy
+from checkers import FaultSeen, fate_of_copies
 from harness.explore.brokers import Copy
 from harness.explore.controllers import Ruling
+from harness.explore.events import AT
 from harness.reference.core.types import NONE
+from nemesis.faults import Kill, Pause
+from workloads import Settings
 
 Records = tuple[tuple[int, int], ...]
 #: The name of a rule, and a sentence.
@@ -37,6 +42,33 @@ RULES: Final = (
     "high-watermark-on-log",
     "assertion",
 )
+#: Those that say that something was lost, and what their breach is called where a loss is permitted.
+_LOSSES: Final = frozenset({"candidates-are-complete", "logs-match", "consistent-reads"})
+PERMITTED: Final = "permitted-loss"
+
+
+def as_permitted(broken: Broken) -> Broken:
+    """The same breach in a state in which a loss is permitted."""
+    return (PERMITTED, broken[1]) if broken[0] in _LOSSES else broken
+
+
+def may_be_last(
+    settings: Settings, fault: str, number: int, ruling: Ruling, copies: Sequence[Copy], *, disturbed: bool
+) -> bool:
+    """A broker that starts again may have had the last copy of what its disk lost, so that a loss is permitted.
+
+    Asked as of a run, with what its receipts would say (docs/decisions/020-promises-by-destroyed-copy.md). ``fault`` is
+    the kind that took its records; ``disturbed``: live brokers were silent too, in the eyes of the controller or of a
+    leader.
+    """
+    isr, away = ruling.state.isr, copies[number].away
+    outlived = bool(isr) and number not in isr
+    taken = TakenCopy(str(AT), number, True, away, outlived, in_doubt=away == len(copies) - 1)
+    faults = [FaultSeen(fault, nodes=(number,), copies=(taken,))]
+    ended = [one.number for one in copies if one.number != number and (not one.alive or one.incarnation > 1)]
+    faults += [FaultSeen(Kill.kind, nodes=(other,)) for other in ended]
+    faults += [FaultSeen(Pause.kind)] * disturbed
+    return bool(fate_of_copies(settings, faults, str(AT)).destroyed)
 
 
 def contradiction(earlier: Records, later: Records) -> Broken | None:
@@ -74,7 +106,7 @@ def _incomplete(copy: Copy, shown: Shown) -> Broken | None:
     Not asked of a broker that died with its disk and was not started since: the controller hears of it when it
     registers, and before that nobody can elect it.
     """
-    if copy.lost:
+    if copy.away != NONE:
         return None
     has = {record for _, record in copy.log}
     lacking = [record for record in shown.acknowledged if record not in has]

@@ -59,7 +59,8 @@ class Result(msgspec.Struct, frozen=True):
     which limit ended it, "" for none. ``broken`` is the rule and a sentence, and ``trace`` the steps that lead there.
     ``processor_seconds`` is what all workers together have used of processors. ``core_steps`` are the different steps
     of the core that worker 0 performed. ``acknowledged`` is the most records that were acknowledged in one state: where
-    there were none, no rule about what may be lost was put to the test.
+    there were none, no rule about what may be lost was put to the test. ``permitted``: something was lost where that
+    is permitted, since the last copy of it may have been destroyed.
     """
 
     states: int
@@ -72,6 +73,7 @@ class Result(msgspec.Struct, frozen=True):
     trace: tuple[Next, ...] = ()
     core_steps: int = 0
     acknowledged: int = 0
+    permitted: bool = False
 
     @property
     def exhausted(self) -> bool:
@@ -158,9 +160,11 @@ class Worker:
         digests, parents = self._levels[asked[0]]
         return parents[digests.index(asked[1])]
 
-    def account(self) -> tuple[int, float, int]:
-        """Different steps of the core that it performed, seconds of a processor, most records acknowledged at once."""
-        return self.space.nodes.steps, time.process_time() - self._began, self.space.acknowledged
+    def account(self) -> tuple[int, float, int, bool]:
+        """Different steps of the core that it performed, seconds of a processor, most records acknowledged at once,
+        and whether something was lost that may be."""
+        space = self.space
+        return space.nodes.steps, time.process_time() - self._began, space.acknowledged, space.permitted
 
     def _explain(self, sent: Sequence[Found]) -> list[Any]:
         """What the owners of these states may not know."""
@@ -273,7 +277,7 @@ def exhaust(
                 stopped = f"--states {limits.states}"
                 break
         path = [] if broken is None else _path(team, workers, depth, broken)
-        steps, seconds, acknowledged = zip(*team.call("account"), strict=True)
+        steps, seconds, acknowledged, permitted = zip(*team.call("account"), strict=True)
     trace = _walk(Space(scope, merged=merged), path) if path else ()
     return Result(
         states,
@@ -286,6 +290,7 @@ def exhaust(
         trace,
         steps[0],
         max(acknowledged),
+        any(permitted),
     )
 
 
@@ -350,4 +355,5 @@ def _depth_first(scope: Scope, limits: Limits, *, merged: bool) -> Result:
         trace,
         space.nodes.steps,
         space.acknowledged,
+        space.permitted,
     )

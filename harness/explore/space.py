@@ -15,11 +15,21 @@ from typing import Any, Final, NamedTuple
 from harness.explore.brokers import Copy, members
 from harness.explore.events import Event, Outcome, Parcel
 from harness.explore.nodes import Nodes
-from harness.explore.rules import Broken, Shown, broken_rules, contradiction
+from harness.explore.rules import (
+    PERMITTED,
+    RULES,
+    Broken,
+    Shown,
+    as_permitted,
+    broken_rules,
+    contradiction,
+    may_be_last,
+)
 from harness.explore.scope import Scope
 from harness.explore.trees import Renaming, digest_of, renamed
 from harness.reference.core import messages
 from harness.reference.core.types import CONTROLLER, NONE
+from nemesis.faults import PowerLoss, WipeDisk
 
 State = tuple[int, ...]
 
@@ -43,10 +53,11 @@ class Wire(NamedTuple):
 
 
 class Account(NamedTuple):
-    """What a run up to a state has spent of the scope, and what clients saw."""
+    """What a run up to a state has spent of the scope, what clients saw, and whether a loss is permitted."""
 
     spent: tuple[int, ...] = (0,) * len(SPENT)
     shown: Shown = Shown()
+    permitted: bool = False
 
     @property
     def written(self) -> int:
@@ -88,6 +99,7 @@ class Space:
         self.contents: dict[int, tuple[int, ...]] = {0: ()}
         self.accounts: dict[int, Account] = {}
         self._pushed: dict[tuple[int, int, bool], int] = {}
+        self.permitted = False
         self._verdicts: dict[tuple[int, ...], Broken | None] = {}
         self._paid: dict[tuple[int, str], int] = {}
         self._booked: dict[tuple[int, Any], tuple[int, Broken | None]] = {}
@@ -132,7 +144,7 @@ class Space:
         return digest
 
     def _account(self, account: Account) -> int:
-        digest = digest_of(("account", account))
+        digest = digest_of(("account", *account))
         self.accounts[digest] = account
         return digest
 
@@ -176,7 +188,11 @@ class Space:
             return self._verdicts[key]
         except KeyError:
             copies = [self.nodes.copies[state[1 + number]] for number in self._brokers]
-            broken = broken_rules(self.nodes.rulings[state[0]], copies, self.accounts[state[-1]].shown)
+            account = self.accounts[state[-1]]
+            broken = [*broken_rules(self.nodes.rulings[state[0]], copies, account.shown)]
+            if account.permitted:
+                broken = [as_permitted(one) for one in broken]
+                self.permitted = self.permitted or any(one[0] == PERMITTED for one in broken)
             verdict = self._verdicts[key] = next(filter(self._counts, broken), None)
             return verdict
 
@@ -187,7 +203,7 @@ class Space:
         return max((len(self.accounts[one].shown.acknowledged) for one in judged), default=0)
 
     def _counts(self, broken: Broken | None) -> bool:
-        return broken is not None and (not self.scope.rules or broken[0] in self.scope.rules)
+        return broken is not None and broken[0] in (self.scope.rules or RULES)
 
     def follow(self, state: State) -> Iterator[Next]:
         """Every step that is possible in ``state``, always in the same order."""
@@ -315,6 +331,7 @@ class Space:
         copy, loses = self.nodes.copies[state[1 + number]], self.scope.constants.crash_loses
         end = len(copy.log)
         least = {"nothing": end, "unflushed": min(copy.flushed, end), "everything": 0}[loses]
+        away = len({*self._brokers} - {number, *self.nodes.rulings[state[0]].state.isr})
         silent = list(state)
         silent[-1] = account
         for wire, slot in self._slots.items():
@@ -322,21 +339,34 @@ class Space:
                 silent[slot] = 0
         for kept in range(end, least - 1, -1):
             action = Action("crash", number, number=kept)
-            yield from self._act(action, tuple(silent), number, Event("crash", NONE, kept))
+            yield from self._act(action, tuple(silent), number, Event("crash", away, kept))
 
     def _restart(self, state: State, number: int, incarnation: int) -> Iterator[Next]:
         """A dead broker is started and registers, once the controller accepts it."""
+        account = self._destroyed(state, number)
         for outcome in self.nodes.step(state[0], Event("register", number, incarnation + 1)):
             if outcome.registered == NONE:
                 continue
             after = list(state)
-            after[0] = outcome.after
+            after[0], after[-1] = outcome.after, account
             (started,) = self.nodes.step(state[1 + number], Event("start", NONE, outcome.registered))
             after[1 + number] = started.after
             self._send(after, CONTROLLER, outcome.sends)
             found = tuple(after)
             broken = outcome.broken or started.broken
             yield Next(Action("start", number), found, broken if self._counts(broken) else self.broken(found))
+
+    def _destroyed(self, state: State, number: int) -> int:
+        """The account once a dead broker is back with what its disk has left."""
+        copies = [self.nodes.copies[state[1 + one]] for one in self._brokers]
+        account, ruling = self.accounts[state[-1]], self.nodes.rulings[state[0]]
+        if account.permitted or copies[number].away == NONE:
+            return state[-1]
+        spent = dict(zip(SPENT, account.spent, strict=True))
+        disturbed = bool(spent["fences"] or spent["shrinks"])
+        fault = PowerLoss if self.scope.constants.crash_loses == "unflushed" else WipeDisk
+        permitted = may_be_last(self.nodes.settings, fault.kind, number, ruling, copies, disturbed=disturbed)
+        return self._account(account._replace(permitted=permitted))
 
     def _at_controller(self, state: State) -> Iterator[Next]:
         ruling = self.nodes.rulings[state[0]]
@@ -378,6 +408,8 @@ class Space:
             account = self.accounts[state[-1]]
             shown, exposed = account.shown, outcome.exposed or ()
             broken = contradiction(shown.read, exposed)
+            if broken is not None and account.permitted:
+                broken = as_permitted(broken)
             acknowledged = tuple(sorted({*shown.acknowledged, *outcome.acknowledged}))
             shown = Shown(acknowledged, max(shown.read, exposed, key=len))
             booked = self._booked[key] = (self._account(account._replace(shown=shown)), broken)

@@ -73,7 +73,7 @@ class Direct:
             node.start(self.config, self.controller.image.brokers[action.broker].broker_epoch)
             self.carry(CONTROLLER, effects)
         elif action.kind == "crash":
-            self.nodes[action.broker].crash(action.number, wipes=False)
+            self.nodes[action.broker].crash(action.number, 0, wipes=False)
             for wire, content in self.wires.items():
                 if wire.target == action.broker:
                     content.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from harness.explore import Limits, Order, Scope, exhaust, known_scopes, scope_named, step_lines, steps_of
+from harness.explore import PERMITTED, Limits, Order, Scope, exhaust, known_scopes, scope_named, step_lines, steps_of
 from harness.explore.space import Space
 
 CALM = scope_named("calm-1")
@@ -91,6 +91,27 @@ def test_the_most_records_that_were_acknowledged_in_a_state_are_counted_by_all_w
 def test_with_every_record_flushed_a_loss_of_power_reaches_the_states_of_a_kill() -> None:
     few = {"brokers": 2, "in-sync": 2}
     assert count(scope_named("power").varied(few, {})) == count(scope_named("killed").varied(few, {}))
+
+
+def test_a_loss_is_permitted_where_the_last_copy_of_a_record_may_have_been_destroyed() -> None:
+    alone = scope_named("wiped").varied(
+        {"brokers": 2, "in-sync": 1, "proposals": 0}, {"min.insync.replicas": 1, "eligible.leader.replicas": False}
+    )
+    result = exhaust(alone)
+    assert result.exhausted
+    assert result.permitted
+    lost = exhaust(replace(alone, rules=(PERMITTED,)))
+    assert lost.broken == (PERMITTED, "broker 0 may lead without a, acknowledged")
+    assert [one.action.kind for one in lost.trace] == ["write", "crash", "fence", "start"]
+
+
+def test_a_loss_is_none_that_is_permitted_where_a_fenced_broker_stays_in_sync() -> None:
+    wrong = scope_named("wiped").varied(
+        {"proposals": 0}, {"eligible.leader.replicas": False, "planted.bug": "keep-fenced-in-isr"}
+    )
+    result = exhaust(wrong)
+    assert result.broken is not None
+    assert result.broken[0] == "candidates-are-complete"
 
 
 def test_what_a_scope_leaves_out_is_said() -> None:

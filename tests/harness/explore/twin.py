@@ -96,7 +96,7 @@ def _observed(space: Space, state: State) -> Any:
     ruling, account = space.nodes.rulings[state[0]], space.accounts[state[-1]]
     copies = [space.nodes.copies[digest] for digest in state[1 : 1 + count]]
     least = min(_named(ruling, copies, names) for names in permutations(range(count)))
-    return least, account.written, account.shown
+    return least, account.written, account.shown, account.permitted
 
 
 def _named(ruling: Any, copies: list[Copy], names: tuple[int, ...]) -> Any:
@@ -112,7 +112,7 @@ def _named(ruling: Any, copies: list[Copy], names: tuple[int, ...]) -> Any:
         tuple(sorted((names[node], epoch) for node, epoch in ruling.epochs.items())),
         tuple(
             sorted(
-                (names[one.number], one.alive, one.lost, one.log, one.flushed, one.leader_epoch, one.leading,
+                (names[one.number], one.alive, one.away, one.log, one.flushed, one.leader_epoch, one.leading,
                  one.high_watermark, many(one.maximal_isr), one.registered)
                 for one in copies
             )
