@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from checkers.measures.recovery import Recovery
     from checkers.spark.pipeline import check
     from checkers.spark.session import end_session, prepare, spark_context
-    from checkers.verdicts.cells import Cell, Witness
+    from checkers.verdicts.cells import PROMISED_BY, Cell, Witness
     from checkers.verdicts.comparison import Comparison, compare
     from checkers.verdicts.copies import fate_of_copies
     from checkers.verdicts.coverage import SITUATIONS
@@ -68,7 +68,7 @@ _HOMES = {
     "checkers.measures.recovery": "Recovery",
     "checkers.spark.pipeline": "check",
     "checkers.spark.session": "end_session prepare spark_context",
-    "checkers.verdicts.cells": "Cell Witness",
+    "checkers.verdicts.cells": "PROMISED_BY Cell Witness",
     "checkers.verdicts.comparison": "Comparison compare",
     "checkers.verdicts.copies": "fate_of_copies",
     "checkers.verdicts.coverage": "SITUATIONS",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -22,6 +22,9 @@ from checkers.verdicts.proportions import Proportion, proportion
 from checkers.verdicts.trial import OLDER, FamilyTrial, Trial
 from checkers.verdicts.verdict import Verdict
 from checkers.words import counted
+
+#: The settings that name a cell where all cells have the same: those on which the promise rests most.
+PROMISED_BY: Final = ("acks", "min.insync.replicas")
 
 
 class Witness(msgspec.Struct, frozen=True):
@@ -250,15 +253,16 @@ def _changes(old: Cell, new: Cell) -> dict[str, Any]:
 
 
 def _varying(runs: Sequence[RunFacts]) -> list[str]:
-    """Names of the settings that differ between cells, in the order of the settings."""
+    """Names of the settings that differ between cells, in the order of the settings; where none does, the promise's."""
     if not runs:
         return []
-    return [
+    varying = [
         name
         for name in runs[0].settings
         if len({repr(run.settings[name]) for run in runs}) > 1
         and not (name in runs[0].client_defaults and _follows(name, runs))
     ]
+    return varying or [name for name in PROMISED_BY if name in runs[0].settings]
 
 
 def _follows(name: str, runs: Sequence[RunFacts]) -> bool:

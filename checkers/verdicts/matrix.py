@@ -92,7 +92,7 @@ def matrix_of(cells: list[Cell], planned: int = 0) -> Matrix:
 
 def settings_words(label: dict[str, object]) -> str:
     """Settings as one line: ``acks=1, min.insync.replicas=2``."""
-    return ", ".join(f"{name}={spelled(value)}" for name, value in label.items()) or "the only settings"
+    return ", ".join(f"{name}={spelled(value)}" for name, value in label.items()) or "settings not known"
 
 
 def _head(cells: Sequence[Cell], outcomes: Counter[str]) -> tuple[str, int]:

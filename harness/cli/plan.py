@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from checkers import counted, promise_under, settings_words
+from checkers import PROMISED_BY, counted, promise_under, settings_words
 from harness.campaign import Estimate, estimate
 from harness.cli.campaign import plan_argument, refuse_unfit_scripts
 from harness.cli.terminal import RESULTS, State, takes_json
@@ -85,7 +85,7 @@ def _promises(runs: list[RunSpec]) -> Iterator[str]:
     names = [name for name in runs[0].settings if len({str(run.settings[name]) for run in runs}) > 1]
     together: dict[tuple[str, str], dict[str, None]] = {}
     for run in reversed(first.values()):
-        words = settings_words({name: run.settings[name] for name in names})
+        words = settings_words({name: run.settings[name] for name in names or PROMISED_BY})
         sentence = promise_under(run.chosen(), run.family.split("+")).sentence()
         together.setdefault((words, sentence), {})[run.family] = None
     for (words, sentence), families in together.items():

@@ -38,7 +38,7 @@ def as_markdown(summary: Summary, cells: Sequence[Cell], stories: Sequence[Story
         f"{world}: {family}" if len(columns) > 1 else family for world, families in columns for family in families
     ]
     rows = [
-        [*map(spelled, label.values()), *map(_cell, row)] if names else ["the only settings", *map(_cell, row)]
+        [*map(spelled, label.values()), *map(_cell, row)] if names else ["settings not known", *map(_cell, row)]
         for label, row in grid_of(cells, columns)
     ]
     return "\n".join(

@@ -95,7 +95,7 @@ def drawn_from_choices(seed, **plan):
 
 
 def lengths_of(schedule):
-    """Begin and end of the faults of the first telling of each story, from its begin."""
+    """Begin and end of the faults of each story when it is performed first, from its begin."""
     first = {}
     for step in schedule.steps:
         group, parts = first.setdefault((step.family, step.story), (step, []))

@@ -410,6 +410,11 @@ def test_labels_hold_the_settings_that_vary() -> None:
     ]
 
 
+def test_where_nothing_varies_a_cell_is_named_by_what_the_promise_rests_on() -> None:
+    cells = build_cells([run(SAFE, verdict(), cell="a"), run(SAFE, verdict(), cell="b", family="pause")])
+    assert {settings_words(cell.label) for cell in cells} == {"acks=all, min.insync.replicas=2"}
+
+
 def left_to_client(settings: Settings, cell: str, *, world: str = "simulated") -> VerdictLine:
     facts = RunFacts(
         cell=cell, family="kill", world=world, seed=1, settings=settings.to_mapping(), client_defaults=(IDEMPOTENCE,)

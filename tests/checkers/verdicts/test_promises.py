@@ -316,8 +316,8 @@ def test_a_promise_reckons_with_what_may_have_happened(evidence: dict[str, Any],
 def test_a_single_destroyed_copy_spares_the_others_only_if_all_were_in_sync(
     kind: str, away: dict[str, Any], loss: bool
 ) -> None:
-    told = seen(receipt(fault=kind, targets=[1], out_of_sync=away))
-    assert promise(ALL_2, told).permits_loss == loss
+    receipts = seen(receipt(fault=kind, targets=[1], out_of_sync=away))
+    assert promise(ALL_2, receipts).permits_loss == loss
     assert not promise(ALL_2, seen(receipt(targets=[1], out_of_sync=away))).permits_loss, "a kill destroys nothing"
 
 

@@ -72,5 +72,5 @@ def test_kafka_keeps_recovery_points_of_all_partitions_in_one_file(tmp_path: Pat
     assert recovery_point(directory) == 42
     for base in (0, 40, 60):
         (directory / f"{base:020d}.log").write_bytes(b"")
-    told = [read_again(Batch(directory / f"{base:020d}.log", Place(0, 70, base))) for base in (0, 40, 60)]
-    assert told == [False, True, True]
+    found = [read_again(Batch(directory / f"{base:020d}.log", Place(0, 70, base))) for base in (0, 40, 60)]
+    assert found == [False, True, True]

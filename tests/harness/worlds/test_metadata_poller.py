@@ -64,8 +64,8 @@ def test_a_poller_writes_what_it_sees_where_a_later_reader_finds_it(tmp_path):
     cluster.state, cluster.brokers = MOVED, (1,)
     poller.look()
     assert (poller.view().partitions["t-0"], poller.view().running, poller.view().brokers) == (MOVED, (1,), (0, 1))
-    told = [(type(seen.fact), seen.partition) for seen in traced(tmp_path, 0)]
-    assert told == [
+    facts = [(type(seen.fact), seen.partition) for seen in traced(tmp_path, 0)]
+    assert facts == [
         (BrokerRegistered, None),
         (BrokerRegistered, None),
         (LeaderElected, "t-0"),

@@ -1,4 +1,4 @@
-"""Runs on real machines that must lose, or must not: judged, tried again where chance decides, told where they fail."""
+"""Runs on real machines that must lose, or must not: judged, tried again where chance decides, with where they fail."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Waiting for what a real cluster does a moment after it was told to, and never for long."""
+"""Waiting for what a real cluster does a moment after it was asked to, and never for long."""
 
 import time
 from collections.abc import Callable

@@ -62,7 +62,7 @@ class Lab(Driven):
         return correlation
 
     def outcome(self, correlation: int) -> ErrorCode | None:
-        """What the producer was told, None while nothing."""
+        """The answer to the producer, None while there is none."""
         return getattr(self.answer(correlation), "error", None)
 
     def write_ok(self, node: int, payload: str, acks: int = ACKS_ALL) -> int:

@@ -119,8 +119,8 @@ def test_a_copy_of_a_refused_proposal_takes_nobody_into_the_isr(lab: Any) -> Non
     cluster.lose = fetches_of(2)
     cluster.wait(lambda: not cluster.image.brokers[2].fenced)
     assert cluster.image.brokers[2].broker_epoch == late.isr[2].broker_epoch
-    untold = (MetadataUpdate, HeartbeatResponse, AlterPartitionResponse)
-    cluster.lose = either(fetches_of(2), lambda s, t, m: t == 0 and isinstance(m, untold))
+    answers = (MetadataUpdate, HeartbeatResponse, AlterPartitionResponse)
+    cluster.lose = either(fetches_of(2), lambda s, t, m: t == 0 and isinstance(m, answers))
     cluster.deliver(0, CONTROLLER, late)
     cluster.run(50)
     assert set(cluster.state().isr) <= set(replica.maximal_isr)

@@ -24,7 +24,7 @@ def versions(*keys):
 
 
 class CannedCore:
-    """Remembers what it was asked; answers when told to."""
+    """Remembers what it was asked; answers when asked to."""
 
     def __init__(self):
         self.asked = []

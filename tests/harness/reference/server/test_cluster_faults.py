@@ -105,14 +105,14 @@ def test_the_controller_moves_a_leader_on_demand_and_says_why_not(cluster, topic
         (CONTROLLER, topic + "-x", "topic-number"),
         (new, f"{topic}-0", "ask the controller"),
     ]:
-        told = cluster.control(node, op="move", partition=partition, leader=old)
-        assert (told["ok"], why in told["error"]) == (False, True)
-    told = cluster.control(CONTROLLER, op="move", partition=f"{topic}-0", leader=9)
-    assert "no live member of the ISR" in told["error"]
+        answer = cluster.control(node, op="move", partition=partition, leader=old)
+        assert (answer["ok"], why in answer["error"]) == (False, True)
+    answer = cluster.control(CONTROLLER, op="move", partition=f"{topic}-0", leader=9)
+    assert "no live member of the ISR" in answer["error"]
 
 
 def test_a_refused_write_without_acknowledgement_breaks_the_connection(cluster, topic):
-    """With acks=0 there is no other way to tell a client that it writes to somebody who does not lead."""
+    """With acks=0 there is no other way to let a client know that it writes to somebody who does not lead."""
     leads = leader(cluster, topic)
     data = [{"name": topic, "partition_data": [{"index": 0, "records": records()}]}]
     write = {"transactional_id": None, "acks": 0, "timeout_ms": 100, "topic_data": data}

@@ -65,8 +65,8 @@ def test_the_control_socket_cuts_heals_and_stops(tmp_path):
     control = ControlSocket(tmp_path / "s", 0, links, Inside(), lambda: stopped.append(True))
     assert control.answer(b'{"op":"cut","links":[[0,1],[1,0]]}')["ok"]
     assert links.outbound_cut(1) is not None
-    told = control.answer(b'{"op":"status"}')
-    assert (told["node"], told["image"], set(told["links"])) == (0, 1, {"0>1", "1>0"})
+    answer = control.answer(b'{"op":"status"}')
+    assert (answer["node"], answer["image"], set(answer["links"])) == (0, 1, {"0>1", "1>0"})
     assert set(control.answer(b'{"op":"heal","links":[[0,1]]}')["links"]) == {"0>1"}
     assert links.outbound_cut(1) is None
     assert links.inbound_cut(1) is not None
@@ -76,9 +76,9 @@ def test_the_control_socket_cuts_heals_and_stops(tmp_path):
 
 @pytest.mark.parametrize("line", [b"", b"nonsense", b'{"op":"explode"}', b'{"op":"cut","links":[["a",1]]}', b'{"x":1}'])
 def test_a_bad_control_line_is_answered_in_words(tmp_path, line):
-    told = ControlSocket(tmp_path / "s", 0, Links(0), Inside(), pytest.fail).answer(line)
-    assert told["ok"] is False
-    assert "not a command" in told["error"]
+    answer = ControlSocket(tmp_path / "s", 0, Links(0), Inside(), pytest.fail).answer(line)
+    assert answer["ok"] is False
+    assert "not a command" in answer["error"]
 
 
 # --- runtime ---------------------------------------------------------------------------------------------------------

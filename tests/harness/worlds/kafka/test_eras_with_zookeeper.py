@@ -1,4 +1,4 @@
-"""Earlier eras on real Kafka: 3.5.2 with ZooKeeper, told to speak and to truncate as an older release did."""
+"""Earlier eras on real Kafka: 3.5.2 with ZooKeeper, made to speak and to truncate as an older release did."""
 
 import contextlib
 import re
@@ -64,7 +64,7 @@ def spec(truncation: str) -> RunSpec:
 
 
 class Writer:
-    """Writes numbers with acks=all until it is told to stop; ``acknowledged`` are those that were, with offsets."""
+    """Writes numbers with acks=all until it is asked to stop; ``acknowledged`` are those that were, with offsets."""
 
     def __init__(self, bootstrap: list[str]) -> None:
         self.acknowledged: dict[bytes, int] = {}

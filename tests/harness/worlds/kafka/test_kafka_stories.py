@@ -1,6 +1,6 @@
-"""The most telling stories on real Apache Kafka: what loses, what holds. docs/kafka-stories.md has all of them.
+"""The stories that show most on real Apache Kafka: what loses, what holds. docs/kafka-stories.md has all of them.
 
-S01 and S09 stand in test_kafka_run. Each run is one plan of plans/stories, shortened to one telling of its story.
+S01 and S09 stand in test_kafka_run. Each run is one plan of plans/drawn, shortened to one performance of its story.
 """
 
 from pathlib import Path
@@ -21,7 +21,7 @@ pytestmark = [
 ]
 on_namespaces = needs_root("ip", "nft", "nsenter", "mkfs.ext4")
 STORIES = Path(__file__).parents[4] / "plans" / "drawn"
-#: One telling fits, with time for the brokers to be well before and after.
+#: One performance fits, with time for the brokers to be well before and after.
 DURATION_MS = 18_000
 HEALED_MS = 2_500
 
@@ -43,8 +43,8 @@ HEALED_MS = 2_500
     ],
 )
 def test_a_story_has_its_outcome(tmp_path: Path, story: str, family: str, settings: dict, *, loses: bool) -> None:
-    one = telling_of(story, family, settings)
-    lose_or_hold(one, tmp_path, loses=loses, exercised=told_in_full)
+    one = shortened(story, family, settings)
+    lose_or_hold(one, tmp_path, loses=loses, exercised=performed_in_full)
 
 
 @on_namespaces
@@ -52,21 +52,21 @@ def test_a_story_has_its_outcome(tmp_path: Path, story: str, family: str, settin
 def test_a_lost_reply_is_a_write_twice_without_idempotence_only(
     tmp_path: Path, *, idempotence: bool, twice: bool
 ) -> None:
-    one = telling_of("S22", "partition", {"enable.idempotence": idempotence})
+    one = shortened("S22", "partition", {"enable.idempotence": idempotence})
 
     def written_as_often_as_expected(run: Judgement) -> bool:
-        return told_in_full(run) and ("duplicate" in run.permitted) is twice
+        return performed_in_full(run) and ("duplicate" in run.permitted) is twice
 
     lose_or_hold(one, tmp_path, loses=False, exercised=written_as_often_as_expected)
 
 
-def told_in_full(run: Judgement) -> bool:
+def performed_in_full(run: Judgement) -> bool:
     """Whether every fault of the story took effect: half of one shows nothing."""
     return bool(run.faults) and run.without_effect == 0
 
 
-def telling_of(story: str, family: str, settings: dict[str, object]) -> RunSpec:
-    """A run in which the story is told once."""
+def shortened(story: str, family: str, settings: dict[str, object]) -> RunSpec:
+    """A run in which the story is performed once."""
     one = read_plan(STORIES / f"{story}.toml", settings).single(family, "kafka", SEEDS[0])
     return msgspec.structs.replace(
         one,

@@ -1,4 +1,4 @@
-"""Pauses of Java that are long enough to explain a time-out are told, with their begin and their cause."""
+"""Pauses of Java that are long enough to explain a time-out are reported, with their begin and their cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What librdkafka tells of brokers that let nobody in, as one sentence."""
+"""What librdkafka reports of brokers that let nobody in, as one sentence."""
 
 import logging
 from typing import ClassVar
@@ -28,7 +28,7 @@ UNTRUSTED = (
 
 
 class Library:
-    """Tells a line for every question, and answers when there are none left."""
+    """Reports a line for every question, and answers when there are none left."""
 
     lines: ClassVar[list[str]] = []
 

@@ -26,7 +26,7 @@ from tests.harness.worlds.waiting import LIMIT_S, wait_for_topics, wait_until
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
 VARIABLE = "AK_TEST_PASSWORD"
-#: A refusal comes within two seconds on a machine that does nothing else. Who is not told why hears of it after ten,
+#: A refusal comes within two seconds on a machine that does nothing else. Who does not hear why hears of it after ten,
 #: and in other words.
 REFUSED_S = 30.0
 

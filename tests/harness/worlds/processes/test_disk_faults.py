@@ -67,9 +67,9 @@ def test_an_emptied_follower_fetches_everything_again(cluster: Cluster) -> None:
     follower = followers_of(cluster)[0]
     assert cluster.target.files.wipe(follower) == {}
     kill_until_noticed(cluster, follower)
-    told = cluster.target.files.wipe(follower)
-    assert told["wiped"]["log_bytes"] > 0
-    assert told["wiped"]["files"] > len(PARTITIONS)
+    evidence = cluster.target.files.wipe(follower)
+    assert evidence["wiped"]["log_bytes"] > 0
+    assert evidence["wiped"]["files"] > len(PARTITIONS)
     assert list((cluster.directory / "data" / str(follower)).iterdir()) == []
     assert cluster.target.processes.restart(follower) == {"state": "running"}
     assert cluster.until(cluster.is_well)
@@ -103,18 +103,18 @@ def test_a_damaged_record_ends_a_followers_log_until_it_fetched_the_rest_again(c
     end = cluster.end_offset()
     follower = followers_of(cluster)[0]
     kill_until_noticed(cluster, follower)
-    told = cluster.target.files.corrupt(follower, PARTITIONS[0], LOG_PARTS // 2)["corrupted"]
-    assert told["partition"] == PARTITIONS[0]
-    assert 0 < told["offset"] < end
-    assert told["before"] ^ told["after"] == 1
-    assert told["read_again"]
-    (file,) = (cluster.directory / "data" / str(follower)).glob(f"{PARTITIONS[0]}@*/{told['file']}")
-    assert file.read_bytes()[told["position"]] == told["after"]
+    evidence = cluster.target.files.corrupt(follower, PARTITIONS[0], LOG_PARTS // 2)["corrupted"]
+    assert evidence["partition"] == PARTITIONS[0]
+    assert 0 < evidence["offset"] < end
+    assert evidence["before"] ^ evidence["after"] == 1
+    assert evidence["read_again"]
+    (file,) = (cluster.directory / "data" / str(follower)).glob(f"{PARTITIONS[0]}@*/{evidence['file']}")
+    assert file.read_bytes()[evidence["position"]] == evidence["after"]
     cluster.target.processes.restart(follower)
     assert cluster.until(cluster.is_well)
     own = [seen.fact for seen in cluster.world.observations() if seen.node == follower]
     recovered = [fact for fact in own if isinstance(fact, ReplicaRecovered) and fact.partition == PARTITIONS[0]]
-    assert told["offset"] in [fact.end_offset for fact in recovered]
+    assert evidence["offset"] in [fact.end_offset for fact in recovered]
     bounce_leader(cluster)
     assert len(cluster.read(end)) == end
 
@@ -138,9 +138,9 @@ def test_a_leader_without_room_ends_and_has_everything_when_there_is_room_again(
     outcomes = cluster.write(40, cluster.next_process(), producer)
     assert cluster.until(lambda: leader not in cluster.target.view().running)
     assert cluster.until(lambda: cluster.leader() not in {None, leader})
-    told = cluster.target.disk_space.free(leader)
-    assert told["freed_bytes"] > 0
-    assert told["exit"] == "status 70"
+    evidence = cluster.target.disk_space.free(leader)
+    assert evidence["freed_bytes"] > 0
+    assert evidence["exit"] == "status 70"
     assert cluster.target.processes.restart(leader) == {"state": "running"}
     assert cluster.until(cluster.is_well)
     acknowledged = [outcome for outcome in outcomes if outcome.type is EventType.OK]

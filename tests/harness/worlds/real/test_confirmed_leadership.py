@@ -10,7 +10,7 @@ from nemesis.cluster import CONTROLLER, PartitionView
 
 
 class Controller:
-    """A cluster of one partition. ``late`` looks see it as it was; ``grants`` is what an operator is told."""
+    """A cluster of one partition. ``late`` looks see it as it was; ``grants`` is the answer to an operator."""
 
     def __init__(self, grants="", *, does=True, late=0):
         self.state = PartitionView(leader=0, leader_epoch=3, isr=(0, 1, 2), replicas=(0, 1, 2))

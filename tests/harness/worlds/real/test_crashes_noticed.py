@@ -60,5 +60,5 @@ def test_a_restart_is_when_the_node_returned() -> None:
 
 
 def test_a_crash_stands_among_what_the_nodes_told() -> None:
-    (told,) = with_crashes([], [NodeCrash(5, 1, "signal 11", "words")])
-    assert told == Observation(5, 1, NodeCrashed(exit="signal 11", words="words"))
+    (noticed,) = with_crashes([], [NodeCrash(5, 1, "signal 11", "words")])
+    assert noticed == Observation(5, 1, NodeCrashed(exit="signal 11", words="words"))

@@ -233,11 +233,11 @@ def test_observing_tells_the_story_and_changes_nothing(stage):
         at.wait(4_000)
         return at.sent, at.target.view(), at.world.clock.now_us(), at.world.observations()
 
-    silent, telling = outcome(observe=False), outcome(observe=True)
-    assert silent[:3] == telling[:3]
+    silent, observed = outcome(observe=False), outcome(observe=True)
+    assert silent[:3] == observed[:3]
     assert silent[3] == []
-    assert {BecameLeader, RecordsAppended, Acknowledged, LeaderElected} <= {type(seen.fact) for seen in telling[3]}
-    times_us = [seen.time_us for seen in telling[3]]
+    assert {BecameLeader, RecordsAppended, Acknowledged, LeaderElected} <= {type(seen.fact) for seen in observed[3]}
+    times_us = [seen.time_us for seen in observed[3]]
     assert times_us == sorted(times_us)
 
 
