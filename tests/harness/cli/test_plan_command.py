@@ -23,7 +23,7 @@ def test_a_plan_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["plan", str(PLANS / "default.toml")]) == 0
     assert capsys.readouterr().out == (
         "default: 3,648 runs of 96 cells: 16 choices of settings × 3 families of faults (kill, pause, partition) × "
-        "2 worlds, about 5 min\n"
+        "2 worlds, about 4 min\n"
     )
 
 
