@@ -192,7 +192,13 @@ def _one(directory: Path) -> None:
 @click.argument("sizes", nargs=-1, type=float)
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(list(SIZES)), help="What to measure, by default all.")
 @click.option("--one", type=click.Path(path_type=Path), hidden=True)
-@click.option("--directory", type=click.Path(path_type=Path), default=Path(tempfile.gettempdir()), show_default=True)
+@click.option(
+    "--directory",
+    type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
+    default=Path(tempfile.gettempdir()),
+    show_default=True,
+    help="Where histories are written, and deleted again.",
+)
 def main(sizes: Sequence[float], kinds: Sequence[str], one: Path | None, directory: Path) -> None:
     """Measure the check of histories of SIZES completed operations (by default up to 1e8, as JSON lines up to 1e7)."""
     if one is not None:
