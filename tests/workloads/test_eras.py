@@ -38,7 +38,7 @@ def test_what_was_only_proposed_is_there_too() -> None:
     assert rules == [(2, "isr", "largest-log-end"), (2, "isr", newest), (-1, "majority", newest)]
 
 
-@pytest.mark.parametrize(("newer", "older"), pairwise(ERAS))
+@pytest.mark.parametrize(("newer", "older"), list(pairwise(ERAS)))
 def test_no_two_eras_are_the_same(newer: str, older: str) -> None:
     assert of(newer).to_mapping() | {"era": older} != of(older).to_mapping()
 
