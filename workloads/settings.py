@@ -50,6 +50,7 @@ PlantedBug = Literal[
     "forget-producer-ids",
 ]
 MissedEpoch = Literal["forget", "kafka"]
+IdempotenceWindow = Literal["partition", "connection"]
 
 ACKS_ALL = -1
 #: Kafka's types: a 32-bit number, and a 64-bit one for what may be "never", the default of flush.messages and flush.ms.
@@ -129,6 +130,10 @@ class Settings:
     #: What a leader that missed a leader epoch does with what its followers had; "kafka" loses acknowledged writes.
     missed_epoch: MissedEpoch = _setting(  # noqa: RUF009
         "missed.epoch", "reference", "forget", choices=get_args(MissedEpoch)
+    )
+    #: What the five batches under way of an idempotent producer are counted for; Kafka's Java client: each connection.
+    idempotence_window: IdempotenceWindow = _setting(  # noqa: RUF009
+        "idempotence.window", "reference", "partition", choices=get_args(IdempotenceWindow)
     )
     #: By whom a record is committed: the in-sync replicas, or, as in Raft, a majority that has it on its disks.
     commit_rule: CommitRule = _setting("commit.rule", "reference", "isr", choices=get_args(CommitRule))  # noqa: RUF009

@@ -14,6 +14,7 @@ from collections import deque
 from typing import Any, Final, NamedTuple
 
 from harness.reference.core.messages import RecordBatch
+from harness.reference.core.producers import BATCHES_KEPT
 from harness.reference.core.types import NONE, TopicPartition
 
 #: batch.size, Kafka's default, in bytes; and what a record and a batch cost beyond key and payload (format v2).
@@ -39,15 +40,16 @@ class Waiting(NamedTuple):
 class Batch:
     """Records sent together. ``ambiguous``: an attempt may have been appended; ``ended``: its senders have outcomes.
 
-    ``node`` is the broker that answered last.
+    ``node`` is the broker that answered last; ``number`` counts the batches of its partition from 0.
     """
 
     __slots__ = (
-        "ambiguous", "attempts", "created_us", "ended", "error", "node", "producer_epoch", "producer_id", "ready_us",
-        "records", "sequence", "size_bytes",
+        "ambiguous", "attempts", "created_us", "ended", "error", "node", "number", "producer_epoch", "producer_id",
+        "ready_us", "records", "sequence", "size_bytes",
     )  # fmt: skip
 
-    def __init__(self, records: list[Waiting], size_bytes: int) -> None:
+    def __init__(self, number: int, records: list[Waiting], size_bytes: int) -> None:
+        self.number = number
         self.records = records
         self.size_bytes = size_bytes
         self.created_us = records[0].created_us
@@ -80,7 +82,7 @@ class Queue:
     """One log partition of one producer. ``producer_id`` is NONE for a producer without idempotence."""
 
     __slots__ = (
-        "_last_acknowledged", "_next_sequence", "in_flight", "partition", "producer_epoch", "producer_id",
+        "_batches", "_last_acknowledged", "_next_sequence", "in_flight", "partition", "producer_epoch", "producer_id",
         "restart_due", "retries", "unresolved", "waiting",
     )  # fmt: skip
 
@@ -93,6 +95,7 @@ class Queue:
         self.producer_epoch = NONE
         self.unresolved = False
         self.restart_due = False
+        self._batches = 0
         self._next_sequence = 0
         self._last_acknowledged = -1
 
@@ -103,7 +106,8 @@ class Queue:
         while self.waiting and size_bytes < BATCH_BYTES_MAX:
             records.append(self.waiting.popleft())
             size_bytes += records[-1].size_bytes
-        batch = Batch(records, size_bytes)
+        batch = Batch(self._batches, records, size_bytes)
+        self._batches += 1
         if self.producer_id != NONE:
             self._number(batch)
         return batch
@@ -126,6 +130,14 @@ class Queue:
     def may_retry(self, batch: Batch) -> bool:
         """With sequence numbers, a retry waits until everything before it has ended."""
         return batch.sequence == NONE or all(other.sequence > batch.sequence for other in self.in_flight)
+
+    def window_is_full(self) -> bool:
+        """True while a new batch could make the log forget the oldest one under way before that is sent again.
+
+        One connection never has more under way; two can, while the answers of an earlier leader are missing.
+        """
+        oldest = min(batch.number for batch in self.in_flight)
+        return not self.retries and self._batches - oldest >= BATCHES_KEPT
 
     def acknowledged(self, batch: Batch) -> None:
         """The log took the batch."""

@@ -80,6 +80,7 @@ class ProducerModel(ClientModel):
         self._delivery_us = settings.delivery_timeout_ms * MICROSECONDS
         self._linger_us = settings.linger_ms * MICROSECONDS
         self._idempotent = settings.enable_idempotence
+        self._one_window = settings.idempotence_window == "partition"
         self._producer_id = self._producer_epoch = NONE
         self._producer_id_under_way = False
         self._producer_id_not_before_us = 0
@@ -163,6 +164,8 @@ class ProducerModel(ClientModel):
                 self._net.send(now_us, broker, messages.InitProducerId(self._net.next_correlation()), PRODUCER_ID)
             return False
         if queue.in_flight:
+            if self._one_window and queue.window_is_full():
+                return False
             return not queue.restart_due and not (queue.unresolved and not queue.retries)
         if queue.must_restart():
             self._producer_epoch += 1

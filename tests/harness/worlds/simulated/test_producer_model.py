@@ -268,6 +268,37 @@ def test_after_an_unresolved_batch_nothing_new_is_sent_under_the_old_numbers() -
     assert (session.sent()[0], session.numbers()[0]) == (["young"], (1, 0))
 
 
+def with_five_under_way_to_a_deposed_leader(**settings: Any) -> Session:
+    """Five batches that broker 0 does not answer, and another that is written after broker 1 has become the leader."""
+    session = Session(enable_idempotence=True, **settings)
+    for number in range(5):
+        session.send(f"old {number}")
+    session.image = image(leader=1, epoch=1)
+    session.wait(1_400)
+    session.disconnect(2)  # and so it asks for metadata
+    session.send("new")
+    return session
+
+
+def test_no_more_batches_are_under_way_than_the_log_remembers_though_two_brokers_have_led() -> None:
+    session = with_five_under_way_to_a_deposed_leader()
+    assert [broker for broker, _ in session.requests] == [0] * 5
+    session.requests.clear()
+    session.wait(300)
+    assert [(broker, *names) for (broker, _), names in zip(session.requests, session.sent(), strict=True)] == [
+        (1, "old 0")
+    ]
+    for offset in range(6):
+        session.answer(offset=offset)
+    assert [session.outcomes[name].offset for name in ("old 0", "old 4", "new")] == [0, 4, 5]
+
+
+def test_counted_for_each_connection_the_sixth_batch_overtakes_the_first_five() -> None:
+    session = with_five_under_way_to_a_deposed_leader(idempotence_window="connection")
+    assert [broker for broker, _ in session.requests] == [0] * 5 + [1]
+    assert session.numbers()[-1] == (0, 5)
+
+
 def test_metadata_of_an_older_leader_epoch_is_not_believed() -> None:
     session = Session()
     session.image = image(leader=1, epoch=5)
