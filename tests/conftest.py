@@ -37,6 +37,11 @@ class VirtualClock:
         self._calls += 1
         heapq.heappush(self._due, (max(time_us, self.time_us), self._calls, callback))
 
+    def starve(self, lost_us, every_us):
+        """From now on, each time ``every_us`` are over, ``lost_us`` of them went by without anybody being served."""
+        self.time_us += lost_us
+        self.call_at(self.time_us + every_us - lost_us, partial(self.starve, lost_us, every_us))
+
     def drive(self, finished, limit_us):
         while not finished() and self._due and self._due[0][0] <= limit_us:
             due_us, _, callback = heapq.heappop(self._due)

@@ -25,12 +25,15 @@ ASKS_MAX: Final = 30
 ASKS_OF_ONE: Final = 10
 #: A reader of which nothing came for so long, neither an end nor a record, is replaced by a fresh one, so that only the
 #: log can be the reason; a log partition of which nothing came for so long at the end has not come back. An election
-#: takes a second or two.
+#: takes a second or two. It is served time that counts: where nobody woke us when we had asked for it, the machine was
+#: starved, and a reader had no chance either.
 STUCK_MS: Final = 3_000
 
 
 class _Progress(msgspec.Struct):
-    """The reading of one log partition: offsets after the last record of this reader and of any; when they moved."""
+    """The reading of one log partition: offsets after the last record of this reader and of any; when they moved, in
+    served time.
+    """
 
     read_to: int = 0
     furthest: int = 0
@@ -74,14 +77,16 @@ class Drain:
         self._unhealthy = dict(unhealthy)
         self.unread: dict[str, str] = {}
         self._ends: dict[str, int] = {}
-        begun_us = self._clock.now_us()
-        self._progress = {name: _Progress(read_us=begun_us, advanced_us=begun_us) for name in partitions}
+        self._looked_us = self._clock.now_us()
+        #: Served time until the last look: two looks are as far apart as they were meant to be, and no farther.
+        self._served_us = 0
+        self._progress = {name: _Progress() for name in partitions}
         self._waiting = dict.fromkeys(partitions)
         self._proven: set[str] = set()
         self._over = False
         self._readers = [self._make(share) for share in shares(partitions, max(1, min(consumers, len(partitions))))]
         #: By place, when its reader was made or last named an end, and how often it may still be asked for ends.
-        self._fresh_us = [begun_us] * len(self._readers)
+        self._fresh_us = [0] * len(self._readers)
         self._asks_left = [ASKS_MAX] * len(self._readers)
 
     @property
@@ -121,7 +126,7 @@ class Drain:
         why = self._unhealthy.get(partition)
         if why is None and partition not in self._ends:
             why = "nobody named its end in time"
-        if why is None and self._clock.now_us() - self._progress[partition].last_us >= STUCK_MS * 1000:
+        if why is None and self._served_now_us() - self._progress[partition].last_us >= STUCK_MS * 1000:
             why = f"its end was not reached, and nothing of it was read for the last {STUCK_MS} ms"
         if why is None:
             return "its end was not reached in time, but it was still being read: raise drain_limit_ms"
@@ -134,13 +139,18 @@ class Drain:
         if self._over:
             return
         now_us = self._clock.now_us()
+        self._served_us = served_us = self._served_now_us()
+        self._looked_us = now_us
         for place, reader in enumerate(self._readers):
             waiting = [name for name in reader.partitions if name in self._waiting and name not in self._unhealthy]
             last_us = max([self._fresh_us[place], *(self._progress[name].last_us for name in waiting)])
-            if waiting and now_us - last_us >= STUCK_MS * 1000:
+            if waiting and served_us - last_us >= STUCK_MS * 1000:
                 reader.stop()
                 self._replace(reader)
         self._clock.call_at(now_us + ASK_AGAIN_MS * 1000, self._look)
+
+    def _served_now_us(self) -> int:
+        return self._served_us + min(self._clock.now_us() - self._looked_us, ASK_AGAIN_MS * 1000)
 
     def _ask(self, reader: Reader) -> None:
         if self._over or reader not in self._readers:
@@ -154,7 +164,7 @@ class Drain:
             return
         place = self._readers.index(reader)
         if answer.offsets:
-            self._fresh_us[place] = self._clock.now_us()
+            self._fresh_us[place] = self._served_now_us()
         self._ends.update(answer.offsets)
         missing = self._unnamed(reader)
         if missing and self._asks_left[place] > 0:
@@ -173,7 +183,7 @@ class Drain:
 
     def _read(self, read: Poll) -> None:
         for partition, records in read.records.items():
-            self._progress[partition].read(records[-1].offset + 1, self._clock.now_us())
+            self._progress[partition].read(records[-1].offset + 1, self._served_now_us())
             self.found |= self._looked_for.intersection(record.value for record in records)
         self._check(read.records)
 
@@ -209,7 +219,7 @@ class Drain:
             return
         place = self._readers.index(lost)
         fresh = self._readers[place] = self._make(lost.partitions)
-        self._fresh_us[place] = self._clock.now_us()
+        self._fresh_us[place] = self._served_now_us()
         for partition in lost.partitions:
             self._progress[partition].read_to = 0
         if self._unnamed(fresh) and self._asks_left[place] > 0:

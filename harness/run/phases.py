@@ -36,6 +36,10 @@ WARM_UP_MS_MAX: Final = 15_000
 LATE_MS_MAX: Final = 60_000
 #: How often the cluster's health is looked at after healing.
 LOOK_EVERY_MS: Final = 50
+#: A wait for the log to come back looks so often whether it was served in time: on a starved machine clients and
+#: brokers have had no more chance than we had, so that time does not count. It lasts so many times its limit at most.
+SERVED_EVERY_MS: Final = 100
+STARVED_TIMES_MAX: Final = 4
 #: After the last write was answered: for messages still under way (acks=0 has no answer) and the high watermark, which
 #: lags behind by one fetch (rule 6).
 SETTLE_MS: Final = 300
@@ -250,12 +254,11 @@ class _Phases:
 
         An ISR may shrink late: a leader repeats a request that got lost, although its followers are back meanwhile.
         """
-        limit_us = self._clock.now_us() + self._spec.workload.recovery_limit_ms * 1000
         fresh = self._workload.begin_recovery()
-        self._world.drive(lambda: fresh.finished, limit_us)
+        left_us = self._until_served(lambda: fresh.finished, self._spec.workload.recovery_limit_ms * 1000)
         fresh.end()
         self._pass(SETTLE_MS)
-        self._world.drive(lambda: not self._lacking(), limit_us)
+        self._until_served(lambda: not self._lacking(), left_us - SETTLE_MS * 1000)
         return fresh
 
     def _drain(self, fresh: RecoveryWrites) -> tuple[dict[str, str], Drain]:
@@ -263,7 +266,7 @@ class _Phases:
         lacking = self._lacking()
         away = absent(self._world.target.view(), self._workload.partitions, self._spec.chosen())
         drain = self._workload.begin_drain(lacking, fresh.values)
-        self._until(lambda: drain.finished, self._spec.workload.drain_limit_ms // 2)
+        self._until_served(lambda: drain.finished, self._spec.workload.drain_limit_ms * 1000 // 2)
         drain.end()
         self._pass(CLOSING_MS)
         self._workload.record_recovery(fresh, drain, lacking, away)
@@ -277,6 +280,18 @@ class _Phases:
 
     def _until(self, finished: Callable[[], bool], limit_ms: int) -> bool:
         return self._world.drive(finished, self._clock.now_us() + limit_ms * 1000)
+
+    def _until_served(self, finished: Callable[[], bool], left_us: int) -> int:
+        """Wait until ``finished()``, for ``left_us`` at most in which this wait was itself served; what is left of it.
+
+        In virtual time that is all time.
+        """
+        latest_us = self._clock.now_us() + left_us * STARVED_TIMES_MAX
+        while not finished() and left_us > 0 and (begun_us := self._clock.now_us()) < latest_us:
+            step_us = min(left_us, SERVED_EVERY_MS * 1000)
+            self._world.drive(finished, begun_us + step_us)
+            left_us -= min(self._clock.now_us() - begun_us, step_us)
+        return left_us
 
     def _record_fault(self, receipt: Receipt) -> None:
         record_fault(self._recorder, self._clock, receipt)

@@ -308,6 +308,20 @@ def test_a_log_partition_of_which_nothing_comes_any_more_is_unread(start, run_to
     assert list(drain.unread) == ["ackproof-0", "ackproof-1", "ackproof-2"]
 
 
+def test_time_in_which_a_starved_machine_served_nobody_makes_no_log_partition_unread(start, run_to, perfect_world):
+    """Nine tenths of each second are gone before anything that was due is served."""
+    workload = start(writes_per_second=100, consumers=1)
+    run_to(SECOND_US)
+    workload.close_clients()
+    run_to(2 * SECOND_US)
+    perfect_world.clients.answer_poll = lambda *_: PollOutcome(EventType.OK)
+    perfect_world.clock.starve(900_000, every_us=SECOND_US)
+    readers = len(perfect_world.clients.consumers)
+    drain = drained(workload, perfect_world)
+    assert (drain.finished, drain.unread) == (True, {})
+    assert len(perfect_world.clients.consumers) == readers + 1, "no reader was replaced for what it could not do"
+
+
 def test_a_log_that_is_too_long_for_the_limit_is_not_unread(start, run_to, events, perfect_world, monkeypatch):
     """Each poll gives one record."""
     workload = start(writes_per_second=100, consumers=1, partitions=1)

@@ -16,7 +16,7 @@ from nemesis.cluster import ClusterView, PartitionView
 from nemesis.plan import FaultPlan
 from tests.checkers.in_memory import judge_events
 from tests.harness.run.test_run import TOPIC_PARTITIONS, chance, spec
-from workloads import FreshWrites, Retirement, SendOutcome, Settings
+from workloads import FreshWrites, PollOutcome, Retirement, SendOutcome, Settings
 from workloads.operations import EventType, Function
 
 DEAD_US = 4_000_000
@@ -93,6 +93,30 @@ def test_a_log_partition_that_lacks_a_replica_says_so(world, events):
     assert verdict.recovery.absent == {}, "broker 2 runs, and does not join"
     assert verdict.recovery.unwritten == {}
     assert verdict.recovery.unread == {}, "it was not read to its end, because it lacked something"
+
+
+def read_nothing(world, for_us):
+    """Machine and log are slow from now on: a look is 900 ms late each second, and no reader gets a record."""
+    until_us = world.clock.now_us() + for_us
+    empty = PollOutcome(EventType.OK)
+    world.clients.answer_poll = lambda *_: empty if world.clock.now_us() < until_us else None
+    world.clock.starve(900_000, every_us=1_000_000)
+
+
+def test_a_log_that_came_late_on_a_starved_machine_is_not_stalled(world, events):
+    world.clock.call_at(4_900_000, partial(read_nothing, world, 20_000_000))
+    report, verdict, judgement = run(world, events, duration_ms=5_000)
+    assert report.drained
+    assert (verdict.recovery.unwritten, verdict.recovery.unread) == ({}, {})
+    assert judgement.outcome != "stalled"
+
+
+def test_a_log_that_never_comes_back_on_a_starved_machine_is_stalled_when_the_longest_wait_is_over(world, events):
+    world.clock.call_at(4_900_000, partial(read_nothing, world, 10**12))
+    report, verdict, judgement = run(world, events, duration_ms=5_000)
+    assert set(verdict.recovery.unread) == set(TOPIC_PARTITIONS)
+    assert judgement.outcome == "stalled"
+    assert report.ended_us - report.healed_us < 60_000_000
 
 
 def waited_for(state, running, **settings):
