@@ -108,11 +108,11 @@ class Pool:
 
     def give(self, job: Job, limit_s: float) -> None:
         """Have ``job`` performed; one that takes more than ``limit_s`` seconds is ended and has failed."""
-        virtual = job.spec.world.virtual_time
-        idle = (worker for worker in self._workers if worker.job is None and worker.gives_way == virtual)
+        niceness = NICENESS if job.spec.world.virtual_time else 0
+        idle = (worker for worker in self._workers if worker.job is None and worker.niceness == niceness)
         worker = next(idle, None)
         if worker is None:
-            worker = _Worker(self._perform, gives_way=virtual)
+            worker = _Worker(self._perform, niceness)
             self._workers.append(worker)
         worker.give(job, limit_s)
 
@@ -156,11 +156,11 @@ def _ready(workers: Iterable[_Worker], patience_s: float | None) -> list[_Worker
 class _Worker:
     """A worker process as the harness sees it: a pipe, and the job that it is busy with."""
 
-    def __init__(self, perform: Perform, *, gives_way: bool) -> None:
+    def __init__(self, perform: Perform, niceness: int) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.gives_way = gives_way
-        self.process = context.Process(target=_work, args=(theirs, perform, gives_way), daemon=False)
+        self.niceness = niceness
+        self.process = context.Process(target=_work, args=(theirs, perform, niceness), daemon=False)
         self.process.start()
         theirs.close()
         self.job: Job | None = None
@@ -207,10 +207,9 @@ def _stop(workers: Sequence[_Worker]) -> None:
         worker.process.join()
 
 
-def _work(pipe: Connection, perform: Perform, gives_way: bool) -> None:
+def _work(pipe: Connection, perform: Perform, niceness: int) -> None:
     """The life of a worker process: jobs come in over the pipe, their ends go out."""
-    if gives_way:
-        os.nice(NICENESS)
+    os.nice(niceness)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _on_stop)
     signal.signal(signal.SIGALRM, _on_alarm)

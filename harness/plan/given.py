@@ -147,19 +147,20 @@ def _step(entry: Table, families: list[str], brokers: int, place: Place) -> Step
 
 
 def _role(entry: Table, brokers: int, place: Place) -> Role:
-    """Whom a fault means: ``broker = 1``, or a role in a log partition."""
+    """Whom a fault means: ``broker = 1``, to which leadership of a log partition may be moved, or a role in one."""
+    partition: int = value_at(entry, "partition", int, 0, place)
     if "broker" in entry:
-        if other := [key for key in ("role", "partition", "pick") if key in entry]:
+        if other := [key for key in ("role", "pick") if key in entry]:
             raise (place / other[0]).wrong("the fault names its broker; leave it out")
         number: int = value_at(entry, "broker", int, 0, place)
         if number >= brokers:
             raise (place / "broker").wrong(f"there is no broker {number}; they are 0 to {brokers - 1}")
-        return Role(RoleKind.NAMED, 0, number)
+        return Role(RoleKind.NAMED, partition, number)
     word: str = _required(entry, "role", str, place)
     known = {kind.value: kind for kind in RoleKind if kind is not RoleKind.NAMED}
     if word not in known:
         raise (place / "role").wrong(f'{unknown_key("role", word, known)}; or write "broker = 0"')
-    return Role(known[word], value_at(entry, "partition", int, 0, place), value_at(entry, "pick", int, 0, place))
+    return Role(known[word], partition, value_at(entry, "pick", int, 0, place))
 
 
 def _required(entry: Table, key: str, kind: object, place: Place) -> Any:

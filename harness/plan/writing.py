@@ -84,7 +84,8 @@ def _entry(step: Step, family: str) -> dict[str, object]:
     del fields["role"]
     whom: dict[str, object] = {"broker": role.pick}
     if role.kind is not RoleKind.NAMED:
-        whom = {"role": role.kind.value} | _other({"partition": role.partition, "pick": role.pick}, _NOUGHT)
+        whom = {"role": role.kind.value} | _other({"pick": role.pick}, _NOUGHT)
+    whom |= _other({"partition": role.partition}, _NOUGHT)
     own = {RENAMED.get((kind, name), name): value for name, value in fields.items()}
     story = f"{step.family}/{step.story}"
     named = {"story": story} if story != f"{family.split('+', maxsplit=1)[0]}/{GIVEN}" else {}

@@ -35,7 +35,7 @@ from nemesis.scenarios import Draw, Timings
 from nemesis.schedule import Schedule, Step, most_stopped
 from nemesis.topology import Shape
 
-#: What steps of a storm have in the place of a family and a story.
+#: What steps of a storm have in the place of a story.
 STORM: Final = "storm"
 #: The number of faults in one storm.
 FAULTS_MIN, FAULTS_MAX = 3, 7
@@ -68,24 +68,33 @@ WAITED_FOR_MS_MAX: Final = 4_500
 #: Makes a fault around a role, of a shape where it has one; chance decides what else it needs.
 Make = Callable[[Role, Shape, Draw], Fault]
 
+
+class Kind(NamedTuple):
+    """One kind of fault: the family of stories that it would be of, which plans know, and what makes it."""
+
+    family: str
+    make: Make
+
+
 #: Every kind of fault that a storm may have, by a word for portfolios.
-KINDS: Final[Mapping[str, Make]] = {
-    "kill": lambda role, _shape, _draw: Kill(role),
-    "pause": lambda role, _shape, _draw: Pause(role),
-    "stop": lambda role, _shape, _draw: Stop(role),
-    "power": lambda role, _shape, _draw: PowerLoss(role),
-    "wipe": lambda role, _shape, _draw: WipeDisk(role),
-    "corrupt": lambda role, _, draw: CorruptRecord(role, draw("record", LOG_PARTS)),
-    "directory": lambda role, _shape, _draw: FailDirectory(role),
-    "cut": lambda role, shape, _: Partition(role, shape),
-    "slow": lambda role, shape, _: SlowLink(role, shape),
-    "hold": lambda role, shape, draw: HoldMessages(role, shape, _HELD[draw("api", len(_HELD))]),
-    "late-fetch": lambda role, shape, _draw: HoldMessages(role, shape, "Fetch"),
-    "move": lambda role, _shape, _draw: MoveLeader(
-        role if role.kind is RoleKind.NAMED else Role(RoleKind.FOLLOWERS, role.partition, role.pick)
+KINDS: Final[Mapping[str, Kind]] = {
+    "kill": Kind("kill", lambda role, _shape, _draw: Kill(role)),
+    "pause": Kind("pause", lambda role, _shape, _draw: Pause(role)),
+    "stop": Kind("rolling", lambda role, _shape, _draw: Stop(role)),
+    "power": Kind("power", lambda role, _shape, _draw: PowerLoss(role)),
+    "wipe": Kind("wipe", lambda role, _shape, _draw: WipeDisk(role)),
+    "corrupt": Kind("corrupt", lambda role, _, draw: CorruptRecord(role, draw("record", LOG_PARTS))),
+    "directory": Kind("log-directory", lambda role, _shape, _draw: FailDirectory(role)),
+    "cut": Kind("partition", lambda role, shape, _: Partition(role, shape)),
+    "slow": Kind("slow-link", lambda role, shape, _: SlowLink(role, shape)),
+    "hold": Kind("partition", lambda role, shape, draw: HoldMessages(role, shape, _HELD[draw("api", len(_HELD))])),
+    "late-fetch": Kind("partition", lambda role, shape, _draw: HoldMessages(role, shape, "Fetch")),
+    "move": Kind("move", lambda role, _shape, _draw: MoveLeader(_new_leader(role))),
+    "controller": Kind("controller", lambda role, _shape, _draw: Kill(Role(RoleKind.CONTROLLER, role.partition))),
+    "producer": Kind(
+        "client-crash",
+        lambda role, _shape, _draw: ClientCrash(Role(RoleKind.PRODUCER, role.partition, role.pick)),
     ),
-    "controller": lambda role, _shape, _draw: Kill(Role(RoleKind.CONTROLLER, role.partition)),
-    "producer": lambda role, _shape, _draw: ClientCrash(Role(RoleKind.PRODUCER, role.partition, role.pick)),
 }
 
 
@@ -140,8 +149,9 @@ class Storms:
             role = victims[draw("role", len(victims))]
             begin_ms = at_ms + turn * gap_ms
             end_ms = begin_ms + (gap_ms if kind == "move" else self._lasting_ms(draw))
-            fault = KINDS[kind](role, shapes[draw("shape", len(shapes))], draw)
-            steps.append(Step(begin_ms=begin_ms, end_ms=end_ms, group=group, family=STORM, story=STORM, fault=fault))
+            family, make = KINDS[kind]
+            fault = make(role, shapes[draw("shape", len(shapes))], draw)
+            steps.append(Step(begin_ms=begin_ms, end_ms=end_ms, group=group, family=family, story=STORM, fault=fault))
         return steps
 
     def _lasting_ms(self, draw: Draw) -> int:
@@ -172,6 +182,11 @@ class Storms:
     def _victim(self, partition: int, draw: Draw) -> Role:
         kind = _ROLES[draw("role", len(_ROLES))]
         return Role(kind, partition, draw("pick", self._brokers if kind is RoleKind.NAMED else PICKS))
+
+
+def _new_leader(role: Role) -> Role:
+    """Whom leadership is moved to: one broker all the time, or any follower that can lead."""
+    return role if role.kind is RoleKind.NAMED else Role(RoleKind.FOLLOWERS, role.partition, role.pick)
 
 
 def _some(choices: Sequence[One], label: str, draw: Draw) -> Sequence[One]:

@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from harness.errors import HarnessError
+from harness.plan import parse_plan, plan_text
 from harness.search import EVERYTHING, PORTFOLIOS, Alarm, Portfolio, as_it_is, attempt, hunt
 from harness.search.hunting import alarms_of, without
 
@@ -20,6 +21,14 @@ def test_portfolios_have_names_of_their_own_and_settings_that_can_be() -> None:
         spec = portfolio.spec(1, 0, {})
         assert (spec.schedule is not None) is bool(portfolio.kinds)
         assert spec.chosen().planted_bug == "none"
+
+
+@pytest.mark.parametrize("portfolio", [one for one in EVERYTHING if one.kinds], ids=lambda one: one.name)
+def test_a_storm_is_written_down_as_a_plan_and_read_as_the_same(portfolio: Portfolio) -> None:
+    """Its families are those that plans know, also where its kinds have other names."""
+    spec = portfolio.spec(1, 0, {})
+    (again,) = parse_plan(plan_text(spec, "again"), "again.toml").runs()
+    assert (again.schedule, again.family, again.settings) == (spec.schedule, spec.family, spec.settings)
 
 
 def test_a_planted_bug_is_found_by_the_checkers_and_its_control_is_silent() -> None:

@@ -49,4 +49,4 @@ def test_a_storm_keeps_the_budget_of_dead_brokers(dead: int) -> None:
 
 def test_every_kind_occurs_under_some_seed() -> None:
     seen = {step.fault.kind for seed in range(60) for step in storms(seed).steps}
-    assert seen == {make(Role(RoleKind.LEADER), Shape.ISOLATE, lambda *_: 0).kind for make in KINDS.values()}
+    assert seen == {kind.make(Role(RoleKind.LEADER), Shape.ISOLATE, lambda *_: 0).kind for kind in KINDS.values()}
