@@ -27,7 +27,7 @@ from workloads.history.jsonl import Decoder
 from workloads.history.origin import Origin, ValueCodes
 from workloads.history.pairing import Begun, OpenOperations
 from workloads.history.rows import Columns, Names, Rows, to_table
-from workloads.history.schema import META_RUN, NAMELESS
+from workloads.history.schema import META_RUN
 from workloads.history.sealing import Part, write_clustered
 from workloads.operations import Event, Send
 
@@ -63,8 +63,7 @@ class Decoded:
             the others follow it one by one; None where no line gives any.
         unmatched: completions before the first invocation of their process here, with their indexes.
         begun: invocations that were not completed here, with their indexes.
-        invoked: processes that began anything here.
-        doubtful: processes of which a completion did not clearly belong to an invocation here.
+        went_on: processes that began anything here, or have more such completions than ``unmatched`` names.
     """
 
     split: Split
@@ -78,16 +77,11 @@ class Decoded:
     indexes: Numbers | int | None = None
     unmatched: list[Begun] = field(default_factory=list)
     begun: list[Begun] = field(default_factory=list)
-    invoked: set[int] = field(default_factory=set)
-    doubtful: set[int] = field(default_factory=set)
+    went_on: set[int] = field(default_factory=set)
 
 
 #: Decodes splits, and answers in their order.
 DecodeAll = Callable[[Sequence[Split]], Iterable[Decoded]]
-
-
-class _EntangledError(Exception):
-    """Which invocation a completion belongs to cannot be decided without looking at all lines at once."""
 
 
 def decode(split: Split) -> Decoded:
@@ -97,7 +91,14 @@ def decode(split: Split) -> Decoded:
         OSError: the file cannot be read, or the target not written.
     """
     open_here = _OpenHere()
-    decoder = Decoder(Rows(open_here))
+    decoded = _decode(split, Decoder(Rows(open_here), ValueCodes()))
+    decoded.unmatched, decoded.begun, decoded.went_on = open_here.unmatched, list(open_here), open_here.went_on
+    return decoded
+
+
+def _decode(split: Split, decoder: Decoder) -> Decoded:
+    """What a decoder finds in a split, without what belongs to operations of other splits."""
+    first = decoder.rows.events
     decoded = Decoded(split=split)
     taken: list[Columns] = []
     try:
@@ -111,11 +112,9 @@ def decode(split: Split) -> Decoded:
     if decoded.problem is not None:
         return decoded
     columns = together(*taken, decoder.rows.take())
-    decoded.events, decoded.options, decoded.values = decoder.rows.events, decoder.options, decoder.values.values
+    decoded.events, decoded.rows = decoder.rows.events - first, len(columns["key"])
+    decoded.options, decoded.values = decoder.options, decoder.values.values
     decoded.indexes = _given(decoder.indexes)
-    decoded.unmatched, decoded.begun = open_here.unmatched, list(open_here)
-    decoded.invoked, decoded.doubtful = open_here.invoked, open_here.doubtful
-    decoded.rows = len(columns["key"])
     if split.target is None:
         decoded.loaded = columns, decoder.rows.names
     else:
@@ -153,29 +152,22 @@ class _OpenHere(OpenOperations):
     def __init__(self) -> None:
         super().__init__()
         self.unmatched: list[Begun] = []
-        self.invoked: set[int] = set()
-        self.doubtful: set[int] = set()
+        self.went_on: set[int] = set()
         self._counts: Counter[int] = Counter()
 
     def begin(self, index: int, invocation: Event) -> None:
-        if invocation.process < NAMELESS:
-            self.invoked.add(invocation.process)
-            super().begin(index, invocation)
+        self.went_on.add(invocation.process)
+        super().begin(index, invocation)
 
     def end(self, index: int, completion: Event) -> Begun | None:
         process = completion.process
-        if process in self.invoked:
-            if (found := self.same(completion)) is not None:
-                return found
-            self.doubtful.add(process)
-            return self.similar(completion)
-        if process < NAMELESS:
+        if process not in self.went_on:
             self._counts[process] += 1
             if self._counts[process] <= _UNMATCHED_MAX:
                 self.unmatched.append((index, completion))
             else:
-                self.doubtful.add(process)
-        return None
+                self.went_on.add(process)
+        return super().end(index, completion)
 
 
 def _given(indexes: list[int | None]) -> Numbers | int | None:
@@ -210,10 +202,7 @@ def import_jsonl(source: Path, directory: Path, decode_all: DecodeAll = decode_h
                 Split(source, begin, min(size, begin + SPLIT_BYTES), Path(scratch) / files.live_name(number))
                 for number, begin in enumerate(begins)
             ]
-            try:
-                return _store(source, directory, decode_all(splits))
-            except _EntangledError:
-                pass
+            return _store(source, directory, decode_all(splits))
     return _store(source, directory, [decode(Split(source, 0, size))])
 
 
@@ -235,8 +224,6 @@ class _Joining:
         self.options: dict[str, Any] = {}
         self._lines = self._events = 0
         self._open = OpenOperations()
-        #: Processes with an invocation that a later one of theirs may have replaced, nobody knows where.
-        self._hidden: set[int] = set()
         #: Of split: first index, events, and the indexes that its lines give.
         self._indexes: list[tuple[int, int, Numbers | int | None]] = []
 
@@ -245,41 +232,38 @@ class _Joining:
 
         Raises:
             files.HistoryError: a line of it cannot be understood.
-            _EntangledError: see there.
+            OSError: it must be decoded again, and the file cannot be read or the split's target not written.
         """
         if decoded.problem is not None:
             raise files.HistoryError(f"{self.source}, line {self._lines + decoded.lines}: {decoded.problem}")
+        first, before = self._events, list(self._open)
         codes = np.array([self.values.code(value) for value in decoded.values], dtype=np.int64)
-        first = self._events
         found = [pair for index, event in decoded.unmatched if (pair := self._pair(first + index, event, codes))]
-        if any(process in self._open or process in self._hidden for process in decoded.doubtful):
-            raise _EntangledError
-        for process in decoded.invoked:
-            if process in self._open:
-                self._hidden.add(process)
-                self._open.forget(process)
-        for index, event in decoded.begun:
-            self._open.begin(first + index, _recoded(event, codes))
+        if any(process in self._open for process in decoded.went_on):
+            # Which of its operations are then completed, and which never can be, depends on all that it began here.
+            self._open = OpenOperations(before)
+            decoded = _decode(decoded.split, Decoder(Rows(self._open, first), self.values))
+            part = Part(decoded.rows, path=decoded.split.target)
+        else:
+            for index, event in decoded.begun:
+                self._open.begin(first + index, _recoded(event, codes))
+            part = Part(
+                decoded.rows,
+                loaded=decoded.loaded,
+                path=decoded.split.target,
+                first=first,
+                codes=codes if (codes != -2 - np.arange(len(codes))).any() else NOTHING,
+                invocations=_late(found),
+            )
         self._indexes.append((first, decoded.events, decoded.indexes))
         self._events, self._lines = first + decoded.events, self._lines + decoded.lines
         self.options = self.options or decoded.options
-        return Part(
-            decoded.rows,
-            loaded=decoded.loaded,
-            path=decoded.split.target,
-            first=first,
-            codes=codes if (codes != -2 - np.arange(len(codes))).any() else NOTHING,
-            invocations=_late(found),
-        )
+        return part
 
     def _pair(self, index: int, event: Event, codes: Numbers) -> tuple[Begun, Begun] | None:
         """The invocation of a completion, and the completion as it is in the whole history; None if it has none."""
         completion = _recoded(event, codes)
-        begun = self._open.same(completion)
-        if begun is None:
-            if completion.process in self._hidden:
-                raise _EntangledError
-            begun = self._open.similar(completion)
+        begun = self._open.end(index, completion)
         return None if begun is None else (begun, (index, completion))
 
     def labels(self) -> list[int] | None:

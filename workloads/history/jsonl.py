@@ -113,8 +113,8 @@ class Decoder:
         options: of the file.
     """
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows, self.values = rows, ValueCodes()
+    def __init__(self, rows: Rows, values: ValueCodes) -> None:
+        self.rows, self.values = rows, values
         self.lines = 0
         self.indexes: list[int | None] = []
         self.options: dict[str, Any] = {}

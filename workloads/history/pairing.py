@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from workloads.history.event_table import EventTable, Flags, Numbers
+from workloads.history.schema import NAMELESS
 from workloads.operations import Event, Send
 
 #: An invocation and its index.
@@ -16,8 +17,10 @@ Begun = tuple[int, Event]
 class OpenOperations:
     """Operations that were begun and not completed, by process."""
 
-    def __init__(self) -> None:
+    def __init__(self, begun: Iterable[Begun] = ()) -> None:
         self._open: dict[int, dict[object, Begun]] = {}
+        for index, invocation in begun:
+            self.begin(index, invocation)
 
     def __iter__(self) -> Iterator[Begun]:
         for begun in self._open.values():
@@ -31,19 +34,15 @@ class OpenOperations:
         self._open.setdefault(invocation.process, {})[_token(invocation)] = index, invocation
 
     def end(self, index: int, completion: Event) -> Begun | None:  # noqa: ARG002 - for those who note what has none
-        """Take the invocation of a completion, which has this index; None if there is none."""
-        return self.same(completion) or self.similar(completion)
+        """Take the invocation of a completion, which has this index; None if there is none.
 
-    def same(self, completion: Event) -> Begun | None:
-        """Take the open operation of the process that asked for what was completed."""
-        begun = self._open.get(completion.process)
-        return begun.pop(_token(completion), None) if begun else None
-
-    def similar(self, completion: Event) -> Begun | None:
-        """Take the first open operation of the process that has the same function."""
+        It is the open operation of the process that asked for what was completed, else its first of the same function.
+        """
         begun = self._open.get(completion.process, {})
-        same = next((token for token, (_, event) in begun.items() if event.function == completion.function), None)
-        return None if same is None else begun.pop(same)
+        token = _token(completion)
+        if token not in begun:
+            token = next((one for one, (_, event) in begun.items() if event.function == completion.function), None)
+        return begun.pop(token, None)
 
     def forget(self, process: int) -> None:
         """Give up all open operations of a process."""
@@ -95,10 +94,10 @@ def pair(events: Sequence[Begun], carried: int, table: EventTable, open_: OpenOp
 
 
 def _by_token(table: EventTable) -> tuple[Numbers, Flags]:
-    """The places of events of clients by process, then by token, then in their order; and which have both in common
-    with the one before."""
+    """The places of events of clients with a process by it, then by token, then in their order; and which have both in
+    common with the one before."""
     process, (label, value) = table.events["process"], table.token
-    order = np.flatnonzero(process >= 0)
+    order = np.flatnonzero((process >= 0) & (process < NAMELESS))
     group = process[order] * (int(label.max(initial=0)) + 1) + label[order]
     sorted_ = np.lexsort((value[order], group))
     order, group = order[sorted_], group[sorted_]

@@ -31,13 +31,13 @@ class Rows:
     and what can wait is done for many events at once. One thread may add while another takes.
     """
 
-    def __init__(self, open_operations: OpenOperations | None = None) -> None:
+    def __init__(self, open_operations: OpenOperations | None = None, first: int = 0) -> None:
         self._texts = texts_of_columns()
         self._events: list[Event | None] = []
         #: Indexes of completions, and log partitions that a group rebalance touched inside them.
         self._rebalanced: list[tuple[int, Sequence[str]]] = []
         self._open = OpenOperations() if open_operations is None else open_operations
-        self._taken = 0
+        self._taken = first
 
     def add(self, event: Event) -> None:
         """Add one event; it gets the next index."""
@@ -53,7 +53,7 @@ class Rows:
 
     @property
     def events(self) -> int:
-        """The number of indexes that were given."""
+        """The index that the next event gets."""
         return self._taken + len(self._events)
 
     @property

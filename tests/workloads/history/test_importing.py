@@ -18,7 +18,7 @@ from tests.workloads.history.event_strategies import events, examples
 from tests.workloads.history.test_sealing import stored
 from workloads.history import HistoryError, importing
 from workloads.history.files import CLUSTERED
-from workloads.history.importing import Decoded, Split, decode, import_jsonl
+from workloads.history.importing import Decoded, Split, import_jsonl
 from workloads.history.jsonl import line_of
 from workloads.history.origin import ORIGIN_FILE, Origin
 
@@ -100,24 +100,32 @@ def test_the_first_line_that_cannot_be_understood_is_named_whatever_the_split(
     assert import_jsonl(source, tmp_path / "stored").options == {"ww_deps": False}
 
 
-def test_processes_that_can_only_be_told_apart_as_a_whole_are_decoded_as_a_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@given(st.permutations(range(5)), st.integers(120, 900))
+@examples(20)
+def test_operations_that_end_after_their_process_went_on_are_found_a_split_at_a_time(
+    late: list[int], split_bytes: int
 ) -> None:
-    """Operations never ended, and later answers that fit none that is open: which they end is a matter of order."""
-    source = tmp_path / "h.jsonl"
-    begun = [operation(0, "invoke", value) for value in range(4)]
-    source.write_text("\n".join([*begun, operation(0, "ok", 9), operation(0, "ok", 2), operation(0, "ok", 8)]))
-    import_jsonl(source, tmp_path / "whole")
-    asked: list[Sequence[Split]] = []
+    """Five sends are completed only splits later, and two answers fit nothing: what they end is a matter of order."""
+    begun = [operation(0, "invoke", value) for value in range(7)]
+    usual = [operation(0, kind, value) for value in range(10, 22) for kind in ("invoke", "ok")]
+    ended = [one for value in late for one in (operation(0, "invoke", 30 + value), operation(0, "ok", value))]
+    odd = [operation(0, "ok", value) for value in (90, 91)]
+    with tempfile.TemporaryDirectory() as scratch, pytest.MonkeyPatch.context() as patched:
+        source = Path(scratch, "h.jsonl")
+        source.write_text("\n".join([*begun, *usual, *ended, *odd]))
+        import_jsonl(source, Path(scratch, "whole"))
+        patched.setattr(importing, "SPLIT_BYTES", split_bytes)
+        read: list[Split] = []
+        blocks = importing._blocks
 
-    def decode_all(splits: Sequence[Split]) -> Iterable[Decoded]:
-        asked.append(splits)
-        return [decode(split) for split in splits]
+        def noted(split: Split) -> Iterable[list[bytes]]:
+            read.append(split)
+            return blocks(split)
 
-    monkeypatch.setattr(importing, "SPLIT_BYTES", 150)
-    import_jsonl(source, tmp_path / "cut", decode_all)
-    assert len(asked[0]) > 2
-    assert stored(tmp_path / "cut" / CLUSTERED) == stored(tmp_path / "whole" / CLUSTERED)
+        patched.setattr(importing, "_blocks", noted)
+        import_jsonl(source, Path(scratch, "cut"))
+        assert max(split.end - split.begin for split in read) <= split_bytes
+        assert stored(Path(scratch, "cut", CLUSTERED)) == stored(Path(scratch, "whole", CLUSTERED))
 
 
 def test_a_small_file_is_decoded_where_it_is(tmp_path: Path) -> None:
