@@ -1,3 +1,4 @@
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Scanner;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -9,17 +10,18 @@ import org.apache.kafka.clients.producer.ProducerRecord;
  */
 public class NumberedRecords {
     public static void main(String[] arguments) {
-        Map<String, Object> properties = Map.of(
+        Map<String, Object> properties = new HashMap<>(Map.of(
             "bootstrap.servers", arguments[0],
             "acks", "all",
             "enable.idempotence", true,
             "max.in.flight.requests.per.connection", 5,
             "batch.size", 1,
             "linger.ms", 0,
-            "request.timeout.ms", Integer.parseInt(arguments[2]),
-            "delivery.timeout.ms", Integer.parseInt(arguments[3]),
             "key.serializer", "org.apache.kafka.common.serialization.StringSerializer",
-            "value.serializer", "org.apache.kafka.common.serialization.StringSerializer");
+            "value.serializer", "org.apache.kafka.common.serialization.StringSerializer"));
+        properties.put("request.timeout.ms", Integer.parseInt(arguments[2]));
+        properties.put("delivery.timeout.ms", Integer.parseInt(arguments[3]));
+        properties.put("metadata.max.age.ms", Integer.parseInt(arguments[4]));
         try (KafkaProducer<String, String> producer = new KafkaProducer<>(properties); Scanner input = new Scanner(System.in)) {
             int sent = 0;
             while (input.hasNextInt()) {

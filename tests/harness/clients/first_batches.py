@@ -27,6 +27,7 @@ from harness.plan import Kafka, Processes
 from harness.worlds.kafka import kafka_world
 from harness.worlds.processes import processes_world
 from harness.worlds.real import RealWorld
+from nemesis.cluster import present
 from tests.harness.clients.senders import RECORDS, TOPIC, Confluent, Reports, Sender
 from tests.harness.clients.slow_network import Answer, Batch, SlowNetwork
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster, spec
@@ -49,6 +50,10 @@ DELIVERY_MS: Final = 120_000
 JAVA_DELIVERY_MS: Final = 15_000
 #: Where the first record shall time out.
 SHORT_DELIVERY_MS: Final = 10_000
+#: So many batches of a producer are known again (KIP-98), and may be under way over one connection.
+UNDER_WAY: Final = 5
+#: Between batches whose time shall not be over at once.
+APART_US: Final = 400_000
 #: An application that sends every so often, and how many records at least and at most before the follower comes back.
 EVERY_US: Final = 20_000
 ALONE: Final = (30, 130)
@@ -148,6 +153,35 @@ class Stage:
             producer.close()
             network.close()
         return Seen(producer.reports, network.sent, network.answers, self._log(leader, end))
+
+    def overtake(self, make: Callable[[str, int], Sender], delivery_ms: int) -> Seen:
+        """Five batches are appended and not answered, two of the next leader are; then the first answers are lost.
+
+        ``make`` has to learn of the next leader while the five are under way: half of ``delivery_ms``.
+        """
+        self.until(self.cluster.is_well)
+        old = self.cluster.leads()
+        end = self._end(old)
+        network = SlowNetwork(self.addresses, late=lambda _: False)
+        network.withhold(old)
+        producer = make(network.address(old), delivery_ms)
+        try:
+            for number in range(UNDER_WAY):
+                producer.send(1)
+                self.until(lambda number=number: self._end(old) > end + number)
+                self.cluster.until(lambda: False, APART_US)
+            new = min(self._isr() - {old})
+            present(self.cluster.target.leadership).move_leader(PARTITIONS[0], new)
+            self.until(lambda: self.cluster.leader() == new)
+            for number in (UNDER_WAY, UNDER_WAY + 1):
+                producer.send(1)
+                self.cluster.until(lambda number=number: number in producer.reports, delivery_ms * 500)
+            network.cut(old)
+            self.until(lambda: len(producer.reports) == UNDER_WAY + 2)
+        finally:
+            producer.close()
+            network.close()
+        return Seen(producer.reports, network.sent, network.answers, self._log(new, end))
 
     def chance(self, make: Callable[[str, int], Sender], batch_s: float) -> Seen:
         """As many records as an application sends while a follower comes back, over a link that is slow or not."""

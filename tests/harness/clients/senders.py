@@ -19,6 +19,9 @@ TOPIC: Final = "ackproof"
 #: How many records a script sends.
 RECORDS: Final = 4
 
+#: metadata.max.age.ms, the libraries' default: longer than any script.
+METADATA_MS: Final = 300_000
+
 #: What a producer reported of each record, by its number: an offset, None where success had none, or an error.
 Reports = dict[int, int | str | None]
 
@@ -45,7 +48,7 @@ class Sender(Protocol):
 class Confluent:
     """librdkafka."""
 
-    def __init__(self, bootstrap: str, delivery_ms: int, in_flight: int = 5) -> None:
+    def __init__(self, bootstrap: str, delivery_ms: int, in_flight: int = 5, metadata_ms: int = METADATA_MS) -> None:
         self.reports: Reports = {}
         self._sent = 0
         self._producer = confluent_kafka.Producer(
@@ -56,6 +59,7 @@ class Confluent:
                 "max.in.flight.requests.per.connection": in_flight,
                 "batch.num.messages": 1,
                 "linger.ms": 0,
+                "topic.metadata.refresh.interval.ms": metadata_ms,
                 "request.timeout.ms": request_ms(delivery_ms),
                 "message.timeout.ms": delivery_ms,
             },
@@ -112,9 +116,10 @@ class KafkaPython:
 class Java:
     """Kafka's own client, in a process of its own; it sends when it has started. ``compile_java`` made ``classes``."""
 
-    def __init__(self, bootstrap: str, delivery_ms: int, classes: Path) -> None:
+    def __init__(self, bootstrap: str, delivery_ms: int, classes: Path, metadata_ms: int = METADATA_MS) -> None:
         self.reports: Reports = {}
-        configuration = [bootstrap, TOPIC, str(request_ms(delivery_ms)), str(delivery_ms)]
+        times_ms = (request_ms(delivery_ms), delivery_ms, metadata_ms)
+        configuration = [bootstrap, TOPIC, *map(str, times_ms)]
         command = [java_program(), *QUICK_JAVA, "-cp", f"{classes}:{_jars()}", "NumberedRecords", *configuration]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

@@ -6,12 +6,15 @@ that clients stay behind it.
 
 from __future__ import annotations
 
+import itertools
 import socket
 import struct
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from kafka.errors import for_code
@@ -58,11 +61,13 @@ class SlowNetwork:
         self.sent: list[Batch] = []
         self.answers: list[Answer] = []
         self._late, self._batch_s = late, batch_s
-        self._delivered, self._answering = threading.Event(), threading.Event()
-        self._answering.set()
+        self._delivered = threading.Event()
+        self._answering = {broker: threading.Event() for broker in addresses}
+        self.answer()
         self._addresses = dict(addresses)
         self._listeners = {broker: socket.create_server((HOST, 0)) for broker in addresses}
-        self._sockets: list[socket.socket] = list(self._listeners.values())
+        self._sockets: dict[int | None, list[socket.socket]] = defaultdict(list)
+        self._sockets[None] = list(self._listeners.values())
         for broker in addresses:
             threading.Thread(target=self._accept, args=(broker,), daemon=True).start()
 
@@ -73,17 +78,26 @@ class SlowNetwork:
         """Let the late batch arrive."""
         self._delivered.set()
 
-    def withhold(self) -> None:
-        """Keep the brokers' answers to batches back, until :meth:`answer`."""
-        self._answering.clear()
+    def withhold(self, *brokers: int) -> None:
+        """Keep the answers of these ``brokers`` to batches back, of all if none is named, until :meth:`answer`."""
+        for broker in brokers or self._answering:
+            self._answering[broker].clear()
 
     def answer(self) -> None:
-        self._answering.set()
+        for answering in self._answering.values():
+            answering.set()
+
+    def cut(self, broker: int) -> None:
+        """Break every connection to ``broker``; what it answered is lost. A new connection works, and answers."""
+        for one in self._sockets.pop(broker, []):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        self._answering[broker].set()
 
     def close(self) -> None:
         self.deliver()
         self.answer()
-        for one in self._sockets:
+        for one in itertools.chain(*self._sockets.values()):
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
@@ -99,9 +113,9 @@ class SlowNetwork:
                     continue
                 for one in (client, server):
                     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._sockets += [client, server]
+                self._sockets[broker] += [client, server]
                 asked: dict[int, tuple[int, int, list[Batch]]] = {}
-                for way in (self._requests, self._responses):
+                for way in (self._requests, partial(self._responses, self._answering[broker])):
                     threading.Thread(target=way, args=(client, server, asked), daemon=True).start()
 
     def _requests(self, client: socket.socket, server: socket.socket, asked: dict[int, Any]) -> None:
@@ -119,7 +133,9 @@ class SlowNetwork:
                 time.sleep(self._batch_s)
             _send(server, frame)
 
-    def _responses(self, client: socket.socket, server: socket.socket, asked: dict[int, Any]) -> None:
+    def _responses(
+        self, answering: threading.Event, client: socket.socket, server: socket.socket, asked: dict[int, Any]
+    ) -> None:
         for frame in _frames(server, client):
             key, version, batches = asked.pop(int.from_bytes(frame[:4], "big"), (-1, 0, []))
             if key == ProduceRequest.API_KEY:
@@ -128,7 +144,7 @@ class SlowNetwork:
                 for batch, part in zip(batches, parts, strict=True):
                     error = for_code(part.error_code).__name__
                     self.answers.append(Answer(batch, error, part.base_offset))
-                self._answering.wait()
+                answering.wait()
             _send(client, self._behind(frame, version) if key == MetadataRequest.API_KEY else frame)
 
     def _behind(self, frame: bytes, version: int) -> bytes:

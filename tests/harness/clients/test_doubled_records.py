@@ -1,15 +1,16 @@
-"""Finding 003: a producer of librdkafka doubles what is in the log when another record's time is over.
+"""Findings 003 and 004: producers that write records again which are in the log.
 
-Where one of these fails with a newer release, the library has changed: docs/findings/003 has to follow.
+Where one of these fails with a newer release, the library has changed: the page of the finding has to follow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
-from tests.harness.clients.first_batches import Stage
+from tests.harness.clients.first_batches import UNDER_WAY, Seen, Stage
 from tests.harness.clients.senders import RECORDS, Confluent, Sender
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
@@ -35,3 +36,33 @@ def test_kafkas_own_client_sends_them_again_as_the_same_batches(
     assert list(seen.log.values()) == [0, 1, 2, 3]
     assert list(seen.reports.values()) == list(seen.log)[1:]
     assert {batch.producer_epoch for batch in seen.sent} == {0}
+
+
+#: What clients know of the leaders is so old at most; in the first try a record's time is over after four times that.
+METADATA_MS = 3_500
+TRIES = 3
+
+
+def overtaken(stage: Stage, client: Callable[..., Sender]) -> Seen:
+    """Two records reach the next leader while five are under way to the one before: the machine has to keep up."""
+    for doubling in range(TRIES):
+        seen = stage.overtake(partial(client, metadata_ms=METADATA_MS), 4 * METADATA_MS << doubling)
+        numbers = [batch.sequence for batch in seen.sent]
+        if numbers[: UNDER_WAY + 2] == list(range(UNDER_WAY + 2)):
+            return seen
+    raise AssertionError(f"the five were given up before the next leader was known, {TRIES} times")
+
+
+def test_kafkas_own_client_writes_records_again_when_more_than_five_batches_were_under_way(
+    stage: Stage, java_client: Callable[..., Sender]
+) -> None:
+    seen = overtaken(stage, java_client)
+    offsets, records = list(seen.log), list(seen.log.values())
+    assert records[: UNDER_WAY + 2] == list(range(UNDER_WAY + 2))
+    again = records[UNDER_WAY + 2 :]
+    assert again, "the time of all five was over at once"
+    assert again == list(range(UNDER_WAY - len(again), UNDER_WAY))
+    assert [seen.reports[number] for number in again] == offsets[UNDER_WAY + 2 :], "reported at their second offsets"
+    assert seen.reports[0] == "TimeoutException"
+    assert {batch.producer_epoch for batch in seen.sent[: UNDER_WAY + 2]} == {0}
+    assert seen.sent[-1].producer_epoch > 0

@@ -25,7 +25,9 @@ class _Measured(msgspec.Struct):
 @pytest.fixture(scope="module")
 def measured() -> list[_Measured]:
     file = Path(__file__).parents[3] / "results/reference/explore/scopes.jsonl"
-    return [msgspec.json.decode(line, type=_Measured) for line in file.read_bytes().splitlines()]
+    lines = [msgspec.json.decode(line, type=_Measured) for line in file.read_bytes().splitlines()]
+    assert lines, f"{file} is empty"
+    return lines
 
 
 def test_published_counts_are_of_the_scopes_as_they_are_defined_now(measured: list[_Measured]) -> None:
