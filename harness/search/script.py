@@ -60,7 +60,7 @@ def _column(spec: RunSpec) -> str | None:
     overrides = _overrides(spec)
     for name, column in COLUMNS.items():
         try:
-            if column.settings is not None and column.chosen(overrides).to_mapping() == spec.settings:
+            if column.chosen(overrides).to_mapping() == spec.settings:
                 return name
         except SettingsError:
             continue

@@ -24,24 +24,18 @@ _OLD: Final = {"strict.min.isr": False, "isr.join.epoch.rule": False, "fetch.fen
 
 
 class Column(NamedTuple):
-    """One column: its name, its settings under Kafka's names, and a line that says what it is.
-
-    ``settings`` is None where the reference broker has no such rule yet: nothing is performed there.
-    """
+    """One column: its name, a line that says what it is, and its settings under Kafka's names."""
 
     name: str
     meaning: str
-    settings: Mapping[str, Any] | None
+    settings: Mapping[str, Any]
 
     def chosen(self, overrides: Mapping[str, Any]) -> Settings:
         """The settings as an object, with what a story changes in them.
 
         Raises:
             SettingsError: they do not fit together.
-            ValueError: this column cannot be performed.
         """
-        if self.settings is None:
-            raise ValueError(f"the reference broker has no rules for the column {self.name} yet")
         return Settings.from_mapping({**self.settings, **overrides})
 
 
@@ -67,7 +61,7 @@ _EVERY: Final = (
 COLUMNS: Final[dict[str, Column]] = {column.name: column for column in _EVERY}
 
 #: The settings that columns choose, so that a story cannot.
-CHOSEN_BY_COLUMNS: Final = frozenset(name for column in _EVERY for name in column.settings or ())
+CHOSEN_BY_COLUMNS: Final = frozenset(name for column in _EVERY for name in column.settings)
 
 
 def check_overrides(overrides: Mapping[str, Any]) -> None:
@@ -82,8 +76,7 @@ def check_overrides(overrides: Mapping[str, Any]) -> None:
     Settings.from_mapping(overrides)
     for column in COLUMNS.values():
         try:
-            if column.settings is not None:
-                column.chosen(overrides)
+            column.chosen(overrides)
         except SettingsError as error:
             raise SettingsError(f"in the column {column.name}: {error}") from error
 

@@ -3,28 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from enum import StrEnum
 from functools import partial
 
 from harness.stories.stage import Stage, StepError
-from harness.stories.steps import Record
+from harness.stories.steps import Deed, Record
 from nemesis.cluster import Capability, Evidence, Link, Target, node_name
-
-
-class Deed(StrEnum):
-    """What is done to one broker, by the verb of the script."""
-
-    KILL = "kill"
-    STOP = "stop"
-    RESTART = "start"
-    PAUSE = "pause"
-    RESUME = "resume"
-    CUT_POWER = "power"
-    WIPE = "wipe"
-    FLUSH = "flush"
-    LIE = "lie"
-    FAIL = "fail"
-    REPLACE = "replace"
 
 
 class Damage:
@@ -57,18 +40,18 @@ class Damage:
             self._paused.add(node)
         elif deed is Deed.LIE:
             self._lying.add(node)
-        elif deed in {Deed.RESUME, Deed.KILL, Deed.STOP, Deed.CUT_POWER}:
+        elif deed in {Deed.RESUME, Deed.KILL, Deed.STOP, Deed.POWER}:
             self._paused.discard(node)
 
     def _why_not(self, deed: Deed, node: int) -> str:
         running = node in self._stage.running
         state = f"broker {node} {'runs' if running else 'is dead'}"
-        if deed is Deed.RESTART if running else deed in (Deed.KILL, Deed.STOP, Deed.CUT_POWER):
+        if deed is Deed.START if running else deed in (Deed.KILL, Deed.STOP, Deed.POWER):
             return f"{state} already"
         return f"{state}, and {deed} changes nothing there"
 
     def _doer(self, deed: Deed) -> Callable[[int], Evidence]:
-        if deed is Deed.CUT_POWER:
+        if deed is Deed.POWER:
             return self._stage.part(Capability.POWER, self._target.power).cut_power
         if deed is Deed.WIPE:
             return self._stage.part(Capability.FILES, self._target.files).wipe
@@ -84,7 +67,7 @@ class Damage:
         deeds: Mapping[Deed, Callable[[int], Evidence]] = {
             Deed.KILL: processes.kill,
             Deed.STOP: processes.stop,
-            Deed.RESTART: processes.restart,
+            Deed.START: processes.restart,
             Deed.PAUSE: processes.pause,
             Deed.RESUME: processes.resume,
         }

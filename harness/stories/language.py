@@ -74,6 +74,8 @@ class _Line:
         verb = self._choose(s.VERBS, "a verb")
         kind, self._form = s.VERBS[verb]
         fields = _READERS.get(kind, _Line.nodes_step)(self)
+        if kind is s.Do:
+            fields["deed"] = s.Deed(verb)
         kind = _WITH.get(next(iter(fields), ""), kind)
         if self._at < len(self._words):
             raise self._wrong(f'"{self._words[self._at]}" is too much')

@@ -18,7 +18,7 @@ from checkers import PartitionEnd
 from harness.errors import PlanError
 from harness.records.fault_events import record_fault
 from harness.stories import steps as s
-from harness.stories.damage import Damage, Deed
+from harness.stories.damage import Damage
 from harness.stories.ending import Ending, Patience
 from harness.stories.stage import Stage, StepError
 from harness.stories.story import BASE, Story
@@ -135,14 +135,14 @@ class _Performer:
         self.perform(s.Write(line=0, text="write base to 0 acks=all", record=BASE, to=0, acks=ACKS_ALL))
         states = (s.Answered(BASE, acknowledged=True), s.InSync())
         self.perform(s.WaitUntil(line=0, text="wait until base is acknowledged and all are in sync", states=states))
-        self.perform(s.Flush(line=0, text="flush all", nodes=self._stage.brokers))
+        self.perform(s.Do(line=0, text="flush all", deed=s.Deed.FLUSH, nodes=self._stage.brokers))
         self._stage.target = self._script.target
 
     def perform(self, step: s.Step) -> None:
         """Perform one step, and write down how that went."""
         begun_us = self._world.clock.now_us()
         try:
-            note, play = _ACTIONS[type(step)](self, step), Play.PLAYED
+            note, play = _ACTIONS[type(step)](self, step) or "", Play.PLAYED
         except StepError as error:
             note, play = str(error), Play.TRIED if step.tried else Play.FAILED
         self._note(step.line, step.text, begun_us, note, play)
@@ -167,17 +167,15 @@ class _Performer:
 
     # --- time --------------------------------------------------------------------------------------------------------
 
-    def wait(self, step: s.Wait) -> str:
+    def wait(self, step: s.Wait) -> None:
         self._stage.let_pass(step.ms)
-        return ""
 
-    def wait_until(self, step: s.WaitUntil) -> str:
+    def wait_until(self, step: s.WaitUntil) -> None:
         limit_ms = self._patience.limit_ms if step.limit_ms is None else step.limit_ms
         if not self._stage.until(lambda: all(map(self._stage.holds, step.states)), limit_ms):
             parts = zip(step.text.partition(" until ")[2].split(" and "), step.states, strict=True)
             wrong = [f"{part}: no, {self._stage.instead(one)}" for part, one in parts if not self._stage.holds(one)]
             raise StepError("; ".join([f"waited {limit_ms} ms in vain", *wrong]))
-        return ""
 
     # --- clients -----------------------------------------------------------------------------------------------------
 
@@ -216,68 +214,56 @@ class _Performer:
         place = "" if end.offset is None else f" at offset {end.offset}"
         return f"{end.outcome}{place}" + (f" ({end.error})" if end.error else "")
 
-    def read(self, _step: s.Read) -> str:
+    def read(self, _step: s.Read) -> None:
         reader = self._workload.begin_reader()
         self._stage.let_pass(3 * self._plan.poll_wait_ms)
         reader.stop()
-        return ""
 
     # --- processes and disks -----------------------------------------------------------------------------------------
 
-    def processes(self, step: s.NodeStep) -> str:
+    def do(self, step: s.Do) -> None:
         for broker in step.nodes:
-            self._damage.do(_DEEDS[type(step)], self._stage.node(broker))
-        return ""
+            self._damage.do(step.deed, self._stage.node(broker))
 
-    def abandon(self, step: s.Abandon) -> str:
+    def abandon(self, step: s.Abandon) -> None:
         self._damage.abandoned |= {self._stage.node(broker) for broker in step.nodes}
-        return ""
 
-    def corrupt(self, step: s.Corrupt) -> str:
+    def corrupt(self, step: s.Corrupt) -> None:
         self._damage.corrupt(step.record, self._stage.node(step.on))
-        return ""
 
     # --- links and messages ------------------------------------------------------------------------------------------
 
-    def cut(self, step: s.Cut) -> str:
-        self._damage.cut(step.links)
-        return ""
+    def links(self, step: s.Cut | s.Drop | s.Hold | s.Release) -> None:
+        match step:
+            case s.Cut():
+                self._damage.cut(step.links)
+            case s.Drop():
+                self._damage.drop(step.links, step.api)
+            case s.Hold():
+                self._damage.hold(step.links, step.api)
+            case s.Release():
+                self._damage.release(step.links)
 
-    def heal(self, step: s.Heal) -> str:
+    def heal(self, step: s.Heal) -> None:
         if step.links:
             self._damage.heal(step.links)
         elif not self._damage.heal_all():
             raise StepError("no link is cut, and no message is held or dropped")
-        return ""
-
-    def drop(self, step: s.Drop) -> str:
-        self._damage.drop(step.links, step.api)
-        return ""
-
-    def hold(self, step: s.Hold) -> str:
-        self._damage.hold(step.links, step.api)
-        return ""
-
-    def release(self, step: s.Release) -> str:
-        self._damage.release(step.links)
-        return ""
 
     def release_one(self, step: s.ReleaseOne) -> str:
         return self._damage.release_one(step.link, newest=step.newest)
 
-    def withhold(self, step: s.Withhold) -> str:
+    def withhold(self, step: s.Withhold) -> None:
         self._damage.drop([Link(CONTROLLER, self._stage.node(broker)) for broker in step.nodes], "UpdateMetadata")
-        return ""
 
-    def isolate(self, step: s.Isolate) -> str:
+    def isolate(self, step: s.Isolate) -> None:
         for node in map(self._stage.node, step.nodes):
             others = [other for other in (*self._stage.brokers, CONTROLLER) if other != node]
             self._damage.cut([link for other in others for link in (Link(node, other), Link(other, node))])
-        return ""
 
     # --- several of these together -----------------------------------------------------------------------------------
 
-    def shrink(self, step: s.Shrink) -> str:
+    def shrink(self, step: s.Shrink) -> None:
         """A follower that has everything is in sync however silent it is (rule 9), so it is given something to miss."""
         leader = self._stage.node(s.Role.LEADER)
         nodes = {self._stage.node(broker) for broker in step.nodes}
@@ -286,24 +272,21 @@ class _Performer:
         self._writes.send(f"(nudge {next(self._nudges)})", leader, acks=0, judged=False)
         if not self._stage.until(lambda: not nodes & set(self._stage.view.isr), self._patience.limit_ms):
             raise StepError(f"still in the ISR after {self._patience.limit_ms} ms")
-        return ""
 
-    def fence(self, step: s.Fence) -> str:
+    def fence(self, step: s.Fence) -> None:
         nodes = [self._stage.node(broker) for broker in step.nodes]
         for node in nodes:
             self._damage.cut([Link(node, CONTROLLER), Link(CONTROLLER, node)])
         wanted = [s.IsFenced(node, expected=True) for node in nodes]
         if not self._stage.until(lambda: all(map(self._stage.holds, wanted)), self._patience.limit_ms):
             raise StepError(f"not fenced after {self._patience.limit_ms} ms")
-        return ""
 
-    def move_leader(self, step: s.MoveLeader) -> str:
+    def move_leader(self, step: s.MoveLeader) -> None:
         leadership = self._stage.part(Capability.LEADERSHIP, self._stage.target.leadership)
         node = self._stage.node(step.to)
         found = leadership.move_leader(self._partition, node)
         if reason := found.get("refused") or found.get("unconfirmed"):
             raise StepError(f"refused: {reason}")
-        return ""
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -342,35 +325,19 @@ class _Performer:
         )
 
 
-#: What is done to each broker that a step names.
-_DEEDS: Final[Mapping[type, Deed]] = {
-    s.Kill: Deed.KILL,
-    s.Stop: Deed.STOP,
-    s.Start: Deed.RESTART,
-    s.Pause: Deed.PAUSE,
-    s.Resume: Deed.RESUME,
-    s.Power: Deed.CUT_POWER,
-    s.Wipe: Deed.WIPE,
-    s.Flush: Deed.FLUSH,
-    s.Lie: Deed.LIE,
-    s.Fail: Deed.FAIL,
-    s.Replace: Deed.REPLACE,
-}
-_ACTIONS: Final[Mapping[type, Callable[[_Performer, Any], str]]] = {
+#: How each step is performed; the answer is what came of it, in words, where there is anything to say.
+_ACTIONS: Final[Mapping[type, Callable[[_Performer, Any], str | None]]] = {
     s.Write: _Performer.write,
     s.Send: _Performer.send,
     s.Retry: _Performer.retry,
     s.Read: _Performer.read,
     s.Wait: _Performer.wait,
     s.WaitUntil: _Performer.wait_until,
-    **dict.fromkeys(_DEEDS, _Performer.processes),
+    s.Do: _Performer.do,
     s.Abandon: _Performer.abandon,
     s.Corrupt: _Performer.corrupt,
-    s.Cut: _Performer.cut,
+    **dict.fromkeys((s.Cut, s.Drop, s.Hold, s.Release), _Performer.links),
     s.Heal: _Performer.heal,
-    s.Drop: _Performer.drop,
-    s.Hold: _Performer.hold,
-    s.Release: _Performer.release,
     s.ReleaseOne: _Performer.release_one,
     s.Withhold: _Performer.withhold,
     s.Isolate: _Performer.isolate,

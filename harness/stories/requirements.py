@@ -12,7 +12,7 @@ from workloads import Settings
 
 def needs_own_disks(story: Story) -> bool:
     """True if each broker needs a disk that can lose what was not forced to it."""
-    return story.first(s.Power, s.Lie) is not None
+    return story.first_deed(s.Deed.POWER, s.Deed.LIE) is not None
 
 
 def unmet(story: Story, spec: RunSpec) -> str:
@@ -29,7 +29,7 @@ def _unmet(story: Story, spec: RunSpec) -> Iterator[str]:
     for name, value in story.settings.items():
         if name not in free and spec.settings[name] != value:
             yield f"needs {name}={value}; write it in the plan"
-    if story.first(s.Fail) and spec.log_dirs < 2:
+    if story.first_deed(s.Deed.FAIL) and spec.log_dirs < 2:
         yield "lets a disk of several fail; write log_dirs = 2 in the plan"
     for step in story.steps:
         if isinstance(step, s.Write) and step.acks not in (None, spec.chosen().acks):
@@ -50,7 +50,7 @@ def _undoable(story: Story, world: AnyWorld) -> Iterator[str]:
             'host = "namespaces", and run as root'
         )
         return
-    if step := story.first(s.Fail, s.Replace, s.ReleaseOne):
+    if step := story.first_deed(s.Deed.FAIL, s.Deed.REPLACE) or story.first(s.ReleaseOne):
         yield f'says "{step.text}", which is for virtual time only; leave all worlds but [worlds.simulated] out'
     if not isinstance(world, Kafka):
         return

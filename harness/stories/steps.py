@@ -97,48 +97,26 @@ class NodeStep(Step, frozen=True, kw_only=True):
     nodes: tuple[Broker, ...]
 
 
-class Kill(NodeStep, frozen=True, kw_only=True):
-    """End the process at once (SIGKILL)."""
+class Deed(StrEnum):
+    """What is done to single brokers, by its verb."""
+
+    KILL = "kill"  # end the process at once (SIGKILL)
+    START = "start"  # start a dead process again on its disk
+    STOP = "stop"  # ask the process to end in order (SIGTERM)
+    PAUSE = "pause"  # freeze the process (SIGSTOP)
+    RESUME = "resume"  # let a frozen process run on (SIGCONT)
+    POWER = "power"  # the process ends at once, and its disk loses what was not forced to it
+    WIPE = "wipe"  # empty the disk of a dead broker
+    FLUSH = "flush"  # force to disk what a broker has written
+    LIE = "lie"  # let its disk answer flushes that it does not do
+    FAIL = "fail"  # its disk with the log partition fails, and it goes on with another one (JBOD)
+    REPLACE = "replace"  # put an empty disk in the place of the failed one of a dead broker
 
 
-class Stop(NodeStep, frozen=True, kw_only=True):
-    """Ask the process to end in order (SIGTERM)."""
+class Do(NodeStep, frozen=True, kw_only=True):
+    """Do one deed to each of some brokers."""
 
-
-class Start(NodeStep, frozen=True, kw_only=True):
-    """Start a dead process again on its disk."""
-
-
-class Pause(NodeStep, frozen=True, kw_only=True):
-    """Freeze the process (SIGSTOP)."""
-
-
-class Resume(NodeStep, frozen=True, kw_only=True):
-    """Let a frozen process run on (SIGCONT)."""
-
-
-class Power(NodeStep, frozen=True, kw_only=True):
-    """Cut the power: the process ends at once, and its disk loses what was not forced to it."""
-
-
-class Wipe(NodeStep, frozen=True, kw_only=True):
-    """Empty the disk of a dead broker."""
-
-
-class Flush(NodeStep, frozen=True, kw_only=True):
-    """Force to disk what a broker has written."""
-
-
-class Fail(NodeStep, frozen=True, kw_only=True):
-    """Let the disk fail on which a running broker keeps the log partition; it has another disk, and goes on (JBOD)."""
-
-
-class Replace(NodeStep, frozen=True, kw_only=True):
-    """Put an empty disk in the place of the failed one of a dead broker."""
-
-
-class Lie(NodeStep, frozen=True, kw_only=True):
-    """Let disks answer flushes that they do not do."""
+    deed: Deed
 
 
 class Abandon(NodeStep, frozen=True, kw_only=True):
@@ -306,17 +284,7 @@ VERBS: Final[dict[str, Form]] = {
     "retry": Form(Retry, "retry RECORD to BROKER"),
     "read": Form(Read, "read"),
     "wait": Form(Wait, "wait N ms | wait N s | wait [up to N s] until STATE [and STATE]..."),
-    "kill": Form(Kill, f"kill {NODES}"),
-    "stop": Form(Stop, f"stop {NODES}"),
-    "start": Form(Start, f"start {NODES}"),
-    "pause": Form(Pause, f"pause {NODES}"),
-    "resume": Form(Resume, f"resume {NODES}"),
-    "power": Form(Power, f"power {NODES}"),
-    "wipe": Form(Wipe, f"wipe {NODES}"),
-    "flush": Form(Flush, f"flush {NODES}"),
-    "lie": Form(Lie, f"lie {NODES}"),
-    "fail": Form(Fail, f"fail {NODES}"),
-    "replace": Form(Replace, f"replace {NODES}"),
+    **{deed: Form(Do, f"{deed} {NODES}") for deed in Deed},
     "never": Form(Abandon, f"never start {NODES}"),
     "corrupt": Form(Corrupt, "corrupt RECORD on BROKER"),
     "cut": Form(Cut, f"cut {LINKS}"),

@@ -70,7 +70,7 @@ def test_one_story_in_one_column_is_shown_step_by_step(capsys):
     assert "power 0" in printed
     assert "controller: 1 leads, leader epoch 1, ISR 1\n" in printed
     assert "0 is dead: log end offset 2, log: base/0 w/0" in printed
-    assert printed.endswith("acknowledged: base, w, y; lost: nothing; seen: nothing else\nas expected")
+    assert printed.endswith("acknowledged: base, v, w, y; lost: nothing; seen: nothing else\nas expected")
 
 
 @pytest.mark.parametrize(
