@@ -35,7 +35,7 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
         session_ms, lag_ms = settings.broker_session_timeout_ms, settings.replica_lag_time_max_ms
         return cls(
             answer_ms=answer_ms,
-            limit_ms=9_000 + 10 * answer_ms + 2 * session_ms + 2 * lag_ms,
+            limit_ms=100 * answer_ms + 2 * session_ms + 2 * lag_ms,
             election_ms=2 * session_ms + 10 * answer_ms,
         )
 

@@ -28,7 +28,7 @@ from harness.worlds.replica_logs import logs_on_disks
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 
 #: The reference broker takes about a second, Kafka about four; machines that are busy with other things get this long.
-START_LIMIT_S: Final = 60.0
+START_LIMIT_S: Final = 120.0
 #: What a node's life may exceed the run's plan by, for starting, first writes, slow commands and a slow machine.
 SPARE_LIFETIME_S: Final = 300.0
 #: For a broker to answer at first, wherever on earth it is.

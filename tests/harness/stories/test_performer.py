@@ -19,7 +19,8 @@ from harness.stories import (
     perform_table,
     step_lines,
 )
-from harness.stories.stage import Stage
+from harness.stories.stage import Stage, StepError
+from harness.worlds.simulated.world import SimulatedWorld
 from workloads import WorkloadPlan
 
 FORM = """
@@ -112,6 +113,21 @@ def test_a_write_to_a_leader_that_is_not_there_is_not_sent_and_in_vain(tried):
     assert "leaderless for good" in [str(sign) for sign in found.signs]
     assert (found.disagreements == ()) is tried
     assert tried or found.disagreements[0].endswith('"write x to leader": nobody leads: not sent')
+
+
+def test_a_wait_for_a_record_that_was_not_sent_is_in_vain_before_time_passes(monkeypatch):
+    """A real world closes where what it waits for raises."""
+    passing = SimulatedWorld.drive
+
+    def drive(world, finished, limit_us):
+        try:
+            return passing(world, finished, limit_us)
+        except StepError:
+            pytest.fail("the condition raised while time passed")
+
+    monkeypatch.setattr(SimulatedWorld, "drive", drive)
+    found = cell("never start 0 1 2\nkill all\ntry write x to leader\ntry wait until x is answered", rest="")
+    assert found.disagreements == ()
 
 
 @pytest.mark.parametrize(
