@@ -2,7 +2,7 @@
 
 The cluster is a real one and answers everything itself; only the network is slow. For finding 001 both followers are
 frozen until they are out of the in-sync replicas; a new producer sends four batches, of which three are refused; the
-network delivers the fourth one once a follower is back in sync. For finding 003 it keeps the answers back.
+network delivers the fourth one once a follower is back in sync. For finding 003 it keeps answers back, or loses one.
 As a program it leaves the fourth batch to chance, and counts what becomes of many tries:
 
     python -m tests.harness.clients.first_batches --world kafka --tries 20 --batch-ms 20
@@ -35,6 +35,8 @@ from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster, spec
 REFUSED: Final = "NotEnoughReplicasError"
 #: A machine may be busy.
 LIMIT_S: Final = 150.0
+#: A leader that refuses does so at once.
+REFUSED_S: Final = 3.0
 #: So many times a producer has sent its first batch if it has no other under way.
 TRIES_OF_ONE: Final = 10
 #: A machine that stands still for seconds must not move leaders.
@@ -106,6 +108,8 @@ class Stage:
             for follower in followers:
                 processes.pause(follower)
             self.until(lambda: self._isr() == {leader})
+            # The leader learns of it a moment later.
+            self.until(lambda: self._other(leader, REFUSED_S, retries=0) == "NOT_ENOUGH_REPLICAS")
             yield leader, followers[0]
         finally:
             for follower in followers:
@@ -119,16 +123,40 @@ class Stage:
             producer = make(network.address(leader), delivery_ms)
             try:
                 producer.send(RECORDS)
-                self.until(lambda: _waits(network))
-                self.cluster.target.processes.resume(follower)
-                self.until(lambda: len(self._isr()) > 1)
-                self._write(leader)
-                network.deliver()
+                self._deliver_the_last(network, leader, follower)
                 self.until(lambda: len(producer.reports) == RECORDS)
             finally:
                 producer.close()
                 network.close()
         return Seen(producer.reports, network.sent, network.answers, self._log(leader, end))
+
+    def lose_an_answer(self, make: Callable[[str, int], Sender]) -> Seen:
+        """The answer to the first batch is lost; it is refused when it is sent again, and all but the last after it."""
+        self.until(self.cluster.is_well)
+        end = self._end(self.cluster.leads())
+        network = SlowNetwork(self.addresses, late=lambda batch: batch.sequence == RECORDS - 1)
+        network.withhold()
+        producer = make(network.address(self.cluster.leads()), DELIVERY_MS)
+        try:
+            producer.send(1)
+            self.until(lambda: bool(network.answers))
+            with self.alone() as (leader, follower):
+                network.cut(leader)
+                producer.send(RECORDS - 1)
+                self._deliver_the_last(network, leader, follower)
+                self.until(lambda: len(producer.reports) == RECORDS)
+        finally:
+            producer.close()
+            network.close()
+        return Seen(producer.reports, network.sent, network.answers, self._log(leader, end))
+
+    def _deliver_the_last(self, network: SlowNetwork, leader: int, follower: int) -> None:
+        """The batches before the last are refused, a follower comes back, and then the last one arrives."""
+        self.until(lambda: _waits(network))
+        self.cluster.target.processes.resume(follower)
+        self.until(lambda: len(self._isr()) > 1)
+        self._write(leader)
+        network.deliver()
 
     def withhold_answers(self, make: Callable[[str, int], Sender]) -> Seen:
         """All batches are appended, and no answer arrives before the delivery time of the first record is over."""
@@ -208,12 +236,16 @@ class Stage:
 
     def _write(self, leader: int) -> None:
         """One record of somebody else, with acks=all: the leader counts the follower that is back."""
+        assert self._other(leader, LIMIT_S) is None
+
+    def _other(self, leader: int, limit_s: float, **asked: object) -> str | None:
+        """How one record of somebody else ends within ``limit_s``: the name of its error, or None."""
         ended: list[confluent_kafka.KafkaError | None] = []
-        asked = {"acks": "all", "message.timeout.ms": int(LIMIT_S * 1e3)}
-        producer = confluent_kafka.Producer({"bootstrap.servers": self._server(leader), **asked})
+        configuration = {"acks": "all", "message.timeout.ms": int(limit_s * 1e3), **asked}
+        producer = confluent_kafka.Producer({"bootstrap.servers": self._server(leader), **configuration})
         producer.produce(TOPIC, "other", partition=0, on_delivery=lambda error, _: ended.append(error))
-        producer.flush(LIMIT_S)
-        assert ended == [None]
+        producer.flush(2 * limit_s)
+        return ended[0].name() if ended[0] else None
 
     def _end(self, leader: int) -> int:
         with self._consumer(leader) as consumer:

@@ -1,4 +1,4 @@
-"""A network between one producer and a cluster that delivers one batch late, or keeps answers back.
+"""A network between one producer and a cluster that delivers one batch late, keeps answers back, or loses them.
 
 It writes down every batch and answer. It answers nothing itself, and changes nothing but the addresses in Metadata, so
 that clients stay behind it.

@@ -66,3 +66,23 @@ def test_kafkas_own_client_writes_records_again_when_more_than_five_batches_were
     assert seen.reports[0] == "TimeoutException"
     assert {batch.producer_epoch for batch in seen.sent[: UNDER_WAY + 2]} == {0}
     assert seen.sent[-1].producer_epoch > 0
+
+
+@pytest.mark.parametrize("stage", ["kafka"], indirect=True)
+def test_librdkafka_begins_a_new_epoch_when_a_batch_comes_after_a_refused_one(stage: Stage) -> None:
+    seen = stage.lose_an_answer(Confluent)
+    assert list(seen.log.values()) == [0, 0, 1, 2, 3]
+    assert list(seen.reports.values()) == list(seen.log)[1:], "all are reported as delivered, none expired"
+    again = [(batch.producer_epoch, batch.sequence) for batch in seen.sent[-RECORDS:]]
+    assert again == [(1, sequence) for sequence in range(RECORDS)]
+    assert seen.answers[-RECORDS - 1].error == "OutOfOrderSequenceNumberError"
+
+
+@pytest.mark.parametrize("stage", ["processes"], indirect=True)
+def test_kafkas_own_client_keeps_the_epoch_after_a_refused_batch(
+    stage: Stage, java_client: Callable[[str, int], Sender]
+) -> None:
+    seen = stage.lose_an_answer(java_client)
+    assert list(seen.log.values()) == [0, 1, 2, 3]
+    assert list(seen.reports.values()) == list(seen.log)
+    assert {batch.producer_epoch for batch in seen.sent} == {0}
