@@ -138,7 +138,8 @@ class Accumulated(msgspec.Struct, frozen=True, kw_only=True):
     """One cell over all nights that ran it with these settings; ``sentence`` says what that proves.
 
     ``runs`` are those of nights that say what the log does: what was not put to the test adds nothing to a bound. In
-    virtual time a seed is the whole run, so of nights with one seed only the one with most runs counts.
+    virtual time a seed is the whole run, so of nights with one seed only one counts: one that lost before others, then
+    the one with most runs.
     """
 
     key: str
@@ -154,8 +155,10 @@ def accumulated(nights: Sequence[Night]) -> list[Accumulated]:
 
 
 def _accumulated(key: str, latest: Cell, nights: Sequence[Night]) -> Accumulated:
-    cells = [cell for cell in _each_once(key, latest.world, nights) if cell.settings == latest.settings]
-    saying = [cell for cell in cells if cell.outcome in SAYING]
+    found = [(night.seed, cell) for night in nights if (cell := night.results.cells.get(key)) is not None]
+    alike = [(seed, cell) for seed, cell in found if cell.settings == latest.settings]
+    cells = [cell for _, cell in alike]
+    saying = _each_once([(seed, cell) for seed, cell in alike if cell.outcome in SAYING])
     runs, lost = sum(cell.runs_judged for cell in saying), sum(cell.runs_lost for cell in saying)
     broken = sum(cell.outcome in DEFECTS for cell in cells)
     share = proportion(lost, runs)
@@ -171,13 +174,11 @@ def _accumulated(key: str, latest: Cell, nights: Sequence[Night]) -> Accumulated
     return Accumulated(key=key, nights=len(cells), runs=runs, exercised=exercised, sentence=words)
 
 
-def _each_once(key: str, world: str, nights: Sequence[Night]) -> list[Cell]:
-    """The cell of each night that has it."""
-    found = [(night.seed, cell) for night in nights if (cell := night.results.cells.get(key)) is not None]
-    if world != Simulated.name:
-        return [cell for _, cell in found]
-    most = {seed: cell for seed, cell in sorted(found, key=lambda one: one[1].runs_judged) if seed is not None}
-    return [*most.values(), *(cell for seed, cell in found if seed is None)]
+def _each_once(cells: Sequence[tuple[int | None, Cell]]) -> list[Cell]:
+    """Cells of nights with their seeds, in virtual time one of each seed."""
+    order = sorted(cells, key=lambda one: (one[1].runs_lost > 0, one[1].runs_judged))
+    repeated = {seed: cell for seed, cell in order if seed is not None and cell.world == Simulated.name}
+    return [*repeated.values(), *(cell for seed, cell in cells if seed not in repeated)]
 
 
 def _percent(share: float) -> str:

@@ -147,10 +147,10 @@ def test_runs_of_all_nights_add_up_to_one_bound(tmp_path: Path, night) -> None:
         assert cell.sentence.startswith(f"held in {cell.runs} runs, at most ")
 
 
-def held(outcome: Outcome, runs: int, key: str, seed: int | None) -> Night:
+def held(outcome: Outcome, runs: int, key: str, seed: int | None, **changes: object) -> Night:
     world, _, cell = key.partition("/")
     (one,) = build_matrix([line_of(world, cell, 1, Outcome.HELD)]).cells
-    one = msgspec.structs.replace(one, outcome=outcome, runs=runs, runs_judged=runs)
+    one = msgspec.structs.replace(one, outcome=outcome, runs=runs, runs_judged=runs, **changes)
     return Night(results=Results(name="n", cells={key: one}, findings={}), began="", seed=seed)
 
 
@@ -166,6 +166,23 @@ def test_nights_of_one_seed_count_once_in_virtual_time_and_each_time_elsewhere()
     for world, runs in (("simulated", 50), ("kafka", 90)):
         nights = [held(Outcome.HELD, count, f"{world}/a/kill", 1) for count in (40, 50)]
         assert [cell.runs for cell in accumulated(nights)] == [runs]
+
+
+def test_a_longer_night_of_one_seed_does_not_hide_one_that_broke_a_promise_or_lost() -> None:
+    before = held(Outcome.HELD, 50, "simulated/a/kill", 1)
+    (cell,) = accumulated([before, held(Outcome.BROKEN_PROMISE, 40, "simulated/a/kill", 1)])
+    assert cell.sentence == "broken promise in the last; broken, or stalled, in 1 of 2 nights"
+    (cell,) = accumulated([before, held(Outcome.PERMITTED_LOSS, 40, "simulated/a/kill", 1, runs_lost=4)])
+    assert cell.sentence.startswith("lost in 4 of 40 runs, ")
+    (cell,) = accumulated([held(Outcome.NOT_EXERCISED, 90, "simulated/a/kill", 1), before])
+    assert (cell.nights, cell.runs, cell.sentence[:16]) == (2, 50, "held in 50 runs,")
+
+
+def test_a_longer_night_of_one_seed_with_other_settings_does_not_hide_the_last() -> None:
+    last = held(Outcome.HELD, 40, "simulated/a/kill", 1)
+    other = held(Outcome.HELD, 50, "simulated/a/kill", 1, settings={"acks": 0})
+    (cell,) = accumulated([other, last])
+    assert (cell.nights, cell.runs) == (1, 40)
 
 
 def test_a_night_that_nobody_could_judge_does_not_hide_one_that_broke_a_promise() -> None:
