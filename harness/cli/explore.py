@@ -9,7 +9,7 @@ import click
 from msgspec import json, to_builtins
 from msgspec.structs import replace
 
-from harness.cli.terminal import State, assigned, path_type, takes_json
+from harness.cli.terminal import State, assigned, path_type, seconds_type, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN
 from harness.explore import (
     PERMITTED,
@@ -41,7 +41,7 @@ from harness.records.files import files_of, write_file
 @click.option("--order", type=click.Choice(["breadth", "depth"]), default="breadth", show_default=True)
 @click.option("--workers", type=click.IntRange(1), help="Processes at a time; by default as many as there are cores.")
 @click.option("--states", type=click.IntRange(1), default=2**62, help="Stop after the level that has so many states.")
-@click.option("--seconds", type=click.FloatRange(0), default=float("inf"), help="Stop after so many seconds.")
+@click.option("--seconds", type=seconds_type, default=float("inf"), help="Stop after so many seconds.")
 @click.option("--memory", type=click.IntRange(1), default=2**40, help="Stop where a process has so many MB.")
 @click.option(
     "--rule",

@@ -7,15 +7,16 @@ from typing import Any, Final, get_args
 
 import click
 
+from checkers import counted
 from harness.cli.campaign import seed_range
-from harness.cli.terminal import State, assigned, takes_json
+from harness.cli.terminal import State, assigned, seconds_type, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
 from harness.machine import cores
 from harness.plan import unknown_key
 from harness.search import ASSERTION, CRASH, EVERYTHING, PORTFOLIOS, Hunted, Portfolio, Run, as_it_is, shrunk
 from harness.search import hunt as hunt_for
 from harness.worlds.reference import WITHOUT_EFFECT
-from workloads import PlantedBug, SettingsError
+from workloads import PlantedBug, SettingsError, spelled
 
 #: Planted bugs that a simulated cluster can have.
 BUGS: Final = {bug: bug for bug in get_args(PlantedBug) if bug not in {"none", *WITHOUT_EFFECT["simulated"]}}
@@ -37,11 +38,11 @@ TEXT_MAX: Final = 160
 @click.option(
     "--run", "number", type=click.IntRange(0), metavar="N", help="Only this run of one --portfolio, as hunts name it."
 )
-@click.option("--seconds", type=float, default=60.0, show_default=True, help="Of one core, for each bug.")
+@click.option("--seconds", type=seconds_type, default=60.0, show_default=True, help="Of one core, for each bug.")
 @click.option("--seed", type=seed_range, default=1, show_default=True)
 @click.option("--workers", type=click.IntRange(1), help="Processes at a time; by default as many as there are cores.")
 @click.option(
-    "--shrink", type=float, default=20.0, show_default=True, help="Seconds for making what one bug did small."
+    "--shrink", type=seconds_type, default=20.0, show_default=True, help="Seconds for making what one bug did small."
 )
 @takes_json
 def hunt(
@@ -69,6 +70,10 @@ def hunt(
             raise PlanError("--run is a run of one --portfolio: name that, and leave --clean out")
         workers, first, seconds = 1, number, 0.0
     if clean is not None:
+        if bugs or settings or as_is:
+            raise PlanError(
+                "--clean hunts in the code as it is: name no bug, --settings or --as-is, or leave --clean out"
+            )
         return _clean(state, clean, _chosen(names, EVERYTHING), seed, workers)
     found, portfolios = [], _chosen(names, PORTFOLIOS)
     for changed in _changes(bugs, assigned(settings), as_is=as_is):
@@ -84,7 +89,7 @@ def hunt(
     seen = sum(one.found is not None for one in found)
     if not state.as_json:
         of_bugs = "" if as_is else f"{seen} of {len(found)} found, "
-        state.say(f"{of_bugs}seed {seed}; {spurious} findings about the broker as it is")
+        state.say(f"{of_bugs}seed {seed}; {counted(spurious, 'finding')} about the broker as it is")
     if spurious:
         return EXIT_BROKEN
     return EXIT_HELD if seen == len(found) or as_is else EXIT_UNKNOWN
@@ -111,8 +116,8 @@ def _chosen(names: Sequence[str], portfolios: Sequence[Portfolio]) -> Sequence[P
 
 
 def _lines(result: Hunted) -> Iterator[str]:
-    what = ", ".join(f"{name}={value}" for name, value in result.changed.items()) or "as it is"
-    spent = f"{result.schedules} schedules, {result.seconds:.1f} s of one core"
+    what = ", ".join(f"{name}={spelled(value)}" for name, value in result.changed.items()) or "as it is"
+    spent = f"{counted(result.schedules, 'schedule')}, {result.seconds:.1f} s of one core"
     if result.found is None:
         yield f"{what}: nothing found in {spent}"
     else:
@@ -134,7 +139,7 @@ def _words(changed: Mapping[str, Any]) -> str:
     """What is hunted for, as on the command line."""
     if set(changed) == {"planted.bug"}:
         return str(changed["planted.bug"])
-    return " ".join(f"--settings {name}={value}" for name, value in changed.items()) or "--as-is"
+    return " ".join(f"--settings {name}={spelled(value)}" for name, value in changed.items()) or "--as-is"
 
 
 def _show_small(state: State, run: Run, seconds: float) -> None:
@@ -159,7 +164,8 @@ def _clean(state: State, count: int, portfolios: Sequence[Portfolio], seed: int,
                 alarmed.append(run)
                 state.answer(run, _of(run, {}, seed))
     rate = count / seconds if seconds else 0.0
-    summary = f"{count} schedules of {len(portfolios)} portfolios from seed {seed}: {len(alarmed)} with a finding"
+    of_all = f"{counted(count, 'schedule')} of {counted(len(portfolios), 'portfolio')} from seed {seed}"
+    summary = f"{of_all}: {len(alarmed)} with a finding"
     state.answer(
         {"schedules": count, "seed": seed, "seconds": seconds, "findings": len(alarmed)},
         [f"{summary}; {seconds:.0f} s of one core, {rate:.1f} a second"],

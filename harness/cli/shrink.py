@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.terminal import State, path_type, takes_json
+from harness.cli.terminal import State, path_type, seconds_type, takes_json
 from harness.errors import EXIT_HELD
 from harness.search import shrink_run
 
@@ -14,7 +14,7 @@ from harness.search import shrink_run
 @click.command()
 @click.argument("run_dir", type=path_type)
 @click.option("--finding", default="", metavar="NAME", help="Keep this anomaly (duplicate), not the worst one.")
-@click.option("--seconds", type=click.FloatRange(min=0), help="End with the best so far after this time.")
+@click.option("--seconds", type=seconds_type, help="End with the best so far after this time.")
 @takes_json
 def shrink(state: State, run_dir: Path, *, finding: str, seconds: float | None) -> int:
     """Make the run in RUN_DIR as small as it can be while it shows the same.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
@@ -24,6 +25,18 @@ FILE_WIDTH: Final = 200
 RESULTS: Final = Path("results")
 
 path_type = click.Path(path_type=Path)
+
+
+class _Seconds(click.FloatRange):
+    """Seconds from 0 on; ``inf`` is no limit. A limit that is no number would never be reached."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if math.isnan(found := super().convert(value, param, ctx)):
+            self.fail("nan is no number of seconds.", param, ctx)
+        return found
+
+
+seconds_type = _Seconds(0)
 
 
 @dataclass

@@ -18,8 +18,10 @@ from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
 from nemesis.scenarios import FAMILIES, needs_of
 from nemesis.topology import Shape
-from workloads import Settings, WorkloadPlan
+from workloads import Settings, SettingsError, WorkloadPlan
 
+#: In every run of a hunt.
+BROKERS: Final = 3
 #: Failures are noticed within a second, so that a short run has room for many.
 QUICK: Final[Mapping[str, Any]] = {
     "acks": "all",
@@ -70,6 +72,7 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
             workload=workload,
             faults=self._budget(),
             seed=run_seed,
+            brokers=BROKERS,
             racks=self.racks,
             log_dirs=self.log_dirs,
             schedule=schedule,
@@ -84,7 +87,10 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _with(self, changed: Mapping[str, Any]) -> Settings:
-        return Settings.from_mapping({**QUICK, **self.settings, **changed})
+        settings = Settings.from_mapping({**QUICK, **self.settings, **changed})
+        if settings.replication_factor > BROKERS:
+            raise SettingsError(f"a hunt has {BROKERS} brokers; choose a replication.factor that is not more")
+        return settings
 
     def _budget(self) -> FaultPlan:
         return FaultPlan(

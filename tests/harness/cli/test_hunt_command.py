@@ -37,13 +37,19 @@ def test_what_is_printed_of_a_run_performs_it_again(hunt):
     assert [line for line in repeated.splitlines() if again in line]
     assert "the same with " in repeated
     code, out, _ = hunt("--as-is", "--portfolio", "in-sync/kill", "--run", "5")
-    assert (code, out.splitlines()[0].rpartition(",")[0]) == (0, "as it is: nothing found in 1 schedules")
+    assert (code, out.splitlines()[0].rpartition(",")[0]) == (0, "as it is: nothing found in 1 schedule")
+
+
+def test_settings_are_printed_as_they_are_written(hunt):
+    words = ["--settings", "unclean.leader.election.enable=true", "--portfolio", "stories", "--run", "0"]
+    code, out, _ = hunt(*words)
+    assert (code, out.partition(":")[0]) == (2, "unclean.leader.election.enable=true")
 
 
 def test_a_bug_that_is_not_found_is_unknown(hunt):
     code, out, _ = hunt("append-below-min-isr", "--seconds", "0", "--workers", "1", "--portfolio", "stories")
     assert code == 2
-    assert "nothing found in 1 schedules" in out
+    assert "nothing found in 1 schedule" in out
 
 
 def test_the_broker_as_it_is_has_no_finding(hunt):
@@ -63,6 +69,12 @@ def test_the_broker_as_it_is_has_no_finding(hunt):
         (["--as-is", "--run", "3"], "name that"),
         (["--clean", "3", "--run", "3", "--portfolio", "moves"], "leave --clean out"),
         (["--as-is", "--settings", "missed.epoch=kafka"], "one of the three"),
+        (["--clean", "3", "--settings", "acks=1"], "leave --clean out"),
+        (["--clean", "3", "join-anywhere"], "leave --clean out"),
+        (["--as-is", "--seconds", "nan"], "'--seconds': nan is no number"),
+        (["--as-is", "--seconds", "-1"], "not in the range x>=0"),
+        (["--as-is", "--shrink", "nan"], "'--shrink': nan is no number"),
+        (["--settings", "replication.factor=50", "--seconds", "0"], "a hunt has 3 brokers"),
         (["--settings", "acks"], "write NAME=VALUE"),
         (["--settings", "ack=1"], 'did you mean "acks"'),
     ],
