@@ -26,7 +26,7 @@ check: setup ## format, lint, strict types, layer contract, fast tests (under 90
 	@$(BIN)/pytest -q -n 2 -m "not system and not root"
 
 test: setup-test ## all tests (about 9 minutes on 2 cores, real Kafka included)
-	@$(BIN)/pytest -q -n 2 --dist loadgroup
+	@$(BIN)/pytest -q -n 3 --dist loadgroup
 
 canary: setup ## a campaign with a planted bug, which must end with a broken promise (1 minute)
 	@scripts/canary.sh

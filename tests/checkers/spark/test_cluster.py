@@ -27,6 +27,8 @@ START_LIMIT_S = 180.0
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 ROOT = str(Path(__file__).parents[3])
 SPARK_SUBMIT = SPARK_CLASS.with_name("spark-submit")
+#: Of JVMs that live for seconds; half of their work would be the second compiler's.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -Xshare:auto -XX:+UseSerialGC"
 #: What a user gives to spark-submit.
 PROGRAM = "from harness.cli import main; main()"
 
@@ -41,7 +43,7 @@ def free_port() -> int:
 def daemon(log: Path, *arguments: str) -> Iterator[None]:
     """A Spark daemon that ends with the block."""
     environment = {**os.environ, "SPARK_LOCAL_IP": HOST, "SPARK_NO_DAEMONIZE": "1", "SPARK_DAEMON_MEMORY": "256m"}
-    environment["SPARK_DAEMON_JAVA_OPTS"] = "-XX:TieredStopAtLevel=1 -Xshare:auto -XX:+UseSerialGC"
+    environment["JAVA_TOOL_OPTIONS"] = JAVA_OPTIONS  # of the executors that a worker starts, too
     with log.open("wb") as said:
         process = subprocess.Popen([str(SPARK_CLASS), *arguments], env=environment, stdout=said, stderr=said)
         try:
@@ -90,6 +92,7 @@ def wait_for_workers(url: str, number: int) -> None:
 def verdicts_of(command: list[str], directory: Path, out: Path, *options: str) -> list[dict[str, object]]:
     """What `ackproof check`, begun by ``command``, says of the histories in ``directory``."""
     environment = {**os.environ, "SPARK_LOCAL_IP": HOST, "PYTHONPATH": ROOT, "PYSPARK_PYTHON": sys.executable}
+    environment["JAVA_TOOL_OPTIONS"] = JAVA_OPTIONS
     whole = [*command, "check", str(directory), "--out", str(out), *options]
     done = subprocess.run(whole, env=environment, capture_output=True, timeout=180, check=False)
     assert done.returncode == 1, done.stderr.decode()[-2000:]

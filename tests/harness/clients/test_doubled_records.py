@@ -13,7 +13,7 @@ import pytest
 from tests.harness.clients.first_batches import UNDER_WAY, Seen, Stage
 from tests.harness.clients.senders import RECORDS, Confluent, Sender
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("findings")]
 
 
 def test_librdkafka_sends_records_again_in_a_new_epoch_that_are_in_the_log(stage: Stage) -> None:

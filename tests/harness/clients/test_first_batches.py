@@ -14,7 +14,7 @@ import pytest
 from tests.harness.clients.first_batches import DELIVERY_MS, JAVA_DELIVERY_MS, REFUSED, Seen, Stage
 from tests.harness.clients.senders import Confluent, KafkaPython, Sender
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("findings")]
 
 
 #: A busy machine may break the late batch's connection, so that those before it are sent again ahead of it, and taken.

@@ -14,7 +14,7 @@ from harness.records.verdict_lines import facts_of
 from harness.run.performing import perform
 from harness.worlds.kafka.installation import Installation
 from nemesis.plan import FaultPlan
-from tests.harness.worlds.trials import stop_producers_after_the_first_fault
+from tests.harness.worlds.trials import STOPPED_DRAIN_MS, stop_producers_after_the_first_fault
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
@@ -28,7 +28,7 @@ def outcomes(world: AnyWorld, directory: Path, *, count: int = 3) -> tuple[Outco
         cell="cell/restart",
         family="restart",
         settings=Settings(min_insync_replicas=2).to_mapping(),
-        workload=WorkloadPlan(writes_per_second=300.0, duration_ms=24_000, drain_limit_ms=30_000),
+        workload=WorkloadPlan(writes_per_second=300.0, duration_ms=24_000, drain_limit_ms=STOPPED_DRAIN_MS),
         # So long between faults that every send has ended: one that is still in flight at the next is exercised by it.
         faults=FaultPlan(
             families=("restart",), stories=("restart/bounce-leader",), count=count, healed_ms_min=SENDS_END_MS

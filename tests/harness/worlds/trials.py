@@ -27,6 +27,8 @@ from harness.run.performing import perform
 from harness.run.phases import _Phases
 from nemesis.receipts import Receipt
 
+#: Nobody acknowledges anything where all producers have stopped, so half of this is waited for in vain.
+STOPPED_DRAIN_MS = 10_000
 #: Tries that a permitted loss has to show itself, or a run to be exercised.
 SEEDS = (11, 12, 13, 14, 15)
 SHOWN = (

@@ -135,7 +135,8 @@ class Farm:
         """With everybody's sessions, as a machine that is cut off; what was detached lives on."""
         server = self.servers.pop(node)
         for process in psutil.Process(server.pid).children(recursive=True):
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):  # it may end by itself meanwhile
+                process.kill()
         server.terminate()
         server.wait(10)
 

@@ -22,12 +22,12 @@ from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.kafka.theirs import theirs_at
-from tests.harness.worlds.trials import stop_producers_after_the_first_fault
+from tests.harness.worlds.trials import STOPPED_DRAIN_MS, stop_producers_after_the_first_fault
 from tests.harness.worlds.waiting import LIMIT_S, wait_for_topics, wait_until
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka-existing")]
 
 
 class Cluster:
@@ -56,7 +56,7 @@ class Cluster:
         with KafkaAdminClient(bootstrap_servers=self.bootstrap) as admin:
             admin.create_topics([topic])
 
-    def run(self, family: str, duration_ms: int = 8_000, **settings: object) -> RunSpec:
+    def run(self, family: str, duration_ms: int = 8_000, drain_limit_ms: int = 60_000, **settings: object) -> RunSpec:
         """The one run of a plan."""
         chosen = "\n".join(f"{name} = {value}" for name, value in settings.items())
         text = f"""
@@ -67,7 +67,7 @@ class Cluster:
         topic = "ours"
         writes_per_second = 60.0
         duration_ms = {duration_ms}
-        drain_limit_ms = 60_000
+        drain_limit_ms = {drain_limit_ms}
         [worlds.kafka]
         host = "existing"
         bootstrap = {msgspec.json.encode(self.bootstrap).decode()}
@@ -119,7 +119,7 @@ def test_a_run_whose_producers_stop_after_the_first_fault_is_not_exercised(
     cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop_producers_after_the_first_fault(monkeypatch)
-    one = cluster.run("client-crash", duration_ms=28_000)
+    one = cluster.run("client-crash", duration_ms=28_000, drain_limit_ms=STOPPED_DRAIN_MS)
     one = msgspec.structs.replace(one, faults=msgspec.structs.replace(one.faults, healed_ms_min=6_500))
     ended = perform(one, tmp_path / "run")
     assert ended.status == "completed", ended.reason

@@ -23,7 +23,7 @@ from tests.harness.worlds.trials import SEEDS, hit_by, lose_or_hold
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka-run")]
 on_namespaces = needs_root("ip", "nft", "nsenter", "mkfs.ext4")
 #: Of the project's own machine; twice that is for one that does something else besides.
 START_LIMIT_S = 30.0

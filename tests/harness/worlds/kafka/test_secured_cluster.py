@@ -24,7 +24,7 @@ from tests.harness.worlds.kafka.theirs import theirs_at
 from tests.harness.worlds.trials import hit_by, lose_or_hold
 from tests.harness.worlds.waiting import LIMIT_S, wait_for_topics, wait_until
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka-secured")]
 VARIABLE = "AK_TEST_PASSWORD"
 #: A refusal comes within two seconds on a machine that does nothing else. Who does not hear why hears of it after ten,
 #: and in other words.
