@@ -244,11 +244,12 @@ def write_synthetic(
     Raises:
         ValueError: there are fewer blocks than anomalies to plant.
     """
-    kinds: list[str | None] = [None, *plants[:planted]]
-    templates = {kind: make_block(seed + place, kind, player) for place, kind in enumerate(kinds)}
-    blocks = max(1, round(operations / templates[None].operations))
+    clean = make_block(seed, None, player)
+    blocks = max(1, round(operations / clean.operations))
     if planted > blocks:
         raise ValueError(f"{operations} operations are {blocks} blocks, too few for {planted} planted anomalies")
+    templates: dict[str | None, Block] = {None: clean}
+    templates |= {kind: make_block(seed + place, kind, player) for place, kind in enumerate(plants[:planted], 1)}
     chosen_plants = {blocks * number // planted: plants[number % len(plants)] for number in range(planted)}
     chosen = [templates[chosen_plants.get(number)] for number in range(blocks)]
     expected: Counter[str] = Counter()

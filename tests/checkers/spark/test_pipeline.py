@@ -42,6 +42,7 @@ def nameless(verdict: Verdict) -> dict[str, object]:
 
 
 @pytest.mark.system
+@pytest.mark.xdist_group("spark")
 def test_spark_and_plain_kernels_give_equal_verdicts(tmp_path: Path) -> None:
     directory = conformance_directory(tmp_path)
     through_spark = check([directory])
@@ -71,6 +72,7 @@ def test_one_small_history_is_judged_here_as_the_job_would_and_two_start_spark(
 
 
 @pytest.mark.system
+@pytest.mark.xdist_group("spark")
 def test_json_lines_in_splits_through_spark_get_the_verdict_of_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +87,7 @@ def test_json_lines_in_splits_through_spark_get_the_verdict_of_the_whole(
 
 
 @pytest.mark.system
+@pytest.mark.xdist_group("spark")
 def test_a_bad_history_is_named_and_the_others_are_judged(tmp_path: Path) -> None:
     good = write_history(BY_NAME["poll-skip/txn-abort-good"], tmp_path / "good.jsonl")
     bad = tmp_path / "bad.jsonl"
@@ -104,6 +107,7 @@ def test_a_bad_history_is_named_and_the_others_are_judged(tmp_path: Path) -> Non
 
 
 @pytest.mark.system
+@pytest.mark.xdist_group("spark")
 def test_a_history_of_a_killed_harness_is_judged(tmp_path: Path) -> None:
     writer = LiveHistoryWriter(tmp_path / "history", "run", flush_seconds=60)
     scene = Scene()
@@ -119,6 +123,7 @@ def test_a_history_of_a_killed_harness_is_judged(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
+@pytest.mark.xdist_group("spark")
 def test_a_history_cut_into_many_row_groups_gets_the_verdict_of_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +151,7 @@ def test_a_history_cut_into_many_row_groups_gets_the_verdict_of_the_whole(
 
 
 @pytest.mark.system
+@pytest.mark.xdist_group("spark")
 def test_four_hundred_small_histories_take_seconds(tmp_path: Path) -> None:
     for number in range(400):
         with HistoryWriter(tmp_path / str(number) / "history", "run") as writer:
@@ -169,6 +175,7 @@ def test_tasks_are_filled_in_order_and_never_empty() -> None:
 @given(histories(operations_max=60), st.booleans())
 @examples(40)
 @pytest.mark.system
+@pytest.mark.xdist_group("spark")
 def test_a_history_cut_to_pieces_gets_the_verdict_of_the_whole(history: list[Event], ww_deps: bool) -> None:
     """One row group a log partition, each judged by itself: proofs are broadcast, dependencies shuffled."""
     with tempfile.TemporaryDirectory() as scratch, pytest.MonkeyPatch.context() as patched:

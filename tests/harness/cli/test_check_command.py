@@ -222,6 +222,7 @@ def run_with_a_loss(directory: Path) -> Path:
 
 
 @pytest.mark.system
+@pytest.mark.xdist_group("spark")
 @pytest.mark.timeout(200)
 def test_histories_in_a_store_and_here_are_judged_in_one_job(tmp_path: Path, store: Any) -> None:
     upload(store, run_with_a_loss(tmp_path / "run"), "campaign/runs/7")

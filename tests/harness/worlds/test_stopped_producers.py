@@ -1,4 +1,7 @@
-"""A run whose producers all stop after the first fault: what the faults after it met proves nothing, in every world."""
+"""A run whose producers all stop after the first fault: what the faults after it met proves nothing, in every world.
+
+On real Kafka tests/harness/worlds/kafka/test_existing_cluster.py has it.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,10 @@ import pytest
 
 from checkers import Outcome, VerdictLine, check_one
 from checkers.verdicts.cells import build_cells
-from harness.plan import AnyWorld, Kafka, Processes, RunSpec, Simulated
+from harness.plan import AnyWorld, Processes, RunSpec, Simulated
 from harness.records.files import HISTORY
 from harness.records.verdict_lines import facts_of
 from harness.run.performing import perform
-from harness.worlds.kafka.installation import Installation
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.trials import STOPPED_DRAIN_MS, stop_producers_after_the_first_fault
 from workloads.plan import WorkloadPlan
@@ -56,10 +58,3 @@ def test_in_virtual_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_on_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stop_producers_after_the_first_fault(monkeypatch)
     assert outcomes(Processes(), tmp_path / "stopped") == (Outcome.NOT_EXERCISED, Outcome.NOT_EXERCISED)
-
-
-@pytest.mark.system
-@pytest.mark.xdist_group("kafka")
-def test_on_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, real_kafka: Installation) -> None:
-    stop_producers_after_the_first_fault(monkeypatch)
-    assert outcomes(Kafka(), tmp_path / "stopped") == (Outcome.NOT_EXERCISED, Outcome.NOT_EXERCISED)
