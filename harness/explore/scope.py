@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +17,10 @@ from workloads import Settings, SettingsError, unknown_name
 Loss = Literal["nothing", "unflushed", "everything"]
 #: Whom the controller elects of several candidates: the first in the order of assignment, or any of them.
 Elected = Literal["any", "assigned"]
+
+Times = Annotated[int, msgspec.Meta(ge=0)]
+#: Names of brokers are merged by trying every order of them.
+Brokers = Annotated[int, msgspec.Meta(ge=1, le=5)]
 
 
 class Constants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -30,18 +34,18 @@ class Constants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     requests that are sent again. ``in_sync`` brokers are in the ISR at the beginning.
     """
 
-    brokers: int = 3
-    in_sync: int = 3
-    records: int = 1
-    crashes: int = 0
+    brokers: Brokers = 3
+    in_sync: Brokers = 3
+    records: Times = 1
+    crashes: Times = 0
     crash_loses: Loss = "nothing"
-    fences: int = 0
-    moves: int = 0
-    shrinks: int = 0
-    proposals: int = 3
-    skips: int = 0
-    losses: int = 0
-    timeouts: int = 0
+    fences: Times = 0
+    moves: Times = 0
+    shrinks: Times = 0
+    proposals: Times = 3
+    skips: Times = 0
+    losses: Times = 0
+    timeouts: Times = 0
     elected: Elected = "any"
     responses_wait: bool = True
     fetches_park: bool = False
@@ -80,7 +84,7 @@ class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """This scope with some constants and settings changed.
 
         Raises:
-            PlanError: an unknown constant (the nearest is named) or a value of the wrong type.
+            PlanError: an unknown constant (the nearest is named), or a value of the wrong type or beyond its bounds.
         """
         known = msgspec.to_builtins(self.constants)
         for name in constants:
@@ -90,6 +94,8 @@ class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             changed = msgspec.convert({**known, **constants}, Constants, strict=False)
         except msgspec.ValidationError as error:
             raise PlanError(f"a constant of the scope is wrong: {error}") from error
+        if changed.in_sync > changed.brokers:
+            raise PlanError(f"in-sync={changed.in_sync} is more than brokers={changed.brokers}; lower the first")
         return replace(self, constants=changed, settings={**self.settings, **settings})
 
     def leaves_out(self) -> list[str]:

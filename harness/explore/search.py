@@ -20,6 +20,7 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
+from harness.errors import HarnessError
 from harness.explore.rules import Broken
 from harness.explore.scope import Scope
 from harness.explore.space import Next, Space, State
@@ -196,9 +197,14 @@ class _Processes:
         self._connections = connections
 
     def call(self, name: str, *arguments: Sequence[Any]) -> list[Any]:
-        for number, connection in enumerate(self._connections):
-            connection.send((name, tuple(one[number] for one in arguments)))
-        return [connection.recv() for connection in self._connections]
+        try:
+            for number, connection in enumerate(self._connections):
+                connection.send((name, tuple(one[number] for one in arguments)))
+            return [connection.recv() for connection in self._connections]
+        except (EOFError, ConnectionError) as error:
+            raise HarnessError(
+                "a worker of the search died (killed, or out of memory); try fewer --workers, or bound it by --memory"
+            ) from error
 
 
 def _serve(connection: Connection, make: Callable[[], Worker]) -> None:
@@ -222,16 +228,19 @@ def _team(scope: Scope, limits: Limits, workers: int, merged: bool) -> Iterator[
         here, there = context.Pipe()
         process = context.Process(target=_serve, args=(there, lambda number=number: make(number)), daemon=True)
         process.start()
+        there.close()  # so that its end is seen here when the worker dies
         connections.append(here)
         processes.append(process)
     try:
         yield _Processes(connections)
         for connection in connections:
             connection.send(None)
-    finally:
         for process in processes:
             process.join(timeout=5)
+    finally:
+        for process in processes:
             process.terminate()
+            process.join()
 
 
 def exhaust(
@@ -249,6 +258,7 @@ def exhaust(
 
     Raises:
         PlanError: the scope's settings are wrong.
+        HarnessError: a worker died.
     """
     _ = scope.chosen  # Here, and not in each worker.
     if order == "depth":

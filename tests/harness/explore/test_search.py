@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
+
 import pytest
 from msgspec.structs import replace
 
+from harness.errors import HarnessError
 from harness.explore import PERMITTED, Limits, Order, Scope, exhaust, known_scopes, scope_named, step_lines, steps_of
 from harness.explore.space import Space
 
@@ -75,6 +78,16 @@ def test_a_search_that_a_limit_ends_is_not_exhausted(order: Order) -> None:
     result = exhaust(MOVED, limits=Limits(states=100), order=order)
     assert result.stopped == "--states 100"
     assert not result.exhausted
+
+
+def test_a_search_of_which_a_worker_was_killed_ends_and_says_so() -> None:
+    def kill(_depth: int, _states: int) -> None:
+        one = multiprocessing.active_children()[-1]
+        one.kill()
+        one.join()
+
+    with pytest.raises(HarnessError, match=r"a worker of the search died .* --memory"):
+        exhaust(MOVED, workers=2, level_done=kill)
 
 
 @pytest.mark.parametrize("order", ["breadth", "depth"])
