@@ -20,6 +20,7 @@ from harness.comparison import (
     sentences,
     side_by_side,
 )
+from harness.errors import NamedWronglyError
 from harness.records.campaign_record import read_campaign_record
 
 _COLOURS: Final = {
@@ -50,6 +51,10 @@ def compare(state: State, before: Path, after: Path, *, all_: bool) -> int:
          than chance explains, or a new finding that no promise permits
       2  nobody can tell: B did not run, exercise or judge what A did
     """
+    if before.resolve() == after.resolve():
+        raise NamedWronglyError(
+            f"{before} and {after} are one directory, which is as good as itself; name two campaigns"
+        )
     compared = compare_results(read_results(before), read_results(after))
     if state.as_json:
         state.json({"exit_code": compared.exit_code, "sentence": compared.sentence, **msgspec.structs.asdict(compared)})

@@ -101,12 +101,13 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 def compare_results(before: Results, after: Results) -> Compared:
     """Hold B (``after``) against A (``before``)."""
     keys = dict.fromkeys((*before.cells, *after.cells))
+    known = before.findings is not None and after.findings is not None
     return Compared(
         before=before.name,
         after=after.name,
         cells=[_cell_change(key, before.cells.get(key), after.cells.get(key)) for key in keys],
-        findings=trace([before], after),
-        findings_known=before.findings is not None and after.findings is not None,
+        findings=trace([before], after) if known else [],
+        findings_known=known,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ def nights(tmp_path: Path) -> tuple[str, str]:
 
 
 def test_a_night_that_lost_is_worse_and_the_other_way_round_it_is_not(
-    nights: tuple[str, str], capsys: pytest.CaptureFixture[str]
+    nights: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clean, lossy = nights
     assert exit_code_of(["compare", clean, lossy]) == 1
@@ -29,8 +30,14 @@ def test_a_night_that_lost_is_worse_and_the_other_way_round_it_is_not(
     )
     assert sum("other/kill" in line for line in shown) == 0
     assert exit_code_of(["compare", lossy, clean]) == 0
-    assert exit_code_of(["compare", clean, clean, "--all"]) == 0
+    again = str(shutil.copytree(clean, tmp_path / "again"))
+    assert exit_code_of(["compare", clean, again, "--all"]) == 0
     assert "other/kill" in capsys.readouterr().out
+
+
+def test_a_campaign_is_not_compared_with_itself(nights: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["compare", nights[0], f"{nights[0]}/../clean"]) == 64
+    assert "are one directory" in capsys.readouterr().err
 
 
 def test_machines_get_everything(nights: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness.comparison import Change, compare_results
@@ -78,3 +79,10 @@ def test_campaigns_without_a_common_cell_say_nothing_of_each_other() -> None:
     assert compared.exit_code == 2
     assert compared.sentence == "Whether B is worse than A is not known: 0 cells in both (no cell in either)."
     assert compare_results(night("A", iter(())), night("B", run_lines(STRONG))).exit_code == 2
+
+
+def test_a_matrix_alone_does_not_make_a_known_finding_a_new_one() -> None:
+    both = night("A", run_lines(STRONG, losing=1))
+    alone = msgspec.structs.replace(both, findings=None)
+    compared = compare_results(alone, both)
+    assert (compared.cells[0].change, compared.new_defects, compared.exit_code) == (Change.SAME, [], 0)
