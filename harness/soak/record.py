@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from harness.errors import NamedWronglyError
 from harness.records.files import read_json, write_json
 from harness.soak.budget import Memory, bytes_of
 
@@ -69,9 +70,13 @@ def read_asked(directory: Path) -> Asked:
     """What the soak in ``directory`` was asked for.
 
     Raises:
-        ResultsError: there is none, or it cannot be read.
+        NamedWronglyError: there is none.
+        ResultsError: it cannot be read.
     """
-    return read_json(directory / SOAK_FILE, Asked, "name the directory of a soak, or begin one with --out")
+    path, advice = directory / SOAK_FILE, "name the directory of a soak, or begin one with --out"
+    if not path.is_file():
+        raise NamedWronglyError(f"{directory} holds no {SOAK_FILE}; {advice}")
+    return read_json(path, Asked, advice)
 
 
 def read_heartbeat_s(directory: Path) -> float:
