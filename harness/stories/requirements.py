@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from harness.plan import AnyWorld, Existing, Kafka, Loopback, RunSpec, Simulated, Ssh
 from harness.stories import steps as s
 from harness.stories.story import Story
+from nemesis.cluster import CLIENTS
 from workloads import Settings
 
 
@@ -61,6 +62,11 @@ def _undoable(story: Story, world: AnyWorld) -> Iterator[str]:
             "[worlds.kafka], and run as root"
         )
     for one in story.steps:
+        if isinstance(one, s.Drop | s.Hold) and one.api and any(CLIENTS in link for link in one.links):
+            yield (
+                f'says "{one.text}", but between clients and Kafka\'s brokers that ends a whole connection, and '
+                "each write makes one of its own, which would not come about; leave [worlds.kafka] out"
+            )
         if isinstance(one, s.WaitUntil) and not one.tried and any(isinstance(state, s.Covers) for state in one.states):
             yield (
                 f'says "{one.text}", but Kafka\'s brokers do not show their high watermark; wait until replicas have '

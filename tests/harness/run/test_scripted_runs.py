@@ -116,6 +116,7 @@ ON_KAFKA = {
         ("existing", "kill 0", 'on this machine; write [worlds.kafka] with host = "namespaces", and run as root'),
         ("loopback", "cut 0-1", 'write host = "namespaces" under [worlds.kafka], and run as root'),
         ("namespaces", "wait until high watermark of 0 covers base", "wait until replicas have the record"),
+        ("namespaces", "drop Produce 0>clients", "which would not come about; leave [worlds.kafka] out"),
         ("namespaces", "fail 0", "leave all worlds but [worlds.simulated] out"),
         ("processes", "release first 0>1", "leave all worlds but [worlds.simulated] out"),
     ],
@@ -134,7 +135,8 @@ def test_a_step_that_a_world_cannot_do_is_refused_before_anything_starts(
 def test_every_cell_of_the_projects_plans_can_be_performed_in_its_world(path: Path) -> None:
     runs = read_plan(path).runs()
     assert {story_of(run).number for run in runs} == {path.stem}
-    assert {run.world.name for run in runs} == {"simulated", "processes", "kafka"}
+    not_there = {"kafka"} if path.stem == "S22" else set()
+    assert {run.world.name for run in runs} == {"simulated", "processes", "kafka"} - not_there
 
 
 def test_a_run_in_which_a_record_was_not_sent_has_failed_and_holds_nothing(tmp_path: Path) -> None:
