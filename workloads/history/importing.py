@@ -8,11 +8,9 @@ and what they say is put right where the rows are read again (:class:`workloads.
 
 from __future__ import annotations
 
-import gc
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +18,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from workloads.collecting import without_collecting
 from workloads.history import files
 from workloads.history.clustering import NOTHING, Numbers, together
 from workloads.history.event_table import repeated
@@ -102,7 +101,7 @@ def _decode(split: Split, decoder: Decoder) -> Decoded:
     decoded = Decoded(split=split)
     taken: list[Columns] = []
     try:
-        with _without_collecting():
+        with without_collecting():  # What is made of lines has no cycles.
             for lines in _blocks(split):
                 decoder.add(lines, first=not split.begin)
                 taken.append(decoder.rows.take())
@@ -132,18 +131,6 @@ def _blocks(split: Split) -> Iterator[list[bytes]]:
             if not block.endswith(b"\n"):
                 block += source.readline()
             yield block.removesuffix(b"\n").split(b"\n")
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """What is made of lines has no cycles; looking for some would take as long again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class _OpenHere(OpenOperations):
