@@ -14,6 +14,11 @@ from workloads.values import decode
 FULL_POLL_RECORDS: Final = 100
 #: The least rest after a poll that failed, so that a broken client cannot spin.
 REST_MS_MIN: Final = 10
+# Looked up once: a member of an enumeration is found by a search before Python 3.12.
+_INVOKE: Final = EventType.INVOKE
+_POLL: Final = Function.POLL
+#: What a poll is known to bring when it begins.
+_NOTHING: Final = Poll()
 
 
 def shares(partitions: Sequence[str], consumers: int) -> list[tuple[str, ...]]:
@@ -92,15 +97,13 @@ class Reader:
         if self._stopped:
             return
         self._begun_us = self._clock.now_us()
-        asked = self.event(time_us=self._begun_us, type=EventType.INVOKE, function=Function.POLL, micro=(Poll(),))
-        self._record(asked)
+        self._record_poll(self._begun_us, _INVOKE, _NOTHING, None)
         self.consumer.poll(self._poll_wait_ms, self._polled)
 
     def _polled(self, outcome: PollOutcome) -> None:
         now_us, kind = self._clock.now_us(), outcome.type
         read = decoded(outcome.records)
-        ended = self.event(time_us=now_us, type=kind, function=Function.POLL, micro=(read,), error=outcome.error)
-        self._record(ended)
+        self._record_poll(now_us, kind, read, outcome.error)
         if kind is EventType.OK:
             self._on_read(read)
         if self._stopped:
@@ -114,6 +117,20 @@ class Reader:
             # Polls begin poll_wait_ms apart, so that a trickle of records does not make a poll each.
             next_us = self._begun_us + self._poll_wait_ms * 1000
             self._clock.call_at(max(next_us, now_us + REST_MS_MIN * 1000), self._poll)
+
+    def _record_poll(self, time_us: int, kind: EventType, read: Poll, error: str | None) -> None:
+        process = self.process
+        self._record(
+            Event(
+                time_us=time_us,
+                process=process,
+                instance=process,
+                type=kind,
+                function=_POLL,
+                micro=(read,),
+                error=error,
+            )
+        )
 
 
 class Consumers:

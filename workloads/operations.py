@@ -67,6 +67,8 @@ class Defect(StrEnum):
     WRONG_KEY = "wrong-key"
     UNREADABLE = "unreadable"
 
+    __hash__ = str.__hash__
+
 
 class Send(msgspec.Struct, frozen=True, tag=True, gc=False):
     """Micro-operation: append ``value`` to ``partition``. ``offset`` is None while, or if, it is not known."""

@@ -29,6 +29,8 @@ _CRC = struct.Struct(">I")
 _VALUE = struct.Struct(">Q")
 _LENGTHS = struct.Struct(">HH")
 _BODY = struct.Struct(">QHH")
+# Looked up once: a member of an enumeration is found by a search before Python 3.12.
+_SOUND: Final = Defect.NONE
 _HEADER_BYTES: Final = _CRC.size + _BODY.size
 
 
@@ -75,6 +77,13 @@ def decode(payload: bytes, partition: str, key: bytes) -> tuple[int, Defect]:
     body = payload[_CRC.size :]
     if crc32c(body) != _CRC.unpack_from(payload)[0]:
         return NO_VALUE, Defect.CHECKSUM
+    if body[_VALUE.size :] == _rest(partition, key, len(payload)):
+        return _VALUE.unpack_from(body)[0], _SOUND
+    return _misplaced(body, partition, key)
+
+
+def _misplaced(body: bytes, partition: str, key: bytes) -> tuple[int, Defect]:
+    """As :func:`decode`, of a ``body`` whose checksum fits and that is another than was expected."""
     value, name_bytes, key_bytes = _BODY.unpack_from(body)
     key_start = _BODY.size + name_bytes
     key_end = key_start + key_bytes
@@ -84,4 +93,4 @@ def decode(payload: bytes, partition: str, key: bytes) -> tuple[int, Defect]:
         return value, Defect.WRONG_PARTITION
     if body[key_start:key_end] != key:
         return value, Defect.WRONG_KEY
-    return value, Defect.NONE
+    return value, _SOUND

@@ -10,7 +10,7 @@ from typing import Final
 
 from harness.reference.core import messages
 from harness.reference.core.effects import Context, Effect, Node, Timer
-from harness.reference.core.fetcher import Fetcher, LeadersAnswer
+from harness.reference.core.fetcher import Fetcher
 from harness.reference.core.log import Log
 from harness.reference.core.partition import Replica
 from harness.reference.core.planted import with_bug
@@ -80,14 +80,14 @@ class Broker(Node):
         self._handlers = {
             messages.Produce: self._requests.produce,
             messages.Fetch: self._requests.fetch,
-            messages.FetchResponse: self._on_leaders_answer,
+            messages.FetchResponse: self._on_fetched,
             messages.HeartbeatResponse: self._on_heartbeat,
             messages.MetadataUpdate: self._on_metadata_update,
             messages.AlterPartitionResponse: self._on_proposal_answered,
             messages.ListOffsets: self._requests.list_offsets,
-            messages.ListOffsetsResponse: self._on_leaders_answer,
+            messages.ListOffsetsResponse: self._on_offset,
             messages.OffsetForLeaderEpoch: self._requests.epoch_end,
-            messages.OffsetForLeaderEpochResponse: self._on_leaders_answer,
+            messages.OffsetForLeaderEpochResponse: self._on_epoch_end,
             messages.LogEnd: self._requests.log_end,
             messages.Metadata: self._on_metadata,
             messages.InitProducerId: self._producer_ids.serve,
@@ -258,11 +258,21 @@ class Broker(Node):
 
     # --- answers and questions -------------------------------------------------------------------------------------
 
-    def _on_leaders_answer(self, message: LeadersAnswer) -> None:
+    def _on_epoch_end(self, message: messages.OffsetForLeaderEpochResponse) -> None:
         fetcher = self._fetchers.get(self._context.sender)
         if fetcher is not None:
-            fetcher.on_answer(message)
-        if self._context.config.follower_fetching and isinstance(message, messages.FetchResponse):
+            fetcher.on_epoch_end(message)
+
+    def _on_offset(self, message: messages.ListOffsetsResponse) -> None:
+        fetcher = self._fetchers.get(self._context.sender)
+        if fetcher is not None:
+            fetcher.on_offset(message)
+
+    def _on_fetched(self, message: messages.FetchResponse) -> None:
+        fetcher = self._fetchers.get(self._context.sender)
+        if fetcher is not None:
+            fetcher.on_fetched(message)
+        if self._context.config.follower_fetching:
             for answer in message.partitions:  # Consumers may wait here for the high watermark (rule 22).
                 replica = self.replicas.get(answer.partition)
                 if replica is not None:

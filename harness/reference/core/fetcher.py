@@ -27,9 +27,6 @@ _INTACT: Final = attrgetter("intact")
 _SENDS_EPOCHS: Final = ("kip-320", "on-fetch")
 
 
-LeadersAnswer = messages.FetchResponse | messages.OffsetForLeaderEpochResponse | messages.ListOffsetsResponse
-
-
 class Step(IntEnum):
     """What a followed partition does next."""
 
@@ -77,6 +74,10 @@ class Fetcher:
         self._sent_us = 0
         self._armed_us = 2**63
         self._timer = Timer("fetch", leader)
+        config = context.config
+        self._timeout_us = config.replica_socket_timeout_ms * 1000
+        self._sends_leader_epoch = config.truncation in _SENDS_EPOCHS
+        self._sends_last_epoch = config.truncation == "on-fetch"
 
     def follow(self, replica: Replica) -> None:
         """Begin, or begin anew in a new leader epoch: truncation is found out again in each (rule 19)."""
@@ -91,17 +92,8 @@ class Fetcher:
 
     # --- answers ---------------------------------------------------------------------------------------------------
 
-    def on_answer(self, message: LeadersAnswer) -> None:
-        """Take one answer of the leader and send what is due then."""
-        if isinstance(message, messages.FetchResponse):
-            self._on_fetched(message)
-        elif isinstance(message, messages.OffsetForLeaderEpochResponse):
-            self._on_epoch_end(message)
-        else:
-            self._on_offset(message)
-
-    def _on_fetched(self, message: messages.FetchResponse) -> None:
-        """Take the answer to the fetch in flight; any other is stale."""
+    def on_fetched(self, message: messages.FetchResponse) -> None:
+        """Take the answer to the fetch in flight, and send what is due then; any other is stale."""
         if message.correlation != self._in_flight:
             return
         self._in_flight = NONE
@@ -116,12 +108,13 @@ class Fetcher:
             self._on_error(followed, answer.error)
         elif answer.diverging is not None:
             self._on_diverging(followed, answer.diverging, answer.high_watermark)
-        elif not all(map(_INTACT, answer.batches)):  # As Kafka: nothing of such an answer is appended.
-            self._on_error(followed, ErrorCode.CORRUPT_MESSAGE)
-        else:
-            if answer.batches:
-                followed.request = None
+        elif not answer.batches:
+            followed.replica.replicate((), answer.high_watermark)
+        elif all(map(_INTACT, answer.batches)):
+            followed.request = None
             followed.replica.replicate(answer.batches, answer.high_watermark)
+        else:  # As Kafka: nothing of such an answer is appended.
+            self._on_error(followed, ErrorCode.CORRUPT_MESSAGE)
 
     def _on_diverging(self, followed: Followed, end: messages.EpochEnd, leader_high_watermark: int) -> None:  # noqa: ARG002
         """KIP-595; the leader's high watermark is taken over with the next answer, when the logs agree (rule 8)."""
@@ -137,7 +130,7 @@ class Fetcher:
         else:
             followed.go(followed.step, backoff_us)
 
-    def _on_epoch_end(self, message: messages.OffsetForLeaderEpochResponse) -> None:
+    def on_epoch_end(self, message: messages.OffsetForLeaderEpochResponse) -> None:
         """Rule 17, eras KIP-101 to KIP-320."""
         followed = self._asked(message.partition, message.correlation)
         if followed is None:
@@ -149,7 +142,7 @@ class Fetcher:
             followed.go(Step.FETCH if agreed or followed.replica.last_epoch() == NONE else Step.AGREE)
         self.pump()
 
-    def _on_offset(self, message: messages.ListOffsetsResponse) -> None:
+    def on_offset(self, message: messages.ListOffsetsResponse) -> None:
         """Rule 18: shorten the log to the leader's end, or drop it where the leader's starts beyond it."""
         followed = self._asked(message.partition, message.correlation)
         if followed is None:
@@ -178,8 +171,7 @@ class Fetcher:
         """Send what is due: one fetch for all that fetch, one question for each partition that asks."""
         now_us = self._context.now_us
         wanted = []
-        timeout_us = self._context.config.replica_socket_timeout_ms * 1000
-        wake_us = now_us + timeout_us if self._in_flight == NONE else self._sent_us + timeout_us
+        wake_us = (now_us if self._in_flight == NONE else self._sent_us) + self._timeout_us
         for at, followed in self._followed.items():
             if followed.ready_us > now_us:
                 wake_us = min(wake_us, followed.ready_us)
@@ -191,7 +183,7 @@ class Fetcher:
             elif followed.step != _HALT:
                 if followed.correlation == NONE:
                     self._ask(at, followed)
-                wake_us = min(wake_us, followed.asked_us + timeout_us)
+                wake_us = min(wake_us, followed.asked_us + self._timeout_us)
         if wanted and self._in_flight == NONE:
             self._fetch(tuple(wanted))
         if wake_us < self._armed_us and self._followed:
@@ -201,7 +193,7 @@ class Fetcher:
     def on_timer(self) -> None:
         """Send again what nobody answered within replica.socket.timeout.ms, and what had to wait."""
         self._armed_us = 2**63
-        late_us = self._context.now_us - self._context.config.replica_socket_timeout_ms * 1000
+        late_us = self._context.now_us - self._timeout_us
         if self._sent_us <= late_us:
             self._in_flight = NONE
         for followed in self._followed.values():
@@ -222,13 +214,12 @@ class Fetcher:
         return self._context.now_us + self._context.config.replica_fetch_backoff_ms * 1000
 
     def _request(self, replica: Replica) -> messages.FetchPartition:
-        config = self._context.config
         return messages.FetchPartition(
             replica.at,
             replica.log.end_offset,
-            replica.leader_epoch if config.truncation in _SENDS_EPOCHS else NONE,
-            replica.last_epoch() if config.truncation == "on-fetch" else NONE,
-            config.replica_fetch_max_bytes,
+            replica.leader_epoch if self._sends_leader_epoch else NONE,
+            replica.last_epoch() if self._sends_last_epoch else NONE,
+            self._context.config.replica_fetch_max_bytes,
         )
 
     def _fetch(self, wanted: tuple[messages.FetchPartition, ...]) -> None:
@@ -250,7 +241,7 @@ class Fetcher:
         context, replica = self._context, followed.replica
         followed.correlation = context.correlation()
         followed.asked_us = context.now_us
-        epoch = replica.leader_epoch if context.config.truncation in _SENDS_EPOCHS else NONE
+        epoch = replica.leader_epoch if self._sends_leader_epoch else NONE
         message: messages.OffsetForLeaderEpoch | messages.ListOffsets
         if followed.step == Step.AGREE:
             message = messages.OffsetForLeaderEpoch(followed.correlation, at, replica.last_epoch(), epoch, context.node)

@@ -39,7 +39,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -86,7 +86,7 @@ NEVER_US: Final = -(2**62)
 UNDEFINED: Final = EpochEnd(NONE, NONE)
 
 
-class Appended(NamedTuple):
+class Appended(msgspec.Struct, frozen=True, gc=False):
     """The outcome of a leader's append. Offsets are NONE with an error; those of a duplicate are the old ones.
 
     ``next_offset`` is exclusive: the high watermark that commits the batch.
@@ -446,12 +446,13 @@ class Replica:
         """Append what the leader sent; take over its high watermark as far as the own log reaches (rules 6 and 8)."""
         assert not self.leading, "a leader takes records from producers only (rule 1)"
         for batch in batches:
-            if batch.next_offset <= self.log.end_offset:
-                continue
-            if batch.base_offset < self.log.end_offset:  # Another history ended inside this batch (rule 18).
-                self.truncate_to(batch.base_offset)
-            if batch.base_offset != self.log.end_offset:  # A batch of that history went whole: fetch from there again.
-                break
+            if batch.base_offset != self.log.end_offset:
+                if batch.next_offset <= self.log.end_offset:
+                    continue
+                if batch.base_offset < self.log.end_offset:  # Another history ended inside this batch (rule 18).
+                    self.truncate_to(batch.base_offset)
+                if batch.base_offset != self.log.end_offset:  # One of that history went whole: fetch from there again.
+                    break
             last_epoch = self.last_epoch()
             if batch.leader_epoch < last_epoch:  # Only before KIP-279, where logs may diverge; epochs still never fall.
                 batch = replace(batch, leader_epoch=last_epoch)  # noqa: PLW2901

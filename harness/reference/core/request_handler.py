@@ -179,13 +179,18 @@ class RequestHandler:
         if replica is None:
             self._refuse(message, unhosted(self._context, message.partition))
             return
-        error, base_offset, next_offset = replica.append(message.batch, message.acks)
-        if error:
-            self._refuse(message, error)
+        appended = replica.append(message.batch, message.acks)
+        if appended.error:
+            self._refuse(message, appended.error)
             return
         if message.acks != 0:
             produce = ParkedProduce(
-                self._context.sender, message.correlation, message.partition, message.acks, base_offset, next_offset
+                self._context.sender,
+                message.correlation,
+                message.partition,
+                message.acks,
+                appended.base_offset,
+                appended.next_offset,
             )
             self._answer_or_park(produce, replica, message.timeout_ms)
         self.wake(replica)
@@ -286,10 +291,12 @@ class RequestHandler:
         if replica is None:
             return messages.FetchedPartition(at, unhosted(context, at))
         by_consumer = message.replica_id < 0 and context.config.follower_fetching
-        refused = outdated if by_consumer and replica.leader != NONE else refusal  # A follower may serve it (rule 22).
-        error = refused(context, replica, wanted.current_leader_epoch)
-        if error:
-            return messages.FetchedPartition(at, error)
+        if not replica.leading or wanted.current_leader_epoch != replica.leader_epoch:
+            # A follower may serve a consumer (rule 22).
+            refused = outdated if by_consumer and replica.leader != NONE else refusal
+            error = refused(context, replica, wanted.current_leader_epoch)
+            if error:
+                return messages.FetchedPartition(at, error)
         log = replica.log
         diverging = divergence(replica, wanted)
         if diverging is not None:
@@ -313,7 +320,7 @@ class RequestHandler:
         return [self._look(w, message, self._replicas.get(w.partition)) for w in message.partitions]
 
     def _respond(self, client: NodeId, message: messages.Fetch, answers: list[messages.FetchedPartition]) -> None:
-        if message.replica_id >= 0:
+        if message.replica_id >= 0 and self._context.config.immediate_high_watermark:
             for answer in answers:
                 replica = self._replicas.get(answer.partition)
                 follower = None if replica is None else replica.followers.get(message.replica_id)

@@ -74,11 +74,9 @@ class SimulatedClient(Generic[Model]):
             self._closed = True
             self.receive = _ignore
 
-    def _refused(self, done: Callable[[Any], None], outcome: object) -> bool:
-        """Whether the client is closed; then the call whose ``done`` this is ends with ``outcome``."""
-        if self._closed:
-            self._loop.push(self._loop.time_us, done, outcome)
-        return self._closed
+    def _refuse(self, done: Callable[[Any], None], outcome: object) -> None:
+        """The client is closed: the call whose ``done`` this is ends with ``outcome``."""
+        self._loop.push(self._loop.time_us, done, outcome)
 
     def _apply(self, effects: Sequence[network_client.ClientEffect]) -> None:
         """Do what the model asks, in its order."""
@@ -109,7 +107,9 @@ class SimulatedProducer(SimulatedClient[ProducerModel]):
 
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
         """See :meth:`workloads.client.Producer.send`."""
-        if not self._refused(done, SendOutcome(EventType.INFO, None, CLIENT_CLOSED)):
+        if self._closed:
+            self._refuse(done, SendOutcome(EventType.INFO, None, CLIENT_CLOSED))
+        else:
             self._apply(self._model.send(self._loop.time_us, parsed(partition), key, payload, done))
 
     def crash(self) -> None:
@@ -132,12 +132,16 @@ class SimulatedConsumer(SimulatedClient[ConsumerModel]):
 
     def poll(self, max_wait_ms: int, done: Callable[[PollOutcome], None]) -> None:
         """See :meth:`workloads.client.Consumer.poll`."""
-        if not self._refused(done, PollOutcome(EventType.INFO, (), CLIENT_CLOSED)):
+        if self._closed:
+            self._refuse(done, PollOutcome(EventType.INFO, (), CLIENT_CLOSED))
+        else:
             self._apply(self._model.poll(self._loop.time_us, max_wait_ms, done))
 
     def end_offsets(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
         """See :meth:`workloads.client.Consumer.end_offsets`: high watermarks, from the current leaders."""
-        if not self._refused(done, Offsets({}, CLIENT_CLOSED)):
+        if self._closed:
+            self._refuse(done, Offsets({}, CLIENT_CLOSED))
+        else:
             asked = [parsed(partition) for partition in partitions]
             self._apply(self._model.end_offsets(self._loop.time_us, asked, done))
 

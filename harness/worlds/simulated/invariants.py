@@ -38,11 +38,6 @@ from workloads import BrokenInvariant
 #: The numbers of clients begin above those of brokers and of the controller.
 _NODES: Final = CONTROLLER + 1
 _DIVERGING: Final = attrgetter("diverging")
-#: Messages that may give a replica another epoch or a shorter log.
-_CHANGES: Final = frozenset({
-    messages.MetadataUpdate, messages.AlterPartitionResponse, messages.OffsetForLeaderEpochResponse,
-    messages.ListOffsetsResponse,
-})  # fmt: skip
 
 
 class InvariantBrokenError(AssertionError):
@@ -117,8 +112,8 @@ class Invariants:
             if image is not self._image:
                 self._look_at_image(image)
             return
-        kind = type(cause)
-        if kind in _CHANGES or (kind in _MAY_CHANGE and _MAY_CHANGE[kind](cause)):
+        changes = _CHANGES.get(type(cause))
+        if changes is not None and changes(cause):
             self._look_at_node(node)
         for effect in effects:
             if type(effect) is Send and effect.target >= _NODES:
@@ -195,8 +190,10 @@ class Invariants:
         Holds while ``keeps_committed``; of a broker whose disk has lost records see :class:`Suspects`. Where a number
         of replicas commits, whoever was elected has it, and so many replicas do.
         """
+        known = self._known(at)
         for node in self._candidates(state):
-            self._has_committed(node, at)
+            if not _has_all(self._cluster.log(node, at), known):
+                self._has_committed(node, at)
         if self._by_number:
             self._has_its_copies(at, state)
 
@@ -230,8 +227,10 @@ class Invariants:
         self._high_watermark_on_log(at, replica)
         if replica.leading:
             self._one_leader_an_epoch(node, at, replica)
-            self._maximal_isr_is_larger(at, replica, state)
-            self._commit(at, replica, state)
+            if state.isr != replica.maximal_isr:
+                self._maximal_isr_is_larger(at, replica, state)
+            if replica.high_watermark > self._known(at).end_offset:
+                self._commit(at, replica, state)
         else:
             if node in self._candidates(state):
                 self._has_committed(node, at)
@@ -268,7 +267,7 @@ class Invariants:
         Only the leader of the present epoch is looked at: a deposed one commits nothing, because whom it waits for
         fetches from another.
         """
-        if replica.leader_epoch != state.leader_epoch or state.isr == replica.maximal_isr:
+        if replica.leader_epoch != state.leader_epoch:
             return
         if not set(state.isr) <= set(replica.maximal_isr):
             text = f"the controller's ISR is {state.isr}, and the leader {state.leader} counts {replica.maximal_isr}"
@@ -280,7 +279,7 @@ class Invariants:
         Holds while ``keeps_committed``.
         """
         end, known = replica.high_watermark, self._known(at)
-        if not self.keeps_committed or end <= known.end_offset or replica.leader_epoch < known.since_epoch:
+        if not self.keeps_committed or replica.leader_epoch < known.since_epoch:
             return
         self._has_committed(self._leaders[at, replica.leader_epoch], at)
         self._is_committed(known, replica.log, end)
@@ -364,13 +363,11 @@ class Invariants:
             return None
         log = self._cluster.log(node, at) or MemoryLog()
         end = known.end_offset
+        if _has_all(log, known):
+            return None
         if log.end_offset < end:
             return "candidates-are-complete", f"broker {node} may lead with {log.end_offset} of {end} committed offsets"
-        epochs = log.epochs()
-        last = epochs[-1] if epochs and epochs[-1][1] < end else (_epoch_at(log, end - 1), NONE)
-        if last[0] != known.last_epoch:
-            return "logs-match", f"broker {node} has another record than the committed one at {end - 1}"
-        return None
+        return "logs-match", f"broker {node} has another record than the committed one at {end - 1}"
 
     def _forget(self, topic: str) -> None:
         """A topic was made, maybe again under an old name, and is another one then.
@@ -398,6 +395,10 @@ class FirstBroken:
             self.found = BrokenInvariant(name=error.name, partition=str(error.at), time_us=now_us, text=str(error))
 
 
+def _always(_answer: Any) -> bool:
+    return True
+
+
 def _diverges(answer: Any) -> bool:
     return any(map(_DIVERGING, answer.partitions))
 
@@ -406,8 +407,12 @@ def _brings_an_image(answer: Any) -> bool:
     return answer.image is not None
 
 
-#: Messages that do so with what they carry.
-_MAY_CHANGE: Final[dict[type, Callable[[Any], bool]]] = {
+#: Messages that may give a replica another epoch or a shorter log, and whether one does.
+_CHANGES: Final[dict[type, Callable[[Any], bool]]] = {
+    messages.MetadataUpdate: _always,
+    messages.AlterPartitionResponse: _always,
+    messages.OffsetForLeaderEpochResponse: _always,
+    messages.ListOffsetsResponse: _always,
     messages.FetchResponse: _diverges,
     messages.HeartbeatResponse: _brings_an_image,
 }
@@ -416,6 +421,12 @@ _MAY_CHANGE: Final[dict[type, Callable[[Any], bool]]] = {
 def _uncommitted(node: NodeId, at: TopicPartition, end: int, offset: int) -> InvariantBrokenError:
     text = f"broker {node} follows with a high watermark of {end} and another record than the committed one at {offset}"
     return InvariantBrokenError("high-watermark-is-committed", at, text)
+
+
+def _has_all(log: Log | None, known: Committed) -> bool:
+    """The log has the last committed record, and so all of them."""
+    end = known.end_offset
+    return log is not None and log.end_offset >= end and _epoch_in(log.epochs(), end - 1) == known.last_epoch
 
 
 def _epoch_at(log: Log, offset: int) -> int:
