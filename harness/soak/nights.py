@@ -81,12 +81,23 @@ def read_nights(places: Iterable[str], without: Path) -> list[Night]:
         except CheckError as error:
             raise NamedWronglyError(f"--nights: {error}") from error
         try:
-            found = dict.fromkeys(file.parent for file in files_at(place) if file.name in _VERDICTS)
+            found = _places_of_nights(files_at(place))
         except OSError as error:
             raise NamedWronglyError(f"--nights {text} cannot be read: {error}") from error
         own = without.resolve()
         nights += [read_night(one) for one in found if not (isinstance(one, Path) and one.resolve() == own)]
     return sorted(nights, key=lambda night: (night.began, night.results.name))
+
+
+def _places_of_nights(files: Sequence[Place]) -> list[Place]:
+    """Where verdicts lie, without those above or below a night, which are of the same runs, checked once more."""
+    found = dict.fromkeys(file.parent for file in files if file.name in _VERDICTS)
+    nights = {file.parent for file in files if file.name == CAMPAIGN_FILE and file.parent in found}
+    return [
+        one
+        for one in found
+        if one in nights or not any(one.is_relative_to(night) or night.is_relative_to(one) for night in nights)
+    ]
 
 
 def read_night(place: Place) -> Night:

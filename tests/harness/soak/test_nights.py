@@ -95,6 +95,16 @@ def test_nights_are_read_in_the_order_of_their_beginning_and_without_the_soak_it
         read_nights(["nowhere://x"], tmp_path)
 
 
+def test_verdicts_above_or_below_a_night_are_no_night_of_their_own(tmp_path: Path, night) -> None:
+    """They are of the same runs, where somebody had them checked once more: `ackproof check nights`."""
+    night("1", Outcome.HELD)
+    first = tmp_path / "nights" / "1"
+    for other in (tmp_path / "nights", first / "runs"):
+        other.mkdir(exist_ok=True)
+        shutil.copy(first / "verdicts.jsonl", other)
+    assert [one.results.name for one in read_nights([str(tmp_path / "nights")], tmp_path)] == [str(first)]
+
+
 def test_a_night_is_the_same_from_its_record_and_from_its_verdicts(tmp_path: Path, night) -> None:
     night("1", Outcome.BROKEN_PROMISE)
     place = tmp_path / "nights" / "1"
