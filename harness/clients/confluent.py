@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -99,7 +100,9 @@ class PolledProducer:
 
     def _poll(self) -> None:
         while not self._ended.is_set():
-            self.producer.poll(_POLL_S)
+            # A fatal error is raised here, once; what was sent before still has to end.
+            with suppress(KafkaException):
+                self.producer.poll(_POLL_S)
 
 
 class ConfluentProducer(AdaptedProducer[PolledProducer]):

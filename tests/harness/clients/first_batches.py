@@ -6,6 +6,10 @@ network delivers the fourth one once a follower is back in sync. For finding 003
 As a program it leaves the fourth batch to chance, and counts what becomes of many tries:
 
     python -m tests.harness.clients.first_batches --world kafka --tries 20 --batch-ms 20
+
+For finding 005 the next leader is started again while answers are kept back:
+
+    python -m tests.harness.clients.first_batches --restart kill --client java
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -28,7 +33,7 @@ from harness.worlds.kafka import kafka_world
 from harness.worlds.processes import processes_world
 from harness.worlds.real import RealWorld
 from nemesis.cluster import present
-from tests.harness.clients.senders import RECORDS, TOPIC, Confluent, Reports, Sender
+from tests.harness.clients.senders import RECORDS, TOPIC, Confluent, Java, Reports, Sender, compile_java
 from tests.harness.clients.slow_network import Answer, Batch, SlowNetwork
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster, spec
 
@@ -199,13 +204,37 @@ class Stage:
                 self.until(lambda number=number: self._end(old) > end + number)
                 self.cluster.until(lambda: False, APART_US)
             new = min(self._isr() - {old})
-            present(self.cluster.target.leadership).move_leader(PARTITIONS[0], new)
-            self.until(lambda: self.cluster.leader() == new)
+            self._move(new)
             for number in (UNDER_WAY, UNDER_WAY + 1):
                 producer.send(1)
                 self.cluster.until(lambda number=number: number in producer.reports, delivery_ms * 500)
             network.cut(old)
             self.until(lambda: len(producer.reports) == UNDER_WAY + 2)
+        finally:
+            producer.close()
+            network.close()
+        return Seen(producer.reports, network.sent, network.answers, self._log(new, end))
+
+    def forget(self, make: Callable[[str, int], Sender], *, killed: bool) -> Seen:
+        """Batches are appended and not answered; the next leader has them, and was killed or shut down and started."""
+        self.until(self.cluster.is_well)
+        old = self.cluster.leads()
+        end = self._end(old)
+        network = SlowNetwork(self.addresses, late=lambda _: False)
+        network.withhold(old)
+        producer = make(network.address(old), DELIVERY_MS)
+        try:
+            producer.send(RECORDS)
+            self.until(lambda: self._end(old) == end + RECORDS)
+            new = min(self._isr() - {old})
+            processes = self.cluster.target.processes
+            (processes.kill if killed else processes.stop)(new)
+            self.until(lambda: new not in self._isr())
+            processes.restart(new)
+            self.until(self.cluster.is_well)
+            self._move(new)
+            network.cut(old)
+            self.until(lambda: len(producer.reports) == RECORDS)
         finally:
             producer.close()
             network.close()
@@ -230,6 +259,10 @@ class Stage:
                 producer.close()
                 network.close()
         return Seen(producer.reports, network.sent, network.answers, self._log(leader, end))
+
+    def _move(self, new: int) -> None:
+        present(self.cluster.target.leadership).move_leader(PARTITIONS[0], new)
+        self.until(lambda: self.cluster.leader() == new)
 
     def _isr(self) -> set[int]:
         return set(self.cluster.target.view().partitions[PARTITIONS[0]].isr)
@@ -285,13 +318,35 @@ def _waits(network: SlowNetwork) -> bool:
     return refused == sent - {RECORDS - 1} if len(sent) == RECORDS else len(network.sent) > TRIES_OF_ONE
 
 
+def _restart(world: str, client: str, *, killed: bool) -> None:
+    """Print what is in the log, and what was reported, when the next leader was started again."""
+    with tempfile.TemporaryDirectory() as directory:
+        make: Callable[[str, int], Sender] = Confluent
+        if client == "java":
+            compile_java(Path(directory))
+            make = partial(Java, classes=Path(directory))
+        stage = Stage(world, Path(directory))
+        try:
+            seen = stage.forget(make, killed=killed)
+        finally:
+            stage.close()
+    for answer in seen.answers:
+        sys.stdout.write(f"{answer}\n")
+    sys.stdout.write(f"log: {seen.log}\nreported: {seen.reports}\n")
+
+
 def main() -> None:
     """Count tries that end with records which were reported as delivered and are not in the log."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--world", choices=("processes", "kafka"), default="kafka")
     parser.add_argument("--tries", type=int, default=20)
     parser.add_argument("--batch-ms", type=float, default=0.0)
+    parser.add_argument("--restart", choices=("kill", "shutdown"))
+    parser.add_argument("--client", choices=("java", "librdkafka"), default="java")
     asked = parser.parse_args()
+    if asked.restart:
+        _restart(asked.world, asked.client, killed=asked.restart == "kill")
+        return
     counted: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as directory:
         stage = Stage(asked.world, Path(directory))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -79,7 +80,8 @@ class Confluent:
 
     def _poll(self) -> None:
         while not self._polling.is_set():
-            self._producer.poll(0.02)
+            with suppress(confluent_kafka.KafkaException):  # a fatal error; reports follow it
+                self._producer.poll(0.02)
 
     def _ended(self, error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
         self.reports[int(message.value())] = error.name() if error else message.offset()

@@ -1,13 +1,14 @@
 """The confluent-kafka adapter: its configuration, and its records with a cluster."""
 
+import threading
 from pathlib import Path
 
 import msgspec
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
-from harness.clients import CONFLUENT
-from harness.clients.confluent import NAMES, consumer_configuration, producer_configuration
+from harness.clients import CONFLUENT, confluent
+from harness.clients.confluent import NAMES, PolledProducer, consumer_configuration, producer_configuration
 from harness.plan import Processes, RunSpec
 from harness.worlds.processes import processes_world
 from harness.worlds.real.clock import RealClock
@@ -29,6 +30,31 @@ def test_the_library_takes_every_property_and_no_setting_is_left_to_it(settings:
     assert configuration["delivery.timeout.ms"] == settings.delivery_timeout_ms
     Producer(configuration).purge()
     Consumer(consumer_configuration(settings, NOBODY, 3)).close()
+
+
+class FatalProducer:
+    """A library's producer whose poll raises its fatal error once, as confluent-kafka's does, and then calls back."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.polls = 0
+        self.called_back = threading.Event()
+
+    def poll(self, _: float) -> None:
+        self.polls += 1
+        if self.polls == 1:
+            raise KafkaException(KafkaError(KafkaError._FATAL))
+        self.called_back.set()
+
+    def purge(self) -> None: ...
+
+    def flush(self, _: float) -> None: ...
+
+
+def test_sends_end_after_a_fatal_error_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confluent, "Producer", FatalProducer)
+    producer = PolledProducer({"client.id": "fatal"})
+    assert producer.producer.called_back.wait(10.0)
+    producer.close()
 
 
 def test_what_plans_take_for_the_librarys_default_is_its_default() -> None:
