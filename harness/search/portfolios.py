@@ -13,7 +13,7 @@ import msgspec
 
 from harness.choices import Choices, derived_seed
 from harness.plan import RunSpec, Simulated, timings_of
-from harness.search.storms import CUTS, KINDS, Storms
+from harness.search.storms import CUTS, FAULTS, KINDS, Storms
 from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
 from nemesis.scenarios import FAMILIES, needs_of
@@ -35,7 +35,7 @@ WORKLOAD: Final = WorkloadPlan(writes_per_second=30.0, duration_ms=12_000, produ
 
 class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
     """One choice: settings beside :data:`QUICK`, and what happens: stories of ``families``, or storms of ``kinds``
-    with cuts of ``shapes``.
+    with cuts of ``shapes``, with so many ``faults`` each, at least and at most.
 
     ``dead_brokers_max``, ``healed_ms_min`` and ``fault_ms_max`` are the budget's (:class:`nemesis.plan.FaultPlan`).
     """
@@ -45,6 +45,7 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
     families: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     shapes: tuple[Shape, ...] = CUTS
+    faults: tuple[int, int] = FAULTS
     dead_brokers_max: int = 2
     healed_ms_min: int = 1_000
     fault_ms_max: int = 3_000
@@ -83,7 +84,13 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
         settings = self._with(changed)
         timings, brokers = timings_of(settings), settings.replication_factor
         return Storms(
-            self.kinds, self._budget(), timings, brokers=brokers, partitions=self.partitions, shapes=self.shapes
+            self.kinds,
+            self._budget(),
+            timings,
+            brokers=brokers,
+            partitions=self.partitions,
+            shapes=self.shapes,
+            faults=self.faults,
         )
 
     def _with(self, changed: Mapping[str, Any]) -> Settings:
@@ -125,7 +132,10 @@ _SINGLE_LINKS: Final = (Shape.FROM_CONTROLLER, Shape.BRIDGE, Shape.BRIDGE, Shape
 #: In the order in which a hunt goes round.
 PORTFOLIOS: Final = (
     Portfolio(name="stories", families=("kill", "pause", "partition")),
-    Portfolio(name="moves", kinds=_MOVES, settings=_SLOW_TO_SHRINK, **_BRIEF),
+    # What takes several links of different brokers, cut in turn while leadership moves, needs many faults (rule 30).
+    Portfolio(
+        name="moves", kinds=_MOVES, shapes=_SINGLE_LINKS, faults=(7, 14), settings=_SLOW_TO_SHRINK, **_BRIEF
+    ),
     Portfolio(name="network", kinds=_NETWORK, settings=_IDEMPOTENT),
     Portfolio(name="patient-clients", kinds=("pause", "pause", "cut", "kill"), settings=_PATIENT | _IDEMPOTENT),
     Portfolio(

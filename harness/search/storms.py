@@ -37,8 +37,8 @@ from nemesis.topology import Shape
 
 #: What steps of a storm have in the place of a story.
 STORM: Final = "storm"
-#: The number of faults in one storm.
-FAULTS_MIN, FAULTS_MAX = 3, 7
+#: The number of faults in one storm, at least and at most, where a portfolio has none of its own.
+FAULTS: Final = (3, 7)
 #: So many kinds, shapes and victims, at most.
 SWARM: Final = 3
 One = TypeVar("One")
@@ -107,7 +107,10 @@ class Swarm(NamedTuple):
 
 
 class Storms:
-    """Draws storms of some ``kinds``, keys of :data:`KINDS`, and ``shapes``, for clusters and settings of one kind."""
+    """Draws storms of some ``kinds``, keys of :data:`KINDS`, and ``shapes``, for clusters and settings of one kind.
+
+    ``faults`` are how many each storm has, at least and at most; a move of leadership may be several moves.
+    """
 
     def __init__(
         self,
@@ -118,9 +121,11 @@ class Storms:
         brokers: int,
         partitions: int,
         shapes: Sequence[Shape] = CUTS,
+        faults: tuple[int, int] = FAULTS,
     ) -> None:
         self._kinds = kinds
         self._shapes = shapes
+        self._faults_min, self._faults_max = faults
         self._plan = plan
         self._timings = timings
         self._brokers = brokers
@@ -172,7 +177,7 @@ class Storms:
         swarm = Swarm(_some(self._kinds, "kinds", draw), _some(self._shapes, "shapes", draw), victims)
         window_ms = self._plan.fault_ms_max // _WINDOWS[draw("window", len(_WINDOWS))]
         storm: list[Step] = []
-        for number in range(FAULTS_MIN + draw("faults", FAULTS_MAX - FAULTS_MIN + 1)):
+        for number in range(self._faults_min + draw("faults", self._faults_max - self._faults_min + 1)):
             mine = _labelled(draw, str(number))
             steps = self._faults(at_ms + mine("begin-ms", window_ms), group, mine, swarm)
             if self._keeps_budget([*storm, *steps]):
