@@ -24,12 +24,12 @@ def test_a_log_gets_a_line_at_the_begin_and_the_end() -> None:
 def test_what_somebody_else_counts_has_its_unit_and_the_next_phase_has_not() -> None:
     log, shown = io.StringIO(), io.StringIO()
     lines, bars = LineProgress(Console(file=log)), BarProgress(Console(file=shown, force_terminal=True, width=120))
-    for told in (lines, bars):
-        with told.phase("checking 3636 histories", None):
-            told.reach(0, 15, "Spark tasks")
-            told.reach(15, 15, "Spark tasks")
-        with told.phase("tracing witnesses", 1):
-            told.advance()
+    for reported in (lines, bars):
+        with reported.phase("checking 3636 histories", None):
+            reported.reach(0, 15, "Spark tasks")
+            reported.reach(15, 15, "Spark tasks")
+        with reported.phase("tracing witnesses", 1):
+            reported.advance()
     assert log.getvalue().splitlines()[1] == "checking 3636 histories: 15/15 Spark tasks after 0 s"
     assert log.getvalue().splitlines()[-1] == "tracing witnesses: 1/1 after 0 s"
     assert "Spark tasks" in shown.getvalue()

@@ -149,15 +149,15 @@ def test_names_and_errors_command_no_terminal(tmp_path: Path, capsys: pytest.Cap
 
 def test_what_brokers_and_libraries_say_is_written_without_passwords(secret: str, tmp_path: Path) -> None:
     words = f"SASL authentication of alice with {secret} failed"
-    told = [
+    reported = [
         kafka_python.named(RuntimeError(words)),
         confluent.named(KafkaError(KafkaError._AUTHENTICATION, words)),
         without_secrets(words),
     ]
     with logs_diverted(tmp_path / "logs" / "clients.log"):
         logging.getLogger("kafka.conn").error(words)
-    told.append((tmp_path / "logs" / "clients.log").read_text())
-    for text in told:
+    reported.append((tmp_path / "logs" / "clients.log").read_text())
+    for text in reported:
         assert secret not in text
         assert "with (password) failed" in text
 

@@ -104,8 +104,8 @@ def test_without_a_wheel_and_a_version_nothing_of_that_name_is_installed(fresh: 
 
 
 def test_the_pull_requests_steps_pass_and_leave_what_they_upload(fresh: Path, installed: Installed) -> None:
-    told = run_steps(fresh, "ackproof-pull-request.yml", installed)
-    assert told.startswith("**No promise was broken: 1 of 1 cell held.")
+    reported = run_steps(fresh, "ackproof-pull-request.yml", installed)
+    assert reported.startswith("**No promise was broken: 1 of 1 cell held.")
     kept = {path.name: path for path in paths_kept(fresh, "ackproof-pull-request.yml")}
     assert kept.keys() == {"report.html", "matrix.json", "matrix.md", "junit.xml", "verdicts.jsonl"}
     assert Xml.parse(kept["junit.xml"]).getroot().get("tests") == "1"  # noqa: S314 - our own

@@ -95,8 +95,8 @@ def test_unseen_values_are_the_references_but_for_keys_that_nobody_wrote(name: s
     case = BY_NAME[name]
     verdict = check_one(write_history(case, tmp_path / "history.jsonl"))
     acknowledged = {str(m[1]) for op in case["history"] if op["type"] == "ok" for m in _micro(op) if m[0] == "send"}
-    told = ((case.get("reference_errors") or {}).get("unseen") or {}).get("messages", {})
-    expected = {key: values for key, values in told.items() if key in acknowledged and values}
+    unseen = ((case.get("reference_errors") or {}).get("unseen") or {}).get("messages", {})
+    expected = {key: values for key, values in unseen.items() if key in acknowledged and values}
     found = {str(f["key"]): f["messages"] for f in verdict.anomalies.get("unseen", [])}
     assert {key: sorted(map(str, values)) for key, values in found.items()} == {
         key: sorted(map(str, values)) for key, values in expected.items()

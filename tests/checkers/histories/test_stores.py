@@ -59,15 +59,15 @@ def test_a_path_and_a_file_uri_are_the_same_local_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("http://host/x", "name a path or one of s3, s3a, gs, hdfs and file"),
         ("s3a:///key", "names no bucket or host; write s3a://NAME/path"),
         ("hdfs://", "names no bucket or host"),
     ],
 )
-def test_a_uri_that_cannot_be_read_says_what_to_write(text: str, told: str) -> None:
-    with pytest.raises(CheckError, match=told):
+def test_a_uri_that_cannot_be_read_says_what_to_write(text: str, reported: str) -> None:
+    with pytest.raises(CheckError, match=reported):
         place_of(text)
 
 
@@ -111,8 +111,8 @@ def test_a_history_in_a_store_that_was_cut_off_is_judged(bucket: Path) -> None:
 
 def test_what_is_no_history_in_a_store_says_so(bucket: Path) -> None:
     (bucket / "x.parquet").write_bytes(b"PAR1 but no more")
-    for name, told in (("absent", "holds no history"), ("x.parquet", "is not a readable Parquet file")):
-        with pytest.raises((CheckError, HistoryError), match=f"s3://b/{name} {told}"):
+    for name, reported in (("absent", "holds no history"), ("x.parquet", "is not a readable Parquet file")):
+        with pytest.raises((CheckError, HistoryError), match=f"s3://b/{name} {reported}"):
             check_one(place_of(f"s3://b/{name}"))
 
 

@@ -44,8 +44,8 @@ def daemon(log: Path, *arguments: str) -> Iterator[None]:
     """A Spark daemon that ends with the block."""
     environment = {**os.environ, "SPARK_LOCAL_IP": HOST, "SPARK_NO_DAEMONIZE": "1", "SPARK_DAEMON_MEMORY": "256m"}
     environment["JAVA_TOOL_OPTIONS"] = JAVA_OPTIONS  # of the executors that a worker starts, too
-    with log.open("wb") as said:
-        process = subprocess.Popen([str(SPARK_CLASS), *arguments], env=environment, stdout=said, stderr=said)
+    with log.open("wb") as output:
+        process = subprocess.Popen([str(SPARK_CLASS), *arguments], env=environment, stdout=output, stderr=output)
         try:
             yield
         finally:

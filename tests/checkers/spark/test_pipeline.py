@@ -97,13 +97,13 @@ def test_a_bad_history_is_named_and_the_others_are_judged(tmp_path: Path) -> Non
     (broken / "clustered.parquet").write_bytes(b"PAR1 but no more")
     nothing = tmp_path / "nothing"
     nothing.mkdir()
-    told = []
-    verdicts = check([bad, good, broken, nothing], progress=lambda done, tasks: told.append((done, tasks)))
+    reported = []
+    verdicts = check([bad, good, broken, nothing], progress=lambda done, tasks: reported.append((done, tasks)))
     assert [verdict.valid for verdict in verdicts] == ["unknown", True, "unknown", "unknown"]
     assert f"{bad}, line 1: the operation has no 'f'" in (verdicts[0].reason or "")
     assert "not a readable Parquet file" in (verdicts[2].reason or "")
     assert "holds no history" in (verdicts[3].reason or "")
-    assert told[-1] == (1, 1)
+    assert reported[-1] == (1, 1)
 
 
 @pytest.mark.system

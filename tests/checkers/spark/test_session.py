@@ -67,9 +67,9 @@ def test_what_is_no_master_is_said_before_java_is_started() -> None:
 
 
 def test_a_master_that_is_not_there_is_told_without_what_the_jvm_says() -> None:
-    said = (
+    message = (
         "An error occurred while calling o1.addFile.\n: java.lang.IllegalStateException: stopped SparkContext.\n at x"
     )
-    assert cause_of(ValueError(said)) == "the master does not answer; start it, or name another with --master"
+    assert cause_of(ValueError(message)) == "the master does not answer; start it, or name another with --master"
     assert cause_of(ValueError("at x\njava.io.IOException: no room\n at y")) == "java.io.IOException: no room"
     assert cause_of(ValueError()) == "ValueError"

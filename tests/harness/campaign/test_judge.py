@@ -201,15 +201,15 @@ def test_a_broken_promise_outweighs_an_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raised", "told"),
+    ("raised", "reported"),
     [
         (JavaMissingError("install java"), JavaError),
         (CheckError("Spark failed"), HarnessError),
         (HistoryError("x is no history"), ResultsError),
     ],
 )
-def test_errors_of_the_checkers_become_the_harness_own(raised: Exception, told: type[Exception]) -> None:
-    with pytest.raises(told, match=str(raised)), translated_errors():
+def test_errors_of_the_checkers_become_the_harness_own(raised: Exception, reported: type[Exception]) -> None:
+    with pytest.raises(reported, match=str(raised)), translated_errors():
         raise raised
 
 

@@ -93,8 +93,8 @@ def test_a_real_run_whose_harness_was_killed_tells_of_its_cluster_from_the_nodes
     (run / "clock.json").write_text(json.dumps({"wall_begin_us": began_us}))
     assert lacks_observations(run)
     trace_missing(run)
-    told = [seen.time_us for seen in read_observations(run)]
-    assert told == ([500, 700] if world == "processes" else [620_000])
+    reported = [seen.time_us for seen in read_observations(run)]
+    assert reported == ([500, 700] if world == "processes" else [620_000])
     assert not lacks_observations(run)
 
 

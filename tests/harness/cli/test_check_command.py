@@ -50,21 +50,21 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the checkers were asked; files named bad cannot be read, all else holds. The working directory is new."""
-    told: dict[str, Any] = {}
+    reported: dict[str, Any] = {}
 
     def check(found: list[FoundHistory], **options: Any) -> list[Verdict]:
         paths = [one.place for one in found]
-        told.update(options, paths=paths)
+        reported.update(options, paths=paths)
         unreadable = {"valid": "unknown", "reason": "line 1: the operation has no 'f'"}
         readable = {"valid": True, "exercise": Exercise(attempted=1)}
-        said = {"bad.jsonl": unreadable, "run": HELD}
-        return [Verdict(history=str(path), **said.get(path.name, readable)) for path in paths]
+        message = {"bad.jsonl": unreadable, "run": HELD}
+        return [Verdict(history=str(path), **message.get(path.name, readable)) for path in paths]
 
     monkeypatch.setattr(judge, "check", check)
     monkeypatch.chdir(tmp_path)
     for name in ("good.jsonl", "bad.jsonl"):
         Path(name).touch()
-    return told
+    return reported
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ def test_a_cell_that_lacks_something_is_named_where_all_its_runs_are_held(
 @pytest.mark.parametrize(("names", "code"), [(["bad.jsonl"], 64), (["bad.jsonl", "good.jsonl"], 2)])
 def test_64_is_for_nothing_that_could_be_read(asked: dict[str, Any], names: list[str], code: int) -> None:
     assert exit_code_of(["check", *names]) == code
-    told = {line["history"]: line.get("reason") for line in lines_of(Path("verdicts.jsonl"))}
-    assert told["bad.jsonl"] == "line 1: the operation has no 'f'"
+    reported = {line["history"]: line.get("reason") for line in lines_of(Path("verdicts.jsonl"))}
+    assert reported["bad.jsonl"] == "line 1: the operation has no 'f'"
 
 
 def test_a_uri_of_no_known_store_is_a_wrong_command(asked: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,14 +40,14 @@ def judged(path: str, outcome: str, lost: int = 0, reason: str | None = None) ->
     return Judged(Path(path), line)
 
 
-def told(ones: list[Judged], capsys: pytest.CaptureFixture[str], width: int = 200) -> list[str]:
+def reported(ones: list[Judged], capsys: pytest.CaptureFixture[str], width: int = 200) -> list[str]:
     state = State(out=Console(width=width, soft_wrap=True, highlight=False))
     show_judged(state, ones, [], ["results/c/verdicts.jsonl"])
     return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
 
 
 def test_one_history_is_one_row_and_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = told([judged("results/c/runs/w/s/kill/1", "permitted loss", 3)], capsys)
+    lines = reported([judged("results/c/runs/w/s/kill/1", "permitted loss", 3)], capsys)
     assert lines == [
         "outcome acknowledged in faults found history below results/c/runs/w/s/kill",
         "permitted loss 10 4 3 lost-write 1",
@@ -57,7 +57,7 @@ def test_one_history_is_one_row_and_one_sentence(capsys: pytest.CaptureFixture[s
 
 
 def test_worst_come_first_and_among_equals_those_that_lost_most(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = told(
+    lines = reported(
         [
             judged("r/a", "held"),
             judged("r/b", "permitted loss", 1),
@@ -74,7 +74,7 @@ def test_worst_come_first_and_among_equals_those_that_lost_most(capsys: pytest.C
 def test_thousands_of_histories_are_told_by_cell_after_those_that_alarm(capsys: pytest.CaptureFixture[str]) -> None:
     many = [judged(f"r/{world}/kill/{n}", "held") for world in ("a", "b") for n in range(2000)]
     losing = [judged(f"r/a/kill/l{n}", "permitted loss", 2) for n in range(3)]
-    lines = told([*many, *losing, judged("r/b/kill/x", "broken promise", 1)], capsys)
+    lines = reported([*many, *losing, judged("r/b/kill/x", "broken promise", 1)], capsys)
     assert lines == [
         "outcome acknowledged in faults found history below r",
         "broken promise 10 4 1 lost-write b/kill/x",
@@ -90,7 +90,7 @@ def test_thousands_of_histories_are_told_by_cell_after_those_that_alarm(capsys: 
 
 
 def test_a_screen_is_not_exceeded_whatever_the_campaign(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = told([judged(f"r/{n}/1", "unknown", reason="killed") for n in range(100)], capsys)
+    lines = reported([judged(f"r/{n}/1", "unknown", reason="killed") for n in range(100)], capsys)
     assert len(lines) < 100
     assert "... and 90 more histories, none of them worse" in lines
     assert "... and 60 more groups, none of them worse" in lines
@@ -98,7 +98,7 @@ def test_a_screen_is_not_exceeded_whatever_the_campaign(capsys: pytest.CaptureFi
 
 def test_why_is_told_once_a_cell_and_without_the_path(capsys: pytest.CaptureFixture[str]) -> None:
     why = "r/{}/history/a.parquet is not readable"
-    lines = told([judged(f"r/c/{n}", "unknown", reason=why.format(f"c/{n}")) for n in range(100)], capsys)
+    lines = reported([judged(f"r/c/{n}", "unknown", reason=why.format(f"c/{n}")) for n in range(100)], capsys)
     assert "unknown 10 4 history/a.parquet is not readable 0" in lines
     assert "100 unknown 1000 400 history/a.parquet is not readable ." in lines
 
@@ -106,7 +106,7 @@ def test_why_is_told_once_a_cell_and_without_the_path(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize("width", [60, 200])
 def test_nothing_is_cut_off_on_a_narrow_terminal(capsys: pytest.CaptureFixture[str], width: int) -> None:
     ones = [judged("results/c/runs/simulated/acks=1,isr=2/kill/1", "permitted loss", 3), judged("x/2", "held")]
-    *table, _, _ = told(ones, capsys, width)
+    *table, _, _ = reported(ones, capsys, width)
     assert max(len(line) for line in table) <= width
     assert "acks=1,isr=2/kill/1" in "".join("".join(line.split()[-1:]) for line in table)
 
@@ -114,8 +114,8 @@ def test_nothing_is_cut_off_on_a_narrow_terminal(capsys: pytest.CaptureFixture[s
 def test_a_file_that_nobody_could_read_is_a_sentence_and_no_table(capsys: pytest.CaptureFixture[str]) -> None:
     why = "notes.txt is neither Parquet nor has the name of JSON lines (.jsonl, .ndjson, .json); name runs"
     unreadable = Judged(Path("notes.txt"), VerdictLine(history="notes.txt", valid="unknown", reason=why))
-    assert told([unreadable], capsys) == [why, "", "1 history: 1 unknown; see results/c/verdicts.jsonl"]
-    lines = told([judged("r/a", "held"), unreadable], capsys)
+    assert reported([unreadable], capsys) == [why, "", "1 history: 1 unknown; see results/c/verdicts.jsonl"]
+    lines = reported([judged("r/a", "held"), unreadable], capsys)
     assert lines[0] == why
     assert lines[3] == "held 10 4 none a"
 
@@ -125,6 +125,6 @@ def test_a_client_that_stopped_working_is_named_and_not_blamed_on_the_log(capsys
     finding = {"key": "t-0", "instance": 0, "client": "kafka-python 3.0.12", "errors": ["TimeLimit"]}
     one.line.anomalies = {"wedged-client": [finding]}
     one.line.counts = {"wedged-client": 1}
-    lines = told([one], capsys)
+    lines = reported([one], capsys)
     sentence = "Not the log: 1 producer of kafka-python 3.0.12 stopped working in 1 run, where new ones worked"
     assert f"{sentence}; last error: TimeLimit." in lines

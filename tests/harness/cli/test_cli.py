@@ -26,7 +26,7 @@ def command_raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> No
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "told"),
+    ("error", "code", "reported"),
     [
         (PlanError("p.toml: acks=2 is not possible"), 64, "ackproof: p.toml: acks=2 is not possible\n"),
         (StartError("broker 1 died; read logs/1.log"), 70, "ackproof: broker 1 died; read logs/1.log\n"),
@@ -39,11 +39,11 @@ def command_raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> No
     ],
 )
 def test_an_error_is_one_sentence_and_its_exit_code(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, told: str
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, reported: str
 ) -> None:
     command_raising(monkeypatch, error)
     assert exit_code_of(["fail"]) == code
-    assert capsys.readouterr() == ("", told)
+    assert capsys.readouterr() == ("", reported)
 
 
 def test_a_bug_is_one_line_and_a_log_file(
@@ -52,11 +52,11 @@ def test_a_bug_is_one_line_and_a_log_file(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     command_raising(monkeypatch, ZeroDivisionError("a\nb"))
     assert exit_code_of(["fail"]) == 70
-    told = capsys.readouterr().err
-    assert told.startswith("ackproof: unexpected ZeroDivisionError: a b; the traceback is in ")
-    assert told.count("\n") == 1
+    reported = capsys.readouterr().err
+    assert reported.startswith("ackproof: unexpected ZeroDivisionError: a b; the traceback is in ")
+    assert reported.count("\n") == 1
     (log,) = tmp_path.iterdir()
-    assert str(log) in told
+    assert str(log) in reported
     assert "raise error" in log.read_text()
 
 
@@ -107,17 +107,17 @@ def test_settings_on_the_command_line_are_checked_like_those_of_a_plan(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "p.toml").write_text("[worlds.simulated]\n")
-    for given, told in (
+    for given, reported in (
         ("ack=1", 'ackproof: --settings: ack: unknown setting "ack"; did you mean "acks"?\n'),
         ("acks", 'ackproof: --settings acks: write NAME=VALUE, for example "acks=1"\n'),
         ("acks=2", "ackproof: p.toml: settings: acks=2 is not possible; choose one of all, 0, 1\n"),
     ):
         assert exit_code_of(["run", "p.toml", "--settings", given]) == 64
-        assert capsys.readouterr().err == told
+        assert capsys.readouterr().err == reported
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "reported"),
     [
         (["--family", "KILL"], '--family: unknown fault family "KILL"; did you mean "kill"?'),
         (["--family", "kil"], '--family: unknown fault family "kil"; did you mean "kill"? (there are kill, pause, '),
@@ -127,29 +127,29 @@ def test_settings_on_the_command_line_are_checked_like_those_of_a_plan(
     ],
 )
 def test_an_unknown_name_is_told_before_what_else_is_open(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: list[str], told: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: list[str], reported: str
 ) -> None:
     plan = tmp_path / "p.toml"
     plan.write_text('families = ["kill", "pause"]\n[matrix]\nacks = [1, "all"]\n[worlds.simulated]\n')
     assert exit_code_of(["run", str(plan), *asked]) == 64
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith(f"ackproof: {told}")
+    assert err.startswith(f"ackproof: {reported}")
 
 
 @pytest.mark.parametrize(
-    ("story", "told"),
+    ("story", "reported"),
     [("S9", 'unknown story "S9"; did you mean "S09"?'), ("my.toml", 'my.toml, line 3: "kil 0": "kil" is not a verb')],
 )
 def test_a_story_that_is_not_there_or_is_none_starts_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], story: str, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], story: str, reported: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "p.toml").write_text(f'story = "{story}"\n[workload]\npartitions = 1\n[worlds.simulated]\n')
     (tmp_path / "my.toml").write_text('number = "M1"\ntitle = "t"\nsteps = "kil 0"\n')
     for command in ("run", "campaign"):
         assert exit_code_of([command, "p.toml"]) == 64
-        assert told in capsys.readouterr().err
+        assert reported in capsys.readouterr().err
     assert not (tmp_path / "results").exists()
 
 
@@ -165,7 +165,7 @@ def test_without_java_a_campaign_does_not_begin(
 
 
 @pytest.mark.parametrize(
-    ("listed", "told"),
+    ("listed", "reported"),
     [
         ("java.base@11.0.2\njdk.incubator.vector@11.0.2", r"is Java 11\.0\.2, and PySpark needs 17 or later"),
         ("java.base@17.0.2", r"lacks the module jdk\.incubator\.vector"),
@@ -173,14 +173,14 @@ def test_without_java_a_campaign_does_not_begin(
     ],
 )
 def test_a_java_that_spark_cannot_use_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: str, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: str, reported: str
 ) -> None:
     (tmp_path / "bin").mkdir()
     fake = tmp_path / "bin" / "java"
     fake.write_text(f"#!/bin/sh\ncat <<EOF\n{listed}\nEOF\n")
     fake.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(JavaError, match=told):
+    with pytest.raises(JavaError, match=reported):
         java.usable_java()
 
 

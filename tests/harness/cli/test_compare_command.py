@@ -42,10 +42,10 @@ def test_a_campaign_is_not_compared_with_itself(nights: tuple[str, str], capsys:
 
 def test_machines_get_everything(nights: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["compare", *nights, "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert (told["exit_code"], [cell["change"] for cell in told["cells"]]) == (1, ["worse", "same"])
-    assert told["cells"][0]["before"]["outcome"] == "held"
-    assert [finding["fate"] for finding in told["findings"]] == ["new"]
+    reported = json.loads(capsys.readouterr().out)
+    assert (reported["exit_code"], [cell["change"] for cell in reported["cells"]]) == (1, ["worse", "same"])
+    assert reported["cells"][0]["before"]["outcome"] == "held"
+    assert [finding["fate"] for finding in reported["findings"]] == ["new"]
 
 
 def test_a_directory_that_is_no_campaign_is_refused(

@@ -44,13 +44,17 @@ TRIES = 3
 
 
 def overtaken(stage: Stage, client: Callable[..., Sender]) -> Seen:
-    """Two records reach the next leader while five are under way to the one before: the machine has to keep up."""
+    """Two records reach the next leader while five are under way to the one before, and these do not expire at once.
+
+    That takes a machine that keeps up; each further try has twice the time.
+    """
     for doubling in range(TRIES):
         seen = stage.overtake(partial(client, metadata_ms=METADATA_MS), 4 * METADATA_MS << doubling)
         numbers = [batch.sequence for batch in seen.sent]
-        if numbers[: UNDER_WAY + 2] == list(range(UNDER_WAY + 2)):
+        in_time = numbers[: UNDER_WAY + 2] == list(range(UNDER_WAY + 2))
+        if in_time and {seen.reports[number] for number in range(UNDER_WAY)} != {"TimeoutException"}:
             return seen
-    raise AssertionError(f"the five were given up before the next leader was known, {TRIES} times")
+    raise AssertionError(f"this machine did not keep up, {TRIES} times")
 
 
 def test_kafkas_own_client_writes_records_again_when_more_than_five_batches_were_under_way(
@@ -60,7 +64,6 @@ def test_kafkas_own_client_writes_records_again_when_more_than_five_batches_were
     offsets, records = list(seen.log), list(seen.log.values())
     assert records[: UNDER_WAY + 2] == list(range(UNDER_WAY + 2))
     again = records[UNDER_WAY + 2 :]
-    assert again, "the time of all five was over at once"
     assert again == list(range(UNDER_WAY - len(again), UNDER_WAY))
     assert [seen.reports[number] for number in again] == offsets[UNDER_WAY + 2 :], "reported at their second offsets"
     assert seen.reports[0] == "TimeoutException"

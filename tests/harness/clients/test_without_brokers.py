@@ -37,26 +37,26 @@ class ControllerLog:
 @pytest.mark.parametrize("library", sorted(CLIENTS))
 def test_without_any_broker_every_call_ends_and_no_thread_is_left(library: str) -> None:
     threads = set(threading.enumerate())
-    clock, told = RealClock(), ControllerLog()
+    clock, reported = RealClock(), ControllerLog()
     clients = CLIENTS[library].clients(clock, Settings(request_timeout_ms=100, delivery_timeout_ms=200), NOBODY)
     producer, consumer = clients.producer(0), clients.consumer(1)
-    producer.send("t-0", b"key", b"payload", told.sent.append)
+    producer.send("t-0", b"key", b"payload", reported.sent.append)
     consumer.assign(["t-0"], from_start=True)
-    consumer.poll(10, told.polled.append)
-    consumer.end_offsets(["t-0"], told.ends.append)
-    assert clock.run(lambda: told.counts() == (1, 1, 1), LIMIT_US)
-    assert (told.sent[0].type, told.sent[0].offset) == (EventType.INFO, None)
+    consumer.poll(10, reported.polled.append)
+    consumer.end_offsets(["t-0"], reported.ends.append)
+    assert clock.run(lambda: reported.counts() == (1, 1, 1), LIMIT_US)
+    assert (reported.sent[0].type, reported.sent[0].offset) == (EventType.INFO, None)
     error, polled = SAID[library]
-    assert str(told.sent[0].error).startswith(error)
-    assert told.polled == [polled]
-    assert told.ends[0].offsets == {}
-    assert told.ends[0].error
+    assert str(reported.sent[0].error).startswith(error)
+    assert reported.polled == [polled]
+    assert reported.ends[0].offsets == {}
+    assert reported.ends[0].error
     producer.close()
-    producer.send("t-0", b"key", b"payload", told.sent.append)
+    producer.send("t-0", b"key", b"payload", reported.sent.append)
     consumer.close()
-    consumer.poll(10, told.polled.append)
-    assert clock.run(lambda: told.counts() == (2, 2, 1), LIMIT_US)
-    assert (told.sent[1].type, told.polled[1].error) == (EventType.FAIL, CLIENT_CLOSED)
-    assert str(told.sent[1].error).startswith(NEVER_SENT)
+    consumer.poll(10, reported.polled.append)
+    assert clock.run(lambda: reported.counts() == (2, 2, 1), LIMIT_US)
+    assert (reported.sent[1].type, reported.polled[1].error) == (EventType.FAIL, CLIENT_CLOSED)
+    assert str(reported.sent[1].error).startswith(NEVER_SENT)
     assert clients.close(limit_s=10) == []
     assert set(threading.enumerate()) <= threads

@@ -8,7 +8,7 @@ from tests.harness.comparison.conftest import STRONG, WEAK, night, run_lines
 RUN = "runs/simulated/c/kill/9"
 
 
-def told(before: dict[str, int], after: dict[str, int]) -> list[str]:
+def reported(before: dict[str, int], after: dict[str, int]) -> list[str]:
     return list(
         sentences(compare_results(night("A", run_lines(STRONG, **before)), night("B", run_lines(STRONG, **after))))
     )
@@ -27,15 +27,15 @@ def test_figures_that_did_not_change_stand_once() -> None:
 
 def test_a_new_finding_has_its_story_its_smallest_seed_and_the_command_that_shows_it() -> None:
     (identity,) = night("B", run_lines(STRONG, losing=2)).findings or {}
-    assert told({}, {"losing": 2}) == [
+    assert reported({}, {"losing": 2}) == [
         "worse: simulated/c/kill: held, then broken promise",
         f"new: lost-write {identity}, in 2 runs; smallest: 1 fault of leader, seed 9; again: ackproof replay B/{RUN}",
     ]
 
 
 def test_a_finding_that_is_gone_says_how_likely_that_is_chance() -> None:
-    assert told({"losing": 1}, {})[1].endswith("so many runs would miss it with a chance of 35%")
-    assert told({"losing": 9}, {})[1].endswith("seed 2")
+    assert reported({"losing": 1}, {})[1].endswith("so many runs would miss it with a chance of 35%")
+    assert reported({"losing": 9}, {})[1].endswith("seed 2")
 
 
 def test_findings_of_one_run_are_one_sentence() -> None:

@@ -128,10 +128,10 @@ def test_a_loss_is_none_that_is_permitted_where_a_fenced_broker_stays_in_sync() 
 
 
 def test_what_a_scope_leaves_out_is_said() -> None:
-    said = " ".join(CALM.leaves_out())
-    assert "more than 1 records, more than 0 crashes" in said
-    assert "liveness" in said
-    assert "fetches that wait at the leader" in said
+    message = " ".join(CALM.leaves_out())
+    assert "more than 1 records, more than 0 crashes" in message
+    assert "liveness" in message
+    assert "fetches that wait at the leader" in message
     assert "fetches that wait at the leader" not in " ".join(CALM.varied({"fetches-park": True}, {}).leaves_out())
 
 

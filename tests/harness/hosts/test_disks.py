@@ -121,14 +121,14 @@ class TestWithPower:
 
     def test_a_full_disk_takes_nothing_more_until_there_is_room_again(self, disks: Disks) -> None:
         disk = disks[0]
-        told = disk.fill()
-        assert told["filled_bytes"] > 400 * 2**20
-        assert told["free_bytes"] == 0
+        reported = disk.fill()
+        assert reported["filled_bytes"] > 400 * 2**20
+        assert reported["free_bytes"] == 0
         with pytest.raises(OSError, match="No space left on device"):
             half_flushed(disk.place)
         assert half_flushed(disks[1].place).exists()
-        assert disk.fill() == told
-        assert disk.free() == {"freed_bytes": told["filled_bytes"]}
+        assert disk.fill() == reported
+        assert disk.free() == {"freed_bytes": reported["filled_bytes"]}
         assert disk.free() == {}
         assert half_flushed(disk.place).exists()
 

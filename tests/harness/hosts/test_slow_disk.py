@@ -60,8 +60,8 @@ class TestOnDisks:
         self, disks: dict[int, Disk], throttle: DiskThrottle
     ) -> None:
         device = disks[0].device
-        told = throttle.slow(device, os.getpid())
-        assert told == {"device": device, "writes_per_second": WRITES_PER_SECOND, "limit": WRITES_PER_SECOND}
+        reported = throttle.slow(device, os.getpid())
+        assert reported == {"device": device, "writes_per_second": WRITES_PER_SECOND, "limit": WRITES_PER_SECOND}
         assert seconds_to_force(disks[0].place) > FORCED / WRITES_PER_SECOND
         assert quickest(disks[1].place) < FORCED / WRITES_PER_SECOND
         throttle.restore_disk_speed(device)

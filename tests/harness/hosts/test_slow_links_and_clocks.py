@@ -245,13 +245,13 @@ def test_a_program_with_a_wrong_clock_reads_the_wrong_time_and_the_right_one_aga
 
 def test_what_a_node_with_a_wrong_clock_wrote_down_is_brought_back_to_its_time(tmp_path):
     (tmp_path / "1.steps").write_text("7200000\n0\n")
-    told = [
+    reported = [
         Observation(us, node, IsrChanged(partition="t-0"))
         for us, node in ((7_203_000_000, 1), (4_000_000, 1), (5_000_000, 0))
     ]
-    times = [(seen.node, seen.time_us) for seen in rightly_timed(told, tmp_path)]
+    times = [(seen.node, seen.time_us) for seen in rightly_timed(reported, tmp_path)]
     assert times == [(1, 3_000_000), (1, 4_000_000), (0, 5_000_000)]
-    assert rightly_timed(told, tmp_path / "nowhere") == told
+    assert rightly_timed(reported, tmp_path / "nowhere") == reported
 
 
 def test_without_the_library_it_is_said_what_to_install(tmp_path, monkeypatch):

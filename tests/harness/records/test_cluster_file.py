@@ -49,11 +49,11 @@ def test_lines_of_0_1_0_are_read_with_every_field(tmp_path: Path) -> None:
     lines = [msgspec.json.decode(line) for line in OF_0_1_0.read_bytes().splitlines()]
     assert len(seen) == len(lines)
     for one, line in zip(seen, lines, strict=True):
-        told = msgspec.to_builtins(one.fact)
+        reported = msgspec.to_builtins(one.fact)
         assert (one.time_us, one.node, one.partition) == (line["time_us"], line["node"], line["partition"])
         given = {name: tuple(value) if isinstance(value, list) else value for name, value in line["facts"].items()}
         assert {name: getattr(one.fact, name) for name in line["facts"]} == given
-        assert told["what"] == line["what"]
+        assert reported["what"] == line["what"]
     assert {Acknowledged, Truncated, LeaderElected} <= {type(one.fact) for one in seen}
 
 

@@ -100,11 +100,11 @@ OLD = 'acks = 1\ntruncation = "high-watermark"'
 
 
 def test_truncation_to_the_high_watermark_leaves_replicas_that_differ(tmp_path: Path) -> None:
-    def told(seed: int) -> Verdict:
+    def reported(seed: int) -> Verdict:
         perform(spec_of("power", OLD, seed), tmp_path / str(seed))
         return check_one(tmp_path / str(seed) / "history")
 
-    diverged = next(verdict for verdict in map(told, range(60)) if verdict.counts.get("divergent-replicas"))
+    diverged = next(verdict for verdict in map(reported, range(60)) if verdict.counts.get("divergent-replicas"))
     assert diverged.valid is False
 
 

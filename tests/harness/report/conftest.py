@@ -92,15 +92,15 @@ def write_cluster(run: Path) -> None:
     def seen(time_us: int, node: int, kind: Callable[..., Fact], **facts: Any) -> Observation:
         return Observation(time_us, node, kind(partition=PARTITION, **facts))
 
-    told = [seen(10_000, 0, BecameLeader, leader_epoch=3, end_offset=0, isr=(0, 1, 2))]
-    told += [seen(100_000 * n + 60_000, 0, HighWatermarkMoved, offset=n) for n in range(1, 38)]
-    told += [seen(5_900_000, 1, BecameLeader, leader_epoch=4, end_offset=38, isr=(1, 2))]
-    told += [seen(6_310_000 + 100_000 * n, 1, HighWatermarkMoved, offset=39 + n) for n in range(20)]
-    told += [seen(7_600_000, 0, ReplicaRecovered, end_offset=42, high_watermark=37)]
-    told += [seen(7_900_000, 0, BecameFollower, leader=1, leader_epoch=4)]
-    told += [seen(7_910_000, 0, Truncated, from_offset=42, to_offset=38, leader_epoch=4, leader=1)]
-    told += [seen(8_200_000, 1, IsrChanged, isr=(0, 1, 2), leader_epoch=4, partition_epoch=9)]
-    write_observations(run, told)
+    reported = [seen(10_000, 0, BecameLeader, leader_epoch=3, end_offset=0, isr=(0, 1, 2))]
+    reported += [seen(100_000 * n + 60_000, 0, HighWatermarkMoved, offset=n) for n in range(1, 38)]
+    reported += [seen(5_900_000, 1, BecameLeader, leader_epoch=4, end_offset=38, isr=(1, 2))]
+    reported += [seen(6_310_000 + 100_000 * n, 1, HighWatermarkMoved, offset=39 + n) for n in range(20)]
+    reported += [seen(7_600_000, 0, ReplicaRecovered, end_offset=42, high_watermark=37)]
+    reported += [seen(7_900_000, 0, BecameFollower, leader=1, leader_epoch=4)]
+    reported += [seen(7_910_000, 0, Truncated, from_offset=42, to_offset=38, leader_epoch=4, leader=1)]
+    reported += [seen(8_200_000, 1, IsrChanged, isr=(0, 1, 2), leader_epoch=4, partition_epoch=9)]
+    write_observations(run, reported)
 
 
 @pytest.fixture

@@ -24,12 +24,12 @@ def kill(node: int, begun_us: int) -> Receipt:
 
 
 def test_a_leadership_ends_with_the_next_word_of_the_same_broker() -> None:
-    told = [
+    reported = [
         seen(1, 0, BecameLeader, leader_epoch=1),
         seen(5, 1, BecameLeader, leader_epoch=2),
         seen(7, 0, BecameFollower),
     ]
-    assert leaderships(told, [], 9) == [Leadership(0, 1, 1, 7), Leadership(1, 2, 5, 9)]
+    assert leaderships(reported, [], 9) == [Leadership(0, 1, 1, 7), Leadership(1, 2, 5, 9)]
 
 
 def test_the_dead_do_not_lead() -> None:
@@ -56,14 +56,14 @@ def test_who_answered(time_us: int, removers: list[int] | None, node: int | None
 
 
 def test_a_leaders_newest_words_count() -> None:
-    told = [
+    reported = [
         seen(1, 0, BecameLeader, leader_epoch=3, isr=(0, 1)),
         seen(4, 0, IsrChanged, leader_epoch=3, isr=(0,)),
         seen(5, 1, IsrChanged),
     ]
-    assert leader_state(told, 0, 4) == (3, (0,))
-    assert leader_state(told, 0, 2).isr == (0, 1)
-    assert leader_state(told, 2, 9) == LeaderState()
+    assert leader_state(reported, 0, 4) == (3, (0,))
+    assert leader_state(reported, 0, 2).isr == (0, 1)
+    assert leader_state(reported, 2, 9) == LeaderState()
 
 
 @pytest.mark.parametrize(

@@ -51,29 +51,29 @@ def place(sentences: list[str], words: str) -> int:
 
 def test_what_happened_is_told_in_order_of_time() -> None:
     cut = Observation(4_000_000, 0, Truncated(partition="t-0", from_offset=50, to_offset=40, leader=1))
-    told = story(leads(2.5, 1, 4, 40), cut, faults=(receipt(1.1), receipt(2.0, "pause")))
+    reported = story(leads(2.5, 1, 4, 40), cut, faults=(receipt(1.1), receipt(2.0, "pause")))
     order = [
-        place(told, words) for words in ("acknowledged at", "kill", "pause", "began to lead", "truncated", "After")
+        place(reported, words) for words in ("acknowledged at", "kill", "pause", "began to lead", "truncated", "After")
     ]
     assert order == sorted(order)
 
 
 def test_faults_after_the_write_was_gone_are_counted_not_told() -> None:
-    told = story(leads(2.5, 1, 4, 40), faults=(receipt(1.1), receipt(3.0, "pause"), receipt(5.0, "pause")))
-    assert "Later faults (2) stand in the chart only." in told
-    assert not [sentence for sentence in told if "pause" in sentence]
+    reported = story(leads(2.5, 1, 4, 40), faults=(receipt(1.1), receipt(3.0, "pause"), receipt(5.0, "pause")))
+    assert "Later faults (2) stand in the chart only." in reported
+    assert not [sentence for sentence in reported if "pause" in sentence]
 
 
 def test_leaders_after_the_one_that_lacked_the_write_are_not_told() -> None:
-    told = story(leads(2.5, 1, 4, 40), leads(6.0, 2, 5, 55))
-    assert "At 2.500 s broker 1 began to lead in epoch 4; its log ended at offset 40, without the write." in told
-    assert not [sentence for sentence in told if "broker 2" in sentence]
+    reported = story(leads(2.5, 1, 4, 40), leads(6.0, 2, 5, 55))
+    assert "At 2.500 s broker 1 began to lead in epoch 4; its log ended at offset 40, without the write." in reported
+    assert not [sentence for sentence in reported if "broker 2" in sentence]
 
 
 def test_a_leader_that_was_deposed_when_it_acknowledged_is_called_so() -> None:
-    told = story(leads(0.9, 1, 4, 40))
-    assert told[0].endswith("By then broker 1 led in epoch 4: broker 0 was deposed and did not know it.")
-    assert place(told, "without the write") > 0
+    reported = story(leads(0.9, 1, 4, 40))
+    assert reported[0].endswith("By then broker 1 led in epoch 4: broker 0 was deposed and did not know it.")
+    assert place(reported, "without the write") > 0
 
 
 def test_a_leader_that_was_the_only_one_is_not() -> None:
@@ -90,16 +90,16 @@ def test_an_unclean_election_is_told() -> None:
     elected = LeaderElected(partition="t-0", leader=1, leader_epoch=4)
     unclean = Observation(2_000_000, 100, msgspec.structs.replace(elected, unclean=True))
     clean = Observation(2_100_000, 100, elected)
-    told = [sentence for sentence in story(unclean, clean) if "controller elected" in sentence]
-    assert told == ["At 2.000 s the controller elected broker 1, which was out of sync."]
+    reported = [sentence for sentence in story(unclean, clean) if "controller elected" in sentence]
+    assert reported == ["At 2.000 s the controller elected broker 1, which was out of sync."]
 
 
 def test_pauses_of_java_are_told_until_the_write_was_gone() -> None:
     fact = JvmPaused(pause_ms=412, cause="GenCollectForAllocation")
     pauses = [Observation(time_us, 100, fact) for time_us in (1_500_000, 7_000_000)]
-    told = [sentence for sentence in story(*pauses, leads(2.5, 1, 4, 40)) if "stood still" in sentence]
-    assert len(told) == 1
-    assert told[0].startswith("At 1.500 s the Java of the controller stood still for 412 ms")
+    reported = [sentence for sentence in story(*pauses, leads(2.5, 1, 4, 40)) if "stood still" in sentence]
+    assert len(reported) == 1
+    assert reported[0].startswith("At 1.500 s the Java of the controller stood still for 412 ms")
 
 
 def test_a_node_that_ended_by_itself_is_nobodys_order() -> None:
@@ -110,8 +110,8 @@ def test_a_node_that_ended_by_itself_is_nobodys_order() -> None:
 
 
 def test_a_write_without_an_offset_has_its_story_too() -> None:
-    told = story(leads(2.5, 1, 4, 40), write=msgspec.structs.replace(WRITE, offset=None))
-    assert "At 2.500 s broker 1 began to lead in epoch 4; its log ended at offset 40." in told
+    reported = story(leads(2.5, 1, 4, 40), write=msgspec.structs.replace(WRITE, offset=None))
+    assert "At 2.500 s broker 1 began to lead in epoch 4; its log ended at offset 40." in reported
 
 
 @pytest.mark.parametrize(
@@ -145,17 +145,19 @@ def test_replicas_that_differ_are_told_record_by_record() -> None:
 def test_a_leader_that_changed_unasked_is_nobodys_order() -> None:
     moved = {"t-0": {"leader": [0, 1], "leader_epoch": [3, 4]}}
     of_fault = {"family": "unasked", "story": "unasked", "targets": (), "begun_us": 0, "ended_us": 8_000_000}
-    told = story(faults=(receipt(0, "unasked", moved=moved, **of_fault),))
+    reported = story(faults=(receipt(0, "unasked", moved=moved, **of_fault),))
     assert (
         "Nobody's order: between 0.000 s and 8.000 s the leader changed (leader 0 → 1, epoch 3 → 4), and no fault of "
-        "this run that reached the cluster explains it." in told
+        "this run that reached the cluster explains it." in reported
     )
 
 
 def test_a_crashed_producer_is_named_by_its_instance_and_not_as_all_clients() -> None:
     evidence = {str(CLIENTS): {"instance": 2, "outstanding": 5, "successor": 9}}
-    told = story(faults=(receipt(0.9, "clientcrash", role="a producer", targets=(CLIENTS,), begin_evidence=evidence),))
+    reported = story(
+        faults=(receipt(0.9, "clientcrash", role="a producer", targets=(CLIENTS,), begin_evidence=evidence),)
+    )
     assert (
         "Fault: clientcrash [a producer] from 0.900 s until 1.400 s; producer 2 died (sends outstanding: 5), "
-        "producer 9 took its place." in told
+        "producer 9 took its place." in reported
     )

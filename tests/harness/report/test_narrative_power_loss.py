@@ -40,9 +40,9 @@ def test_a_disk_that_kept_it_and_a_broker_that_only_died_are_not() -> None:
 
 
 def test_a_log_that_ends_before_a_damaged_record_is_named() -> None:
-    told = story(returned(0, 12), returned(1, 12), fault=replace(POWER, fault="corruptrecord"))
+    reported = story(returned(0, 12), returned(1, 12), fault=replace(POWER, fault="corruptrecord"))
     end = "ended it before the damaged record, at offset 12, without the write."
-    assert [sentence for sentence in told if "damaged" in sentence] == [
+    assert [sentence for sentence in reported if "damaged" in sentence] == [
         f"At 3.500 s broker 0 read its log again and {end}"
     ]
 

@@ -52,29 +52,31 @@ def marks(story: stories.Story) -> dict[str, list[int]]:
 
 def test_a_doubled_record_is_told_by_its_places_their_epochs_and_when(campaign: Campaign) -> None:
     story, page, _ = story_of(campaign, "duplicate", DUPLICATE)
-    told = story.sentences
+    reported = story.sentences
     assert story.title == "A record stands in the log more than once"
-    assert told[0].startswith("Write 10 of process 2 to ackproof-0 at offset 10 was sent at 1.050 s and acknowledged")
-    assert "At 1.053 s or near it, the write was put at offset 10, appended under leader epoch 3." in told
-    assert "At 7.003 s or near it, the write was put at offset 45, appended under leader epoch 4." in told
-    assert "At 5.900 s broker 1 began to lead in epoch 4." in told
-    assert [one for one in told if one.startswith("Fault: kill")]
-    assert "Write 10 of process 2 was read at 2 offsets: 10, 45." in told
-    assert [one for one in told if "one producer id and epoch" in one]
+    assert reported[0].startswith(
+        "Write 10 of process 2 to ackproof-0 at offset 10 was sent at 1.050 s and acknowledged"
+    )
+    assert "At 1.053 s or near it, the write was put at offset 10, appended under leader epoch 3." in reported
+    assert "At 7.003 s or near it, the write was put at offset 45, appended under leader epoch 4." in reported
+    assert "At 5.900 s broker 1 began to lead in epoch 4." in reported
+    assert [one for one in reported if one.startswith("Fault: kill")]
+    assert "Write 10 of process 2 was read at 2 offsets: 10, 45." in reported
+    assert [one for one in reported if "one producer id and epoch" in one]
     assert marks(story) == {"acknowledged here": [10], "and here": [45]}
-    assert "lost" not in " ".join([story.title, *told, story.chart or ""])
+    assert "lost" not in " ".join([story.title, *reported, story.chart or ""])
     assert "crosses were lost" not in page
 
 
 def test_a_write_that_was_overtaken_is_told_with_the_one_that_stands_before_it(campaign: Campaign) -> None:
     story, page, _ = story_of(campaign, "reordered", REORDERED)
-    told = story.sentences
+    reported = story.sentences
     assert story.title == "A write stands before one that its producer sent earlier"
-    assert told[0].startswith("Write 40 of process 2 to ackproof-0 at offset 40 was sent at 4.050 s")
+    assert reported[0].startswith("Write 40 of process 2 to ackproof-0 at offset 40 was sent at 4.050 s")
     ends = "was sent at 6.300 s, later, and acknowledged at 6.303 s: it stands at offset 38, before offset 40."
-    assert f"Write 52 of process 1 of the same producer {ends}" in told
+    assert f"Write 52 of process 1 of the same producer {ends}" in reported
     assert marks(story) == {"sent earlier": [40], "sent later": [38]}
-    assert "lost" not in " ".join([story.title, *told, story.chart or ""])
+    assert "lost" not in " ".join([story.title, *reported, story.chart or ""])
     assert "crosses were lost" not in page
 
 

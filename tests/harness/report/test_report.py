@@ -110,10 +110,10 @@ def test_every_cell_has_a_panel_and_each_losing_one_a_story_and_the_command_that
     make(SAFE, lost=1, history=True)
     make(SAFE, family="pause")
     page = page_of(directory)
-    told = [attrs["id"] for tag, attrs in page.tags if tag == "details" and "id" in attrs]
-    assert len(told) == 4
+    reported = [attrs["id"] for tag, attrs in page.tags if tag == "details" and "id" in attrs]
+    assert len(reported) == 4
     linked = {address.removeprefix("#") for address in page.addresses()}
-    assert set(told) <= linked
+    assert set(reported) <= linked
     words = page.words()
     assert words.count("Run it again:") == 3
     assert f"ackproof replay '{directory}/runs/simulated/acks=1,isr=1/kill/7'" in words or (
@@ -278,9 +278,9 @@ def test_the_page_stays_below_three_megabytes_however_large_the_campaign(campaig
     ]
     for number in range(330):
         settings = Settings(acks=1, replica_lag_time_max_ms=1_000 + number)
-        told = number < 60
-        more = {"latency": spread, "over_time": busy, **({"faults": faults} if told else {})}
-        make(settings, lost=int(told), history=told, cluster=told, cell=f"lag={number}/kill", **more)
+        reported = number < 60
+        more = {"latency": spread, "over_time": busy, **({"faults": faults} if reported else {})}
+        make(settings, lost=int(reported), history=reported, cluster=reported, cell=f"lag={number}/kill", **more)
     page = write(directory)
     assert page.stat().st_size < 3_000_000
     words = Page(page.read_text()).words()

@@ -78,7 +78,7 @@ def test_runs_without_a_configuration_have_no_setup(tmp_path: Path) -> None:
 
 def test_long_pauses_of_java_are_counted_with_the_longest(tmp_path: Path) -> None:
     run = leave(tmp_path, spec_of("kafka")[0])
-    told = [Observation(1, node, JvmPaused(pause_ms=ms, cause="x")) for node, ms in ((0, 250), (2, 410))]
-    write_observations(run, told)
+    reported = [Observation(1, node, JvmPaused(pause_ms=ms, cause="x")) for node, ms in ((0, 250), (2, 410))]
+    write_observations(run, reported)
     (setup,) = setups_of([run], VERSIONS)
     assert "stood still 2 times for 200 ms or longer, once for 410 ms (node 2)." in setup.notes[-1]

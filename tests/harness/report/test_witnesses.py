@@ -66,17 +66,17 @@ def test_the_stage_can_be_repeated_alone_and_traces_only_what_has_no_trace(
 def test_a_run_that_cannot_be_traced_is_said_and_no_more(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     directory, make = campaign
     runs = [directory / make(A1, lost=1, seed=seed).history for seed in (7, 8)]
-    said, tried = [], []
+    message, tried = [], []
 
     def fails(run):
         tried.append(run)
         raise ResultsError("it came out otherwise")
 
     monkeypatch.setattr(stage, "trace_missing", fails)
-    monkeypatch.setattr(Progress, "say", lambda _, text: said.append(text))
+    monkeypatch.setattr(Progress, "say", lambda _, text: message.append(text))
     trace_runs(runs, Progress())
     assert tried == runs
-    assert said == [f"{run}: what its brokers did is not known: it came out otherwise" for run in runs]
+    assert message == [f"{run}: what its brokers did is not known: it came out otherwise" for run in runs]
 
 
 def test_a_report_without_witnesses_says_how_to_make_them(campaign: Campaign) -> None:

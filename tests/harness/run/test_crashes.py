@@ -53,10 +53,15 @@ def run_with_a_crash(world, events, returned_us: int | None):
 
 def test_a_death_stands_in_the_history_as_a_fault_that_took_effect_and_nobody_drew(make_world, events):
     report = run_with_a_crash(make_world(), events, returned_us=None)
-    (told,) = receipts(events)
-    assert (told["fault"], told["family"], told["targets"], told["took_effect"]) == ("died", "died", [1], True)
-    assert told["begin_evidence"] == {"1": {"exit": "status 1", "words": "AssertionError"}}
-    assert told["begun_us"] == CRASH.time_us, "when it was noticed, not when it was written down"
+    (reported,) = receipts(events)
+    assert (reported["fault"], reported["family"], reported["targets"], reported["took_effect"]) == (
+        "died",
+        "died",
+        [1],
+        True,
+    )
+    assert reported["begin_evidence"] == {"1": {"exit": "status 1", "words": "AssertionError"}}
+    assert reported["begun_us"] == CRASH.time_us, "when it was noticed, not when it was written down"
     assert (report.faults, report.deaths) == ([], (CRASH,))
 
 
@@ -77,11 +82,11 @@ def test_a_death_is_a_kill_to_the_promise(make_world, events, acks, permitted):
 
 
 def test_a_crash_of_the_reference_broker_is_the_harness_own_failure():
-    told = own_failure(spec(Processes()), [CRASH], [fault("kill", 1, 1_000_000)])
-    assert told is not None
-    assert "node 1" in told
-    assert "status 1" in told
-    assert "AssertionError" in told
+    reported = own_failure(spec(Processes()), [CRASH], [fault("kill", 1, 1_000_000)])
+    assert reported is not None
+    assert "node 1" in reported
+    assert "status 1" in reported
+    assert "AssertionError" in reported
 
 
 @pytest.mark.parametrize(

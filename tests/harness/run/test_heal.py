@@ -199,7 +199,7 @@ def two_runs_that_left_a_directory(tmp_path: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "reported"),
     [
         ("garbage", "1 lines of .*journal.jsonl cannot be read"),
         ("[1, 2]", "1 lines of .*journal.jsonl cannot be read"),
@@ -207,12 +207,12 @@ def two_runs_that_left_a_directory(tmp_path: Path) -> list[Path]:
         ('{"entry":9,"kind":"process","facts":{}}', "is nothing that a harness writes"),
     ],
 )
-def test_a_journal_that_nobody_understands_is_no_all_clear(tmp_path: Path, line: str, told: str) -> None:
+def test_a_journal_that_nobody_understands_is_no_all_clear(tmp_path: Path, line: str, reported: str) -> None:
     """What can be understood is undone, in the same journal and in all others."""
     left = two_runs_that_left_a_directory(tmp_path)
     with (tmp_path / "0" / FILE_NAME).open("a") as file:
         file.write(line + "\n")
-    with pytest.raises((ResultsError, HostError), match=told) as caught:
+    with pytest.raises((ResultsError, HostError), match=reported) as caught:
         heal(tmp_path)
     assert str(left[1]) in str(caught.value), "it says what it undid"
     assert not any(directory.exists() for directory in left)

@@ -40,10 +40,10 @@ def view(leader: int | None = 0, epoch: int = 3, isr: tuple[int, ...] = (0, 1, 2
     ],
 )
 def test_a_leader_that_changed_without_a_fault_has_a_receipt(after, changes):
-    told = unexplained_election(view(), after, [], SPAN_US)
-    assert told is not None
-    assert (told.fault, told.family, told.mark, told.took_effect) == ("unasked", "unasked", "end", True)
-    assert (told.moved, told.targets, told.links) == ({"t-0": changes}, (), ())
+    reported = unexplained_election(view(), after, [], SPAN_US)
+    assert reported is not None
+    assert (reported.fault, reported.family, reported.mark, reported.took_effect) == ("unasked", "unasked", "end", True)
+    assert (reported.moved, reported.targets, reported.links) == ({"t-0": changes}, (), ())
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,11 @@ def faults_of(world, events):
 def test_a_run_whose_leader_moved_by_itself_promises_no_more_than_under_a_fault(make_world, events, acks):
     world = make_world()
     world.clock.call_at(2_000_000, lambda: setattr(world.cluster, "elected", 1))
-    told = faults_of(world, events)
-    seen = faults_seen(read_receipts(told))
+    reported = faults_of(world, events)
+    seen = faults_seen(read_receipts(reported))
     assert [fault.kind for fault in seen] == ["unasked"]
     assert promise(Settings(acks=acks), seen).permits_loss is (acks == 1)
-    moment = Moment(9_000_000, FUNCTION_CODE[Function.FAULT], 0, -1, told[0])
+    moment = Moment(9_000_000, FUNCTION_CODE[Function.FAULT], 0, -1, reported[0])
     assert Phases((moment,)).fault_windows().size == 0, "no write counts as acknowledged in it"
 
 

@@ -52,9 +52,9 @@ def test_cells_without_a_judged_run_are_not_green(workshop: Workshop, monkeypatc
     assert 0 < len(judged) < 8
     ending = end(account, wanted, workshop.plan, "", earlier=[], progress=workshop.progress)
     assert ending.exit_code == 2
-    (said,) = [sentence for sentence in ending.sentences if "had no run judged" in sentence]
-    assert said.startswith(f"{8 - len(judged)} of 8 cells had no run judged: ")
-    assert all((cell in said) == (cell not in judged) for cell in workshop.plan.cells)
+    (message,) = [sentence for sentence in ending.sentences if "had no run judged" in sentence]
+    assert message.startswith(f"{8 - len(judged)} of 8 cells had no run judged: ")
+    assert all((cell in message) == (cell not in judged) for cell in workshop.plan.cells)
     assert ending.sentences[-1].startswith(f"Unknown: {len(judged)} of 8 cells could be judged")
     again = write_matrix(workshop.directory)  # as `ackproof report` makes it
     assert (again.verdict.exit_code, again.verdict.sentence) == (2, ending.sentences[-1])

@@ -176,7 +176,7 @@ def test_a_resumed_soak_has_the_limits_that_it_is_given_and_keeps_them(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["plans/smoke.toml"], "say when to end"),
         (["plans/smoke.toml", "--for", "8"], '"8" is no duration; write a number with its unit'),
@@ -188,7 +188,7 @@ def test_a_resumed_soak_has_the_limits_that_it_is_given_and_keeps_them(
     ],
 )
 def test_a_soak_that_is_asked_for_wrongly_is_refused(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert exit_code_of(["soak", *arguments]) == 64
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err

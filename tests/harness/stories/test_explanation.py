@@ -101,8 +101,8 @@ def fetch(offset: int) -> SeenMessage:
 
 def test_what_repeats_what_was_sent_before_is_left_out() -> None:
     words = MessageWords(AT, {})
-    said = [words.of(fetch(offset)) for offset in (3, 3, 4)]
-    assert [None if one is None else one.text for one in said] == ["Fetch from 3", None, "Fetch from 4"]
+    message = [words.of(fetch(offset)) for offset in (3, 3, 4)]
+    assert [None if one is None else one.text for one in message] == ["Fetch from 3", None, "Fetch from 4"]
     assert words.of(SeenMessage(1, 1, 100, Heartbeat(1, 0, 0))) is None
 
 

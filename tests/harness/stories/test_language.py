@@ -74,7 +74,7 @@ def test_a_line_is_the_step_that_it_says(text, kind, fields):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("wrte z to 0", 'did you mean "write"?'),
         ("write z 0", '"0" stands where "to" should'),
@@ -108,11 +108,11 @@ def test_a_line_is_the_step_that_it_says(text, kind, fields):
         ("never 0", '"0" stands where "start" should'),
     ],
 )
-def test_a_wrong_line_is_named_with_its_place_and_what_was_expected(text, said):
+def test_a_wrong_line_is_named_with_its_place_and_what_was_expected(text, message):
     with pytest.raises(PlanError) as caught:
         one(text)
     assert str(caught.value).startswith(f'my.toml, line 3: "{text}"')
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 WORDS = (*s.VERBS, "x", "y", "0", "1", "the", "leader", "to", "until", "is", "isr", "and", "0-1", "5", "ms", "Fetch")
@@ -156,7 +156,7 @@ def test_a_file_says_what_is_expected_in_each_column():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         (("kill 0", "kil 0"), 'my.toml, line 6: "kil 0"'),
         (("[lost]", "[lots]"), 'unknown key "lots"; did you mean "lost"?'),
@@ -173,10 +173,10 @@ def test_a_file_says_what_is_expected_in_each_column():
         (("write x to 0\nkill 0", "# write x to 0"), "my.toml, line 4: the script has no step"),
     ],
 )
-def test_a_wrong_file_is_named_with_the_line_and_the_nearest_word(wrong, said):
+def test_a_wrong_file_is_named_with_the_line_and_the_nearest_word(wrong, message):
     with pytest.raises(PlanError) as caught:
         parse_story(FILE.format(line="kill 0").replace(*wrong), "my.toml")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_every_story_of_the_package_has_its_own_number():

@@ -44,7 +44,7 @@ def test_a_wait_that_never_comes_true_is_reported():
 
 
 @pytest.mark.parametrize(
-    ("states", "said"),
+    ("states", "message"),
     [
         ("2 is fenced and all are in sync", "all are in sync: no, isr is 0 1, and 0 leads; log ends 0: 1, 1: 1"),
         ("1 is fenced", "1 is fenced: no, fenced: 2"),
@@ -53,16 +53,16 @@ def test_a_wait_that_never_comes_true_is_reported():
         ("high watermark of 0 misses base", "no, the high watermark is 1, and base is at offset 0"),
     ],
 )
-def test_a_wait_in_vain_says_which_part_did_not_hold_and_what_is_so_instead(states, said):
+def test_a_wait_in_vain_says_which_part_did_not_hold_and_what_is_so_instead(states, message):
     (sentence,) = cell(f"kill 2\nwait until 2 is fenced\nwait up to 1 s until {states}").disagreements
     assert "waited 1000 ms in vain; " in sentence
-    assert sentence.endswith(said)
+    assert sentence.endswith(message)
     assert "0 leads: no" not in sentence
     assert "2 is fenced: no" not in sentence
 
 
 @pytest.mark.parametrize(
-    ("steps", "said"),
+    ("steps", "message"),
     [
         ("kill 0\nkill 0", "broker 0 is dead already"),
         ("kill 0\npower 0", "broker 0 is dead already"),
@@ -70,14 +70,14 @@ def test_a_wait_in_vain_says_which_part_did_not_hold_and_what_is_so_instead(stat
         ("wipe 0", "broker 0 runs, and wipe changes nothing there"),
     ],
 )
-def test_what_does_not_fit_a_broker_is_said_in_the_words_of_the_script(steps, said):
+def test_what_does_not_fit_a_broker_is_said_in_the_words_of_the_script(steps, message):
     found = cell(steps, rest="")
-    assert [sentence.rpartition(": ")[2] for sentence in found.disagreements] == [said]
+    assert [sentence.rpartition(": ")[2] for sentence in found.disagreements] == [message]
 
 
 def test_a_step_that_cannot_be_performed_is_reported():
-    (said,) = cell("start 0").disagreements
-    assert said.startswith('it did not play as written: line 5, "start 0": broker 0 runs already')
+    (message,) = cell("start 0").disagreements
+    assert message.startswith('it did not play as written: line 5, "start 0": broker 0 runs already')
 
 
 def test_what_is_only_tried_may_be_in_vain():

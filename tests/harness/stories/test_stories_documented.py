@@ -74,9 +74,9 @@ def test_one_story_in_one_column_is_shown_step_by_step(capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [(["S9"], 'unknown story "S9"; did you mean'), (["S01", "--settings", "all"], 'unknown column "all"')],
 )
-def test_a_wrong_name_is_refused_with_the_nearest(capsys, arguments, said):
+def test_a_wrong_name_is_refused_with_the_nearest(capsys, arguments, message):
     assert exit_code_of(["stories", *arguments]) == 64
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -185,8 +185,8 @@ def test_an_assignment_takes_away_what_it_leaves_out() -> None:
     keys = rows.names["key"]
     clustered = cluster(rows.take())
     lost = np.flatnonzero(clustered["kind"] == Kind.DROPPED)
-    told = sorted((int(clustered["index"][row]), keys[clustered["key"][row]]) for row in lost)
-    assert told == [(2, "a"), (3, "b"), (3, "c")]
+    reported = sorted((int(clustered["index"][row]), keys[clustered["key"][row]]) for row in lost)
+    assert reported == [(2, "a"), (3, "b"), (3, "c")]
 
 
 def test_a_directory_without_a_history_is_refused_in_one_sentence(tmp_path: Path) -> None:

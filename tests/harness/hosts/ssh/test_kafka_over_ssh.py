@@ -72,8 +72,8 @@ def test_kafka_on_machines_is_killed_frozen_and_cut_off_and_no_promise_is_broken
     assert judgement.broken == {}
     took_effect = {fault.kind for fault in judgement.faults}
     assert {"partition", "kill", "pause"} <= took_effect
-    told = {type(seen.fact) for seen in read_observations(run)}
-    assert {BecameLeader, BecameFollower, LeaderElected, IsrChanged, BrokerFenced, BrokerRegistered} <= told
+    reported = {type(seen.fact) for seen in read_observations(run)}
+    assert {BecameLeader, BecameFollower, LeaderElected, IsrChanged, BrokerFenced, BrokerRegistered} <= reported
     for node in (0, 1, 2):
         assert list((run / "data" / str(node)).glob("*-0/*.log")), "the replicas' segments were brought home"
     assert not_undone(run / FILE_NAME) == []

@@ -32,8 +32,10 @@ class FakeShell(DryShell):
         self.answers: dict[str, Answer] = {}
 
     def run(self, words, text=""):
-        said = super().run(words, text)
-        return next((answer for begin, answer in self.answers.items() if commands.line(words).startswith(begin)), said)
+        message = super().run(words, text)
+        return next(
+            (answer for begin, answer in self.answers.items() if commands.line(words).startswith(begin)), message
+        )
 
 
 def with_answers(shell: FakeShell, answers: dict[str, Answer]) -> FakeShell:
@@ -42,7 +44,7 @@ def with_answers(shell: FakeShell, answers: dict[str, Answer]) -> FakeShell:
 
 
 @pytest.fixture
-def said() -> list[str]:
+def message() -> list[str]:
     return []
 
 
@@ -60,10 +62,10 @@ def journal(here: Here) -> Journal:
 
 
 @pytest.fixture
-def make(here: Here, journal: Journal, said: list[str]) -> Callable[..., SshHost]:
+def make(here: Here, journal: Journal, message: list[str]) -> Callable[..., SshHost]:
     def make(answers: dict[str, Answer] | None = None, machines: tuple[Machine, ...] = MACHINES) -> SshHost:
         def connect(machine: Machine) -> FakeShell:
-            return with_answers(FakeShell(machine, said.append), {} if answers is None else answers)
+            return with_answers(FakeShell(machine, message.append), {} if answers is None else answers)
 
         return SshHost(machines, journal, here, connect)
 
@@ -95,11 +97,11 @@ def test_root_is_asked_for_only_where_the_plan_says_so_and_never_with_a_password
     assert commands.nft(MACHINES[1], "-f", "-") == ("sudo", "-n", "--", "nft", "-f", "-")
 
 
-def test_a_node_is_started_with_every_word_quoted_and_a_mark(make, here: Here, said: list[str]) -> None:
+def test_a_node_is_started_with_every_word_quoted_and_a_mark(make, here: Here, message: list[str]) -> None:
     host = make()
     host.open([0])
     host.start(launch(here, host))
-    (line,) = [line for line in said if "machine.sh start" in line]
+    (line,) = [line for line in message if "machine.sh start" in line]
     words = shlex.split(line.partition("$ ")[2])
     assert words[-len(NASTY) :] == NASTY
     assert words[:2] == ["env", "WORDS=a b"]
@@ -120,22 +122,22 @@ def test_files_are_called_by_the_names_that_they_have_there(make, here: Here) ->
         host.place(1, Path("/etc/passwd"))
 
 
-def test_what_is_made_is_announced_first_and_undone_at_the_end(make, here: Here, journal: Journal, said) -> None:
+def test_what_is_made_is_announced_first_and_undone_at_the_end(make, here: Here, journal: Journal, message) -> None:
     host = make()
     host.open([0, 1])
     host.start(launch(here, host))
     host.links.cut([Link(0, 1), Link(CLIENTS, 0)], alive=[])
     kinds = [action.kind for action in not_undone(journal.path)]
     assert kinds == ["ssh-directory", "ssh-directory", "ssh-process", "ssh-rules", "ssh-rules"]
-    before = len(said)
+    before = len(message)
     host.close()
     assert not_undone(journal.path) == []
-    undone = [line.partition("$ ")[2].split()[0:4] for line in said[before:] if "$ " in line]
+    undone = [line.partition("$ ")[2].split()[0:4] for line in message[before:] if "$ " in line]
     assert ["nft", "delete", "table", "ip"] in undone
     assert ["sudo", "-n", "--", "nft"] in undone
     assert sum(words[:2] == ["rm", "-rf"] for words in undone) == 2
     host.close()
-    assert len(said) > before, "closing twice is nothing"
+    assert len(message) > before, "closing twice is nothing"
 
 
 def test_no_secret_is_in_the_journal(make, journal: Journal) -> None:
@@ -160,11 +162,11 @@ def test_a_node_is_dead_paused_or_running_as_its_machine_says(make, here: Here) 
     host.close()
 
 
-def test_rules_name_broker_ports_and_never_a_whole_address(make, here: Here, said: list[str]) -> None:
+def test_rules_name_broker_ports_and_never_a_whole_address(make, here: Here, message: list[str]) -> None:
     host = make()
     host.open([0, 1, 2])
     host.links.cut([Link(1, 0), Link(0, CLIENTS)], alive=[])
-    rules = [line.strip(" <") for line in "\n".join(said).splitlines() if " drop " in line]
+    rules = [line.strip(" <") for line in "\n".join(message).splitlines() if " drop " in line]
     assert rules == [
         'ip saddr 10.0.0.2 tcp dport 9092 counter drop comment "1>0"',
         'ip saddr 10.0.0.2 tcp sport 9092 counter drop comment "1>0"',
@@ -173,12 +175,12 @@ def test_rules_name_broker_ports_and_never_a_whole_address(make, here: Here, sai
     host.close()
 
 
-def test_links_that_were_never_cut_are_healed_without_a_word(make, said: list[str]) -> None:
+def test_links_that_were_never_cut_are_healed_without_a_word(make, message: list[str]) -> None:
     host = make()
     host.open([0, 1])
-    before = len(said)
+    before = len(message)
     host.links.heal([Link(0, 1), Link(1, 0)], alive=[])
-    assert said[before:] == []
+    assert message[before:] == []
     host.close()
 
 
@@ -215,23 +217,23 @@ def test_an_unsuitable_machine_is_refused_in_one_sentence(make, journal: Journal
     assert not_undone(journal.path) == [], "nothing was made"
 
 
-def test_of_two_runs_that_begin_at_once_one_sees_the_other(make, journal: Journal, said: list[str]) -> None:
+def test_of_two_runs_that_begin_at_once_one_sees_the_other(make, journal: Journal, message: list[str]) -> None:
     answers: dict[str, Answer] = {}
     host = make(answers)
 
     def other_run(line: str) -> None:
         if "/data" in line:  # our directory is made: now it is too late for the other to see nothing
             answers["ls"] = Answer(0, f"{line.partition('/runs/')[2].partition('/')[0]}\nackproof-1-ab\n", "")
-        said.append(line)
+        message.append(line)
 
     host._connect = lambda machine: with_answers(FakeShell(machine, other_run), answers)
     with pytest.raises(HostError, match=r"carries another run .ackproof-1-ab in .*heal"):
         host.open([0])
-    assert not any("copy" in line for line in said), "nothing is brought to a machine that is not ours"
+    assert not any("copy" in line for line in message), "nothing is brought to a machine that is not ours"
     assert [action.kind for action in not_undone(journal.path)] == ["ssh-directory"]
     host.close()
     assert not_undone(journal.path) == []
-    assert not any("ackproof-1-ab" in line for line in said)
+    assert not any("ackproof-1-ab" in line for line in message)
 
 
 def test_a_node_without_a_machine_is_refused(make) -> None:
@@ -249,23 +251,23 @@ def test_only_machines_of_the_runs_own_inventory_are_spoken_to(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("path", ["/", "/home/kafka", f"{DIRECTORY}/runs/../../ackproof-x", "/home/ackproof-x"])
-def test_nothing_but_directories_of_runs_is_removed(tmp_path: Path, said: list[str], path: str) -> None:
-    shell = FakeShell(MACHINES[0], said.append)
+def test_nothing_but_directories_of_runs_is_removed(tmp_path: Path, message: list[str], path: str) -> None:
+    shell = FakeShell(MACHINES[0], message.append)
     assert undo.remove_directory(shell, {"path": path, "node": 0}, tmp_path) == []
-    assert not any("rm" in line for line in said)
+    assert not any("rm" in line for line in message)
 
 
-def test_nothing_but_tables_of_runs_is_removed(tmp_path: Path, said: list[str]) -> None:
-    shell = FakeShell(MACHINES[0], said.append)
+def test_nothing_but_tables_of_runs_is_removed(tmp_path: Path, message: list[str]) -> None:
+    shell = FakeShell(MACHINES[0], message.append)
     shell.answers = {"nft list": Answer(0, "table ip filter\ntable ip ackproof_1\n", "")}
     assert undo.remove_rules(shell, {"table": "filter", "node": 0}, tmp_path) == []
     assert undo.remove_rules(shell, {"table": "ackproof_2", "node": 0}, tmp_path) == []
     assert undo.remove_rules(shell, {"table": "ackproof_1", "node": 0}, tmp_path) != []
-    assert [line for line in said if "delete" in line] == ["kafka@10.0.0.1: $ nft delete table ip ackproof_1"]
+    assert [line for line in message if "delete" in line] == ["kafka@10.0.0.1: $ nft delete table ip ackproof_1"]
 
 
-def test_a_command_that_fails_is_quoted_with_its_complaint(said: list[str]) -> None:
-    shell = FakeShell(MACHINES[0], said.append)
+def test_a_command_that_fails_is_quoted_with_its_complaint(message: list[str]) -> None:
+    shell = FakeShell(MACHINES[0], message.append)
     shell.answers = {"nft": Answer(1, "", "Error:\n no such file\n")}
     with pytest.raises(HostError, match=r'kafka@10\.0\.0\.1: "nft -f -" ended with status 1 \(Error: no such file\)'):
         must(shell, commands.nft(MACHINES[0], "-f", "-"))

@@ -58,7 +58,7 @@ def test_a_changed_key_is_told_as_one(keys) -> None:
     ],
 )
 def test_every_failure_names_the_machine_in_one_sentence(cause: Exception, sentence: str) -> None:
-    told = str(_refusal(machine(), cause))
-    assert told.startswith("kafka@10.0.0.1 ")
-    assert sentence in told
-    assert "\n" not in told
+    reported = str(_refusal(machine(), cause))
+    assert reported.startswith("kafka@10.0.0.1 ")
+    assert sentence in reported
+    assert "\n" not in reported

@@ -118,8 +118,8 @@ def listeners(directory: Path) -> list[str]:
 def the_controller(directory: Path) -> int:
     """The broker that is controller."""
     words = re.compile(r"state\.change\.logger \[?Controller (?:id=)?(\d+) epoch=? ?(\d+)")
-    said = [found for log in directory.glob("logs/node-?.log") for found in words.findall(log.read_text())]
-    return int(max(said, key=lambda found: int(found[1]))[0])
+    message = [found for log in directory.glob("logs/node-?.log") for found in words.findall(log.read_text())]
+    return int(max(message, key=lambda found: int(found[1]))[0])
 
 
 def acknowledged_and_gone(truncation: str, directory: Path) -> int:

@@ -58,7 +58,7 @@ def kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paramiko.SSHClient, "connect", refuse)
 
 
-def said(family: str, text: str = PLAN) -> list[str]:
+def message(family: str, text: str = PLAN) -> list[str]:
     spec = next(run for run in parse_plan(text, "p.toml").runs() if run.family == family)
     lines: list[str] = []
     rehearse(spec, planned(spec, Choices(spec.seed).draw), lines.append)
@@ -71,7 +71,7 @@ def places(lines: list[str], *parts: str) -> list[int]:
 
 
 def test_everything_is_said_in_its_order() -> None:
-    lines = said("kill")
+    lines = message("kill")
     order = places(
         lines,
         "java -version",
@@ -90,7 +90,7 @@ def test_everything_is_said_in_its_order() -> None:
 
 
 def test_only_the_machines_and_the_topic_of_the_plan_are_named() -> None:
-    lines = said("partition")
+    lines = message("partition")
     machines = {line.partition(": ")[0] for line in lines if line.startswith("kafka@")}
     assert machines == {f"kafka@10.0.0.{number}" for number in (11, 12, 13, 14)}
     assert any("write to and read from topic mine, and no other" in line for line in lines)
@@ -98,9 +98,9 @@ def test_only_the_machines_and_the_topic_of_the_plan_are_named() -> None:
 
 
 def test_pauses_end_and_leaders_move() -> None:
-    assert any("BOOT STOP" in line for line in said("pause"))
-    assert any("BOOT CONT" in line for line in said("pause"))
-    assert any("let broker" in line for line in said("move"))
+    assert any("BOOT STOP" in line for line in message("pause"))
+    assert any("BOOT CONT" in line for line in message("pause"))
+    assert any("let broker" in line for line in message("move"))
 
 
 def test_the_command_line_says_it_and_other_hosts_have_nothing_to_say(

@@ -62,7 +62,7 @@ def change(words: str, unclean: str = "") -> str:
     return f"{TIME} DEBUG {CONTROLS} {unclean}partition change for foo-0 with topic ID x: {words}"
 
 
-def said(text: str) -> LogEvent:
+def message(text: str) -> LogEvent:
     line = read_line(text)
     assert line is not None
     assert line.wall_us == WALL_US
@@ -100,12 +100,14 @@ CREATION = PartitionDescribed(
     ],
 )
 def test_a_line_about_a_partition_is_understood(text: str, event: LogEvent) -> None:
-    assert said(text) == event
+    assert message(text) == event
 
 
 def test_lines_about_brokers_are_understood() -> None:
-    fenced = said(f"{TIME} INFO {CONTROLS} Fencing broker 0 at epoch 11 because its session has timed out.")
-    back = said(f"{TIME} INFO {BEATS} The request from broker 0 to unfence has been granted because it has caught up.")
+    fenced = message(f"{TIME} INFO {CONTROLS} Fencing broker 0 at epoch 11 because its session has timed out.")
+    back = message(
+        f"{TIME} INFO {BEATS} The request from broker 0 to unfence has been granted because it has caught up."
+    )
     assert (fenced, back) == (BrokerFenced(broker=0), BrokerRegistered(broker=0))
 
 

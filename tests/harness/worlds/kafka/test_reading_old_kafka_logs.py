@@ -177,9 +177,9 @@ def test_other_lines_of_old_brokers_say_nothing(text: str) -> None:
 def understood(text: str) -> LogEvent:
     line = read_line(text)
     assert line is not None
-    said = understand(line)
-    assert said is not None
-    return said
+    message = understand(line)
+    assert message is not None
+    return message
 
 
 def told_by(log: Path, *lines: str) -> list[Fact]:
