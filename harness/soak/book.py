@@ -72,7 +72,7 @@ class Book:
         self.findings: Counter[str] = Counter()
         self.sought: dict[int, frozenset[str]] = {}
         self.places: dict[int, str] = {}
-        self.tries: dict[int, list[bool]] = {}
+        self.tries: dict[int, list[bool | None]] = {}
         self.failures: list[str] = []
         self.largest_bytes: dict[str, int] = {}
         self.wall_ms: Counter[str] = Counter()

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from checkers import VerdictLine
+from checkers import Outcome, VerdictLine
 from harness.campaign import Job, Judged, limit_of
 from harness.errors import HarnessError
 from harness.plan import WorldPlan
@@ -261,14 +261,16 @@ class Soaking:
             self._refuse_to_differ(planned, tried)
         self._room.drop(self._book.shelf.superfluous())
 
-    def _is_shown(self, sought: frozenset[str], world: str, line: VerdictLine) -> bool:
-        """A try in virtual time shows all that was ``sought``; elsewhere one of it is enough."""
+    def _is_shown(self, sought: frozenset[str], world: str, line: VerdictLine) -> bool | None:
+        """A try in virtual time shows all that was ``sought``; elsewhere one of it is enough. None: nobody knows."""
+        if line.outcome is Outcome.UNKNOWN:
+            return None
         found = findings_of(line)
         return sought <= found if self._rotation.world(world).world.virtual_time else not sought.isdisjoint(found)
 
     def _refuse_to_differ(self, planned: Planned, tried: Tried) -> None:
         """A seed is a whole run in virtual time: one that does not repeat itself is the harness's own error."""
-        if self._rotation.world(planned.world).world.virtual_time and not tried.shown:
+        if self._rotation.world(planned.world).world.virtual_time and tried.shown is False:
             sought = ", ".join(sorted(self._book.sought[tried.again]))
             place = msgspec.structs.replace(planned, again=None).place
             self._fail(

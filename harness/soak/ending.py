@@ -109,12 +109,14 @@ def _without_run(planned: Sequence[str], judged: Container[str]) -> Iterator[str
 
 def _tried(book: Book) -> Iterator[str]:
     """How often findings were shown again by their seeds."""
-    for turn, shown in book.tries.items():
+    for turn, tries in book.tries.items():
+        shown = [one for one in tries if one is not None]
+        unknown = f"; {len(tries) - len(shown)} could not be judged" if len(shown) < len(tries) else ""
         sought, place = ", ".join(sorted(book.sought[turn])), book.places[turn]
         again = "it" if len(book.sought[turn]) == 1 else "one of them"
         count = f"{sum(shown)} of {counted(len(shown), 'try', 'tries')} from its seed showed {again} again"
         flaky = "" if all(shown) else "flaky: "
-        yield f"{flaky}{place} ({sought}): {count}."
+        yield f"{flaky}{place} ({sought}): {count}{unknown}."
 
 
 def _memory(nights: Sequence[Night], traced: Sequence[Traced]) -> Iterator[str]:

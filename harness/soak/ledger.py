@@ -66,11 +66,14 @@ class Performed(_Entry, frozen=True, kw_only=True, tag="performed"):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """What came of one more try: the finding of turn ``again`` was ``shown`` by turn ``turn``, or not."""
+    """What came of one more try: the finding of turn ``again`` was ``shown`` by turn ``turn``, or not.
+
+    ``shown`` is None of a try that nobody could judge: its run failed in the harness, or its history says too little.
+    """
 
     turn: int
     again: int
-    shown: bool
+    shown: bool | None
 
 
 class Judged(_Entry, frozen=True, kw_only=True, tag="judged"):

@@ -108,6 +108,30 @@ def test_a_finding_of_a_real_world_that_does_not_repeat_is_flaky_and_no_failure(
     assert (ending.exit_code, sentence in ending.sentences) == (1, True)
 
 
+@pytest.mark.parametrize("world", ["processes", "simulated"])
+def test_a_try_that_nobody_could_judge_shows_nothing_and_refutes_nothing(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, world: str
+) -> None:
+    seen: Counter[int] = Counter()
+
+    def line(world: str, cell: str, seed: int):
+        seen[seed] += 1
+        return line_of(world, cell, seed, Outcome.BROKEN_PROMISE if seen[seed] == 1 else Outcome.UNKNOWN)
+
+    workshop.plan = parse_plan(f'families = ["kill"]\n[worlds.{world}]\nparallel = 1\n', "t.toml")
+    workshop.checks = KnowingChecks(line)
+    account = workshop.session(wanted := asked(for_s=30.0))
+    book = account.book
+    assert book.failures == []
+    turn = next(turn for turn, shown in book.tries.items() if set(shown) == {None})
+    for name in ("witness", "write_report"):
+        monkeypatch.setattr(f"harness.soak.ending.{name}", lambda directory, progress: None)
+    ending = end(account, wanted, workshop.plan, "", earlier=[], progress=workshop.progress)
+    (sentence,) = [one for one in ending.sentences if f"{book.places[turn]} (" in one]
+    assert not sentence.startswith("flaky")
+    assert sentence.endswith(f"{len(book.tries[turn])} could not be judged.")
+
+
 def test_a_simulated_finding_that_does_not_repeat_is_the_harnesss_own_error(workshop: Workshop) -> None:
     seen: Counter[int] = Counter()
 
