@@ -6,7 +6,7 @@ from kafka.errors import KafkaTimeoutError
 
 from harness.observations import BecameLeader
 from harness.records.journal import FILE_NAME, not_undone
-from nemesis.cluster import CLIENTS, CONTROLLER, Link
+from nemesis.cluster import CLIENTS, CONTROLLER, Link, present
 from workloads.operations import EventType
 
 pytestmark = pytest.mark.system
@@ -140,10 +140,18 @@ def test_the_controller_can_be_killed_while_its_last_word_stands(cluster) -> Non
 
 
 def test_what_happened_is_observed_on_the_runs_clock(cluster) -> None:
+    def led() -> bool:
+        found = cluster.world.observations()
+        return any(isinstance(one.fact, BecameLeader) and one.partition == "ackproof-0" for one in found)
+
+    assert cluster.until(cluster.is_well)
+    leader = cluster.leads()
+    follower = next(one for one in cluster.target.view().running if one != leader)
+    present(cluster.target.leadership).move_leader("ackproof-0", follower)
+    assert cluster.until(led)
     seen = cluster.world.observations()
     assert [one.time_us for one in seen] == sorted(one.time_us for one in seen)
     assert seen[-1].time_us <= cluster.world.clock.now_us()
-    assert any(isinstance(one.fact, BecameLeader) and one.partition == "ackproof-0" for one in seen)
 
 
 def test_no_fault_that_was_undone_stands_in_the_journal(cluster) -> None:
