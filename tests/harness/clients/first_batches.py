@@ -81,6 +81,16 @@ class Seen(NamedTuple):
         return sorted(delivered - set(self.log.values()))
 
 
+@contextmanager
+def _closing(producer: Sender, network: SlowNetwork) -> Iterator[Sender]:
+    """The producer under test; it is closed at the end, and then the network that it speaks over."""
+    try:
+        yield producer
+    finally:
+        producer.close()
+        network.close()
+
+
 class Stage:
     """A cluster of three brokers whose first log partition has records of others in it."""
 
@@ -125,14 +135,10 @@ class Stage:
         network = SlowNetwork(self.addresses, late=lambda batch: batch.sequence == RECORDS - 1)
         with self.alone() as (leader, follower):
             end = self._end(leader)
-            producer = make(network.address(leader), delivery_ms)
-            try:
+            with _closing(make(network.address(leader), delivery_ms), network) as producer:
                 producer.send(RECORDS)
                 self._deliver_the_last(network, leader, follower)
                 self.until(lambda: len(producer.reports) == RECORDS)
-            finally:
-                producer.close()
-                network.close()
         return Seen(producer.reports, network.sent, network.answers, self._log(leader, end))
 
     def lose_an_answer(self, make: Callable[[str, int], Sender]) -> Seen:
@@ -141,8 +147,7 @@ class Stage:
         end = self._end(self.cluster.leads())
         network = SlowNetwork(self.addresses, late=lambda batch: batch.sequence == RECORDS - 1)
         network.withhold()
-        producer = make(network.address(self.cluster.leads()), DELIVERY_MS)
-        try:
+        with _closing(make(network.address(self.cluster.leads()), DELIVERY_MS), network) as producer:
             producer.send(1)
             self.until(lambda: bool(network.answers))
             with self.alone() as (leader, follower):
@@ -150,9 +155,6 @@ class Stage:
                 producer.send(RECORDS - 1)
                 self._deliver_the_last(network, leader, follower)
                 self.until(lambda: len(producer.reports) == RECORDS)
-        finally:
-            producer.close()
-            network.close()
         return Seen(producer.reports, network.sent, network.answers, self._log(leader, end))
 
     def _deliver_the_last(self, network: SlowNetwork, leader: int, follower: int) -> None:
@@ -170,8 +172,7 @@ class Stage:
         end = self._end(leader)
         network = SlowNetwork(self.addresses, late=lambda _: False)
         network.withhold()
-        producer = make(network.address(leader), SHORT_DELIVERY_MS)
-        try:
+        with _closing(make(network.address(leader), SHORT_DELIVERY_MS), network) as producer:
             producer.send(1)
             self.until(lambda: bool(network.answers))
             # The time of the others is over much later.
@@ -182,9 +183,6 @@ class Stage:
             self.until(lambda: 0 in producer.reports)
             network.answer()
             self.until(lambda: len(producer.reports) == RECORDS)
-        finally:
-            producer.close()
-            network.close()
         return Seen(producer.reports, network.sent, network.answers, self._log(leader, end))
 
     def overtake(self, make: Callable[[str, int], Sender], delivery_ms: int) -> Seen:
@@ -197,8 +195,7 @@ class Stage:
         end = self._end(old)
         network = SlowNetwork(self.addresses, late=lambda _: False)
         network.withhold(old)
-        producer = make(network.address(old), delivery_ms)
-        try:
+        with _closing(make(network.address(old), delivery_ms), network) as producer:
             for number in range(UNDER_WAY):
                 producer.send(1)
                 self.until(lambda number=number: self._end(old) > end + number or 0 in producer.reports)
@@ -210,9 +207,6 @@ class Stage:
                 self.cluster.until(lambda number=number: number in producer.reports, delivery_ms * 500)
             network.cut(old)
             self.until(lambda: len(producer.reports) == UNDER_WAY + 2)
-        finally:
-            producer.close()
-            network.close()
         return Seen(producer.reports, network.sent, network.answers, self._log(new, end))
 
     def forget(self, make: Callable[[str, int], Sender], *, killed: bool) -> Seen:
@@ -222,8 +216,7 @@ class Stage:
         end = self._end(old)
         network = SlowNetwork(self.addresses, late=lambda _: False)
         network.withhold(old)
-        producer = make(network.address(old), DELIVERY_MS)
-        try:
+        with _closing(make(network.address(old), DELIVERY_MS), network) as producer:
             producer.send(RECORDS)
             self.until(lambda: self._end(old) == end + RECORDS)
             new = min(self._isr() - {old})
@@ -235,9 +228,6 @@ class Stage:
             self._move(new)
             network.cut(old)
             self.until(lambda: len(producer.reports) == RECORDS)
-        finally:
-            producer.close()
-            network.close()
         return Seen(producer.reports, network.sent, network.answers, self._log(new, end))
 
     def chance(self, make: Callable[[str, int], Sender], batch_s: float) -> Seen:
@@ -245,9 +235,8 @@ class Stage:
         network = SlowNetwork(self.addresses, late=lambda _: False, batch_s=batch_s)
         with self.alone() as (leader, follower):
             end = self._end(leader)
-            producer = make(network.address(leader), DELIVERY_MS)
             sent, before = 0, random.randint(*ALONE)
-            try:
+            with _closing(make(network.address(leader), DELIVERY_MS), network) as producer:
                 while len(self._isr()) < 2:
                     producer.send(1)
                     sent += 1
@@ -255,9 +244,6 @@ class Stage:
                     if sent == before:
                         self.cluster.target.processes.resume(follower)
                 self.until(lambda: len(producer.reports) == sent)
-            finally:
-                producer.close()
-                network.close()
         return Seen(producer.reports, network.sent, network.answers, self._log(leader, end))
 
     def _move(self, new: int) -> None:

@@ -66,13 +66,14 @@ class SlowNetwork:
         self.answer()
         self._addresses = dict(addresses)
         self._listeners = {broker: socket.create_server((HOST, 0)) for broker in addresses}
+        self._ports = {broker: listener.getsockname()[1] for broker, listener in self._listeners.items()}
         self._sockets: dict[int | None, list[socket.socket]] = defaultdict(list)
         self._sockets[None] = list(self._listeners.values())
         for broker in addresses:
             threading.Thread(target=self._accept, args=(broker,), daemon=True).start()
 
     def address(self, broker: int) -> str:
-        return f"{HOST}:{self._listeners[broker].getsockname()[1]}"
+        return f"{HOST}:{self._ports[broker]}"
 
     def deliver(self) -> None:
         """Let the late batch arrive."""
@@ -153,7 +154,7 @@ class SlowNetwork:
         answer = decode(MetadataResponse, memoryview(frame)[start:], version)
         fields = answer.to_dict(json=False)
         for broker in fields["brokers"]:
-            broker["host"], broker["port"] = self._listeners[broker["node_id"]].getsockname()
+            broker["host"], broker["port"] = HOST, self._ports[broker["node_id"]]
         return frame[:start] + made(MetadataResponse, version, fields).encode(version=version)
 
 

@@ -43,6 +43,11 @@ METADATA_MS = 3_500
 TRIES = 3
 
 
+def expired(seen: Seen) -> set[int]:
+    """The numbers of the records whose time was over before Kafka's own client had an answer."""
+    return {number for number, report in seen.reports.items() if report == "TimeoutException"}
+
+
 def overtaken(stage: Stage, client: Callable[..., Sender]) -> Seen:
     """Two records reach the next leader while five are under way to the one before, and these do not expire at once.
 
@@ -52,7 +57,7 @@ def overtaken(stage: Stage, client: Callable[..., Sender]) -> Seen:
         seen = stage.overtake(partial(client, metadata_ms=METADATA_MS), 4 * METADATA_MS << doubling)
         numbers = [batch.sequence for batch in seen.sent]
         in_time = numbers[: UNDER_WAY + 2] == list(range(UNDER_WAY + 2))
-        if in_time and {seen.reports[number] for number in range(UNDER_WAY)} != {"TimeoutException"}:
+        if in_time and not expired(seen) >= set(range(UNDER_WAY)):
             return seen
     raise AssertionError(f"this machine did not keep up, {TRIES} times")
 
@@ -65,8 +70,11 @@ def test_kafkas_own_client_writes_records_again_when_more_than_five_batches_were
     assert records[: UNDER_WAY + 2] == list(range(UNDER_WAY + 2))
     again = records[UNDER_WAY + 2 :]
     assert again == list(range(UNDER_WAY - len(again), UNDER_WAY))
-    assert [seen.reports[number] for number in again] == offsets[UNDER_WAY + 2 :], "reported at their second offsets"
-    assert seen.reports[0] == "TimeoutException"
+    # The time of the first of them may be over too before its answer is back: written again, and reported as expired.
+    second = {n: offset for n, offset in zip(again, offsets[UNDER_WAY + 2 :], strict=True) if n not in expired(seen)}
+    assert second
+    assert {number: seen.reports[number] for number in second} == second, "reported at their second offsets"
+    assert 0 in expired(seen)
     assert {batch.producer_epoch for batch in seen.sent[: UNDER_WAY + 2]} == {0}
     assert seen.sent[-1].producer_epoch > 0
 
