@@ -22,6 +22,7 @@ from harness.worlds.simulated.coverage import Coverage
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
 from workloads import BrokenInvariant, Event
+from workloads.collecting import without_collecting
 from workloads.history import Rows
 
 
@@ -55,6 +56,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         return Choices.recorded(self.recording)
 
 
+@without_collecting()  # One look for garbage when all is over, as where runs are performed.
 def attempt(
     spec: RunSpec,
     *,

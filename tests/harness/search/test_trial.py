@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import msgspec
@@ -84,3 +85,22 @@ def test_a_trial_says_what_it_reached_where_it_is_asked():
     asked, unasked = attempt(lossy(), coverage=True), attempt(lossy())
     assert {"elected: clean", "acknowledged: by the leader alone"} <= asked.coverage <= WORDS
     assert msgspec.structs.replace(asked, coverage=frozenset()) == unasked
+
+
+def test_garbage_is_looked_for_only_when_a_run_is_over():
+    """Each look goes through all that the run keeps, and finds nothing before its end."""
+    looks = []
+
+    def note(phase, info):
+        if phase == "start":
+            looks.append(info["generation"])
+
+    spec = runs()[-1]
+    gc.collect()
+    gc.callbacks.append(note)
+    try:
+        attempt(spec)
+    finally:
+        gc.callbacks.remove(note)
+    assert gc.isenabled()
+    assert len(looks) <= 2
