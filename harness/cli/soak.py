@@ -19,7 +19,7 @@ from harness.errors import NamedWronglyError
 from harness.plan import Plan, read_plan
 from harness.progress import Progress
 from harness.records.files import PLAN_FILE, exact_campaign, new_campaign
-from harness.soak import DISK, TRIES, Asked, Night, bytes_of, read_asked, read_nights, seconds_of, utc
+from harness.soak import DISK, TRIES, Night, SoakRequest, bytes_of, read_nights, read_request, seconds_of, utc
 from harness.soak import soak as conduct
 
 #: Seeds of soaks, exact in JSON everywhere.
@@ -76,14 +76,14 @@ def soak(
         begun_with |= {"--until-finding": until_finding or None, "--fail-fast": fail_fast or None}
         if named := [name for name, value in begun_with.items() if value is not None]:
             raise NamedWronglyError(f"a soak is resumed with what it began with; leave {', '.join(named)} out")
-        asked = msgspec.structs.replace(read_asked(resume), **given)
+        asked = msgspec.structs.replace(read_request(resume), **given)
         return _conduct(state, resume, read_plan(resume / PLAN_FILE), asked, read_nights(asked.nights, resume))
     if plan_path is None:
         raise NamedWronglyError("name a PLAN, or the soak to go on with: --resume DIR")
     if for_ is None and not (until_finding or fail_fast):
         raise NamedWronglyError("say when to end: --for 8h, --until-finding or --fail-fast")
     plan = read_plan(plan_path)
-    asked = Asked(
+    asked = SoakRequest(
         name=plan.name,
         seed=secrets.randbelow(SEEDS) if seed is None else seed,
         began=utc(),
@@ -99,7 +99,7 @@ def soak(
     return _conduct(state, directory, plan, asked, earlier)
 
 
-def _conduct(state: State, directory: Path, plan: Plan, asked: Asked, earlier: Sequence[Night]) -> int:
+def _conduct(state: State, directory: Path, plan: Plan, asked: SoakRequest, earlier: Sequence[Night]) -> int:
     state.note(f"soak of {plan.name} in {directory}, seed {asked.seed}")
     ending = conduct(directory, plan, asked, Progress() if state.as_json else state.progress(), earlier=earlier)
     report = None if ending.report is None else str(ending.report)

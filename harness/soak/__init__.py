@@ -1,20 +1,20 @@
 """A soak: turns of a plan's cells for hours, under a budget, by a harness that may die and go on."""
 
-from harness.soak.budget import bytes_of, seconds_of
 from harness.soak.ending import Ending
 from harness.soak.nights import Night, read_nights
-from harness.soak.record import DISK, TRIES, Asked, read_asked, utc
+from harness.soak.resources import bytes_of, seconds_of
 from harness.soak.session import soak
+from harness.soak.soak_file import DISK, TRIES, SoakRequest, read_request, utc
 
 __all__ = [
     "DISK",
     "TRIES",
-    "Asked",
     "Ending",
     "Night",
+    "SoakRequest",
     "bytes_of",
-    "read_asked",
     "read_nights",
+    "read_request",
     "seconds_of",
     "soak",
     "utc",

@@ -15,10 +15,10 @@ from harness.plan import Plan
 from harness.progress import Progress
 from harness.records.campaign_record import CampaignRecord, WorldRuns, write_campaign_record
 from harness.records.files import MATRIX_FILE, REPORT_FILE, VERDICTS_FILE, write_json
-from harness.soak.book import Account, Book
 from harness.soak.ledger import Sampled, read_ledger, read_verdicts
 from harness.soak.nights import NIGHT_FILE, Night, NightRecord, accumulated, traced_words
-from harness.soak.record import Asked
+from harness.soak.soak_file import SoakRequest
+from harness.soak.state import RecordedState, SoakState
 from harness.soak.trend import write_trend
 
 #: What a shell says of a program that Ctrl-C ended.
@@ -36,23 +36,23 @@ class Ending(NamedTuple):
 
 
 def end(
-    account: Account, asked: Asked, plan: Plan, why: str, *, earlier: Sequence[Night], progress: Progress
+    recorded: RecordedState, asked: SoakRequest, plan: Plan, why: str, *, earlier: Sequence[Night], progress: Progress
 ) -> Ending:
     """Write matrix, report and trend of everything that was judged; ``why`` is what ended the soak before its time.
 
     Where there is no room for the report there is none, and that is a sentence: the exit code stands all the same.
     """
-    directory, book = account.directory, account.book
-    results = results_of(str(directory), _kept_first(directory, book))
+    directory, state = recorded.directory, recorded.state
+    results = results_of(str(directory), _kept_first(directory, state))
     matrix = matrix_of(list(results.cells.values()), len(plan.cells))
-    night = _night(directory, asked, book, results)
+    night = _night(directory, asked, state, results)
     traced = trace([one.results for one in earlier], results)
-    lines = [*sentences(book, why), *_without_run(plan.cells, results.cells)]
+    lines = [*sentences(state, why), *_without_run(plan.cells, results.cells)]
     report = None
     try:
         write_json(directory / MATRIX_FILE, matrix)
         write_json(directory / NIGHT_FILE, night.record)
-        write_campaign_record(directory, campaign_record(asked, plan, book, "interrupted" if why else "completed"))
+        write_campaign_record(directory, campaign_record(asked, plan, state, "interrupted" if why else "completed"))
         if matrix.cells:
             witness(directory, progress)
             write_report(directory, progress)
@@ -63,41 +63,41 @@ def end(
     except ResultsError as error:
         lines.append(f"The report cannot be written: {error}.")
     lines += finding_sentences(traced, str(directory))
-    lines += _tried(book)
-    return Ending((*lines, matrix.verdict.sentence), exit_code(book, matrix, why), report)
+    lines += _tried(state)
+    return Ending((*lines, matrix.verdict.sentence), exit_code(state, matrix, why), report)
 
 
-def exit_code(book: Book, matrix: Matrix, why: str) -> int:
+def exit_code(state: SoakState, matrix: Matrix, why: str) -> int:
     """70 if the harness failed at something, or at many runs, 1 if a promise was broken, 130 if it was stopped, else
     the matrix's.
     """
-    if book.failures or any(failed > FAILED_SHARE_MAX * ended for _, failed, ended in _failed(book)):
+    if state.failures or any(failed > FAILED_SHARE_MAX * ended for _, failed, ended in _failed(state)):
         return EXIT_HARNESS
     if matrix.verdict.exit_code == EXIT_BROKEN or not why:
         return matrix.verdict.exit_code
     return EXIT_INTERRUPTED
 
 
-def sentences(book: Book, why: str) -> Iterator[str]:
+def sentences(state: SoakState, why: str) -> Iterator[str]:
     """What was done, and what ended it."""
-    waiting = len(book.planned) + len(book.performed)
+    waiting = len(state.planned) + len(state.performed)
     rest = f", {waiting} left for --resume" if waiting else ""
-    tried = f"; {book.tried} tries of findings" if book.tried else ""
-    sessions = "" if book.sessions == 1 else f" in {book.sessions} sessions"
-    done = f"{book.judged:,} runs judged, {book.dropped:,} of them dropped after judging{rest}{tried}"
-    yield f"{done}; {book.elapsed_s:,.0f} s of work{sessions}."
-    yield from (f"The harness failed: {failure}." for failure in book.failures)
-    for world, failed, ended in _failed(book):
+    tried = f"; {state.tried} tries of findings" if state.tried else ""
+    sessions = "" if state.sessions == 1 else f" in {state.sessions} sessions"
+    done = f"{state.judged:,} runs judged, {state.dropped:,} of them dropped after judging{rest}{tried}"
+    yield f"{done}; {state.elapsed_s:,.0f} s of work{sessions}."
+    yield from (f"The harness failed: {failure}." for failure in state.failures)
+    for world, failed, ended in _failed(state):
         yield f"{failed:,} of {ended:,} runs in the {world} world failed in the harness, so they say nothing."
-    if why and why not in book.failures:
+    if why and why not in state.failures:
         yield f"Ended before its time: {why}."
 
 
-def _failed(book: Book) -> Iterator[tuple[str, int, int]]:
+def _failed(state: SoakState) -> Iterator[tuple[str, int, int]]:
     """The worlds of which runs failed in the harness: how many, of how many that ended."""
-    for (world, status), failed in book.ended.items():
+    for (world, status), failed in state.ended.items():
         if status != "completed":
-            yield world, failed, sum(count for (name, _), count in book.ended.items() if name == world)
+            yield world, failed, sum(count for (name, _), count in state.ended.items() if name == world)
 
 
 def _without_run(planned: Sequence[str], judged: Container[str]) -> Iterator[str]:
@@ -107,13 +107,13 @@ def _without_run(planned: Sequence[str], judged: Container[str]) -> Iterator[str
         yield f"{len(without)} of {len(planned)} cells had no run judged: {', '.join(without[:CELLS_MAX])}{more}."
 
 
-def _tried(book: Book) -> Iterator[str]:
+def _tried(state: SoakState) -> Iterator[str]:
     """How often findings were shown again by their seeds."""
-    for turn, tries in book.tries.items():
+    for turn, tries in state.tries.items():
         shown = [one for one in tries if one is not None]
         unknown = f"; {len(tries) - len(shown)} could not be judged" if len(shown) < len(tries) else ""
-        sought, place = ", ".join(sorted(book.sought[turn])), book.places[turn]
-        again = "it" if len(book.sought[turn]) == 1 else "one of them"
+        sought, place = ", ".join(sorted(state.sought[turn])), state.places[turn]
+        again = "it" if len(state.sought[turn]) == 1 else "one of them"
         count = f"{sum(shown)} of {counted(len(shown), 'try', 'tries')} from its seed showed {again} again"
         flaky = "" if all(shown) else "flaky: "
         yield f"{flaky}{place} ({sought}): {count}{unknown}."
@@ -128,11 +128,11 @@ def _memory(nights: Sequence[Night], traced: Sequence[Traced]) -> Iterator[str]:
         yield f"... and {len(cells) - CELLS_MAX} more cells."
 
 
-def _night(directory: Path, asked: Asked, book: Book, results: Results) -> Night:
+def _night(directory: Path, asked: SoakRequest, state: SoakState, results: Results) -> Night:
     samples = [entry for entry in read_ledger(directory) if isinstance(entry, Sampled)]
     record = NightRecord(
         began=asked.began,
-        elapsed_s=book.elapsed_s,
+        elapsed_s=state.elapsed_s,
         memory_bytes=max((sample.memory.total for sample in samples), default=0),
         disk_bytes=max((sample.disk_bytes for sample in samples), default=0),
         verdicts_bytes=(directory / VERDICTS_FILE).stat().st_size,
@@ -141,21 +141,21 @@ def _night(directory: Path, asked: Asked, book: Book, results: Results) -> Night
     return Night(results=results, began=asked.began, seed=asked.seed, record=record)
 
 
-def _kept_first(directory: Path, book: Book) -> Iterator[VerdictLine]:
+def _kept_first(directory: Path, state: SoakState) -> Iterator[VerdictLine]:
     """All verdicts, each once; those whose files are there first, so that they are the witnesses."""
-    there = {one.planned.place for one in book.shelf.kept.values()}
+    there = {one.planned.place for one in state.kept_runs.kept.values()}
     yield from (line for line in read_verdicts(directory) if line.history in there)
     yield from (line for line in read_verdicts(directory) if line.history not in there)
 
 
-def campaign_record(asked: Asked, plan: Plan, book: Book, status: str) -> CampaignRecord:
+def campaign_record(asked: SoakRequest, plan: Plan, state: SoakState, status: str) -> CampaignRecord:
     """``campaign.json`` of a soak: a campaign whose runs were not planned before."""
     worlds: dict[str, WorldRuns] = {}
     for world in plan.worlds:
         name = world.world.name
-        completed, failed = book.ended[name, "completed"], book.ended[name, "harness-failed"]
+        completed, failed = state.ended[name, "completed"], state.ended[name, "harness-failed"]
         counted = world_runs(world.world, completed + failed)
-        counted.completed, counted.failed, counted.wall_ms = completed, failed, book.wall_ms[name]
+        counted.completed, counted.failed, counted.wall_ms = completed, failed, state.wall_ms[name]
         worlds[name] = counted
     return CampaignRecord(
         name=asked.name,

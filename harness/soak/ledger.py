@@ -18,7 +18,7 @@ import msgspec
 from checkers import VerdictLine
 from harness.errors import ResultsError
 from harness.records.files import LEDGER_FILE, VERDICTS_FILE, files_of
-from harness.soak.budget import Memory
+from harness.soak.resources import Memory
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="entry"):
@@ -160,7 +160,7 @@ def _whole_bytes(path: Path) -> int:
     return 0
 
 
-class Ledger:
+class LedgerFiles:
     """The ledger and the verdicts of the soak in ``directory``, open for writing.
 
     Raises:

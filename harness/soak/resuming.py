@@ -16,9 +16,9 @@ from harness.progress import Progress
 from harness.records.files import files_of
 from harness.records.run_record import Ended, read_record
 from harness.run import heal, perform
-from harness.soak.book import Account
+from harness.soak.disk_budget import DiskBudget
 from harness.soak.ledger import Planned
-from harness.soak.room import Room
+from harness.soak.state import RecordedState
 
 #: Held, shared, by every worker while it lives: a new session waits until those of the dead one have ended.
 WORKERS_FILE: Final = "workers.lock"
@@ -74,7 +74,7 @@ def wait_for_workers(soak: Path, progress: Progress, limit_s: float = _WORKERS_L
         os.close(descriptor)
 
 
-def put_in_order(account: Account, room: Room) -> int:
+def put_in_order(recorded: RecordedState, disk: DiskBudget) -> int:
     """Undo what runs left that did not end, take up those that did, and delete files of turns that are dropped.
 
     The answer is how many things were undone.
@@ -83,17 +83,17 @@ def put_in_order(account: Account, room: Room) -> int:
         HostError: something of a run is still there.
         ResultsError: something cannot be deleted.
     """
-    soak, undone = account.directory, 0
-    for planned in list(account.book.planned.values()):
+    soak, undone = recorded.directory, 0
+    for planned in list(recorded.state.planned.values()):
         place = soak / planned.place
         if not place.exists():
             continue
         undone += len(heal(place))
         if (ended := _ended(place)) is not None:
-            account.write(room.performed(planned, ended))
+            recorded.write(disk.performed(planned, ended))
         else:
-            room.remove(planned)
-    _delete_strangers(account)
+            disk.remove(planned)
+    _delete_strangers(recorded)
     return undone
 
 
@@ -106,11 +106,11 @@ def _ended(place: Path) -> Ended | None:
     return ended if ended.status in {"completed", "harness-failed"} else None
 
 
-def _delete_strangers(account: Account) -> None:
+def _delete_strangers(recorded: RecordedState) -> None:
     """Files of turns that the ledger says are dropped: it was written down, and the session died before it was done."""
-    soak, book = account.directory, account.book
-    planned: list[Planned] = [one for one, _ in book.performed.values()]
-    planned += [one.planned for one in book.shelf.kept.values()]
+    soak, state = recorded.directory, recorded.state
+    planned: list[Planned] = [one for one, _ in state.performed.values()]
+    planned += [one.planned for one in state.kept_runs.kept.values()]
     there = {soak / one.place for one in planned}
     for name in ("runs", "tries"):
         if (soak / name).is_dir():

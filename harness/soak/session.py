@@ -16,17 +16,17 @@ from harness.errors import AckproofError, HarnessError, ResultsError
 from harness.plan import Plan
 from harness.progress import Progress
 from harness.records.files import only_user_of
-from harness.soak.book import Account
-from harness.soak.budget import memory_used
 from harness.soak.checking import Checking, begin_session
-from harness.soak.conducting import Checks, Runs, Soaking
+from harness.soak.disk_budget import DiskBudget
 from harness.soak.ending import Ending, end
 from harness.soak.ledger import Failed, Sampled
 from harness.soak.nights import Night, known_findings
-from harness.soak.record import Asked, Heartbeat, read_heartbeat_s, utc, write_asked, write_heartbeat
+from harness.soak.resources import memory_used
 from harness.soak.resuming import perform_turn, put_in_order, wait_for_workers
-from harness.soak.room import Room
-from harness.soak.rotation import Rotation
+from harness.soak.soak_file import Heartbeat, SoakRequest, read_heartbeat_s, utc, write_heartbeat, write_request
+from harness.soak.soak_loop import Checks, Runs, SoakLoop
+from harness.soak.state import RecordedState
+from harness.soak.turn_planner import TurnPlanner
 
 #: Runs that one worker process performs before another takes its place.
 WORKER_JOBS_MAX: Final = 500
@@ -42,7 +42,7 @@ LAST_CHECK_S: Final = 600.0
 def soak(
     directory: Path,
     plan: Plan,
-    asked: Asked,
+    asked: SoakRequest,
     progress: Progress,
     *,
     earlier: Sequence[Night] = (),
@@ -60,31 +60,31 @@ def soak(
         wait_for_workers(directory, progress)
         if checks is None:
             begin_session(progress)
-        write_asked(directory, asked)
-        account = Account(directory, clock, read_heartbeat_s(directory))
+        write_request(directory, asked)
+        recorded = RecordedState(directory, clock, read_heartbeat_s(directory))
         try:
             virtual = frozenset(world.world.name for world in plan.worlds if world.world.virtual_time)
-            room = Room(account, asked.disk_bytes, virtual)
-            if undone := put_in_order(account, room):
+            disk = DiskBudget(recorded, asked.disk_bytes, virtual)
+            if undone := put_in_order(recorded, disk):
                 progress.say(f"{undone} things that were left behind are undone")
-            soaking = Soaking(
+            loop = SoakLoop(
                 asked,
-                Rotation(plan, asked.seed),
-                account,
-                room,
+                TurnPlanner(plan, asked.seed),
+                recorded,
+                disk,
                 runs=runs or Pool(partial(perform_turn, directory), WORKER_JOBS_MAX),
                 checks=checks or Checking(),
                 progress=progress,
                 known=known_findings(earlier),
                 clock=clock,
             )
-            session = _Session(asked, account, room, soaking, progress=progress, clock=clock)
+            session = _Session(asked, recorded, disk, loop, progress=progress, clock=clock)
             why = session.conduct()
             session.last_beat("ending")
-            ending = end(account, asked, plan, why, earlier=earlier, progress=progress)
+            ending = end(recorded, asked, plan, why, earlier=earlier, progress=progress)
             session.last_beat("ended")
         finally:
-            account.close()
+            recorded.close()
     return ending
 
 
@@ -93,33 +93,33 @@ class _Session:
 
     def __init__(
         self,
-        asked: Asked,
-        account: Account,
-        room: Room,
-        soaking: Soaking,
+        asked: SoakRequest,
+        recorded: RecordedState,
+        disk: DiskBudget,
+        loop: SoakLoop,
         *,
         progress: Progress,
         clock: Callable[[], float],
     ) -> None:
-        self._account, self._room, self._asked, self._soaking = account, room, asked, soaking
+        self._recorded, self._disk, self._asked, self._loop = recorded, disk, asked, loop
         self._progress, self._clock = progress, clock
         self._beat_at = self._sample_at = float("-inf")
 
     def conduct(self) -> str:
         """Soak until something ends it; the answer says what, "" where its time is over."""
         why = ""
-        with _signals(self._soaking), self._progress.phase("soaking", None):
+        with _signals(self._loop), self._progress.phase("soaking", None):
             try:
-                for _ in self._soaking.steps():
+                for _ in self._loop.steps():
                     self._beat_if_due()
-                why = self._soaking.why_ended
+                why = self._loop.why_ended
             except AckproofError as error:
                 why = str(error)
                 self._note_failure(why)
-            self._soaking.stop_runs()
+            self._loop.stop_runs()
             until = self._clock() + (STOP_S if why else LAST_CHECK_S)
             try:
-                self._soaking.judge_rest(until)
+                self._loop.judge_rest(until)
             except AckproofError as error:
                 self._note_failure(str(error))
                 why = why or str(error)
@@ -127,24 +127,24 @@ class _Session:
 
     def _note_failure(self, why: str) -> None:
         """Write it down once; a full disk takes no note of itself, and the exit code says it all the same."""
-        if why in self._account.book.failures:
+        if why in self._recorded.state.failures:
             return
         try:
-            self._account.write(Failed(why=why))
+            self._recorded.write(Failed(why=why))
         except HarnessError:
-            self._account.book.failures.append(why)
+            self._recorded.state.failures.append(why)
 
     def _beat_if_due(self) -> None:
         now = self._clock()
         if now - self._beat_at < BEAT_S:
             return
         self._beat_at = now
-        self._room.measure(self._soaking.running)
+        self._disk.measure(self._loop.running)
         beat = self.beat("running")
         self._progress.advance(_line(beat))
         if now - self._sample_at >= SAMPLE_S:
             self._sample_at = now
-            self._account.write(Sampled(memory=beat.memory, disk_bytes=beat.disk_bytes, runs=beat.runs))
+            self._recorded.write(Sampled(memory=beat.memory, disk_bytes=beat.disk_bytes, runs=beat.runs))
 
     def last_beat(self, status: str) -> None:
         """Say how it ends, if there is room for that."""
@@ -153,23 +153,23 @@ class _Session:
 
     def beat(self, status: str) -> Heartbeat:
         """Say how it goes now."""
-        book, elapsed_s, for_s = self._account.book, self._account.elapsed_s, self._asked.for_s
+        state, elapsed_s, for_s = self._recorded.state, self._recorded.elapsed_s, self._asked.for_s
         beat = Heartbeat(
             at=utc(),
             status=status,
             elapsed_s=round(elapsed_s, 1),
             left_s=None if for_s is None else round(max(0.0, for_s - elapsed_s), 1),
-            runs=book.judged,
-            waiting=len(book.performed),
-            running=tuple(planned.place for planned in self._soaking.running.values()),
-            outcomes=dict(book.outcomes),
-            findings=dict(book.findings),
-            failures=tuple(book.failures),
-            disk_bytes=self._room.used_bytes,
+            runs=state.judged,
+            waiting=len(state.performed),
+            running=tuple(planned.place for planned in self._loop.running.values()),
+            outcomes=dict(state.outcomes),
+            findings=dict(state.findings),
+            failures=tuple(state.failures),
+            disk_bytes=self._disk.used_bytes,
             disk_limit_bytes=self._asked.disk_bytes,
             memory=memory_used(),
         )
-        write_heartbeat(self._account.directory, beat)
+        write_heartbeat(self._recorded.directory, beat)
         return beat
 
 
@@ -183,13 +183,13 @@ def _line(beat: Heartbeat) -> str:
 
 
 @contextmanager
-def _signals(soaking: Soaking) -> Iterator[None]:
+def _signals(loop: SoakLoop) -> Iterator[None]:
     """Ctrl-C and SIGTERM are wishes, asked for once; the second time they interrupt."""
 
     def ask(number: int, frame: FrameType | None) -> None:
-        if soaking.stop_asked:
+        if loop.stop_asked:
             signal.default_int_handler(number, frame)
-        soaking.stop_asked = True
+        loop.stop_asked = True
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

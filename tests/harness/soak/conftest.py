@@ -16,12 +16,12 @@ from harness.campaign import Job, Judged
 from harness.plan import Plan, parse_plan
 from harness.progress import Progress
 from harness.records.run_record import Ended, read_record, write_record
-from harness.soak.book import Account
-from harness.soak.conducting import Soaking
-from harness.soak.record import Asked
+from harness.soak.disk_budget import DiskBudget
 from harness.soak.resuming import put_in_order
-from harness.soak.room import Room
-from harness.soak.rotation import Rotation
+from harness.soak.soak_file import SoakRequest
+from harness.soak.soak_loop import SoakLoop
+from harness.soak.state import RecordedState
+from harness.soak.turn_planner import TurnPlanner
 from workloads import Settings
 
 PLAN = """
@@ -37,9 +37,9 @@ parallel = 1
 IDENTITIES = ("a" * 12, "b" * 12)
 
 
-def asked(**changes) -> Asked:
+def asked(**changes) -> SoakRequest:
     usual = {"name": "t", "seed": 7, "began": "then", "command": "ackproof soak", "for_s": 6.0, "disk_bytes": 10**9}
-    return Asked(**usual | changes)
+    return SoakRequest(**usual | changes)
 
 
 def outcome_of_seed(seed: int) -> Outcome:
@@ -174,28 +174,28 @@ class Workshop:
         self.left_bytes = 100
         self.runs: InstantRuns | None = None
 
-    def session(self, wanted: Asked | None = None, **more) -> Account:
+    def session(self, wanted: SoakRequest | None = None, **more) -> RecordedState:
         """A session to its end, as :func:`harness.soak.soak` has it, without signals and report."""
-        account = Account(self.directory, self.clock)
+        recorded = RecordedState(self.directory, self.clock)
         try:
-            for _ in self.steps(account, wanted or asked(), **more):
+            for _ in self.steps(recorded, wanted or asked(), **more):
                 pass
         finally:
-            account.close()
-        return account
+            recorded.close()
+        return recorded
 
-    def steps(self, account: Account, wanted: Asked, **more) -> Iterator[Soaking]:
-        room = Room(account, wanted.disk_bytes, frozenset({"simulated"}))
-        room.measure([])
-        put_in_order(account, room)
+    def steps(self, recorded: RecordedState, wanted: SoakRequest, **more) -> Iterator[SoakLoop]:
+        disk = DiskBudget(recorded, wanted.disk_bytes, frozenset({"simulated"}))
+        disk.measure([])
+        put_in_order(recorded, disk)
         self.runs = InstantRuns(self.clock, self.effect, self.left_bytes)
         parts = {"runs": self.runs, "checks": self.checks, "progress": self.progress, "clock": self.clock} | more
-        soaking = Soaking(wanted, Rotation(self.plan, wanted.seed), account, room, **parts)
-        for _ in soaking.steps():
-            room.measure(soaking.running)
-            yield soaking
-        soaking.stop_runs()
-        soaking.judge_rest(self.clock() + 600)
+        loop = SoakLoop(wanted, TurnPlanner(self.plan, wanted.seed), recorded, disk, **parts)
+        for _ in loop.steps():
+            disk.measure(loop.running)
+            yield loop
+        loop.stop_runs()
+        loop.judge_rest(self.clock() + 600)
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.plan import Plan, parse_plan
-from harness.soak import ledger, room
-from harness.soak.book import Account, Book
-from harness.soak.keeping import findings_of
+from harness.soak import disk_budget, ledger
+from harness.soak.kept_runs import findings_of
 from harness.soak.ledger import Planned, read_ledger, read_verdicts
-from harness.soak.rotation import Rotation
+from harness.soak.state import RecordedState, SoakState
+from harness.soak.turn_planner import TurnPlanner
 from tests.harness.soak.conftest import PLAN, Clock, Workshop, asked, outcome_of_seed
 
 
@@ -32,7 +32,7 @@ class Deaths:
         write, delete = ledger.AppendOnly._write, shutil.rmtree
         monkeypatch.setattr(ledger.AppendOnly, "_write", lambda file, content: self.write(write, file, content))
         monkeypatch.setattr(ledger.os, "fsync", lambda file: None)  # a hundred soaks, and power is not what fails here
-        monkeypatch.setattr(room.shutil, "rmtree", lambda place: self.delete(delete, place))
+        monkeypatch.setattr(disk_budget.shutil, "rmtree", lambda place: self.delete(delete, place))
 
     def effect(self, what: str = "") -> bool:
         """The next effect; true if it is the last one before death."""
@@ -80,16 +80,16 @@ def assert_whole(directory: Path) -> None:
     runs = [one for one in drawn if one.again is None]
     assert Counter(line.history for line in lines) == Counter(one.place for one in runs)
     assert all(line.outcome == outcome_of_seed(line.run.seed) for line in lines)
-    book = Book.read(directory)
-    assert not book.planned
-    assert not book.performed
-    assert book.judged == len(runs)
-    assert book.findings == Counter(one for line in lines for one in findings_of(line))
+    state = SoakState.read(directory)
+    assert not state.planned
+    assert not state.performed
+    assert state.judged == len(runs)
+    assert state.findings == Counter(one for line in lines for one in findings_of(line))
     there = {place.relative_to(directory).as_posix() for place in directory.glob("runs/*/*/*/*")}
-    assert there == {one.planned.place for one in book.shelf.kept.values()}
+    assert there == {one.planned.place for one in state.kept_runs.kept.values()}
     assert not list(directory.glob("tries/*"))
     shown = {(line.run.world, line.run.cell, one) for line in lines for one in findings_of(line)}
-    kept = {(o.planned.world, o.planned.cell, one) for o in book.shelf.kept.values() for one in o.findings}
+    kept = {(o.planned.world, o.planned.cell, one) for o in state.kept_runs.kept.values() for one in o.findings}
     assert shown == kept
 
 
@@ -118,7 +118,7 @@ def test_death_after_death_changes_nothing(tmp_path_factory: pytest.TempPathFact
 
 
 def test_a_run_that_ended_before_its_entry_was_written_is_not_done_again(workshop: Workshop) -> None:
-    account = Account(workshop.directory, workshop.clock)
+    recorded = RecordedState(workshop.directory, workshop.clock)
 
     def die(what: str) -> None:
         if what == "ended":
@@ -126,8 +126,8 @@ def test_a_run_that_ended_before_its_entry_was_written_is_not_done_again(worksho
 
     workshop.effect = die
     with pytest.raises(Death):
-        list(workshop.steps(account, asked()))
-    account.close()
+        list(workshop.steps(recorded, asked()))
+    recorded.close()
     (place,) = workshop.directory.glob("runs/*/*/*/*")
     before = (place / "run.json").stat().st_ino
     workshop.effect = lambda what: None
@@ -140,12 +140,12 @@ def test_a_run_that_ended_before_its_entry_was_written_is_not_done_again(worksho
 
 def test_what_was_chosen_can_be_computed_again_from_the_ledger(workshop: Workshop, plan: Plan) -> None:
     workshop.session(asked(for_s=20.0))
-    book, verdicts, rotation = Book(), read_verdicts(workshop.directory), Rotation(plan, asked().seed)
+    state, verdicts, planner = SoakState(), read_verdicts(workshop.directory), TurnPlanner(plan, asked().seed)
     chosen = 0
     for entry in read_ledger(workshop.directory):
         if isinstance(entry, Planned) and entry.again is None:
-            again = rotation.next_turn(entry.turn, entry.world, book.arms)
+            again = planner.next_turn(entry.turn, entry.world, state.cells)
             assert (again.choice, again.family, again.seed) == (entry.choice, entry.family, entry.seed)
             chosen += 1
-        book.note(entry, verdicts)
+        state.note(entry, verdicts)
     assert chosen > 20

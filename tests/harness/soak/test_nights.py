@@ -36,8 +36,8 @@ def night(tmp_path: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch):
             lambda world, cell, seed: line_of(world, cell, seed, outcome if seed % 2 else Outcome.HELD)
         )
         wanted = asked(for_s=12.0, seed=int(name), began=f"2026-01-0{name}T00:00:00+00:00")
-        account = one.session(wanted)
-        return end(account, wanted, one.plan, "", earlier=earlier, progress=one.progress)
+        recorded = one.session(wanted)
+        return end(recorded, wanted, one.plan, "", earlier=earlier, progress=one.progress)
 
     return make
 
@@ -47,10 +47,10 @@ def test_cells_without_a_judged_run_are_not_green(workshop: Workshop, monkeypatc
         monkeypatch.setattr(f"harness.soak.ending.{name}", lambda directory, progress: None)
     workshop.checks = KnowingChecks(lambda world, cell, seed: line_of(world, cell, seed, Outcome.HELD))
     wanted = asked(for_s=1.0)
-    account = workshop.session(wanted)
+    recorded = workshop.session(wanted)
     judged = {line.run.world + "/" + line.run.cell for line in read_verdicts(workshop.directory)}
     assert 0 < len(judged) < 8
-    ending = end(account, wanted, workshop.plan, "", earlier=[], progress=workshop.progress)
+    ending = end(recorded, wanted, workshop.plan, "", earlier=[], progress=workshop.progress)
     assert ending.exit_code == 2
     (message,) = [sentence for sentence in ending.sentences if "had no run judged" in sentence]
     assert message.startswith(f"{8 - len(judged)} of 8 cells had no run judged: ")
@@ -62,8 +62,8 @@ def test_cells_without_a_judged_run_are_not_green(workshop: Workshop, monkeypatc
 
 def test_a_soak_without_a_judged_run_names_no_report(workshop: Workshop) -> None:
     wanted = asked(for_s=0.0)
-    account = workshop.session(wanted)
-    ending = end(account, wanted, workshop.plan, "", earlier=[], progress=workshop.progress)
+    recorded = workshop.session(wanted)
+    ending = end(recorded, wanted, workshop.plan, "", earlier=[], progress=workshop.progress)
     assert (ending.exit_code, ending.report) == (2, None)
     assert not (workshop.directory / "report.html").exists()
 
@@ -241,12 +241,12 @@ def test_the_page_of_many_nights_is_small_and_runs_no_script(tmp_path: Path, nig
 
 
 def test_the_exit_code_says_that_the_harness_failed_before_anything_else(workshop: Workshop, tmp_path: Path) -> None:
-    account = workshop.session()
+    recorded = workshop.session()
     broken = build_matrix([line_of("simulated", "a/kill", 1, Outcome.BROKEN_PROMISE)])
     held = build_matrix([line_of("simulated", "a/kill", 1, Outcome.HELD)])
-    assert exit_code(account.book, broken, "") == 1
-    assert exit_code(account.book, broken, "it was asked to stop") == 1
-    assert exit_code(account.book, held, "it was asked to stop") == 130
-    account.book.failures.append("the kafka world is given up")
-    assert exit_code(account.book, broken, "") == 70
+    assert exit_code(recorded.state, broken, "") == 1
+    assert exit_code(recorded.state, broken, "it was asked to stop") == 1
+    assert exit_code(recorded.state, held, "it was asked to stop") == 130
+    recorded.state.failures.append("the kafka world is given up")
+    assert exit_code(recorded.state, broken, "") == 70
     shutil.rmtree(workshop.directory)

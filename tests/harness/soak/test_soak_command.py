@@ -20,9 +20,9 @@ from harness.plan import parse_plan
 from harness.progress import Progress
 from harness.run import heal
 from harness.soak import Ending, soak
-from harness.soak.book import Book
 from harness.soak.ledger import Planned, read_ledger, read_verdicts
-from harness.soak.record import Heartbeat, write_asked
+from harness.soak.soak_file import Heartbeat, write_request
+from harness.soak.state import SoakState
 from tests.harness.soak.conftest import Clock, InstantRuns, KnowingChecks, asked, facts_of, line_of
 
 PLAN = """
@@ -102,12 +102,12 @@ def test_a_soak_that_is_killed_goes_on_outlives_its_java_and_ends_in_order(tmp_p
     assert output.splitlines()[-1] == str(directory / "report.html")
 
     lines = list(read_verdicts(directory))
-    book = Book.read(directory)
-    assert (book.sessions, book.judged, book.failures) == (2, len(lines), [])
+    state = SoakState.read(directory)
+    assert (state.sessions, state.judged, state.failures) == (2, len(lines), [])
     assert max(Counter(line.history for line in lines).values()) == 1
     drawn = {one.turn for one in read_ledger(directory) if isinstance(one, Planned)}
-    assert drawn == set(range(book.turns))
-    assert book.turns == book.judged + book.tried + len(book.planned) + len(book.performed)
+    assert drawn == set(range(state.turns))
+    assert state.turns == state.judged + state.tried + len(state.planned) + len(state.performed)
     beat = beat_of(directory)
     assert beat is not None
     assert (beat.status, beat.runs) == ("ended", len(lines))
@@ -136,7 +136,7 @@ def test_a_full_disk_ends_the_soak_with_a_sentence(small_disk: Path) -> None:
     ending = soak(small_disk, plan, wanted, Progress(), runs=runs, checks=checks, clock=clock)
     assert ending.exit_code == 70
     assert any("o space" in sentence and "make room" in sentence for sentence in ending.sentences)
-    assert Book.read(small_disk).judged > 1
+    assert SoakState.read(small_disk).judged > 1
 
 
 @pytest.mark.system
@@ -152,8 +152,8 @@ def test_a_soak_whose_brokers_have_no_binary_any_more_ends_with_a_sentence(
     ending = soak(directory, plan, asked(for_s=600.0), Progress(), checks=checks)
     assert ending.exit_code == 70
     assert any("the kafka world is given up: 3 runs in a row failed" in sentence for sentence in ending.sentences)
-    book = Book.read(directory)
-    assert (book.ended["kafka", "harness-failed"], book.judged) == (3, 3)
+    state = SoakState.read(directory)
+    assert (state.ended["kafka", "harness-failed"], state.judged) == (3, 3)
     assert heal(directory) == []
 
 
@@ -161,11 +161,11 @@ def test_a_resumed_soak_has_the_limits_that_it_is_given_and_keeps_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "plan.toml").write_text(PLAN)
-    write_asked(tmp_path, asked(disk_bytes=10**9, tries=2))
+    write_request(tmp_path, asked(disk_bytes=10**9, tries=2))
     given = []
 
     def conduct(directory, plan, wanted, progress, **more):
-        write_asked(directory, wanted)
+        write_request(directory, wanted)
         given.append(wanted)
         return Ending(("done",), 0, None)
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections import Counter
 
 from harness.plan import Plan, parse_plan
-from harness.soak.book import Arm, Tally
 from harness.soak.ledger import Planned
-from harness.soak.rotation import Rotation, weights_of
+from harness.soak.state import CellCounts, CellName
+from harness.soak.turn_planner import TurnPlanner, weights_of
 from tests.harness.soak.conftest import PLAN
 
 
 def simulated_turns(met: dict[str, str], turns: int, seed: int = 3) -> Counter[str]:
     """So many turns, after each of which a run of a cell has met what its family meets; turns by cell."""
-    rotation, arms = Rotation(parse_plan(PLAN, "t.toml"), seed), dict[Arm, Tally]()
+    planner, cells = TurnPlanner(parse_plan(PLAN, "t.toml"), seed), dict[CellName, CellCounts]()
     given: Counter[str] = Counter()
     for turn in range(turns):
-        planned = rotation.next_turn(turn, "simulated", arms)
-        tally = arms.setdefault(Arm(planned.world, planned.choice, planned.family), Tally())
-        tally.planned += 1
-        tally.judged += 1
-        tally.met.update(("acknowledged_at_min_isr", *([met[planned.cell]] if planned.cell in met else [])))
+        planned = planner.next_turn(turn, "simulated", cells)
+        counts = cells.setdefault(CellName(planned.world, planned.choice, planned.family), CellCounts())
+        counts.planned += 1
+        counts.judged += 1
+        counts.met.update(("acknowledged_at_min_isr", *([met[planned.cell]] if planned.cell in met else [])))
         given[planned.cell] += 1
     return given
 
@@ -45,22 +45,22 @@ def test_a_cell_that_alone_reaches_a_situation_has_more_turns() -> None:
 
 
 def test_a_situation_that_was_met_often_weighs_less() -> None:
-    first = Tally(planned=100, judged=100, met=Counter(refused_before_append=100))
-    others = [Tally(planned=100, judged=100, met=Counter(refused_before_append=met)) for met in (0, 100)]
+    first = CellCounts(planned=100, judged=100, met=Counter(refused_before_append=100))
+    others = [CellCounts(planned=100, judged=100, met=Counter(refused_before_append=met)) for met in (0, 100)]
     rare, common = weights_of([first, others[0]])[0], weights_of([first, others[1]])[0]
     assert rare > common
 
 
 def test_a_turn_follows_from_the_seed_its_number_and_what_was_reached(plan: Plan) -> None:
-    arms = {Arm("simulated", "acks=1,isr=1,unclean=false", "kill"): Tally(planned=3, judged=2)}
-    turns = [Rotation(plan, 7).next_turn(5, "simulated", arms) for _ in range(2)]
+    cells = {CellName("simulated", "acks=1,isr=1,unclean=false", "kill"): CellCounts(planned=3, judged=2)}
+    turns = [TurnPlanner(plan, 7).next_turn(5, "simulated", cells) for _ in range(2)]
     assert turns[0] == turns[1]
-    assert turns[0].seed != Rotation(plan, 7).next_turn(6, "simulated", arms).seed
-    assert turns[0].seed != Rotation(plan, 8).next_turn(5, "simulated", arms).seed
+    assert turns[0].seed != TurnPlanner(plan, 7).next_turn(6, "simulated", cells).seed
+    assert turns[0].seed != TurnPlanner(plan, 8).next_turn(5, "simulated", cells).seed
 
 
 def test_the_run_of_a_turn_has_its_cell_and_its_seed(plan: Plan) -> None:
     turn = Planned(turn=1, world="processes", choice="acks=1,isr=1,unclean=false", family="pause", seed=99)
-    spec = Rotation(plan, 7).spec_of(turn)
+    spec = TurnPlanner(plan, 7).spec_of(turn)
     assert str(spec.directory()) == turn.place
     assert (spec.family, spec.seed, spec.settings["acks"]) == ("pause", 99, 1)

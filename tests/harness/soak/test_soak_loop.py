@@ -13,11 +13,11 @@ from harness.campaign import Job
 from harness.errors import HarnessError
 from harness.plan import parse_plan
 from harness.records.run_record import Ended
-from harness.soak import conducting
-from harness.soak.book import Account, Book
+from harness.soak import soak_loop
 from harness.soak.checking import Checking
 from harness.soak.ending import end, exit_code, sentences
 from harness.soak.ledger import Planned, read_ledger, read_verdicts
+from harness.soak.state import RecordedState, SoakState
 from tests.harness.soak.conftest import IDENTITIES, KnowingChecks, Workshop, asked, facts_of, line_of
 
 
@@ -34,55 +34,55 @@ def test_every_world_has_its_turns_beside_the_others(workshop: Workshop) -> None
 
 
 def test_it_ends_when_its_time_is_over_and_everything_is_judged(workshop: Workshop) -> None:
-    book = workshop.session(asked(for_s=5.0)).book
-    assert book.elapsed_s < 10
-    assert not book.planned
-    assert not book.performed
-    assert book.judged == len(list(read_verdicts(workshop.directory)))
+    state = workshop.session(asked(for_s=5.0)).state
+    assert state.elapsed_s < 10
+    assert not state.planned
+    assert not state.performed
+    assert state.judged == len(list(read_verdicts(workshop.directory)))
 
 
 def test_the_time_that_a_soak_lay_dead_is_not_counted(workshop: Workshop) -> None:
-    first = workshop.session(asked(for_s=5.0)).book.judged
+    first = workshop.session(asked(for_s=5.0)).state.judged
     workshop.clock.now += 1_000
-    assert workshop.session(asked(for_s=10.0)).book.judged > first
+    assert workshop.session(asked(for_s=10.0)).state.judged > first
 
 
 def test_until_finding_ends_after_a_finding_that_is_not_known_and_its_tries(workshop: Workshop) -> None:
-    book = workshop.session(asked(for_s=None, until_finding=True)).book
-    assert book.findings
-    assert book.tries
-    known = frozenset(book.findings)
+    state = workshop.session(asked(for_s=None, until_finding=True)).state
+    assert state.findings
+    assert state.tries
+    known = frozenset(state.findings)
     other = Workshop(workshop.directory.parent / "other", workshop.plan, workshop.clock)
     other.directory.mkdir()
     other.checks = KnowingChecks(
         lambda world, cell, seed: line_of(world, cell, seed - seed % 2, Outcome.BROKEN_PROMISE)
     )
-    account = other.session(asked(for_s=30.0, until_finding=True), known=known)
-    assert account.elapsed_s > 29  # both identities are known
+    recorded = other.session(asked(for_s=30.0, until_finding=True), known=known)
+    assert recorded.elapsed_s > 29  # both identities are known
 
 
 def test_fail_fast_stops_what_runs(workshop: Workshop) -> None:
     workshop.checks = with_outcome(Outcome.BROKEN_PROMISE)
-    book = workshop.session(asked(for_s=None, fail_fast=True)).book
-    assert book.findings
-    assert book.planned  # they are done when the soak is resumed
-    assert not book.performed
+    state = workshop.session(asked(for_s=None, fail_fast=True)).state
+    assert state.findings
+    assert state.planned  # they are done when the soak is resumed
+    assert not state.performed
 
 
 def test_a_finding_of_a_real_world_is_tried_again_as_often_as_asked_and_one_in_virtual_time_once(
     workshop: Workshop,
 ) -> None:
-    book = workshop.session(asked(for_s=60.0, tries=4)).book
+    state = workshop.session(asked(for_s=60.0, tries=4)).state
     by_world: dict[str, list[int]] = {"simulated": [], "processes": []}
-    for turn, shown in book.tries.items():
-        by_world[book.places[turn].split("/")[1]].append(len(shown))
+    for turn, shown in state.tries.items():
+        by_world[state.places[turn].split("/")[1]].append(len(shown))
         assert all(shown)
     assert set(by_world["simulated"]) == {1}
     assert set(by_world["processes"]) <= {1, 2, 3, 4}
     assert 4 in by_world["processes"]
-    cells = Counter(book.places[turn].rpartition("/")[0] for turn in book.tries)
+    cells = Counter(state.places[turn].rpartition("/")[0] for turn in state.tries)
     assert max(cells.values()) <= 2  # once for each identity
-    assert book.failures == []
+    assert state.failures == []
 
 
 def test_a_finding_of_a_real_world_that_does_not_repeat_is_flaky_and_no_failure(
@@ -96,15 +96,15 @@ def test_a_finding_of_a_real_world_that_does_not_repeat_is_flaky_and_no_failure(
 
     workshop.plan = parse_plan('families = ["kill"]\n[worlds.processes]\nparallel = 1\n', "t.toml")
     workshop.checks = KnowingChecks(line)
-    account = workshop.session(wanted := asked(for_s=30.0))
-    book = account.book
-    (turn,) = [turn for turn, shown in book.tries.items() if shown == [False, False, False]][:1]
-    assert book.failures == []
+    recorded = workshop.session(wanted := asked(for_s=30.0))
+    state = recorded.state
+    (turn,) = [turn for turn, shown in state.tries.items() if shown == [False, False, False]][:1]
+    assert state.failures == []
     for name in ("witness", "write_report"):
         monkeypatch.setattr(f"harness.soak.ending.{name}", lambda directory, progress: None)
-    ending = end(account, wanted, workshop.plan, "", earlier=[], progress=workshop.progress)
-    (sought,) = book.sought[turn]
-    sentence = f"flaky: {book.places[turn]} ({sought}): 0 of 3 tries from its seed showed it again."
+    ending = end(recorded, wanted, workshop.plan, "", earlier=[], progress=workshop.progress)
+    (sought,) = state.sought[turn]
+    sentence = f"flaky: {state.places[turn]} ({sought}): 0 of 3 tries from its seed showed it again."
     assert (ending.exit_code, sentence in ending.sentences) == (1, True)
 
 
@@ -120,16 +120,16 @@ def test_a_try_that_nobody_could_judge_shows_nothing_and_refutes_nothing(
 
     workshop.plan = parse_plan(f'families = ["kill"]\n[worlds.{world}]\nparallel = 1\n', "t.toml")
     workshop.checks = KnowingChecks(line)
-    account = workshop.session(wanted := asked(for_s=30.0))
-    book = account.book
-    assert book.failures == []
-    turn = next(turn for turn, shown in book.tries.items() if set(shown) == {None})
+    recorded = workshop.session(wanted := asked(for_s=30.0))
+    state = recorded.state
+    assert state.failures == []
+    turn = next(turn for turn, shown in state.tries.items() if set(shown) == {None})
     for name in ("witness", "write_report"):
         monkeypatch.setattr(f"harness.soak.ending.{name}", lambda directory, progress: None)
-    ending = end(account, wanted, workshop.plan, "", earlier=[], progress=workshop.progress)
-    (sentence,) = [one for one in ending.sentences if f"{book.places[turn]} (" in one]
+    ending = end(recorded, wanted, workshop.plan, "", earlier=[], progress=workshop.progress)
+    (sentence,) = [one for one in ending.sentences if f"{state.places[turn]} (" in one]
     assert not sentence.startswith("flaky")
-    assert sentence.endswith(f"{len(book.tries[turn])} could not be judged.")
+    assert sentence.endswith(f"{len(state.tries[turn])} could not be judged.")
 
 
 def test_a_simulated_finding_that_does_not_repeat_is_the_harnesss_own_error(workshop: Workshop) -> None:
@@ -141,9 +141,9 @@ def test_a_simulated_finding_that_does_not_repeat_is_the_harnesss_own_error(work
 
     workshop.plan = parse_plan('families = ["kill"]\n[worlds.simulated]\nparallel = 1\n', "t.toml")
     workshop.checks = KnowingChecks(line)
-    book = workshop.session(asked(for_s=5.0)).book
-    assert len(book.failures) >= 1
-    assert "does not repeat itself" in book.failures[0]
+    state = workshop.session(asked(for_s=5.0)).state
+    assert len(state.failures) >= 1
+    assert "does not repeat itself" in state.failures[0]
 
 
 def test_a_simulated_run_that_repeats_one_finding_of_two_does_not_repeat_itself(workshop: Workshop) -> None:
@@ -157,11 +157,11 @@ def test_a_simulated_run_that_repeats_one_finding_of_two_does_not_repeat_itself(
 
     workshop.plan = parse_plan('families = ["kill"]\n[worlds.simulated]\nparallel = 1\n', "t.toml")
     workshop.checks = KnowingChecks(line)
-    assert "does not repeat itself" in workshop.session(asked(for_s=5.0)).book.failures[0]
+    assert "does not repeat itself" in workshop.session(asked(for_s=5.0)).state.failures[0]
 
 
 def test_a_world_whose_runs_do_nothing_but_fail_is_given_up_and_the_others_go_on(workshop: Workshop) -> None:
-    account = Account(workshop.directory, workshop.clock)
+    recorded = RecordedState(workshop.directory, workshop.clock)
     workshop.checks = KnowingChecks()
     workshop.checks._judge = lambda directory: line_of("x", "y/z", 1)  # judged elsewhere
 
@@ -169,70 +169,70 @@ def test_a_world_whose_runs_do_nothing_but_fail_is_given_up_and_the_others_go_on
         failed = job.spec.world.name == "processes"
         return Ended(status="harness-failed", reason="java is gone") if failed else Ended(status="completed")
 
-    for soaking in workshop.steps(account, asked(for_s=6.0)):
+    for loop in workshop.steps(recorded, asked(for_s=6.0)):
         workshop.runs.end = end
-        soaking._settle = lambda judged: None
-        soaking._check = lambda: None
-        if account.elapsed_s > 6:
+        loop._settle = lambda judged: None
+        loop._check = lambda: None
+        if recorded.elapsed_s > 6:
             break
-    book = account.book
-    assert book.ended["processes", "harness-failed"] == conducting.FAILED_IN_ROW_MAX
-    assert book.ended["simulated", "completed"] > 3
-    assert book.failures == ["the processes world is given up: 3 runs in a row failed (java is gone)"]
-    account.close()
+    state = recorded.state
+    assert state.ended["processes", "harness-failed"] == soak_loop.FAILED_IN_ROW_MAX
+    assert state.ended["simulated", "completed"] > 3
+    assert state.failures == ["the processes world is given up: 3 runs in a row failed (java is gone)"]
+    recorded.close()
 
 
 def test_turns_of_a_world_that_is_given_up_do_not_keep_a_resumed_soak_from_ending(workshop: Workshop) -> None:
-    account = Account(workshop.directory, workshop.clock)
+    recorded = RecordedState(workshop.directory, workshop.clock)
     for turn in range(5):
         choice = "acks=1,isr=1,unclean=false"
-        account.write(Planned(turn=turn, world="processes", choice=choice, family="kill", seed=turn))
-    account.close()
-    account = Account(workshop.directory, workshop.clock)
+        recorded.write(Planned(turn=turn, world="processes", choice=choice, family="kill", seed=turn))
+    recorded.close()
+    recorded = RecordedState(workshop.directory, workshop.clock)
     workshop.checks = KnowingChecks()
     workshop.checks._judge = lambda place: line_of(*facts_of(place), Outcome.UNKNOWN)
 
     def end(job: Job) -> Ended:
         return Ended(status="harness-failed" if job.spec.world.name == "processes" else "completed", reason="no java")
 
-    for count, _ in enumerate(workshop.steps(account, asked(for_s=3.0))):
+    for count, _ in enumerate(workshop.steps(recorded, asked(for_s=3.0))):
         workshop.runs.end = end
         assert count < 200
-    assert len(account.book.planned) == 2
-    account.close()
+    assert len(recorded.state.planned) == 2
+    recorded.close()
 
 
 def test_runs_that_failed_in_the_harness_are_named_and_many_of_them_are_its_failure(workshop: Workshop) -> None:
-    book = workshop.session().book
+    state = workshop.session().state
     silent = matrix_of([], 0)
-    book.ended.clear()
-    book.ended.update({("kafka", "completed"): 19, ("kafka", "harness-failed"): 1})
-    assert "1 of 20 runs in the kafka world failed in the harness, so they say nothing." in list(sentences(book, ""))
-    assert exit_code(book, silent, "") == 2
-    book.ended["kafka", "harness-failed"] = 3
-    assert exit_code(book, silent, "") == 70
+    state.ended.clear()
+    state.ended.update({("kafka", "completed"): 19, ("kafka", "harness-failed"): 1})
+    assert "1 of 20 runs in the kafka world failed in the harness, so they say nothing." in list(sentences(state, ""))
+    assert exit_code(state, silent, "") == 2
+    state.ended["kafka", "harness-failed"] = 3
+    assert exit_code(state, silent, "") == 70
 
 
 def test_it_ends_where_no_world_is_left(workshop: Workshop) -> None:
-    account = Account(workshop.directory, workshop.clock)
+    recorded = RecordedState(workshop.directory, workshop.clock)
     workshop.plan = parse_plan('families = ["kill"]\n[worlds.processes]\nparallel = 1\n', "t.toml")
-    steps = workshop.steps(account, asked(for_s=60.0))
+    steps = workshop.steps(recorded, asked(for_s=60.0))
     next(steps)._check = lambda: None
     workshop.runs.end = lambda job: Ended(status="harness-failed", reason="java is gone")
     with pytest.raises(HarnessError, match="the processes world is given up"):
         list(steps)
-    account.close()
+    recorded.close()
 
 
 def test_the_disk_stays_below_its_limit_and_the_last_of_each_finding_is_kept(workshop: Workshop) -> None:
     workshop.checks, workshop.left_bytes = with_outcome(Outcome.BROKEN_PROMISE), 200_000
     limit = 6_000_000
-    account = Account(workshop.directory, workshop.clock)
-    for _ in workshop.steps(account, asked(for_s=60.0, disk_bytes=limit)):
+    recorded = RecordedState(workshop.directory, workshop.clock)
+    for _ in workshop.steps(recorded, asked(for_s=60.0, disk_bytes=limit)):
         assert sum(file.stat().st_size for file in workshop.directory.rglob("*") if file.is_file()) <= limit
-    account.close()
-    book = Book.read(workshop.directory)
-    assert book.dropped > 20
+    recorded.close()
+    state = SoakState.read(workshop.directory)
+    assert state.dropped > 20
     lines = {line.history: line for line in read_verdicts(workshop.directory)}
     smallest: dict[tuple[str, str, str], int] = {}
     for line in lines.values():
@@ -247,14 +247,14 @@ def test_a_disk_that_is_full_of_findings_ends_the_soak_with_a_sentence(workshop:
     workshop.checks, workshop.left_bytes = with_outcome(Outcome.BROKEN_PROMISE), 400_000
     with pytest.raises(HarnessError, match=r"the disk limit is reached: .* each is the last of its kind; raise --disk"):
         workshop.session(asked(for_s=600.0, disk_bytes=3_500_000))
-    assert workshop.session(asked(for_s=0.0, disk_bytes=10**9)).book.performed == {}
+    assert workshop.session(asked(for_s=0.0, disk_bytes=10**9)).state.performed == {}
 
 
 def test_clean_runs_leave_their_verdict_their_coverage_and_their_seed(workshop: Workshop) -> None:
     workshop.checks = with_outcome(Outcome.HELD)
-    book = workshop.session().book
-    assert len(book.shelf) == 0
-    assert book.dropped == book.judged > 5
+    state = workshop.session().state
+    assert len(state.kept_runs) == 0
+    assert state.dropped == state.judged > 5
     assert not list(workshop.directory.glob("runs/*/*/*/*"))
     for line in read_verdicts(workshop.directory):
         assert line.run.seed
@@ -263,10 +263,10 @@ def test_clean_runs_leave_their_verdict_their_coverage_and_their_seed(workshop: 
 
 def test_of_permitted_loss_one_run_of_a_kind_is_kept(workshop: Workshop) -> None:
     workshop.checks = with_outcome(Outcome.PERMITTED_LOSS)
-    book = workshop.session(asked(for_s=30.0)).book
-    kinds = {(one.planned.world, one.planned.cell, what) for one in book.shelf.kept.values() for what in one.shows}
-    assert len(book.shelf) <= len(kinds) <= 16
-    assert book.dropped > 20
+    state = workshop.session(asked(for_s=30.0)).state
+    kinds = {(one.planned.world, one.planned.cell, what) for one in state.kept_runs.kept.values() for what in one.shows}
+    assert len(state.kept_runs) <= len(kinds) <= 16
+    assert state.dropped > 20
 
 
 def test_a_batch_whose_java_died_is_judged_by_a_new_one(tmp_path: Path) -> None:
@@ -289,29 +289,29 @@ def test_where_java_cannot_be_started_anew_the_soak_ends_and_what_waits_stays(wo
 
     with pytest.raises(HarnessError, match="connection refused"):
         workshop.session(checks=Checking(judge, lambda: None))
-    waiting = len(Book.read(workshop.directory).performed)
+    waiting = len(SoakState.read(workshop.directory).performed)
     assert waiting > 0
-    assert workshop.session(asked(for_s=0.0)).book.judged >= waiting
+    assert workshop.session(asked(for_s=0.0)).state.judged >= waiting
 
 
 def test_the_memory_limit_ends_a_soak_that_does_nothing(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conducting, "memory_is_short", lambda limit_bytes: True)
+    monkeypatch.setattr(soak_loop, "memory_is_short", lambda limit_bytes: True)
     with pytest.raises(HarnessError, match="the memory limit is reached"):
         workshop.session()
 
 
 def test_a_full_disk_tears_no_line_of_the_ledger(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    account = Account(workshop.directory, workshop.clock)
-    account.write(msgspec.structs.replace(Planned(turn=0, world="simulated", choice="a", family="kill", seed=1)))
+    recorded = RecordedState(workshop.directory, workshop.clock)
+    recorded.write(msgspec.structs.replace(Planned(turn=0, world="simulated", choice="a", family="kill", seed=1)))
     size = (workshop.directory / "ledger.jsonl").stat().st_size
 
     def half(file, content: bytes) -> None:
-        conducting.Path(file.path).open("ab").write(content[:10])
+        soak_loop.Path(file.path).open("ab").write(content[:10])
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as full:
         full.setattr("harness.soak.ledger.AppendOnly._write", half)
         with pytest.raises(HarnessError, match="No space left on device; make room"):
-            account.write(Planned(turn=1, world="simulated", choice="a", family="kill", seed=2))
+            recorded.write(Planned(turn=1, world="simulated", choice="a", family="kill", seed=2))
     assert (workshop.directory / "ledger.jsonl").stat().st_size == size
-    account.close()
+    recorded.close()

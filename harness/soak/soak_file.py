@@ -10,7 +10,7 @@ import msgspec
 
 from harness.errors import NamedWronglyError
 from harness.records.files import read_json, write_json
-from harness.soak.budget import Memory, bytes_of
+from harness.soak.resources import Memory, bytes_of
 
 SOAK_FILE: Final = "soak.json"
 HEARTBEAT_FILE: Final = "heartbeat.json"
@@ -19,7 +19,7 @@ DISK: Final = "5GB"
 TRIES: Final = 3
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class SoakRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a soak was asked for; it is resumed with the same, where nothing else is said.
 
     ``for_s`` are seconds of work, None: until a finding. ``tries`` is how often a finding of a real world is tried
@@ -61,12 +61,12 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
     memory: Memory
 
 
-def write_asked(directory: Path, asked: Asked) -> None:
+def write_request(directory: Path, asked: SoakRequest) -> None:
     """Write ``soak.json``."""
     write_json(directory / SOAK_FILE, asked)
 
 
-def read_asked(directory: Path) -> Asked:
+def read_request(directory: Path) -> SoakRequest:
     """What the soak in ``directory`` was asked for.
 
     Raises:
@@ -76,7 +76,7 @@ def read_asked(directory: Path) -> Asked:
     path, advice = directory / SOAK_FILE, "name the directory of a soak, or begin one with --out"
     if not path.is_file():
         raise NamedWronglyError(f"{directory} holds no {SOAK_FILE}; {advice}")
-    return read_json(path, Asked, advice)
+    return read_json(path, SoakRequest, advice)
 
 
 def read_heartbeat_s(directory: Path) -> float:

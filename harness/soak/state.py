@@ -11,14 +11,14 @@ import msgspec
 
 from checkers import VerdictLine
 from harness.errors import ResultsError
-from harness.soak.keeping import Kept, Shelf, kept_for
+from harness.soak.kept_runs import KeptRun, KeptRuns, kept_for
 from harness.soak.ledger import (
     Began,
     Dropped,
     Entry,
     Failed,
     Judged,
-    Ledger,
+    LedgerFiles,
     Performed,
     Planned,
     Tried,
@@ -29,7 +29,7 @@ from harness.soak.ledger import (
 State = TypeVar("State")
 
 
-class Arm(NamedTuple):
+class CellName(NamedTuple):
     """What a turn may be given to: one cell in one world."""
 
     world: str
@@ -37,23 +37,23 @@ class Arm(NamedTuple):
     family: str
 
 
-class Tally(msgspec.Struct):
-    """What the turns of one arm came to: how many were ``planned`` and ``judged``, and how many ``met`` a situation."""
+class CellCounts(msgspec.Struct):
+    """What the turns of a cell came to: how many were ``planned`` and ``judged``, and how many ``met`` a situation."""
 
     planned: int = 0
     judged: int = 0
     met: Counter[str] = msgspec.field(default_factory=Counter)
 
 
-class Book:
+class SoakState:
     """The states of all turns, and what they reached.
 
     Attributes:
         elapsed_s: seconds of work so far, over all ``sessions``; ``turns`` have been drawn.
         planned, performed: the turns in these states; of performed ones with the bytes that they left.
-        shelf: those that are judged and not dropped. Of the ``dropped`` there is only the number, and of ``tried``
+        kept_runs: those that are judged and not dropped. Of the ``dropped`` there is only the number, and of ``tried``
             turns, so that memory does not grow with the runs.
-        arms: by arm, what its turns came to; outcomes: how many runs had which.
+        cells: by cell, what its turns came to; outcomes: how many runs had which.
         findings: how many runs showed each finding that nothing permits, by identity ("stalled" beside them).
         sought, places: by the turn whose findings were tried again, what is sought, and where the run is; tries: the
             answers so far.
@@ -66,8 +66,8 @@ class Book:
         self.sessions = self.turns = self.dropped = self.tried = 0
         self.planned: dict[int, Planned] = {}
         self.performed: dict[int, tuple[Planned, int]] = {}
-        self.shelf = Shelf()
-        self.arms: dict[Arm, Tally] = {}
+        self.kept_runs = KeptRuns()
+        self.cells: dict[CellName, CellCounts] = {}
         self.outcomes: Counter[str] = Counter()
         self.findings: Counter[str] = Counter()
         self.sought: dict[int, frozenset[str]] = {}
@@ -81,16 +81,16 @@ class Book:
         self._begun_tries: Counter[int] = Counter()
 
     @classmethod
-    def read(cls, directory: Path) -> Book:
-        """The book of the soak in ``directory``.
+    def read(cls, directory: Path) -> SoakState:
+        """The state of the soak in ``directory``.
 
         Raises:
             ResultsError: its ledger or its verdicts cannot be read, or contradict each other.
         """
-        book, verdicts = cls(), read_verdicts(directory)
+        state, verdicts = cls(), read_verdicts(directory)
         for entry in read_ledger(directory):
-            book.note(entry, verdicts)
-        return book
+            state.note(entry, verdicts)
+        return state
 
     def note(self, entry: Entry, verdicts: Iterator[VerdictLine]) -> None:
         """Take up ``entry``; of one that judges, the lines of its turns are the next of ``verdicts``.
@@ -115,9 +115,9 @@ class Book:
                     self.tried += 1
             case Dropped():
                 for turn in entry.turns:
-                    if turn not in self.shelf.kept:
+                    if turn not in self.kept_runs.kept:
                         raise ResultsError(f"turn {turn} is dropped in the ledger and was not judged; begin a new soak")
-                    self.shelf.remove(turn)
+                    self.kept_runs.remove(turn)
                     self.dropped += 1
             case Failed():
                 self.failures.append(entry.why)
@@ -128,10 +128,10 @@ class Book:
         self.turns += 1
         self.planned[entry.turn] = entry
         if entry.again is None:
-            self._tally_of(entry).planned += 1
+            self._counts_of(entry).planned += 1
             return
         self._begun_tries[entry.again] += 1
-        if (original := self.shelf.kept.get(entry.again)) is not None:
+        if (original := self.kept_runs.kept.get(entry.again)) is not None:
             self.sought[entry.again] = original.findings
             self.places[entry.again] = original.planned.place
             for what in original.shows:
@@ -148,23 +148,23 @@ class Book:
     def _judge(self, planned: Planned, left_bytes: int, line: VerdictLine | None) -> None:
         if line is None or line.judgement is None or line.history != planned.place:
             raise ResultsError(f"turn {planned.turn} is judged in the ledger and has no verdict; begin a new soak")
-        tally = self._tally_of(planned)
-        tally.judged += 1
-        tally.met.update(name for name, count in line.judgement.coverage.items() if count)
+        counts = self._counts_of(planned)
+        counts.judged += 1
+        counts.met.update(name for name, count in line.judgement.coverage.items() if count)
         self.outcomes[line.outcome] += 1
         kept = kept_for(planned, left_bytes, line)
         self.findings.update(kept.findings)
-        self.shelf.add(kept)
+        self.kept_runs.add(kept)
 
-    def _tally_of(self, planned: Planned) -> Tally:
-        return self.arms.setdefault(Arm(planned.world, planned.choice, planned.family), Tally())
+    def _counts_of(self, planned: Planned) -> CellCounts:
+        return self.cells.setdefault(CellName(planned.world, planned.choice, planned.family), CellCounts())
 
     @property
     def judged(self) -> int:
         """Runs that are judged, each once, without tries."""
-        return len(self.shelf) + self.dropped
+        return len(self.kept_runs) + self.dropped
 
-    def needs_try(self, one: Kept, wanted: int) -> bool:
+    def needs_try(self, one: KeptRun, wanted: int) -> bool:
         """A run whose findings were tried ``wanted`` times at most, by no run before it."""
         turn = one.planned.turn
         own = any(self._covered.get(what, turn) == turn for what in one.shows)
@@ -177,8 +177,8 @@ def _taken(turns: dict[int, State], turn: int, state: str) -> State:
     return turns.pop(turn)
 
 
-class Account:
-    """Ledger and book of a soak that goes on: what is written into the one is taken up by the other.
+class RecordedState:
+    """Ledger and state of a soak that goes on: what is written into the one is taken up by the other.
 
     ``clock`` gives seconds; ``worked_s`` of them were worked before, as far as heartbeats say. The time that a soak lay
     dead is not counted.
@@ -186,10 +186,10 @@ class Account:
 
     def __init__(self, directory: Path, clock: Callable[[], float], worked_s: float = 0.0) -> None:
         self.directory = directory
-        self._ledger = Ledger(directory)
-        self.book = Book.read(directory)
+        self._ledger = LedgerFiles(directory)
+        self.state = SoakState.read(directory)
         self._clock, self._began = clock, clock()
-        self._before_s = max(worked_s, self.book.elapsed_s)
+        self._before_s = max(worked_s, self.state.elapsed_s)
 
     @property
     def elapsed_s(self) -> float:
@@ -200,12 +200,12 @@ class Account:
         """Write ``entry`` into the ledger, with the time, and take it up."""
         timed = msgspec.structs.replace(entry, at_s=round(self.elapsed_s, 3))
         self._ledger.write(timed)
-        self.book.note(timed, iter(()))
+        self.state.note(timed, iter(()))
 
     def judge(self, lines: Sequence[tuple[int, VerdictLine]], tries: Sequence[Tried]) -> None:
         """Write down the verdicts of these turns, and what came of these tries."""
         entry = self._ledger.judge(round(self.elapsed_s, 3), lines, tries)
-        self.book.note(entry, iter([line for _, line in lines]))
+        self.state.note(entry, iter([line for _, line in lines]))
 
     def close(self) -> None:
         """Close the ledger. Idempotent."""

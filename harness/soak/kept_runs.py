@@ -19,7 +19,7 @@ from harness.soak.ledger import Planned
 _SILENT: Final = frozenset({Outcome.HELD, Outcome.NOT_EXERCISED})
 
 
-class Kept(NamedTuple):
+class KeptRun(NamedTuple):
     """A judged run whose files are there.
 
     Attributes:
@@ -48,12 +48,12 @@ def findings_of(line: VerdictLine) -> frozenset[str]:
     return frozenset(one.identity for one in shown_by(line) if not one.permitted)
 
 
-def kept_for(planned: Planned, left_bytes: int, line: VerdictLine) -> Kept:
+def kept_for(planned: Planned, left_bytes: int, line: VerdictLine) -> KeptRun:
     """What the files of a run that has just been judged are good for."""
     judgement, findings = line.judgement, findings_of(line)
     silent = line.outcome in _SILENT
     shown = () if silent else {one.identity for one in shown_by(line)} or {line.outcome.value}
-    return Kept(
+    return KeptRun(
         planned=planned,
         bytes=left_bytes,
         shows=frozenset(f"{planned.world}/{planned.cell}/{one}" for one in shown),
@@ -62,18 +62,18 @@ def kept_for(planned: Planned, left_bytes: int, line: VerdictLine) -> Kept:
     )
 
 
-class Shelf:
+class KeptRuns:
     """The judged runs whose files are there, by turn; of each thing that they show it knows the shortest."""
 
     def __init__(self) -> None:
-        self.kept: dict[int, Kept] = {}
+        self.kept: dict[int, KeptRun] = {}
         self.bytes = 0
         self._best: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self.kept)
 
-    def add(self, one: Kept) -> None:
+    def add(self, one: KeptRun) -> None:
         """Take up a run that has just been judged."""
         self.kept[one.planned.turn] = one
         self.bytes += one.bytes
@@ -87,7 +87,7 @@ class Shelf:
         self.bytes -= self.kept.pop(turn).bytes
 
     @property
-    def best(self) -> list[Kept]:
+    def best(self) -> list[KeptRun]:
         """The runs that show something best, each once, in the order of their turns."""
         return [self.kept[turn] for turn in sorted(set(self._best.values()))]
 

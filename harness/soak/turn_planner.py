@@ -18,17 +18,17 @@ from checkers import SITUATIONS
 from harness.choices import Choices, derived_seed
 from harness.machine import cores
 from harness.plan import Plan, RunSpec, WorldPlan
-from harness.soak.book import Arm, Tally
 from harness.soak.ledger import Planned
+from harness.soak.state import CellCounts, CellName
 
 #: Weights are whole numbers, so that a draw is exact on every machine.
 _SCALE: Final = 1_000_000
 #: No situation makes a cell worth more than so many others: what is hardly ever met may be met by chance only.
 _RARITY_MAX: Final = 20.0
-_NOTHING: Final = Tally()
+_NOTHING: Final = CellCounts()
 
 
-class Rotation:
+class TurnPlanner:
     """The cells of ``plan``, and the draws of the soak with this ``seed``."""
 
     def __init__(self, plan: Plan, seed: int) -> None:
@@ -51,15 +51,15 @@ class Rotation:
         alone = all(world.world.virtual_time for world in self.worlds)
         return self._worlds[name].parallel or (cores() if alone else 1)
 
-    def next_turn(self, turn: int, world: str, arms: Mapping[Arm, Tally]) -> Planned:
-        """Turn number ``turn``, which goes to ``world``; ``arms`` are what all turns before it came to."""
-        here = [Arm(world, choice, family) for choice in self._offered for family in self._plan.families]
-        offered = [arm for arm in here if not arms.get(arm, _NOTHING).planned] or here
-        weights = weights_of([arms.get(arm, _NOTHING) for arm in offered])
+    def next_turn(self, turn: int, world: str, cells: Mapping[CellName, CellCounts]) -> Planned:
+        """Turn number ``turn``, which goes to ``world``; ``cells`` are what all turns before it came to."""
+        here = [CellName(world, choice, family) for choice in self._offered for family in self._plan.families]
+        offered = [cell for cell in here if not cells.get(cell, _NOTHING).planned] or here
+        weights = weights_of([cells.get(cell, _NOTHING) for cell in offered])
         drawn = Choices(self.seed).draw(f"turn {turn}", sum(weights))
-        arm = offered[bisect_right(list(accumulate(weights)), drawn)]
+        cell = offered[bisect_right(list(accumulate(weights)), drawn)]
         seed = derived_seed(self.seed, "run", turn)
-        return Planned(turn=turn, world=world, choice=arm.choice, family=arm.family, seed=seed)
+        return Planned(turn=turn, world=world, choice=cell.choice, family=cell.family, seed=seed)
 
     def spec_of(self, planned: Planned) -> RunSpec:
         """The run of a turn."""
@@ -67,16 +67,16 @@ class Rotation:
         return self._plan.drawn(world, choice, planned.family, planned.seed)
 
 
-def weights_of(tallies: Sequence[Tally]) -> list[int]:
-    """The weight of each arm of one world, at least 1."""
-    met, judged = sum((tally.met for tally in tallies), Counter[str]()), sum(tally.judged for tally in tallies)
+def weights_of(cells: Sequence[CellCounts]) -> list[int]:
+    """The weight of each cell of one world, at least 1."""
+    met, judged = sum((cell.met for cell in cells), Counter[str]()), sum(cell.judged for cell in cells)
     rarity = {name: min(_RARITY_MAX, (judged + 2) / (met[name] + 1)) for name in SITUATIONS}
-    return [round(_SCALE * (1 + sum(_chance(tally, name) * rarity[name] for name in SITUATIONS))) for tally in tallies]
+    return [round(_SCALE * (1 + sum(_chance(cell, name) * rarity[name] for name in SITUATIONS))) for cell in cells]
 
 
-def _chance(tally: Tally, situation: str) -> float:
+def _chance(counts: CellCounts, situation: str) -> float:
     """How likely a run of the cell meets it, by Laplace's rule: nothing is impossible because it did not happen yet.
 
     Turns that are not judged yet count as if they had met nothing, so that not all places go to one cell at once.
     """
-    return (tally.met[situation] + 1) / (max(tally.planned, tally.judged) + 2)
+    return (counts.met[situation] + 1) / (max(counts.planned, counts.judged) + 2)

@@ -20,13 +20,13 @@ from harness.plan import WorldPlan
 from harness.progress import Progress
 from harness.records.run_record import Ended
 from harness.run import heal
-from harness.soak.book import Account
-from harness.soak.budget import memory_is_short
-from harness.soak.keeping import findings_of, trimmed
+from harness.soak.disk_budget import DiskBudget
+from harness.soak.kept_runs import findings_of, trimmed
 from harness.soak.ledger import Began, Failed, Planned, Tried
-from harness.soak.record import Asked, utc
-from harness.soak.room import Room
-from harness.soak.rotation import Rotation
+from harness.soak.resources import memory_is_short
+from harness.soak.soak_file import SoakRequest, utc
+from harness.soak.state import RecordedState
+from harness.soak.turn_planner import TurnPlanner
 
 #: Seconds between two looks at the clock, and at what has ended.
 STEP_S: Final = 0.25
@@ -72,8 +72,8 @@ class Checks(Protocol):
         """The verdicts on the batch, None while it is being judged; waits so long at most."""
 
 
-class Soaking:
-    """A soak as it was ``asked`` for, from where its ``account`` says it is.
+class SoakLoop:
+    """A soak as it was ``asked`` for, from where its ``recorded`` state says it is.
 
     Attributes:
         stop_asked: set it, and the soak ends at its next step.
@@ -81,10 +81,10 @@ class Soaking:
 
     def __init__(
         self,
-        asked: Asked,
-        rotation: Rotation,
-        account: Account,
-        room: Room,
+        asked: SoakRequest,
+        planner: TurnPlanner,
+        recorded: RecordedState,
+        disk: DiskBudget,
         *,
         runs: Runs,
         checks: Checks,
@@ -92,10 +92,10 @@ class Soaking:
         known: frozenset[str] = frozenset(),
         clock: Callable[[], float],
     ) -> None:
-        self._asked, self._rotation, self._account, self._room = asked, rotation, account, room
+        self._asked, self._planner, self._recorded, self._disk = asked, planner, recorded, disk
         self._runs, self._checks, self._progress, self._known, self._clock = runs, checks, progress, known, clock
-        self._book, self._directory = account.book, account.directory
-        self._again = deque(account.book.planned.values())
+        self._state, self._directory = recorded.state, recorded.directory
+        self._again = deque(recorded.state.planned.values())
         self._batch: list[Planned] = []
         self._batch_at = float("-inf")
         self._given_up: dict[str, str] = {}
@@ -109,12 +109,12 @@ class Soaking:
         Raises:
             HarnessError: it cannot go on. Everything that was done is in the ledger.
         """
-        self._account.write(Began(utc=utc()))
+        self._recorded.write(Began(utc=utc()))
         while not (self.why_ended or self._is_over()):
             self._begin_turns()
             self._step()
             yield
-            if len(self._given_up) == len(self._rotation.worlds) and not self.running:
+            if len(self._given_up) == len(self._planner.worlds) and not self.running:
                 raise HarnessError("; ".join(self._given_up.values()))
 
     # What ends it
@@ -124,42 +124,42 @@ class Soaking:
         """Why it ends before its time; "" where it does not."""
         if self.stop_asked:
             return "it was asked to stop"
-        if self._asked.fail_fast and self._book.findings:
+        if self._asked.fail_fast and self._state.findings:
             return "a promise was broken (--fail-fast)"
         return ""
 
     @property
     def _goes_on(self) -> bool:
         """New turns are drawn."""
-        if self._asked.until_finding and self._book.findings.keys() - self._known:
+        if self._asked.until_finding and self._state.findings.keys() - self._known:
             return False
-        return self._asked.for_s is None or self._account.elapsed_s < self._asked.for_s
+        return self._asked.for_s is None or self._recorded.elapsed_s < self._asked.for_s
 
     def _is_over(self) -> bool:
         """Nothing new is drawn, and nothing is under way; findings in virtual time were tried again, that is cheap."""
         if self._goes_on or self._again:
             return False
         self._begin_tries(only_virtual=not self._asked.until_finding)
-        return not (self.running or self._book.performed or self._checks.busy)
+        return not (self.running or self._state.performed or self._checks.busy)
 
     # What is begun
 
     def _begin_turns(self) -> None:
         if self._goes_on:
             self._begin_tries(only_virtual=False)
-        for world in self._rotation.worlds:
+        for world in self._planner.worlds:
             while self._has_place(world) and (planned := self._next_of(world.world.name)) is not None:
                 self._begin(planned)
 
     def _begin_tries(self, *, only_virtual: bool) -> None:
         """Findings that were not yet tried again go before new turns; in virtual time once, in real time as asked."""
-        for one in self._book.shelf.best if self._book.findings else ():
-            world = self._rotation.world(one.planned.world)
+        for one in self._state.kept_runs.best if self._state.findings else ():
+            world = self._planner.world(one.planned.world)
             virtual = world.world.virtual_time
             wanted = 1 if virtual else 0 if only_virtual else self._asked.tries
-            while self._book.needs_try(one, wanted) and self._has_place(world):
-                again = msgspec.structs.replace(one.planned, turn=self._book.turns, again=one.planned.turn)
-                self._account.write(again)
+            while self._state.needs_try(one, wanted) and self._has_place(world):
+                again = msgspec.structs.replace(one.planned, turn=self._state.turns, again=one.planned.turn)
+                self._recorded.write(again)
                 self._begin(again)
 
     def _next_of(self, world: str) -> Planned | None:
@@ -170,8 +170,8 @@ class Soaking:
                 return planned
         if not self._goes_on:
             return None
-        planned = self._rotation.next_turn(self._book.turns, world, self._book.arms)
-        self._account.write(planned)
+        planned = self._planner.next_turn(self._state.turns, world, self._state.cells)
+        self._recorded.write(planned)
         return planned
 
     def _has_place(self, world: WorldPlan) -> bool:
@@ -182,13 +182,13 @@ class Soaking:
         """
         name = world.world.name
         under_way = [planned.world for planned in self.running.values()]
-        if name in self._given_up or under_way.count(name) >= self._rotation.places(name):
+        if name in self._given_up or under_way.count(name) >= self._planner.places(name):
             return False
-        if len(self._book.performed) >= WAITING_MAX:
+        if len(self._state.performed) >= WAITING_MAX:
             return False
-        if not self._room.has_for([*under_way, name]):
-            if not under_way and not self._book.performed:
-                raise HarnessError(self._room.sentence)
+        if not self._disk.has_for([*under_way, name]):
+            if not under_way and not self._state.performed:
+                raise HarnessError(self._disk.sentence)
             return False
         if memory_is_short(self._asked.memory_bytes):
             if not under_way and not self._checks.busy:
@@ -199,7 +199,7 @@ class Soaking:
         return True
 
     def _begin(self, planned: Planned) -> None:
-        directory, spec = self._directory / planned.place, self._rotation.spec_of(planned)
+        directory, spec = self._directory / planned.place, self._planner.spec_of(planned)
         self.running[directory] = planned
         self._runs.give(Job(spec, directory), limit_of(spec))
 
@@ -210,7 +210,7 @@ class Soaking:
             self._take(job, ended)
         if (judged := self._checks.answer(0.0 if self._runs.busy else STEP_S)) is not None:
             self._settle(judged)
-        waiting, since_s = len(self._book.performed), self._clock() - self._batch_at
+        waiting, since_s = len(self._state.performed), self._clock() - self._batch_at
         if waiting and (waiting >= BATCH_MAX // 4 or since_s >= BATCH_S or not self.running):
             self._check()
 
@@ -220,13 +220,13 @@ class Soaking:
         if ended.status != "completed":
             self._progress.say(f"{planned.place} failed: {ended.reason}")
             heal(job.directory)
-        self._account.write(self._room.performed(planned, ended))
+        self._recorded.write(self._disk.performed(planned, ended))
         self._count_failure(planned.world, ended)
 
     def _count_failure(self, name: str, ended: Ended) -> None:
         """Give the world up where its runs do nothing but fail."""
         self._failed[name] = 0 if ended.status == "completed" else self._failed[name] + 1
-        elsewhere = self._rotation.world(name).world.elsewhere
+        elsewhere = self._planner.world(name).world.elsewhere
         if self._failed[name] == (FAILED_IN_ROW_ELSEWHERE_MAX if elsewhere else FAILED_IN_ROW_MAX):
             why = f"the {name} world is given up: {self._failed[name]} runs in a row failed ({ended.reason})"
             self._given_up[name] = why
@@ -236,13 +236,13 @@ class Soaking:
     def _fail(self, why: str) -> None:
         """The harness did something wrong."""
         self._progress.say(why)
-        self._account.write(Failed(why=why))
+        self._recorded.write(Failed(why=why))
 
     def _check(self) -> None:
         """Have what waits judged, if nothing else is."""
         if not self._checks.busy:
             self._batch_at = self._clock()
-            self._batch = [planned for planned, _ in self._book.performed.values()][:BATCH_MAX]
+            self._batch = [planned for planned, _ in self._state.performed.values()][:BATCH_MAX]
             self._checks.begin([self._directory / planned.place for planned in self._batch])
 
     def _settle(self, judged: Sequence[Judged]) -> None:
@@ -253,25 +253,25 @@ class Soaking:
             if planned.again is None:
                 lines.append((planned.turn, trimmed(msgspec.structs.replace(one.line, history=planned.place))))
             else:
-                shown = self._is_shown(self._book.sought[planned.again], planned.world, one.line)
+                shown = self._is_shown(self._state.sought[planned.again], planned.world, one.line)
                 tries.append((planned, Tried(planned.turn, planned.again, shown)))
-        self._account.judge(lines, [tried for _, tried in tries])
+        self._recorded.judge(lines, [tried for _, tried in tries])
         for planned, tried in tries:
-            self._room.remove(planned)
+            self._disk.remove(planned)
             self._refuse_to_differ(planned, tried)
-        self._room.drop(self._book.shelf.superfluous())
+        self._disk.drop(self._state.kept_runs.superfluous())
 
     def _is_shown(self, sought: frozenset[str], world: str, line: VerdictLine) -> bool | None:
         """A try in virtual time shows all that was ``sought``; elsewhere one of it is enough. None: nobody knows."""
         if line.outcome is Outcome.UNKNOWN:
             return None
         found = findings_of(line)
-        return sought <= found if self._rotation.world(world).world.virtual_time else not sought.isdisjoint(found)
+        return sought <= found if self._planner.world(world).world.virtual_time else not sought.isdisjoint(found)
 
     def _refuse_to_differ(self, planned: Planned, tried: Tried) -> None:
         """A seed is a whole run in virtual time: one that does not repeat itself is the harness's own error."""
-        if self._rotation.world(planned.world).world.virtual_time and tried.shown is False:
-            sought = ", ".join(sorted(self._book.sought[tried.again]))
+        if self._planner.world(planned.world).world.virtual_time and tried.shown is False:
+            sought = ", ".join(sorted(self._state.sought[tried.again]))
             place = msgspec.structs.replace(planned, again=None).place
             self._fail(
                 f"{place} does not repeat itself: done again, it did not show {sought}; report it, with the plan"
@@ -287,7 +287,7 @@ class Soaking:
 
     def judge_rest(self, until: float) -> None:
         """Judge what was performed, as long as the clock is before ``until``; the rest waits for a later session."""
-        while (self._book.performed or self._checks.busy) and self._clock() < until:
+        while (self._state.performed or self._checks.busy) and self._clock() < until:
             self._check()
             if (judged := self._checks.answer(STEP_S)) is not None:
                 self._settle(judged)
