@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-#: The era that presets nothing: every rule as it is since 3.7, and the missed epoch as it should be.
+#: The era that presets nothing: every rule as it is since 3.7; what Kafka does wrong is right.
 NO_ERA: Final = "none"
 
 #: By era, newest first: what is different from the era before in this list (from no era at all, for the first).
 _OLDER: Final[Mapping[str, Mapping[str, Any]]] = {
     # Releases 3.3 to 4.3 keep what followers had (rule 30, docs/findings/002-missed-epoch.md); older ones are taken to.
-    "4.1": {"eligible.leader.replicas": True, "missed.epoch": "kafka"},
+    # All load one batch of each producer (rule 21, docs/findings/005-restart-forgets-batches.md).
+    "4.1": {"eligible.leader.replicas": True, "missed.epoch": "kafka", "producers.after.restart": "last-batch"},
     "3.7": {"eligible.leader.replicas": False},
     "3.5": {"strict.min.isr": False},
     "2.8": {"broker.epochs": False},

@@ -50,6 +50,7 @@ PlantedBug = Literal[
     "forget-producer-ids",
 ]
 MissedEpoch = Literal["forget", "kafka"]
+ProducersAfterRestart = Literal["all-batches", "last-batch"]
 IdempotenceWindow = Literal["partition", "connection"]
 
 ACKS_ALL = -1
@@ -130,6 +131,10 @@ class Settings:
     #: What a leader that missed a leader epoch does with what its followers had; "kafka" loses acknowledged writes.
     missed_epoch: MissedEpoch = _setting(  # noqa: RUF009
         "missed.epoch", "reference", "forget", choices=get_args(MissedEpoch)
+    )
+    #: Which batches of an idempotent producer a broker knows again that was started anew; "last-batch" as Kafka does.
+    producers_after_restart: ProducersAfterRestart = _setting(  # noqa: RUF009
+        "producers.after.restart", "reference", "all-batches", choices=get_args(ProducersAfterRestart)
     )
     #: What the five batches under way of an idempotent producer are counted for; Kafka's Java client: each connection.
     idempotence_window: IdempotenceWindow = _setting(  # noqa: RUF009

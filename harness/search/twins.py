@@ -92,7 +92,7 @@ def _candidates(directory: Path, record: RunRecord, receipts: Sequence[Receipt])
 def _base(record: RunRecord, duration_ms: int) -> RunSpec:
     """The run in the simulated world, which follows Kafka where its core knows two ways."""
     spec = record.spec()
-    rules = {"missed.epoch": "kafka"} if isinstance(spec.world, Kafka) else {}
+    rules = {"missed.epoch": "kafka", "producers.after.restart": "last-batch"} if isinstance(spec.world, Kafka) else {}
     workload = msgspec.structs.replace(spec.workload, duration_ms=duration_ms, topic="ackproof", replace_silent_ms=0)
     return msgspec.structs.replace(
         spec, world=Simulated(), settings=spec.settings | rules, workload=workload, client_defaults=()

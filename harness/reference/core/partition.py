@@ -167,6 +167,8 @@ class Replica:
         self.maximal_isr: tuple[NodeId, ...] = ()
         self.followers: dict[NodeId, Follower] = {}
         self.epoch_start = NONE
+        if context.config.producers_after_restart == "last-batch":
+            log.producers.keep_last_batches()
         self.high_watermark = min(log.checkpointed_high_watermark(), log.end_offset)
         if context.observing:
             context.observe(

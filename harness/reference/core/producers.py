@@ -66,6 +66,12 @@ class Producers:
         if len(self._kept) > PRODUCERS_KEPT:
             del self._kept[next(iter(self._kept))]
 
+    def keep_last_batches(self) -> None:
+        """Forget all but the newest batch of each producer, as a restarted Kafka broker has (ProducerStateManager)."""
+        for kept in self._kept.values():
+            while len(kept) > 1:
+                kept.popleft()
+
     def batches(self) -> list[RecordBatch]:
         """Every remembered batch in log order: what this state can be made from again."""
         return sorted((b for kept in self._kept.values() for b in kept), key=lambda batch: batch.base_offset)

@@ -19,6 +19,7 @@ ACKS_ALL: Final = -1
 Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"]
 #: What a leader of a new leader epoch does with the log ends that its followers had in an earlier one (rule 30).
 MissedEpoch = Literal["forget", "kafka"]
+ProducersAfterRestart = Literal["all-batches", "last-batch"]
 #: By whom a record is committed (rules 7 and 28), unless quorum.required.acks says how many (rule 27).
 CommitRuleName = Literal["isr", "majority"]
 #: Who may lead: an in-sync replica (rule 13), or the live one with the largest log (rules 27, 28).
@@ -122,6 +123,7 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     immediate_high_watermark: bool = False
     follower_fetching: bool = False
     missed_epoch: MissedEpoch = "forget"
+    producers_after_restart: ProducersAfterRestart = "all-batches"
     commit_rule: CommitRuleName = "isr"
     quorum_required_acks: int = NONE
     leader_election: LeaderElection = "isr"

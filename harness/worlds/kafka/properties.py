@@ -23,8 +23,8 @@ RULES_SINCE: Final[Mapping[str, tuple[int, int, int]]] = {
 }
 #: The setting that is chosen when a cluster is formatted.
 ELR: Final = "eligible.leader.replicas"
-#: Not asked for: how every release works with a missed epoch (rule 30), how clients do, a preset of what is asked for.
-_FREE: Final = ("missed.epoch", "idempotence.window", "era")
+#: Not asked for: how every release works (rules 21, 30), how clients do, a preset of what is asked for.
+_FREE: Final = ("missed.epoch", "producers.after.restart", "idempotence.window", "era")
 #: Small and quick: a run has a few partitions and megabytes.
 _SMALL: Final[Mapping[str, object]] = {
     "offsets.topic.num.partitions": 4,

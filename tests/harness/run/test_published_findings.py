@@ -14,15 +14,28 @@ from harness.run import perform
 HUNTED = Path(__file__).parents[3] / "results" / "reference" / "hunt"
 
 
-@pytest.mark.parametrize(("window", "broken"), [("connection", {"duplicate": 1}), ("partition", {})])
-def test_batches_under_way_over_two_connections_are_written_twice_and_over_one_are_not(
-    tmp_path: Path, window: str, broken: dict[str, int]
-) -> None:
-    plan = read_plan(HUNTED / "doubled-by-the-producer.toml", {"idempotence.window": window})
-    (spec,) = plan.runs()
+def duplicates(tmp_path: Path, plan: str, families: list[str], **settings: str) -> int:
+    """How many records the run of a published plan, with other ``settings``, has twice against a promise."""
+    (spec,) = read_plan(HUNTED / plan, {name.replace("_", "."): value for name, value in settings.items()}).runs()
     ended = perform(spec, tmp_path / "run")
     assert ended.status == "completed", ended.reason
-    verdict = check_one(tmp_path / "run" / HISTORY)
-    judgement = judge(spec.chosen(), verdict, 1, ["partition", "move"])
-    assert {name: count for name, count in judgement.broken.items() if name == "duplicate"} == broken
-    assert (judgement.outcome is Outcome.BROKEN_PROMISE) == bool(broken)
+    judgement = judge(spec.chosen(), check_one(tmp_path / "run" / HISTORY), 1, families)
+    found = judgement.broken.get("duplicate", 0)
+    assert (judgement.outcome is Outcome.BROKEN_PROMISE) == bool(found)
+    return found
+
+
+@pytest.mark.parametrize(("window", "twice"), [("connection", 1), ("partition", 0)])
+def test_batches_under_way_over_two_connections_are_written_twice_and_over_one_are_not(
+    tmp_path: Path, window: str, twice: int
+) -> None:
+    families = ["partition", "move"]
+    assert duplicates(tmp_path, "doubled-by-the-producer.toml", families, idempotence_window=window) == twice
+
+
+@pytest.mark.parametrize(("known", "twice"), [("last-batch", 2), ("all-batches", 0)])
+def test_a_leader_that_was_started_again_has_records_twice_where_it_knows_the_last_batch_only(
+    tmp_path: Path, known: str, twice: int
+) -> None:
+    families = ["kill", "partition"]
+    assert duplicates(tmp_path, "doubled-after-a-restart.toml", families, producers_after_restart=known) == twice

@@ -8,7 +8,7 @@ import pytest
 
 from harness.reference.core.messages import InitProducerId, ProduceResponse, RecordBatch
 from harness.reference.core.producers import BATCHES_KEPT, LAST_SEQUENCE, PRODUCERS_KEPT, Producers
-from harness.reference.core.types import NONE, ErrorCode, TopicConfig
+from harness.reference.core.types import NONE, BrokerConfig, ErrorCode, TopicConfig
 
 
 def batch(sequence: int, count: int = 1, epoch: int = 0, producer: int = 7, offset: int = 0) -> RecordBatch:
@@ -127,6 +127,30 @@ def test_a_restarted_leader_recognises_a_retry_from_its_log(lab: Any) -> None:
     cluster.write(cluster.state().leader, "x", producer=(7, 0, 0))
     cluster.run(50)
     assert cluster.committed().count("x") == 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "again"), [("all-batches", []), ("last-batch", [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER])]
+)
+def test_a_broker_that_was_started_again_knows_all_batches_from_its_log_or_as_kafka_does_the_last(
+    lab: Any, rule: Any, again: list[ErrorCode]
+) -> None:
+    cluster = lab(BrokerConfig(producers_after_restart=rule))
+    first, last = (cluster.write(0, value, producer=(7, 0, number)) for number, value in enumerate("xy"))
+    cluster.run(50)
+    cluster.kill(0, 1, 2)
+    cluster.fence(0, 1, 2)
+    for node in range(3):
+        cluster.start(node)
+    cluster.settle()
+    leader = cluster.state().leader
+    refused = cluster.write(leader, "x", producer=(7, 0, 0))
+    known = cluster.write(leader, "y", producer=(7, 0, 1))
+    cluster.run(50)
+    assert cluster.answer(known).base_offset == cluster.answer(last).base_offset
+    assert [error for error in [cluster.answer(refused).error] if error] == again
+    assert again or cluster.answer(refused).base_offset == cluster.answer(first).base_offset
+    assert cluster.committed()[-2:] == ["x", "y"]
 
 
 def test_truncation_forgets_what_it_cut_off(lab: Any) -> None:
