@@ -14,7 +14,7 @@ these it counts sends that were
   retries until its time is over may report only that, so there may have been more.
 
 A send may be counted in several of these, and under several faults. Whether they put a fault to the test depends on the
-settings, which are not known here: :mod:`checkers.verdicts.trial`.
+settings, which are not known here: :mod:`checkers.verdicts.exercised`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Cells of the matrix: all runs of one choice of settings, one family of faults and one world, as one outcome.
 
 Made from lines of ``verdicts.jsonl`` alone. What each outcome means: :func:`checkers.verdicts.outcome.outcome_of`; what
-silence lacks to be evidence: :mod:`checkers.verdicts.trial`.
+silence lacks to be evidence: :mod:`checkers.verdicts.exercised`.
 A cell may be ``held`` although its settings permit loss; that is *no* promise, and ``note`` says so: a weakness that
 did not show is not safety.
 """
@@ -16,10 +16,10 @@ import msgspec
 
 from checkers.measures.latency import Latency
 from checkers.verdicts.coverage import summed
+from checkers.verdicts.exercised import OLDER, FamilyExercised, RunsExercised
 from checkers.verdicts.judgement import Judgement, RunFacts, VerdictLine
 from checkers.verdicts.outcome import Outcome, outcome_of
 from checkers.verdicts.proportions import Proportion, proportion
-from checkers.verdicts.trial import OLDER, FamilyTrial, Trial
 from checkers.verdicts.verdict import Verdict
 from checkers.words import counted
 
@@ -116,7 +116,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     stalled: dict[str, int] = {}
     client_defaults: tuple[str, ...] = ()
     delivery: dict[str, int] = {}
-    exercised: dict[str, FamilyTrial] = {}
+    exercised: dict[str, FamilyExercised] = {}
     bound: float = 1.0
     coverage: dict[str, int | None] = {}
     latency: Latency = msgspec.field(default_factory=Latency)
@@ -128,7 +128,7 @@ class _Tally:
     def __init__(self, facts: RunFacts) -> None:
         self.facts = facts
         self.families = tuple(facts.family.split("+"))
-        self.trial = Trial(runs=0)
+        self.exercised = RunsExercised(runs=0)
         self.coverage: dict[str, int | None] = {}
         self.runs_lost = self.runs_stalled = self.lost = self.lost_against_promise = 0
         self.exercise: Counter[str] = Counter()
@@ -150,7 +150,7 @@ class _Tally:
     def add(self, line: VerdictLine, judgement: Judgement, seed: int) -> None:
         """Count one run."""
         acknowledged = line.exercise.acknowledged if judgement.judged else 0
-        self.trial += judgement.trial or Trial(judged=int(judgement.judged), acknowledged=acknowledged)
+        self.exercised += judgement.exercised or RunsExercised(judged=int(judgement.judged), acknowledged=acknowledged)
         self.coverage = summed(self.coverage, judgement.coverage)
         self.runs_lost += judgement.lost > 0
         self.lost += judgement.lost
@@ -200,7 +200,7 @@ class _Tally:
     @property
     def lacks(self) -> str:
         """What is missing for silence to be evidence."""
-        return self.trial.lacks(self.families, self.facts.exercised_min)
+        return self.exercised.lacks(self.families, self.facts.exercised_min)
 
     @property
     def outcome(self) -> Outcome:
@@ -209,8 +209,8 @@ class _Tally:
             broken=bool(self.broken),
             stalled=self.runs_stalled > 0,
             lost=self.lost > 0,
-            judged_share=self.trial.judged / self.trial.runs,
-            known=self.trial.is_known,
+            judged_share=self.exercised.judged / self.exercised.runs,
+            known=self.exercised.is_known,
             lacks=self.lacks,
         )
 
@@ -285,8 +285,8 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
         settings=run.settings,
         outcome=outcome,
         note=_note(outcome, tally),
-        runs=tally.trial.runs,
-        runs_judged=tally.trial.judged,
+        runs=tally.exercised.runs,
+        runs_judged=tally.exercised.judged,
         runs_lost=tally.runs_lost,
         attempted=counts["attempted"],
         acknowledged=counts["acknowledged"],
@@ -296,8 +296,8 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
         rejected=counts["rejected"],
         unknown_writes=counts["unknown"],
         records_read=counts["records_read"],
-        loss=proportion(tally.lost, max(tally.trial.acknowledged, tally.lost)),
-        lossy_runs=proportion(tally.runs_lost, tally.trial.judged),
+        loss=proportion(tally.lost, max(tally.exercised.acknowledged, tally.lost)),
+        lossy_runs=proportion(tally.runs_lost, tally.exercised.judged),
         broken=dict(tally.broken),
         permitted=dict(tally.permitted),
         longest_gap_us=tally.gap_us,
@@ -312,32 +312,32 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
         stalled=dict(tally.stalled.most_common(3)),
         client_defaults=run.client_defaults,
         delivery=dict(tally.delivery.most_common()),
-        exercised=tally.trial.of(tally.families),
-        bound=tally.trial.bound(tally.families),
+        exercised=tally.exercised.of(tally.families),
+        bound=tally.exercised.bound(tally.families),
         coverage=tally.coverage,
         latency=tally.latency,
     )
 
 
 def _note(outcome: Outcome, tally: _Tally) -> str:
-    trial = tally.trial
-    runs = counted(trial.judged, "run")
+    exercised = tally.exercised
+    runs = counted(exercised.judged, "run")
     if outcome is Outcome.HELD and tally.permits_loss:
         return f"no loss seen in {_faults(tally)}, {runs}; loss is permitted, so this is not a promise"
     if outcome is Outcome.HELD:
         return f"no loss in {_faults(tally)}, {runs}, as promised"
     if outcome is Outcome.STALLED:
         why = next(iter(dict(tally.stalled.most_common(1))))
-        return f"the log did not come back in {tally.runs_stalled:,} of {trial.runs:,} runs: {why}"
+        return f"the log did not come back in {tally.runs_stalled:,} of {exercised.runs:,} runs: {why}"
     if outcome is Outcome.NOT_EXERCISED:
         return tally.lacks
     if outcome is Outcome.UNKNOWN:
-        share = f"{trial.judged:,} of {trial.runs:,} runs could be judged"
-        return share if trial.is_known else f"{share}; {OLDER}"
+        share = f"{exercised.judged:,} of {exercised.runs:,} runs could be judged"
+        return share if exercised.is_known else f"{share}; {OLDER}"
     found = ", ".join(f"{count:,} {anomaly}" for anomaly, count in tally.broken.items())
     return f"{tally.runs_lost:,} of {runs} lost acknowledged writes" if tally.lost else f"{found} in {runs}"
 
 
 def _faults(tally: _Tally) -> str:
-    exercised = sum(family.exercised for family in tally.trial.of(tally.families).values())
+    exercised = sum(family.exercised for family in tally.exercised.of(tally.families).values())
     return counted(exercised, "exercised fault")

@@ -13,11 +13,11 @@ import msgspec
 
 from checkers.verdicts.copies import fate_of_copies
 from checkers.verdicts.coverage import coverage
+from checkers.verdicts.exercised import OLDER, RunsExercised, exercised_by
 from checkers.verdicts.identity import identities
 from checkers.verdicts.outcome import Outcome, outcome_of
 from checkers.verdicts.promises import Promise, promise
 from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, read_receipts
-from checkers.verdicts.trial import OLDER, Trial, trial_of
 from checkers.verdicts.verdict import Verdict
 from nemesis.plan import EXERCISED_MIN
 from nemesis.receipts import Receipt
@@ -60,8 +60,8 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
         reasons: how many reasons ``promise`` names; of a cell's runs the one with most speaks for the cell.
         faults: the faults that took effect.
         uncertain, without_effect: how many may have, and how many receipts are no evidence of any (those included).
-        trial: what the run put to the test; None where an older version judged it, which did not ask. lacks: what is
-            missing for the run's silence to be evidence, "" where nothing is.
+        exercised: what the run put to the test; None where an older version judged it, which did not ask.
+        lacks: what is missing for the run's silence to be evidence, "" where nothing is.
         coverage: how often the run met each of :data:`checkers.verdicts.coverage.SITUATIONS`.
         identities: by anomaly, what makes its listed findings the same defect as those of other runs
             (:mod:`checkers.verdicts.identity`), that of the first first.
@@ -80,7 +80,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     uncertain: int
     without_effect: int
     stalled: dict[str, str] = {}
-    trial: Trial | None = None
+    exercised: RunsExercised | None = msgspec.field(default=None, name="trial")
     lacks: str = ""
     coverage: dict[str, int | None] = {}
     identities: dict[str, list[str]] = {}
@@ -113,7 +113,7 @@ class VerdictLine(Verdict, kw_only=True):
         """
         if self.judgement is not None:
             silent = self.judgement.outcome in {Outcome.HELD, Outcome.NOT_EXERCISED}
-            return Outcome.UNKNOWN if silent and self.judgement.trial is None else self.judgement.outcome
+            return Outcome.UNKNOWN if silent and self.judgement.exercised is None else self.judgement.outcome
         if self.valid == "unknown":
             return Outcome.UNKNOWN
         return Outcome.HELD if self.valid else Outcome.NOT_VALID
@@ -129,7 +129,7 @@ class VerdictLine(Verdict, kw_only=True):
 
     def _unknown_for(self, judgement: Judgement) -> str | None:
         """An older version did not ask, or wrote no facts down."""
-        known = judgement.trial is not None and judgement.trial.is_known
+        known = judgement.exercised is not None and judgement.exercised.is_known
         return OLDER if self.outcome is Outcome.UNKNOWN and judgement.judged and not known else judgement.reason
 
     @property
@@ -160,8 +160,8 @@ def judge(
     # A write that is gone may be counted under both names; the larger count is a lower bound of their union.
     lost = max(counts.get("lost-write", 0), counts.get("unseen", 0))
     judged = lost > 0 or (verdict.valid != "unknown" and drained)
-    trial = trial_of(verdict, receipts, settings, judged=judged)
-    lacks = trial.run_lacks(families, exercised_min)
+    exercised = exercised_by(verdict, receipts, settings, judged=judged)
+    lacks = exercised.run_lacks(families, exercised_min)
     stalled, why_not = _stalled(verdict, settings, receipts)
     return Judgement(
         outcome=outcome_of(
@@ -169,7 +169,7 @@ def judge(
             stalled=bool(stalled),
             lost=lost > 0,
             judged_share=float(judged),
-            known=trial.is_known,
+            known=exercised.is_known,
             lacks=lacks,
         ),
         broken=broken,
@@ -184,7 +184,7 @@ def judge(
         uncertain=len(possible) - len(faults),
         without_effect=len(receipts) - len(faults),
         stalled=stalled,
-        trial=trial,
+        exercised=exercised,
         lacks=lacks,
         coverage=coverage(verdict, settings, receipts),
         identities=identities(verdict, settings.to_mapping(), receipts),

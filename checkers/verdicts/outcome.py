@@ -64,7 +64,7 @@ def outcome_of(*, broken: bool, stalled: bool, lost: bool, judged_share: float, 
     * ``permitted loss``: acknowledged writes were lost, and the settings never promised more.
     * ``unknown``: less than half of the runs could be judged, or it is not ``known`` what they put to the test.
     * ``not exercised``: nothing was lost, and ``lacks`` says what is missing for that to be evidence
-      (:mod:`checkers.verdicts.trial`).
+      (:mod:`checkers.verdicts.exercised`).
     * ``held``: nothing was lost, and everything was put to the test.
     """
     if broken:

@@ -148,7 +148,7 @@ def _show_small(state: State, run: Run, seconds: float) -> None:
     if all(alarm.by not in (ASSERTION, CRASH) for alarm in run.alarms):
         small = shrunk(run.spec, seconds=seconds)
         state.say(f"the same with {small.in_words()} (of {small.faults[1]} and {small.operations[1]}):")
-        schedule = small.trial.schedule
+        schedule = small.run.schedule
     if schedule is not None:
         state.say(schedule.describe())
 

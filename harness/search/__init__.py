@@ -2,11 +2,11 @@
 
 from harness.search.explaining import FUTURES, explain_run
 from harness.search.hunting import ASSERTION, CRASH, Alarm, Hunted, Run, as_it_is, hunt
+from harness.search.judged_run import JudgedRun, run_in_memory
 from harness.search.portfolios import EVERYTHING, PORTFOLIOS, Portfolio
 from harness.search.sameness import Finding, finding_of
 from harness.search.shrinking import Shrunk, shrunk
 from harness.search.smaller_runs import SmallerRun, shrink_run
-from harness.search.trial import Trial, attempt
 
 __all__ = [
     "ASSERTION",
@@ -17,16 +17,16 @@ __all__ = [
     "Alarm",
     "Finding",
     "Hunted",
+    "JudgedRun",
     "Portfolio",
     "Run",
     "Shrunk",
     "SmallerRun",
-    "Trial",
     "as_it_is",
-    "attempt",
     "explain_run",
     "finding_of",
     "hunt",
+    "run_in_memory",
     "shrink_run",
     "shrunk",
 ]

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from harness.plan import RunSpec
-from harness.search.trial import Trial
+from harness.search.judged_run import JudgedRun
 from nemesis.roles import Role, RoleKind
 from nemesis.schedule import Schedule, Step
 from workloads import LISTED, PlannedWrite, writes_of
@@ -31,14 +31,14 @@ def operations_of(spec: RunSpec) -> Sequence[PlannedWrite]:
     )
 
 
-def as_data(trial: Trial) -> Iterator[RunSpec]:
+def as_data(run: JudgedRun) -> Iterator[RunSpec]:
     """Ways to write the run down with listed writes, the likeliest first; its faults come as much later as they did."""
-    spec, schedule = trial.spec, trial.schedule
+    spec, schedule = run.spec, run.schedule
     if spec.workload.name == LISTED:
         return
     warm_up_ms = 0
-    if trial.receipts:
-        first = trial.receipts[0]
+    if run.receipts:
+        first = run.receipts[0]
         since_ms = first.begun_us // 1000 - schedule.steps[first.sequence].begin_ms
         warm_up_ms = since_ms // WARM_UP_STEP_MS * WARM_UP_STEP_MS
     for later_ms in dict.fromkeys((warm_up_ms, max(0, warm_up_ms - WARM_UP_STEP_MS), 0, warm_up_ms + WARM_UP_STEP_MS)):

@@ -25,10 +25,10 @@ from harness.records.run_record import RunRecord
 from harness.report import Account, account_of, fault_name, replica_set
 from harness.run import perform
 from harness.search.data_form import steps_of, with_steps
+from harness.search.judged_run import JudgedRun, OtherDraws, run_in_memory
 from harness.search.sameness import Finding, finding_of
 from harness.search.shrinking import shrunk
 from harness.search.smaller_runs import drawn_record, left_in
-from harness.search.trial import OtherDraws, Trial, attempt
 from harness.search.twins import twin_of
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
@@ -63,9 +63,9 @@ def _by_twin(directory: Path, record: RunRecord, progress: Progress, anomaly: st
     twin = twin_of(directory, record, anomaly)
     account, _ = _account(directory, twin.verdict, twin.finding, record.spec())
     sentences = tuple(account.sentences)
-    if twin.trial is None:
+    if twin.run is None:
         return Explanation(finding=twin.finding.in_words(), sentences=sentences, twin=twin.in_words())
-    smaller = shrunk(twin.trial.spec, twin.finding)
+    smaller = shrunk(twin.run.spec, twin.finding)
     place = directory / TWIN
     if place.exists():
         shutil.rmtree(place)
@@ -78,19 +78,19 @@ def _by_twin(directory: Path, record: RunRecord, progress: Progress, anomaly: st
 
 def explained(directory: Path, spec: RunSpec, progress: Progress, anomaly: str, futures: int) -> Explanation:
     """The explanation of the simulated run ``spec`` in ``directory``."""
-    trial = attempt(spec, shown=None)
-    finding = finding_of(trial, anomaly)
+    run = run_in_memory(spec, shown=None)
+    finding = finding_of(run, anomaly)
     trace_runs([directory], progress)
     with translated_errors():
         verdict = check_one(directory, shown=None)
     account, subject = _account(directory, verdict, finding, spec)
     if account.timeline is None or subject is None:
         return Explanation(finding=finding.in_words(), sentences=tuple(account.sentences))
-    moments = _moments(account, trial.receipts)
+    moments = _moments(account, run.receipts)
     with progress.phase("taking the run back", len(moments)):
         steps = []
         for time_us, what in moments:
-            steps.append(_step_back(trial, finding, subject, (time_us, what), futures))
+            steps.append(_step_back(run, finding, subject, (time_us, what), futures))
             progress.advance()
     avoidable_us, no_return_us = _point_of_no_return(steps)
     return Explanation(
@@ -168,38 +168,38 @@ def _words(seen: Observation, partition: str) -> Iterator[str]:
 
 
 def _step_back(
-    trial: Trial, finding: Finding, subject: dict[str, Any], moment: tuple[int, str], futures: int
+    run: JudgedRun, finding: Finding, subject: dict[str, Any], moment: tuple[int, str], futures: int
 ) -> StepBack:
     """Take the run back to right after a moment, and continue it both ways."""
     time_us, what = moment
-    calm = with_steps(trial.spec, list(_until(trial, time_us)))
-    calm = msgspec.structs.replace(calm, schedule=Schedule(steps=steps_of(calm), healed_ms=trial.schedule.healed_ms))
-    seeds = [derived_seed(trial.spec.seed, "future", number) for number in range(futures)]
+    calm = with_steps(run.spec, list(_until(run, time_us)))
+    calm = msgspec.structs.replace(calm, schedule=Schedule(steps=steps_of(calm), healed_ms=run.schedule.healed_ms))
+    seeds = [derived_seed(run.spec.seed, "future", number) for number in range(futures)]
     invariants = bool(finding.invariant)
 
     def shown_by(spec: RunSpec) -> int:
         others = (OtherDraws(time_us + 1, seed) for seed in seeds)
-        ends = (attempt(spec, others=other, shown=None, invariants=invariants) for other in others)
+        ends = (run_in_memory(spec, others=other, shown=None, invariants=invariants) for other in others)
         return sum(_shows(future, finding, subject) for future in ends)
 
     return StepBack(
-        time_us=time_us, what=what, futures=futures, as_planned=shown_by(trial.spec), if_healed=shown_by(calm)
+        time_us=time_us, what=what, futures=futures, as_planned=shown_by(run.spec), if_healed=shown_by(calm)
     )
 
 
-def _until(trial: Trial, time_us: int) -> Iterator[Any]:
+def _until(run: JudgedRun, time_us: int) -> Iterator[Any]:
     """The faults that had begun by then, each ended at once."""
-    if not trial.receipts:
+    if not run.receipts:
         return
-    first = trial.receipts[0]
-    zero_us = first.begun_us - trial.schedule.steps[first.sequence].begin_ms * 1000
+    first = run.receipts[0]
+    zero_us = first.begun_us - run.schedule.steps[first.sequence].begin_ms * 1000
     now_ms = (time_us - zero_us) // 1000 + 1
-    for step in trial.schedule.steps:
+    for step in run.schedule.steps:
         if zero_us + step.begin_ms * 1000 <= time_us:
             yield msgspec.structs.replace(step, end_ms=min(step.end_ms, now_ms))
 
 
-def _shows(future: Trial, finding: Finding, subject: dict[str, Any]) -> bool:
+def _shows(future: JudgedRun, finding: Finding, subject: dict[str, Any]) -> bool:
     """The future shows it of the same write, where the finding names one."""
     if not finding.is_in(future):
         return False

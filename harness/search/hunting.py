@@ -18,8 +18,8 @@ import msgspec
 
 from checkers import Outcome
 from harness.plan import RunSpec
+from harness.search.judged_run import JudgedRun, run_in_memory
 from harness.search.portfolios import PORTFOLIOS, Portfolio
-from harness.search.trial import Trial, attempt
 
 #: Runs that are given to a worker at a time.
 BLOCK: Final = 4
@@ -142,24 +142,24 @@ def _run(number: int, changed: Mapping[str, Any], seed: int, portfolios: Sequenc
 def alarms_of(spec: RunSpec) -> tuple[Alarm, ...]:
     """Everything that is wrong about a run, attempted now; what ends it is a finding about it, whatever it is."""
     try:
-        trial = attempt(spec)
+        run = run_in_memory(spec)
     except AssertionError as error:
         return (Alarm(ASSERTION, str(error)),)
     except Exception as error:  # A hunt is for what nobody thought of, and goes on.
         return (Alarm(CRASH, f"{type(error).__name__}: {error}"),)
-    return alarms_in(trial)
+    return alarms_in(run)
 
 
-def alarms_in(trial: Trial) -> tuple[Alarm, ...]:
+def alarms_in(run: JudgedRun) -> tuple[Alarm, ...]:
     """Everything that is wrong about a run that came to its end."""
-    return tuple(_alarms(trial))
+    return tuple(_alarms(run))
 
 
-def _alarms(trial: Trial) -> Iterator[Alarm]:
-    if trial.broken is not None:
-        yield Alarm(trial.broken.name, f"at {trial.broken.time_us / 1e6:.2f} s: {trial.broken.text}")
-    for anomaly, count in trial.judgement.broken.items():
+def _alarms(run: JudgedRun) -> Iterator[Alarm]:
+    if run.broken is not None:
+        yield Alarm(run.broken.name, f"at {run.broken.time_us / 1e6:.2f} s: {run.broken.text}")
+    for anomaly, count in run.judgement.broken.items():
         if anomaly != _BY_NAME:
             yield Alarm(anomaly, f"{count} found, none permitted")
-    if trial.judgement.outcome is Outcome.STALLED:
-        yield Alarm("stalled", "; ".join(f"{key}: {why}" for key, why in trial.judgement.stalled.items()))
+    if run.judgement.outcome is Outcome.STALLED:
+        yield Alarm("stalled", "; ".join(f"{key}: {why}" for key, why in run.judgement.stalled.items()))

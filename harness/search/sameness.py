@@ -9,7 +9,7 @@ import msgspec
 
 from checkers import Judgement, Verdict
 from harness.errors import NamedWronglyError
-from harness.search.trial import Trial
+from harness.search.judged_run import JudgedRun
 
 #: A log that did not come back: no anomaly of the history, and an outcome all the same.
 STALLED: Final = "stalled"
@@ -33,15 +33,15 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     fate: str = ""
     invariant: str = ""
 
-    def is_in(self, trial: Trial) -> bool:
+    def is_in(self, run: JudgedRun) -> bool:
         """The run shows it."""
         if self.invariant:
-            return trial.broken is not None and trial.broken.name == self.invariant
+            return run.broken is not None and run.broken.name == self.invariant
         if self.anomaly == STALLED:
-            return bool(trial.judgement.stalled)
-        judgement = trial.judgement
+            return bool(run.judgement.stalled)
+        judgement = run.judgement
         counted = judgement.broken if self.broken else judgement.permitted
-        return counted.get(self.anomaly, 0) > 0 and (not self.fate or self.fate in _fates(trial.verdict, self.anomaly))
+        return counted.get(self.anomaly, 0) > 0 and (not self.fate or self.fate in _fates(run.verdict, self.anomaly))
 
     def in_words(self) -> str:
         """For people."""
@@ -53,14 +53,14 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.anomaly} ({', '.join(filter(None, (self.fate, side)))})"
 
 
-def finding_of(trial: Trial, anomaly: str = "") -> Finding:
+def finding_of(run: JudgedRun, anomaly: str = "") -> Finding:
     """The finding of a run in memory, see :func:`worst_of`.
 
     Raises:
         NamedWronglyError: as there.
     """
-    invariant = trial.broken.name if trial.broken else ""
-    return worst_of(trial.verdict.history, trial.verdict, trial.judgement, anomaly, invariant)
+    invariant = run.broken.name if run.broken else ""
+    return worst_of(run.verdict.history, run.verdict, run.judgement, anomaly, invariant)
 
 
 def worst_of(run: str, verdict: Verdict, judgement: Judgement, anomaly: str = "", invariant: str = "") -> Finding:

@@ -10,7 +10,7 @@ import msgspec
 from harness.errors import AckproofError
 from harness.plan import RunSpec
 from harness.search.data_form import operations_of, steps_of
-from harness.search.trial import Trial
+from harness.search.judged_run import JudgedRun
 from harness.stories import COLUMNS, parse_story, perform_cell
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from nemesis.receipts import Receipt
@@ -30,19 +30,19 @@ class Script(msgspec.Struct, frozen=True):
     column: str
 
 
-def script_of(trial: Trial, title: str) -> Script | None:
-    """A story that loses a write as ``trial`` does; None where its steps, or the settings, cannot be said so.
+def script_of(run: JudgedRun, title: str) -> Script | None:
+    """A story that loses a write as ``run`` does; None where its steps, or the settings, cannot be said so.
 
     Times stay as they are, as steps that wait. It was performed, and what it shows was seen.
     """
-    column = _column(trial.spec)
-    if column is None or trial.spec.workload.partitions != 1 or trial.spec.workload.name != LISTED:
+    column = _column(run.spec)
+    if column is None or run.spec.workload.partitions != 1 or run.spec.workload.name != LISTED:
         return None
     for leader in (_LEADER, "0"):
-        moments = list(_moments(trial, leader))
+        moments = list(_moments(run, leader))
         if any(text is None for _, text in moments) or len(moments) > STEPS_MAX:
             return None
-        text = _text(trial.spec, title, list(_steps([(at_us, text or "") for at_us, text in moments])))
+        text = _text(run.spec, title, list(_steps([(at_us, text or "") for at_us, text in moments])))
         if _loses(text, column):
             return Script(text, column)
     return None
@@ -96,17 +96,17 @@ def _steps(moments: Sequence[tuple[int, str]]) -> Iterator[str]:
         yield text
 
 
-def _moments(trial: Trial, leader: str) -> Iterator[tuple[int, str | None]]:
+def _moments(run: JudgedRun, leader: str) -> Iterator[tuple[int, str | None]]:
     """What happens when, in microseconds, as steps; None for what the language lacks. Writes come after faults."""
-    steps = steps_of(trial.spec)
-    for receipt in trial.receipts:
+    steps = steps_of(run.spec)
+    for receipt in run.receipts:
         if receipt.mark != "skipped":
             begin, end = _begin_and_end(receipt)
             step = steps[receipt.sequence]
             yield step.begin_ms * 1000, begin
             if end != "":
                 yield step.end_ms * 1000, end
-    for number, write in enumerate(operations_of(trial.spec), 1):
+    for number, write in enumerate(operations_of(run.spec), 1):
         yield write.due_us, f"send w{number} to {leader}"
 
 

@@ -28,9 +28,9 @@ from harness.search.data_form import (
     with_workload,
     with_writes,
 )
+from harness.search.judged_run import JudgedRun, run_in_memory
 from harness.search.reducing import reduced
 from harness.search.sameness import Finding, finding_of
-from harness.search.trial import Trial, attempt
 from nemesis.roles import Role
 from workloads import LISTED
 
@@ -51,13 +51,13 @@ SUFFICIENT_PERCENT: Final = 80
 class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
     """What a run was shrunk to.
 
-    ``spec`` is a run that shows ``finding``, as data; ``trial`` is how it went. ``faults`` and ``operations`` (writes)
+    ``spec`` is a run that shows ``finding``, as data; ``run`` is how it went. ``faults`` and ``operations`` (writes)
     are how many it has, and had before. ``attempts`` runs were performed for it; ``complete`` is false where the time
     was over, or somebody interrupted it, while there was still something to try.
     """
 
     spec: RunSpec
-    trial: Trial
+    run: JudgedRun
     finding: Finding
     faults: tuple[int, int]
     operations: tuple[int, int]
@@ -79,14 +79,14 @@ def shrunk(spec: RunSpec, finding: Finding | str = "", *, seconds: float | None 
         PlanError: it is not of the simulated world, or performs a scripted story.
     """
     name = finding if isinstance(finding, str) else finding.anomaly or finding.invariant
-    first = attempt(spec)
+    first = run_in_memory(spec)
     chosen = finding if isinstance(finding, Finding) and finding.is_in(first) else finding_of(first, name)
     search = _Search(first, chosen, None if seconds is None else time.monotonic() + seconds)
     complete = search.run()
     best = search.best
     return Shrunk(
         spec=best.spec,
-        trial=best,
+        run=best,
         finding=chosen,
         faults=(len(steps_of(best.spec)), len(steps_of(first.spec))),
         operations=(len(operations_of(best.spec)), len(operations_of(first.spec))),
@@ -102,7 +102,7 @@ class _OutOfTimeError(Exception):
 class _Search:
     """One run on its way to a smaller one. ``best`` shows the finding, always."""
 
-    def __init__(self, first: Trial, finding: Finding, until_s: float | None) -> None:
+    def __init__(self, first: JudgedRun, finding: Finding, until_s: float | None) -> None:
         self.best = first
         self.attempts = 1
         self._finding = finding
@@ -143,18 +143,18 @@ class _Search:
     def _performed(self, spec: RunSpec) -> bool:
         if spec == self.best.spec:
             return True
-        trial = self._trial(spec)
-        if trial is None or (self._steady and not self._shows_with_chance(spec)):
+        run = self._showing(spec)
+        if run is None or (self._steady and not self._shows_with_chance(spec)):
             return False
-        self.best = trial
+        self.best = run
         return True
 
     def _shows_with_chance(self, spec: RunSpec) -> bool:
         """It shows with drawn delays too, so that it does not hang on who is first by a millisecond."""
         drawn = (msgspec.structs.replace(spec, chance="drawn", seed=seed) for seed in OTHER_SEEDS)
-        return all(self._trial(one) is not None for one in drawn)
+        return all(self._showing(one) is not None for one in drawn)
 
-    def _trial(self, spec: RunSpec) -> Trial | None:
+    def _showing(self, spec: RunSpec) -> JudgedRun | None:
         """Perform ``spec`` unless it is known to show nothing; None if it does not show the finding."""
         key = msgspec.json.encode(spec)
         if not self._known.get(key, True):
@@ -163,12 +163,12 @@ class _Search:
             raise _OutOfTimeError
         self.attempts += 1
         try:
-            trial = attempt(spec, invariants=bool(self._finding.invariant))
+            run = run_in_memory(spec, invariants=bool(self._finding.invariant))
         except HarnessError:  # a cluster that does not come up, or a run in circles, shows nothing
-            trial = None
-        shown = trial is not None and self._finding.is_in(trial)
+            run = None
+        shown = run is not None and self._finding.is_in(run)
         self._known[key] = shown
-        return trial if shown else None
+        return run if shown else None
 
     # --- what can be smaller -----------------------------------------------------------------------------------------
 
@@ -241,7 +241,7 @@ class _Search:
         for length_us in (1000 * length_ms for length_ms in LENGTHS_MS if 1000 * length_ms < gap_us):
             hurried = _moved(moments, place, gap_us - length_us * SUFFICIENT_PERCENT // 100)
             kept = _moved(moments, place, gap_us - length_us)
-            if self._trial(retimed(spec, hurried)) is not None and self.shows(retimed(spec, kept)):
+            if self._showing(retimed(spec, hurried)) is not None and self.shows(retimed(spec, kept)):
                 return
 
 

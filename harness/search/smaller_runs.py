@@ -83,9 +83,9 @@ def shrink_run(directory: Path, anomaly: str = "", seconds: float | None = None)
     if record.world.virtual_time:
         return left_in(directory, shrunk(record.spec(), anomaly, seconds=seconds))
     twin = twin_of(directory, record, anomaly)
-    if twin.trial is None:
+    if twin.run is None:
         raise NoTwinError(f"{directory}: {twin.in_words()}")
-    return left_in(directory, shrunk(twin.trial.spec, twin.finding, seconds=seconds), twin.in_words())
+    return left_in(directory, shrunk(twin.run.spec, twin.finding, seconds=seconds), twin.in_words())
 
 
 def drawn_record(directory: Path) -> RunRecord:
@@ -106,7 +106,7 @@ def drawn_record(directory: Path) -> RunRecord:
 
 def left_in(directory: Path, found: Shrunk, twin: str = "") -> SmallerRun:
     """Leave the plan of a smaller run in ``directory``, and its story; ``twin`` says whose twin it is, if it is one."""
-    script = script_of(found.trial, title_of(found))
+    script = script_of(found.run, title_of(found))
     plan = directory / PLAN_FILE
     origin = f"Shrunk from the run {directory.name}: {found.in_words()}."
     remarks = [f"{title_of(found)}.", origin, *filter(None, [twin])]

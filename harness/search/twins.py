@@ -20,8 +20,8 @@ from harness.plan import Kafka, RunSpec, Simulated
 from harness.records.files import HISTORY
 from harness.records.run_record import RunRecord
 from harness.search.data_form import with_role, with_steps, with_writes
+from harness.search.judged_run import JudgedRun, judged, run_in_memory
 from harness.search.sameness import Finding, worst_of
-from harness.search.trial import Trial, attempt, judged
 from nemesis.faults import FAULTS
 from nemesis.receipts import Receipt
 from nemesis.roles import Role, RoleKind
@@ -35,19 +35,19 @@ _KINDS: Final = frozenset(kind.kind for kind in FAULTS)
 
 
 class Twin(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of the search for a twin: a ``trial`` that shows ``finding``, None where none of ``tries`` did.
+    """What came of the search for a twin: a ``run`` that shows ``finding``, None where none of ``tries`` did.
 
     ``verdict`` is that on the real run.
     """
 
     finding: Finding
     verdict: Verdict
-    trial: Trial | None
+    run: JudgedRun | None
     tries: int
 
     def in_words(self) -> str:
         """For people."""
-        if self.trial is None:
+        if self.run is None:
             return f"No simulated twin: of {self.tries} runs with its faults and writes in virtual time none showed it."
         which = "the first" if self.tries == 1 else f"number {self.tries}"
         return f"A simulated twin shows it: {which} of the runs with its faults and writes in virtual time."
@@ -66,10 +66,10 @@ def twin_of(directory: Path, record: RunRecord, anomaly: str = "") -> Twin:
     tries = 0
     for candidate in islice(_candidates(directory, record, read_receipts(verdict.faults)), TRIES):
         tries += 1
-        trial = attempt(candidate)
-        if finding.is_in(trial):
-            return Twin(finding=finding, verdict=verdict, trial=trial, tries=tries)
-    return Twin(finding=finding, verdict=verdict, trial=None, tries=tries)
+        run = run_in_memory(candidate)
+        if finding.is_in(run):
+            return Twin(finding=finding, verdict=verdict, run=run, tries=tries)
+    return Twin(finding=finding, verdict=verdict, run=None, tries=tries)
 
 
 def _candidates(directory: Path, record: RunRecord, receipts: Sequence[Receipt]) -> Iterator[RunSpec]:

@@ -15,9 +15,9 @@ from checkers.measures.fault_exercise import FaultExercise
 from checkers.measures.recovery import Recovery
 from checkers.measures.situations import Situations
 from checkers.verdicts.cells import Cell, build_cells
+from checkers.verdicts.exercised import OLDER, FamilyExercised
 from checkers.verdicts.judgement import RunFacts, VerdictLine, judge
 from checkers.verdicts.matrix import MATRIX_VERSION, build_matrix, settings_words, summarise
-from checkers.verdicts.trial import OLDER, FamilyTrial
 from checkers.verdicts.verdict import Verdict
 from workloads.settings import IDEMPOTENCE, Settings
 
@@ -96,7 +96,7 @@ def test_faults_that_met_no_writes_do_not_count() -> None:
     found.fault_exercise = [FaultExercise(sequence=n, acknowledged=n == 0) for n in range(5)]
     line = run(SAFE, found, exercised_min=3)
     assert (line.outcome, only(line).outcome) == ("not exercised", "not exercised")
-    assert only(line).exercised == {"kill": FamilyTrial(took_effect=5, exercised=1)}
+    assert only(line).exercised == {"kill": FamilyExercised(took_effect=5, exercised=1)}
     assert only(line).note == (
         "kill: 1 of at least 3 faults met writes, of 5 that took effect; raise writes_per_second, or runs"
     )
@@ -140,7 +140,7 @@ def test_silence_of_a_history_without_the_facts_is_unknown_and_says_so() -> None
 def test_a_judgement_of_an_older_version_is_not_silently_held() -> None:
     line = run(SAFE, verdict())
     assert line.judgement is not None
-    old = msgspec.structs.replace(line, judgement=msgspec.structs.replace(line.judgement, trial=None))
+    old = msgspec.structs.replace(line, judgement=msgspec.structs.replace(line.judgement, exercised=None))
     assert (old.outcome, only(old).outcome, only(old).loss.total) == ("unknown", "unknown", 100)
     assert old.why_unknown == OLDER
 
@@ -317,7 +317,7 @@ def test_a_story_is_one_fault_however_many_brokers_it_hits() -> None:
     found = verdict(faults=3)
     for receipt in found.faults:
         receipt["group"] = 0
-    assert only(run(SAFE, found)).exercised == {"kill": FamilyTrial(took_effect=1, exercised=1)}
+    assert only(run(SAFE, found)).exercised == {"kill": FamilyExercised(took_effect=1, exercised=1)}
     assert only(run(SAFE, found, exercised_min=3)).outcome == "not exercised"
 
 
@@ -325,12 +325,12 @@ def test_what_prepares_for_a_fault_is_none_of_its_family() -> None:
     """A cut of links that met writes counted as a kill, also where the kill came to nothing or met none."""
     found = verdict(faults=3)
     found.faults[0] |= {"fault": "partition", "group": 1, "story": "leader-ahead"}
-    assert only(run(SAFE, found)).exercised == {"kill": FamilyTrial(took_effect=2, exercised=2)}
+    assert only(run(SAFE, found)).exercised == {"kill": FamilyExercised(took_effect=2, exercised=2)}
     assert found.fault_exercise is not None
     found.fault_exercise[1].acknowledged = found.fault_exercise[2].acknowledged = 0
-    assert only(run(SAFE, found)).exercised == {"kill": FamilyTrial(took_effect=2, exercised=0)}
+    assert only(run(SAFE, found)).exercised == {"kill": FamilyExercised(took_effect=2, exercised=0)}
     found.faults[1]["took_effect"] = False
-    assert only(run(SAFE, found)).exercised == {"kill": FamilyTrial(took_effect=1, exercised=0)}
+    assert only(run(SAFE, found)).exercised == {"kill": FamilyExercised(took_effect=1, exercised=0)}
 
 
 def test_a_run_alone_lacks_what_one_of_its_own_families_lacks() -> None:

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from checkers import Exercise, Judgement, Outcome, VerdictLine
-from checkers.verdicts.trial import Trial
+from checkers.verdicts.exercised import RunsExercised
 from harness.campaign.judge import Judged
 from harness.cli.check_table import show_judged
 from harness.cli.terminal import State
@@ -28,7 +28,7 @@ def judged(path: str, outcome: str, lost: int = 0, reason: str | None = None) ->
         faults=(),
         uncertain=0,
         without_effect=0,
-        trial=Trial(judged=int(not reason), known=int(not reason)),
+        exercised=RunsExercised(judged=int(not reason), known=int(not reason)),
     )
     line = VerdictLine(
         history=path,

@@ -8,7 +8,7 @@ from harness.cli.app import exit_code_of
 from harness.errors import EXIT_PLAN
 from harness.plan import parse_plan, read_plan
 from harness.run import perform
-from harness.search import attempt
+from harness.search import run_in_memory
 
 PLAN = """
 families = ["kill"]
@@ -42,7 +42,7 @@ def test_a_run_is_shrunk_to_a_plan_and_a_story(tmp_path, capsys):
     assert lines[0] == "what it shows: lost-write (destroyed, permitted)"
     assert lines[-1].startswith("2 faults, 1 operation (of 2 and 60, ")
     assert lines[-1].endswith(f"runs): {run / 'shrunk.toml'}")
-    smaller = attempt(read_plan(run / "shrunk.toml").runs()[0])
+    smaller = run_in_memory(read_plan(run / "shrunk.toml").runs()[0])
     assert smaller.verdict.counts["lost-write"] == 1
     column = lines[-2].split("--settings ")[1]
     assert exit_code_of(["--debug", "stories", str(run / "shrunk-story.toml"), "--settings", column, "--json"]) == 0

@@ -11,8 +11,8 @@ from harness.plan import parse_plan
 from harness.records.cluster_file import read_observations
 from harness.records.explanation_file import read_explanation
 from harness.run import perform
-from harness.search import attempt
-from harness.search.trial import OtherDraws
+from harness.search import run_in_memory
+from harness.search.judged_run import OtherDraws
 
 #: The leader alone has a write when it dies, and then returns too late.
 PLAN = """
@@ -83,11 +83,11 @@ def test_a_run_without_a_finding_cannot_be_explained(tmp_path, capsys):
 @pytest.mark.parametrize("chance", ["none", "drawn"])
 def test_other_draws_change_the_future_and_not_the_past(chance):
     spec = parse_plan(PLAN.replace('chance = "none"', f'chance = "{chance}"'), "plan.toml").runs()[0]
-    first = attempt(spec)
-    late = attempt(spec, others=OtherDraws(10**12, 5))
+    first = run_in_memory(spec)
+    late = run_in_memory(spec, others=OtherDraws(10**12, 5))
     assert late.verdict == first.verdict
     assert late.recording.streams == first.recording.streams
-    other = attempt(spec, others=OtherDraws(300_000, 5))
+    other = run_in_memory(spec, others=OtherDraws(300_000, 5))
     streams, others = first.recording.streams, other.recording.streams
     assert streams != others
     same = [label for label, drawn in streams.items() if drawn[:1] == others.get(label, [])[:1]]

@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import HarnessError
 from harness.plan import parse_plan, plan_text
-from harness.search import EVERYTHING, PORTFOLIOS, Alarm, Portfolio, as_it_is, attempt, hunt
+from harness.search import EVERYTHING, PORTFOLIOS, Alarm, Portfolio, as_it_is, hunt, run_in_memory
 from harness.search.hunting import alarms_of, without
 
 BY_NAME = {portfolio.name: portfolio for portfolio in PORTFOLIOS}
@@ -84,7 +84,7 @@ def test_an_assertion_of_the_core_is_an_alarm(monkeypatch: pytest.MonkeyPatch) -
     def fails(*_: object, **__: object) -> None:
         raise AssertionError("a leader is in the ISR")
 
-    monkeypatch.setattr("harness.search.hunting.attempt", fails)
+    monkeypatch.setattr("harness.search.hunting.run_in_memory", fails)
     assert alarms_of(BY_NAME["stories"].spec(1, 0, {})) == (Alarm("assertion", "a leader is in the ISR"),)
 
 
@@ -98,9 +98,9 @@ def test_a_run_that_crashes_is_a_finding_and_the_hunt_goes_on(
     def crashes_once(spec: object) -> object:
         if not next(numbers):
             raise error
-        return attempt(spec)  # type: ignore[arg-type]
+        return run_in_memory(spec)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("harness.search.hunting.attempt", crashes_once)
+    monkeypatch.setattr("harness.search.hunting.run_in_memory", crashes_once)
     first, *others = as_it_is(3, seed=1, portfolios=PORTFOLIOS)
     assert first.alarms == (Alarm("crash", f"{type(error).__name__}: {error}"),)
     assert [run.alarms for run in others] == [(), ()]

@@ -11,7 +11,7 @@ import pytest
 
 from harness.errors import NamedWronglyError, PlanError
 from harness.plan import parse_plan, plan_text, read_plan
-from harness.search import Finding, attempt, finding_of, shrunk
+from harness.search import Finding, finding_of, run_in_memory, shrunk
 from harness.search import shrinking as module
 from harness.search.data_form import operations_of, steps_of, with_steps, with_workload, with_writes
 from workloads import LISTED
@@ -41,8 +41,8 @@ def test_a_losing_run_becomes_a_few_lines(family):
     assert found.complete
     assert found.faults[0] <= 2
     assert found.operations == (1, 120)
-    assert found.finding == finding_of(attempt(losing(family)))
-    assert found.finding.is_in(found.trial)
+    assert found.finding == finding_of(run_in_memory(losing(family)))
+    assert found.finding.is_in(found.run)
 
 
 @pytest.mark.parametrize("family", ["kill", "partition"])
@@ -50,10 +50,10 @@ def test_no_single_fault_and_no_single_write_can_be_taken_away(family):
     found = small(family)
     steps, writes = steps_of(found.spec), operations_of(found.spec)
     for place in range(len(steps)):
-        fewer = attempt(with_steps(found.spec, steps[:place] + steps[place + 1 :]))
+        fewer = run_in_memory(with_steps(found.spec, steps[:place] + steps[place + 1 :]))
         assert not found.finding.is_in(fewer)
     for place in range(len(writes)):
-        assert not found.finding.is_in(attempt(with_writes(found.spec, writes[:place] + writes[place + 1 :])))
+        assert not found.finding.is_in(run_in_memory(with_writes(found.spec, writes[:place] + writes[place + 1 :])))
 
 
 def test_what_is_left_has_round_times_and_no_chance():
@@ -80,14 +80,14 @@ def test_a_broken_promise_stays_one():
     bug = {"acks": "all", "min.insync.replicas": 2, "planted.bug": "acknowledge-after-append"}
     found = shrunk(losing(**bug))
     assert found.finding.broken
-    assert found.trial.judgement.broken["lost-write"] == 1
+    assert found.run.judgement.broken["lost-write"] == 1
 
 
 def test_a_broken_invariant_can_be_what_is_kept():
     spec = losing(**{"acks": "all", "min.insync.replicas": 2, "planted.bug": "commit-largest-log-end"})
-    broken = attempt(spec, invariants=True).broken
+    broken = run_in_memory(spec, invariants=True).broken
     found = shrunk(spec, Finding(invariant=broken.name))
-    assert found.trial.broken.name == broken.name
+    assert found.run.broken.name == broken.name
     assert len(steps_of(found.spec)) == 0
 
 
@@ -97,20 +97,20 @@ def test_what_is_interrupted_leaves_the_best_so_far(monkeypatch):
     def interrupted(spec, **others):
         if next(calls) > 30:
             raise KeyboardInterrupt
-        return attempt(spec, **others)
+        return run_in_memory(spec, **others)
 
-    monkeypatch.setattr(module, "attempt", interrupted)
+    monkeypatch.setattr(module, "run_in_memory", interrupted)
     found = shrunk(losing())
     assert not found.complete
     assert found.attempts == 31
     assert found.operations[0] < 120
-    assert found.finding.is_in(attempt(found.spec))
+    assert found.finding.is_in(run_in_memory(found.spec))
 
 
 def test_it_ends_when_its_time_is_over():
     found = shrunk(losing(), seconds=0)
     assert not found.complete
-    assert found.spec.schedule == attempt(losing()).schedule
+    assert found.spec.schedule == run_in_memory(losing()).schedule
 
 
 def test_a_plan_of_the_smaller_run_is_the_smaller_run():
@@ -118,8 +118,8 @@ def test_a_plan_of_the_smaller_run_is_the_smaller_run():
     again = parse_plan(plan_text(found.spec, "small"), "small.toml").runs()[0]
     assert again.schedule == found.spec.schedule
     assert again.workload.writes == found.spec.workload.writes
-    performed = attempt(again)
-    assert performed.verdict.anomalies == found.trial.verdict.anomalies
+    performed = run_in_memory(again)
+    assert performed.verdict.anomalies == found.run.verdict.anomalies
 
 
 def test_only_simulated_runs_can_be_shrunk():

@@ -33,13 +33,13 @@ def real(tmp_path):
 def test_its_twin_has_its_faults_at_their_times_and_its_writes(real):
     twin = twins.twin_of(real, read_record(real))
     assert twin.tries == 1
-    steps = twin.trial.schedule.steps
+    steps = twin.run.schedule.steps
     assert [(step.fault.kind, step.begin_ms, step.end_ms) for step in steps] == [
         ("partition", 100, 400),
         ("kill", 300, 500),
     ]
     assert [str(step.fault.role) for step in steps] == ["broker 0", "broker 0"]
-    assert [write.due_us for write in twin.trial.spec.workload.writes] == [200_000]
+    assert [write.due_us for write in twin.run.spec.workload.writes] == [200_000]
     sends = [event for event in read_events(real / "history") if event.type == "invoke" and event.function == "send"]
     assert len(sends) > 1  # the others are those of the fresh producers at the end
 
@@ -53,8 +53,8 @@ def test_it_is_shrunk_and_explained_by_its_twin(real, capsys):
 
 
 def test_a_run_that_no_twin_shows_says_how_often_it_was_tried(real, capsys, monkeypatch):
-    whole = twins.attempt(parse_plan(PLAN.replace("acks = 1", 'acks = "all"'), "whole.toml").runs()[0])
-    monkeypatch.setattr(twins, "attempt", lambda spec: whole)
+    whole = twins.run_in_memory(parse_plan(PLAN.replace("acks = 1", 'acks = "all"'), "whole.toml").runs()[0])
+    monkeypatch.setattr(twins, "run_in_memory", lambda spec: whole)
     assert exit_code_of(["shrink", str(real)]) == EXIT_UNKNOWN
     assert "of 20 runs with its faults and writes in virtual time none showed it" in capsys.readouterr().err
     assert not (real / "shrunk.toml").exists()

@@ -10,8 +10,8 @@ import pytest
 
 from checkers import Outcome, VerdictLine
 from checkers.measures.exercise import Exercise
+from checkers.verdicts.exercised import FamilyExercised, RunsExercised
 from checkers.verdicts.judgement import Judgement, RunFacts
-from checkers.verdicts.trial import FamilyTrial, Trial
 from harness.campaign import Job, Judged
 from harness.plan import Plan, parse_plan
 from harness.progress import Progress
@@ -68,7 +68,9 @@ def line_of(world: str, cell: str, seed: int, outcome: Outcome | None = None, **
         faults=(),
         uncertain=0,
         without_effect=0,
-        trial=Trial(judged=1, known=1, recovered=1, acknowledged=9, families={family: FamilyTrial(3, 3)}),
+        exercised=RunsExercised(
+            judged=1, known=1, recovered=1, acknowledged=9, families={family: FamilyExercised(3, 3)}
+        ),
         coverage={"leader_changed_in_flight": seed % 3},
         identities={name: [shown] for name in found},
     )

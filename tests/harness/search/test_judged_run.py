@@ -13,7 +13,7 @@ from harness.choices import Choices
 from harness.errors import PlanError
 from harness.plan import parse_plan, read_plan
 from harness.run import perform
-from harness.search import attempt
+from harness.search import run_in_memory
 from harness.worlds.simulated.coverage_words import WORDS
 from nemesis.schedule import Schedule
 
@@ -35,11 +35,11 @@ def runs():
 def test_the_verdict_in_memory_is_the_one_from_files(tmp_path):
     found = set()
     for number, spec in enumerate(runs()):
-        trial = attempt(spec)
+        run = run_in_memory(spec)
         assert perform(spec, tmp_path / str(number)).status == "completed"
         stored = check_one(tmp_path / str(number), name=str(spec.directory()))
-        assert trial.verdict == stored
-        assert trial.judgement == judge(spec.chosen(), stored, spec.faults.exercised_min, spec.family.split("+"))
+        assert run.verdict == stored
+        assert run.judgement == judge(spec.chosen(), stored, spec.faults.exercised_min, spec.family.split("+"))
         found |= stored.counts.keys()
     assert "lost-write" in found
 
@@ -50,39 +50,39 @@ def lossy():
 
 
 def test_a_given_schedule_is_performed_as_it_is():
-    drawn = attempt(lossy())
+    drawn = run_in_memory(lossy())
     one = Schedule(steps=drawn.schedule.steps[:1], healed_ms=drawn.schedule.healed_ms)
-    assert [receipt.sequence for receipt in attempt(lossy(), schedule=one).receipts] == [0]
-    assert attempt(lossy(), schedule=drawn.schedule).verdict == drawn.verdict
+    assert [receipt.sequence for receipt in run_in_memory(lossy(), schedule=one).receipts] == [0]
+    assert run_in_memory(lossy(), schedule=drawn.schedule).verdict == drawn.verdict
 
 
 def test_a_trial_again_with_its_recording_is_the_same():
-    first = attempt(lossy())
-    again = attempt(first.spec, choices=first.choices)
+    first = run_in_memory(lossy())
+    again = run_in_memory(first.spec, choices=first.choices)
     assert msgspec.structs.replace(again, recording=first.recording) == first
-    assert attempt(first.spec, choices=Choices(1)).verdict != first.verdict
+    assert run_in_memory(first.spec, choices=Choices(1)).verdict != first.verdict
 
 
 def test_a_broken_invariant_is_noted_with_its_time_and_the_run_goes_on():
     settings = {"acks": "all", "min.insync.replicas": 2, "planted.bug": "commit-largest-log-end"}
     plan = read_plan(PLANS / "default.toml", settings)
     spec = next(run for run in plan.runs() if run.family == "kill")
-    trial = attempt(spec, invariants=True)
-    assert trial.broken is not None
-    assert trial.broken.time_us > 0
-    assert trial.broken.text.startswith(trial.broken.name)
-    assert trial.verdict.exercise.drained
-    assert trial.verdict == attempt(spec).verdict
+    run = run_in_memory(spec, invariants=True)
+    assert run.broken is not None
+    assert run.broken.time_us > 0
+    assert run.broken.text.startswith(run.broken.name)
+    assert run.verdict.exercise.drained
+    assert run.verdict == run_in_memory(spec).verdict
 
 
 def test_only_simulated_runs_are_attempted():
     real = next(run for run in read_plan(PLANS / "default.toml").runs() if not run.world.virtual_time)
     with pytest.raises(PlanError, match="simulated world"):
-        attempt(real)
+        run_in_memory(real)
 
 
 def test_a_trial_says_what_it_reached_where_it_is_asked():
-    asked, unasked = attempt(lossy(), coverage=True), attempt(lossy())
+    asked, unasked = run_in_memory(lossy(), coverage=True), run_in_memory(lossy())
     assert {"elected: clean", "acknowledged: by the leader alone"} <= asked.coverage <= WORDS
     assert msgspec.structs.replace(asked, coverage=frozenset()) == unasked
 
@@ -99,7 +99,7 @@ def test_garbage_is_looked_for_only_when_a_run_is_over():
     gc.collect()
     gc.callbacks.append(note)
     try:
-        attempt(spec)
+        run_in_memory(spec)
     finally:
         gc.callbacks.remove(note)
     assert gc.isenabled()

@@ -30,17 +30,17 @@ from workloads import ACKS_ALL, Settings
 OLDER: Final = "it is not known what was put to the test: judged or recorded by an older version"
 
 
-class FamilyTrial(msgspec.Struct, frozen=True):
+class FamilyExercised(msgspec.Struct, frozen=True):
     """Faults of one family that took effect, and how many of them met writes; a story is one fault."""
 
     took_effect: int = 0
     exercised: int = 0
 
-    def __add__(self, other: FamilyTrial) -> FamilyTrial:
-        return FamilyTrial(self.took_effect + other.took_effect, self.exercised + other.exercised)
+    def __add__(self, other: FamilyExercised) -> FamilyExercised:
+        return FamilyExercised(self.took_effect + other.took_effect, self.exercised + other.exercised)
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
+class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
     """What one run put to the test, or all runs of a cell.
 
     ``judged`` of ``runs`` could be judged; of these it is ``known`` of so many what they put to the test, and
@@ -52,18 +52,19 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     known: int = 0
     recovered: int = 0
     acknowledged: int = 0
-    families: dict[str, FamilyTrial] = {}
+    families: dict[str, FamilyExercised] = {}
 
-    def __add__(self, other: Trial) -> Trial:
+    def __add__(self, other: RunsExercised) -> RunsExercised:
         names = dict.fromkeys((*self.families, *other.families))
-        return Trial(
+        return RunsExercised(
             runs=self.runs + other.runs,
             judged=self.judged + other.judged,
             known=self.known + other.known,
             recovered=self.recovered + other.recovered,
             acknowledged=self.acknowledged + other.acknowledged,
             families={
-                name: self.families.get(name, FamilyTrial()) + other.families.get(name, FamilyTrial()) for name in names
+                name: self.families.get(name, FamilyExercised()) + other.families.get(name, FamilyExercised())
+                for name in names
             },
         )
 
@@ -72,9 +73,9 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         """It is known of every judged run what it put to the test."""
         return self.known == self.judged
 
-    def of(self, families: Iterable[str]) -> dict[str, FamilyTrial]:
+    def of(self, families: Iterable[str]) -> dict[str, FamilyExercised]:
         """Those of ``families``, also where none took effect."""
-        return {name: self.families.get(name, FamilyTrial()) for name in families}
+        return {name: self.families.get(name, FamilyExercised()) for name in families}
 
     def bound(self, families: Iterable[str]) -> float:
         """At most this share of the faults of any of ``families`` loses a write, at 95 % confidence, if none did."""
@@ -108,7 +109,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         return "; ".join(lack for lack in (self.lacks(()), *found) if lack)
 
 
-def trial_of(verdict: Verdict, receipts: Sequence[Receipt], settings: Settings, *, judged: bool) -> Trial:
+def exercised_by(verdict: Verdict, receipts: Sequence[Receipt], settings: Settings, *, judged: bool) -> RunsExercised:
     """What one run put to the test, from the verdict on it; ``receipts`` are its own."""
     found, recovery = verdict.fault_exercise, verdict.recovery
     known = judged and found is not None and recovery.tried
@@ -121,12 +122,12 @@ def trial_of(verdict: Verdict, receipts: Sequence[Receipt], settings: Settings, 
             stories[story] = stories.get(story, False) or exercised
     took_effect = Counter(family for family, _ in stories)
     met_writes = Counter(family for (family, _), exercised in stories.items() if exercised)
-    return Trial(
+    return RunsExercised(
         judged=int(judged),
         known=int(known),
         recovered=int(known and not (recovery.unwritten or recovery.unread or recovery.lacking)),
         acknowledged=verdict.exercise.acknowledged if judged else 0,
-        families={name: FamilyTrial(count, met_writes[name]) for name, count in took_effect.items()},
+        families={name: FamilyExercised(count, met_writes[name]) for name, count in took_effect.items()},
     )
 
 
@@ -152,7 +153,7 @@ def _was_less(receipt: Receipt, settings: Settings) -> bool:
     return bool(receipt.degraded_to) and not _spared(receipt, settings)
 
 
-def _family_lacks(name: str, family: FamilyTrial, enough: int) -> str:
+def _family_lacks(name: str, family: FamilyExercised, enough: int) -> str:
     if family.exercised >= enough:
         return ""
     wanted = f"{name}: {family.exercised} of at least {enough} faults met writes"

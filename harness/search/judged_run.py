@@ -33,7 +33,7 @@ class OtherDraws(NamedTuple):
     seed: int
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
+class JudgedRun(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one run.
 
     ``spec`` has the ``schedule`` that was performed, so that attempting it again with ``recording`` gives the same.
@@ -57,7 +57,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @without_collecting()  # One look for garbage when all is over, as where runs are performed.
-def attempt(
+def run_in_memory(
     spec: RunSpec,
     *,
     schedule: Schedule | None = None,
@@ -66,7 +66,7 @@ def attempt(
     coverage: bool = False,
     others: OtherDraws | None = None,
     shown: int | None = SHOWN,
-) -> Trial:
+) -> JudgedRun:
     """Perform ``spec`` in virtual time and judge it.
 
     ``schedule`` is performed as it is; without one it is that of ``spec``, or drawn as in every run. ``choices`` take
@@ -92,7 +92,7 @@ def attempt(
     report = execute(spec, world, recorder, drawn.draw)
     replicas = replicas_in_memory(report.ends, world.replica_logs())
     verdict = check_rows(recorder.rows, name=str(spec.directory()), replicas=replicas, shown=shown)
-    return Trial(
+    return JudgedRun(
         spec=msgspec.structs.replace(spec, schedule=report.schedule),
         verdict=verdict,
         judgement=judged(spec, verdict),
