@@ -91,7 +91,7 @@ class Lasting:
         """It was done; ``evidence`` is what was observed, by node where nodes are hit."""
         receipt = self.receipt
         receipt.begin_evidence = dict(evidence)
-        receipt.took_effect, receipt.reason = judge(self.aim, evidence, fault.shows)
+        receipt.took_effect, receipt.reason = effect_shown(self.aim, evidence, fault.shows)
         receipt.degraded_to = degraded_to(evidence, fault)
 
     def end(self, view: ClusterView, time_us: int, evidence: Evidence) -> None:
@@ -116,7 +116,7 @@ def read_receipt(detail: Mapping[str, Any]) -> Receipt:
     return msgspec.convert({**detail, **renamed}, Receipt, strict=False)
 
 
-def judge(aim: Aim, evidence: Evidence, shows: str = "") -> tuple[bool, str]:
+def effect_shown(aim: Aim, evidence: Evidence, shows: str = "") -> tuple[bool, str]:
     """Did the fault happen, going by what was observed when it began? Nothing observed is nothing claimed.
 
     Evidence of a node that holds ``refused`` says why the cluster would not do what was asked of it, one that holds

@@ -1,10 +1,9 @@
 """A campaign: stages over one directory (runs, check, witnesses, report), and what can be done to one run of it."""
 
-from harness.campaign.estimating import Estimate, estimate
-from harness.campaign.judge import (
+from harness.campaign.check import (
     CheckOptions,
     Counted,
-    Judged,
+    JudgedHistory,
     count_cells,
     is_unreadable,
     judge_all,
@@ -12,6 +11,7 @@ from harness.campaign.judge import (
     write_verdicts,
     write_verdicts_to,
 )
+from harness.campaign.estimating import Estimate, estimate
 from harness.campaign.pool import Job, Perform, Pool
 from harness.campaign.replaying import Replayed, replay, rerun
 from harness.campaign.runs import FAILED_SHARE_MAX, limit_of
@@ -25,7 +25,7 @@ __all__ = [
     "Counted",
     "Estimate",
     "Job",
-    "Judged",
+    "JudgedHistory",
     "Perform",
     "Pool",
     "Replayed",

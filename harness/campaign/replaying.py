@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from checkers import REPLICAS_FILE, Verdict, check_one
-from harness.campaign.judge import translated_errors
+from harness.campaign.check import translated_errors
 from harness.choices import Choices
 from harness.errors import HarnessError, NamedWronglyError, ResultsError
 from harness.records.files import CLUSTER_FILE, HISTORY, files_of

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from checkers import prepare
-from harness.campaign.judge import check_campaign
+from harness.campaign.check import check_campaign
 from harness.campaign.pool import Perform
 from harness.campaign.runs import Group, Performing, side_by_side
 from harness.campaign.witnesses import witness

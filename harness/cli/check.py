@@ -116,14 +116,14 @@ def _write_for_ci(counted: campaign.Counted, junit: Path | None, summary: Path |
         write_file(summary, cases_as_markdown(cases).encode())
 
 
-def _case(one: campaign.Judged) -> Case:
+def _case(one: campaign.JudgedHistory) -> Case:
     """A history that is in no cell."""
     counts = ", ".join(f"{count} {name}" for name, count in one.line.counts.items() if count)
     text = "\n".join([one.outcome, *described(one.line)])
     return Case("histories", "history", str(one.path), one.outcome, one.line.why_unknown or counts or "nothing", text)
 
 
-def _write_beside(places: Sequence[Place], judged: Sequence[campaign.Judged]) -> list[Written]:
+def _write_beside(places: Sequence[Place], judged: Sequence[campaign.JudgedHistory]) -> list[Written]:
     """Write verdicts into the directories that were named, and what lies in none of them here."""
     directories = [place for place in places if isinstance(place, Path) and place.is_dir()]
     files = [campaign.write_verdicts(directory, _below(directory, judged)) for directory in directories]
@@ -131,5 +131,5 @@ def _write_beside(places: Sequence[Place], judged: Sequence[campaign.Judged]) ->
     return [*files, *([campaign.write_verdicts_to(HERE, rest)] if rest else [])]
 
 
-def _below(path: Path, judged: Sequence[campaign.Judged]) -> list[campaign.Judged]:
+def _below(path: Path, judged: Sequence[campaign.JudgedHistory]) -> list[campaign.JudgedHistory]:
     return [one for one in judged if one.path.is_relative_to(path)]

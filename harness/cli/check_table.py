@@ -10,7 +10,7 @@ from typing import Final
 from rich.markup import escape
 
 from checkers import Cell, Outcome, Place, counted, wedged_clients
-from harness.campaign import Judged, is_unreadable
+from harness.campaign import JudgedHistory, is_unreadable
 from harness.cli.matrix_table import show_silent
 from harness.cli.terminal import State
 
@@ -21,7 +21,7 @@ ALARMING_MAX: Final = 10
 NOTHING: Final = "none"
 
 
-def show_judged(state: State, judged: Sequence[Judged], cells: Sequence[Cell], written: Sequence[str]) -> None:
+def show_judged(state: State, judged: Sequence[JudgedHistory], cells: Sequence[Cell], written: Sequence[str]) -> None:
     """Print tables of what was found, then one line with the verdict and the files in which it is ``written``.
 
     Files that nobody could read have nothing to put in a table: a sentence each says why. More histories than fit on a
@@ -40,7 +40,7 @@ def show_judged(state: State, judged: Sequence[Judged], cells: Sequence[Cell], w
     state.say(f"{what}: {counts}" + (f"; see {' '.join(written)}" if written else ""))
 
 
-def _show_unreadable(state: State, judged: Sequence[Judged]) -> None:
+def _show_unreadable(state: State, judged: Sequence[JudgedHistory]) -> None:
     for one in judged[:ROWS_MAX]:
         reason = one.line.why_unknown or "it cannot be read"
         state.say(reason if str(one.path) in reason else f"{one.path}: {reason}")
@@ -48,7 +48,7 @@ def _show_unreadable(state: State, judged: Sequence[Judged]) -> None:
         _show_rest(state, len(judged) - ROWS_MAX, "files")
 
 
-def _show_readable(state: State, worst: Sequence[Judged]) -> None:
+def _show_readable(state: State, worst: Sequence[JudgedHistory]) -> None:
     below = _common_directory(worst)
     if len(worst) > ROWS_MAX:
         alarming = [one for one in worst if one.outcome.alarming]
@@ -59,7 +59,7 @@ def _show_readable(state: State, worst: Sequence[Judged]) -> None:
         _show_each(state, worst, below, ROWS_MAX)
 
 
-def _badness(one: Judged) -> tuple[int, int, int, str]:
+def _badness(one: JudgedHistory) -> tuple[int, int, int, str]:
     counts = one.line.counts
     return (
         one.outcome.badness,
@@ -69,13 +69,13 @@ def _badness(one: Judged) -> tuple[int, int, int, str]:
     )
 
 
-def _show_each(state: State, judged: Sequence[Judged], below: str, most: int) -> None:
+def _show_each(state: State, judged: Sequence[JudgedHistory], below: str, most: int) -> None:
     headers = ["outcome", "acknowledged", "in faults", "found", _heading("history", below)]
     state.table(headers, [_row(one, below) for one in judged[:most]])
     _show_rest(state, len(judged) - most, "histories")
 
 
-def _row(one: Judged, below: str) -> tuple[str, ...]:
+def _row(one: JudgedHistory, below: str) -> tuple[str, ...]:
     exercise = one.line.exercise
     reason = _reason(one)
     found = reason if reason and one.outcome.proves_nothing else _listed(one.line.counts) or reason or NOTHING
@@ -88,8 +88,8 @@ def _row(one: Judged, below: str) -> tuple[str, ...]:
     )
 
 
-def _show_groups(state: State, judged: Sequence[Judged], below: str) -> None:
-    groups: dict[Place, list[Judged]] = {}
+def _show_groups(state: State, judged: Sequence[JudgedHistory], below: str) -> None:
+    groups: dict[Place, list[JudgedHistory]] = {}
     for one in judged:
         groups.setdefault(one.path.parent, []).append(one)
     headers = ["outcomes", "acknowledged", "in faults", "found", _heading("histories", below)]
@@ -97,7 +97,7 @@ def _show_groups(state: State, judged: Sequence[Judged], below: str) -> None:
     _show_rest(state, len(groups) - ROWS_MAX, "groups")
 
 
-def _group_row(path: Place, judged: Sequence[Judged], below: str) -> tuple[str, ...]:
+def _group_row(path: Place, judged: Sequence[JudgedHistory], below: str) -> tuple[str, ...]:
     outcomes = Counter(one.outcome for one in judged)
     counts: Counter[str] = Counter()
     for one in judged:
@@ -121,7 +121,7 @@ def _listed(counts: Counter[str] | dict[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
-def _reason(one: Judged) -> str:
+def _reason(one: JudgedHistory) -> str:
     """Why it could not be judged, without the path, which has a column of its own."""
     return (one.line.why_unknown or "").replace(f"{one.path}/", "")
 
@@ -135,7 +135,7 @@ def _coloured(outcome: Outcome, text: str) -> str:
     return f"[{outcome.colour}]{text}[/]"
 
 
-def _common_directory(judged: Iterable[Judged]) -> str:
+def _common_directory(judged: Iterable[JudgedHistory]) -> str:
     """What all paths begin with, but for the last part of each, so that a row is about what differs."""
     parents = [str(one.path.parent) for one in judged]
     try:

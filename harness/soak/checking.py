@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Final
 
 from checkers import end_session, spark_context
-from harness.campaign import Judged, judge_all, translated_errors
+from harness.campaign import JudgedHistory, judge_all, translated_errors
 from harness.errors import HarnessError
 from harness.progress import Progress
 
-Judge = Callable[[Sequence[Path]], list[Judged]]
+Judge = Callable[[Sequence[Path]], list[JudgedHistory]]
 
 #: Seconds for one batch; a Java that is frozen never answers.
 BATCH_LIMIT_S: Final = 900.0
 
 
-def judge_here(directories: Sequence[Path]) -> list[Judged]:
+def judge_here(directories: Sequence[Path]) -> list[JudgedHistory]:
     """The verdicts on the runs in ``directories``, in their order, by the process's Spark session.
 
     Raises:
@@ -48,7 +48,7 @@ class Checking:
 
     def __init__(self, judge: Judge = judge_here, renew: Callable[[], None] = end_session) -> None:
         self._judge, self._renew = judge, renew
-        self._answers: queue.Queue[list[Judged] | Exception] = queue.Queue()
+        self._answers: queue.Queue[list[JudgedHistory] | Exception] = queue.Queue()
         self._deadline = 0.0
         self.busy = False
 
@@ -63,14 +63,14 @@ class Checking:
         except Exception as error:  # raised where the answer is asked for
             self._answers.put(error)
 
-    def _judged(self, directories: Sequence[Path]) -> list[Judged]:
+    def _judged(self, directories: Sequence[Path]) -> list[JudgedHistory]:
         try:
             return self._judge(directories)
         except HarnessError:
             self._renew()
             return self._judge(directories)
 
-    def answer(self, patience_s: float = 0.0) -> list[Judged] | None:
+    def answer(self, patience_s: float = 0.0) -> list[JudgedHistory] | None:
         """The verdicts on the batch, in its order; None while it is being judged, or nothing is.
 
         Raises:

@@ -176,7 +176,7 @@ class LedgerFiles:
         """Add ``entry``."""
         self._entries.append([msgspec.json.encode(entry)])
 
-    def judge(self, at_s: float, lines: Sequence[tuple[int, VerdictLine]], tries: Sequence[Tried]) -> Judged:
+    def add_verdicts(self, at_s: float, lines: Sequence[tuple[int, VerdictLine]], tries: Sequence[Tried]) -> Judged:
         """Add the verdicts of these turns, and then the entry by which they count."""
         if lines:
             self._verdicts.append(msgspec.json.encode(line) for _, line in lines)

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import msgspec
 
 from checkers import Outcome, VerdictLine
-from harness.campaign import Job, Judged, limit_of
+from harness.campaign import Job, JudgedHistory, limit_of
 from harness.errors import HarnessError
 from harness.plan import WorldPlan
 from harness.progress import Progress
@@ -68,7 +68,7 @@ class Checks(Protocol):
     def begin(self, directories: Sequence[Path]) -> None:
         """Judge the runs in these directories."""
 
-    def answer(self, patience_s: float = 0.0) -> list[Judged] | None:
+    def answer(self, patience_s: float = 0.0) -> list[JudgedHistory] | None:
         """The verdicts on the batch, None while it is being judged; waits so long at most."""
 
 
@@ -245,7 +245,7 @@ class SoakLoop:
             self._batch = [planned for planned, _ in self._state.performed.values()][:BATCH_MAX]
             self._checks.begin([self._directory / planned.place for planned in self._batch])
 
-    def _settle(self, judged: Sequence[Judged]) -> None:
+    def _settle(self, judged: Sequence[JudgedHistory]) -> None:
         """Take up the verdicts on the batch, and drop what need not stay."""
         lines: list[tuple[int, VerdictLine]] = []
         tries: list[tuple[Planned, Tried]] = []
@@ -255,7 +255,7 @@ class SoakLoop:
             else:
                 shown = self._is_shown(self._state.sought[planned.again], planned.world, one.line)
                 tries.append((planned, Tried(planned.turn, planned.again, shown)))
-        self._recorded.judge(lines, [tried for _, tried in tries])
+        self._recorded.add_verdicts(lines, [tried for _, tried in tries])
         for planned, tried in tries:
             self._disk.remove(planned)
             self._refuse_to_differ(planned, tried)

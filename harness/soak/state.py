@@ -202,9 +202,9 @@ class RecordedState:
         self._ledger.write(timed)
         self.state.note(timed, iter(()))
 
-    def judge(self, lines: Sequence[tuple[int, VerdictLine]], tries: Sequence[Tried]) -> None:
+    def add_verdicts(self, lines: Sequence[tuple[int, VerdictLine]], tries: Sequence[Tried]) -> None:
         """Write down the verdicts of these turns, and what came of these tries."""
-        entry = self._ledger.judge(round(self.elapsed_s, 3), lines, tries)
+        entry = self._ledger.add_verdicts(round(self.elapsed_s, 3), lines, tries)
         self.state.note(entry, iter([line for _, line in lines]))
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from nemesis.cluster import Capability, Link
 from nemesis.faults import Aim, Kill, Partition, Pause, PowerLoss, WipeDisk
 from nemesis.plan import FaultPlan
 from nemesis.player import Player
-from nemesis.receipts import degraded_to, judge, moved, read_receipt, to_json, touched
+from nemesis.receipts import degraded_to, effect_shown, moved, read_receipt, to_json, touched
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import FAMILIES, Timings
 from nemesis.schedule import Schedule, Step, draw_schedule
@@ -216,19 +216,22 @@ def test_receipt_without_evidence_claims_nothing(play):
 
 def test_every_node_needs_evidence_of_its_own():
     aim = Aim(nodes=(1, 2))
-    assert judge(aim, {"1": {"signal": 9}, "2": {"signal": 9}}) == (True, "observed when it began")
-    assert judge(aim, {"1": {"signal": 9}}) == (False, "nothing was observed of broker 2")
+    assert effect_shown(aim, {"1": {"signal": 9}, "2": {"signal": 9}}) == (True, "observed when it began")
+    assert effect_shown(aim, {"1": {"signal": 9}}) == (False, "nothing was observed of broker 2")
 
 
 def test_a_death_alone_is_not_the_damage_that_was_meant():
     aim, dead, damaged = Aim(nodes=(1,)), {"exit": "signal 9"}, {"corrupted": {"offset": 3}}
-    assert judge(aim, {"1": dead}, "corrupted") == (False, "of broker 1 nothing was corrupted")
-    assert judge(aim, {"1": dead | damaged}, "corrupted")[0]
+    assert effect_shown(aim, {"1": dead}, "corrupted") == (False, "of broker 1 nothing was corrupted")
+    assert effect_shown(aim, {"1": dead | damaged}, "corrupted")[0]
 
 
 def test_what_nobody_confirmed_is_no_claim():
     aim = Aim(nodes=(1,))
-    assert judge(aim, {"1": {"unconfirmed": "silence"}}) == (False, "not confirmed, and may have happened: silence")
+    assert effect_shown(aim, {"1": {"unconfirmed": "silence"}}) == (
+        False,
+        "not confirmed, and may have happened: silence",
+    )
 
 
 def test_a_receipt_tells_what_the_controller_changed_meanwhile(play):

@@ -267,7 +267,7 @@ class Replica:
         """Append as leader (rules 1, 3, 21). A duplicate is not appended and succeeds with its old offsets.
 
         Errors: NOT_LEADER_OR_FOLLOWER; NOT_ENOUGH_REPLICAS, for acks=all while the ISR is below min.insync.replicas;
-        what :meth:`Producers.judge` finds. Nothing was appended then.
+        what :meth:`Producers.validate` finds. Nothing was appended then.
         """
         if not self.leading:
             return Appended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -297,7 +297,7 @@ class Replica:
         return Appended(NO_ERROR, base_offset, base_offset + batch.count)
 
     def _judge(self, batch: RecordBatch) -> tuple[ErrorCode, RecordBatch | None]:
-        return self.log.producers.judge(batch)
+        return self.log.producers.validate(batch)
 
     def record_fetch(self, node: NodeId, offset: int, broker_epoch: int) -> ErrorCode:
         """A follower's fetch that does not diverge (rule 6): it may move the high watermark and the ISR.

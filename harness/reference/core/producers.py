@@ -31,7 +31,7 @@ class Producers:
         for batch in batches:
             self.record(batch)
 
-    def judge(self, batch: RecordBatch) -> tuple[ErrorCode, RecordBatch | None]:
+    def validate(self, batch: RecordBatch) -> tuple[ErrorCode, RecordBatch | None]:
         """May ``batch`` be appended? A duplicate is no error and comes with the batch that it repeats.
 
         An unknown producer may start with any sequence (KIP-360), a new epoch of a known one with 0 only.

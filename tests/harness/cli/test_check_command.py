@@ -19,7 +19,7 @@ from moto.server import ThreadedMotoServer
 from checkers import SHOWN, Exercise, FoundHistory, Verdict
 from checkers.measures.fault_exercise import FaultExercise
 from checkers.measures.recovery import Recovery
-from harness.campaign import judge
+from harness.campaign import check as check_stage
 from harness.cli.app import exit_code_of
 from harness.plan import parse_plan
 from harness.records.run_record import Ended, write_record
@@ -60,7 +60,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         message = {"bad.jsonl": unreadable, "run": HELD}
         return [Verdict(history=str(path), **message.get(path.name, readable)) for path in paths]
 
-    monkeypatch.setattr(judge, "check", check)
+    monkeypatch.setattr(check_stage, "check", check)
     monkeypatch.chdir(tmp_path)
     for name in ("good.jsonl", "bad.jsonl"):
         Path(name).touch()

@@ -9,12 +9,12 @@ from rich.console import Console
 
 from checkers import Exercise, Judgement, Outcome, VerdictLine
 from checkers.verdicts.exercised import RunsExercised
-from harness.campaign.judge import Judged
+from harness.campaign.check import JudgedHistory
 from harness.cli.check_table import show_judged
 from harness.cli.terminal import State
 
 
-def judged(path: str, outcome: str, lost: int = 0, reason: str | None = None) -> Judged:
+def judged(path: str, outcome: str, lost: int = 0, reason: str | None = None) -> JudgedHistory:
     judgement = Judgement(
         outcome=Outcome(outcome),
         broken={},
@@ -37,10 +37,10 @@ def judged(path: str, outcome: str, lost: int = 0, reason: str | None = None) ->
         exercise=Exercise(acknowledged=10, acknowledged_in_fault=4),
         judgement=judgement,
     )
-    return Judged(Path(path), line)
+    return JudgedHistory(Path(path), line)
 
 
-def reported(ones: list[Judged], capsys: pytest.CaptureFixture[str], width: int = 200) -> list[str]:
+def reported(ones: list[JudgedHistory], capsys: pytest.CaptureFixture[str], width: int = 200) -> list[str]:
     state = State(out=Console(width=width, soft_wrap=True, highlight=False))
     show_judged(state, ones, [], ["results/c/verdicts.jsonl"])
     return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
@@ -113,7 +113,7 @@ def test_nothing_is_cut_off_on_a_narrow_terminal(capsys: pytest.CaptureFixture[s
 
 def test_a_file_that_nobody_could_read_is_a_sentence_and_no_table(capsys: pytest.CaptureFixture[str]) -> None:
     why = "notes.txt is neither Parquet nor has the name of JSON lines (.jsonl, .ndjson, .json); name runs"
-    unreadable = Judged(Path("notes.txt"), VerdictLine(history="notes.txt", valid="unknown", reason=why))
+    unreadable = JudgedHistory(Path("notes.txt"), VerdictLine(history="notes.txt", valid="unknown", reason=why))
     assert reported([unreadable], capsys) == [why, "", "1 history: 1 unknown; see results/c/verdicts.jsonl"]
     lines = reported([judged("r/a", "held"), unreadable], capsys)
     assert lines[0] == why

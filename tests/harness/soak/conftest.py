@@ -12,7 +12,7 @@ from checkers import Outcome, VerdictLine
 from checkers.measures.exercise import Exercise
 from checkers.verdicts.exercised import FamilyExercised, RunsExercised
 from checkers.verdicts.judgement import Judgement, RunFacts
-from harness.campaign import Job, Judged
+from harness.campaign import Job, JudgedHistory
 from harness.plan import Plan, parse_plan
 from harness.progress import Progress
 from harness.records.run_record import Ended, read_record, write_record
@@ -152,11 +152,11 @@ class KnowingChecks:
         assert self._batch is None
         self._batch = list(directories)
 
-    def answer(self, patience_s: float = 0.0) -> list[Judged] | None:
+    def answer(self, patience_s: float = 0.0) -> list[JudgedHistory] | None:
         if self._batch is None:
             return None
         batch, self._batch = self._batch, None
-        return [Judged(directory, self._judge(directory), is_run=True) for directory in batch]
+        return [JudgedHistory(directory, self._judge(directory), is_run=True) for directory in batch]
 
     def _judge(self, directory: Path) -> VerdictLine:
         record = read_record(directory)

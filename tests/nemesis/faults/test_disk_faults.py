@@ -3,7 +3,7 @@
 import pytest
 
 from nemesis.faults import CorruptRecord, FailDirectory, FullDisk, LyingDisk, PowerLoss, SlowDisk, WipeDisk
-from nemesis.receipts import degraded_to, judge
+from nemesis.receipts import degraded_to, effect_shown
 from nemesis.roles import Role, RoleKind
 from tests.conftest import ObedientCluster
 
@@ -77,7 +77,7 @@ def test_a_leader_that_does_not_run_has_no_disk_to_hit(fault):
 @pytest.mark.parametrize("fault", [WipeDisk(LEADER), CorruptRecord(LEADER)])
 def test_what_left_the_disk_as_it_was_came_to_a_kill(cluster, fault, seen, took_effect, came_to):
     aim = fault.aim(cluster.view())
-    assert (judge(aim, seen, fault.shows)[0], degraded_to(seen, fault)) == (took_effect, came_to)
+    assert (effect_shown(aim, seen, fault.shows)[0], degraded_to(seen, fault)) == (took_effect, came_to)
 
 
 def test_of_two_disks_one_that_was_damaged_makes_it_no_kill():

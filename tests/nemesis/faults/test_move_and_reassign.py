@@ -3,7 +3,7 @@ import pytest
 from nemesis.cluster import ClusterView, PartitionView
 from nemesis.faults import Aim, MoveLeader, Reassign
 from nemesis.player import Player
-from nemesis.receipts import judge
+from nemesis.receipts import effect_shown
 from nemesis.roles import Role, RoleKind
 from nemesis.schedule import Schedule, Step
 
@@ -90,4 +90,4 @@ def test_what_the_cluster_refused_did_not_happen_and_the_receipt_says_why(make_w
 
 
 def test_evidence_without_a_refusal_stands():
-    assert judge(Aim(nodes=(2,)), {"2": {"leader": 2}})[0]
+    assert effect_shown(Aim(nodes=(2,)), {"2": {"leader": 2}})[0]

@@ -8,7 +8,7 @@ from nemesis.cluster import CONTROLLER, ClusterView
 from nemesis.faults import Aim, Kill
 from nemesis.plan import FaultPlan
 from nemesis.player import Player
-from nemesis.receipts import judge
+from nemesis.receipts import effect_shown
 from nemesis.scenarios import Timings
 from nemesis.scenarios.controller import ACTIVE
 from nemesis.schedule import Schedule, Step, draw_schedule
@@ -59,7 +59,7 @@ def test_a_controller_that_died_by_itself_is_started_when_all_is_healed(make_wor
 def test_the_active_one_of_several_is_meant():
     view = ClusterView({}, (0,), (0,), controllers=(102, 100, 101), running_controllers=(101, 102))
     assert Kill(ACTIVE).aim(view) == Aim(nodes=(102,))
-    assert judge(Aim(nodes=(102,)), {"100": {}}) == (False, "nothing was observed of controller 102")
+    assert effect_shown(Aim(nodes=(102,)), {"100": {}}) == (False, "nothing was observed of controller 102")
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -112,4 +112,4 @@ class ForgetsProducersOnElection(Replica):
         self._since_election.record(batch)
 
     def _judge(self, batch: RecordBatch) -> tuple[ErrorCode, RecordBatch | None]:
-        return self._since_election.judge(batch)
+        return self._since_election.validate(batch)

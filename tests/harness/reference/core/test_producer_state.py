@@ -22,45 +22,45 @@ def knowing(*batches: RecordBatch) -> Producers:
 def test_any_of_the_last_five_batches_is_recognised_and_older_ones_are_not() -> None:
     producers = knowing(*(batch(number, offset=100 + number) for number in range(7)))
     for number in range(2, 7):
-        error, known = producers.judge(batch(number))
+        error, known = producers.validate(batch(number))
         assert error == ErrorCode.NONE
         assert known is not None
         assert known.base_offset == 100 + number
-    assert producers.judge(batch(1)) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, None)
+    assert producers.validate(batch(1)) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, None)
     assert BATCHES_KEPT == 5
 
 
 def test_a_gap_is_refused_and_the_next_sequence_is_taken() -> None:
     producers = knowing(batch(0, count=3))
-    assert producers.judge(batch(4)) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, None)
-    assert producers.judge(batch(3)) == (ErrorCode.NONE, None)
+    assert producers.validate(batch(4)) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, None)
+    assert producers.validate(batch(3)) == (ErrorCode.NONE, None)
 
 
 def test_a_batch_that_only_begins_like_a_known_one_is_no_duplicate() -> None:
-    assert knowing(batch(0, count=3)).judge(batch(0, count=2)) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, None)
+    assert knowing(batch(0, count=3)).validate(batch(0, count=2)) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, None)
 
 
 def test_sequences_wrap() -> None:
-    assert knowing(batch(LAST_SEQUENCE - 1, count=2)).judge(batch(0)) == (ErrorCode.NONE, None)
-    assert knowing(batch(LAST_SEQUENCE, count=3)).judge(batch(2)) == (ErrorCode.NONE, None)
+    assert knowing(batch(LAST_SEQUENCE - 1, count=2)).validate(batch(0)) == (ErrorCode.NONE, None)
+    assert knowing(batch(LAST_SEQUENCE, count=3)).validate(batch(2)) == (ErrorCode.NONE, None)
 
 
 def test_an_unknown_producer_may_begin_anywhere() -> None:
-    assert Producers().judge(batch(41)) == (ErrorCode.NONE, None)
+    assert Producers().validate(batch(41)) == (ErrorCode.NONE, None)
 
 
 def test_a_new_epoch_begins_at_zero_and_an_old_one_is_refused() -> None:
     producers = knowing(batch(5, epoch=1))
-    assert producers.judge(batch(0, epoch=2)) == (ErrorCode.NONE, None)
-    assert producers.judge(batch(6, epoch=2)) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, None)
-    assert producers.judge(batch(6, epoch=0)) == (ErrorCode.INVALID_PRODUCER_EPOCH, None)
+    assert producers.validate(batch(0, epoch=2)) == (ErrorCode.NONE, None)
+    assert producers.validate(batch(6, epoch=2)) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, None)
+    assert producers.validate(batch(6, epoch=0)) == (ErrorCode.INVALID_PRODUCER_EPOCH, None)
 
 
 def test_the_producer_that_was_silent_longest_is_forgotten_first() -> None:
     producers = knowing(*(batch(0, producer=number) for number in range(PRODUCERS_KEPT)), batch(1, producer=0))
     producers.record(batch(0, producer=PRODUCERS_KEPT))
-    assert producers.judge(batch(9, producer=1)) == (ErrorCode.NONE, None)
-    assert producers.judge(batch(9, producer=0)) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, None)
+    assert producers.validate(batch(9, producer=1)) == (ErrorCode.NONE, None)
+    assert producers.validate(batch(9, producer=0)) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, None)
 
 
 @pytest.mark.parametrize(("producer", "copies"), [((NONE, NONE, NONE), 2), ((7, 0, 0), 1)])

@@ -27,8 +27,15 @@ from checkers import (
 from checkers.measures.fault_exercise import FaultExercise
 from checkers.measures.recovery import Recovery
 from harness.bench.simulated import measure_simulated
-from harness.campaign import judge
-from harness.campaign.judge import Judged, count_cells, is_unreadable, judge_all, translated_errors, write_verdicts
+from harness.campaign import check as check_stage
+from harness.campaign.check import (
+    JudgedHistory,
+    count_cells,
+    is_unreadable,
+    judge_all,
+    translated_errors,
+    write_verdicts,
+)
 from harness.errors import HarnessError, JavaError, ResultsError
 from harness.plan import parse_plan
 from harness.progress import Progress
@@ -68,7 +75,7 @@ def check_saying(monkeypatch: pytest.MonkeyPatch, verdict: Verdict) -> list[Path
         asked.extend(one.place for one in found if one.files or one.kind is Kind.FILE)
         return [msgspec.structs.replace(verdict, history=str(one.place)) for one in found]
 
-    monkeypatch.setattr(judge, "check", check)
+    monkeypatch.setattr(check_stage, "check", check)
     return asked
 
 
@@ -158,14 +165,14 @@ def test_nothing_to_judge_says_what_to_name(tmp_path: Path) -> None:
 
 
 def test_verdicts_name_histories_by_their_place_in_the_campaign(tmp_path: Path) -> None:
-    inside = Judged(tmp_path / "runs" / "a", VerdictLine(history="x", valid=True))
+    inside = JudgedHistory(tmp_path / "runs" / "a", VerdictLine(history="x", valid=True))
     path = write_verdicts(tmp_path, [inside]).file
     assert [json.loads(line)["history"] for line in path.read_text().splitlines()] == ["runs/a"]
 
 
 def test_a_verdict_outlives_a_history_that_cannot_be_read_any_more(tmp_path: Path) -> None:
-    def judged(name: str, verdict: Verdict) -> Judged:
-        return Judged(tmp_path / name, VerdictLine.of(verdict))
+    def judged(name: str, verdict: Verdict) -> JudgedHistory:
+        return JudgedHistory(tmp_path / name, VerdictLine.of(verdict))
 
     good = Verdict(history="", valid=False, counts=LOST, exercise=Exercise(attempted=9))
     gone = Verdict(history="", valid="unknown", reason="layout 1, this version reads 2")
@@ -254,6 +261,6 @@ def test_a_directory_without_a_history_is_refused_and_left_alone(tmp_path: Path)
 
 def test_unreadable_is_said_of_foreign_histories_only(tmp_path: Path) -> None:
     unknown = VerdictLine(history="", valid="unknown", reason="line 1: not JSON")
-    assert is_unreadable(Judged(tmp_path / "x.jsonl", unknown))
-    assert not is_unreadable(Judged(tmp_path / "run", unknown, is_run=True))
-    assert not is_unreadable(Judged(tmp_path / "x.jsonl", VerdictLine(history="", valid=False)))
+    assert is_unreadable(JudgedHistory(tmp_path / "x.jsonl", unknown))
+    assert not is_unreadable(JudgedHistory(tmp_path / "run", unknown, is_run=True))
+    assert not is_unreadable(JudgedHistory(tmp_path / "x.jsonl", VerdictLine(history="", valid=False)))

@@ -51,7 +51,7 @@ class CheckOptions(NamedTuple):
 DEFAULT_OPTIONS: Final = CheckOptions()
 
 
-class Judged(NamedTuple):
+class JudgedHistory(NamedTuple):
     """A history and its line of verdicts; of a run (``is_run``) with its judgement, if its ``run.json`` can be read."""
 
     path: Place
@@ -64,7 +64,7 @@ class Judged(NamedTuple):
         return self.line.outcome
 
 
-def check_campaign(directory: Path, progress: Progress) -> list[Judged]:
+def check_campaign(directory: Path, progress: Progress) -> list[JudgedHistory]:
     """Judge every run below ``directory`` in one Spark job; write ``verdicts.jsonl`` and ``matrix.json`` there."""
     judged = judge_all([directory], progress)
     write_verdicts(directory, judged)
@@ -72,7 +72,9 @@ def check_campaign(directory: Path, progress: Progress) -> list[Judged]:
     return judged
 
 
-def judge_all(paths: Sequence[Place], progress: Progress, options: CheckOptions = DEFAULT_OPTIONS) -> list[Judged]:
+def judge_all(
+    paths: Sequence[Place], progress: Progress, options: CheckOptions = DEFAULT_OPTIONS
+) -> list[JudgedHistory]:
     """Judge the histories at ``paths``, all in one Spark job: campaigns, runs, stored histories, JSON lines.
 
     Raises:
@@ -93,12 +95,12 @@ def judge_all(paths: Sequence[Place], progress: Progress, options: CheckOptions 
     return [_judged(one, verdict) for one, verdict in zip(found, verdicts, strict=True)]
 
 
-def write_verdicts(directory: Path, judged: Sequence[Judged]) -> Written:
+def write_verdicts(directory: Path, judged: Sequence[JudgedHistory]) -> Written:
     """Write ``verdicts.jsonl`` in ``directory``; histories below it are named by their place there."""
     return write_verdicts_to(directory / VERDICTS_FILE, judged, below=directory)
 
 
-def write_verdicts_to(file: Path, judged: Sequence[Judged], *, below: Path | None = None) -> Written:
+def write_verdicts_to(file: Path, judged: Sequence[JudgedHistory], *, below: Path | None = None) -> Written:
     """Write a line for each history into ``file``, which may have been there; their names as they were given.
 
     Histories in the directory ``below`` are named by their place in it. See :func:`write_lines`.
@@ -115,7 +117,7 @@ class Counted(NamedTuple):
     """What decides a check: the ``cells`` of the runs below places that were named, and what lies ``alone``."""
 
     cells: Sequence[Cell]
-    alone: Sequence[Judged]
+    alone: Sequence[JudgedHistory]
 
     @property
     def exit_code(self) -> int:
@@ -123,18 +125,18 @@ class Counted(NamedTuple):
         return exit_code_of([*(cell.outcome for cell in self.cells), *(one.outcome for one in self.alone)])
 
 
-def count_cells(places: Sequence[Place], judged: Sequence[Judged]) -> Counted:
+def count_cells(places: Sequence[Place], judged: Sequence[JudgedHistory]) -> Counted:
     """Runs below one of ``places`` count as its cells, as in a campaign's matrix; all others by themselves."""
     inside = [[one for one in judged if one.line.judgement and _is_below(place, one)] for place in places]
     cells = [cell for runs in inside for cell in build_matrix(one.line for one in runs).cells]
     return Counted(cells, [one for one in judged if not any(one in runs for runs in inside)])
 
 
-def _is_below(place: Place, one: Judged) -> bool:
+def _is_below(place: Place, one: JudgedHistory) -> bool:
     return one.path != place and one.path.is_relative_to(place)
 
 
-def is_unreadable(one: Judged) -> bool:
+def is_unreadable(one: JudgedHistory) -> bool:
     """True of a history of another tool that could not be read. Runs leave what they leave: they are unknown."""
     return one.outcome is Outcome.UNKNOWN and not one.is_run and one.line.says_nothing
 
@@ -169,19 +171,21 @@ def _record_of(run: Place) -> RunRecord:
         raise ResultsError(f"{run / RUN_FILE} cannot be read: {error}") from error
 
 
-def _judged(found: FoundHistory, verdict: Verdict) -> Judged:
+def _judged(found: FoundHistory, verdict: Verdict) -> JudgedHistory:
     if found.kind is not Kind.RUN:
-        return Judged(found.place, VerdictLine.of(verdict))
+        return JudgedHistory(found.place, VerdictLine.of(verdict))
     try:
         record = _record_of(found.place)
     except ResultsError as error:  # one damaged file must not take the verdicts of thousands with it
         why = str(error) if found.files else f"{NO_HISTORY}: {error}"
         unknown = msgspec.structs.replace(verdict, valid="unknown", reason=why)
-        return Judged(found.place, VerdictLine.of(unknown), is_run=True)
+        return JudgedHistory(found.place, VerdictLine.of(unknown), is_run=True)
     if not found.files:
         why = f"{NO_HISTORY}: {_why_no_history(found.place, record.ended)}"
         verdict = msgspec.structs.replace(verdict, valid="unknown", reason=why)
-    return Judged(found.place, VerdictLine.of(_of_failed_run(verdict, record.ended), facts_of(record)), is_run=True)
+    return JudgedHistory(
+        found.place, VerdictLine.of(_of_failed_run(verdict, record.ended), facts_of(record)), is_run=True
+    )
 
 
 def _why_no_history(run: Place, ended: Ended) -> str:
