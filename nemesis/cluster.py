@@ -336,7 +336,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 Part = TypeVar("Part")
 
 
-def present(part: Part | None) -> Part:
+def require(part: Part | None) -> Part:
     """A part of a target that is known to be there: whoever needs it has asked :meth:`Target.why_not` before.
 
     Raises:

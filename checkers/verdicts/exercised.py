@@ -5,8 +5,8 @@ enough faults of each family were exercised. How many are enough is the plan's w
 from so many is a bound: if each fault lost a write with a chance of p or more, n exercised faults would all be silent
 with a chance of (1-p)^n at most, which is 5 % for p = 1 - 0.05^(1/n).
 
-The faults of one group are one story, and count as one fault: three brokers that lose their power at once are one
-trial. It is exercised if a fault of the kind that its family is about (:func:`nemesis.scenarios.strikes_of`) took
+The faults of one group are one story, and count as one fault: three brokers that lose their power at once are one.
+It is exercised if a fault of the kind that its family is about (:func:`nemesis.scenarios.strikes_of`) took
 effect and met writes (:mod:`checkers.measures.fault_exercise`); a cut of links that prepares for a kill is none.
 """
 

@@ -15,7 +15,7 @@ from harness.machine import cores
 from harness.plan import unknown_key
 from harness.search import ASSERTION, CRASH, EVERYTHING, PORTFOLIOS, Hunted, Portfolio, Run, as_it_is, shrunk
 from harness.search import hunt as hunt_for
-from harness.worlds.reference import WITHOUT_EFFECT
+from harness.worlds.reference_settings import WITHOUT_EFFECT
 from workloads import PlantedBug, SettingsError, spelled
 
 #: Planted bugs that a simulated cluster can have.

@@ -8,8 +8,8 @@ import click
 
 from harness.cli.terminal import State, takes_json
 from harness.errors import EXIT_HELD, PlanError
+from harness.worlds.kafka.class_archive import make_archive
 from harness.worlds.kafka.installation import Installation, cache_directory, install, install_from, installed
-from harness.worlds.kafka.prepared import make_archive
 from harness.worlds.kafka.releases import DEFAULT_VERSION, modes
 
 

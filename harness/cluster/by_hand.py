@@ -10,10 +10,10 @@ import msgspec
 from harness.errors import PlanError
 from nemesis.cluster import ClusterView, Target
 from nemesis.faults import Fault, Kill, MoveLeader, Partition, Pause, PowerLoss, Stop, WipeDisk
+from nemesis.observed_acts import ObservedActs
 from nemesis.player import restore
 from nemesis.receipts import Receipt
 from nemesis.roles import Role, RoleKind
-from nemesis.scripted import Script
 from nemesis.topology import Shape
 from workloads import unknown_name
 
@@ -52,7 +52,7 @@ class ByHand:
     def __init__(self, target: Target, now_us: Callable[[], int], witness: Callable[[Receipt], None]) -> None:
         self._witness = witness
         self._marked: list[Receipt] = []
-        self._script = Script(target, now_us, self._mark, number="cluster", story="by hand")
+        self._acts = ObservedActs(target, now_us, self._mark, number="cluster", story="by hand")
 
     def answer(self, request: Request) -> list[Receipt]:
         """Do what is asked for, and answer with what was observed of it.
@@ -64,18 +64,18 @@ class ByHand:
         if request.op == "break":
             self._break(request)
         elif request.op == "heal":
-            restore(self._script.target)
-            self._script.end()
+            restore(self._acts.target)
+            self._acts.end()
         return self._marked
 
     def view(self) -> ClusterView:
         """The cluster as it is now."""
-        return self._script.target.view()
+        return self._acts.target.view()
 
     def _break(self, request: Request) -> None:
         if request.fault not in BREAKS:
             raise PlanError(unknown_name("fault", request.fault, BREAKS))
-        target = self._script.target
+        target = self._acts.target
         view, make = target.view(), BREAKS[request.fault]
         roles = roles_of(request.node, request.partition, len(view.brokers))
         aims = [(fault, fault.aim(view)) for fault in (make(role, request.shape) for role in roles)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.cluster.by_hand import ByHand, Request
-from harness.cluster.control import Answer, served
+from harness.cluster.cluster_socket import Answer, served
 from harness.plan import Kafka, RunSpec, parse_plan
 from harness.worlds.contract import NodeCrash
 from harness.worlds.kafka import kafka_world

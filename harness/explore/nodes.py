@@ -32,7 +32,7 @@ from harness.reference.core.types import (
     PartitionState,
     TopicState,
 )
-from harness.worlds.reference import broker_config, topic_config
+from harness.worlds.reference_settings import broker_config, topic_config
 
 #: Answers to what a broker has asked.
 _ANSWERS: Final = (messages.FetchResponse, messages.PartitionAnswer)

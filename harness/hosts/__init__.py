@@ -5,17 +5,17 @@ local        nodes as processes on this machine, with an address for the run
 namespaces   each in a network namespace, with an address of its own
 ssh          each on a machine of an inventory
 cut_links, link_speed, disks, disk_speed, clocks   what is broken
-processes    a node's process on this machine; control: its control socket
+processes    a node's process on this machine; node_calls: what is asked of its control socket
 undo         what is undone at the end, or after a crash
 """
 
 from harness.hosts.clocks import Clocks, steps_in
 from harness.hosts.contract import Address, Host, Launch, NodeProcess, NodeState
-from harness.hosts.control import Call
 from harness.hosts.disk_speed import DiskThrottle, choose_throttle
 from harness.hosts.disks import Disk, log_bytes, make_disks
 from harness.hosts.local import LocalHost, LoopbackHost, free_addresses
 from harness.hosts.namespaces import NamespaceHost
+from harness.hosts.node_calls import NodeCall
 from harness.hosts.processes import NAME_PREFIX, LocalProcess, attempt
 from harness.hosts.ssh import PLACEHOLDERS, DryShell, Here, Show, SshHost, undo_machines
 from harness.hosts.undo import undo_here, undo_kinds
@@ -24,7 +24,6 @@ __all__ = [
     "NAME_PREFIX",
     "PLACEHOLDERS",
     "Address",
-    "Call",
     "Clocks",
     "Disk",
     "DiskThrottle",
@@ -36,6 +35,7 @@ __all__ = [
     "LocalProcess",
     "LoopbackHost",
     "NamespaceHost",
+    "NodeCall",
     "NodeProcess",
     "NodeState",
     "Show",

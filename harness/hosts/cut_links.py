@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.hosts import control
+from harness.hosts import node_calls
 from harness.hosts.contract import LinkCuts
 from nemesis.cluster import CLIENTS, Evidence, Link
 
@@ -71,26 +71,26 @@ class HeldLinks(LinkCuts):
     def update(self, node: int) -> Callable[[], bool]:
         """See :meth:`LinkCuts.update`. A frozen node finds the requests first when it wakes."""
         healed = links_at(self._touched - self._cut, node)
-        calls: list[control.Call] = []
+        calls: list[node_calls.NodeCall] = []
         for op, links in (("heal", healed), ("cut", self.at(node))):
             if not links:
                 continue
             try:
-                calls.append(control.Call(self._paths[node], {"op": op, "links": links}, CONTROL_LIMIT_S))
+                calls.append(node_calls.NodeCall(self._paths[node], {"op": op, "links": links}, CONTROL_LIMIT_S))
             except OSError:
                 return lambda: False
         return lambda: all(_answered(call) for call in calls)
 
     def _request(self, op: str, links: Collection[Link], alive: Collection[int]) -> dict[str, Any]:
         asked = {node: self._paths[node] for node in ends(links, self._paths) if node in alive}
-        answers = control.ask(asked, {"op": op, "links": sorted(links)}, CONTROL_LIMIT_S)
+        answers = node_calls.ask(asked, {"op": op, "links": sorted(links)}, CONTROL_LIMIT_S)
         evidence: dict[str, Any] = {"held": {str(node): answer.get("links") for node, answer in answers.items()}}
         if silent := sorted(set(asked) - set(answers)):
             evidence["silent"] = silent
         return evidence
 
 
-def _answered(call: control.Call) -> bool:
+def _answered(call: node_calls.NodeCall) -> bool:
     try:
         return bool(call.answer().get("ok"))
     except OSError:

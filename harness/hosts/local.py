@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.errors import PortError
-from harness.hosts import control
+from harness.hosts import node_calls
 from harness.hosts.contract import Address, Host, Launch, LinkCuts
 from harness.hosts.cut_links import HeldLinks
 from harness.hosts.processes import LocalProcess, spawn
@@ -67,7 +67,7 @@ class LocalHost(Host):
 
     def ask(self, nodes: Collection[int], request: Mapping[str, Any], limit_s: float) -> dict[int, dict[str, Any]]:
         """See :meth:`Host.ask`."""
-        return control.ask({node: self._paths[node] for node in nodes}, request, limit_s)
+        return node_calls.ask({node: self._paths[node] for node in nodes}, request, limit_s)
 
     def close(self) -> None:
         """See :meth:`Host.close`."""

@@ -10,7 +10,7 @@ from harness.run.performing import (
     write_choices,
 )
 from harness.run.phases import LATE_MS_MAX, WARM_UP_MS_MAX, execute, planned
-from harness.run.scripted import story_of
+from harness.run.story_run import story_of
 
 __all__ = [
     "LATE_MS_MAX",

@@ -27,10 +27,10 @@ from harness.records.files import (
 from harness.records.replica_dump import write_replicas
 from harness.records.run_record import Ended, RunRecord, write_record
 from harness.run.phases import RunReport, execute
-from harness.run.scripted import execute_story, prepared, story_of
+from harness.run.story_run import execute_story, prepared, story_of
 from harness.run.unplanned import own_failure
 from harness.worlds.factory import world_for
-from harness.worlds.simulated.scripted import Steady
+from harness.worlds.simulated.direct_access import Steady
 from workloads.collecting import without_collecting
 from workloads.history import HistoryWriter, LiveHistoryWriter
 

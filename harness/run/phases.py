@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from checkers import PartitionEnd
-from harness.absent import absent
+from harness.missing_nodes import missing_nodes
 from harness.plan import RunSpec, timings_of
 from harness.records.fault_events import record_broken_invariant, record_fault
 from harness.run.unplanned import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
@@ -264,7 +264,7 @@ class _Phases:
     def _drain(self, fresh: RecoveryWrites) -> tuple[dict[str, str], Drain]:
         """Let fresh clients read, and record what they could do and what the cluster lacked."""
         lacking = self._lacking()
-        away = absent(self._world.target.view(), self._workload.partitions, self._spec.chosen())
+        away = missing_nodes(self._world.target.view(), self._workload.partitions, self._spec.chosen())
         drain = self._workload.begin_drain(lacking, fresh.values)
         self._until_served(lambda: drain.finished, self._spec.workload.drain_limit_ms * 1000 // 2)
         drain.end()

@@ -24,8 +24,8 @@ from harness.records.explanation_file import Explanation, StepBack, write_explan
 from harness.records.run_record import RunRecord
 from harness.report import Account, account_of, fault_name, replica_set
 from harness.run import perform
-from harness.search.data_form import steps_of, with_steps
 from harness.search.judged_run import JudgedRun, OtherDraws, run_in_memory
+from harness.search.list_form import steps_of, with_steps
 from harness.search.sameness import Finding, finding_of
 from harness.search.shrinking import shrunk
 from harness.search.smaller_runs import drawn_record, left_in

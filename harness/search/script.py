@@ -9,8 +9,8 @@ import msgspec
 
 from harness.errors import AckproofError
 from harness.plan import RunSpec
-from harness.search.data_form import operations_of, steps_of
 from harness.search.judged_run import JudgedRun
+from harness.search.list_form import operations_of, steps_of
 from harness.stories import COLUMNS, parse_story, perform_cell
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from nemesis.receipts import Receipt

@@ -16,8 +16,9 @@ import msgspec
 from checkers import counted
 from harness.errors import HarnessError
 from harness.plan import RunSpec
-from harness.search.data_form import (
-    as_data,
+from harness.search.judged_run import JudgedRun, run_in_memory
+from harness.search.list_form import (
+    in_list_form,
     moments_of,
     operations_of,
     retimed,
@@ -28,7 +29,6 @@ from harness.search.data_form import (
     with_workload,
     with_writes,
 )
-from harness.search.judged_run import JudgedRun, run_in_memory
 from harness.search.reducing import reduced
 from harness.search.sameness import Finding, finding_of
 from nemesis.roles import Role
@@ -182,7 +182,7 @@ class _Search:
 
     def _written_down(self) -> None:
         """Writes as a list, without chance if that can be; then, if chance changes nothing, it never may."""
-        forms = list(as_data(self.best)) or [self.best.spec]
+        forms = list(in_list_form(self.best)) or [self.best.spec]
         calm = [msgspec.structs.replace(form, chance="none", seed=CALM_SEED) for form in forms]
         if not self.first_of([*calm, *forms]):
             self._weaker_workload()

@@ -13,7 +13,7 @@ from harness.errors import EXIT_UNKNOWN, AckproofError, NamedWronglyError
 from harness.plan import RunSpec, plan_text
 from harness.records.files import write_file
 from harness.records.run_record import RunRecord, read_record
-from harness.search.data_form import operations_of, steps_of
+from harness.search.list_form import operations_of, steps_of
 from harness.search.script import script_of
 from harness.search.shrinking import Shrunk, shrunk
 from harness.search.twins import twin_of

@@ -19,8 +19,8 @@ from harness.errors import NamedWronglyError
 from harness.plan import Kafka, RunSpec, Simulated
 from harness.records.files import HISTORY
 from harness.records.run_record import RunRecord
-from harness.search.data_form import with_role, with_steps, with_writes
 from harness.search.judged_run import JudgedRun, judged, run_in_memory
+from harness.search.list_form import with_role, with_steps, with_writes
 from harness.search.sameness import Finding, worst_of
 from nemesis.faults import FAULTS
 from nemesis.receipts import Receipt

@@ -18,7 +18,7 @@ from harness.reference.core.types import TopicPartition
 from harness.stories.messages import MessageWords
 from harness.stories.trace import Play, Trace, TraceEntry
 from harness.worlds.contract import ReplicaState
-from harness.worlds.simulated.scripted import STEADY_DELAY_US
+from harness.worlds.simulated.direct_access import STEADY_DELAY_US
 from harness.worlds.simulated.watching import Watching
 from nemesis.cluster import CLIENTS, CONTROLLER, node_name
 

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from checkers import PartitionEnd
-from harness.absent import absent
+from harness.missing_nodes import missing_nodes
 from harness.stories.stage import Stage
 from harness.stories.writes import Writes
 from workloads import Settings, WorkloadPlan
@@ -87,7 +87,7 @@ class Ending:
         self._stage.until(lambda: drain.finished, self._plan.drain_limit_ms)
         drain.end()
         self._stage.let_pass(CLOSING_MS)
-        away = absent(self._stage.target.view(), [self._stage.partition], self._settings)
+        away = missing_nodes(self._stage.target.view(), [self._stage.partition], self._settings)
         self._workload.record_recovery(fresh, drain, lacking, away)
         self._workload.mark("end")
         return drain

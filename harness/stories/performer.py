@@ -26,8 +26,8 @@ from harness.stories.trace import Play, Trace, TraceEntry
 from harness.stories.writes import Writes
 from harness.worlds.contract import World
 from nemesis.cluster import CONTROLLER, Capability, Link
+from nemesis.observed_acts import ObservedActs
 from nemesis.receipts import Receipt
-from nemesis.scripted import Script
 from workloads import ACKS_ALL, Recorder, Settings, WorkloadPlan
 from workloads.driver import Workload
 
@@ -117,7 +117,7 @@ class _Performer:
         self._damage = Damage(self._stage)
         self._ending = Ending(self._stage, self._workload, self._writes, settings, plan=plan, patience=patience)
         witness = partial(record_fault, recorder, world.clock)
-        self._script = Script(world.target, world.clock.now_us, witness, number=story.number, story=story.title)
+        self._acts = ObservedActs(world.target, world.clock.now_us, witness, number=story.number, story=story.title)
 
     # --- the beginning and single steps ------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class _Performer:
         states = (s.Answered(BASE, acknowledged=True), s.InSync())
         self.perform(s.WaitUntil(line=0, text="wait until base is acknowledged and all are in sync", states=states))
         self.perform(s.Do(line=0, text="flush all", deed=s.Deed.FLUSH, nodes=self._stage.brokers))
-        self._stage.target = self._script.target
+        self._stage.target = self._acts.target
 
     def perform(self, step: s.Step) -> None:
         """Perform one step, and write down how that went."""
@@ -302,7 +302,7 @@ class _Performer:
         self._note(0, "(all links are healed)", begun_us, "nobody leads" if leaderless else "")
         begun_us = healed_us = self._world.clock.now_us()
         self._damage.start_the_dead()
-        self._script.end()
+        self._acts.end()
         for_good = not self._ending.leader_found()
         recovered = self._stage.until(lambda: not self._ending.lacking(self._damage.abandoned), self._patience.limit_ms)
         recovered_us = self._world.clock.now_us() if recovered else None
@@ -320,7 +320,7 @@ class _Performer:
             for_good=for_good,
             lacking=self._ending.lacking(self._damage.abandoned),
             ends=ends,
-            faults=self._script.receipts,
+            faults=self._acts.receipts,
             healed_us=healed_us,
             recovered_us=recovered_us,
             drained=drain.complete,

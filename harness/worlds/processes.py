@@ -20,12 +20,12 @@ from harness.observations import Observation
 from harness.plan import Processes, RunSpec, require_kind
 from harness.reference.server import NodeConfig
 from harness.worlds.real import RealWorld, StartedCluster, lifetime_s, local_host
+from harness.worlds.real.direct_access import Ask, OwnWord
 from harness.worlds.real.leadership import ConfirmedLeadership
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.observing import trace_path, traced
-from harness.worlds.real.scripted import Ask, OwnWord
 from harness.worlds.real.view import ClusterImage, Metadata, Viewer
-from harness.worlds.reference import LACKS, broker_config, refuse_what_it_lacks
+from harness.worlds.reference_settings import LACKS, broker_config, refuse_what_it_lacks
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 
 #: A controller answers in a millisecond; one that does not in this time is busy or cut short, and the last view holds.

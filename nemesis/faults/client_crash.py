@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nemesis.cluster import CLIENTS, Capability, Evidence, Target, present
+from nemesis.cluster import CLIENTS, Capability, Evidence, Target, require
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.roles import RoleKind
 
@@ -34,7 +34,7 @@ class ClientCrash(NodeFault, frozen=True):
 
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Crash."""
-        return present(target.clients).crash_producer(self.role.pick)
+        return require(target.clients).crash_producer(self.role.pick)
 
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Nothing: the new instance may go on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nemesis.cluster import Capability, Evidence, Target, present
+from nemesis.cluster import Capability, Evidence, Target, require
 from nemesis.faults.fault import Aim, NodeFault
 
 
@@ -19,8 +19,8 @@ class ClockStep(NodeFault, frozen=True):
 
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Step."""
-        return present(target.clocks).set(node, self.offset_ms)
+        return require(target.clocks).set(node, self.offset_ms)
 
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Set right."""
-        return present(target.clocks).set(node, 0)
+        return require(target.clocks).set(node, 0)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from nemesis.cluster import Capability, ClusterView, Evidence, Target, present
+from nemesis.cluster import Capability, ClusterView, Evidence, Target, require
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.roles import partition_of
 
@@ -30,10 +30,10 @@ class FailDirectory(NodeFault, frozen=True):
 
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Let it fail."""
-        return present(target.log_directories).fail(node, aim.partition)
+        return require(target.log_directories).fail(node, aim.partition)
 
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Replace it."""
-        ended = present(target.processes).kill(node)
-        replaced = present(target.log_directories).replace(node)
+        ended = require(target.processes).kill(node)
+        replaced = require(target.log_directories).replace(node)
         return {**ended, **replaced, **super().undo(target, aim, node)}

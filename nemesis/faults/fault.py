@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import msgspec
 
-from nemesis.cluster import CLIENTS, Capability, ClusterView, Evidence, Files, Link, Target, node_name, present
+from nemesis.cluster import CLIENTS, Capability, ClusterView, Evidence, Files, Link, Target, node_name, require
 from nemesis.roles import Role, RoleKind, resolve
 from nemesis.topology import Shape, links_of
 
@@ -127,7 +127,7 @@ class NodeFault(Fault, frozen=True):
 
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Let one node be as before."""
-        return present(target.processes).restart(node)
+        return require(target.processes).restart(node)
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """See :meth:`Fault.begin`."""
@@ -155,7 +155,7 @@ class DiskFault(NodeFault, frozen=True):
 
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """See :meth:`NodeFault.hit`."""
-        return {**present(target.processes).kill(node), **self.damage(present(target.files), aim, node)}
+        return {**require(target.processes).kill(node), **self.damage(require(target.files), aim, node)}
 
 
 class LinkFault(Fault, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nemesis.cluster import Capability, Evidence, Target, present
+from nemesis.cluster import Capability, Evidence, Target, require
 from nemesis.faults.fault import Aim, NodeFault
 
 
@@ -22,8 +22,8 @@ class FullDisk(NodeFault, frozen=True):
 
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Fill."""
-        return present(target.disk_space).fill(node)
+        return require(target.disk_space).fill(node)
 
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Make room. The evidence names how the process ended, if it did, and that it was started again."""
-        return {**present(target.disk_space).free(node), **super().undo(target, aim, node)}
+        return {**require(target.disk_space).free(node), **super().undo(target, aim, node)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from nemesis.cluster import Capability, Evidence, Target, present
+from nemesis.cluster import Capability, Evidence, Target, require
 from nemesis.faults.fault import Aim, LinkFault
 
 
@@ -28,13 +28,13 @@ class _MessageFault(LinkFault, frozen=True):
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Hold or drop what is sent from now on."""
-        messages = present(target.messages)
+        messages = require(target.messages)
         take = {"hold": messages.hold, "drop": messages.drop}[self.action]
         return take(aim.links, self.api)
 
     def end(self, target: Target, aim: Aim) -> Evidence:
         """Deliver what is held, and everything from now on, as far as no other such fault lasts."""
-        return present(target.messages).release(aim.links, self.action, self.api)
+        return require(target.messages).release(aim.links, self.action, self.api)
 
 
 class HoldMessages(_MessageFault, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nemesis.cluster import Capability, Evidence, Target, present
+from nemesis.cluster import Capability, Evidence, Target, require
 from nemesis.faults.fault import Aim, NodeFault
 
 
@@ -22,8 +22,8 @@ class LyingDisk(NodeFault, frozen=True):
 
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Begin to lie."""
-        return present(target.write_caches).lie(node)
+        return require(target.write_caches).lie(node)
 
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Write what is cached."""
-        return present(target.write_caches).obey(node)
+        return require(target.write_caches).obey(node)

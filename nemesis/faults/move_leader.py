@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nemesis.cluster import Capability, ClusterView, Evidence, Target, present
+from nemesis.cluster import Capability, ClusterView, Evidence, Target, require
 from nemesis.faults.fault import Aim, NodeFault, listed
 from nemesis.roles import partition_of, resolve
 
@@ -34,7 +34,7 @@ class MoveLeader(NodeFault, frozen=True):
 
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Move."""
-        return present(target.leadership).move_leader(aim.partition, node)
+        return require(target.leadership).move_leader(aim.partition, node)
 
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Nothing: whoever leads now may go on."""

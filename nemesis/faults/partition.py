@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nemesis.cluster import Capability, Evidence, Target, present
+from nemesis.cluster import Capability, Evidence, Target, require
 from nemesis.faults.fault import Aim, LinkFault
 
 
@@ -16,8 +16,8 @@ class Partition(LinkFault, frozen=True):
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Cut."""
-        return present(target.links).cut(aim.links)
+        return require(target.links).cut(aim.links)
 
     def end(self, target: Target, aim: Aim) -> Evidence:
         """Heal."""
-        return present(target.links).heal(aim.links)
+        return require(target.links).heal(aim.links)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nemesis.cluster import Capability, Evidence, Target, present
+from nemesis.cluster import Capability, Evidence, Target, require
 from nemesis.faults.fault import Aim, NodeFault
 
 
@@ -21,8 +21,8 @@ class Pause(NodeFault, frozen=True):
 
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Freeze."""
-        return present(target.processes).pause(node)
+        return require(target.processes).pause(node)
 
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Let run."""
-        return present(target.processes).resume(node)
+        return require(target.processes).resume(node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nemesis.cluster import Capability, ClusterView, Evidence, PartitionView, Target, present
+from nemesis.cluster import Capability, ClusterView, Evidence, PartitionView, Target, require
 from nemesis.faults.fault import Aim, NodeFault, listed
 from nemesis.roles import partition_of, resolve
 
@@ -38,11 +38,11 @@ class Reassign(NodeFault, frozen=True):
 
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Reassign."""
-        return present(target.reassignment).reassign(aim.partition, aim.replicas)
+        return require(target.reassignment).reassign(aim.partition, aim.replicas)
 
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Reassign back, which also calls off what has not come to its end."""
-        return present(target.reassignment).reassign(aim.partition, aim.replicas_before)
+        return require(target.reassignment).reassign(aim.partition, aim.replicas_before)
 
 
 def _in_sync_without(node: int, state: PartitionView, view: ClusterView) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nemesis.cluster import Capability, Evidence, Target, present
+from nemesis.cluster import Capability, Evidence, Target, require
 from nemesis.faults.fault import Aim, NodeFault
 
 
@@ -25,8 +25,8 @@ class SlowDisk(NodeFault, frozen=True):
 
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Slow down."""
-        return present(target.disk_speed).slow(node)
+        return require(target.disk_speed).slow(node)
 
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
         """As fast as before."""
-        return present(target.disk_speed).restore(node)
+        return require(target.disk_speed).restore(node)

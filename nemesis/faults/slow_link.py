@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nemesis.cluster import Capability, Evidence, Target, present
+from nemesis.cluster import Capability, Evidence, Target, require
 from nemesis.faults.fault import Aim, LinkFault
 
 
@@ -20,8 +20,8 @@ class SlowLink(LinkFault, frozen=True):
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Slow down."""
-        return present(target.link_speed).slow(aim.links)
+        return require(target.link_speed).slow(aim.links)
 
     def end(self, target: Target, aim: Aim) -> Evidence:
         """As before."""
-        return present(target.link_speed).restore(aim.links)
+        return require(target.link_speed).restore(aim.links)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nemesis.cluster import Capability, Evidence, Target, present
+from nemesis.cluster import Capability, Evidence, Target, require
 from nemesis.faults.fault import Aim, NodeFault
 
 
@@ -25,4 +25,4 @@ class Stop(NodeFault, frozen=True):
 
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Ask."""
-        return present(target.processes).stop(node)
+        return require(target.processes).stop(node)

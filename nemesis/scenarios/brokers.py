@@ -45,7 +45,7 @@ KILL: Final = Family(
         shapes.hit_one("follower", Kill, RoleKind.FOLLOWER),
         shapes.hit_one("random-broker", Kill, RoleKind.BROKER),
     ),
-    scripted=(shapes.everybody("everybody", Kill, "S12", apart_ms=shapes.APART_MS),),
+    on_request=(shapes.everybody("everybody", Kill, "S12", apart_ms=shapes.APART_MS),),
 )
 
 
@@ -115,7 +115,7 @@ POWER: Final = Family(
         # It fetches again what it lost.
         shapes.hit_one("follower", PowerLoss, RoleKind.FOLLOWER, "S10"),
     ),
-    scripted=(shapes.everybody("everybody-one-by-one", PowerLoss, "S11", apart_ms=shapes.APART_MS),),
+    on_request=(shapes.everybody("everybody-one-by-one", PowerLoss, "S11", apart_ms=shapes.APART_MS),),
 )
 
 

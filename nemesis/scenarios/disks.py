@@ -90,7 +90,7 @@ LYING_DISK: Final = Family(
         _lying(shapes.hit_one("follower", PowerLoss, RoleKind.FOLLOWER)),
         _lying(shapes.everybody("everybody", PowerLoss)),
     ),
-    scripted=(_lying(shapes.everybody("everybody-one-by-one", PowerLoss, "S33", apart_ms=shapes.APART_MS)),),
+    on_request=(_lying(shapes.everybody("everybody-one-by-one", PowerLoss, "S33", apart_ms=shapes.APART_MS)),),
 )
 
 #: After this, a Java process has surely started and registered its disk with the controller.
@@ -145,7 +145,7 @@ WIPE: Final = Family(
         shapes.hit_one("leader", WipeDisk, RoleKind.LEADER),
         shapes.hit_one("follower", WipeDisk, RoleKind.FOLLOWER),
     ),
-    scripted=(Story("last-in-sync-restarted", _last_in_sync_restarted),),
+    on_request=(Story("last-in-sync-restarted", _last_in_sync_restarted),),
 )
 
 

@@ -92,7 +92,7 @@ PARTITION: Final = Family(
         _around("bridge", Shape.BRIDGE, RoleKind.BROKER),
         _around("ring", Shape.RING, RoleKind.BROKER),
     ),
-    scripted=(
+    on_request=(
         Story("write-parked", _write_parked, number="S21"),
         Story("reply-lost", _reply_lost, number="S22"),
         Story("isr-change-late", _isr_change_late),

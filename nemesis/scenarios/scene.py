@@ -109,17 +109,17 @@ class Story(msgspec.Struct, frozen=True):
 class Family(msgspec.Struct, frozen=True):
     """Stories with one purpose. The first is its signature, with which every schedule of the family begins.
 
-    ``scripted`` ones are never drawn by chance: a plan asks for them by name or number.
+    ``on_request`` ones are never drawn by chance: a plan asks for them by name or number.
     """
 
     name: str
     stories: tuple[Story, ...]
-    scripted: tuple[Story, ...] = ()
+    on_request: tuple[Story, ...] = ()
 
     @property
     def every_story(self) -> tuple[Story, ...]:
         """All of them, those included that are never drawn."""
-        return self.stories + self.scripted
+        return self.stories + self.on_request
 
     def names(self, story: Story) -> tuple[str, ...]:
         """What a plan may call one of its stories: its number, and ``family/name``."""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from harness.errors import NotReachableError
+from harness.worlds.kafka.class_archive import make_archive
 from harness.worlds.kafka.installation import Installation, install
-from harness.worlds.kafka.prepared import make_archive
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nemesis.cluster import Capability, Target, present
+from nemesis.cluster import Capability, Target, require
 from nemesis.faults import FAULTS
 from tests.conftest import ObedientCluster
 
@@ -24,7 +24,7 @@ def test_a_part_that_is_missing_without_a_reason_is_missed_all_the_same():
 
 def test_using_a_part_that_is_not_there_is_a_mistake():
     with pytest.raises(LookupError, match="ask why_not"):
-        present(Target(view=ObedientCluster().view).power)
+        require(Target(view=ObedientCluster().view).power)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -10,7 +10,7 @@ import pytest
 from harness.plan.reading import parse_plan
 from harness.worlds.kafka.properties import possible
 from harness.worlds.kafka.releases import Version
-from harness.worlds.reference import broker_config, refuse_what_it_lacks, topic_config
+from harness.worlds.reference_settings import broker_config, refuse_what_it_lacks, topic_config
 from workloads.eras import NO_ERA, PRESETS
 from workloads.settings import Settings, SettingsError
 

@@ -13,7 +13,7 @@
 """
 
 from harness.reference.server.config import NodeConfig
-from harness.reference.server.control import describe_image
+from harness.reference.server.control_socket import describe_image
 from harness.reference.server.storage.log import SegmentLog
 
 __all__ = ["NodeConfig", "SegmentLog", "describe_image"]

@@ -16,7 +16,7 @@ from typing import Final
 
 from harness.reference.server.broker import BrokerServer
 from harness.reference.server.config import ConfigError, NodeConfig, read_config
-from harness.reference.server.control import ControlSocket
+from harness.reference.server.control_socket import ControlSocket
 from harness.reference.server.controller import ControllerServer
 from harness.reference.server.links import Links
 from harness.reference.server.trace import Trace

@@ -16,7 +16,7 @@ from harness.reference.core.types import CONTROLLER, NodeId, TopicPartition
 from harness.reference.server.codec.follower import FollowerRequest
 from harness.reference.server.codec.wire import ApiKey, TopicIds
 from harness.reference.server.config import NodeConfig
-from harness.reference.server.control import describe_image
+from harness.reference.server.control_socket import describe_image
 from harness.reference.server.handlers.cluster import ClusterRequests
 from harness.reference.server.handlers.data import DataRequests
 from harness.reference.server.handlers.gateway import Call, Gateway
@@ -153,7 +153,7 @@ class BrokerServer:
         }
 
     def move_leader(self, partition: str, leader: NodeId) -> str:
-        """See :class:`harness.reference.server.control.Steered`."""
+        """See :class:`harness.reference.server.control_socket.Steered`."""
         return f"broker {self._config.node} does not move {partition} to broker {leader}; ask the controller"
 
     async def stop(self) -> None:

@@ -15,7 +15,7 @@ from harness.reference.core.planted import with_bug
 from harness.reference.core.types import CONTROLLER, Image, NodeId
 from harness.reference.server.codec.controller import Hello, decode, encode
 from harness.reference.server.config import NodeConfig
-from harness.reference.server.control import describe_image
+from harness.reference.server.control_socket import describe_image
 from harness.reference.server.handlers.gateway import Gateway
 from harness.reference.server.links import BadFrameError, Connection, Links
 from harness.reference.server.runtime import Runtime
@@ -55,7 +55,7 @@ class ControllerServer:
         return {"image": describe_image(self._core.image)}
 
     def move_leader(self, partition: str, leader: NodeId) -> str:
-        """A planned move, as a preferred leader election or a reassignment ends in one; see ``control.Steered``."""
+        """A planned move, as a preferred leader election or a reassignment has; see ``control_socket.Steered``."""
         topic, _, number = partition.rpartition("-")
         if not number.isdecimal():
             return f'"{partition}" is no partition; write topic-number'

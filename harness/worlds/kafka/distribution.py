@@ -15,19 +15,20 @@ from harness.plan import Kafka, RunSpec, Ssh, require_kind
 from harness.records.journal import Journal
 from harness.worlds.kafka import zookeeper
 from harness.worlds.kafka.administration import Administration
+from harness.worlds.kafka.class_archive import make_archive
+from harness.worlds.kafka.formatting import BOOTSTRAP, META, format_directory, new_id
 from harness.worlds.kafka.installation import Installation, find
 from harness.worlds.kafka.jvm import LEVELS, MAIN, LogFiles, node_command, pauses_in
 from harness.worlds.kafka.log_events import observations_in
 from harness.worlds.kafka.logged_metadata import BrokerLogs, ControllerLogs, LoggedMetadata
 from harness.worlds.kafka.logged_roles import LoggedRoles
-from harness.worlds.kafka.prepared import BOOTSTRAP, META, format_directory, make_archive, new_id
 from harness.worlds.kafka.properties import NodePlace, as_text, node_properties, possible_with_kraft
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
 from harness.worlds.kafka.zookeeper import ASKED_SINCE, ZooKeeperAdministration, possible_with_zookeeper
 from harness.worlds.real import lifetime_s, local_host
+from harness.worlds.real.direct_access import Ask
 from harness.worlds.real.leadership import ConfirmedReassignment
 from harness.worlds.real.nodes import Nodes
-from harness.worlds.real.scripted import Ask
 from harness.worlds.real.view import Metadata, Viewer
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 from workloads import Settings

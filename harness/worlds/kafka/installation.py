@@ -3,7 +3,7 @@
 ::
 
     ~/.cache/ackproof/kafka/4.3.1/libs/*.jar           what Maven fetched, or what was in a release
-    ~/.cache/ackproof/kafka/4.3.1/made/...             made from it once, by the module prepared
+    ~/.cache/ackproof/kafka/4.3.1/made/...             made from it once, by the modules formatting and class_archive
 
 A release is fetched into a directory beside its place and renamed, so that it is there whole or not at all.
 """

@@ -8,8 +8,8 @@ from harness.hosts import NodeProcess
 from harness.observations import BecameFollower, BecameLeader, IsrChanged
 from harness.worlds.kafka.log_events import LogTail
 from harness.worlds.kafka.log_patterns import LogEvent, RoleTaken
+from harness.worlds.real.direct_access import OwnWord
 from harness.worlds.real.nodes import Nodes
-from harness.worlds.real.scripted import OwnWord
 
 
 class LoggedRoles:
@@ -21,7 +21,7 @@ class LoggedRoles:
         self._words: dict[tuple[NodeProcess, str], OwnWord] = {}
 
     def of(self, node: int, partition: str) -> OwnWord:
-        """A :data:`harness.worlds.real.scripted.Ask`. A broker that was started again has not said anything yet."""
+        """A :data:`harness.worlds.real.direct_access.Ask`. A broker that was started again said nothing yet."""
         process = self._nodes.process(node)
         if process not in self._tails:
             self._tails[process] = LogTail(self._nodes.log(node), self._nodes.log_begin(node))

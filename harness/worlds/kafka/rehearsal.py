@@ -19,7 +19,7 @@ from harness.records.journal import FILE_NAME, Journal
 from harness.reference.core.placement import alternate
 from harness.reference.core.types import NONE, PartitionState
 from harness.worlds.kafka.distribution import KafkaDistribution, host_for
-from harness.worlds.real.control import NodeControl
+from harness.worlds.real.attacked_nodes import AttackedNodes
 from harness.worlds.real.leadership import ConfirmedReassignment
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.target import Preparation, assemble, out_of_reach
@@ -81,9 +81,9 @@ def rehearse(spec: RunSpec, schedule: Schedule, say: Show) -> None:
         cluster = _ImaginedCluster(nodes, spec, say)
         viewer = Viewer(cluster, nodes, spec.workload.topic, spec.racks)
         administration = ConfirmedReassignment(cluster.move_leader, cluster.reassign, viewer.partitions)
-        control = NodeControl(nodes, viewer, journal, loop, lambda _: "refused")
+        attacked = AttackedNodes(nodes, viewer, journal, loop, lambda _: "refused")
         preparation = Preparation(spec.faults.families, {**distribution.lacks(host), **out_of_reach(host)})
-        _play(spec, schedule, assemble(control, preparation, None, None, (administration, administration)), loop, say)
+        _play(spec, schedule, assemble(attacked, preparation, None, None, (administration, administration)), loop, say)
         say("# the run ends: what the nodes left is brought home, and everything is removed but the release")
         host.close()
         journal.close()

@@ -16,10 +16,10 @@ from harness.plan import OPEN, Loopback, Namespaces, RunSpec
 from harness.records.journal import Journal
 from harness.records.replica_dump import ReplicaLogs
 from harness.worlds.contract import NodeCrash
-from harness.worlds.real.control import NodeControl, connect
+from harness.worlds.real.attacked_nodes import AttackedNodes, connect
+from harness.worlds.real.direct_access import Ask, DirectWrites, ReplicasOnDisk
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.observing import rightly_timed
-from harness.worlds.real.scripted import Ask, DirectWrites, ReplicasOnDisk
 from harness.worlds.real.target import ON_DISKS, Preparation, assemble, out_of_reach
 from harness.worlds.real.topic import create_topic
 from harness.worlds.real.view import ClusterImage, Metadata, Viewer, are_whole, partitions_of
@@ -116,9 +116,9 @@ class StartedCluster(Cluster):
         viewer = Viewer(distribution.metadata(nodes), nodes, spec.workload.topic, spec.racks)
         self._bring_up(nodes, viewer, bootstrap)
         clients = opening.make_clients(bootstrap, OPEN)
-        control = NodeControl(nodes, viewer, journal, opening.clock, connect)
+        attacked = AttackedNodes(nodes, viewer, journal, opening.clock, connect)
         administration = distribution.administration(nodes, viewer, opening.resources)
-        target = assemble(control, preparation, disks, clocks, administration)
+        target = assemble(attacked, preparation, disks, clocks, administration)
         self._nodes = nodes
         direct = DirectClient(opening.clock, host.address)
         opening.resources.callback(direct.close)

@@ -12,9 +12,9 @@ from typing import Final, TypeVar
 
 from harness.errors import HostError
 from harness.hosts import Clocks, Disk, Host, LocalHost, NamespaceHost, NodeState, choose_throttle, log_bytes
-from harness.worlds.real.control import NodeControl
+from harness.worlds.real.attacked_nodes import AttackedNodes
 from harness.worlds.real.storage import FileStorage, SlowDisks
-from nemesis.cluster import Capability, Evidence, Leadership, Link, Links, Reassignment, Target, present
+from nemesis.cluster import Capability, Evidence, Leadership, Link, Links, Reassignment, Target, require
 from nemesis.scenarios import FAMILIES, needs_of
 
 Made = TypeVar("Made")
@@ -59,8 +59,8 @@ class Preparation:
 class OwnDisks:
     """Implements Power, WriteCaches and DiskSpace of :mod:`nemesis.cluster` with disks of the nodes' own."""
 
-    def __init__(self, control: NodeControl, disks: Mapping[int, Disk]) -> None:
-        self._control = control
+    def __init__(self, attacked: AttackedNodes, disks: Mapping[int, Disk]) -> None:
+        self._attacked = attacked
         self._disks = disks
 
     def cut_power(self, node: int) -> Evidence:
@@ -69,13 +69,13 @@ class OwnDisks:
         ``lost_flushed`` are the bytes that a disk lost which lied: how many of them were flushed is not known, so all
         count. Restarting finds the disk mounted again, with what the node had forced to it.
         """
-        control, disk = self._control, self._disks[node]
-        if control.nodes.process(node).state() is NodeState.DEAD:
+        attacked, disk = self._attacked, self._disks[node]
+        if attacked.nodes.process(node).state() is NodeState.DEAD:
             return {}
-        control.nodes.crashes.ordered(node, control.clock.now_us())
+        attacked.nodes.crashes.ordered(node, attacked.clock.now_us())
         before = log_bytes(disk.place)
         disk.power_off()
-        evidence = {**control.kill(node), "log_bytes_before": before, **disk.power_on()}
+        evidence = {**attacked.kill(node), "log_bytes_before": before, **disk.power_on()}
         return {**evidence, "lost_flushed": before - log_bytes(disk.place)} if disk.lies else evidence
 
     def lie(self, node: int) -> Evidence:
@@ -92,7 +92,7 @@ class OwnDisks:
 
     def free(self, node: int) -> Evidence:
         """See :meth:`DiskSpace.free`. Evidence: ``freed_bytes``, and ``exit`` of a process that ended meanwhile."""
-        ended = self._control.nodes.process(node).exit()
+        ended = self._attacked.nodes.process(node).exit()
         freed = self._disks[node].free()
         return {**freed, "exit": ended} if freed and ended is not None else freed
 
@@ -147,29 +147,29 @@ class HeldConnections:
 
 
 def assemble(
-    control: NodeControl,
+    attacked: AttackedNodes,
     preparation: Preparation,
     disks: Mapping[int, Disk] | None,
     clocks: Clocks | None,
     administration: tuple[Leadership, Reassignment | None],
 ) -> Target:
     """The target with everything that its host, its machine and its administration offer."""
-    nodes, host, lacks = control.nodes, control.nodes.host, preparation.lacks
-    links = None if Capability.LINKS in lacks else HeldConnections(control)
-    own_disks = None if disks is None else OwnDisks(control, disks)
+    nodes, host, lacks = attacked.nodes, attacked.nodes.host, preparation.lacks
+    links = None if Capability.LINKS in lacks else HeldConnections(attacked)
+    own_disks = None if disks is None else OwnDisks(attacked, disks)
     slow_disks = preparation.prepare(
-        lambda: SlowDisks(nodes, present(disks), choose_throttle(control.journal)), Capability.DISK_SPEED
+        lambda: SlowDisks(nodes, require(disks), choose_throttle(attacked.journal)), Capability.DISK_SPEED
     )
     if slow_disks is not None:
-        control.after_start.append(slow_disks.started)
+        attacked.after_start.append(slow_disks.started)
     link_speed = None
     if isinstance(host, NamespaceHost):
         link_speed = preparation.prepare(lambda: host.shaper(nodes.single_links), Capability.LINK_SPEED)
     if links is None:
         lacks[Capability.MESSAGES] = lacks[Capability.LINKS]
     return Target(
-        view=control.view,
-        processes=control,
+        view=attacked.view,
+        processes=attacked,
         power=own_disks,
         write_caches=own_disks,
         links=links,

@@ -12,7 +12,7 @@ from harness.reference.core.effects import Core
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.planted import with_bug
 from harness.reference.core.types import NONE, BrokerConfig, Image, TopicPartition
-from harness.worlds.reference import LACKS
+from harness.worlds.reference_settings import LACKS
 from harness.worlds.simulated.disks import NO_DISKS, Disk, Disks
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network

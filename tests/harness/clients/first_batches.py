@@ -32,7 +32,7 @@ from harness.plan import Kafka, Processes
 from harness.worlds.kafka import kafka_world
 from harness.worlds.processes import processes_world
 from harness.worlds.real import RealWorld
-from nemesis.cluster import present
+from nemesis.cluster import require
 from tests.harness.clients.senders import RECORDS, TOPIC, Confluent, Java, Reports, Sender, compile_java
 from tests.harness.clients.slow_network import Answer, Batch, SlowNetwork
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster, spec
@@ -247,7 +247,7 @@ class Stage:
         return Seen(producer.reports, network.sent, network.answers, self._log(leader, end))
 
     def _move(self, new: int) -> None:
-        present(self.cluster.target.leadership).move_leader(PARTITIONS[0], new)
+        require(self.cluster.target.leadership).move_leader(PARTITIONS[0], new)
         self.until(lambda: self.cluster.leader() == new)
 
     def _isr(self) -> set[int]:

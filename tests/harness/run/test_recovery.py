@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from checkers import check_one, judge
-from harness.absent import absent
+from harness.missing_nodes import missing_nodes
 from harness.plan import Processes
 from harness.records.files import HISTORY
 from harness.run.performing import perform
@@ -121,7 +121,7 @@ def test_a_log_that_never_comes_back_on_a_starved_machine_is_stalled_when_the_lo
 
 def waited_for(state, running, **settings):
     view = ClusterView({"t-0": state}, running=running, brokers=(0, 1, 2))
-    return absent(view, ["t-0", "t-9"], Settings(**settings))
+    return missing_nodes(view, ["t-0", "t-9"], Settings(**settings))
 
 
 def led(*isr):
@@ -164,8 +164,8 @@ def test_without_an_active_controller_every_log_partition_waits_for_the_controll
     view = ClusterView(
         {"t-0": led(0)}, running=(0,), brokers=(0, 1, 2), running_controllers=(), controller_active=False
     )
-    assert absent(view, ["t-0"], Settings()) == {"t-0": "controller 100 did not run"}
-    assert absent(msgspec.structs.replace(view, running_controllers=(100,)), ["t-0"], Settings()) == {}
+    assert missing_nodes(view, ["t-0"], Settings()) == {"t-0": "controller 100 did not run"}
+    assert missing_nodes(msgspec.structs.replace(view, running_controllers=(100,)), ["t-0"], Settings()) == {}
 
 
 def test_an_end_that_no_leader_names_is_unread_though_nothing_is_lacking(world, events):

@@ -13,7 +13,7 @@ from harness.errors import NamedWronglyError, PlanError
 from harness.plan import parse_plan, plan_text, read_plan
 from harness.search import Finding, finding_of, run_in_memory, shrunk
 from harness.search import shrinking as module
-from harness.search.data_form import operations_of, steps_of, with_steps, with_workload, with_writes
+from harness.search.list_form import operations_of, steps_of, with_steps, with_workload, with_writes
 from workloads import LISTED
 
 PLANS = Path(__file__).parents[3] / "plans"

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from harness.stories import COLUMNS, column_named, known_stories, perform_cell
-from harness.worlds.reference import broker_config
+from harness.worlds.reference_settings import broker_config
 from harness.worlds.simulated.invariants import Invariants
 
 STORIES = known_stories()

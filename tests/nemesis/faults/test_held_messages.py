@@ -66,7 +66,7 @@ def test_where_messages_cannot_be_held_the_fault_is_skipped(play):
     assert (calls, receipt.mark, receipt.reason) == ([], "skipped", "no links to hold")
 
 
-def test_a_late_change_of_the_isr_is_scripted_and_never_drawn():
+def test_a_late_change_of_the_isr_is_on_request_and_never_drawn():
     family = FAMILIES["partition"]
-    assert "isr-change-late" in {story.name for story in family.scripted}
+    assert "isr-change-late" in {story.name for story in family.on_request}
     assert "isr-change-late" not in {story.name for story in family.stories}

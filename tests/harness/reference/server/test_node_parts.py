@@ -23,7 +23,7 @@ from harness.reference.server import sessions as sessions_module
 from harness.reference.server.codec.controller import Hello, decode, encode
 from harness.reference.server.codec.wire import request_frame
 from harness.reference.server.config import ConfigError, read_config
-from harness.reference.server.control import ControlSocket
+from harness.reference.server.control_socket import ControlSocket
 from harness.reference.server.handlers.committed import (
     CommittedOffset,
     OffsetStore,

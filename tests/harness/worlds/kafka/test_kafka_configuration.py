@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import PlanError
 from harness.hosts import Address
-from harness.worlds.kafka import prepared
+from harness.worlds.kafka import formatting
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import LogFiles, archive_command, archive_path, node_command
 from harness.worlds.kafka.properties import (
@@ -20,7 +20,7 @@ from harness.worlds.kafka.properties import (
     possible_with_kraft,
 )
 from harness.worlds.kafka.releases import Version, artifacts, parse_version
-from harness.worlds.reference import refuse_what_it_lacks
+from harness.worlds.reference_settings import refuse_what_it_lacks
 from nemesis.cluster import CONTROLLER
 from workloads.settings import MissedEpoch, Settings
 
@@ -170,7 +170,7 @@ def test_releases_are_ordered_as_they_came() -> None:
 def test_a_directory_is_formatted_without_a_jvm(installation: Installation, tmp_path: Path) -> None:
     installation.made.mkdir()
     (installation.made / "bootstrap-elr-1.checkpoint").write_bytes(b"records")
-    prepared.format_directory(installation, tmp_path / "data", 2, "cluster", elr=True)
+    formatting.format_directory(installation, tmp_path / "data", 2, "cluster", elr=True)
     lines = (tmp_path / "data" / "meta.properties").read_text().splitlines()
     assert lines[:3] == ["version=1", "cluster.id=cluster", "node.id=2"]
     assert lines[3].startswith("directory.id=")
@@ -178,7 +178,7 @@ def test_a_directory_is_formatted_without_a_jvm(installation: Installation, tmp_
 
 
 def test_ids_are_as_kafka_writes_them_and_never_look_like_an_option() -> None:
-    ids = {prepared.new_id() for _ in range(500)}
+    ids = {formatting.new_id() for _ in range(500)}
     assert len(ids) == 500
     assert {len(one) for one in ids} == {22}
     assert not [one for one in ids if one.startswith("-")]

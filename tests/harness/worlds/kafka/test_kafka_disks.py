@@ -9,8 +9,8 @@ from harness.observations import BecameFollower, Fact
 from harness.plan import Kafka, RunSpec
 from harness.records.journal import FILE_NAME, not_undone
 from harness.worlds.kafka import kafka_world
+from harness.worlds.kafka.formatting import META
 from harness.worlds.kafka.installation import Installation
-from harness.worlds.kafka.prepared import META
 from nemesis.cluster import LOG_PARTS
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster

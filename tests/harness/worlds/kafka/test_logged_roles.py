@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness.worlds.kafka.logged_roles import LoggedRoles
-from harness.worlds.real.scripted import OwnWord
+from harness.worlds.real.direct_access import OwnWord
 
 LEADS = (
     "2026-11-22T08:53:45.976 INFO state.change.logger [Broker id=0] Leader t-0 with topic id Some(b) starts at leader "

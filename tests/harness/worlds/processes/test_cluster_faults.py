@@ -6,7 +6,7 @@ from kafka.errors import KafkaTimeoutError
 
 from harness.observations import BecameLeader
 from harness.records.journal import FILE_NAME, not_undone
-from nemesis.cluster import CLIENTS, CONTROLLER, Link, present
+from nemesis.cluster import CLIENTS, CONTROLLER, Link, require
 from workloads.operations import EventType
 
 pytestmark = pytest.mark.system
@@ -147,7 +147,7 @@ def test_what_happened_is_observed_on_the_runs_clock(cluster) -> None:
     assert cluster.until(cluster.is_well)
     leader = cluster.leads()
     follower = next(one for one in cluster.target.view().running if one != leader)
-    present(cluster.target.leadership).move_leader("ackproof-0", follower)
+    require(cluster.target.leadership).move_leader("ackproof-0", follower)
     assert cluster.until(led)
     seen = cluster.world.observations()
     assert [one.time_us for one in seen] == sorted(one.time_us for one in seen)

@@ -17,7 +17,7 @@ from harness.worlds.processes import ControlSocketMetadata, image_in, module_pat
 from harness.worlds.real.observing import traced, with_crashes
 from harness.worlds.real.topic import topic_configs
 from harness.worlds.real.view import Viewer, partitions_of
-from harness.worlds.reference import broker_config
+from harness.worlds.reference_settings import broker_config
 from nemesis.cluster import CONTROLLER, PartitionView
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan

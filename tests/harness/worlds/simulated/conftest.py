@@ -10,7 +10,7 @@ import pytest
 
 from harness.choices import Choices
 from harness.plan import RunSpec, Simulated
-from harness.worlds.reference import broker_config
+from harness.worlds.reference_settings import broker_config
 from harness.worlds.simulated import SimulatedWorld
 from harness.worlds.simulated.invariants import Invariants
 from nemesis.cluster import Link

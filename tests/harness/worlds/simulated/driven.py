@@ -12,11 +12,11 @@ from harness.reference.core.log import MemoryLog
 from harness.reference.core.messages import Fetch, Message
 from harness.reference.core.types import CONTROLLER, BrokerConfig, Image, TopicPartition
 from harness.worlds.simulated.cluster import Cluster
+from harness.worlds.simulated.direct_access import Steady
 from harness.worlds.simulated.invariants import Invariants
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
-from harness.worlds.simulated.scripted import Steady
-from nemesis.cluster import Link, present
+from nemesis.cluster import Link, require
 
 #: Above CLIENTS, and without connections: it asks as the harness itself does.
 CLIENT = 1001
@@ -119,7 +119,7 @@ class Driven:
 
     def wipe(self, *nodes: int) -> None:
         for node in nodes:
-            present(self.cluster.target.files).wipe(node)
+            require(self.cluster.target.files).wipe(node)
 
     def log(self, node: int) -> MemoryLog:
         return self.cluster.log(node, AT) or MemoryLog()

@@ -20,7 +20,7 @@ from harness.reference.core.types import BrokerConfig, ErrorCode, TopicConfig
 from harness.run.performing import perform
 from harness.worlds.kafka.properties import possible
 from harness.worlds.kafka.releases import Version
-from harness.worlds.reference import broker_config
+from harness.worlds.reference_settings import broker_config
 from harness.worlds.simulated.invariants import InvariantBrokenError
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan

@@ -25,7 +25,7 @@ from harness.reference.core.types import (
     TopicState,
 )
 from harness.stories import column_named, known_stories, perform_cell
-from harness.worlds.reference import broker_config
+from harness.worlds.reference_settings import broker_config
 from harness.worlds.simulated.invariants import InvariantBrokenError, Invariants
 from tests.harness.worlds.simulated.driven import AT
 

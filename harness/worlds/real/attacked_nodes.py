@@ -28,7 +28,7 @@ UPDATE_EVERY_US: Final = 5_000
 UPDATE_LIMIT_US: Final = 30_000_000
 
 
-class NodeControl:
+class AttackedNodes:
     """Implements :class:`nemesis.cluster.Processes` and :class:`nemesis.cluster.Links`.
 
     ``probe`` says what a client meets at an address; ``after_start`` are called with every node that was started again.

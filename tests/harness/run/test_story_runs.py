@@ -16,7 +16,7 @@ from harness.progress import Progress
 from harness.records.files import HISTORY, PLAN_FILE, STORY_FILE
 from harness.records.run_record import read_record
 from harness.run import perform
-from harness.run.scripted import story_of
+from harness.run.story_run import story_of
 from harness.stories import Trace
 from harness.worlds.simulated.parts import SimulatedLeadership
 from nemesis.receipts import Receipt

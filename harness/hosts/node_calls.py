@@ -17,7 +17,7 @@ import msgspec
 ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
-class Call:
+class NodeCall:
     """One request under way. Made apart from its answer, so that many nodes are asked at the same time."""
 
     def __init__(self, path: str, request: Mapping[str, Any], limit_s: float) -> None:
@@ -70,10 +70,10 @@ def _decoded(line: bytes) -> dict[str, Any]:
 
 def ask(paths: Mapping[int, str], request: Mapping[str, Any], limit_s: float) -> dict[int, dict[str, Any]]:
     """Put one request to several nodes at the same time; those that are silent for ``limit_s`` are left out."""
-    calls: dict[int, Call] = {}
+    calls: dict[int, NodeCall] = {}
     for node, path in paths.items():
         try:
-            calls[node] = Call(path, request, limit_s)
+            calls[node] = NodeCall(path, request, limit_s)
         except OSError:
             continue
     answers: dict[int, dict[str, Any]] = {}

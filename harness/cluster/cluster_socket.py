@@ -15,7 +15,7 @@ import msgspec
 
 from harness.cluster.by_hand import Request
 from harness.errors import AckproofError, NamedWronglyError, PlanError
-from harness.hosts import Call
+from harness.hosts import NodeCall
 from nemesis.cluster import ClusterView
 from nemesis.receipts import Receipt
 
@@ -75,7 +75,7 @@ def ask(directory: Path, request: Request) -> Answer:
     """
     try:
         with _short(directory) as path:
-            given: dict[str, Any] = Call(path, msgspec.to_builtins(request), ANSWER_LIMIT_S).answer()
+            given: dict[str, Any] = NodeCall(path, msgspec.to_builtins(request), ANSWER_LIMIT_S).answer()
     except OSError as error:
         raise NamedWronglyError(f"no cluster is up in {directory} ({error.strerror or error})") from error
     found = msgspec.convert(given, Answer, strict=False)

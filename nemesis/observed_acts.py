@@ -2,7 +2,7 @@
 
 A script has no schedule: what it does begins when it is asked for, and ends when it is undone. A kill ends with the
 start of the node, a cut when the last of its links is whole again; a planned move is over at once. All of it is one
-story, so one trial.
+story.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Act(NamedTuple):
     left: set[int | Link]
 
 
-class Script:
+class ObservedActs:
     """What one script did. ``witness`` is given every receipt as it is marked: begun, and ended.
 
     ``story`` names it, and the family in its receipts is its ``number``. ``receipts`` are in the order of the acts.
@@ -134,7 +134,7 @@ class Script:
 class _Part:
     """A part of a target that leaves receipts with ``script``; ``real`` does what is asked."""
 
-    def __init__(self, script: Script, real: Any) -> None:
+    def __init__(self, script: ObservedActs, real: Any) -> None:
         self._script = script
         self._real = real
 

@@ -9,7 +9,7 @@ from nemesis.faults import listed
 from workloads import ACKS_ALL, Settings
 
 
-def absent(view: ClusterView, partitions: Iterable[str], settings: Settings) -> dict[str, str]:
+def missing_nodes(view: ClusterView, partitions: Iterable[str], settings: Settings) -> dict[str, str]:
     """The nodes that a log partition waits for and that do not run; log partitions that wait for nobody are left out.
 
     * With a leader it waits for the members of its ISR (rule 4). A replica outside the ISR is waited for only as long

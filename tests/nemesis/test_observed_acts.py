@@ -2,9 +2,9 @@
 
 import pytest
 
-from nemesis.cluster import Capability, Link, present
+from nemesis.cluster import Capability, Link, require
+from nemesis.observed_acts import ObservedActs
 from nemesis.receipts import Receipt
-from nemesis.scripted import Script
 from tests.conftest import ObedientCluster, VirtualClock
 
 BOTH = (Link(0, 1), Link(1, 0))
@@ -15,7 +15,7 @@ class Acts:
         self.clock, self.marks = VirtualClock(), list[tuple[str, str]]()
         self.cluster = ObedientCluster(**cluster)
         target = self.cluster.target(lacks={Capability.POWER: "none here"})
-        self.script = Script(target, self.clock.now_us, self.note, number="S40", story="a story")
+        self.script = ObservedActs(target, self.clock.now_us, self.note, number="S40", story="a story")
         self.target = self.script.target
 
     def note(self, receipt: Receipt) -> None:
@@ -24,7 +24,7 @@ class Acts:
 
 def test_a_kill_lasts_until_the_node_is_started_again():
     acts = Acts()
-    processes = present(acts.target.processes)
+    processes = require(acts.target.processes)
     processes.kill(1)
     acts.clock.time_us = 7
     processes.restart(1)
@@ -37,7 +37,7 @@ def test_a_kill_lasts_until_the_node_is_started_again():
 
 def test_a_cut_lasts_until_the_last_of_its_links_is_whole():
     acts = Acts()
-    links = present(acts.target.links)
+    links = require(acts.target.links)
     links.cut(BOTH)
     links.heal(BOTH[:1])
     assert acts.marks == [("partition", "begin")]
@@ -49,20 +49,20 @@ def test_a_cut_lasts_until_the_last_of_its_links_is_whole():
 def test_what_changed_while_an_act_lasted_is_in_its_receipt_however_short_it_was():
     """Whoever looks at the cluster between two acts lets the receipt of what lasts see it."""
     acts = Acts()
-    present(acts.target.links).cut(BOTH)
+    require(acts.target.links).cut(BOTH)
     acts.clock.time_us = 5
     acts.cluster.elected += 3
     acts.target.view()
     acts.clock.time_us = 7
     acts.cluster.elected -= 3
-    present(acts.target.links).heal(BOTH)
+    require(acts.target.links).heal(BOTH)
     looks = acts.script.receipts[0].seen["t-0"]
     assert [(look.time_us, look.leader_epoch) for look in looks] == [(0, 0), (5, 4), (7, 1)]
 
 
 def test_the_cluster_is_looked_at_before_an_act_is_undone():
     acts = Acts()
-    processes = present(acts.target.processes)
+    processes = require(acts.target.processes)
     processes.kill(0)
     acts.clock.time_us = 7
     processes.restart(0)
@@ -71,7 +71,7 @@ def test_the_cluster_is_looked_at_before_an_act_is_undone():
 
 def test_what_nobody_saw_undone_lasts():
     acts = Acts()
-    processes = present(acts.target.processes)
+    processes = require(acts.target.processes)
     processes.kill(1)
     acts.cluster.blind = True
     assert processes.restart(1) == {}
@@ -83,21 +83,21 @@ def test_what_nobody_saw_undone_lasts():
 
 def test_a_planned_move_is_over_at_once_and_is_of_its_own_log_partition():
     acts = Acts()
-    present(acts.target.leadership).move_leader("t-0", 2)
+    require(acts.target.leadership).move_leader("t-0", 2)
     assert acts.marks == [("moveleader", "begin"), ("moveleader", "end")]
     assert acts.script.receipts[0].touched == ("t-0",)
 
 
 def test_what_was_not_observed_is_not_claimed():
     acts = Acts(blind=True)
-    present(acts.target.processes).kill(1)
+    require(acts.target.processes).kill(1)
     assert not acts.script.receipts[0].took_effect
 
 
 def test_what_a_script_leaves_undone_ends_with_it():
     acts = Acts()
-    present(acts.target.messages).hold(BOTH, "Fetch")
-    present(acts.target.processes).pause(2)
+    require(acts.target.messages).hold(BOTH, "Fetch")
+    require(acts.target.processes).pause(2)
     acts.script.end()
     acts.script.end()
     assert acts.marks[2:] == [("holdmessages", "end"), ("pause", "end")]
@@ -105,8 +105,8 @@ def test_what_a_script_leaves_undone_ends_with_it():
 
 def test_all_acts_are_one_story_in_their_order():
     acts = Acts()
-    present(acts.target.processes).kill(0)
-    present(acts.target.links).cut(BOTH)
+    require(acts.target.processes).kill(0)
+    require(acts.target.links).cut(BOTH)
     assert [(receipt.sequence, receipt.group) for receipt in acts.script.receipts] == [(0, 0), (1, 0)]
 
 
@@ -121,4 +121,4 @@ def test_what_the_cluster_lacks_its_script_lacks_too():
 )
 def test_every_part_that_a_script_uses_leaves_receipts(part: str):
     acts = Acts()
-    assert type(getattr(acts.target, part)).__module__ == "nemesis.scripted"
+    assert type(getattr(acts.target, part)).__module__ == "nemesis.observed_acts"

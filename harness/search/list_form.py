@@ -1,4 +1,4 @@
-"""A run as data: from drawn faults and generated writes to a schedule and a list, and changes of these."""
+"""The list form of a run: a schedule and a list instead of drawn faults and generated writes, and changes of these."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def operations_of(spec: RunSpec) -> Sequence[PlannedWrite]:
     )
 
 
-def as_data(run: JudgedRun) -> Iterator[RunSpec]:
+def in_list_form(run: JudgedRun) -> Iterator[RunSpec]:
     """Ways to write the run down with listed writes, the likeliest first; its faults come as much later as they did."""
     spec, schedule = run.spec, run.schedule
     if spec.workload.name == LISTED:
