@@ -55,7 +55,7 @@ class Found:
     """What a kernel hands back: anomalies of one kind. Descriptions are made only for those that are shown.
 
     Attributes:
-        segment: int64, one entry an anomaly: the number of its log partition.
+        partition: int64, one entry an anomaly: the index of its log partition.
         describe: makes the finding of the i-th anomaly.
         row: int64 by anomaly, the row of the log that stands for it (the write that was lost, the read that was wrong),
             -1 for none; it tells when it happened.
@@ -63,21 +63,21 @@ class Found:
         weight: by anomaly, how much it adds to the count; by default 1.
     """
 
-    segment: Numbers
+    partition: Numbers
     describe: Callable[[int], Finding]
     row: Numbers
     rank: Numbers | None = None
     weight: Numbers | None = None
 
-    def counts(self, segment_history: Numbers, histories: int) -> Numbers:
+    def counts(self, partition_history: Numbers, histories: int) -> Numbers:
         """How many anomalies each history has: int64 by history."""
-        owner = segment_history[self.segment]
+        owner = partition_history[self.partition]
         weights = np.ones(len(owner)) if self.weight is None else self.weight
         return np.bincount(owner, weights=weights, minlength=histories).astype(np.int64)
 
     def shown(self, log: Log, limit: int | None) -> dict[int, list[tuple[Finding, int | None]]]:
         """Findings by history, at most ``limit`` of each, the lowest rank first, with their times in microseconds."""
-        owner = log.segment_history[self.segment]
+        owner = log.partition_history[self.partition]
         rank = np.zeros(len(owner), np.int64) if self.rank is None else self.rank
         order = np.lexsort((rank, owner))
         shown: dict[int, list[tuple[Finding, int | None]]] = {}

@@ -21,7 +21,7 @@ from workloads.history import DEFECTS, INVOKE, Kind
 def find(log: Log) -> Found:
     """Broken records, in order of their offsets."""
     rows = np.flatnonzero((log.kind == Kind.READ) & (log.defect > 0) & (log.type != INVOKE))
-    what = np.stack([log.segment[rows], log.offset[rows], log.defect[rows].astype(np.int64)])
+    what = np.stack([log.partition[rows], log.offset[rows], log.defect[rows].astype(np.int64)])
     _, first = np.unique(what, axis=1, return_index=True)
     rows = rows[first]
 
@@ -35,7 +35,7 @@ def find(log: Log) -> Found:
             "reader": log.op(row),
         }
 
-    return Found(segment=log.segment[rows], describe=describe, row=rows, rank=log.offset[rows])
+    return Found(partition=log.partition[rows], describe=describe, row=rows, rank=log.offset[rows])
 
 
 ANOMALY = Anomaly.documented("corrupt-read", __doc__, find)

@@ -33,13 +33,15 @@ def find(log: Log) -> Found:
         begin, count = int(begins[several[place]]), int(counts[several[place]])
         entries = order.entry_offset[begin : begin + min(count, OFFSETS_MAX)]
         return {
-            "key": log.segment_key[int(log.values.segment[values[place]])],
+            "key": log.partition_key[int(log.values.partition[values[place]])],
             "value": int(log.values.number[values[place]]),
             "count": count,
             "offsets": order.offsets.number[entries].tolist(),
         }
 
-    return Found(segment=log.values.segment[values], describe=describe, row=log.writer[values], rank=-counts[several])
+    return Found(
+        partition=log.values.partition[values], describe=describe, row=log.writer[values], rank=-counts[several]
+    )
 
 
 ANOMALY = Anomaly.documented("duplicate", __doc__, find)

@@ -34,7 +34,7 @@ def find(log: Log) -> Found:
             "reader": log.op(row),
         }
 
-    return Found(segment=log.segment[reads], describe=describe, row=reads)
+    return Found(partition=log.partition[reads], describe=describe, row=reads)
 
 
 ANOMALY = Anomaly.documented("G1a", __doc__, find)

@@ -31,25 +31,25 @@ def find(log: Log) -> Found:
     def describe(place: int) -> Finding:
         offset_id = int(conflicts[place])
         values = np.sort(order.entry_value[order.entry_offset == offset_id])[:VALUES_MAX]
-        segment, offset = int(order.offsets.segment[offset_id]), int(order.offsets.number[offset_id])
+        partition, offset = int(order.offsets.partition[offset_id]), int(order.offsets.number[offset_id])
         return {
-            "key": log.segment_key[segment],
+            "key": log.partition_key[partition],
             "offset": offset,
             "index": int(order.index[offset_id]),
             "values": log.values.number[values].tolist(),
-            "seen": [witness for value in values.tolist() for witness in _witnesses(log, segment, offset, value)],
+            "seen": [witness for value in values.tolist() for witness in _witnesses(log, partition, offset, value)],
         }
 
     return Found(
-        segment=order.offsets.segment[conflicts],
+        partition=order.offsets.partition[conflicts],
         describe=describe,
         row=log.writer[order.at[conflicts]],
         rank=counts[conflicts],
     )
 
 
-def _witnesses(log: Log, segment: int, offset: int, value: int) -> list[Finding]:
-    begin, end = np.searchsorted(log.segment, [segment, segment + 1])
+def _witnesses(log: Log, partition: int, offset: int, value: int) -> list[Finding]:
+    begin, end = np.searchsorted(log.partition, [partition, partition + 1])
     stretch = slice(int(begin), int(end))
     here: Numbers = begin + np.flatnonzero(
         (log.offset[stretch] == offset) & (log.value_id[stretch] == value) & (log.type[stretch] != INVOKE)

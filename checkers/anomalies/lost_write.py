@@ -33,7 +33,7 @@ from workloads.history import NONE, OK
 def lost_values(log: Log) -> tuple[Numbers, Numbers]:
     """Value ids (int64) of lost writes: those proved by a later read, and the others, proved by a drain."""
     due = (log.order.last_index >= 0) & ~log.read_ok & (log.writer >= 0)
-    due &= log.order.last_index <= _bound(log)[log.values.segment]
+    due &= log.order.last_index <= _bound(log)[log.values.partition]
     passed = np.flatnonzero(due)
     passed = passed[log.committed[log.writer[passed]]]
     return passed, np.setdiff1d(np.flatnonzero(_absent_after_drain(log)), passed)
@@ -41,7 +41,7 @@ def lost_values(log: Log) -> tuple[Numbers, Numbers]:
 
 def find(log: Log) -> Found:
     """All lost writes, those proved by a later read before those proved by a drain."""
-    order, segment = log.order, log.values.segment
+    order, owner = log.order, log.values.partition
     bound = _bound(log)
     passed, drained = lost_values(log)
     lost = np.concatenate([passed, drained])
@@ -50,9 +50,9 @@ def find(log: Log) -> Found:
 
     def describe(place: int) -> Finding:
         value = int(lost[place])
-        partition, index = int(segment[value]), int(order.first_index[value])
+        partition, index = int(owner[value]), int(order.first_index[value])
         finding: Finding = {
-            "key": log.segment_key[partition],
+            "key": log.partition_key[partition],
             "value": int(log.values.number[value]),
             "index": index if index >= 0 else None,
             "max-read-index": int(bound[partition]) if bound[partition] >= 0 else None,
@@ -63,23 +63,23 @@ def find(log: Log) -> Found:
             finding |= {"rule": "drained", "log-end-offset": _drain_end(log, partition)}
         return finding
 
-    return Found(segment=segment[lost], describe=describe, row=log.writer[lost], rank=np.arange(len(lost)))
+    return Found(partition=owner[lost], describe=describe, row=log.writer[lost], rank=np.arange(len(lost)))
 
 
 def _bound(log: Log) -> Numbers:
-    """Of segment: the largest first index of a value that an ok poll read, -1 if there is none."""
-    bound = np.full(log.segments, NONE, dtype=np.int64)
-    np.maximum.at(bound, log.values.segment[log.read_ok], log.order.first_index[log.read_ok])
+    """Of log partition: the largest first index of a value that an ok poll read, -1 if there is none."""
+    bound = np.full(log.partition_count, NONE, dtype=np.int64)
+    np.maximum.at(bound, log.values.partition[log.read_ok], log.order.first_index[log.read_ok])
     return bound
 
 
 def _max_reads(log: Log, bound: Numbers, readers: Numbers) -> Numbers:
-    """Of segment: a row that read at the bound: of a value that ends there, else of one that begins there."""
-    found = np.full(log.segments, NONE, dtype=np.int64)
-    limit = bound[log.values.segment]
+    """Of log partition: a row that read at the bound: of a value that ends there, else of one that begins there."""
+    found = np.full(log.partition_count, NONE, dtype=np.int64)
+    limit = bound[log.values.partition]
     for index in (log.order.first_index, log.order.last_index):
         there = np.flatnonzero((index == limit) & (limit >= 0) & (readers >= 0))[::-1]
-        found[log.values.segment[there]] = readers[there]
+        found[log.values.partition[there]] = readers[there]
     return found
 
 
@@ -92,29 +92,29 @@ def _absent_after_drain(log: Log) -> Flags:
     rows = log.reads[(log.type[log.reads] == OK) & np.isin(log.client[log.reads], final)]
     began, end = _drain_limits(log, final)
     sends = log.sends[log.type[log.sends] == OK]
-    segment = log.segment[sends]
-    placed_below = (log.offset[sends] >= 0) & (log.offset[sends] < end[segment])
-    covered = sends[(log.index[sends] < began[segment]) | placed_below]
+    partition = log.partition[sends]
+    placed_below = (log.offset[sends] >= 0) & (log.offset[sends] < end[partition])
+    covered = sends[(log.index[sends] < began[partition]) | placed_below]
     return log.marked(covered) & ~log.marked(rows)
 
 
 def _drain_limits(log: Log, final: Numbers) -> tuple[Numbers, Numbers]:
-    """Of segment: the event index at which its last final reader began, and the largest offset drained to."""
-    began = np.full(log.segments, NONE, dtype=np.int64)
+    """Of log partition: the event index at which its last final reader began, and the largest offset drained to."""
+    began = np.full(log.partition_count, NONE, dtype=np.int64)
     end = began.copy()
-    np.maximum.at(end, log.segment[log.drains], log.offset[log.drains])
+    np.maximum.at(end, log.partition[log.drains], log.offset[log.drains])
     rows = np.flatnonzero(np.isin(log.client, final))
     index = np.where(log.invoke_index[rows] >= 0, log.invoke_index[rows], log.index[rows])
     earliest = np.full(int(final.max()) + 1, np.iinfo(np.int64).max)
     np.minimum.at(earliest, log.client[rows], index)
     owner = np.full(int(final.max()) + 1, 0, dtype=np.int64)
-    owner[log.client[rows]] = log.segment[rows]
+    owner[log.client[rows]] = log.partition[rows]
     np.maximum.at(began, owner[final], earliest[final])
     return began, end
 
 
-def _drain_end(log: Log, segment: int) -> int:
-    return int(log.offset[log.drains[log.segment[log.drains] == segment]].max())
+def _drain_end(log: Log, partition: int) -> int:
+    return int(log.offset[log.drains[log.partition[log.drains] == partition]].max())
 
 
 ANOMALY = Anomaly.documented("lost-write", __doc__, find)

@@ -124,17 +124,17 @@ def _skips(log: Log, steps: Steps) -> Found:
         if "ops" in finding:
             del finding["values"]
         low = int(log.order.sure_index[log.value_id[wide.earlier[place]]])
-        over = log.order.between(int(log.segment[wide.later[place]]), low, low + int(wide.delta[place]))
+        over = log.order.between(int(log.partition[wide.later[place]]), low, low + int(wide.delta[place]))
         return finding | {"skipped": log.values.number[over].tolist()}
 
-    return Found(segment=log.segment[wide.later], describe=describe, row=wide.later, rank=-wide.delta)
+    return Found(partition=log.partition[wide.later], describe=describe, row=wide.later, rank=-wide.delta)
 
 
 def _reversals(log: Log, steps: Steps) -> Found:
     """Steps that go back or stay, the furthest first."""
     back = steps.where(steps.delta < 1)
     return Found(
-        segment=log.segment[back.later],
+        partition=log.partition[back.later],
         describe=lambda place: _base(log, back, place),
         row=back.later,
         rank=back.delta,

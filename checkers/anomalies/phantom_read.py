@@ -30,7 +30,7 @@ def find(log: Log) -> Found:
             "reader": log.op(row),
         }
 
-    return Found(segment=log.values.segment[phantoms], describe=describe, row=first, rank=first)
+    return Found(partition=log.values.partition[phantoms], describe=describe, row=first, rank=first)
 
 
 ANOMALY = Anomaly.documented("phantom-read", __doc__, find)

@@ -21,14 +21,14 @@ def find(log: Log) -> Found:
     own = _pairs(log, sent)
     suspects = log.reads[np.isin(log.operation(log.reads), np.unique(log.operation(sent)))]
     reads = suspects[np.isin(_pairs(log, suspects), own)]
-    _, first = np.unique(np.stack([log.segment[reads], log.index[reads]]), axis=1, return_index=True)
+    _, first = np.unique(np.stack([log.partition[reads], log.index[reads]]), axis=1, return_index=True)
     rows = reads[first]
 
     def describe(place: int) -> Finding:
         row = int(rows[place])
         return {"key": log.key(row), "op": log.op(row), "value": int(log.value[row])}
 
-    return Found(segment=log.segment[rows], describe=describe, row=rows, rank=log.index[rows])
+    return Found(partition=log.partition[rows], describe=describe, row=rows, rank=log.index[rows])
 
 
 def _pairs(log: Log, rows: Numbers) -> Numbers:

@@ -33,7 +33,7 @@ from workloads.history import OK
 def find(log: Log) -> Found:
     """All writes that stand before one that their producer was asked for earlier, the furthest first."""
     rows = log.sends[_comparable(log)]
-    producer = dense_ids(log.segment[rows], log.instance[rows].astype(np.int64), log.segments).of
+    producer = dense_ids(log.partition[rows], log.instance[rows].astype(np.int64), log.partition_count).of
     invoked = np.lexsort((log.invoke_index[rows], producer))  # stable: sends of one operation stay as they stand
     rows, producer = rows[invoked], producer[invoked]
     furthest = _furthest_until(producer, log.order.first_index[log.value_id[rows]])
@@ -50,7 +50,7 @@ def find(log: Log) -> Found:
             "ops": [log.op(one), log.op(two)],
         }
 
-    return Found(segment=log.segment[later], describe=describe, row=later, rank=delta[back])
+    return Found(partition=log.partition[later], describe=describe, row=later, rank=delta[back])
 
 
 def _comparable(log: Log) -> Flags:

@@ -23,22 +23,22 @@ MESSAGES_MAX = 32
 
 def find(log: Log) -> Found:
     """Log partitions with acknowledged values that were never read."""
-    whole = log.complete[log.segment_history][log.values.segment]
+    whole = log.complete[log.partition_history][log.values.partition]
     unseen = np.flatnonzero(log.sent_ok & ~log.read_ok & whole)
-    segment = log.values.segment[unseen]
-    begins = starts_of(segment)
+    partition = log.values.partition[unseen]
+    begins = starts_of(partition)
     counts = np.diff(np.append(begins, len(unseen)))
 
     def describe(place: int) -> Finding:
         mine = unseen[begins[place] : begins[place] + min(MESSAGES_MAX, int(counts[place]))]
         return {
-            "key": log.segment_key[int(segment[begins[place]])],
+            "key": log.partition_key[int(partition[begins[place]])],
             "unseen": int(counts[place]),
             "messages": log.values.number[mine].tolist(),
         }
 
     return Found(
-        segment=segment[begins], describe=describe, row=log.writer[unseen[begins]], rank=-counts, weight=counts
+        partition=partition[begins], describe=describe, row=log.writer[unseen[begins]], rank=-counts, weight=counts
     )
 
 

@@ -35,21 +35,21 @@ ERRORS_SHOWN: Final = 3
 
 def find(log: Log) -> Found:
     """The wedged log partitions of all producers that were given up, those of each in the order in which they stand."""
-    named = zip(log.segment_history.tolist(), log.segment_key, strict=True)
-    segments = {partition: segment for segment, partition in enumerate(named)} if any(log.retirements) else {}
+    named = zip(log.partition_history.tolist(), log.partition_key, strict=True)
+    places = {name: partition for partition, name in enumerate(named)} if any(log.retirements) else {}
     wedged = [
-        (segments[history, key], moment, facts)
+        (places[history, key], moment, facts)
         for history, found in enumerate(log.retirements)
         for moment, facts in found
         for key in facts.wedged
-        if (history, key) in segments
+        if (history, key) in places
     ]
-    rows = [_last_send(log, segment, moment.process) for segment, moment, _ in wedged]
+    rows = [_last_send(log, partition, moment.process) for partition, moment, _ in wedged]
 
     def describe(place: int) -> Finding:
-        segment, moment, facts = wedged[place]
+        partition, moment, facts = wedged[place]
         return {
-            "key": log.segment_key[segment],
+            "key": log.partition_key[partition],
             "instance": moment.process,
             "successor": facts.successor,
             "client": facts.client,
@@ -60,14 +60,14 @@ def find(log: Log) -> Found:
         }
 
     return Found(
-        segment=np.array([segment for segment, _, _ in wedged], dtype=np.int64),
+        partition=np.array([partition for partition, _, _ in wedged], dtype=np.int64),
         describe=describe,
         row=np.array(rows, dtype=np.int64),
     )
 
 
-def _last_send(log: Log, segment: int, instance: int) -> int:
-    rows = log.attempts[(log.segment[log.attempts] == segment) & (log.instance[log.attempts] == instance)]
+def _last_send(log: Log, partition: int, instance: int) -> int:
+    rows = log.attempts[(log.partition[log.attempts] == partition) & (log.instance[log.attempts] == instance)]
     return int(rows[-1]) if len(rows) else NONE
 
 

@@ -17,54 +17,54 @@ _PLACES_A_NUMBER: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """The different pairs (segment, number), numbered from 0 in that order.
+    """The different pairs (partition, number), numbered from 0 in that order.
 
     Attributes:
         of: int64, for each input pair its id.
-        segment, number: int64, by id, the pair.
+        partition, number: int64, by id, the pair.
     """
 
     of: Numbers
-    segment: Numbers
+    partition: Numbers
     number: Numbers
 
     def __len__(self) -> int:
         return len(self.number)
 
 
-def dense_ids(segment: Numbers, number: Numbers, segments: int) -> Ids:
-    """Ids of the different pairs (segment, number), int64 arrays of one length; ``segments`` bounds the first.
+def dense_ids(partition: Numbers, number: Numbers, count: int) -> Ids:
+    """Ids of the different pairs (partition, number), int64 arrays of one length; ``count`` bounds the first.
 
-    O(n) with a table where numbers are dense in their segment, as offsets and counters are; O(n log n) otherwise.
+    O(n) with a table where numbers are dense in their log partition, as offsets and counters are; O(n log n) otherwise.
     """
     if not len(number):
         return Ids(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
-    low = np.full(segments, np.iinfo(np.int64).max)
-    high = np.full(segments, np.iinfo(np.int64).min)
-    np.minimum.at(low, segment, number)
-    np.maximum.at(high, segment, number)
+    low = np.full(count, np.iinfo(np.int64).max)
+    high = np.full(count, np.iinfo(np.int64).min)
+    np.minimum.at(low, partition, number)
+    np.maximum.at(high, partition, number)
     used = high >= low
     # As floats first: two numbers near the ends of 64 bits are further apart than 64 bits can say.
     span = np.where(used, high.astype(float) - low.astype(float) + 1, 0.0)
     if span.sum() <= _PLACES_A_NUMBER * len(number) + 1024:
-        return _by_table(segment, number, low, np.where(used, high - np.where(used, low, 0) + 1, 0))
-    return _by_sorting(segment, number)
+        return _by_table(partition, number, low, np.where(used, high - np.where(used, low, 0) + 1, 0))
+    return _by_sorting(partition, number)
 
 
-def _by_table(segment: Numbers, number: Numbers, low: Numbers, span: Numbers) -> Ids:
+def _by_table(partition: Numbers, number: Numbers, low: Numbers, span: Numbers) -> Ids:
     base = np.cumsum(span) - span
-    place = number - low[segment] + base[segment]
+    place = number - low[partition] + base[partition]
     taken = np.zeros(int(span.sum()), dtype=bool)
     taken[place] = True
     places = np.flatnonzero(taken)
     ids = np.cumsum(taken) - 1
-    of_segment = np.searchsorted(base + span, places, side="right")
-    return Ids(ids[place], of_segment, places - base[of_segment] + low[of_segment])
+    of_partition = np.searchsorted(base + span, places, side="right")
+    return Ids(ids[place], of_partition, places - base[of_partition] + low[of_partition])
 
 
-def _by_sorting(segment: Numbers, number: Numbers) -> Ids:
+def _by_sorting(partition: Numbers, number: Numbers) -> Ids:
     distinct, rank = np.unique(number, return_inverse=True)
-    packed, of = np.unique(segment * len(distinct) + rank, return_inverse=True)
+    packed, of = np.unique(partition * len(distinct) + rank, return_inverse=True)
     return Ids(of, packed // len(distinct), distinct[packed % len(distinct)])
 
 

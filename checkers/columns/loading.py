@@ -79,7 +79,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of one history; the column ``segment`` (int64, by row) is an index into ``names``, its log partitions."""
+    """Rows of one history; the column ``partition`` (int64, by row) is an index into ``names``, its log partitions."""
 
     columns: Columns
     names: list[str]
@@ -125,17 +125,17 @@ def assemble(units: Sequence[Unit], parts: Sequence[Part]) -> Batch:
         raise ValueError("units of one history must follow each other")
     local = np.searchsorted(histories, owners)
     columns = {
-        name: np.concatenate([part.columns[name] for part in parts]) for name in (*COLUMNS, "refusal", "segment")
+        name: np.concatenate([part.columns[name] for part in parts]) for name in (*COLUMNS, "refusal", "partition")
     }
     sizes = [len(part.names) for part in parts]
     lengths = [len(part.columns["index"]) for part in parts]
     shift = np.cumsum([0, *sizes[:-1]])
-    columns["segment"] = columns["segment"] + np.repeat(shift, lengths)
+    columns["partition"] = columns["partition"] + np.repeat(shift, lengths)
     first = np.searchsorted(owners, histories).tolist()
     log = Log(
         **columns,
-        segment_history=np.repeat(local, sizes),
-        segment_key=[name for part in parts for name in part.names],
+        partition_history=np.repeat(local, sizes),
+        partition_key=[name for part in parts for name in part.names],
         complete=np.array([parts[place].complete for place in first], dtype=bool),
         retirements=[parts[place].phases.retirements for place in first],
     )
@@ -179,14 +179,14 @@ def _read_part(unit: Unit) -> Part:
 
 def part_of(table: pa.Table, *, complete: bool, events: int, joined: bool, phases: pa.Table | None = None) -> Part:
     """What clustered rows of one history say; its phases stand in ``phases`` or else among the rows."""
-    columns, names = segments_of(completed(table))
+    columns, names = indexed_rows(completed(table))
     return Part(columns, names, _phases(table if phases is None else phases), complete, events, joined)
 
 
-def segments_of(table: pa.Table) -> tuple[Columns, list[str]]:
-    """The rows of log partitions in clustered rows, with a segment number instead of the key, and the keys."""
+def indexed_rows(table: pa.Table) -> tuple[Columns, list[str]]:
+    """The rows of log partitions in clustered rows, with the index of each instead of its key, and the keys."""
     names: list[str] = []
-    segments: list[Numbers] = []
+    partitions: list[Numbers] = []
     for chunk in table.column("key").chunks:
         codes = chunk.indices.to_numpy(zero_copy_only=False)
         begins = starts_of(codes)
@@ -197,11 +197,11 @@ def segments_of(table: pa.Table) -> tuple[Columns, list[str]]:
         real = numbers >= 0
         numbers[real] = len(names) + np.arange(int(real.sum()))
         names += [name for name in found if name]
-        segments.append(np.repeat(numbers, lengths))
-    segment = np.concatenate(segments) if segments else np.zeros(0, np.int64)
-    kept = _slice(segment)
+        partitions.append(np.repeat(numbers, lengths))
+    partition = np.concatenate(partitions) if partitions else np.zeros(0, np.int64)
+    kept = _slice(partition)
     columns: Columns = {name: _numpy(table, name)[kept] for name in COLUMNS}
-    return {**columns, "refusal": _refusals(table)[kept], "segment": segment[kept]}, names
+    return {**columns, "refusal": _refusals(table)[kept], "partition": partition[kept]}, names
 
 
 def _refusals(table: pa.Table) -> npt.NDArray[np.int8]:
@@ -217,14 +217,14 @@ def _refusals(table: pa.Table) -> npt.NDArray[np.int8]:
     return found
 
 
-def _slice(segment: Numbers) -> slice | npt.NDArray[np.bool_]:
-    """The rows with a segment; they stand together in a clustered file."""
-    real = np.flatnonzero(segment >= 0)
+def _slice(partition: Numbers) -> slice | npt.NDArray[np.bool_]:
+    """The rows of log partitions; they stand together in a clustered file."""
+    real = np.flatnonzero(partition >= 0)
     if not len(real):
         return slice(0, 0)
     if real[-1] - real[0] + 1 == len(real):
         return slice(int(real[0]), int(real[-1]) + 1)
-    return segment >= 0
+    return partition >= 0
 
 
 def _numpy(table: pa.Table, name: str) -> npt.NDArray[Any]:

@@ -1,8 +1,8 @@
 """What all kernels look at: the rows of whole log partitions, and what follows from them once.
 
-A *segment* is one log partition of one history; a :class:`Log` holds any number of segments, rows ordered by
-(segment, event index, position), so that one pass of NumPy judges thousands of small partitions as fast as one large
-one. A value is known by its dense id within (segment, value).
+``partition`` is the index of a log partition of one history; a :class:`Log` holds any number of them, rows ordered by
+(partition, event index, position), so that one pass of NumPy judges thousands of small partitions as fast as one large
+one. A value is known by its dense id within (partition, value).
 
 Complexity of everything here: O(n) in the rows where offsets and values are dense, O(n log n) otherwise; memory is
 proportional to the rows, never to the largest offset.
@@ -28,23 +28,23 @@ _DRAIN = FUNCTION_CODE[Function.DRAIN]
 
 @dataclass(kw_only=True)
 class Log:
-    """Rows of log partitions, column by column, as in :mod:`workloads.history.schema`, with segments instead of keys.
+    """Rows of log partitions, column by column, as in :mod:`workloads.history.schema`, with indexes instead of keys.
 
-    The columns ``segment`` to ``refusal`` are by row, in the order that the module's text gives.
+    The columns ``partition`` to ``refusal`` are by row, in the order that the module's text gives.
 
     Attributes:
-        segment: of row: segment (int64, ascending).
+        partition: of row: the index of its log partition (int64, ascending).
         index, position: event index and place in the event. time_us: of the event, on the run's clock.
         invoke_index, invoke_us: of the invocation of a completion, -1 where that is not known.
         refusal: what the event's error says of in-sync replicas (int8, :class:`workloads.Refusal`).
-        segment_history, segment_key: of segment: history (int64), and the log partition's name.
+        partition_history, partition_key: of log partition: history (int64), and the log partition's name.
         complete: of history: whether it was recorded to its end (bool).
         proven: int64, (history, event index) packed by :func:`pack_operation` of uncertain operations that a read
             elsewhere proved to have happened; in no order.
         retirements: of history: the producers that were given up, as :attr:`Phases.retirements` has them.
     """
 
-    segment: Numbers
+    partition: Numbers
     index: Numbers
     time_us: Numbers
     process: Numbers
@@ -61,16 +61,16 @@ class Log:
     invoke_us: Numbers
     waited_us: Numbers
     refusal: Numbers
-    segment_history: Numbers
-    segment_key: list[str]
+    partition_history: Numbers
+    partition_key: list[str]
     complete: Flags
     proven: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
     retirements: list[list[tuple[Moment, Retirement]]] = field(default_factory=list)
 
     @property
-    def segments(self) -> int:
+    def partition_count(self) -> int:
         """How many log partitions there are."""
-        return len(self.segment_key)
+        return len(self.partition_key)
 
     @cached_property
     def reads(self) -> Numbers:
@@ -91,14 +91,14 @@ class Log:
     @cached_property
     def _value_ids(self) -> tuple[Ids, Numbers]:
         rows = np.concatenate([self.attempts, self.reads])
-        ids = dense_ids(self.segment[rows], self.value[rows], self.segments)
-        of_row = np.full(len(self.segment), NONE, dtype=np.int64)
+        ids = dense_ids(self.partition[rows], self.value[rows], self.partition_count)
+        of_row = np.full(len(self.partition), NONE, dtype=np.int64)
         of_row[rows] = ids.of
         return ids, of_row
 
     @property
     def values(self) -> Ids:
-        """The different (segment, value) pairs that were sent or read."""
+        """The different (partition, value) pairs that were sent or read."""
         return self._value_ids[0]
 
     @property
@@ -167,21 +167,21 @@ class Log:
 
     def operation(self, rows: Numbers) -> Numbers:
         """The operations of these rows as single numbers (int64)."""
-        return pack_operation(self.segment_history[self.segment[rows]], self.index[rows])
+        return pack_operation(self.partition_history[self.partition[rows]], self.index[rows])
 
     @cached_property
     def order(self) -> VersionOrder:
-        """The version order of every segment."""
+        """The version order of every log partition."""
         return version_order(self)
 
     @cached_property
     def client(self) -> Numbers:
-        """Of row: a dense number for its (segment, process) (int64)."""
-        return dense_ids(self.segment, self.process.astype(np.int64), self.segments).of
+        """Of row: a dense number for its (partition, process) (int64)."""
+        return dense_ids(self.partition, self.process.astype(np.int64), self.partition_count).of
 
     @cached_property
     def by_client(self) -> Numbers:
-        """All rows (int64) in order of (segment, process, event index, position)."""
+        """All rows (int64) in order of (partition, process, event index, position)."""
         return stable_order(self.client)
 
     @cached_property
@@ -218,7 +218,7 @@ class Log:
 
     def key(self, row: int) -> str:
         """The log partition of a row."""
-        return self.segment_key[int(self.segment[row])]
+        return self.partition_key[int(self.partition[row])]
 
     def op(self, row: int) -> dict[str, Any]:
         """How a finding names the event of a row."""

@@ -30,7 +30,7 @@ class Steps(NamedTuple):
 
 
 class _Visits(NamedTuple):
-    """Operations of clients on a segment, by (client, event index).
+    """Operations of clients on a log partition, by (client, event index).
 
     ``client``, ``type`` and ``forgets`` are of the operation; ``first`` and ``last`` the rows (int64) of the records
     with which it moved its client, -1 where it moved nothing.

@@ -8,39 +8,39 @@ from checkers.columns.ids import Numbers
 
 
 class Times:
-    """Moments of segments: ``segment`` and ``time_us`` are int64 of one length, ``segments`` bounds the first.
+    """Moments of log partitions: ``partition`` and ``time_us`` are int64 of one length, ``count`` bounds the first.
 
-    O(n log n) to make; segments times the span of the moments must fit into 63 bits, which days of 10^6 segments do.
+    O(n log n) to make; log partitions times the span of moments must fit into 63 bits, as days of 10^6 of them do.
     """
 
-    def __init__(self, segment: Numbers, time_us: Numbers, segments: int) -> None:
+    def __init__(self, partition: Numbers, time_us: Numbers, count: int) -> None:
         self._low = int(time_us.min()) if len(time_us) else 0
         self._span = (int(time_us.max()) if len(time_us) else 0) - self._low + 2
-        self._keys = segment * self._span + (time_us - self._low)
+        self._keys = partition * self._span + (time_us - self._low)
         self._keys.sort()
-        self._starts = np.searchsorted(self._keys, np.arange(segments) * self._span)
+        self._starts = np.searchsorted(self._keys, np.arange(count) * self._span)
 
-    def before(self, segment: Numbers, time_us: Numbers) -> Numbers:
-        """Of each pair: how many moments of ``segment`` lie before ``time_us`` (int64, any value)."""
+    def before(self, partition: Numbers, time_us: Numbers) -> Numbers:
+        """Of each pair: how many moments of ``partition`` lie before ``time_us`` (int64, any value)."""
         place = np.clip(time_us, self._low, self._low + self._span - 1) - self._low
-        found: Numbers = np.searchsorted(self._keys, segment * self._span + place) - self._starts[segment]
+        found: Numbers = np.searchsorted(self._keys, partition * self._span + place) - self._starts[partition]
         return found
 
-    def between(self, segment: Numbers, begin_us: Numbers, end_us: Numbers) -> Numbers:
-        """Of each triple: how many moments of ``segment`` lie in [``begin_us``, ``end_us``)."""
-        return self.before(segment, end_us) - self.before(segment, begin_us)
+    def between(self, partition: Numbers, begin_us: Numbers, end_us: Numbers) -> Numbers:
+        """Of each triple: how many moments of ``partition`` lie in [``begin_us``, ``end_us``)."""
+        return self.before(partition, end_us) - self.before(partition, begin_us)
 
 
 class Spans:
-    """Spans of time of segments, from a begin to an end that is not earlier (int64, microseconds)."""
+    """Spans of time of log partitions, from a begin to an end that is not earlier (int64, microseconds)."""
 
-    def __init__(self, segment: Numbers, begin_us: Numbers, end_us: Numbers, segments: int) -> None:
-        self._begun, self._ended = Times(segment, begin_us, segments), Times(segment, end_us, segments)
+    def __init__(self, partition: Numbers, begin_us: Numbers, end_us: Numbers, count: int) -> None:
+        self._begun, self._ended = Times(partition, begin_us, count), Times(partition, end_us, count)
 
-    def meeting(self, segment: Numbers, begin_us: Numbers, end_us: Numbers) -> Numbers:
-        """Of each triple: how many spans of ``segment`` begin before ``end_us`` and end at ``begin_us`` or later."""
-        return self._begun.before(segment, end_us) - self._ended.before(segment, begin_us)
+    def meeting(self, partition: Numbers, begin_us: Numbers, end_us: Numbers) -> Numbers:
+        """Of each triple: how many spans of ``partition`` begin before ``end_us`` and end at ``begin_us`` or later."""
+        return self._begun.before(partition, end_us) - self._ended.before(partition, begin_us)
 
-    def around(self, segment: Numbers, time_us: Numbers) -> Numbers:
-        """Of each pair: how many spans of ``segment`` begin before ``time_us`` and end then or later."""
-        return self.meeting(segment, time_us, time_us)
+    def around(self, partition: Numbers, time_us: Numbers) -> Numbers:
+        """Of each pair: how many spans of ``partition`` begin before ``time_us`` and end then or later."""
+        return self.meeting(partition, time_us, time_us)

@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VersionOrder:
-    """The order of values in every segment; all arrays are int64.
+    """The order of values in every log partition; all arrays are int64.
 
     Attributes:
-        offsets: the different (segment, offset) at which values were seen.
-        index: of offset id: its place within its segment, from 0.
+        offsets: the different (partition, offset) at which values were seen.
+        index: of offset id: its place within its log partition, from 0.
         entry_offset, entry_value: offset id and value id, one entry for each value at each offset, by (value, offset).
         first_index, last_index: of value: its first and last index, -1 where no offset is known.
         sure_index: of value: the last index at which it stands alone: where two values share an offset, nothing is
             claimed about the order of either.
         at: of offset id: one value id (the smallest).
-        first_offset_id: of segment: its first offset id.
+        first_offset_id: of log partition: its first offset id.
     """
 
     offsets: Ids
@@ -46,19 +46,19 @@ class VersionOrder:
     at: Numbers
     first_offset_id: Numbers
 
-    def between(self, segment: int, low: int, high: int, limit: int = 100) -> Numbers:
-        """One value id (int64) for each index strictly between two of a segment, at most ``limit`` of them."""
-        base = int(self.first_offset_id[segment])
+    def between(self, partition: int, low: int, high: int, limit: int = 100) -> Numbers:
+        """One value id (int64) for each index strictly between two of a log partition, at most ``limit`` of them."""
+        base = int(self.first_offset_id[partition])
         return self.at[base + low + 1 : base + min(high, low + 1 + limit)]
 
 
 def version_order(log: Log) -> VersionOrder:
-    """The version order of every segment."""
+    """The version order of every log partition."""
     placed = log.sends[(log.offset[log.sends] >= 0) & log.committed[log.sends]]
     rows = np.concatenate([placed, log.reads])
-    offsets = dense_ids(log.segment[rows], log.offset[rows], log.segments)
-    first_offset_id = np.searchsorted(offsets.segment, np.arange(log.segments))
-    index = np.arange(len(offsets), dtype=np.int64) - first_offset_id[offsets.segment]
+    offsets = dense_ids(log.partition[rows], log.offset[rows], log.partition_count)
+    first_offset_id = np.searchsorted(offsets.partition, np.arange(log.partition_count))
+    index = np.arange(len(offsets), dtype=np.int64) - first_offset_id[offsets.partition]
     entry_value, entry_offset = distinct_pairs(log.value_id[rows], offsets.of, len(offsets))
     first_index = np.full(len(log.values), NONE, dtype=np.int64)
     last_index, sure_index = first_index.copy(), first_index.copy()

@@ -45,7 +45,7 @@ def ended(log: Log, rows: Numbers) -> Numbers:
 
 
 def chain(log: Log) -> Numbers:
-    """Rows (int64) that wrote the values whose place is sure, in order of (segment, place)."""
+    """Rows (int64) that wrote the values whose place is sure, in order of (partition, place)."""
     order = log.order
     sure = order.sure_index[order.entry_value] == order.index[order.entry_offset]
     values = order.entry_value[sure][np.argsort(order.entry_offset[sure], kind="stable")]
@@ -57,7 +57,7 @@ def dependencies(log: Log, ww_deps: Flags) -> Dependencies:
     """All ww and wr dependencies between different operations; ``ww_deps`` says of each history whether ww count."""
     writers = chain(log)
     first, second = writers[:-1], writers[1:]
-    together = (log.segment[first] == log.segment[second]) & ww_deps[log.segment_history[log.segment[first]]]
+    together = (log.partition[first] == log.partition[second]) & ww_deps[log.partition_history[log.partition[first]]]
     sources = log.writer[log.value_id[log.reads]]
     known = sources >= 0
     earlier = np.concatenate([first[together], sources[known]])
@@ -73,9 +73,9 @@ def related(log: Log) -> Flags:
     known = sources >= 0
     earlier, later = sources[known], log.reads[known]
     found = np.zeros(len(log.complete), dtype=bool)
-    found[log.segment_history[log.segment[later[log.operation(earlier) != log.operation(later)]]]] = True
+    found[log.partition_history[log.partition[later[log.operation(earlier) != log.operation(later)]]]] = True
     if not found.all():  # overwrites take more work
-        found[log.segment_history[log.segment[dependencies(log, ~found).later]]] = True
+        found[log.partition_history[log.partition[dependencies(log, ~found).later]]] = True
     return found
 
 
@@ -93,9 +93,9 @@ def suspects(log: Log, ww_deps: Flags) -> Numbers:
     with the write that had not begun. A write whose place is not sure has no order but that of its own reads.
     """
     writers = chain(log)
-    begin, segment = began(log, writers), log.segment[writers]
-    earliest = np.where(ww_deps[log.segment_history[segment]], _running_maximum(segment, begin), begin)
-    place = np.full(len(log.segment), -1, dtype=np.int64)
+    begin, partition = began(log, writers), log.partition[writers]
+    earliest = np.where(ww_deps[log.partition_history[partition]], _running_maximum(partition, begin), begin)
+    place = np.full(len(log.partition), -1, dtype=np.int64)
     place[writers] = np.arange(len(writers))
     known = log.reads[log.writer[log.value_id[log.reads]] >= 0]
     placed = place[log.writer[log.value_id[known]]] >= 0
@@ -130,10 +130,10 @@ def _members(log: Log, writers: Numbers, row: int, last: int) -> Numbers:
     return np.append(writers[low : last + 1], row)
 
 
-def _running_maximum(segment: Numbers, numbers: Numbers) -> Numbers:
-    """The running maximum within each segment; numbers are at least -1."""
+def _running_maximum(partition: Numbers, numbers: Numbers) -> Numbers:
+    """The running maximum within each log partition; numbers are at least -1."""
     lift = int(numbers.max(initial=0)) + 2
-    running: Numbers = np.maximum.accumulate(segment * lift + numbers + 1) - segment * lift - 1
+    running: Numbers = np.maximum.accumulate(partition * lift + numbers + 1) - partition * lift - 1
     return running
 
 
@@ -150,7 +150,7 @@ def among(log: Log, found: Dependencies, operations: Numbers) -> list[dict[str, 
 
 def _step(log: Log, earlier: int, later: int, *, overwrites: bool) -> dict[str, Any]:
     step = {
-        "history": int(log.segment_history[log.segment[earlier]]),
+        "history": int(log.partition_history[log.partition[earlier]]),
         "a": _operation(log, earlier),
         "b": _operation(log, later),
         "type": "ww" if overwrites else "wr",

@@ -85,7 +85,7 @@ def core_steps(log: Log, *, ww_deps: Flags, joined: Flags, whole: Flags) -> list
 
     A history with transactions of which only a part is here is left to :mod:`checkers.cycles.shuffled`.
     """
-    owner = log.segment_history[log.segment]
+    owner = log.partition_history[log.partition]
     alone = suspects(log, ww_deps)
     found_alone = alone[~joined[alone >> 40]]
     together = joined & whole

@@ -27,40 +27,40 @@ class Availability(msgspec.Struct, kw_only=True):
 
 
 def availability(log: Log, phases: Sequence[Phases]) -> list[Availability]:
-    """Of each segment of ``log``, in order. ``phases`` are of history.
+    """Of each log partition of ``log``, in order. ``phases`` are of history.
 
     The workload phase lasts from the moment at which it begins to the final heal (or the drain, or the last attempt). A
     history without phases is measured from the first attempt on the partition to the last. O(n).
     """
     begin, end, heal = _bounds(log, phases)
     rows = log.sends[log.type[log.sends] == OK]
-    segment, time_us = log.segment[rows], log.time_us[rows]
-    order = np.lexsort((time_us, segment))
-    segment, time_us = segment[order], time_us[order]
-    within = (time_us >= begin[segment]) & (time_us <= end[segment])
-    gaps, starts = _longest_gaps(segment[within], time_us[within], begin, end)
-    recovery = _first_after(segment, time_us, heal)
+    partition, time_us = log.partition[rows], log.time_us[rows]
+    order = np.lexsort((time_us, partition))
+    partition, time_us = partition[order], time_us[order]
+    within = (time_us >= begin[partition]) & (time_us <= end[partition])
+    gaps, starts = _longest_gaps(partition[within], time_us[within], begin, end)
+    recovery = _first_after(partition, time_us, heal)
     return [
         Availability(
             longest_gap_us=int(gaps[place]),
             gap_start_us=int(starts[place]),
             recovery_us=None if recovery[place] == NONE else int(recovery[place]),
         )
-        for place in range(log.segments)
+        for place in range(log.partition_count)
     ]
 
 
 def _bounds(log: Log, phases: Sequence[Phases]) -> tuple[Numbers, Numbers, Numbers]:
-    """Begin and end of the workload phase and the time of the final heal (-1: none), by segment."""
-    first = np.full(log.segments, np.iinfo(np.int64).max)
-    last = np.full(log.segments, NONE, dtype=np.int64)
+    """Begin and end of the workload phase and the time of the final heal (-1: none), by log partition."""
+    first = np.full(log.partition_count, np.iinfo(np.int64).max)
+    last = np.full(log.partition_count, NONE, dtype=np.int64)
     rows = log.attempts
     begun = np.where(log.invoke_us[rows] >= 0, log.invoke_us[rows], log.time_us[rows])
-    np.minimum.at(first, log.segment[rows], begun)
-    np.maximum.at(last, log.segment[rows], log.time_us[rows])
-    begin, end, heal = np.minimum(first, np.maximum(last, 0)), last, np.full(log.segments, NONE, dtype=np.int64)
+    np.minimum.at(first, log.partition[rows], begun)
+    np.maximum.at(last, log.partition[rows], log.time_us[rows])
+    begin, end, heal = np.minimum(first, np.maximum(last, 0)), last, np.full(log.partition_count, NONE, dtype=np.int64)
     for history, phase in enumerate(phases):
-        mine = log.segment_history == history
+        mine = log.partition_history == history
         healed = phase.phase_us(HEALED)
         over = healed if healed is not None else phase.phase_us(DRAINING)
         begins = phase.phase_us(WORKLOAD_BEGINS)
@@ -70,10 +70,10 @@ def _bounds(log: Log, phases: Sequence[Phases]) -> tuple[Numbers, Numbers, Numbe
     return begin, np.maximum(begin, end), heal
 
 
-def _longest_gaps(segment: Numbers, time_us: Numbers, begin: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:
-    """The longest stretch without an acknowledgement and where it starts, by segment."""
-    all_segments = np.arange(len(begin))
-    who = np.concatenate([all_segments, segment, all_segments])
+def _longest_gaps(partition: Numbers, time_us: Numbers, begin: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:
+    """The longest stretch without an acknowledgement and where it starts, by log partition."""
+    everywhere = np.arange(len(begin))
+    who = np.concatenate([everywhere, partition, everywhere])
     when = np.concatenate([begin, time_us, end])
     order = np.lexsort((when, who))
     who, when = who[order], when[order]
@@ -89,9 +89,9 @@ def _longest_gaps(segment: Numbers, time_us: Numbers, begin: Numbers, end: Numbe
     return longest, where
 
 
-def _first_after(segment: Numbers, time_us: Numbers, heal: Numbers) -> Numbers:
+def _first_after(partition: Numbers, time_us: Numbers, heal: Numbers) -> Numbers:
     """Time from the heal to the next acknowledgement, -1 if there was none."""
     found = np.full(len(heal), NONE, dtype=np.int64)
-    after = np.flatnonzero((time_us >= heal[segment]) & (heal[segment] >= 0))[::-1]
-    found[segment[after]] = time_us[after] - heal[segment[after]]
+    after = np.flatnonzero((time_us >= heal[partition]) & (heal[partition] >= 0))[::-1]
+    found[partition[after]] = time_us[after] - heal[partition[after]]
     return found

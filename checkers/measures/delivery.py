@@ -52,16 +52,16 @@ def count(log: Log, histories: int) -> list[Delivery]:
     order = log.order
     begins = starts_of(order.entry_value)
     several = order.entry_value[begins][np.diff(np.append(begins, len(order.entry_value))) > 1]
-    lost = np.concatenate(lost_values(log)) if log.segments else several[:0]
+    lost = np.concatenate(lost_values(log)) if log.partition_count else several[:0]
     acknowledged = log.sends[log.type[log.sends] == OK]
     known = log.instance[acknowledged] != NONE
     unattributed, attributed = acknowledged[~known], acknowledged[known]
-    _, first = np.unique(np.stack([log.segment[attributed], log.instance[attributed]]), axis=1, return_index=True)
+    _, first = np.unique(np.stack([log.partition[attributed], log.instance[attributed]]), axis=1, return_index=True)
     counts = (
-        _by_history(log, log.values.segment[lost[log.sent_ok[lost]]], histories),
-        _by_history(log, log.values.segment[several[log.sent_ok[several]]], histories),
-        _by_history(log, log.segment[unattributed], histories),
-        _by_history(log, np.delete(log.segment[attributed], first), histories),
+        _by_history(log, log.values.partition[lost[log.sent_ok[lost]]], histories),
+        _by_history(log, log.values.partition[several[log.sent_ok[several]]], histories),
+        _by_history(log, log.partition[unattributed], histories),
+        _by_history(log, np.delete(log.partition[attributed], first), histories),
     )
     return [
         Delivery(lost=lost, duplicated=duplicated, unattributed=nobodys, comparable=comparable)
@@ -88,8 +88,8 @@ def decide(delivery: Delivery, counts: Mapping[str, int], *, certain: bool) -> D
     return msgspec.structs.replace(delivery, observed=observed, ordered=ordered, reordered=reordered)
 
 
-def _by_history(log: Log, segments: Numbers, histories: int) -> Numbers:
-    return np.bincount(log.segment_history[segments], minlength=histories)
+def _by_history(log: Log, partitions: Numbers, histories: int) -> Numbers:
+    return np.bincount(log.partition_history[partitions], minlength=histories)
 
 
 _SUBSCRIBE = FUNCTION_CODE[Function.SUBSCRIBE]
@@ -109,7 +109,7 @@ def consume_counts(log: Log, histories: int) -> list[dict[int, int]]:
     ids = dense_ids(log.client[rows], log.value_id[rows], int(log.client.max(initial=0)) + 1)
     times = np.bincount(ids.of, minlength=len(ids))
     owner = np.zeros(len(ids), dtype=np.int64)
-    owner[ids.of] = log.segment_history[log.segment[rows]]
+    owner[ids.of] = log.partition_history[log.partition[rows]]
     for history in np.unique(owner).tolist():
         values, number = np.unique(times[owner == history], return_counts=True)
         counts[history] = dict(zip(values.tolist(), number.tolist(), strict=True))

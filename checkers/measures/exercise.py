@@ -32,11 +32,11 @@ class Exercise(msgspec.Struct, kw_only=True):
 def exercise(log: Log, phases: Sequence[Phases]) -> list[Exercise]:
     """Of each history of ``log``; ``drained`` is left false, see :func:`drained`. O(n)."""
     histories = len(phases)
-    owner = log.segment_history[log.segment[log.sends]]
+    owner = log.partition_history[log.partition[log.sends]]
     kinds = log.type[log.sends]
     by_type = {kind: np.bincount(owner[kinds == kind], minlength=histories) for kind in (OK, FAIL, INFO)}
-    pending = np.bincount(log.segment_history[log.segment[_pending(log)]], minlength=histories)
-    reads = np.bincount(log.segment_history[log.segment[log.reads]], minlength=histories)
+    pending = np.bincount(log.partition_history[log.partition[_pending(log)]], minlength=histories)
+    reads = np.bincount(log.partition_history[log.partition[log.reads]], minlength=histories)
     return [
         Exercise(
             attempted=int(sum(counts[history] for counts in by_type.values()) + pending[history]),
@@ -51,9 +51,9 @@ def exercise(log: Log, phases: Sequence[Phases]) -> list[Exercise]:
 
 
 def drained(log: Log) -> Flags:
-    """Of segment: whether a final reader stated that it had read it to its end (bool)."""
-    flags = np.zeros(log.segments, dtype=bool)
-    flags[log.segment[log.drains]] = True
+    """Of log partition: whether a final reader stated that it had read it to its end (bool)."""
+    flags = np.zeros(log.partition_count, dtype=bool)
+    flags[log.partition[log.drains]] = True
     return flags
 
 
@@ -71,6 +71,6 @@ def _pending(log: Log) -> Numbers:
     if not len(begun):
         return begun
     answered = log.invoke_index[log.sends]
-    keys = log.segment[log.sends] << 40 | answered
-    pending: Numbers = begun[~np.isin(log.segment[begun] << 40 | log.index[begun], keys[answered >= 0])]
+    keys = log.partition[log.sends] << 40 | answered
+    pending: Numbers = begun[~np.isin(log.partition[begun] << 40 | log.index[begun], keys[answered >= 0])]
     return pending

@@ -51,21 +51,21 @@ def fault_exercise(log: Log, phases: Sequence[Phases]) -> list[list[FaultExercis
     struck = [(history, fault) for history, phase in enumerate(phases) for fault in phase.faults]
     if not struck:
         return found
-    number, segment = touched(log, struck)
-    pairs = zip(number.tolist(), segment.tolist(), strict=True)
-    alone = np.array([_alone(struck[place][1], log.segment_key[key]) for place, key in pairs], dtype=bool)
+    number, partition = touched(log, struck)
+    pairs = zip(number.tolist(), partition.tolist(), strict=True)
+    alone = np.array([_alone(struck[place][1], log.partition_key[key]) for place, key in pairs], dtype=bool)
     begun_us = np.array([fault.begun_us for _, fault in struck], dtype=np.int64)[number]
     ended_us = np.array([fault.ended_us for _, fault in struck], dtype=np.int64)[number]
     after_us = np.minimum(ended_us, FOR_EVER - 1) + 1
     acknowledged, refused = log.sends[log.type[log.sends] == OK], log.sends[log.refusal[log.sends] != 0]
-    answers = Times(log.segment[acknowledged], log.time_us[acknowledged], log.segments)
-    recent = answers.between(segment, begun_us - RECENT_US, begun_us)
+    answers = Times(log.partition[acknowledged], log.time_us[acknowledged], log.partition_count)
+    recent = answers.between(partition, begun_us - RECENT_US, begun_us)
     counts = {
-        "in_flight": spans_of(log, acknowledged).around(segment, begun_us),
+        "in_flight": spans_of(log, acknowledged).around(partition, begun_us),
         "recent": recent,
         "recent_alone": recent * alone,
-        "acknowledged": answers.between(segment, begun_us, after_us),
-        "refused": spans_of(log, refused).meeting(segment, begun_us, after_us),
+        "acknowledged": answers.between(partition, begun_us, after_us),
+        "refused": spans_of(log, refused).meeting(partition, begun_us, after_us),
     }
     summed = {name: np.bincount(number, by_pair, len(struck)).astype(np.int64) for name, by_pair in counts.items()}
     for place, (history, fault) in enumerate(struck):
@@ -80,22 +80,24 @@ def _alone(fault: FaultSpan, key: str) -> bool:
 
 
 def touched(log: Log, struck: Sequence[tuple[int, FaultSpan]]) -> tuple[Numbers, Numbers]:
-    """The log partitions that faults touched: pairs (place in ``struck``, segment), int64."""
-    first = np.searchsorted(log.segment_history, np.arange(int(log.segment_history.max(initial=0)) + 2))
-    numbers, segments = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    """The log partitions that faults touched: pairs (place in ``struck``, partition), int64."""
+    first = np.searchsorted(log.partition_history, np.arange(int(log.partition_history.max(initial=0)) + 2))
+    numbers, partitions = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for place, (history, fault) in enumerate(struck):
-        mine = np.arange(first[history], first[history + 1]) if history + 1 < len(first) else segments[0]
+        mine = np.arange(first[history], first[history + 1]) if history + 1 < len(first) else partitions[0]
         names = fault.receipt.get("touched")
         if names is not None:
             named = set(names)
-            mine = np.array([segment for segment in mine.tolist() if log.segment_key[segment] in named], np.int64)
+            mine = np.array(
+                [partition for partition in mine.tolist() if log.partition_key[partition] in named], np.int64
+            )
         numbers.append(np.full(len(mine), place))
-        segments.append(mine)
-    return np.concatenate(numbers), np.concatenate(segments)
+        partitions.append(mine)
+    return np.concatenate(numbers), np.concatenate(partitions)
 
 
 def spans_of(log: Log, rows: Numbers) -> Spans:
     """From the invocation to the end of these sends; one whose invocation is not known was never under way."""
     ended = log.time_us[rows]
     begun = np.where(log.invoke_us[rows] >= 0, log.invoke_us[rows], ended)
-    return Spans(log.segment[rows], np.minimum(begun, ended), ended, log.segments)
+    return Spans(log.partition[rows], np.minimum(begun, ended), ended, log.partition_count)

@@ -31,12 +31,12 @@ _NOTHING = -1
 
 
 class Lags(NamedTuple):
-    """Lag and time of the poll that had it in microseconds, process, segment; int64, one entry a lag, in no order."""
+    """Lag and time of the poll that had it in microseconds, process, partition; int64, one entry a lag, in no order."""
 
     lag_us: Numbers
     time_us: Numbers
     process: Numbers
-    segment: Numbers
+    partition: Numbers
 
 
 def lags(log: Log) -> Lags:
@@ -46,7 +46,7 @@ def lags(log: Log) -> Lags:
     """
     rows = log.by_client[np.isin(log.kind[log.by_client], _KINDS)]
     shows = np.isin(log.kind[rows], (Kind.READ, Kind.SEND)) & (log.offset[rows] >= 0)
-    ranks = dense_ids(log.segment[rows[shows]], log.offset[rows[shows]], log.segments)
+    ranks = dense_ids(log.partition[rows[shows]], log.offset[rows[shows]], log.partition_count)
     held = _held(log, rows, shows, ranks.of)
     polled = (log.type[rows] == OK) & np.isin(log.function[rows], _POLLS) & (log.invoke_us[rows] >= 0)
     polled &= log.kind[rows] != Kind.WAITED
@@ -59,8 +59,8 @@ def lags(log: Log) -> Lags:
     rank = np.concatenate([held[polled], before[waited]])
     # Rank r of a holder is offset id r - 1; what expires is "the log ends before the next larger offset".
     offset = np.where(rank > 0, ranks.number[np.maximum(rank - 1, 0)], NONE) if len(ranks) else np.full(len(rank), NONE)
-    grown = _grown_us(log, log.segment[row], offset + 1)
-    return Lags(np.maximum(0, time_us - grown), time_us, log.process[row], log.segment[row])
+    grown = _grown_us(log, log.partition[row], offset + 1)
+    return Lags(np.maximum(0, time_us - grown), time_us, log.process[row], log.partition[row])
 
 
 _KINDS = (Kind.READ, Kind.EMPTY, Kind.SEND, Kind.LISTED, Kind.DROPPED, Kind.WAITED)
@@ -90,19 +90,21 @@ def _last_of_operation(log: Log, rows: Numbers) -> Flags:
     return last
 
 
-def _grown_us(log: Log, segment: Numbers, offset: Numbers) -> Numbers:
+def _grown_us(log: Log, partition: Numbers, offset: Numbers) -> Numbers:
     """When an ok or uncertain operation first showed an offset at least so large; in the far future if none did."""
     shown = np.isin(log.kind, (Kind.READ, Kind.SEND)) & (log.offset >= 0) & np.isin(log.type, (OK, INFO))
     rows = np.flatnonzero(shown)
     both = dense_ids(
-        np.concatenate([log.segment[rows], segment]), np.concatenate([log.offset[rows], offset]), log.segments
+        np.concatenate([log.partition[rows], partition]),
+        np.concatenate([log.offset[rows], offset]),
+        log.partition_count,
     )
     known, asked = both.of[: len(rows)], both.of[len(rows) :]
-    # Ids are ordered by (segment, offset), so a running maximum of ids within a segment is one of offsets.
+    # Ids are ordered by (partition, offset), so a running maximum of ids within a log partition is one of offsets.
     largest = np.maximum.accumulate(known) if len(known) else known
     place = np.searchsorted(largest, asked)
     found = place < len(rows)
-    found[found] = log.segment[rows[place[found]]] == segment[found]
+    found[found] = log.partition[rows[place[found]]] == partition[found]
     times = np.full(len(asked), np.iinfo(np.int64).max // 2)
     times[found] = log.time_us[rows[place[found]]]
     return times
@@ -111,7 +113,7 @@ def _grown_us(log: Log, segment: Numbers, offset: Numbers) -> Numbers:
 def worst(log: Log, histories: int) -> list[dict[str, int | str] | None]:
     """The largest lag of each history, None where nobody polled: time (of the poll's begin), process, key, lag."""
     found = lags(log)
-    owner = log.segment_history[found.segment]
+    owner = log.partition_history[found.partition]
     worst_of: list[dict[str, int | str] | None] = [None] * histories
     order = np.lexsort((-found.time_us, found.lag_us, owner))
     last = np.flatnonzero(np.append(np.diff(owner[order]) != 0, True)) if len(order) else order
@@ -119,7 +121,7 @@ def worst(log: Log, histories: int) -> list[dict[str, int | str] | None]:
         worst_of[int(owner[place])] = {
             "time": int(found.time_us[place]),
             "process": int(found.process[place]),
-            "key": log.segment_key[int(found.segment[place])],
+            "key": log.partition_key[int(found.partition[place])],
             "lag": int(found.lag_us[place]),
         }
     return worst_of

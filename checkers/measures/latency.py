@@ -109,7 +109,7 @@ def end_us(bucket: int) -> float:
 def latencies(log: Log, phases: Sequence[Phases]) -> tuple[list[Latency], list[WritesOverTime]]:
     """Of each history of ``log``, whose ``phases`` are given. O(n log n)."""
     rows = log.sends[log.invoke_us[log.sends] >= 0]
-    owner = log.segment_history[log.segment[rows]]
+    owner = log.partition_history[log.partition[rows]]
     order = np.argsort(owner, kind="stable")
     ends = np.searchsorted(owner[order], np.arange(len(phases) + 1))
     pairs = [

@@ -76,13 +76,13 @@ def situations(log: Log, phases: Sequence[Phases]) -> list[Situations]:
 
 
 def _add_refusals(log: Log, acknowledged: Numbers, of_history: list[Situations]) -> None:
-    owner = log.segment_history[log.segment[log.sends]]
+    owner = log.partition_history[log.partition[log.sends]]
     count = len(of_history)
     before, after = (
         np.bincount(owner[log.refusal[log.sends] == kind], minlength=count)
         for kind in (Refusal.BEFORE_APPEND, Refusal.AFTER_APPEND)
     )
-    ok = np.bincount(log.segment_history[log.segment[acknowledged]], minlength=count)
+    ok = np.bincount(log.partition_history[log.partition[acknowledged]], minlength=count)
     for history, found in enumerate(of_history):
         if not ok[history] or _with_offset(log, acknowledged, count)[history] or before[history] + after[history]:
             found.refused_before_append, found.refused_after_append = int(before[history]), int(after[history])
@@ -91,7 +91,7 @@ def _add_refusals(log: Log, acknowledged: Numbers, of_history: list[Situations])
 def _with_offset(log: Log, acknowledged: Numbers, histories: int) -> Numbers:
     """Of history: how many acknowledgements named an offset."""
     named = acknowledged[log.offset[acknowledged] >= 0]
-    return np.bincount(log.segment_history[log.segment[named]], minlength=histories)
+    return np.bincount(log.partition_history[log.partition[named]], minlength=histories)
 
 
 def _add_truncations(log: Log, acknowledged: Numbers, of_history: list[Situations]) -> None:
@@ -101,10 +101,10 @@ def _add_truncations(log: Log, acknowledged: Numbers, of_history: list[Situation
     reads = log.reads[log.type[log.reads] == OK]
     np.minimum.at(first, log.client[reads], log.time_us[reads])
     np.maximum.at(last, log.client[reads], log.time_us[reads])
-    segment = np.zeros(len(first), dtype=np.int64)
-    segment[log.client] = log.segment
-    across = (first <= cut_after[segment]) & (last >= cut_before[segment]) & (cut_after[segment] >= 0)
-    histories = np.bincount(log.segment_history[segment[across]], minlength=len(of_history))
+    partition = np.zeros(len(first), dtype=np.int64)
+    partition[log.client] = log.partition
+    across = (first <= cut_after[partition]) & (last >= cut_before[partition]) & (cut_after[partition] >= 0)
+    histories = np.bincount(log.partition_history[partition[across]], minlength=len(of_history))
     with_offsets = _with_offset(log, acknowledged, len(of_history))
     for history, found in enumerate(of_history):
         if with_offsets[history]:
@@ -112,38 +112,38 @@ def _add_truncations(log: Log, acknowledged: Numbers, of_history: list[Situation
 
 
 def _truncated(log: Log, acknowledged: Numbers) -> tuple[Numbers, Numbers]:
-    """Of segment: two moments between which acknowledged writes were truncated for the first time, -1 for never."""
-    after = np.full(log.segments, -1)
+    """Of log partition: two moments between which acknowledged writes were first truncated, -1 for never."""
+    after = np.full(log.partition_count, -1)
     before = after.copy()
     rows = acknowledged[log.offset[acknowledged] >= 0]
     if not len(rows):
         return after, before
-    rows = rows[np.lexsort((log.time_us[rows], log.segment[rows]))]
-    segment, offset, time_us = log.segment[rows], log.offset[rows], log.time_us[rows]
-    starts = np.searchsorted(segment, np.arange(log.segments))
+    rows = rows[np.lexsort((log.time_us[rows], log.partition[rows]))]
+    partition, offset, time_us = log.partition[rows], log.offset[rows], log.time_us[rows]
+    starts = np.searchsorted(partition, np.arange(log.partition_count))
     place = np.arange(len(rows))
-    # Places ordered by offset within the segment: their running maximum is that of offsets.
+    # Places ordered by offset within the log partition: their running maximum is that of offsets.
     rank = np.empty(len(rows), dtype=np.int64)
-    rank[np.lexsort((place, offset, segment))] = place
+    rank[np.lexsort((place, offset, partition))] = place
     highest = np.maximum.accumulate(rank)
     of_rank = np.empty(len(rows), dtype=np.int64)
     of_rank[rank] = place
     begun = np.where(log.invoke_us[rows] >= 0, log.invoke_us[rows], time_us)
-    earlier = starts[segment] + Times(segment, time_us, log.segments).before(segment, begun) - 1
-    known = np.flatnonzero(earlier >= starts[segment])
+    earlier = starts[partition] + Times(partition, time_us, log.partition_count).before(partition, begun) - 1
+    known = np.flatnonzero(earlier >= starts[partition])
     holder = of_rank[highest[earlier[known]]]
     back = offset[holder] >= offset[known]
     shown, holder = known[back], holder[back]
-    # The first to be seen of each segment: the last to be written here.
-    order = np.lexsort((time_us[shown], segment[shown]))[::-1]
-    after[segment[shown[order]]] = time_us[holder[order]]
-    before[segment[shown[order]]] = time_us[shown[order]]
+    # The first to be seen of each log partition: the last to be written here.
+    order = np.lexsort((time_us[shown], partition[shown]))[::-1]
+    after[partition[shown[order]]] = time_us[holder[order]]
+    before[partition[shown[order]]] = time_us[shown[order]]
     return after, before
 
 
 def _add_seen(log: Log, acknowledged: Numbers, phases: Sequence[Phases], of_history: list[Situations]) -> None:
-    bounds = np.searchsorted(log.segment[acknowledged], np.arange(log.segments + 1))
-    segments = np.searchsorted(log.segment_history, np.arange(len(phases) + 1))
+    bounds = np.searchsorted(log.partition[acknowledged], np.arange(log.partition_count + 1))
+    partitions = np.searchsorted(log.partition_history, np.arange(len(phases) + 1))
     for history, phase in enumerate(phases):
         watched = [(fault.begun_us, fault.receipt["seen"]) for fault in phase.faults if fault.receipt.get("seen")]
         if not watched:
@@ -151,9 +151,9 @@ def _add_seen(log: Log, acknowledged: Numbers, phases: Sequence[Phases], of_hist
         found = of_history[history]
         found.leader_changed_in_flight = found.acknowledged_across_epochs = 0
         found.acknowledged_at_isr, found.acknowledged_before_strike = {}, {}
-        for segment in range(segments[history], segments[history + 1]):
-            key = log.segment_key[segment]
-            rows = acknowledged[bounds[segment] : bounds[segment + 1]]
+        for partition in range(partitions[history], partitions[history + 1]):
+            key = log.partition_key[partition]
+            rows = acknowledged[bounds[partition] : bounds[partition + 1]]
             of_partition = [
                 (begun_us, [_Look(*look) for look in seen[key]]) for begun_us, seen in watched if key in seen
             ]

@@ -69,7 +69,7 @@ def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[PartialVerdi
     delivered, lagging, consumed = count(log, histories), worst(log, histories), consume_counts(log, histories)
     took, over_time = latencies(log, batch.phases)
     reached, depends = drained(log), related(log)
-    subscribed = np.bincount(log.segment_history[log.segment[log.function == _SUBSCRIBE]], minlength=histories) > 0
+    subscribed = np.bincount(log.partition_history[log.partition[log.function == _SUBSCRIBE]], minlength=histories) > 0
     partials = [
         PartialVerdict(
             history=batch.histories[place],
@@ -106,9 +106,9 @@ def _add_anomalies(log: Log, partials: list[PartialVerdict], shown: int | None) 
         if anomaly.kernel is None:
             continue
         found = anomaly.kernel(log)
-        if not len(found.segment):
+        if not len(found.partition):
             continue
-        counts = found.counts(log.segment_history, len(partials))
+        counts = found.counts(log.partition_history, len(partials))
         findings = found.shown(log, shown)
         for place in np.flatnonzero(counts).tolist():
             partials[place].counts[name] = int(counts[place])
@@ -118,14 +118,14 @@ def _add_anomalies(log: Log, partials: list[PartialVerdict], shown: int | None) 
 
 def _by_partition(batch: Batch, partials: list[PartialVerdict], reached: Any) -> None:
     log = batch.log
-    measured = availability(log, batch.phases) if log.segments <= AVAILABILITY_MAX * len(partials) else []
-    for segment, key in enumerate(log.segment_key):
-        partial = partials[int(log.segment_history[segment])]
+    measured = availability(log, batch.phases) if log.partition_count <= AVAILABILITY_MAX * len(partials) else []
+    for partition, key in enumerate(log.partition_key):
+        partial = partials[int(log.partition_history[partition])]
         partial.partitions += 1
-        if partial.own and not reached[segment]:
+        if partial.own and not reached[partition]:
             partial.undrained.append(key)
         if measured:
-            partial.availability[key] = measured[segment]
+            partial.availability[key] = measured[partition]
 
 
 def merge(parts: Iterable[PartialVerdict], *, shown: int | None = SHOWN) -> PartialVerdict:

@@ -98,7 +98,7 @@ def test_a_history_read_in_parts_has_each_finding_once(tmp_path):
     assert check_one(tmp_path / "run").counts["wedged-client"] == 2
     path = str(tmp_path / "run" / "history" / "clustered.parquet")
     parts = [find(load_units([Unit(0, path, groups=groups)]).log) for groups in ((0,), (1,))]
-    assert [len(part.segment) for part in parts] == [0, 2]
+    assert [len(part.partition) for part in parts] == [0, 2]
 
 
 def test_libraries_are_counted_by_runs_and_producers_not_by_log_partitions():
