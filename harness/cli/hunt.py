@@ -10,7 +10,7 @@ import click
 from checkers import counted
 from harness.cli.campaign import seed_range
 from harness.cli.terminal import State, assigned, seconds_type, takes_json
-from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
+from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, HarnessError, PlanError
 from harness.machine import cores
 from harness.plan import unknown_key
 from harness.search import ASSERTION, CRASH, EVERYTHING, PORTFOLIOS, Hunted, Portfolio, Run, as_it_is, shrunk
@@ -83,6 +83,8 @@ def hunt(
             raise PlanError(str(error)) from error
         found.append(result)
         state.answer(result, _lines(result))
+        if result.stopped:
+            raise HarnessError(result.stopped)
     if len(found) == 1 and found[0].found and shrink > 0 and not state.as_json:
         _show_small(state, found[0].found, shrink)
     spurious = sum(len(one.spurious) for one in found) + sum(one.found is not None for one in found if not one.changed)

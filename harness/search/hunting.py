@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from multiprocessing import get_context
 from typing import Any, Final
@@ -17,12 +18,15 @@ from typing import Any, Final
 import msgspec
 
 from checkers import Outcome
+from harness.errors import HarnessError
 from harness.plan import RunSpec
 from harness.search.judged_run import JudgedRun, run_in_memory
 from harness.search.portfolios import PORTFOLIOS, Portfolio
 
 #: Runs that are given to a worker at a time.
 BLOCK: Final = 4
+#: So many times in a row worker processes may be killed over the same runs, by whoever is short of memory mostly.
+KILLED_MAX: Final = 3
 #: What an alarm is by where the run did not come to its end: an assertion of the core failed, or anything else did.
 ASSERTION: Final = "assertion"
 CRASH: Final = "crash"
@@ -47,11 +51,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-class Hunted(msgspec.Struct, frozen=True, kw_only=True):
+class Hunted(msgspec.Struct, kw_only=True):
     """How a hunt went. ``found`` is the first run with an alarm that its control has not; None where there is none.
 
     ``changed`` is what was changed on purpose. ``schedules`` are all runs up to that one, ``seconds`` what they took
-    of one core, ``spurious`` runs whose control has an alarm too: findings about the core as it is.
+    of one core, ``spurious`` runs whose control has an alarm too: findings about the core as it is. ``stopped`` says
+    why the harness could not go on, "" where it could.
     """
 
     changed: dict[str, Any]
@@ -60,6 +65,7 @@ class Hunted(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     found: Run | None
     spurious: tuple[Run, ...] = ()
+    stopped: str = ""
 
 
 def hunt(
@@ -78,20 +84,21 @@ def hunt(
     Raises:
         SettingsError: the settings do not fit a portfolio's.
     """
-    schedules, spent, found = 0, 0.0, None
-    spurious: list[Run] = []
-    for run in runs(changed, seed=seed, workers=workers, portfolios=portfolios, first=first):
-        schedules, spent = schedules + 1, spent + run.seconds
-        if run.alarms:
-            if not changed or not alarms_of(without(run.spec, changed)):
-                found = run
+    result = Hunted(changed=dict(changed), seed=seed, schedules=0, seconds=0.0, found=None)
+    try:
+        for run in runs(changed, seed=seed, workers=workers, portfolios=portfolios, first=first):
+            result.schedules += 1
+            result.seconds += run.seconds
+            if run.alarms:
+                if not changed or not alarms_of(without(run.spec, changed)):
+                    result.found = run
+                    break
+                result.spurious += (run,)
+            if result.seconds > seconds:
                 break
-            spurious.append(run)
-        if spent > seconds:
-            break
-    return Hunted(
-        changed=dict(changed), seed=seed, schedules=schedules, seconds=spent, found=found, spurious=tuple(spurious)
-    )
+    except HarnessError as error:
+        result.stopped = str(error)
+    return result
 
 
 def as_it_is(count: int, *, seed: int, workers: int = 1, portfolios: Sequence[Portfolio]) -> Iterator[Run]:
@@ -109,12 +116,35 @@ def without(spec: RunSpec, changed: Mapping[str, Any]) -> RunSpec:
 def runs(
     changed: Mapping[str, Any], *, seed: int, workers: int, portfolios: Sequence[Portfolio], first: int = 0
 ) -> Iterator[Run]:
-    """Run after run in the order of their numbers, from ``first`` on; the iterator never ends by itself."""
-    number = first
-    if workers < 2:
-        while True:
-            yield _run(number, changed, seed, portfolios)
-            number += 1
+    """Run after run in the order of their numbers, from ``first`` on; the iterator never ends by itself.
+
+    Runs whose worker process was killed are performed again by another.
+
+    Raises:
+        HarnessError: workers were killed over the same runs :data:`KILLED_MAX` times.
+    """
+    number, killed = first, 0
+    while workers < 2:
+        yield _run(number, changed, seed, portfolios)
+        number += 1
+    while True:
+        try:
+            for block in _blocks(number, changed, seed, portfolios, workers):
+                yield from block
+                number, killed = number + BLOCK, 0
+        except BrokenProcessPool as error:
+            killed += 1
+            if killed == KILLED_MAX:
+                raise HarnessError(
+                    f"a worker process of the hunt was killed {killed} times in a row, over runs {number} to "
+                    f"{number + 2 * workers * BLOCK - 1}; see that there is memory for it, or name fewer with --workers"
+                ) from error
+
+
+def _blocks(
+    number: int, changed: Mapping[str, Any], seed: int, portfolios: Sequence[Portfolio], workers: int
+) -> Iterator[list[Run]]:
+    """Blocks of runs from run ``number`` on, in order, performed in worker processes."""
     with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
         waiting: list[Future[list[Run]]] = []
         try:
@@ -122,7 +152,7 @@ def runs(
                 while len(waiting) < 2 * workers:
                     waiting.append(pool.submit(_block, range(number, number + BLOCK), changed, seed, portfolios))
                     number += BLOCK
-                yield from waiting.pop(0).result()
+                yield waiting.pop(0).result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 

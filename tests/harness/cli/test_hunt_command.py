@@ -7,6 +7,7 @@ import json
 import pytest
 
 from harness.cli.app import exit_code_of
+from harness.search import Hunted
 
 
 @pytest.fixture
@@ -50,6 +51,14 @@ def test_a_bug_that_is_not_found_is_unknown(hunt):
     code, out, _ = hunt("append-below-min-isr", "--seconds", "0", "--workers", "1", "--portfolio", "stories")
     assert code == 2
     assert "nothing found in 1 schedule" in out
+
+
+def test_what_was_found_is_printed_before_the_harness_gives_up(hunt, monkeypatch):
+    given_up = Hunted(changed={}, seed=1, schedules=9, seconds=2.0, found=None, stopped="a worker was killed")
+    monkeypatch.setattr("harness.cli.hunt.hunt_for", lambda *_, **__: given_up)
+    code, out, err = hunt("--as-is")
+    assert (code, "nothing found in 9 schedules" in out) == (70, True)
+    assert "a worker was killed" in err
 
 
 def test_the_broker_as_it_is_has_no_finding(hunt):

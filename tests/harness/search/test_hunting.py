@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
+import time
+from pathlib import Path
 
 import pytest
 
 from harness.errors import HarnessError
-from harness.plan import parse_plan, plan_text
+from harness.plan import RunSpec, parse_plan, plan_text
 from harness.search import EVERYTHING, PORTFOLIOS, Alarm, Portfolio, as_it_is, hunt, run_in_memory
-from harness.search.hunting import alarms_of, without
+from harness.search.hunting import BLOCK, KILLED_MAX, alarms_of, without
 
 BY_NAME = {portfolio.name: portfolio for portfolio in PORTFOLIOS}
 EARLY = {"planted.bug": "acknowledge-after-append"}
@@ -104,6 +108,35 @@ def test_a_run_that_crashes_is_a_finding_and_the_hunt_goes_on(
     first, *others = as_it_is(3, seed=1, portfolios=PORTFOLIOS)
     assert first.alarms == (Alarm("crash", f"{type(error).__name__}: {error}"),)
     assert [run.alarms for run in others] == [(), ()]
+
+
+@pytest.mark.parametrize("deaths", [1, KILLED_MAX])
+def test_a_worker_that_is_killed_takes_nothing_with_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, deaths: int
+) -> None:
+    """Over the second block, as where memory is short: its runs are performed again, and what was found is kept."""
+    specs = [BY_NAME["stories"].spec(1, number, EARLY) for number in range(BLOCK + 1)]
+    controls, taken = [without(spec, EARLY) for spec in specs[:BLOCK]], tmp_path / "taken"
+
+    def alarmed(spec: RunSpec) -> tuple[Alarm, ...]:
+        if spec in controls:  # judged by this process, once it has the first block
+            taken.touch()
+        elif spec == specs[BLOCK] and (killed := len(list(tmp_path.glob("[0-9]")))) < deaths:
+            while not taken.exists():
+                time.sleep(0.001)
+            (tmp_path / str(killed)).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return (Alarm("crash", "as planned"),) if spec in controls or "planted.bug" in spec.settings else ()
+
+    monkeypatch.setattr("harness.search.hunting.alarms_of", alarmed)
+    result = hunt(EARLY, seed=1, seconds=60, workers=2, portfolios=[BY_NAME["stories"]])
+    assert [run.number for run in result.spurious] == list(range(BLOCK))
+    if deaths < KILLED_MAX:
+        assert result.found is not None
+        assert (result.found.number, result.stopped) == (BLOCK, "")
+    else:
+        assert result.found is None
+        assert f"killed {KILLED_MAX} times in a row, over runs {BLOCK} to" in result.stopped
 
 
 def test_a_single_run_of_a_hunt_is_performed_again() -> None:
