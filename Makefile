@@ -4,7 +4,7 @@ PLAN ?= plans/default.toml
 SEED ?=
 BIN := .venv/bin
 
-.PHONY: help setup setup-test campaign check test canary soak-smoke kafka bench bench-check lock clean
+.PHONY: help setup setup-test campaign check test canary soak-smoke kafka bench bench-check compiled lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -42,6 +42,9 @@ bench: setup ## speed of the simulator, of the cluster, and of the harness itsel
 
 bench-check: setup ## speed and memory of the checking: 10^5 to 10^8 operations, JSON lines, transactions
 	@$(BIN)/ackproof bench check
+
+compiled: setup-test ## what simulated runs spend their time in, compiled into build/compiled (3 minutes, needs gcc; see scripts/compile.py)
+	@$(BIN)/python scripts/compile.py
 
 lock: ## lock files from pyproject.toml, with hashes; `make check` sees to it that they fit
 	@scripts/lock.sh

@@ -5,6 +5,13 @@ import shutil
 
 import pytest
 
+from harness.reference.core import partition
+
+#: For tests that put something else in the place of a part of the core, or change a constant of it.
+needs_interpreted = pytest.mark.skipif(
+    not str(partition.__file__).endswith(".py"), reason="compiled code does not see what replaces a part of it"
+)
+
 
 def missing_for_root(*tools: str) -> str:
     """Why what needs root and these commands cannot be tested here; empty where it can."""

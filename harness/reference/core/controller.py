@@ -303,7 +303,7 @@ class Controller(Node):
                         leader_epoch=new.leader_epoch,
                         isr=new.isr,
                         elr=new.elr,
-                        unclean=new.recovering and new.leader not in (NONE, *old.isr, *old.elr),
+                        unclean=new.recovering and new.leader not in {NONE, *old.isr, *old.elr},
                     )
                 )
 
@@ -409,7 +409,7 @@ def settle(before: PartitionState, after: PartitionState) -> PartitionState:
     """``after`` with its partition epoch raised for any change, its leader epoch for another leader (KAFKA-15021)."""
     if after == before:
         return before
-    assert after.leader in (NONE, *after.isr), "a leader is in the ISR"
+    assert after.leader in {NONE, *after.isr}, "a leader is in the ISR"
     assert {*after.isr, *after.elr} <= set(after.replicas), "the ISR and the ELR are of the replicas"
     assert not set(after.isr) & set(after.elr), "whoever is in sync is not on the second list"
     moved = after.leader != before.leader

@@ -167,7 +167,7 @@ class Invariants:
     def _isr_of_replicas(self, at: TopicPartition, state: PartitionState) -> None:
         """TypeOK: the ISR and the ELR are apart, and of the replicas; a leader is in the ISR. Holds always."""
         isr, elr = set(state.isr), set(state.elr)
-        if isr & elr or not isr | elr <= set(state.replicas) or state.leader not in (NONE, *isr):
+        if isr & elr or not isr | elr <= set(state.replicas) or state.leader not in {NONE, *isr}:
             self._broken(InvariantBrokenError("isr-of-replicas", at, str(state)))
 
     def _epochs_grow(self, at: TopicPartition, before: PartitionState, after: PartitionState) -> None:

@@ -26,7 +26,7 @@ class Suspects:
         """The disk of ``node`` has lost records."""
         if (broker := image.brokers.get(node)) is not None:
             self._damaged[node] = broker.broker_epoch
-        self.replicas |= {(node, at) for at, state in _partitions(image) if node in (*state.isr, *state.elr)}
+        self.replicas |= {(node, at) for at, state in _partitions(image) if node in {*state.isr, *state.elr}}
 
     def registered(self, image: Image) -> None:
         """Whoever has registered anew is a candidate like others, but as the last member of an ISR without ELR."""

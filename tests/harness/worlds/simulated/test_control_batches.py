@@ -21,7 +21,7 @@ def test_dumps_of_replicas_hold_nothing_in_its_place(stage):
     payload = encode("t-0", b"k", 5)
     sent = {}
     at.world.clients.producer(99).send("t-0", b"k", payload, lambda outcome: sent.update(x=outcome))
-    at.until(lambda: sent)
+    at.until(lambda: bool(sent))
     at.wait(600)
     for log in logs_of(at.world.cluster, "t", 1).logs:
         (stretch,) = log.stretches

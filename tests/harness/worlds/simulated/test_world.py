@@ -6,6 +6,7 @@ from harness.errors import HarnessError
 from harness.observations import Acknowledged, BecameLeader, LeaderElected, RecordsAppended
 from harness.reference.core.types import TopicPartition
 from nemesis.cluster import CLIENTS, CONTROLLER, Capability, Link
+from tests.harness.needs import needs_interpreted
 from workloads.operations import EventType
 
 AT = TopicPartition("t", 0)
@@ -297,6 +298,7 @@ def test_nothing_has_a_wall_clock_in_virtual_time(stage):
     assert target.link_speed.restore([Link(0, 1)]) == {}
 
 
+@needs_interpreted
 def test_more_than_a_frozen_process_can_keep_ends_the_run(stage, monkeypatch):
     monkeypatch.setattr("harness.worlds.simulated.nodes.INBOX_MAX", 5)
     at = stage()
