@@ -12,8 +12,9 @@ from workloads.replacement import Patience, ProducerPlace
 #: Sends outstanding per producer. A leaderless partition holds a send for delivery.timeout.ms; this bounds what piles
 #: up meanwhile (5 s at 50 writes a second), and a send that is due beyond it is not made.
 OUTSTANDING_MAX: Final = 256
-
-
+#: The least rest while too many are outstanding: a log that answers more slowly than it is asked would else be looked
+#: at for every write that is not made, by the processor that its client needs.
+FULL_REST_MS: Final = 1
 #: How often producers are looked at; they are given up after seconds.
 LOOK_EVERY_MS: Final = 100
 
@@ -97,16 +98,16 @@ class Producers:
             return
         if self._is_full(self._next):
             self._pass_over()
-            self._await_next()
+            self._await_next(self._clock.now_us() + FULL_REST_MS * 1000)
             return
         write, self._next = self._next, next(self._writes, None)
         self._await_next()
         instance = self._places[write.producer].instance
         instance.send(self._partitions[write.partition], write.key, write.payload_bytes)
 
-    def _await_next(self) -> None:
+    def _await_next(self, earliest_us: int = 0) -> None:
         if self._next is not None:
-            self._clock.call_at(self._started_us + self._next.due_us, self._write)
+            self._clock.call_at(max(self._started_us + self._next.due_us, earliest_us), self._write)
 
     def _is_full(self, write: Write) -> bool:
         return self._places[write.producer].instance.outstanding >= OUTSTANDING_MAX

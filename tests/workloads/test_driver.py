@@ -118,6 +118,33 @@ def test_outstanding_sends_are_bounded_and_what_was_not_made_is_counted(start, r
     assert workload.producers.counts.attempted + workload.producers.counts.passed_over == 2_001
 
 
+def test_a_full_producer_is_not_looked_at_for_every_write_that_it_does_not_make(
+    start, run_to, perfect_world, monkeypatch
+):
+    perfect_world.clients.silent_sends = True
+    workload = start(writes_per_second=10_000, producers=1, consumers=0)
+    run_to(SECOND_US // 10)
+    looked_at_us = []
+    call_at = perfect_world.clock.call_at
+    monkeypatch.setattr(
+        perfect_world.clock,
+        "call_at",
+        lambda time_us, callback: (looked_at_us.append(time_us), call_at(time_us, callback)),
+    )
+    run_to(2 * SECOND_US // 10)
+    assert len(looked_at_us) <= 105  # of 1,000 writes that are due; the rest is Producers' look for silent ones
+    assert workload.producers.counts.attempted == OUTSTANDING_MAX
+    assert workload.producers.counts.attempted + workload.producers.counts.passed_over > 1_990
+
+
+def test_a_producer_that_was_full_writes_again_when_it_is_answered(start, run_to, events, perfect_world):
+    perfect_world.clients.latency_us = 100_000
+    start(writes_per_second=10_000, producers=1, consumers=0)
+    run_to(3 * SECOND_US)
+    # 256 of them every tenth of a second, and nothing but the rest in between.
+    assert len(sends(events, EventType.OK)) > 0.95 * 29 * OUTSTANDING_MAX
+
+
 def test_closing_leaves_no_send_open(start, run_to, events, perfect_world):
     perfect_world.clients.silent_sends = True
     workload = start(writes_per_second=100)
