@@ -40,6 +40,7 @@ from workloads.operations import (
     Send,
 )
 from workloads.plan import LISTED, PlannedWrite, WorkloadPlan
+from workloads.served_time import ServedTime
 from workloads.settings import (
     ACKS_ALL,
     IDEMPOTENCE,
@@ -57,7 +58,7 @@ __all__ = [
     "NO_ERA", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Batches", "BrokenInvariant", "ClientCapability", "Clients",
     "Clock", "Commits", "Consumer", "Defect", "Event", "EventType", "Fetched", "FreshWrites", "Function",
     "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Positions", "Producer",
-    "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome", "Settings", "SettingsError", "Subscription",
-    "Truncation", "Unsent", "WorkloadPlan", "classify", "refusal", "spelled", "unknown_name",
+    "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome", "ServedTime", "Settings", "SettingsError",
+    "Subscription", "Truncation", "Unsent", "WorkloadPlan", "classify", "refusal", "spelled", "unknown_name",
     "writes_of",
 ]  # fmt: skip

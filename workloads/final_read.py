@@ -16,6 +16,7 @@ import msgspec
 from workloads.client import Offsets
 from workloads.consumers import Reader, Readers, shares
 from workloads.operations import EventType, Function, Poll
+from workloads.served_time import ServedTime
 
 #: How long after an incomplete answer the end offsets are asked for again, and how often at most: an election or a
 #: high watermark that has not reached the new epoch (KIP-207) passes within a second or two.
@@ -77,9 +78,7 @@ class Drain:
         self._unhealthy = dict(unhealthy)
         self.unread: dict[str, str] = {}
         self._ends: dict[str, int] = {}
-        self._looked_us = self._clock.now_us()
-        #: Served time until the last look: two looks are as far apart as they were meant to be, and no farther.
-        self._served_us = 0
+        self._served = ServedTime(self._clock, ASK_AGAIN_MS * 1000)
         self._progress = {name: _Progress() for name in partitions}
         self._waiting = dict.fromkeys(partitions)
         self._proven: set[str] = set()
@@ -126,7 +125,7 @@ class Drain:
         why = self._unhealthy.get(partition)
         if why is None and partition not in self._ends:
             why = "nobody named its end in time"
-        if why is None and self._served_now_us() - self._progress[partition].last_us >= STUCK_MS * 1000:
+        if why is None and self._served.now_us() - self._progress[partition].last_us >= STUCK_MS * 1000:
             why = f"its end was not reached, and nothing of it was read for the last {STUCK_MS} ms"
         if why is None:
             return "its end was not reached in time, but it was still being read: raise drain_limit_ms"
@@ -138,19 +137,14 @@ class Drain:
         """Replace readers of which nothing comes, now and then until it is over."""
         if self._over:
             return
-        now_us = self._clock.now_us()
-        self._served_us = served_us = self._served_now_us()
-        self._looked_us = now_us
+        served_us = self._served.look()
         for place, reader in enumerate(self._readers):
             waiting = [name for name in reader.partitions if name in self._waiting and name not in self._unhealthy]
             last_us = max([self._fresh_us[place], *(self._progress[name].last_us for name in waiting)])
             if waiting and served_us - last_us >= STUCK_MS * 1000:
                 reader.stop()
                 self._replace(reader)
-        self._clock.call_at(now_us + ASK_AGAIN_MS * 1000, self._look)
-
-    def _served_now_us(self) -> int:
-        return self._served_us + min(self._clock.now_us() - self._looked_us, ASK_AGAIN_MS * 1000)
+        self._clock.call_at(self._clock.now_us() + ASK_AGAIN_MS * 1000, self._look)
 
     def _ask(self, reader: Reader) -> None:
         if self._over or reader not in self._readers:
@@ -164,7 +158,7 @@ class Drain:
             return
         place = self._readers.index(reader)
         if answer.offsets:
-            self._fresh_us[place] = self._served_now_us()
+            self._fresh_us[place] = self._served.now_us()
         self._ends.update(answer.offsets)
         missing = self._unnamed(reader)
         if missing and self._asks_left[place] > 0:
@@ -183,7 +177,7 @@ class Drain:
 
     def _read(self, read: Poll) -> None:
         for partition, records in read.records.items():
-            self._progress[partition].read(records[-1].offset + 1, self._served_now_us())
+            self._progress[partition].read(records[-1].offset + 1, self._served.now_us())
             self.found |= self._looked_for.intersection(record.value for record in records)
         self._check(read.records)
 
@@ -219,7 +213,7 @@ class Drain:
             return
         place = self._readers.index(lost)
         fresh = self._readers[place] = self._make(lost.partitions)
-        self._fresh_us[place] = self._served_now_us()
+        self._fresh_us[place] = self._served.now_us()
         for partition in lost.partitions:
             self._progress[partition].read_to = 0
         if self._unnamed(fresh) and self._asks_left[place] > 0:

@@ -84,9 +84,7 @@ def read_lines(directory: Path) -> dict[str, VerdictLine]:
         raise NamedWronglyError(f"{directory} is no campaign; name a directory below results/")
     path = verdicts_in(directory)
     if path is None:
-        raise ResultsError(
-            f"{directory} holds no {files.VERDICTS_FILE}; judge its histories first: ackproof check {directory}"
-        )
+        raise ResultsError(f"{directory} holds no {files.VERDICTS_FILE}; {_judging(directory)}")
     lines = {_key(line.history): line for line in _decoded(_texts(path), path)}
     runs = {_key(run.relative_to(directory).as_posix()): run for run in files.run_directories(directory)}
     return dict(_judged(directory, lines, runs))
@@ -126,8 +124,17 @@ def _decoded(texts: Iterable[bytes], path: Path) -> Iterator[VerdictLine]:
     try:
         yield from (msgspec.json.decode(text, type=VerdictLine) for text in texts if text.strip())
     except msgspec.DecodeError as error:
-        advice = f"make it again with: ackproof check {path.parent}"
-        raise ResultsError(f"{path} cannot be read: {error}; {advice}") from error
+        raise ResultsError(f"{path} cannot be read: {error}; {_judging(path.parent)}") from error
+
+
+def _judging(directory: Path) -> str:
+    """What to do for verdicts: those of a soak are of runs that are deleted since, so they cannot be made again."""
+    if (directory / files.LEDGER_FILE).is_file():
+        return (
+            "the soak deleted most of the runs, so restore the file from a copy; what is left of them is judged into "
+            f"another file with: ackproof check {directory} --out FILE"
+        )
+    return f"have its histories judged: ackproof check {directory}"
 
 
 def _key(name: str) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from nemesis.receipts import Receipt
 from nemesis.roles import largest_rack
 from nemesis.scenarios import Draw
 from nemesis.schedule import Schedule, draw_schedule
-from workloads import LISTED, Recorder
+from workloads import LISTED, Recorder, ServedTime
 from workloads.driver import Drain, RecoveryWrites, SendCounts, Workload
 
 #: How long a cluster has for its first writes before faults begin anyway: settings may let it acknowledge none.
@@ -36,8 +36,8 @@ WARM_UP_MS_MAX: Final = 15_000
 LATE_MS_MAX: Final = 60_000
 #: How often the cluster's health is looked at after healing.
 LOOK_EVERY_MS: Final = 50
-#: A wait for the log to come back looks so often whether it was served in time: on a starved machine clients and
-#: brokers have had no more chance than we had, so that time does not count. It lasts so many times its limit at most.
+#: A wait for the log to come back looks so often whether it was served in time (:class:`workloads.ServedTime`), and
+#: lasts so many times its limit at most.
 SERVED_EVERY_MS: Final = 100
 STARVED_TIMES_MAX: Final = 4
 #: After the last write was answered: for messages still under way (acks=0 has no answer) and the high watermark, which
@@ -282,16 +282,12 @@ class _Phases:
         return self._world.drive(finished, self._clock.now_us() + limit_ms * 1000)
 
     def _until_served(self, finished: Callable[[], bool], left_us: int) -> int:
-        """Wait until ``finished()``, for ``left_us`` at most in which this wait was itself served; what is left of it.
-
-        In virtual time that is all time.
-        """
+        """Wait until ``finished()``, for ``left_us`` of served time at most; what is left of it."""
+        served = ServedTime(self._clock, SERVED_EVERY_MS * 1000)
         latest_us = self._clock.now_us() + left_us * STARVED_TIMES_MAX
-        while not finished() and left_us > 0 and (begun_us := self._clock.now_us()) < latest_us:
-            step_us = min(left_us, SERVED_EVERY_MS * 1000)
-            self._world.drive(finished, begun_us + step_us)
-            left_us -= min(self._clock.now_us() - begun_us, step_us)
-        return left_us
+        while not finished() and (more_us := left_us - served.look()) > 0 and self._clock.now_us() < latest_us:
+            self._world.drive(finished, self._clock.now_us() + min(more_us, SERVED_EVERY_MS * 1000))
+        return left_us - served.look()
 
     def _record_fault(self, receipt: Receipt) -> None:
         record_fault(self._recorder, self._clock, receipt)

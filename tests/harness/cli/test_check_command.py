@@ -105,6 +105,21 @@ def test_a_soak_whose_clean_runs_are_deleted_keeps_its_verdicts(
     assert asked == {}
 
 
+@pytest.mark.parametrize(("command", "verdicts"), [("report", None), ("report", "torn"), ("compare", "torn")])
+def test_what_is_advised_for_a_soak_without_readable_verdicts_is_possible(
+    asked: dict[str, Any], capsys: pytest.CaptureFixture[str], command: str, verdicts: str | None
+) -> None:
+    Path("night/runs").mkdir(parents=True)
+    Path("night/ledger.jsonl").touch()
+    if verdicts is not None:
+        Path("night/verdicts.jsonl").write_text(verdicts)
+    assert exit_code_of([command, "night", *(["other"] if command == "compare" else [])]) == 70
+    advice = "ackproof check night --out FILE"
+    assert advice in " ".join(capsys.readouterr().err.split())
+    Path("night/good.jsonl").touch()
+    assert exit_code_of(advice.replace("FILE", "left.jsonl").split()[1:]) == 0
+
+
 def test_options_reach_the_checkers(asked: dict[str, Any]) -> None:
     options = ["--ww-deps", "--master", "spark://h:7077", "--all", "--scratch", "shared", "--out", "v.jsonl"]
     assert exit_code_of(["check", "good.jsonl", *options]) == 0
