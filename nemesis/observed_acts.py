@@ -29,13 +29,13 @@ from nemesis.faults import (
     Stop,
     WipeDisk,
 )
-from nemesis.receipts import Lasting, Receipt
+from nemesis.receipts import OpenFault, Receipt
 
 
 class _Act(NamedTuple):
     """An act that was not undone yet. ``left`` are the nodes or links that it still holds."""
 
-    lasting: Lasting
+    lasting: OpenFault
     left: set[int | Link]
 
 
@@ -81,7 +81,7 @@ class ObservedActs:
             begun_us=now_us,
         )
         self.receipts.append(receipt)
-        act = _Act(Lasting(receipt, aim, view), {*aim.nodes, *aim.links})
+        act = _Act(OpenFault(receipt, aim, view), {*aim.nodes, *aim.links})
         evidence = do()
         by_node = {str(node): evidence for node in aim.nodes if evidence}
         act.lasting.begun(fault, by_node if aim.nodes else evidence)

@@ -11,7 +11,7 @@ import msgspec
 
 from nemesis.cluster import ClusterView, Link, Target
 from nemesis.faults import Aim
-from nemesis.receipts import Lasting, Receipt
+from nemesis.receipts import OpenFault, Receipt
 from nemesis.schedule import Schedule, Step
 from nemesis.topology import every_link
 
@@ -52,7 +52,7 @@ class Player:
         self._clock = clock
         self._dead_brokers_max = dead_brokers_max
         self._witness = witness
-        self._open: dict[int, tuple[Step, Lasting]] = {}
+        self._open: dict[int, tuple[Step, OpenFault]] = {}
         self._held: Counter[tuple[tuple[str, ...], Link]] = Counter()
         self._healed = self._looking = False
         self._late_us = 0
@@ -101,11 +101,11 @@ class Player:
             return
         receipt = self._receipt(sequence, step, aim)
         self.receipts.append(receipt)
-        lasting = Lasting(receipt, aim, view)
-        self._open[sequence] = step, lasting
+        fault = OpenFault(receipt, aim, view)
+        self._open[sequence] = step, fault
         self._look_later()
         self._held.update((step.fault.holds_links_by, link) for link in aim.links)
-        lasting.begun(step.fault, step.fault.begin(self._target, aim))
+        fault.begun(step.fault, step.fault.begin(self._target, aim))
         self._witness(receipt)
         self._arm(zero_us + step.end_ms * 1000, partial(self._end, sequence))
 
@@ -118,8 +118,8 @@ class Player:
     def _look(self) -> None:
         self._looking = False
         view, now_us = self._target.view(), self._clock.now_us()
-        for _, lasting in self._open.values():
-            lasting.look(view, now_us)
+        for _, fault in self._open.values():
+            fault.look(view, now_us)
         self._look_later()
 
     def _skip(self, sequence: int, step: Step, aim: Aim) -> None:
@@ -147,16 +147,16 @@ class Player:
     def _end(self, sequence: int) -> None:
         if sequence not in self._open:
             return
-        step, lasting = self._open.pop(sequence)
-        aim, held_by = lasting.aim, step.fault.holds_links_by
+        step, fault = self._open.pop(sequence)
+        aim, held_by = fault.aim, step.fault.holds_links_by
         self._held.subtract((held_by, link) for link in aim.links)
         free_links = tuple(link for link in aim.links if not self._held[held_by, link])
         free = msgspec.structs.replace(aim, links=free_links)
         view = self._target.view()
-        lasting.look(view, self._clock.now_us())
+        fault.look(view, self._clock.now_us())
         evidence = step.fault.end(self._target, free)
-        lasting.end(view, self._clock.now_us(), evidence)
-        self._witness(lasting.receipt)
+        fault.end(view, self._clock.now_us(), evidence)
+        self._witness(fault.receipt)
 
     def _receipt(self, sequence: int, step: Step, aim: Aim) -> Receipt:
         return Receipt(

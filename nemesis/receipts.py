@@ -73,7 +73,7 @@ class Receipt(msgspec.Struct, kw_only=True):
         return fault_kind(self.fault)
 
 
-class Lasting:
+class OpenFault:
     """A fault that has begun and not ended: its ``receipt``, and what is seen of the cluster until it ends."""
 
     def __init__(self, receipt: Receipt, aim: Aim, view: ClusterView) -> None:

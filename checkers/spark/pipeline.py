@@ -28,7 +28,7 @@ from checkers.cycles.shuffled import shuffled_steps
 from checkers.errors import SparkError
 from checkers.histories.discovery import FoundHistory, Source, Sources, find_histories
 from checkers.histories.stores import Place
-from checkers.spark.planning import Plan, batches_of, plan, tasks_of
+from checkers.spark.planning import UnitPlan, batches_of, plan, tasks_of
 from checkers.spark.session import cause_of, is_wanted, spark_context
 from checkers.verdicts.partial_verdict import SHOWN, PartialVerdict, judge_batch, merge, verdict
 from checkers.verdicts.replicas import with_replicas
@@ -99,7 +99,7 @@ def _decode(split: Split) -> Decoded | None:
         return None
 
 
-def _run(planned: Plan, master: str | None, shown: int | None, progress: Progress | None) -> list[PartialVerdict]:
+def _run(planned: UnitPlan, master: str | None, shown: int | None, progress: Progress | None) -> list[PartialVerdict]:
     tasks = _plain(planned.units)
     alone = len({unit.history for unit in planned.units}) == 1 and not (planned.to_prove or planned.to_join)
     if alone and len(tasks) == 1 and not is_wanted(master):

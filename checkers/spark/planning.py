@@ -22,7 +22,7 @@ BATCH_BYTES: Final = 2 << 20
 BATCH_UNITS: Final = 200
 
 
-class Plan(NamedTuple):
+class UnitPlan(NamedTuple):
     """Units of all histories, and those of large histories that need a look at the whole first.
 
     ``to_prove`` have uncertain operations over several log partitions, ``to_join`` have transactions. ``problems`` say
@@ -35,9 +35,9 @@ class Plan(NamedTuple):
     problems: dict[int, str]
 
 
-def plan(sources: Sequence[Source], ww_deps: bool | None) -> Plan:
+def plan(sources: Sequence[Source], ww_deps: bool | None) -> UnitPlan:
     """Cut all histories. One without a file has no units."""
-    made = Plan([], [], [], {})
+    made = UnitPlan([], [], [], {})
     for history, source in enumerate(sources):
         try:
             units, metadata = units_of(history, source, ww_deps)

@@ -13,7 +13,7 @@ from harness.cli.terminal import State, assigned, seconds_type, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, HarnessError, PlanError
 from harness.machine import cores
 from harness.plan import unknown_key
-from harness.search import ASSERTION, CRASH, EVERYTHING, PORTFOLIOS, Hunted, Portfolio, Run, as_it_is, shrunk
+from harness.search import ASSERTION, CRASH, EVERYTHING, PORTFOLIOS, HuntedRun, HuntResult, Portfolio, as_it_is, shrunk
 from harness.search import hunt as hunt_for
 from harness.worlds.reference_settings import WITHOUT_EFFECT
 from workloads import PlantedBug, SettingsError, spelled
@@ -117,7 +117,7 @@ def _chosen(names: Sequence[str], portfolios: Sequence[Portfolio]) -> Sequence[P
     return [known[name] for name in names] or portfolios
 
 
-def _lines(result: Hunted) -> Iterator[str]:
+def _lines(result: HuntResult) -> Iterator[str]:
     what = ", ".join(f"{name}={spelled(value)}" for name, value in result.changed.items()) or "as it is"
     spent = f"{counted(result.schedules, 'schedule')}, {result.seconds:.1f} s of one core"
     if result.found is None:
@@ -130,7 +130,7 @@ def _lines(result: Hunted) -> Iterator[str]:
         yield from _of(run, result.changed, result.seed)
 
 
-def _of(run: Run, changed: Mapping[str, Any], seed: int) -> Iterator[str]:
+def _of(run: HuntedRun, changed: Mapping[str, Any], seed: int) -> Iterator[str]:
     """What a run found, and how to perform it again."""
     yield f"  again: ackproof hunt {_words(changed)} --portfolio {run.portfolio} --seed {seed} --run {run.number}"
     for alarm in run.alarms:
@@ -144,7 +144,7 @@ def _words(changed: Mapping[str, Any]) -> str:
     return " ".join(f"--settings {name}={spelled(value)}" for name, value in changed.items()) or "--as-is"
 
 
-def _show_small(state: State, run: Run, seconds: float) -> None:
+def _show_small(state: State, run: HuntedRun, seconds: float) -> None:
     """The faults of the run, as few and short as they can be in that time; what ended early stays as it is."""
     schedule = run.spec.schedule
     if all(alarm.by not in (ASSERTION, CRASH) for alarm in run.alarms):

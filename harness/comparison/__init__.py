@@ -13,7 +13,7 @@ from harness.comparison.findings import (
     shown_by,
     trace,
 )
-from harness.comparison.words import figures_of, finding_sentences, made_with, sentences, side_by_side
+from harness.comparison.sentences import figures_of, finding_sentences, made_with, sentences, side_by_side
 
 __all__ = [
     "DEFECTS",

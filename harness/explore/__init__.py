@@ -6,9 +6,9 @@ The way in: a :class:`Scope` says what may happen how often (``scopes.toml``); :
 
 from harness.explore.rules import PERMITTED, RULES
 from harness.explore.scope import Constants, Scope, known_scopes, scope_named
-from harness.explore.script import column_of, lost_in, story_text
 from harness.explore.search import Limits, Order, Result, exhaust
 from harness.explore.steps import Step, step_lines, steps_of
+from harness.explore.story_file import column_of, lost_in, story_text
 
 __all__ = [
     "PERMITTED",

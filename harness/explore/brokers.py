@@ -7,8 +7,8 @@ from itertools import combinations
 from typing import NamedTuple
 
 from harness.explore.events import AT, Event
+from harness.explore.normal_form import FRESH, NOW_US, asks, settle_broker
 from harness.explore.scope import Constants
-from harness.explore.settling import FRESH, NOW_US, asks, settle_broker
 from harness.reference.core import messages
 from harness.reference.core.broker import CHECKPOINT, ISR_CHECK, Broker
 from harness.reference.core.effects import Effect, Timer

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from harness.explore.events import AT, Event
-from harness.explore.settling import NOW_US
+from harness.explore.normal_form import NOW_US
 from harness.reference.core import messages
 from harness.reference.core.controller import SESSIONS, UNCLEAN, Controller
 from harness.reference.core.effects import Effect, Send
@@ -16,7 +16,7 @@ from harness.reference.core.types import NONE, PartitionState
 from nemesis.cluster import CLIENTS
 
 
-class Ruling(NamedTuple):
+class ControllerState(NamedTuple):
     """The controller as the invariants see it: the partition, which brokers it calls fenced, and their epochs."""
 
     state: PartitionState
@@ -25,10 +25,10 @@ class Ruling(NamedTuple):
     version: int
 
 
-def ruling_of(controller: Controller) -> Ruling:
+def controller_state_of(controller: Controller) -> ControllerState:
     """What the controller has decided so far."""
     image = controller.image
-    return Ruling(
+    return ControllerState(
         image.topics[AT.topic].partitions[AT.partition],
         frozenset(node for node, one in image.brokers.items() if one.fenced),
         {node: one.broker_epoch for node, one in image.brokers.items()},
@@ -38,7 +38,7 @@ def ruling_of(controller: Controller) -> Ruling:
 
 def offers(controller: Controller) -> list[Event]:
     """What may happen to a controller by itself, or because somebody asks."""
-    image, state = controller.image, ruling_of(controller).state
+    image, state = controller.image, controller_state_of(controller).state
     events = [Event("unfence" if one.fenced else "fence", node) for node, one in sorted(image.brokers.items())]
     if state.leader == NONE:
         return [*events, Event("unclean")]

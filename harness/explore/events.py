@@ -31,7 +31,7 @@ class Event(NamedTuple):
     number: int = NONE
 
 
-class Parcel(NamedTuple):
+class SentMessage(NamedTuple):
     """A message on its way: to whom, of which class, and the digest by which it is known."""
 
     target: int
@@ -39,7 +39,7 @@ class Parcel(NamedTuple):
     digest: int
 
 
-class Outcome(NamedTuple):
+class StepResult(NamedTuple):
     """What a step comes to: the node's next state, what it sends, and what it shows to clients.
 
     ``acknowledged`` are numbers of records; ``exposed`` is what a leader's new high watermark lets consumers read, as
@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
     """
 
     after: int
-    sends: tuple[Parcel, ...] = ()
+    sends: tuple[SentMessage, ...] = ()
     acknowledged: tuple[int, ...] = ()
     exposed: tuple[tuple[int, int], ...] | None = None
     registered: int = NONE

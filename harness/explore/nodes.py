@@ -2,7 +2,7 @@
 
 So a state of the cluster is a tuple of digests, and the real core (``harness.reference.core``) runs once for each pair
 of a node's state and an event; the next million times the answer is a look-up. A node's state is kept pickled, and is
-known by the digest of its canonical form (:mod:`harness.explore.trees`), the same in every process.
+known by the digest of its canonical form (:mod:`harness.explore.canonical_form`), the same in every process.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from harness.explore.brokers import BrokerNode, Copy, broken_by_step, exposed, happen
-from harness.explore.controllers import Ruling, decide, offers, registration, ruling_of
-from harness.explore.events import AT, Event, Outcome, Parcel, sent
+from harness.explore.canonical_form import Tree, digest_of, tree_of
+from harness.explore.controllers import ControllerState, controller_state_of, decide, offers, registration
+from harness.explore.events import AT, Event, SentMessage, StepResult, sent
+from harness.explore.normal_form import NOW_US, given_up, open_requests, renumbered, settle_broker
 from harness.explore.scope import Scope
-from harness.explore.settling import NOW_US, given_up, open_requests, renumbered, settle_broker
-from harness.explore.trees import Tree, digest_of, tree_of
 from harness.reference.core import messages
 from harness.reference.core.controller import Controller
 from harness.reference.core.effects import Effect, Send
@@ -54,14 +54,14 @@ class Nodes:
         self._topic = topic_config(settings)
         self._acks = settings.acks
         self._pickled: dict[int, bytes] = {}
-        self._steps: dict[tuple[int, Event], tuple[Outcome, ...]] = {}
+        self._steps: dict[tuple[int, Event], tuple[StepResult, ...]] = {}
         self._offers: dict[int, tuple[Event, ...]] = {}
         self.trees: dict[int, Tree] = {}
         self.messages: dict[int, Message] = {}
         self.copies: dict[int, Copy] = {}
-        self.rulings: dict[int, Ruling] = {}
+        self.controller_states: dict[int, ControllerState] = {}
 
-    def begin(self) -> tuple[int, list[tuple[int, tuple[Parcel, ...]]]]:
+    def begin(self) -> tuple[int, list[tuple[int, tuple[SentMessage, ...]]]]:
         """The controller's first state, and each broker's with what it has sent: all registered, broker 0 leads."""
         numbers = tuple(range(self._constants.brokers))
         isr = numbers[: self._constants.in_sync]
@@ -77,7 +77,7 @@ class Nodes:
             process = node.start(self._config, 1)
             effects = process.on_message(NOW_US, CONTROLLER, messages.MetadataUpdate(image))
             names = settle_broker(process, {}, NONE, node.incarnation)
-            brokers.append((self._keep(node), self._parcels(effects, names)))
+            brokers.append((self._keep(node), self._sent_messages(effects, names)))
         return self._keep(controller), brokers
 
     # --- what another process has to know ----------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class Nodes:
             found = self._offers[digest] = tuple(events)
         return found
 
-    def step(self, digest: int, event: Event) -> tuple[Outcome, ...]:
+    def step(self, digest: int, event: Event) -> tuple[StepResult, ...]:
         """What ``event`` makes of a node: one outcome of a broker, of the controller one for each whom it may elect."""
         key = (digest, event)
         found = self._steps.get(key)
@@ -127,7 +127,7 @@ class Nodes:
         """How many different steps of the core were performed."""
         return len(self._steps)
 
-    def perform(self, digest: int, event: Event) -> tuple[Outcome, ...]:
+    def perform(self, digest: int, event: Event) -> tuple[StepResult, ...]:
         """The same by the real core, whether it was ever done before or not."""
         if digest in self.copies:
             return (self._broker_step(digest, event),)
@@ -135,7 +135,7 @@ class Nodes:
         firsts = range(self._constants.brokers) if free else (None,)
         return tuple(dict.fromkeys(self._controller_step(digest, event, first) for first in firsts))
 
-    def _broker_step(self, digest: int, event: Event) -> Outcome:
+    def _broker_step(self, digest: int, event: Event) -> StepResult:
         node, before, broken = self._load(digest), self.copies[digest], None
         effects: list[Effect] = []
         message = self.messages[event.number] if event.kind == "message" else None
@@ -153,9 +153,9 @@ class Nodes:
                 broken = ("assertion", f"broker {node.node}: {error}")
         names = {} if node.process is None else settle_broker(node.process, requests, answered, node.incarnation)
         after = self._keep(node)
-        return Outcome(
+        return StepResult(
             after,
-            self._parcels(effects, names),
+            self._sent_messages(effects, names),
             _acknowledged(effects),
             exposed(before, self.copies[after]),
             broken=broken or broken_by_step(before, self.copies[after]),
@@ -163,7 +163,7 @@ class Nodes:
             refused=after == digest and _refuses(effects),
         )
 
-    def _controller_step(self, digest: int, event: Event, first: int | None) -> Outcome:
+    def _controller_step(self, digest: int, event: Event, first: int | None) -> StepResult:
         controller, broken = self._load(digest), None
         message = self.messages[event.number] if event.kind == "message" else None
         effects: list[Effect] = []
@@ -171,8 +171,8 @@ class Nodes:
             effects = decide(controller, event, message, first)
         except AssertionError as error:
             broken = ("assertion", f"controller: {error}")
-        sends = self._parcels(effects, {})
-        return Outcome(self._keep(controller), sends, registered=registration(effects), broken=broken)
+        sends = self._sent_messages(effects, {})
+        return StepResult(self._keep(controller), sends, registered=registration(effects), broken=broken)
 
     # --- keeping -----------------------------------------------------------------------------------------------------
 
@@ -188,12 +188,13 @@ class Nodes:
             if isinstance(node, BrokerNode):
                 self.copies[digest] = node.copy()
             else:
-                self.rulings[digest] = ruling_of(node)
+                self.controller_states[digest] = controller_state_of(node)
         return digest
 
-    def _parcels(self, effects: list[Effect], names: dict[int, int]) -> tuple[Parcel, ...]:
+    def _sent_messages(self, effects: list[Effect], names: dict[int, int]) -> tuple[SentMessage, ...]:
         return tuple(
-            Parcel(one.target, type(one.message), self._keep_message(renumbered(one, names))) for one in sent(effects)
+            SentMessage(one.target, type(one.message), self._keep_message(renumbered(one, names)))
+            for one in sent(effects)
         )
 
     def _keep_message(self, message: Message) -> int:

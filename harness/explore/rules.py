@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from checkers import Copy as TakenCopy
 from checkers import FaultSeen, fate_of_copies
 from harness.explore.brokers import Copy
-from harness.explore.controllers import Ruling
+from harness.explore.controllers import ControllerState
 from harness.explore.events import AT
 from harness.reference.core.types import NONE
 from nemesis.faults import Kill, Pause
@@ -53,7 +53,13 @@ def as_permitted(broken: Broken) -> Broken:
 
 
 def may_be_last(
-    settings: Settings, fault: str, number: int, ruling: Ruling, copies: Sequence[Copy], *, disturbed: bool
+    settings: Settings,
+    fault: str,
+    number: int,
+    controller_state: ControllerState,
+    copies: Sequence[Copy],
+    *,
+    disturbed: bool,
 ) -> bool:
     """A broker that starts again may have had the last copy of what its disk lost, so that a loss is permitted.
 
@@ -61,7 +67,7 @@ def may_be_last(
     the kind that took its records; ``disturbed``: live brokers were silent too, in the eyes of the controller or of a
     leader.
     """
-    isr, away = ruling.state.isr, copies[number].away
+    isr, away = controller_state.state.isr, copies[number].away
     outlived = bool(isr) and number not in isr
     taken = TakenCopy(str(AT), number, True, away, outlived, in_doubt=away == len(copies) - 1)
     faults = [FaultSeen(fault, nodes=(number,), copies=(taken,))]
@@ -79,9 +85,9 @@ def contradiction(earlier: Records, later: Records) -> Broken | None:
     return None
 
 
-def broken_rules(ruling: Ruling, copies: Sequence[Copy], shown: Shown) -> Iterator[Broken]:
+def broken_rules(controller_state: ControllerState, copies: Sequence[Copy], shown: Shown) -> Iterator[Broken]:
     """The rules that a state breaks, each with a sentence."""
-    state = ruling.state
+    state = controller_state.state
     isr, elr = set(state.isr), set(state.elr)
     if isr & elr or not isr | elr <= set(state.replicas) or state.leader not in (NONE, *isr):
         yield "isr-of-replicas", f"ISR {sorted(isr)}, ELR {sorted(elr)}, leader {state.leader}"

@@ -161,7 +161,7 @@ class Worker:
         digests, parents = self._levels[asked[0]]
         return parents[digests.index(asked[1])]
 
-    def account(self) -> tuple[int, float, int, bool]:
+    def facts(self) -> tuple[int, float, int, bool]:
         """Different steps of the core that it performed, seconds of a processor, most records acknowledged at once,
         and whether something was lost that may be."""
         space = self.space
@@ -287,7 +287,7 @@ def exhaust(
                 stopped = f"--states {limits.states}"
                 break
         path = [] if broken is None else _path(team, workers, depth, broken)
-        steps, seconds, acknowledged, permitted = zip(*team.call("account"), strict=True)
+        steps, seconds, acknowledged, permitted = zip(*team.call("facts"), strict=True)
     trace = _walk(Space(scope, merged=merged), path) if path else ()
     return Result(
         states,

@@ -1,7 +1,7 @@
 """The states of a whole cluster, and what leads from one to the next.
 
 A state is a tuple of digests: the controller, each broker with its disk, each wire with what is under way on it, and
-the *account* (what has been spent of the scope, what clients have seen). A wire is one connection in one direction, in
+the *facts* (what has been spent of the scope, what clients have seen). A wire is one connection in one direction, in
 order; messages on different wires overtake each other as they like.
 """
 
@@ -13,7 +13,8 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from harness.explore.brokers import Copy, members
-from harness.explore.events import Event, Outcome, Parcel
+from harness.explore.canonical_form import Renaming, digest_of, renamed
+from harness.explore.events import Event, SentMessage, StepResult
 from harness.explore.nodes import Nodes
 from harness.explore.rules import (
     PERMITTED,
@@ -26,7 +27,6 @@ from harness.explore.rules import (
     may_be_last,
 )
 from harness.explore.scope import Scope
-from harness.explore.trees import Renaming, digest_of, renamed
 from harness.reference.core import messages
 from harness.reference.core.types import CONTROLLER, NONE
 from nemesis.faults import PowerLoss, WipeDisk
@@ -40,7 +40,7 @@ _RESPONSES: Final = (
     messages.OffsetForLeaderEpochResponse,
     messages.ListOffsetsResponse,
 )
-#: What a scope limits, in the order in which an account counts it.
+#: What a scope limits, in the order in which facts count it.
 SPENT: Final = ("records", "crashes", "fences", "moves", "shrinks", "proposals", "skips", "losses", "timeouts")
 
 
@@ -52,7 +52,7 @@ class Wire(NamedTuple):
     target: int
 
 
-class Account(NamedTuple):
+class PathFacts(NamedTuple):
     """What a run up to a state has spent of the scope, what clients saw, and whether a loss is permitted."""
 
     spent: tuple[int, ...] = (0,) * len(SPENT)
@@ -97,7 +97,7 @@ class Space:
         self._slots = {wire: self._first_wire + number for number, wire in enumerate(self.wires)}
         self._limits = tuple(getattr(constants, name) for name in SPENT)
         self.contents: dict[int, tuple[int, ...]] = {0: ()}
-        self.accounts: dict[int, Account] = {}
+        self.facts_by_digest: dict[int, PathFacts] = {}
         self._pushed: dict[tuple[int, int, bool], int] = {}
         self.permitted = False
         self._verdicts: dict[tuple[int, ...], Broken | None] = {}
@@ -143,36 +143,41 @@ class Space:
             self.contents[digest] = content
         return digest
 
-    def _account(self, account: Account) -> int:
-        digest = digest_of(("account", *account))
-        self.accounts[digest] = account
+    def _keep_facts(self, facts: PathFacts) -> int:
+        digest = digest_of(("account", *facts))
+        self.facts_by_digest[digest] = facts
         return digest
 
     # --- what another process has to know ----------------------------------------------------------------------------
 
     def known(self) -> set[int]:
         """Every digest that this process can explain."""
-        return self.nodes.known() | set(self.contents) | set(self.accounts)
+        return self.nodes.known() | set(self.contents) | set(self.facts_by_digest)
 
     def export(self, digests: set[int]) -> list[Any]:
         """The explanations of some digests, for :meth:`take`."""
         contents = {one: self.contents[one] for one in digests if one in self.contents}
-        accounts = {one: self.accounts[one] for one in digests if one in self.accounts}
-        return [self.nodes.export(digests - set(contents) - set(accounts)), contents, accounts]
+        facts_by_digest = {one: self.facts_by_digest[one] for one in digests if one in self.facts_by_digest}
+        return [self.nodes.export(digests - set(contents) - set(facts_by_digest)), contents, facts_by_digest]
 
     def take(self, exported: list[Any]) -> None:
         """Learn what another process has exported."""
-        nodes, contents, accounts = exported
+        nodes, contents, facts_by_digest = exported
         self.nodes.take(nodes)
         self.contents.update(contents)
-        self.accounts.update(accounts)
+        self.facts_by_digest.update(facts_by_digest)
 
     # --- states ------------------------------------------------------------------------------------------------------
 
     def begin(self) -> State:
         """The first state: broker 0 leads, everybody is registered, and it knows that its in-sync followers fetch."""
         controller, brokers = self.nodes.begin()
-        state = [controller, *(digest for digest, _ in brokers), *(0 for _ in self.wires), self._account(Account())]
+        state = [
+            controller,
+            *(digest for digest, _ in brokers),
+            *(0 for _ in self.wires),
+            self._keep_facts(PathFacts()),
+        ]
         for number, (_, sends) in enumerate(brokers):
             self._send(state, number, sends)
         for follower in range(1, self.scope.constants.in_sync):
@@ -188,9 +193,9 @@ class Space:
             return self._verdicts[key]
         except KeyError:
             copies = [self.nodes.copies[state[1 + number]] for number in self._brokers]
-            account = self.accounts[state[-1]]
-            broken = [*broken_rules(self.nodes.rulings[state[0]], copies, account.shown)]
-            if account.permitted:
+            facts = self.facts_by_digest[state[-1]]
+            broken = [*broken_rules(self.nodes.controller_states[state[0]], copies, facts.shown)]
+            if facts.permitted:
                 broken = [as_permitted(one) for one in broken]
                 self.permitted = self.permitted or any(one[0] == PERMITTED for one in broken)
             verdict = self._verdicts[key] = next(filter(self._counts, broken), None)
@@ -200,7 +205,7 @@ class Space:
     def acknowledged(self) -> int:
         """The most records that were acknowledged in one of the states that :meth:`broken` has judged."""
         judged = {key[-1] for key in self._verdicts}
-        return max((len(self.accounts[one].shown.acknowledged) for one in judged), default=0)
+        return max((len(self.facts_by_digest[one].shown.acknowledged) for one in judged), default=0)
 
     def _counts(self, broken: Broken | None) -> bool:
         return broken is not None and broken[0] in (self.scope.rules or RULES)
@@ -230,9 +235,9 @@ class Space:
             yield from self._paid_for("losses", arrived, action._replace(kind="lose"))
 
     def _paid_for(self, name: str, state: State, action: Action) -> Iterator[Next]:
-        account = self._pay(state[-1], name)
-        if account:
-            after = (*state[:-1], account)
+        facts = self._pay(state[-1], name)
+        if facts:
+            after = (*state[:-1], facts)
             yield Next(action, after, self.broken(after))
 
     def _act(self, action: Action, state: State, target: int, event: Event, *, behind: bool = False) -> Iterator[Next]:
@@ -248,15 +253,15 @@ class Space:
                 found = tuple(after)
                 yield Next(action, found, broken or self.broken(found))
 
-    def _take(self, state: list[int], target: int, outcome: Outcome) -> Broken | None:
+    def _take(self, state: list[int], target: int, outcome: StepResult) -> Broken | None:
         """What a node's step comes to for everybody else."""
-        broken = self._book(state, outcome)
+        broken = self._take_up(state, outcome)
         if outcome.given_up and not self._stale:
             self._forget(state, target, outcome.given_up)
         sent = self._send(state, target, outcome.sends)
         return next((one for one in (outcome.broken, broken, sent) if self._counts(one)), None)
 
-    def _send(self, state: list[int], source: int, sends: tuple[Parcel, ...]) -> Broken | None:
+    def _send(self, state: list[int], source: int, sends: tuple[SentMessage, ...]) -> Broken | None:
         """Put messages on their wires, unless nobody is there to receive them."""
         broken = None
         for target, kind, digest in sends:
@@ -306,34 +311,34 @@ class Space:
             yield from self._restart(state, number, copy.incarnation)
             return
         for offered in self.nodes.offers(state[1 + number]):
-            event, account = self._afford(state[-1], offered, copy)
-            if account:
+            event, facts = self._afford(state[-1], offered, copy)
+            if facts:
                 action = Action(event.kind, number, event.peer, event.number)
-                yield from self._act(action, (*state[:-1], account), number, event)
+                yield from self._act(action, (*state[:-1], facts), number, event)
         yield from self._crash(state, number)
 
-    def _afford(self, account: int, event: Event, copy: Copy) -> tuple[Event, int]:
-        """A broker's own event as it happens, and the account after it, 0 if the scope has no more of it."""
+    def _afford(self, facts: int, event: Event, copy: Copy) -> tuple[Event, int]:
+        """A broker's own event as it happens, and the facts after it, 0 if the scope has no more of it."""
         if event.kind == "write":
-            record = self.accounts[account].written
-            return Event("write", NONE, record), self._pay(account, "records")
+            record = self.facts_by_digest[facts].written
+            return Event("write", NONE, record), self._pay(facts, "records")
         if event.kind == "silent":
             for _ in copy.maximal_isr.intersection(members(event.number)):
-                account = account and self._pay(account, "shrinks")
+                facts = facts and self._pay(facts, "shrinks")
         elif event.kind in {"again", "repeat"}:
-            account = self._pay(account, "timeouts")
-        return event, account
+            facts = self._pay(facts, "timeouts")
+        return event, facts
 
     def _crash(self, state: State, number: int) -> Iterator[Next]:
-        account = self._pay(state[-1], "crashes")
-        if not account:
+        facts = self._pay(state[-1], "crashes")
+        if not facts:
             return
         copy, loses = self.nodes.copies[state[1 + number]], self.scope.constants.crash_loses
         end = len(copy.log)
         least = {"nothing": end, "unflushed": min(copy.flushed, end), "everything": 0}[loses]
-        away = len({*self._brokers} - {number, *self.nodes.rulings[state[0]].state.isr})
+        away = len({*self._brokers} - {number, *self.nodes.controller_states[state[0]].state.isr})
         silent = list(state)
-        silent[-1] = account
+        silent[-1] = facts
         for wire, slot in self._slots.items():
             if wire.target == number or (wire.source == number and wire.kind == "request" and not self._stale):
                 silent[slot] = 0
@@ -343,12 +348,12 @@ class Space:
 
     def _restart(self, state: State, number: int, incarnation: int) -> Iterator[Next]:
         """A dead broker is started and registers, once the controller accepts it."""
-        account = self._destroyed(state, number)
+        facts = self._destroyed(state, number)
         for outcome in self.nodes.step(state[0], Event("register", number, incarnation + 1)):
             if outcome.registered == NONE:
                 continue
             after = list(state)
-            after[0], after[-1] = outcome.after, account
+            after[0], after[-1] = outcome.after, facts
             (started,) = self.nodes.step(state[1 + number], Event("start", NONE, outcome.registered))
             after[1 + number] = started.after
             self._send(after, CONTROLLER, outcome.sends)
@@ -357,62 +362,62 @@ class Space:
             yield Next(Action("start", number), found, broken if self._counts(broken) else self.broken(found))
 
     def _destroyed(self, state: State, number: int) -> int:
-        """The account once a dead broker is back with what its disk has left."""
+        """The facts once a dead broker is back with what its disk has left."""
         copies = [self.nodes.copies[state[1 + one]] for one in self._brokers]
-        account, ruling = self.accounts[state[-1]], self.nodes.rulings[state[0]]
-        if account.permitted or copies[number].away == NONE:
+        facts, controller_state = self.facts_by_digest[state[-1]], self.nodes.controller_states[state[0]]
+        if facts.permitted or copies[number].away == NONE:
             return state[-1]
-        spent = dict(zip(SPENT, account.spent, strict=True))
+        spent = dict(zip(SPENT, facts.spent, strict=True))
         disturbed = bool(spent["fences"] or spent["shrinks"])
         fault = PowerLoss if self.scope.constants.crash_loses == "unflushed" else WipeDisk
-        permitted = may_be_last(self.nodes.settings, fault.kind, number, ruling, copies, disturbed=disturbed)
-        return self._account(account._replace(permitted=permitted))
+        permitted = may_be_last(self.nodes.settings, fault.kind, number, controller_state, copies, disturbed=disturbed)
+        return self._keep_facts(facts._replace(permitted=permitted))
 
     def _at_controller(self, state: State) -> Iterator[Next]:
-        ruling = self.nodes.rulings[state[0]]
+        controller_state = self.nodes.controller_states[state[0]]
         for event in self.nodes.offers(state[0]):
             paid = state
             if event.kind == "unfence":
                 copy = self.nodes.copies[state[1 + event.peer]]
-                if (copy.registered, copy.version) != (ruling.epochs[event.peer], ruling.version):
+                if (copy.registered, copy.version) != (controller_state.epochs[event.peer], controller_state.version):
                     continue
             elif event.kind == "move" or (event.kind == "fence" and self.nodes.copies[state[1 + event.peer]].alive):
-                account = self._pay(state[-1], f"{event.kind}s")
-                if not account:
+                facts = self._pay(state[-1], f"{event.kind}s")
+                if not facts:
                     continue
-                paid = (*state[:-1], account)
+                paid = (*state[:-1], facts)
             yield from self._act(Action(event.kind, event.peer), paid, CONTROLLER, event)
 
-    # --- accounts ----------------------------------------------------------------------------------------------------
+    # --- facts of the path -----------------------------------------------------------------------------------------------
 
-    def _pay(self, account: int, name: str) -> int:
-        """The account after one more of ``name``, 0 if the scope has no more of them."""
-        key = (account, name)
+    def _pay(self, facts: int, name: str) -> int:
+        """The facts after one more of ``name``, 0 if the scope has no more of them."""
+        key = (facts, name)
         paid = self._paid.get(key)
         if paid is None:
             place = SPENT.index(name)
-            spent = list(self.accounts[account].spent)
+            spent = list(self.facts_by_digest[facts].spent)
             spent[place] += 1
             within = spent[place] <= self._limits[place]
-            paid = self._account(self.accounts[account]._replace(spent=tuple(spent))) if within else 0
+            paid = self._keep_facts(self.facts_by_digest[facts]._replace(spent=tuple(spent))) if within else 0
             self._paid[key] = paid
         return paid
 
-    def _book(self, state: list[int], outcome: Outcome) -> Broken | None:
+    def _take_up(self, state: list[int], outcome: StepResult) -> Broken | None:
         """Write down what a step has shown to clients; the answer is what contradicts what they saw before."""
         if not outcome.acknowledged and outcome.exposed is None:
             return None
         key = (state[-1], (outcome.acknowledged, outcome.exposed))
         booked = self._booked.get(key)
         if booked is None:
-            account = self.accounts[state[-1]]
-            shown, exposed = account.shown, outcome.exposed or ()
+            facts = self.facts_by_digest[state[-1]]
+            shown, exposed = facts.shown, outcome.exposed or ()
             broken = contradiction(shown.read, exposed)
-            if broken is not None and account.permitted:
+            if broken is not None and facts.permitted:
                 broken = as_permitted(broken)
             acknowledged = tuple(sorted({*shown.acknowledged, *outcome.acknowledged}))
             shown = Shown(acknowledged, max(shown.read, exposed, key=len))
-            booked = self._booked[key] = (self._account(account._replace(shown=shown)), broken)
+            booked = self._booked[key] = (self._keep_facts(facts._replace(shown=shown)), broken)
         state[-1], broken = booked
         return broken
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from harness.durable import write_durably
+from harness.durable_files import write_durably
 from harness.errors import HostError
 from harness.hosts.processes import run
 from nemesis.cluster import Evidence

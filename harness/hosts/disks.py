@@ -26,7 +26,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from harness.durable import sync_directory
+from harness.durable_files import sync_directory
 from harness.errors import HostError
 from harness.hosts.processes import NAME_PREFIX, attempt, run
 from harness.records.journal import Journal

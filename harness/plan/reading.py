@@ -12,7 +12,7 @@ import msgspec
 
 from harness.errors import PlanError
 from harness.plan import worlds
-from harness.plan.given import Chance, check_given, listed, schedule_in, writes_in
+from harness.plan.listed_runs import Chance, check_given, listed, schedule_in, writes_in
 from harness.plan.machines import PORT_MAX, machines_at
 from harness.plan.matrix import choices_in
 from harness.plan.model import Plan, WorldPlan

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.plan.given import GIVEN, RENAMED, overlapping_groups
+from harness.plan.listed_runs import GIVEN, RENAMED, overlapping_groups
 from harness.plan.model import ALWAYS_NAMED, RunSpec
 from nemesis.plan import FaultPlan
 from nemesis.roles import RoleKind

@@ -10,8 +10,8 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from harness.observations import HighWatermarkMoved, Truncated, of_kind
-from harness.report.brokers import isr_reports, known
 from harness.report.charts import LOSS, LOSS_WITHOUT_OFFSETS, Chart, Row
+from harness.report.leadership import isr_reports, known
 from harness.report.names import fault_name, replica_set, write_name
 from harness.report.timeline import LOSSES, POINTS_MAX, PointKind, Timeline
 

@@ -18,8 +18,8 @@ import msgspec
 from harness.observations import BecameLeader, Observation, ReplicaRecovered, Seen, Truncated, of_kind
 from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
-from harness.report.brokers import Leadership, LeaderState, answering_broker, known, leader_state, leaderships
 from harness.report.client_side import ClientSide, Write, client_side
+from harness.report.leadership import Leadership, LeaderState, answering_broker, known, leader_state, leaderships
 from harness.report.places import Place, places_of
 from nemesis.faults import UnexplainedElection
 from nemesis.receipts import Receipt

@@ -31,7 +31,7 @@ from harness.run.story_run import execute_story, prepared, story_of
 from harness.run.unplanned import own_failure
 from harness.worlds.factory import world_for
 from harness.worlds.simulated.direct_access import Steady
-from workloads.collecting import without_collecting
+from workloads.garbage_collection import without_collecting
 from workloads.history import HistoryWriter, LiveHistoryWriter
 
 

@@ -1,7 +1,7 @@
 """Search among simulated runs: single ones in memory, hunts for what is wrong, and the smallest run that shows it."""
 
 from harness.search.explaining import FUTURES, explain_run
-from harness.search.hunting import ASSERTION, CRASH, Alarm, Hunted, Run, as_it_is, hunt
+from harness.search.hunting import ASSERTION, CRASH, Alarm, HuntedRun, HuntResult, as_it_is, hunt
 from harness.search.judged_run import JudgedRun, run_in_memory
 from harness.search.portfolios import EVERYTHING, PORTFOLIOS, Portfolio
 from harness.search.sameness import Finding, finding_of
@@ -16,10 +16,10 @@ __all__ = [
     "PORTFOLIOS",
     "Alarm",
     "Finding",
-    "Hunted",
+    "HuntResult",
+    "HuntedRun",
     "JudgedRun",
     "Portfolio",
-    "Run",
     "Shrunk",
     "SmallerRun",
     "as_it_is",

@@ -41,7 +41,7 @@ class Alarm(msgspec.Struct, frozen=True):
     text: str
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class HuntedRun(msgspec.Struct, frozen=True, kw_only=True):
     """One run of a hunt, what it found, nothing mostly, and the seconds of one core that it took."""
 
     number: int
@@ -51,7 +51,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-class Hunted(msgspec.Struct, kw_only=True):
+class HuntResult(msgspec.Struct, kw_only=True):
     """How a hunt went. ``found`` is the first run with an alarm that its control has not; None where there is none.
 
     ``changed`` is what was changed on purpose. ``schedules`` are all runs up to that one, ``seconds`` what they took
@@ -63,8 +63,8 @@ class Hunted(msgspec.Struct, kw_only=True):
     seed: int
     schedules: int
     seconds: float
-    found: Run | None
-    spurious: tuple[Run, ...] = ()
+    found: HuntedRun | None
+    spurious: tuple[HuntedRun, ...] = ()
     stopped: str = ""
 
 
@@ -76,7 +76,7 @@ def hunt(
     workers: int = 1,
     portfolios: Sequence[Portfolio] = PORTFOLIOS,
     first: int = 0,
-) -> Hunted:
+) -> HuntResult:
     """Look for what ``changed`` settings do wrong, for ``seconds`` of one core; without any, for what the core does.
 
     Begins with run ``first``; no ``seconds`` are one run.
@@ -84,7 +84,7 @@ def hunt(
     Raises:
         SettingsError: the settings do not fit a portfolio's.
     """
-    result = Hunted(changed=dict(changed), seed=seed, schedules=0, seconds=0.0, found=None)
+    result = HuntResult(changed=dict(changed), seed=seed, schedules=0, seconds=0.0, found=None)
     try:
         for run in runs(changed, seed=seed, workers=workers, portfolios=portfolios, first=first):
             result.schedules += 1
@@ -101,7 +101,7 @@ def hunt(
     return result
 
 
-def as_it_is(count: int, *, seed: int, workers: int = 1, portfolios: Sequence[Portfolio]) -> Iterator[Run]:
+def as_it_is(count: int, *, seed: int, workers: int = 1, portfolios: Sequence[Portfolio]) -> Iterator[HuntedRun]:
     """``count`` runs of the core as it is, in the order of their numbers: none of them should have an alarm."""
     yield from islice(runs({}, seed=seed, workers=workers, portfolios=portfolios), count)
 
@@ -115,7 +115,7 @@ def without(spec: RunSpec, changed: Mapping[str, Any]) -> RunSpec:
 
 def runs(
     changed: Mapping[str, Any], *, seed: int, workers: int, portfolios: Sequence[Portfolio], first: int = 0
-) -> Iterator[Run]:
+) -> Iterator[HuntedRun]:
     """Run after run in the order of their numbers, from ``first`` on; the iterator never ends by itself.
 
     Runs whose worker process was killed are performed again by another.
@@ -143,10 +143,10 @@ def runs(
 
 def _blocks(
     number: int, changed: Mapping[str, Any], seed: int, portfolios: Sequence[Portfolio], workers: int
-) -> Iterator[list[Run]]:
+) -> Iterator[list[HuntedRun]]:
     """Blocks of runs from run ``number`` on, in order, performed in worker processes."""
     with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
-        waiting: list[Future[list[Run]]] = []
+        waiting: list[Future[list[HuntedRun]]] = []
         try:
             while True:
                 while len(waiting) < 2 * workers:
@@ -157,16 +157,18 @@ def _blocks(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _block(numbers: range, changed: Mapping[str, Any], seed: int, portfolios: Sequence[Portfolio]) -> list[Run]:
+def _block(numbers: range, changed: Mapping[str, Any], seed: int, portfolios: Sequence[Portfolio]) -> list[HuntedRun]:
     return [_run(number, changed, seed, portfolios) for number in numbers]
 
 
-def _run(number: int, changed: Mapping[str, Any], seed: int, portfolios: Sequence[Portfolio]) -> Run:
+def _run(number: int, changed: Mapping[str, Any], seed: int, portfolios: Sequence[Portfolio]) -> HuntedRun:
     portfolio = portfolios[number % len(portfolios)]
     began = time.process_time()
     spec = portfolio.spec(seed, number, changed)
     alarms = alarms_of(spec)
-    return Run(number=number, portfolio=portfolio.name, spec=spec, alarms=alarms, seconds=time.process_time() - began)
+    return HuntedRun(
+        number=number, portfolio=portfolio.name, spec=spec, alarms=alarms, seconds=time.process_time() - began
+    )
 
 
 def alarms_of(spec: RunSpec) -> tuple[Alarm, ...]:

@@ -22,7 +22,7 @@ from harness.worlds.simulated.coverage import Coverage
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
 from workloads import BrokenInvariant, Event
-from workloads.collecting import without_collecting
+from workloads.garbage_collection import without_collecting
 from workloads.history import Rows
 
 

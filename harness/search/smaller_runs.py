@@ -14,8 +14,8 @@ from harness.plan import RunSpec, plan_text
 from harness.records.files import write_file
 from harness.records.run_record import RunRecord, read_record
 from harness.search.list_form import operations_of, steps_of
-from harness.search.script import script_of
 from harness.search.shrinking import Shrunk, shrunk
+from harness.search.story_form import script_of
 from harness.search.twins import twin_of
 from nemesis.schedule import Schedule
 

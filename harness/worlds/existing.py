@@ -24,7 +24,7 @@ from harness.worlds.kafka.own_topic import OwnTopic, require_ids
 from harness.worlds.kafka.properties import possible
 from harness.worlds.real import Cluster, Opened, Opening, RealWorld
 from harness.worlds.real.leadership import ConfirmedReassignment
-from harness.worlds.real.observing import trace_path, traced
+from harness.worlds.real.observation_times import trace_path, traced
 from harness.worlds.real.topic import topic_configs
 from nemesis.cluster import CONTROLLER, Capability, ClusterView, PartitionView, Target
 from nemesis.scenarios import FAMILIES, needs_of

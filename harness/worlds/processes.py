@@ -20,10 +20,10 @@ from harness.observations import Observation
 from harness.plan import Processes, RunSpec, require_kind
 from harness.reference.server import NodeConfig
 from harness.worlds.real import RealWorld, StartedCluster, lifetime_s, local_host
-from harness.worlds.real.direct_access import Ask, OwnWord
+from harness.worlds.real.direct_access import Ask, SelfReport
 from harness.worlds.real.leadership import ConfirmedLeadership
 from harness.worlds.real.nodes import Nodes
-from harness.worlds.real.observing import trace_path, traced
+from harness.worlds.real.observation_times import trace_path, traced
 from harness.worlds.real.view import ClusterImage, Metadata, Viewer
 from harness.worlds.reference_settings import LACKS, broker_config, refuse_what_it_lacks
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
@@ -157,10 +157,10 @@ def image_in(answer: Mapping[str, Any]) -> ClusterImage | None:
         return None
 
 
-def own_word(host: Host, node: int, partition: str) -> OwnWord:
+def own_word(host: Host, node: int, partition: str) -> SelfReport:
     """What the broker answers about its replica; nothing where it is busy or has none."""
     answer = host.ask([node], {"op": "status"}, STATUS_LIMIT_S).get(node, {})
-    return msgspec.convert(answer.get("logs", {}).get(partition, {}), OwnWord)
+    return msgspec.convert(answer.get("logs", {}).get(partition, {}), SelfReport)
 
 
 def move_leader(host: Host, partition: str, broker: int, replicas: Sequence[int]) -> str:  # noqa: ARG001

@@ -17,7 +17,7 @@ from nemesis.scenarios.disks import CORRUPT, DIRECTORY, FULL_DISK, LYING_DISK, S
 from nemesis.scenarios.links import PARTITION, SLOW_LINK
 from nemesis.scenarios.racks import RACK
 from nemesis.scenarios.scene import Draw, Family, Part, Scene, Story, Timings
-from nemesis.scenarios.shapes import family_of
+from nemesis.scenarios.shared import family_of
 
 __all__ = [
     "FAMILIES",

@@ -6,7 +6,7 @@ from typing import Final
 
 from nemesis.faults import Kill, MoveLeader, Partition, Reassign
 from nemesis.roles import Role, RoleKind
-from nemesis.scenarios import shapes
+from nemesis.scenarios import shared
 from nemesis.scenarios.scene import Family, Part, Scene, Story
 from nemesis.topology import Shape
 
@@ -20,7 +20,7 @@ def _move_while_lagging(scene: Scene) -> list[Part]:
     moves_at_ms = scene.behind_ms()
     # The cut outlasts the move: a follower that caught up at the last moment would have nothing to lose.
     return [
-        Part(0, moves_at_ms + shapes.OVERLAP_MS, Partition(Role(RoleKind.LEADER, partition), Shape.FROM_BROKERS)),
+        Part(0, moves_at_ms + shared.OVERLAP_MS, Partition(Role(RoleKind.LEADER, partition), Shape.FROM_BROKERS)),
         Part(moves_at_ms, moves_at_ms + scene.lasting_ms(), MoveLeader(scene.role(RoleKind.FOLLOWERS, partition))),
     ]
 
@@ -34,11 +34,11 @@ def _move_then_dies(scene: Scene) -> list[Part]:
     leader = Role(RoleKind.LEADER, partition)
     moves_at_ms = scene.between_ms(300, 600)
     dies_at_ms = moves_at_ms + scene.between_ms(20, 200)
-    end_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms + shapes.SUCCESSOR_MS)
+    end_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms + shared.SUCCESSOR_MS)
     return [
         Part(0, moves_at_ms, MoveLeader(scene.role(RoleKind.FOLLOWERS, partition))),
         Part(moves_at_ms, end_ms, MoveLeader(scene.role(RoleKind.FOLLOWERS, partition))),
-        Part(moves_at_ms + 1, dies_at_ms + shapes.OVERLAP_MS, Partition(leader, Shape.FROM_BROKERS)),
+        Part(moves_at_ms + 1, dies_at_ms + shared.OVERLAP_MS, Partition(leader, Shape.FROM_BROKERS)),
         Part(dies_at_ms, end_ms, Kill(leader)),
     ]
 
@@ -55,7 +55,7 @@ def _reassign_while_lagging(scene: Scene) -> list[Part]:
     leader = Role(RoleKind.LEADER, scene.partition())
     leaves_at_ms = scene.behind_ms()
     return [
-        Part(0, leaves_at_ms + shapes.OVERLAP_MS, Partition(leader, Shape.FROM_BROKERS)),
+        Part(0, leaves_at_ms + shared.OVERLAP_MS, Partition(leader, Shape.FROM_BROKERS)),
         Part(leaves_at_ms, leaves_at_ms + scene.lasting_ms(), Reassign(leader)),
     ]
 
@@ -64,7 +64,7 @@ def _reassign_then_dies(scene: Scene) -> list[Part]:
     """The leader leaves, and its successor dies."""
     leader = Role(RoleKind.LEADER, scene.partition())
     dies_at_ms = scene.between_ms(100, 600)
-    end_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms + shapes.SUCCESSOR_MS)
+    end_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms + shared.SUCCESSOR_MS)
     return [Part(0, end_ms, Reassign(leader)), Part(dies_at_ms, end_ms, Kill(leader))]
 
 
@@ -76,7 +76,7 @@ MOVE: Final = Family(
         Story("move-then-dies", _move_then_dies, number="S39"),
         Story("move-back-and-forth", _move_back_and_forth),
         # What a preferred leader election does.
-        shapes.hit_one("move-once", MoveLeader, RoleKind.FOLLOWERS),
+        shared.hit_one("move-once", MoveLeader, RoleKind.FOLLOWERS),
     ),
 )
 
@@ -86,7 +86,7 @@ REASSIGN: Final = Family(
     (
         Story("reassign-while-lagging", _reassign_while_lagging, number="S03"),
         Story("reassign-then-dies", _reassign_then_dies),
-        shapes.hit_one("reassign-leader", Reassign, RoleKind.LEADER),
-        shapes.hit_one("reassign-follower", Reassign, RoleKind.FOLLOWER),
+        shared.hit_one("reassign-leader", Reassign, RoleKind.LEADER),
+        shared.hit_one("reassign-follower", Reassign, RoleKind.FOLLOWER),
     ),
 )

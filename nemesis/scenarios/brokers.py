@@ -11,7 +11,7 @@ from typing import Final
 
 from nemesis.faults import Kill, Partition, Pause, PowerLoss, Stop
 from nemesis.roles import Role, RoleKind
-from nemesis.scenarios import shapes
+from nemesis.scenarios import shared
 from nemesis.scenarios.scene import Family, Part, Scene, Story
 from nemesis.topology import Shape
 
@@ -19,7 +19,7 @@ from nemesis.topology import Shape
 def _bounce_in_turn(scene: Scene) -> list[Part]:
     """S31: every broker dies and returns at once, in turn, without waiting for the ISR."""
     first = scene.draw("first", scene.brokers)
-    return shapes.in_turn(
+    return shared.in_turn(
         scene, Kill, first=first, down_ms=scene.between_ms(100, 300), gap_ms=scene.between_ms(200, 500)
     )
 
@@ -37,29 +37,31 @@ BOUNCE_IN_TURN: Final = Story("bounce-in-turn", _bounce_in_turn, number="S31")
 KILL: Final = Family(
     "kill",
     (
-        shapes.leader_ahead(Kill, "S01"),
-        shapes.last_in_sync(Kill, "S06"),
-        shapes.two_overlapping(Kill),
+        shared.leader_ahead(Kill, "S01"),
+        shared.last_in_sync(Kill, "S06"),
+        shared.two_overlapping(Kill),
         BOUNCE_IN_TURN,
-        shapes.hit_one("leader", Kill, RoleKind.LEADER),
-        shapes.hit_one("follower", Kill, RoleKind.FOLLOWER),
-        shapes.hit_one("random-broker", Kill, RoleKind.BROKER),
+        shared.hit_one("leader", Kill, RoleKind.LEADER),
+        shared.hit_one("follower", Kill, RoleKind.FOLLOWER),
+        shared.hit_one("random-broker", Kill, RoleKind.BROKER),
     ),
-    on_request=(shapes.everybody("everybody", Kill, "S12", apart_ms=shapes.APART_MS),),
+    on_request=(shared.everybody("everybody", Kill, "S12", apart_ms=shared.APART_MS),),
 )
 
 
-def _two_while_third_lags(scene: Scene, strike: shapes.Strike) -> list[Part]:
+def _two_while_third_lags(scene: Scene, strike: shared.Strike) -> list[Part]:
     """One follower lags a little, still in the ISR, when the leader and the other follower stop: it leads alone.
 
     What it lacks, it must have held back.
     """
     partition, pick = scene.partition(), scene.draw("pick", 2)
     stops_at_ms = scene.behind_ms()
-    end_ms = stops_at_ms + scene.lasting_ms(scene.timings.fence_ms + shapes.SUCCESSOR_MS)
+    end_ms = stops_at_ms + scene.lasting_ms(scene.timings.fence_ms + shared.SUCCESSOR_MS)
     return [
         Part(
-            0, stops_at_ms + shapes.OVERLAP_MS, Partition(Role(RoleKind.FOLLOWER, partition, pick), Shape.FROM_BROKERS)
+            0,
+            stops_at_ms + shared.OVERLAP_MS,
+            Partition(Role(RoleKind.FOLLOWER, partition, pick), Shape.FROM_BROKERS),
         ),
         Part(stops_at_ms, end_ms, strike(Role(RoleKind.LEADER, partition))),
         Part(stops_at_ms, end_ms, strike(Role(RoleKind.FOLLOWER, partition, 1 - pick))),
@@ -70,7 +72,11 @@ def _two_while_third_lags(scene: Scene, strike: shapes.Strike) -> list[Part]:
 OUTAGE: Final = Family(
     "outage",
     tuple(
-        Story(f"two-{word}-while-third-lags", partial(_two_while_third_lags, strike=strike), preparation=shapes.LAGGING)
+        Story(
+            f"two-{word}-while-third-lags",
+            partial(_two_while_third_lags, strike=strike),
+            preparation=shared.LAGGING,
+        )
         for word, strike in (("killed", Kill), ("frozen", Pause))
     ),
 )
@@ -94,13 +100,13 @@ def _blink(scene: Scene) -> list[Part]:
 PAUSE: Final = Family(
     "pause",
     (
-        *shapes.silent(Pause),
+        *shared.silent(Pause),
         # The ISR shrinks to the leader, which is then asked to hold what it promised alone.
-        shapes.hit_all(
+        shared.hit_all(
             "all-followers-past-lag", Pause, RoleKind.FOLLOWERS, at_least_ms=lambda timings: timings.shrink_ms + 300
         ),
         Story("blink", _blink),
-        shapes.two_overlapping(Pause),
+        shared.two_overlapping(Pause),
     ),
 )
 
@@ -108,25 +114,25 @@ PAUSE: Final = Family(
 POWER: Final = Family(
     "power",
     (
-        shapes.last_in_sync(PowerLoss, "S09"),
-        shapes.leader_ahead(PowerLoss),
-        shapes.everybody("everybody", PowerLoss),
-        shapes.two_overlapping(PowerLoss),
+        shared.last_in_sync(PowerLoss, "S09"),
+        shared.leader_ahead(PowerLoss),
+        shared.everybody("everybody", PowerLoss),
+        shared.two_overlapping(PowerLoss),
         # It fetches again what it lost.
-        shapes.hit_one("follower", PowerLoss, RoleKind.FOLLOWER, "S10"),
+        shared.hit_one("follower", PowerLoss, RoleKind.FOLLOWER, "S10"),
     ),
-    on_request=(shapes.everybody("everybody-one-by-one", PowerLoss, "S11", apart_ms=shapes.APART_MS),),
+    on_request=(shared.everybody("everybody-one-by-one", PowerLoss, "S11", apart_ms=shared.APART_MS),),
 )
 
 
 def _leader_ahead(scene: Scene) -> list[Part]:
     """S03 by a clean stop: followers lag, still in the ISR, when the leader hands over to one of them (KAFKA-20554)."""
-    return shapes.leader_stops(scene, Stop, scene.behind_ms(), overlap_ms=scene.timings.fence_ms)
+    return shared.leader_stops(scene, Stop, scene.behind_ms(), overlap_ms=scene.timings.fence_ms)
 
 
 def _last_in_sync(scene: Scene) -> list[Part]:
     """The ISR shrinks to the leader, which is stopped and comes back: everything it acknowledged is on its disk."""
-    return shapes.leader_stops(scene, Stop, shapes.alone_at_ms(scene), overlap_ms=scene.timings.fence_ms)
+    return shared.leader_stops(scene, Stop, shared.alone_at_ms(scene), overlap_ms=scene.timings.fence_ms)
 
 
 def _one_after_the_other(scene: Scene) -> list[Part]:
@@ -140,17 +146,17 @@ def _in_haste(scene: Scene) -> list[Part]:
 
 
 def _in_turn(scene: Scene, down_ms: int, gap_ms: int) -> list[Part]:
-    return shapes.in_turn(scene, Stop, first=scene.draw("first", scene.brokers), down_ms=down_ms, gap_ms=gap_ms)
+    return shared.in_turn(scene, Stop, first=scene.draw("first", scene.brokers), down_ms=down_ms, gap_ms=gap_ms)
 
 
 #: The first makes acks=1 lose whenever it fits.
 ROLLING: Final = Family(
     "rolling",
     (
-        Story("leader-ahead", _leader_ahead, "S03", shapes.LAGGING),
-        Story("last-in-sync", _last_in_sync, preparation=shapes.OUT_OF_SYNC),
+        Story("leader-ahead", _leader_ahead, "S03", shared.LAGGING),
+        Story("last-in-sync", _last_in_sync, preparation=shared.OUT_OF_SYNC),
         Story("one-after-the-other", _one_after_the_other),
         Story("in-haste", _in_haste),
-        shapes.hit_all("leader", Stop, RoleKind.LEADER),
+        shared.hit_all("leader", Stop, RoleKind.LEADER),
     ),
 )

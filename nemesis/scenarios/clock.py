@@ -8,7 +8,7 @@ from typing import Final
 from nemesis.faults import ClockStep, Kill
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios.scene import Family, Part, Scene, Story
-from nemesis.scenarios.shapes import hit_one
+from nemesis.scenarios.shared import hit_one
 
 #: Two hours, more than most things that are kept by time are; and what a machine drifts whose clock nobody sets.
 HOURS_MS: Final = 7_200_000

@@ -12,7 +12,7 @@ from typing import Final
 from nemesis.faults import Kill, Pause
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios.scene import Family, Part, Scene, Story
-from nemesis.scenarios.shapes import SUCCESSOR_MS, Strike
+from nemesis.scenarios.shared import SUCCESSOR_MS, Strike
 
 ACTIVE: Final = Role(RoleKind.CONTROLLER)
 #: After which silence the others of a quorum have surely elected another: Kafka's fetch and election time-outs there.

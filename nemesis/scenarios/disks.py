@@ -21,7 +21,7 @@ from nemesis.faults import (
     WipeDisk,
 )
 from nemesis.roles import Role, RoleKind
-from nemesis.scenarios import shapes
+from nemesis.scenarios import shared
 from nemesis.scenarios.scene import Family, Part, Scene, Story
 from nemesis.topology import Shape
 
@@ -49,9 +49,9 @@ def _slow_followers_leader_dies(scene: Scene) -> list[Part]:
 FULL_DISK: Final = Family(
     "full-disk",
     (
-        *shapes.silent(FullDisk),
-        shapes.two_overlapping(FullDisk),
-        shapes.hit_one("random-broker", FullDisk, RoleKind.BROKER),
+        *shared.silent(FullDisk),
+        shared.two_overlapping(FullDisk),
+        shared.hit_one("random-broker", FullDisk, RoleKind.BROKER),
     ),
 )
 
@@ -61,8 +61,8 @@ SLOW_DISK: Final = Family(
     (
         Story("slow-followers-leader-dies", _slow_followers_leader_dies),
         Story("slow-leader-dies", _slow_leader_dies),
-        shapes.hit_one("leader", SlowDisk, RoleKind.LEADER, at_least_ms=lambda timings: timings.shrink_ms),
-        shapes.hit_one("follower", SlowDisk, RoleKind.FOLLOWER, at_least_ms=lambda timings: timings.shrink_ms),
+        shared.hit_one("leader", SlowDisk, RoleKind.LEADER, at_least_ms=lambda timings: timings.shrink_ms),
+        shared.hit_one("follower", SlowDisk, RoleKind.FOLLOWER, at_least_ms=lambda timings: timings.shrink_ms),
     ),
 )
 
@@ -86,11 +86,11 @@ def _lying(story: Story) -> Story:
 LYING_DISK: Final = Family(
     "lying-disk",
     (
-        _lying(shapes.last_in_sync(PowerLoss)),
-        _lying(shapes.hit_one("follower", PowerLoss, RoleKind.FOLLOWER)),
-        _lying(shapes.everybody("everybody", PowerLoss)),
+        _lying(shared.last_in_sync(PowerLoss)),
+        _lying(shared.hit_one("follower", PowerLoss, RoleKind.FOLLOWER)),
+        _lying(shared.everybody("everybody", PowerLoss)),
     ),
-    on_request=(_lying(shapes.everybody("everybody-one-by-one", PowerLoss, "S33", apart_ms=shapes.APART_MS)),),
+    on_request=(_lying(shared.everybody("everybody-one-by-one", PowerLoss, "S33", apart_ms=shared.APART_MS)),),
 )
 
 #: After this, a Java process has surely started and registered its disk with the controller.
@@ -103,7 +103,7 @@ def _last_in_sync_restarted(scene: Scene) -> list[Part]:
     A formatted disk has a new identity. Since 3.7 (KIP-858) Kafka elects no replica whose disk it does not know, and
     learns of the new one too late for this election; the next start makes the empty replica lead.
     """
-    parts = shapes.last_in_sync(WipeDisk).parts(scene)
+    parts = shared.last_in_sync(WipeDisk).parts(scene)
     member = Role(RoleKind.ISR_MEMBER, parts[-1].fault.role.partition)
     again_at_ms = max(part.end_ms for part in parts) + START_MS
     return [*parts, Part(again_at_ms, again_at_ms + scene.between_ms(100, 300), Kill(member))]
@@ -137,13 +137,13 @@ def _faster_than_detection(scene: Scene) -> list[Part]:
 WIPE: Final = Family(
     "wipe",
     (
-        shapes.last_in_sync(WipeDisk, "S08"),
+        shared.last_in_sync(WipeDisk, "S08"),
         Story("all-in-sync", _all_in_sync, number="S25"),
-        shapes.two_overlapping(WipeDisk),
-        shapes.follower_then_leader(WipeDisk),
+        shared.two_overlapping(WipeDisk),
+        shared.follower_then_leader(WipeDisk),
         Story("faster-than-detection", _faster_than_detection, number="S36"),
-        shapes.hit_one("leader", WipeDisk, RoleKind.LEADER),
-        shapes.hit_one("follower", WipeDisk, RoleKind.FOLLOWER),
+        shared.hit_one("leader", WipeDisk, RoleKind.LEADER),
+        shared.hit_one("follower", WipeDisk, RoleKind.FOLLOWER),
     ),
     on_request=(Story("last-in-sync-restarted", _last_in_sync_restarted),),
 )
@@ -153,15 +153,15 @@ WIPE: Final = Family(
 DIRECTORY: Final = Family(
     "log-directory",
     (
-        shapes.last_in_sync(FailDirectory),
-        shapes.hit_one("leader", FailDirectory, RoleKind.LEADER),
-        shapes.hit_one("follower", FailDirectory, RoleKind.FOLLOWER),
-        shapes.follower_then_leader(FailDirectory),
+        shared.last_in_sync(FailDirectory),
+        shared.hit_one("leader", FailDirectory, RoleKind.LEADER),
+        shared.hit_one("follower", FailDirectory, RoleKind.FOLLOWER),
+        shared.follower_then_leader(FailDirectory),
     ),
 )
 
 
-def _corrupt(shape: Callable[[shapes.Strike], Story]) -> Story:
+def _corrupt(shape: Callable[[shared.Strike], Story]) -> Story:
     """A shared story in which a record is damaged, which one is drawn."""
 
     def parts(scene: Scene) -> list[Part]:
@@ -175,10 +175,10 @@ def _corrupt(shape: Callable[[shapes.Strike], Story]) -> Story:
 CORRUPT: Final = Family(
     "corrupt",
     (
-        _corrupt(partial(shapes.last_in_sync, number="S34")),
-        _corrupt(partial(shapes.follower_then_leader, number="S35")),
-        _corrupt(shapes.two_overlapping),
-        _corrupt(lambda strike: shapes.hit_one("leader", strike, RoleKind.LEADER)),
-        _corrupt(lambda strike: shapes.hit_one("follower", strike, RoleKind.FOLLOWER)),
+        _corrupt(partial(shared.last_in_sync, number="S34")),
+        _corrupt(partial(shared.follower_then_leader, number="S35")),
+        _corrupt(shared.two_overlapping),
+        _corrupt(lambda strike: shared.hit_one("leader", strike, RoleKind.LEADER)),
+        _corrupt(lambda strike: shared.hit_one("follower", strike, RoleKind.FOLLOWER)),
     ),
 )

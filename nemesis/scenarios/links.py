@@ -10,7 +10,7 @@ from typing import Final
 
 from nemesis.faults import HoldMessages, Kill, Partition, SlowLink
 from nemesis.roles import Role, RoleKind
-from nemesis.scenarios import shapes
+from nemesis.scenarios import shared
 from nemesis.scenarios.scene import Family, Part, Scene, Story
 from nemesis.topology import Shape
 
@@ -18,8 +18,8 @@ from nemesis.topology import Shape
 def _last_in_sync_fenced(scene: Scene) -> list[Part]:
     """S06 without a death: the ISR shrinks to the leader, which then loses the controller; followers are well."""
     leader = Role(RoleKind.LEADER, scene.partition())
-    fenced_at_ms = shapes.alone_at_ms(scene)
-    end_ms = fenced_at_ms + scene.timings.fence_ms + shapes.SUCCESSOR_MS
+    fenced_at_ms = shared.alone_at_ms(scene)
+    end_ms = fenced_at_ms + scene.timings.fence_ms + shared.SUCCESSOR_MS
     # In reach of its clients it goes on answering as a leader whom the controller has given up; else it is only away.
     shape = (Shape.FROM_CONTROLLER, Shape.ISOLATE_ALSO_FROM_CLIENTS)[scene.draw("also-clients", 2)]
     return [
@@ -32,7 +32,7 @@ def _fenced_while_lagging(scene: Scene) -> list[Part]:
     """Two overlapping cuts in one direction each: followers cannot fetch, then the leader cannot be heard."""
     leader = Role(RoleKind.LEADER, scene.partition())
     muted_at_ms = scene.behind_ms()
-    end_ms = muted_at_ms + scene.timings.fence_ms + shapes.SUCCESSOR_MS
+    end_ms = muted_at_ms + scene.timings.fence_ms + shared.SUCCESSOR_MS
     return [
         Part(0, end_ms, Partition(leader, Shape.NO_FETCH)),
         Part(muted_at_ms, end_ms, Partition(leader, Shape.NO_HEARTBEAT)),
@@ -42,7 +42,7 @@ def _fenced_while_lagging(scene: Scene) -> list[Part]:
 def _write_parked(scene: Scene) -> list[Part]:
     """S21: writes with acks=all wait for followers in vain, their clients send them again, the followers come back."""
     leader = Role(RoleKind.LEADER, scene.partition())
-    end_ms = max(scene.timings.shrink_ms, scene.timings.unanswered_ms) + shapes.alone_ms(scene)
+    end_ms = max(scene.timings.shrink_ms, scene.timings.unanswered_ms) + shared.alone_ms(scene)
     return [Part(0, end_ms, Partition(leader, Shape.FROM_BROKERS))]
 
 
@@ -65,7 +65,7 @@ def _isr_change_late(scene: Scene) -> list[Part]:
 
 
 def _around(name: str, shape: Shape, kind: RoleKind) -> Story:
-    return shapes.hit_one(name, partial(Partition, shape=shape), kind)
+    return shared.hit_one(name, partial(Partition, shape=shape), kind)
 
 
 #: The first makes acks=1 lose whenever it fits.
@@ -73,12 +73,12 @@ PARTITION: Final = Family(
     "partition",
     (
         # The leader reaches clients only, another is elected, both take writes.
-        shapes.hit_all(
+        shared.hit_all(
             "zombie-leader",
             partial(Partition, shape=Shape.ISOLATE),
             RoleKind.LEADER,
             "S04",
-            at_least_ms=lambda timings: timings.fence_ms + shapes.SUCCESSOR_MS,
+            at_least_ms=lambda timings: timings.fence_ms + shared.SUCCESSOR_MS,
         ),
         Story("last-in-sync-fenced", _last_in_sync_fenced),
         Story("fenced-while-lagging", _fenced_while_lagging),
@@ -103,14 +103,14 @@ PARTITION: Final = Family(
 def _leader_ahead(scene: Scene) -> list[Part]:
     """As S01, over slow links: followers lag behind the leader, which dies with what has not arrived."""
     leader, dies_at_ms = Role(RoleKind.LEADER, scene.partition()), scene.between_ms(1_000, 2_000)
-    end_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms + shapes.SUCCESSOR_MS)
+    end_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms + shared.SUCCESSOR_MS)
     slow = SlowLink(leader, Shape.FROM_BROKERS)
-    return [Part(0, dies_at_ms + shapes.OVERLAP_MS, slow), Part(dies_at_ms, end_ms, Kill(leader))]
+    return [Part(0, dies_at_ms + shared.OVERLAP_MS, slow), Part(dies_at_ms, end_ms, Kill(leader))]
 
 
 def _slow(name: str, shape: Shape, kind: RoleKind) -> Story:
     strike = partial(SlowLink, shape=shape)
-    return shapes.hit_one(name, strike, kind, at_least_ms=lambda timings: timings.shrink_ms)
+    return shared.hit_one(name, strike, kind, at_least_ms=lambda timings: timings.shrink_ms)
 
 
 #: The first makes acks=1 lose whenever it fits.

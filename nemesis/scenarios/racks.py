@@ -11,7 +11,7 @@ from typing import Final
 
 from nemesis.faults import Kill, Partition, PowerLoss
 from nemesis.roles import RoleKind
-from nemesis.scenarios import shapes
+from nemesis.scenarios import shared
 from nemesis.scenarios.scene import Family
 from nemesis.topology import Shape
 
@@ -19,14 +19,14 @@ from nemesis.topology import Shape
 RACK: Final = Family(
     "rack",
     (
-        shapes.hit_one("power", PowerLoss, RoleKind.RACK),
-        shapes.hit_one("kill", Kill, RoleKind.RACK, at_least_ms=lambda timings: timings.fence_ms),
+        shared.hit_one("power", PowerLoss, RoleKind.RACK),
+        shared.hit_one("kill", Kill, RoleKind.RACK, at_least_ms=lambda timings: timings.fence_ms),
         # Inside the rack everybody hears everybody; nobody hears the controller or the other racks.
-        shapes.hit_one(
+        shared.hit_one(
             "cut",
             partial(Partition, shape=Shape.ISOLATE),
             RoleKind.RACK,
-            at_least_ms=lambda timings: timings.fence_ms + shapes.SUCCESSOR_MS,
+            at_least_ms=lambda timings: timings.fence_ms + shared.SUCCESSOR_MS,
         ),
     ),
 )

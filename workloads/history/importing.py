@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from workloads.collecting import without_collecting
+from workloads.garbage_collection import without_collecting
 from workloads.history import files
 from workloads.history.clustering import NOTHING, Numbers, together
 from workloads.history.event_table import repeated

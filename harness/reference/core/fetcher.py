@@ -27,7 +27,7 @@ _INTACT: Final = attrgetter("intact")
 _SENDS_EPOCHS: Final = ("kip-320", "on-fetch")
 
 
-class Step(IntEnum):
+class FollowState(IntEnum):
     """What a followed partition does next."""
 
     AGREE = 0
@@ -38,8 +38,8 @@ class Step(IntEnum):
 
 
 # Looked up once, as NO_ERROR is: most calls of `pump` ask for nothing else.
-_FETCH: Final = Step.FETCH
-_HALT: Final = Step.HALT
+_FETCH: Final = FollowState.FETCH
+_HALT: Final = FollowState.HALT
 
 
 class Followed(msgspec.Struct, eq=False):
@@ -49,13 +49,13 @@ class Followed(msgspec.Struct, eq=False):
     """
 
     replica: Replica
-    step: Step
+    step: FollowState
     request: messages.FetchPartition | None = None
     correlation: int = NONE
     asked_us: int = 0
     ready_us: int = 0
 
-    def go(self, step: Step, ready_us: int = 0) -> None:
+    def go(self, step: FollowState, ready_us: int = 0) -> None:
         """Continue with ``step``, not before ``ready_us``; what is under way is not waited for."""
         self.step = step
         self.ready_us = ready_us
@@ -82,7 +82,7 @@ class Fetcher:
     def follow(self, replica: Replica) -> None:
         """Begin, or begin anew in a new leader epoch: truncation is found out again in each (rule 19)."""
         asks = self._context.config.truncation in _ASKS_FOR_EPOCHS and replica.last_epoch() != NONE
-        self._followed[replica.at] = Followed(replica, Step.AGREE if asks else Step.FETCH)
+        self._followed[replica.at] = Followed(replica, FollowState.AGREE if asks else FollowState.FETCH)
 
     def unfollow(self, at: TopicPartition) -> None:
         """End; an answer that is under way is ignored, and no longer waited for once nothing is followed here."""
@@ -124,9 +124,9 @@ class Fetcher:
     def _on_error(self, followed: Followed, error: ErrorCode) -> None:
         backoff_us = self._backoff_us()
         if error == ErrorCode.OFFSET_OUT_OF_RANGE:
-            followed.go(Step.FIND_END)
+            followed.go(FollowState.FIND_END)
         elif error == ErrorCode.FENCED_LEADER_EPOCH:
-            followed.go(Step.HALT)
+            followed.go(FollowState.HALT)
         else:
             followed.go(followed.step, backoff_us)
 
@@ -139,7 +139,7 @@ class Fetcher:
             self._on_error(followed, message.error)
         else:
             agreed = followed.replica.truncate_to_epoch_end(message.end)
-            followed.go(Step.FETCH if agreed or followed.replica.last_epoch() == NONE else Step.AGREE)
+            followed.go(FollowState.FETCH if agreed or followed.replica.last_epoch() == NONE else FollowState.AGREE)
         self.pump()
 
     def on_offset(self, message: messages.ListOffsetsResponse) -> None:
@@ -150,15 +150,15 @@ class Fetcher:
         end = followed.replica.log.end_offset
         if message.error:
             self._on_error(followed, message.error)
-        elif followed.step == Step.FIND_START:
+        elif followed.step == FollowState.FIND_START:
             if message.offset > end:
                 followed.replica.restart_at(message.offset)
-            followed.go(Step.FETCH, self._backoff_us())
+            followed.go(FollowState.FETCH, self._backoff_us())
         elif message.offset < end:
             followed.replica.truncate_to(message.offset)
-            followed.go(Step.FETCH)
+            followed.go(FollowState.FETCH)
         else:
-            followed.go(Step.FIND_START)
+            followed.go(FollowState.FIND_START)
         self.pump()
 
     def _asked(self, at: TopicPartition, correlation: int) -> Followed | None:
@@ -206,7 +206,7 @@ class Fetcher:
         backoff_us = self._backoff_us()
         self._in_flight = NONE
         for followed in self._followed.values():
-            if followed.step != Step.HALT:
+            if followed.step != FollowState.HALT:
                 followed.go(followed.step, backoff_us)
         self.pump()
 
@@ -243,9 +243,9 @@ class Fetcher:
         followed.asked_us = context.now_us
         epoch = replica.leader_epoch if self._sends_leader_epoch else NONE
         message: messages.OffsetForLeaderEpoch | messages.ListOffsets
-        if followed.step == Step.AGREE:
+        if followed.step == FollowState.AGREE:
             message = messages.OffsetForLeaderEpoch(followed.correlation, at, replica.last_epoch(), epoch, context.node)
         else:
-            timestamp = messages.LATEST if followed.step == Step.FIND_END else messages.EARLIEST
+            timestamp = messages.LATEST if followed.step == FollowState.FIND_END else messages.EARLIEST
             message = messages.ListOffsets(followed.correlation, at, timestamp, context.node, epoch)
         context.send(self._leader, message)

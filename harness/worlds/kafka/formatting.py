@@ -14,7 +14,7 @@ import uuid
 from pathlib import Path
 from typing import Final
 
-from harness.durable import write_durably
+from harness.durable_files import write_durably
 from harness.errors import HostError
 from harness.hosts import attempt
 from harness.worlds.kafka.installation import Installation

@@ -23,7 +23,7 @@ from nemesis.cluster import Evidence
 from workloads import SendOutcome
 
 
-class OwnWord(msgspec.Struct, frozen=True):
+class SelfReport(msgspec.Struct, frozen=True):
     """What a running broker says of one of its replicas; what it does not say is None. ``isr`` is that of a leader."""
 
     leading: bool = False
@@ -33,7 +33,7 @@ class OwnWord(msgspec.Struct, frozen=True):
 
 
 #: The word of a running broker about its replica of a log partition.
-Ask = Callable[[int, str], OwnWord]
+Ask = Callable[[int, str], SelfReport]
 
 
 class DirectWrites:
@@ -71,7 +71,7 @@ class ReplicasOnDisk:
         if directory is None:
             return ReplicaState(node=node, running=running, log_end=0)
         records = _records(directory, partition)
-        word = self._ask(node, partition) if running else OwnWord()
+        word = self._ask(node, partition) if running else SelfReport()
         return ReplicaState(
             node=node,
             running=running,

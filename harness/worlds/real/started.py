@@ -19,7 +19,7 @@ from harness.worlds.contract import NodeCrash
 from harness.worlds.real.attacked_nodes import AttackedNodes, connect
 from harness.worlds.real.direct_access import Ask, DirectWrites, ReplicasOnDisk
 from harness.worlds.real.nodes import Nodes
-from harness.worlds.real.observing import rightly_timed
+from harness.worlds.real.observation_times import rightly_timed
 from harness.worlds.real.target import ON_DISKS, Preparation, assemble, out_of_reach
 from harness.worlds.real.topic import create_topic
 from harness.worlds.real.view import ClusterImage, Metadata, Viewer, are_whole, partitions_of

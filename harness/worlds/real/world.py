@@ -21,7 +21,7 @@ from harness.records.journal import FILE_NAME, Journal
 from harness.records.replica_dump import ReplicaLogs
 from harness.worlds.contract import DirectClient, NodeCrash, Replicas
 from harness.worlds.real.clock import RealClock
-from harness.worlds.real.observing import keep_begin, kept_begin_us, with_crashes
+from harness.worlds.real.observation_times import keep_begin, kept_begin_us, with_crashes
 from nemesis.cluster import Target
 
 #: Clients give up at once; this is for their threads to notice.

@@ -14,10 +14,10 @@ from harness.reference.core.planted import with_bug
 from harness.reference.core.types import NONE, BrokerConfig, Image, TopicPartition
 from harness.worlds.reference_settings import LACKS
 from harness.worlds.simulated.disks import NO_DISKS, Disk, Disks
+from harness.worlds.simulated.leaders_and_messages import SimulatedLeadership, SimulatedMessages
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Observer, Process, SimulatedShutdown, Watcher
-from harness.worlds.simulated.parts import SimulatedLeadership, SimulatedMessages
 from nemesis.cluster import (
     CONTROLLER,
     Capability,

@@ -30,8 +30,8 @@ from harness.reference.core.log import Log, MemoryLog
 from harness.reference.core.partition import Replica
 from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId, PartitionState, TopicPartition
 from harness.worlds.simulated.cluster import Cluster
+from harness.worlds.simulated.excused_replicas import ExcusedReplicas
 from harness.worlds.simulated.loop import Loop
-from harness.worlds.simulated.suspects import Suspects
 from nemesis.cluster import CONTROLLER
 from workloads import BrokenInvariant
 
@@ -89,7 +89,7 @@ class Invariants:
         self._committed: dict[TopicPartition, Committed] = {}
         self._remade: set[str] = set()
         self._high_watermarks: dict[Replica, tuple[int, int]] = {}
-        self._suspects = Suspects(config)
+        self._suspects = ExcusedReplicas(config)
         self._damage_seen = 0
         #: How many copies commit a record (None: the majority), and whether it is they and not the ISR (rules 27, 28).
         self._required = required_acks(config)
@@ -187,8 +187,8 @@ class Invariants:
     def _candidates_are_complete(self, at: TopicPartition, state: PartitionState) -> None:
         """LeaderCandidateCompleteness: whoever may be elected, dead or alive, has everything that was ever committed.
 
-        Holds while ``keeps_committed``; of a broker whose disk has lost records see :class:`Suspects`. Where a number
-        of replicas commits, whoever was elected has it, and so many replicas do.
+        Holds while ``keeps_committed``; of a broker whose disk has lost records see :class:`ExcusedReplicas`. Where a
+        number of replicas commits, whoever was elected has it, and so many replicas do.
         """
         known = self._known(at)
         for node in self._candidates(state):

@@ -20,9 +20,9 @@ from harness.worlds.simulated.clients import SimulatedClients
 from harness.worlds.simulated.cluster import Cluster
 from harness.worlds.simulated.direct_access import SimulatedDirectClient, SimulatedReplicas
 from harness.worlds.simulated.invariants import FirstBroken
+from harness.worlds.simulated.leaders_and_messages import ADMINISTRATOR
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
-from harness.worlds.simulated.parts import ADMINISTRATOR
 from harness.worlds.simulated.replica_logs import logs_of
 from nemesis.cluster import CONTROLLER, Target
 from workloads import BrokenInvariant

@@ -9,9 +9,9 @@ import pytest
 
 from harness.explore import Scope, scope_named
 from harness.explore.brokers import BrokerNode, happen
-from harness.explore.controllers import Controller, decide, ruling_of
+from harness.explore.controllers import Controller, controller_state_of, decide
 from harness.explore.events import AT, Event, sent
-from harness.explore.settling import NOW_US
+from harness.explore.normal_form import NOW_US
 from harness.explore.space import Action, Space, Wire, wire_kind
 from harness.reference.core.effects import Effect
 from harness.reference.core.messages import MetadataUpdate, RecordBatch
@@ -103,7 +103,7 @@ def test_remembered_steps_equal_those_of_nodes_that_run_on(seed: int) -> None:
         step = choose.choice(steps)
         state = step.state
         direct.act(step.action)
-        assert ruling_of(direct.controller) == space.nodes.rulings[state[0]]
+        assert controller_state_of(direct.controller) == space.nodes.controller_states[state[0]]
         assert [node.copy() for node in direct.nodes] == [space.nodes.copies[digest] for digest in state[1:4]]
 
 

@@ -46,5 +46,5 @@ def test_a_controller_that_finds_nobody_to_lead_decides_nothing_anew() -> None:
     state = space.begin()
     for kind, broker in (("fence", 1), ("crash", 0), ("fence", 0)):
         state = next(one.state for one in space.follow(state) if one.action[:2] == (kind, broker))
-    assert space.nodes.rulings[state[0]].state.elr == (0, 1)
+    assert space.nodes.controller_states[state[0]].state.elr == (0, 1)
     assert {one.after for one in space.nodes.step(state[0], Event("unclean", NONE))} == {state[0]}

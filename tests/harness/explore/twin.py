@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from harness.explore import Scope, brokers, settling
+from harness.explore import Scope, brokers, normal_form
 from harness.explore import nodes as nodes_module
 from harness.explore.brokers import Copy
 from harness.explore.events import AT, Event
-from harness.explore.settling import NOW_US
+from harness.explore.normal_form import NOW_US
 from harness.explore.space import Action, Next, Space, State
 from harness.reference.core.broker import ISR_CHECK, Broker
 from harness.reference.core.effects import Effect
@@ -59,14 +59,14 @@ def plain_nodes() -> Iterator[None]:
         return found + [Event("write"), Event("check")] * replica.leading + [Event("repeat")] * proposing
 
     def settled(follower: Follower) -> None:
-        follower.caught_up_us = settling._recent(follower.caught_up_us)
-        follower.fetched_us = settling._recent(follower.fetched_us)
+        follower.caught_up_us = normal_form._recent(follower.caught_up_us)
+        follower.fetched_us = normal_form._recent(follower.fetched_us)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nodes_module, "happen", happens)
         patch.setattr(brokers, "_offers_of_replica", offers)
-        patch.setattr(settling, "_settle_follower", settled)
-        patch.setattr(settling, "forget_unused", lambda _: None)
+        patch.setattr(normal_form, "_settle_follower", settled)
+        patch.setattr(normal_form, "forget_unused", lambda _: None)
         yield
 
 
@@ -93,23 +93,30 @@ def observations(space: Space) -> tuple[set[Any], set[str], int]:
 
 def _observed(space: Space, state: State) -> Any:
     count = space.scope.constants.brokers
-    ruling, account = space.nodes.rulings[state[0]], space.accounts[state[-1]]
+    controller_state, facts = space.nodes.controller_states[state[0]], space.facts_by_digest[state[-1]]
     copies = [space.nodes.copies[digest] for digest in state[1 : 1 + count]]
-    least = min(_named(ruling, copies, names) for names in permutations(range(count)))
-    return least, account.written, account.shown, account.permitted
+    least = min(_named(controller_state, copies, names) for names in permutations(range(count)))
+    return least, facts.written, facts.shown, facts.permitted
 
 
-def _named(ruling: Any, copies: list[Copy], names: tuple[int, ...]) -> Any:
+def _named(controller_state: Any, copies: list[Copy], names: tuple[int, ...]) -> Any:
     def many(nodes: Any) -> tuple[int, ...]:
         return tuple(sorted(names[node] for node in nodes))
 
-    state = ruling.state
+    state = controller_state.state
     leader = names[state.leader] if state.leader >= 0 else NONE
-    decided = (leader, state.leader_epoch, state.partition_epoch, ruling.version, many(state.isr), many(state.elr))
+    decided = (
+        leader,
+        state.leader_epoch,
+        state.partition_epoch,
+        controller_state.version,
+        many(state.isr),
+        many(state.elr),
+    )
     return (
         *decided,
-        many(ruling.fenced),
-        tuple(sorted((names[node], epoch) for node, epoch in ruling.epochs.items())),
+        many(controller_state.fenced),
+        tuple(sorted((names[node], epoch) for node, epoch in controller_state.epochs.items())),
         tuple(
             sorted(
                 (names[one.number], one.alive, one.away, one.log, one.flushed, one.leader_epoch, one.leading,

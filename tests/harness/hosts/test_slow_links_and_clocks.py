@@ -17,7 +17,7 @@ from harness.hosts.link_speed import Shaper
 from harness.hosts.namespaces import NamespaceHost
 from harness.observations import IsrChanged, Observation
 from harness.records.journal import FILE_NAME, Journal
-from harness.worlds.real.observing import rightly_timed
+from harness.worlds.real.observation_times import rightly_timed
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from tests.harness.needs import needs_root
 

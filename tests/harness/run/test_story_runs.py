@@ -18,7 +18,7 @@ from harness.records.run_record import read_record
 from harness.run import perform
 from harness.run.story_run import story_of
 from harness.stories import Trace
-from harness.worlds.simulated.parts import SimulatedLeadership
+from harness.worlds.simulated.leaders_and_messages import SimulatedLeadership
 from nemesis.receipts import Receipt
 
 PLAN = Path(__file__).parents[3] / "plans" / "stories" / "S40.toml"

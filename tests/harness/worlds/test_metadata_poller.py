@@ -9,7 +9,7 @@ from harness.errors import HostError
 from harness.observations import BrokerFenced, BrokerRegistered, IsrChanged, LeaderElected
 from harness.worlds.existing import MetadataPoller, changes
 from harness.worlds.kafka.administration import TopicImage, UnansweredError
-from harness.worlds.real.observing import trace_path, traced
+from harness.worlds.real.observation_times import trace_path, traced
 from nemesis.cluster import ClusterView, PartitionView
 
 LED = PartitionView(leader=0, leader_epoch=1, isr=(0, 1), replicas=(0, 1))

@@ -18,14 +18,14 @@ from harness.reference.core.controller import Controller
 from harness.reference.core.fetcher import Fetcher
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.partition import Replica
-from harness.reference.core.planted import following, in_sync, leading, others
+from harness.reference.core.planted import answering, following, in_sync, leading
 from harness.reference.core.request_handler import RequestHandler
 
 Part = TypeVar("Part")
 
 #: By the name of the bug and the right part.
 _WRONG: Final[Mapping[tuple[str, type], type]] = {
-    ("acknowledge-after-append", RequestHandler): others.AcknowledgesAfterAppend,
+    ("acknowledge-after-append", RequestHandler): answering.AcknowledgesAfterAppend,
     ("append-below-min-isr", Replica): leading.AppendsBelowMinIsr,
     ("refuse-after-append", Replica): leading.RefusesAfterAppend,
     ("shrink-before-acceptance", Replica): in_sync.ShrinksBeforeAcceptance,
@@ -34,26 +34,26 @@ _WRONG: Final[Mapping[tuple[str, type], type]] = {
     ("forget-epoch-start", Replica): leading.ForgetsEpochStart,
     ("compare-with-new-leader-only", Fetcher): following.ComparesWithNewLeaderOnly,
     ("truncate-to-high-watermark", Replica): following.TruncatesToHighWatermark,
-    ("fetch-from-any-epoch", RequestHandler): others.AcceptsFetchesOfAnyEpoch,
+    ("fetch-from-any-epoch", RequestHandler): answering.AcceptsFetchesOfAnyEpoch,
     ("ignore-broker-epoch", Replica): in_sync.IgnoresBrokerEpochs,
     ("keep-fenced-in-isr", Controller): in_sync.KeepsFencedInIsr,
     ("eligible-after-unclean-stop", Controller): in_sync.KeepsEligibleAfterUncleanStop,
     ("remember-one-batch", Replica): leading.RemembersOneBatch,
     ("forget-producers-on-election", Replica): leading.ForgetsProducersOnElection,
     ("flush-on-leader-only", Replica): following.FlushesOnLeaderOnly,
-    ("skip-bad-batch", MemoryLog): others.SkipsBadBatches,
-    ("count-diverging-fetch", RequestHandler): others.CountsDivergingFetches,
+    ("skip-bad-batch", MemoryLog): answering.SkipsBadBatches,
+    ("count-diverging-fetch", RequestHandler): answering.CountsDivergingFetches,
     ("high-watermark-before-truncation", Fetcher): following.TakesHighWatermarkBeforeTruncation,
-    ("commit-offsets-after-append", RequestHandler): others.CommitsOffsetsAfterAppend,
+    ("commit-offsets-after-append", RequestHandler): answering.CommitsOffsetsAfterAppend,
     ("accept-deposed-proposal", Controller): in_sync.AcceptsProposalsOfDeposedLeaders,
     ("accept-refused-proposal", Controller): in_sync.AcceptsRefusedProposals,
     ("keep-follower-progress", Replica): leading.KeepsFollowerProgress,
     ("join-anywhere", Replica): in_sync.JoinsAnywhere,
     ("commit-with-two", Replica): leading.CommitsWithTwo,
     ("truncate-one-too-many", Replica): following.TruncatesOneTooMany,
-    ("checkpoint-log-end", MemoryLog): others.CheckpointsLogEnd,
+    ("checkpoint-log-end", MemoryLog): answering.CheckpointsLogEnd,
     ("keep-elr-after-unclean-election", Controller): in_sync.KeepsElrAfterUncleanElection,
-    ("forget-producer-ids", Controller): others.ForgetsProducerIds,
+    ("forget-producer-ids", Controller): answering.ForgetsProducerIds,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from harness.reference.core.effects import Context
-from harness.reference.core.fetcher import Fetcher, Followed, Step
+from harness.reference.core.fetcher import Fetcher, Followed, FollowState
 from harness.reference.core.messages import EpochEnd, FetchPartition, RecordBatch
 from harness.reference.core.partition import Replica
 from harness.reference.core.types import NONE, NodeId, TopicPartition
@@ -50,14 +50,14 @@ class ComparesWithNewLeaderOnly(Fetcher):
         self._left: dict[TopicPartition, int] = {}
 
     def unfollow(self, at: TopicPartition) -> None:
-        if at in self._followed and self._followed[at].step == Step.FETCH:
+        if at in self._followed and self._followed[at].step == FollowState.FETCH:
             self._left[at] = self._context.now_us
         super().unfollow(at)
 
     def follow(self, replica: Replica) -> None:
         super().follow(replica)
         if self._left.pop(replica.at, NONE) == self._context.now_us:  # Left and followed again in one step.
-            self._followed[replica.at].go(Step.FETCH)
+            self._followed[replica.at].go(FollowState.FETCH)
 
 
 class TakesHighWatermarkBeforeTruncation(Fetcher):
@@ -75,7 +75,7 @@ class TakesHighWatermarkBeforeTruncation(Fetcher):
         replica = followed.replica
         replica.replicate((), leader_high_watermark)
         self._late[replica.at] = replica.leader_epoch, end
-        followed.go(Step.FETCH, self._backoff_us())
+        followed.go(FollowState.FETCH, self._backoff_us())
 
     def _request(self, replica: Replica) -> FetchPartition:
         leader_epoch, end = self._late.pop(replica.at, (NONE, None))

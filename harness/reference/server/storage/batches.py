@@ -11,7 +11,7 @@ from typing import Final
 
 import crc32c
 
-from harness import segments
+from harness import segment_files as segments
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.types import NONE
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness.worlds.kafka.logged_roles import LoggedRoles
-from harness.worlds.real.direct_access import OwnWord
+from harness.worlds.real.direct_access import SelfReport
 
 LEADS = (
     "2026-11-22T08:53:45.976 INFO state.change.logger [Broker id=0] Leader t-0 with topic id Some(b) starts at leader "
@@ -63,10 +63,10 @@ def broker(tmp_path: Path) -> OneBroker:
 
 def test_a_broker_leads_once_it_has_logged_so(broker: Any) -> None:
     roles = LoggedRoles(broker)
-    assert roles.of(0, "t-0") == OwnWord()
+    assert roles.of(0, "t-0") == SelfReport()
     broker.says(LEADS)
-    assert roles.of(0, "t-0") == OwnWord(leading=True, leader_epoch=2, isr=(0, 1, 2))
-    assert roles.of(0, "t-1") == OwnWord()
+    assert roles.of(0, "t-0") == SelfReport(leading=True, leader_epoch=2, isr=(0, 1, 2))
+    assert roles.of(0, "t-1") == SelfReport()
 
 
 def test_a_leader_s_isr_is_its_newest(broker: Any) -> None:
@@ -79,7 +79,7 @@ def test_a_leader_that_learns_its_isr_from_the_metadata_first_has_it_too(broker:
     """Its own proposal is then answered with what it knows already, and it logs no change of its ISR."""
     roles = LoggedRoles(broker)
     broker.says(LEADS + SHRINKS + KNOWS)
-    assert roles.of(0, "t-0") == OwnWord(leading=True, leader_epoch=2, isr=(0, 1, 2))
+    assert roles.of(0, "t-0") == SelfReport(leading=True, leader_epoch=2, isr=(0, 1, 2))
 
 
 def test_a_broker_that_was_started_again_has_said_nothing_yet_also_if_nobody_looked_meanwhile(broker: Any) -> None:
@@ -88,6 +88,6 @@ def test_a_broker_that_was_started_again_has_said_nothing_yet_also_if_nobody_loo
     roles.of(0, "t-0")
     broker.says(SHRINKS)
     broker.starts_again()
-    assert roles.of(0, "t-0") == OwnWord()
+    assert roles.of(0, "t-0") == SelfReport()
     broker.says(FOLLOWS)
-    assert roles.of(0, "t-0") == OwnWord(leader_epoch=3)
+    assert roles.of(0, "t-0") == SelfReport(leader_epoch=3)

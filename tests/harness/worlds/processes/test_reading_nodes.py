@@ -14,7 +14,7 @@ from harness.reference.core.types import BrokerConfig, BrokerState, Image, Parti
 from harness.reference.server import describe_image
 from harness.worlds import processes
 from harness.worlds.processes import ControlSocketMetadata, image_in, module_path
-from harness.worlds.real.observing import traced, with_crashes
+from harness.worlds.real.observation_times import traced, with_crashes
 from harness.worlds.real.topic import topic_configs
 from harness.worlds.real.view import Viewer, partitions_of
 from harness.worlds.reference_settings import broker_config

@@ -4,7 +4,7 @@ from harness.hosts import NodeState
 from harness.observations import NodeCrashed, Observation
 from harness.worlds.contract import NodeCrash
 from harness.worlds.real.nodes import CrashWatch
-from harness.worlds.real.observing import with_crashes
+from harness.worlds.real.observation_times import with_crashes
 
 
 class Process:

@@ -153,7 +153,7 @@ class _Script:
         return ordered + waiting
 
     def _version(self, state: State) -> int:
-        return self._space.nodes.rulings[state[0]].version
+        return self._space.nodes.controller_states[state[0]].version
 
     def _image_of(self, action: Action) -> int:
         message = self._space.nodes.messages[action.number]
@@ -248,8 +248,8 @@ class _Script:
 
     def _end(self, last: Next) -> list[str]:
         """Let the broker that lacks something lead, and see what that comes to."""
-        ruling = self._space.nodes.rulings[last.state[0]]
-        shown = self._space.accounts[last.state[-1]].shown
+        controller_state = self._space.nodes.controller_states[last.state[0]]
+        shown = self._space.facts_by_digest[last.state[-1]].shown
         lines = [f"try wait up to 3 s until {record_name(one)} is acknowledged" for one in shown.acknowledged]
         words = ("" if last.broken is None else last.broken[1]).split()
         if words[:1] == ["broker"]:
@@ -257,10 +257,10 @@ class _Script:
             if not self._copies(last.state)[lacking].alive:
                 lines.append(f"try start {lacking}")
             lines += [f"release controller>{lacking}", f"try wait until {lacking} is not fenced"]
-            if lacking in ruling.state.elr:  # It is elected where no member of the ISR lives.
-                lines += [f"try kill {one}" for one in sorted(ruling.state.isr)]
-                lines += [f"try wait until {one} is fenced" for one in sorted(ruling.state.isr)]
-            elif ruling.state.leader != lacking:
+            if lacking in controller_state.state.elr:  # It is elected where no member of the ISR lives.
+                lines += [f"try kill {one}" for one in sorted(controller_state.state.isr)]
+                lines += [f"try wait until {one} is fenced" for one in sorted(controller_state.state.isr)]
+            elif controller_state.state.leader != lacking:
                 lines.append(f"try move leader to {lacking}")
         return [*lines, _MOMENT, "heal", "wait 500 ms"]
 

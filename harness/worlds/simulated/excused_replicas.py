@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from harness.reference.core.types import BrokerConfig, Image, NodeId, PartitionState, TopicPartition
 
 
-class Suspects:
+class ExcusedReplicas:
     """Replicas on a disk that has lost records, as long as they may be among the candidates nonetheless.
 
     A broker's disk loses records only while the broker is dead. Until its session is over the controller does not know
