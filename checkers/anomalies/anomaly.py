@@ -18,7 +18,7 @@ Finding = dict[str, Any]
 
 
 class Allowed(Enum):
-    """When the field calls a history valid that shows an anomaly."""
+    """When a history that shows an anomaly is valid all the same, as established checkers of histories have it."""
 
     NEVER = "never"
     #: Kafka does not isolate writes.

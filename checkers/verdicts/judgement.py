@@ -108,9 +108,7 @@ class VerdictLine(Verdict, kw_only=True):
 
     @property
     def outcome(self) -> Outcome:
-        """That of the judgement, without one by what the field calls valid; silence that an older version called held
-        is unknown.
-        """
+        """That of the judgement, without one by :attr:`valid`; silence that an older version called held is unknown."""
         if self.judgement is not None:
             silent = self.judgement.outcome in {Outcome.HELD, Outcome.NOT_EXERCISED}
             return Outcome.UNKNOWN if silent and self.judgement.exercised is None else self.judgement.outcome

@@ -24,7 +24,7 @@ class Outcome(StrEnum):
     alarming: bool
 
     BROKEN_PROMISE = "broken promise", "bold red", 1, True
-    #: A history of another tool: it has no settings, so no promise, and any finding that the field does not allow
+    #: A history of another tool: it has no settings, so no promise, and any finding that its anomaly does not allow
     #: makes it this. Cells never have it.
     NOT_VALID = "not valid", "bold red", 1, True
     STALLED = "stalled", "bold red", 1, True

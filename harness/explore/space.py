@@ -388,7 +388,7 @@ class Space:
                 paid = (*state[:-1], facts)
             yield from self._act(Action(event.kind, event.peer), paid, CONTROLLER, event)
 
-    # --- facts of the path -----------------------------------------------------------------------------------------------
+    # --- facts of the path --------------------------------------------------------------------------------------------
 
     def _pay(self, facts: int, name: str) -> int:
         """The facts after one more of ``name``, 0 if the scope has no more of them."""

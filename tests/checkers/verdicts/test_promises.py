@@ -1,4 +1,4 @@
-"""Which anomalies which settings permit, as a table of claims. Letters S.. are the scripted scenarios of the field."""
+"""Which anomalies which settings permit, as a table of claims. Letters S.. are scripted stories."""
 
 from __future__ import annotations
 
