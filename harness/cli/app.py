@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 
 import click
 
-from harness.cli.terminal import State
+from harness.cli.terminal import Terminal
 from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_PLAN, AckproofError
 
 #: What a shell says of a program that Ctrl-C ended.
@@ -67,7 +67,7 @@ class _Commands(click.Group):
 @click.version_option(package_name="ackproof", message="%(prog)s %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an unexpected error.")
 @click.pass_obj
-def cli(state: State, *, debug: bool) -> None:
+def cli(terminal: Terminal, *, debug: bool) -> None:
     """Find out which acknowledged writes a replicated log loses, under which settings, and why.
 
     \b
@@ -80,7 +80,7 @@ def cli(state: State, *, debug: bool) -> None:
       70   the harness itself failed
       130  interrupted
     """
-    state.debug = debug
+    terminal.debug = debug
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -91,25 +91,25 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def exit_code_of(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments say and answer with the exit code; every error is a line on standard error."""
-    state = State()
+    terminal = Terminal()
     try:
-        code = cli.main(args=arguments, prog_name="ackproof", standalone_mode=False, obj=state)
+        code = cli.main(args=arguments, prog_name="ackproof", standalone_mode=False, obj=terminal)
         sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         return EXIT_PLAN
     except AckproofError as error:
-        state.complain(str(error))
+        terminal.complain(str(error))
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as error:
-        state.complain(str(error.__cause__ or error) or "interrupted")  # click makes an Abort of Ctrl-C
+        terminal.complain(str(error.__cause__ or error) or "interrupted")  # click makes an Abort of Ctrl-C
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone; without this, Python complains once more while it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_HARNESS
     except Exception as error:
-        state.complain(_unexpected(error, show=state.debug))
+        terminal.complain(_unexpected(error, show=terminal.debug))
         return EXIT_HARNESS
     return code if isinstance(code, int) else EXIT_HELD
 

@@ -12,7 +12,7 @@ import click
 from harness.bench.checking import main as measure_checking
 from harness.bench.cluster import measure_cluster
 from harness.bench.simulated import STANDARD_SCHEDULE, measure_simulated
-from harness.cli.terminal import State, path_type, takes_json
+from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD
 from harness.machine import this_machine, versions
 from harness.plan import read_plan
@@ -33,29 +33,29 @@ def bench(context: click.Context) -> None:
 @click.option("--plan", "plan_path", type=path_type, default=STANDARD_SCHEDULE, show_default="standard")
 @click.option("--schedules", type=click.IntRange(min=1), default=SCHEDULES, show_default=True)
 @takes_json
-def simulated(state: State, plan_path: Path, schedules: int) -> int:
+def simulated(terminal: Terminal, plan_path: Path, schedules: int) -> int:
     """Schedules per second and virtual seconds per wall second, on one core."""
     plan = read_plan(plan_path)
     with tempfile.TemporaryDirectory(prefix="ackproof-bench-") as scratch:
         speed = measure_simulated(plan, schedules, Path(scratch))
-    return _show(state, {"simulated": speed}, speed.lines())
+    return _show(terminal, {"simulated": speed}, speed.lines())
 
 
 @bench.command()
 @takes_json
-def cluster(state: State) -> int:
+def cluster(terminal: Terminal) -> int:
     """Acknowledged writes per second, their latency, and the harness's own overhead, on three broker processes."""
     with tempfile.TemporaryDirectory(prefix="ackproof-bench-") as scratch:
         speed = measure_cluster(Path(scratch))
-    return _show(state, {"cluster": speed}, speed.lines())
+    return _show(terminal, {"cluster": speed}, speed.lines())
 
 
 bench.add_command(measure_checking, "check")
 
 
-def _show(state: State, measured: dict[str, object], lines: Iterable[str]) -> int:
+def _show(terminal: Terminal, measured: dict[str, object], lines: Iterable[str]) -> int:
     """Print what was measured, with what it was measured on."""
     machine, known = this_machine(), versions()
     head = f"{machine.sentence()}; Python {known['python']}, kafka-python {known['kafka-python']}"
-    state.answer({"machine": machine, "versions": known, **measured}, [head, *lines])
+    terminal.answer({"machine": machine, "versions": known, **measured}, [head, *lines])
     return EXIT_HELD

@@ -12,7 +12,7 @@ from harness import clients
 from harness.campaign import Campaign
 from harness.choices import Choices
 from harness.cli.matrix_table import show_campaign
-from harness.cli.terminal import RESULTS, State, path_type, takes_json
+from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD, NamedWronglyError
 from harness.java import usable_java
 from harness.plan import LATEST, SEED_MAX, Existing, Kafka, Plan, RunSpec, read_plan, require_kind
@@ -33,7 +33,7 @@ out_option = click.option("--out", type=path_type, help="The campaign's director
 @dry_option
 @takes_json
 def campaign(
-    state: State,
+    terminal: Terminal,
     plan_path: Path,
     *,
     seed: int | None,
@@ -50,18 +50,18 @@ def campaign(
     if seed is not None:
         plan = msgspec.structs.replace(plan, seed=seed)
     if dry_run:
-        return rehearse_all(state, plan.runs())
+        return rehearse_all(terminal, plan.runs())
     if not continue_:
-        return conduct_and_show(state, plan, plan.runs(), out)
+        return conduct_and_show(terminal, plan, plan.runs(), out)
     if out is None:
         raise NamedWronglyError("--continue needs the campaign's directory; name it with --out")
     see_to_what_is_needed(plan.runs())
     begun = Campaign.continued(plan, out)
-    state.note(f"{len(begun.missing)} of {len(plan.runs())} runs are left to do in {out}")
-    return show_campaign(state, out, begun.conduct(state.progress()))
+    terminal.note(f"{len(begun.missing)} of {len(plan.runs())} runs are left to do in {out}")
+    return show_campaign(terminal, out, begun.conduct(terminal.progress()))
 
 
-def rehearse_all(state: State, runs: list[RunSpec]) -> int:
+def rehearse_all(terminal: Terminal, runs: list[RunSpec]) -> int:
     """Say what ``runs`` on machines over SSH would do; nothing is done."""
     from harness.worlds.kafka.rehearsal import PREFACE, rehearse, require_machines  # noqa: PLC0415 - brings clients
 
@@ -69,22 +69,22 @@ def rehearse_all(state: State, runs: list[RunSpec]) -> int:
     refuse_unfit_scripts(runs)
     _see_to_releases(runs)
     for line in PREFACE:
-        state.say(line)
+        terminal.say(line)
     for one in runs:
-        state.say(f"## {one.directory()}")
-        rehearse(one, planned(one, Choices(one.seed).draw), state.say)
+        terminal.say(f"## {one.directory()}")
+        rehearse(one, planned(one, Choices(one.seed).draw), terminal.say)
     return EXIT_HELD
 
 
-def conduct_and_show(state: State, plan: Plan, runs: list[RunSpec], out: Path | None) -> int:
+def conduct_and_show(terminal: Terminal, plan: Plan, runs: list[RunSpec], out: Path | None) -> int:
     """Do ``runs`` of ``plan`` with all that follows, and print the matrix; the answer is the exit code."""
     see_to_what_is_needed(runs)
     directory = exact_campaign(out) if out else new_campaign(RESULTS, plan.name)
-    state.note(f"{len(runs)} runs of {plan.name} into {directory}")
+    terminal.note(f"{len(runs)} runs of {plan.name} into {directory}")
     if not out:
         _point_latest(directory)
-    report = Campaign.new(plan, runs, directory).conduct(state.progress())
-    return show_campaign(state, directory, report)
+    report = Campaign.new(plan, runs, directory).conduct(terminal.progress())
+    return show_campaign(terminal, directory, report)
 
 
 def see_to_what_is_needed(runs: list[RunSpec]) -> None:

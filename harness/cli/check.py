@@ -12,7 +12,7 @@ from checkers import SHOWN, CheckError, Place, place_of
 from harness import campaign
 from harness.cli.check_table import show_judged
 from harness.cli.replay import described
-from harness.cli.terminal import State, path_type, takes_json
+from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.errors import EXIT_PLAN, NamedWronglyError
 from harness.progress import Progress
 from harness.records.files import LEDGER_FILE, VERDICTS_FILE, write_file
@@ -40,7 +40,7 @@ HERE: Final = Path(VERDICTS_FILE)
 @click.option("--scratch", type=path_type, help="Where JSON lines are stored first; a cluster must share it.")
 @takes_json
 def check(
-    state: State,
+    terminal: Terminal,
     paths: Sequence[str],
     *,
     out: Path | None,
@@ -66,7 +66,7 @@ def check(
     if out is None:
         _refuse_soaks(places)
     asked = campaign.CheckOptions(master=master, ww_deps=ww_deps, shown=None if all_ else SHOWN, scratch=scratch)
-    progress = Progress() if state.as_json else state.progress()
+    progress = Progress() if terminal.as_json else terminal.progress()
     judged = campaign.judge_all(places, progress, asked)
     local = [one.path for one in judged if one.is_run and isinstance(one.path, Path)]
     campaign.trace_runs([run for run in local if lacks_observations(run)], progress)  # their harness was killed
@@ -74,17 +74,17 @@ def check(
     counted = campaign.count_cells(places, judged)
     _write_for_ci(counted, junit, summary)
     code = EXIT_PLAN if all(campaign.is_unreadable(one) for one in judged) else counted.exit_code
-    if state.as_json:
+    if terminal.as_json:
         for one in judged:
-            state.json(
+            terminal.json(
                 {"path": str(one.path), "outcome": one.outcome, "reason": one.line.why_unknown, "verdict": one.line}
             )
         for cell in counted.cells:
-            state.json({"cell": cell.cell, "world": cell.world, "outcome": cell.outcome, "reason": cell.note})
+            terminal.json({"cell": cell.cell, "world": cell.world, "outcome": cell.outcome, "reason": cell.note})
         return code
     if kept := sum(one.kept for one in written):
-        state.say(f"{kept} earlier verdicts on histories that cannot be read now are kept")
-    show_judged(state, judged, counted.cells, [str(one.file) for one in written])
+        terminal.say(f"{kept} earlier verdicts on histories that cannot be read now are kept")
+    show_judged(terminal, judged, counted.cells, [str(one.file) for one in written])
     return code
 
 

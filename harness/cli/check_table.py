@@ -12,7 +12,7 @@ from rich.markup import escape
 from checkers import Cell, Outcome, Place, counted, wedged_clients
 from harness.campaign import JudgedHistory, is_unreadable
 from harness.cli.matrix_table import show_silent
-from harness.cli.terminal import State
+from harness.cli.terminal import Terminal
 
 #: Rows of a table, which is a screen; the rest is in verdicts.jsonl.
 ROWS_MAX: Final = 40
@@ -21,7 +21,9 @@ ALARMING_MAX: Final = 10
 NOTHING: Final = "none"
 
 
-def show_judged(state: State, judged: Sequence[JudgedHistory], cells: Sequence[Cell], written: Sequence[str]) -> None:
+def show_judged(
+    terminal: Terminal, judged: Sequence[JudgedHistory], cells: Sequence[Cell], written: Sequence[str]
+) -> None:
     """Print tables of what was found, then one line with the verdict and the files in which it is ``written``.
 
     Files that nobody could read have nothing to put in a table: a sentence each says why. More histories than fit on a
@@ -29,34 +31,34 @@ def show_judged(state: State, judged: Sequence[JudgedHistory], cells: Sequence[C
     Of ``cells`` whose silence proves nothing a sentence each says what they lack: their runs may be held, each alone.
     """
     worst = sorted(judged, key=_badness)
-    _show_unreadable(state, [one for one in worst if is_unreadable(one)])
-    _show_readable(state, [one for one in worst if not is_unreadable(one)])
+    _show_unreadable(terminal, [one for one in worst if is_unreadable(one)])
+    _show_readable(terminal, [one for one in worst if not is_unreadable(one)])
     for client in wedged_clients(one.line.anomalies for one in judged):
-        state.say(client.sentence())
-    show_silent(state, cells)
+        terminal.say(client.sentence())
+    show_silent(terminal, cells)
     outcomes = Counter(one.outcome for one in worst)
     what = counted(len(judged), "history", "histories")
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.items())
-    state.say(f"{what}: {counts}" + (f"; see {' '.join(written)}" if written else ""))
+    terminal.say(f"{what}: {counts}" + (f"; see {' '.join(written)}" if written else ""))
 
 
-def _show_unreadable(state: State, judged: Sequence[JudgedHistory]) -> None:
+def _show_unreadable(terminal: Terminal, judged: Sequence[JudgedHistory]) -> None:
     for one in judged[:ROWS_MAX]:
         reason = one.line.why_unknown or "it cannot be read"
-        state.say(reason if str(one.path) in reason else f"{one.path}: {reason}")
+        terminal.say(reason if str(one.path) in reason else f"{one.path}: {reason}")
     if judged:
-        _show_rest(state, len(judged) - ROWS_MAX, "files")
+        _show_rest(terminal, len(judged) - ROWS_MAX, "files")
 
 
-def _show_readable(state: State, worst: Sequence[JudgedHistory]) -> None:
+def _show_readable(terminal: Terminal, worst: Sequence[JudgedHistory]) -> None:
     below = _common_directory(worst)
     if len(worst) > ROWS_MAX:
         alarming = [one for one in worst if one.outcome.alarming]
         if alarming:
-            _show_each(state, alarming, below, ALARMING_MAX)
-        _show_groups(state, worst, below)
+            _show_each(terminal, alarming, below, ALARMING_MAX)
+        _show_groups(terminal, worst, below)
     elif worst:
-        _show_each(state, worst, below, ROWS_MAX)
+        _show_each(terminal, worst, below, ROWS_MAX)
 
 
 def _badness(one: JudgedHistory) -> tuple[int, int, int, str]:
@@ -69,10 +71,10 @@ def _badness(one: JudgedHistory) -> tuple[int, int, int, str]:
     )
 
 
-def _show_each(state: State, judged: Sequence[JudgedHistory], below: str, most: int) -> None:
+def _show_each(terminal: Terminal, judged: Sequence[JudgedHistory], below: str, most: int) -> None:
     headers = ["outcome", "acknowledged", "in faults", "found", _heading("history", below)]
-    state.table(headers, [_row(one, below) for one in judged[:most]])
-    _show_rest(state, len(judged) - most, "histories")
+    terminal.table(headers, [_row(one, below) for one in judged[:most]])
+    _show_rest(terminal, len(judged) - most, "histories")
 
 
 def _row(one: JudgedHistory, below: str) -> tuple[str, ...]:
@@ -88,13 +90,13 @@ def _row(one: JudgedHistory, below: str) -> tuple[str, ...]:
     )
 
 
-def _show_groups(state: State, judged: Sequence[JudgedHistory], below: str) -> None:
+def _show_groups(terminal: Terminal, judged: Sequence[JudgedHistory], below: str) -> None:
     groups: dict[Place, list[JudgedHistory]] = {}
     for one in judged:
         groups.setdefault(one.path.parent, []).append(one)
     headers = ["outcomes", "acknowledged", "in faults", "found", _heading("histories", below)]
-    state.table(headers, [_group_row(path, ones, below) for path, ones in list(groups.items())[:ROWS_MAX]])
-    _show_rest(state, len(groups) - ROWS_MAX, "groups")
+    terminal.table(headers, [_group_row(path, ones, below) for path, ones in list(groups.items())[:ROWS_MAX]])
+    _show_rest(terminal, len(groups) - ROWS_MAX, "groups")
 
 
 def _group_row(path: Place, judged: Sequence[JudgedHistory], below: str) -> tuple[str, ...]:
@@ -111,10 +113,10 @@ def _group_row(path: Place, judged: Sequence[JudgedHistory], below: str) -> tupl
     )
 
 
-def _show_rest(state: State, count: int, what: str) -> None:
+def _show_rest(terminal: Terminal, count: int, what: str) -> None:
     if count > 0:
-        state.say(f"... and {count} more {what}, none of them worse")
-    state.say("")
+        terminal.say(f"... and {count} more {what}, none of them worse")
+    terminal.say("")
 
 
 def _listed(counts: Counter[str] | dict[str, int]) -> str:

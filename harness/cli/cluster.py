@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from harness.cli.terminal import RESULTS, State, assigned, path_type, takes_json
+from harness.cli.terminal import RESULTS, Terminal, assigned, path_type, takes_json
 from harness.cluster import BREAKS, NODES, Cluster, Request, ask, found, planned
 from harness.errors import EXIT_HELD
 from harness.records.files import exact_campaign, new_campaign
@@ -39,7 +39,7 @@ def cluster() -> None:
 @click.option("--out", type=path_type, help="The cluster's directory, instead of results/cluster.")
 @takes_json
 def up(
-    state: State,
+    terminal: Terminal,
     *,
     world: str,
     version: str,
@@ -70,11 +70,11 @@ def up(
     try:
         servers = there.open()
         facts = {"directory": str(directory), "topic": topic, "bootstrap": list(servers)}
-        state.answer(facts, (f"in {directory}, with the topic {topic}; Ctrl-C ends it", ",".join(servers)))
+        terminal.answer(facts, (f"in {directory}, with the topic {topic}; Ctrl-C ends it", ",".join(servers)))
         sys.stdout.flush()
-        there.serve(lambda crash: state.complain(_crashed(crash)))
+        there.serve(lambda crash: terminal.complain(_crashed(crash)))
     except KeyboardInterrupt:
-        state.note("ended")
+        terminal.note("ended")
     finally:
         there.close()
     return EXIT_HELD
@@ -96,39 +96,41 @@ def _of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--partition", type=click.IntRange(0), default=0, help="Whose leader or follower, by its number.")
 @click.option("--shape", type=click.Choice(list(Shape)), default=Shape.ISOLATE, help="Of a partition of the network.")
 @_of_cluster
-def break_command(state: State, *, fault: str, node: str, partition: int, shape: str, directory: Path | None) -> int:
+def break_command(
+    terminal: Terminal, *, fault: str, node: str, partition: int, shape: str, directory: Path | None
+) -> int:
     """Do something to a cluster that is up, until it is healed; what was observed of it is printed.
 
     With `move`, --node is who is to lead.
     """
     request = Request(op="break", fault=fault, node=node, partition=partition, shape=Shape(shape))
-    return _asked(state, directory, request)
+    return _asked(terminal, directory, request)
 
 
 @cluster.command("heal")
 @_of_cluster
-def heal_command(state: State, *, directory: Path | None) -> int:
+def heal_command(terminal: Terminal, *, directory: Path | None) -> int:
     """Undo everything that was done by hand, and start every node that is dead."""
-    return _asked(state, directory, Request(op="heal"))
+    return _asked(terminal, directory, Request(op="heal"))
 
 
 @cluster.command("show")
 @_of_cluster
-def show_command(state: State, *, directory: Path | None) -> int:
+def show_command(terminal: Terminal, *, directory: Path | None) -> int:
     """Say who leads, who is in sync and who runs."""
-    return _asked(state, directory, Request(op="show"))
+    return _asked(terminal, directory, Request(op="show"))
 
 
-def _asked(state: State, directory: Path | None, request: Request) -> int:
+def _asked(terminal: Terminal, directory: Path | None, request: Request) -> int:
     answer = ask(directory or found(RESULTS), request)
-    if state.as_json:
-        state.json(answer)
+    if terminal.as_json:
+        terminal.json(answer)
         return EXIT_HELD
     for receipt in answer.receipts:
-        state.say(_shown(receipt))
+        terminal.say(_shown(receipt))
     if request.op == "show" and answer.view is not None:
         for line in _view_lines(answer.view):
-            state.say(line)
+            terminal.say(line)
     return EXIT_HELD
 
 

@@ -9,7 +9,7 @@ import click
 import msgspec
 from rich.markup import escape
 
-from harness.cli.terminal import State, path_type, takes_json
+from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.comparison import (
     Change,
     Compared,
@@ -37,7 +37,7 @@ _COLOURS: Final = {
 @click.argument("after", type=path_type, metavar="B")
 @click.option("--all", "all_", is_flag=True, help="Show cells that are the same in both, too.")
 @takes_json
-def compare(state: State, before: Path, after: Path, *, all_: bool) -> int:
+def compare(terminal: Terminal, before: Path, after: Path, *, all_: bool) -> int:
     """Hold the campaign in directory B against that in A: two nights, or two releases of Kafka.
 
     Cells have the same name in both (world, settings, family), findings the same identity. The last line is
@@ -56,22 +56,24 @@ def compare(state: State, before: Path, after: Path, *, all_: bool) -> int:
             f"{before} and {after} are one directory, which is as good as itself; name two campaigns"
         )
     compared = compare_results(read_results(before), read_results(after))
-    if state.as_json:
-        state.json({"exit_code": compared.exit_code, "sentence": compared.sentence, **msgspec.structs.asdict(compared)})
+    if terminal.as_json:
+        terminal.json(
+            {"exit_code": compared.exit_code, "sentence": compared.sentence, **msgspec.structs.asdict(compared)}
+        )
         return compared.exit_code
     for letter, directory in (("A", before), ("B", after)):
         record = read_campaign_record(directory)
         about = made_with(msgspec.to_builtins(record)) if record else "no campaign.json"
-        state.say(f"{letter}: {directory}: {about}")
-    state.say("")
-    _show_cells(state, compared, all_=all_)
+        terminal.say(f"{letter}: {directory}: {about}")
+    terminal.say("")
+    _show_cells(terminal, compared, all_=all_)
     for sentence in sentences(compared):
-        state.say(f"{sentence}.")
-    state.say(compared.sentence)
+        terminal.say(f"{sentence}.")
+    terminal.say(compared.sentence)
     return compared.exit_code
 
 
-def _show_cells(state: State, compared: Compared, *, all_: bool) -> None:
+def _show_cells(terminal: Terminal, compared: Compared, *, all_: bool) -> None:
     """The worst first; where nothing changed there is no table."""
     worst = sorted(compared.cells, key=lambda one: list(Change).index(one.change))
     shown = [one for one in worst if all_ or one.change is not Change.SAME]
@@ -84,5 +86,5 @@ def _show_cells(state: State, compared: Compared, *, all_: bool) -> None:
             )
             for one in shown
         ]
-        state.table(["B is", "cell", *figures_of(None)], rows)
-        state.say("")
+        terminal.table(["B is", "cell", *figures_of(None)], rows)
+        terminal.say("")

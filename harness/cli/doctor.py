@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from harness.cli.terminal import State, path_type, takes_json
+from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.doctor import examine
 from harness.errors import EXIT_HARNESS, EXIT_HELD
 
@@ -15,18 +15,18 @@ from harness.errors import EXIT_HARNESS, EXIT_HELD
 @click.command()
 @click.option("--out", type=path_type, default="results", show_default=True, help="Where results would go.")
 @takes_json
-def doctor(state: State, out: Path) -> int:
+def doctor(terminal: Terminal, out: Path) -> int:
     """Say what this machine can do, and how to get the rest. Exit code 70 if something needed is missing."""
     checks = examine(out)
     missing = [check for check in checks if check.needed and not check.good]
-    if state.as_json:
-        state.json(checks)
+    if terminal.as_json:
+        terminal.json(checks)
         return EXIT_HARNESS if missing else EXIT_HELD
     rows = []
     for check in checks:
         mark = "[green]yes[/]" if check.good else "[red]no[/]" if check.needed else "[yellow]no[/]"
         rows.append((check.name, mark, escape(check.found), check.purpose, "" if check.good else escape(check.how)))
-    state.table(["what", "", "found", "for", "how to get it"], rows)
+    terminal.table(["what", "", "found", "for", "how to get it"], rows)
     names = ", ".join(check.name for check in missing)
-    state.say(f"missing, and needed: {names}" if missing else "this machine can run the default campaign")
+    terminal.say(f"missing, and needed: {names}" if missing else "this machine can run the default campaign")
     return EXIT_HARNESS if missing else EXIT_HELD

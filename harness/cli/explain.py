@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.terminal import State, path_type, takes_json
+from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD
 from harness.records.explanation_file import EXPLANATION_FILE, Explanation
 from harness.search import FUTURES, explain_run
@@ -20,15 +20,15 @@ from harness.search import FUTURES, explain_run
     "--futures", type=click.IntRange(1, 1000), default=FUTURES, show_default=True, help="Continuations of each step."
 )
 @takes_json
-def explain(state: State, run_dir: Path, *, finding: str, futures: int) -> int:
+def explain(terminal: Terminal, run_dir: Path, *, finding: str, futures: int) -> int:
     """Say how the finding of the run in RUN_DIR came about, and from which step on it could not be avoided.
 
     The run is taken back to each step and continued with other draws of chance: with the faults that were still to
     come, and with every fault ended then and none to follow. Writes explanation.json into RUN_DIR, which the report
     shows. See docs/shrink.md.
     """
-    explanation = explain_run(run_dir, state.progress(), finding, futures)
-    state.answer(explanation, [*described(explanation), _conclusion(explanation, run_dir)])
+    explanation = explain_run(run_dir, terminal.progress(), finding, futures)
+    terminal.answer(explanation, [*described(explanation), _conclusion(explanation, run_dir)])
     return EXIT_HELD
 
 

@@ -9,7 +9,7 @@ import click
 from msgspec import json, to_builtins
 from msgspec.structs import replace
 
-from harness.cli.terminal import State, assigned, path_type, seconds_type, takes_json
+from harness.cli.terminal import Terminal, assigned, path_type, seconds_type, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN
 from harness.explore import (
     PERMITTED,
@@ -54,7 +54,7 @@ from harness.records.files import files_of, write_file
 @click.option("--names", is_flag=True, help="Take states that differ in the names of brokers for different ones.")
 @takes_json
 def explore(
-    state: State,
+    terminal: Terminal,
     scope: str | None,
     *,
     listed: bool,
@@ -77,7 +77,7 @@ def explore(
     ended the search before every state was seen, or where nothing was acknowledged in any.
     """
     if listed or scope is None:
-        return _list(state)
+        return _list(terminal)
     changed = assigned(settings, "--set") | ({"planted.bug": bug} if bug else {})
     chosen = scope_named(scope).varied(assigned(constants, "--constant"), changed)
     chosen = replace(chosen, rules=tuple(rules) or chosen.rules)
@@ -88,7 +88,7 @@ def explore(
         workers=workers or cores(),
         order=order,
         merged=not names,
-        level_done=lambda depth, count: state.note(f"depth {depth}: {count} states"),
+        level_done=lambda depth, count: terminal.note(f"depth {depth}: {count} states"),
     )
     steps = steps_of(chosen, result)
     lines = [f"{chosen.name}: {chosen.title}", *_broken(result), *step_lines(steps)]
@@ -110,7 +110,7 @@ def explore(
         "story": played[0] if played else "",
         "left_out": chosen.leaves_out(),
     }
-    state.answer(answer, lines)
+    terminal.answer(answer, lines)
     if result.broken is not None:
         return EXIT_BROKEN
     return EXIT_HELD if result.exhausted and result.acknowledged else EXIT_UNKNOWN
@@ -128,17 +128,17 @@ def _story(scope: Scope, result: Result, file: Path) -> str:
     return f"as a story: {file}; performed in column {column} it {came}"
 
 
-def _list(state: State) -> int:
+def _list(terminal: Terminal) -> int:
     scopes = known_scopes()
-    if state.as_json:
-        state.json(list(scopes.values()))
+    if terminal.as_json:
+        terminal.json(list(scopes.values()))
         return EXIT_HELD
     usual = to_builtins(Constants())
     for one in scopes.values():
         chosen = to_builtins(one.constants)
         changed = {name: value for name, value in chosen.items() if value != usual[name]} | one.settings
         values = [f"{name}={json.encode(value).decode()}" for name, value in changed.items()]
-        state.say(f"{one.name}  {one.title}: {', '.join(values) or 'all as usual'}")
+        terminal.say(f"{one.name}  {one.title}: {', '.join(values) or 'all as usual'}")
     return EXIT_HELD
 
 

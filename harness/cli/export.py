@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from harness.campaign import translated_errors
-from harness.cli.terminal import State, path_type
+from harness.cli.terminal import Terminal, path_type
 from harness.errors import EXIT_HELD, NamedWronglyError
 from harness.records.files import HISTORY, files_of
 from workloads.history import HistoryError, export_jsonl
@@ -18,7 +18,7 @@ from workloads.history import HistoryError, export_jsonl
 @click.argument("run_dir", type=path_type)
 @click.option("--out", type=path_type, help="The file to write, instead of standard output.")
 @click.pass_obj
-def export(state: State, run_dir: Path, out: Path | None) -> int:
+def export(terminal: Terminal, run_dir: Path, out: Path | None) -> int:
     """Write the history of RUN_DIR as JSON lines."""
     history = run_dir / HISTORY if (run_dir / HISTORY).is_dir() else run_dir
     if not any(history.glob("*.parquet")):
@@ -31,7 +31,7 @@ def export(state: State, run_dir: Path, out: Path | None) -> int:
             raise NamedWronglyError(f"{out} exists, and results are never overwritten; name another file")
         with files_of(out.parent):
             count = _export(history, out)
-    state.say(f"{count} operations: {out}")
+    terminal.say(f"{count} operations: {out}")
     return EXIT_HELD
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.terminal import State, path_type, takes_json
+from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD
 from harness.run import heal_all
 
@@ -14,15 +14,15 @@ from harness.run import heal_all
 @click.command()
 @click.argument("path", type=path_type)
 @takes_json
-def heal(state: State, path: Path) -> int:
+def heal(terminal: Terminal, path: Path) -> int:
     """End every process and remove every rule that a dead harness left behind in PATH (a run or a campaign).
 
     A line for each thing, then a summary. Exit code 70 if something is still there or in doubt.
     """
     healed = heal_all(path)
     lists = {"healed": healed.undone, "remains": healed.remaining, "doubt": healed.doubts}
-    state.answer(lists, (f"{kind}: {thing}" for kind, things in lists.items() for thing in things))
+    terminal.answer(lists, (f"{kind}: {thing}" for kind, things in lists.items() for thing in things))
     healed.refuse(healed.summary())
-    if not state.as_json:
-        state.say(healed.summary())
+    if not terminal.as_json:
+        terminal.say(healed.summary())
     return EXIT_HELD

@@ -9,7 +9,7 @@ import click
 
 from checkers import counted
 from harness.cli.campaign import seed_range
-from harness.cli.terminal import State, assigned, seconds_type, takes_json
+from harness.cli.terminal import Terminal, assigned, seconds_type, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, HarnessError, PlanError
 from harness.machine import cores
 from harness.plan import unknown_key
@@ -46,7 +46,7 @@ TEXT_MAX: Final = 160
 )
 @takes_json
 def hunt(
-    state: State,
+    terminal: Terminal,
     bugs: Sequence[str],
     *,
     settings: Sequence[str],
@@ -74,7 +74,7 @@ def hunt(
             raise PlanError(
                 "--clean hunts in the code as it is: name no bug, --settings or --as-is, or leave --clean out"
             )
-        return _clean(state, clean, _chosen(names, EVERYTHING), seed, workers)
+        return _clean(terminal, clean, _chosen(names, EVERYTHING), seed, workers)
     found, portfolios = [], _chosen(names, PORTFOLIOS)
     for changed in _changes(bugs, assigned(settings), as_is=as_is):
         try:
@@ -82,16 +82,16 @@ def hunt(
         except SettingsError as error:
             raise PlanError(str(error)) from error
         found.append(result)
-        state.answer(result, _lines(result))
+        terminal.answer(result, _lines(result))
         if result.stopped:
             raise HarnessError(result.stopped)
-    if len(found) == 1 and found[0].found and shrink > 0 and not state.as_json:
-        _show_small(state, found[0].found, shrink)
+    if len(found) == 1 and found[0].found and shrink > 0 and not terminal.as_json:
+        _show_small(terminal, found[0].found, shrink)
     spurious = sum(len(one.spurious) for one in found) + sum(one.found is not None for one in found if not one.changed)
     seen = sum(one.found is not None for one in found)
-    if not state.as_json:
+    if not terminal.as_json:
         of_bugs = "" if as_is else f"{seen} of {len(found)} found, "
-        state.say(f"{of_bugs}seed {seed}; {counted(spurious, 'finding')} about the broker as it is")
+        terminal.say(f"{of_bugs}seed {seed}; {counted(spurious, 'finding')} about the broker as it is")
     if spurious:
         return EXIT_BROKEN
     return EXIT_HELD if seen == len(found) or as_is else EXIT_UNKNOWN
@@ -144,31 +144,31 @@ def _words(changed: Mapping[str, Any]) -> str:
     return " ".join(f"--settings {name}={spelled(value)}" for name, value in changed.items()) or "--as-is"
 
 
-def _show_small(state: State, run: HuntedRun, seconds: float) -> None:
+def _show_small(terminal: Terminal, run: HuntedRun, seconds: float) -> None:
     """The faults of the run, as few and short as they can be in that time; what ended early stays as it is."""
     schedule = run.spec.schedule
     if all(alarm.by not in (ASSERTION, CRASH) for alarm in run.alarms):
         small = shrunk(run.spec, seconds=seconds)
-        state.say(f"the same with {small.in_words()} (of {small.faults[1]} and {small.operations[1]}):")
+        terminal.say(f"the same with {small.in_words()} (of {small.faults[1]} and {small.operations[1]}):")
         schedule = small.run.schedule
     if schedule is not None:
-        state.say(schedule.describe())
+        terminal.say(schedule.describe())
 
 
-def _clean(state: State, count: int, portfolios: Sequence[Portfolio], seed: int, workers: int) -> int:
+def _clean(terminal: Terminal, count: int, portfolios: Sequence[Portfolio], seed: int, workers: int) -> int:
     seconds, alarmed = 0.0, []
-    progress = state.progress()
+    progress = terminal.progress()
     with progress.phase("runs", count):
         for run in as_it_is(count, seed=seed, workers=workers, portfolios=portfolios):
             seconds += run.seconds
             progress.advance()
             if run.alarms:
                 alarmed.append(run)
-                state.answer(run, _of(run, {}, seed))
+                terminal.answer(run, _of(run, {}, seed))
     rate = count / seconds if seconds else 0.0
     of_all = f"{counted(count, 'schedule')} of {counted(len(portfolios), 'portfolio')} from seed {seed}"
     summary = f"{of_all}: {len(alarmed)} with a finding"
-    state.answer(
+    terminal.answer(
         {"schedules": count, "seed": seed, "seconds": seconds, "findings": len(alarmed)},
         [f"{summary}; {seconds:.0f} s of one core, {rate:.1f} a second"],
     )

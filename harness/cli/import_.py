@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from harness.campaign import translated_errors
-from harness.cli.terminal import RESULTS, State, path_type, takes_json
+from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD, NamedWronglyError, ResultsError
 from harness.records.files import HISTORY, exact_campaign, files_of, new_campaign
 from workloads.history import import_jsonl
@@ -18,7 +18,7 @@ from workloads.history import import_jsonl
 @click.argument("file", type=path_type)
 @click.option("--out", type=path_type, help="The directory to make, instead of results/NAME-OF-FILE.")
 @takes_json
-def import_(state: State, file: Path, out: Path | None) -> int:
+def import_(terminal: Terminal, file: Path, out: Path | None) -> int:
     """Store the history in FILE (JSON lines, also from other tools) so that `ackproof check` can judge it."""
     if not file.is_file():
         raise NamedWronglyError(f"{file} is no file; name a history in JSON lines")
@@ -29,5 +29,5 @@ def import_(state: State, file: Path, out: Path | None) -> int:
     except ResultsError:
         shutil.rmtree(directory, ignore_errors=True)
         raise
-    state.answer({"directory": str(directory)}, [f"stored, to be judged with: ackproof check {directory}"])
+    terminal.answer({"directory": str(directory)}, [f"stored, to be judged with: ackproof check {directory}"])
     return EXIT_HELD

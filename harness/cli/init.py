@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.terminal import State
+from harness.cli.terminal import Terminal
 from harness.errors import EXIT_HELD, NamedWronglyError
 from harness.plan import KINDS, heading, plans_here, starter
 from harness.records.files import files_of, write_file
@@ -16,14 +16,14 @@ from harness.records.files import files_of, write_file
 @click.argument("kind", required=False)
 @click.option("--list", "listed", is_flag=True, help="Only name the kinds, and all other plans that may be named.")
 @click.pass_obj
-def init(state: State, kind: str | None, *, listed: bool) -> int:
+def init(terminal: Terminal, kind: str | None, *, listed: bool) -> int:
     """Write files to begin with into the current directory: a plan of this KIND, commented.
 
     Nothing that is there is ever overwritten. The last line is the command to go on with.
     """
     if listed:
         for name, what in {**{name: heading(path) for name, path in plans_here().items()}, **KINDS}.items():
-            state.say(f"{name:<40}{what}")
+            terminal.say(f"{name:<40}{what}")
         return EXIT_HELD
     if kind is None:
         raise click.UsageError(f"name a kind: {', '.join(KINDS)}")
@@ -37,7 +37,7 @@ def init(state: State, kind: str | None, *, listed: bool) -> int:
         write_file(to, content)
         if to.suffix == ".sh":
             to.chmod(to.stat().st_mode | (mode & 0o111) | 0o100)
-        state.note(f"wrote {to}")
+        terminal.note(f"wrote {to}")
     plan = next(to for to in files if to.suffix == ".toml")
-    state.say(f"ackproof plan {plan} --explain")
+    terminal.say(f"ackproof plan {plan} --explain")
     return EXIT_HELD

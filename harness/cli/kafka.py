@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.terminal import State, takes_json
+from harness.cli.terminal import Terminal, takes_json
 from harness.errors import EXIT_HELD, PlanError
 from harness.worlds.kafka.class_archive import make_archive
 from harness.worlds.kafka.installation import Installation, cache_directory, install, install_from, installed
@@ -27,25 +27,25 @@ def kafka() -> None:
     help="A downloaded release: its .tgz, or the directory it was unpacked to.",
 )
 @click.pass_obj
-def install_command(state: State, version: str | None, source: Path | None) -> int:
+def install_command(terminal: Terminal, version: str | None, source: Path | None) -> int:
     """Fetch a release with Maven into the user's cache, beside others that are there."""
     if source is not None and version is not None:
         raise PlanError("a release given with --from has its version in it; leave the version out")
-    state.note(f"getting Apache Kafka {source or version or DEFAULT_VERSION}")
+    terminal.note(f"getting Apache Kafka {source or version or DEFAULT_VERSION}")
     release = install_from(source) if source is not None else install(version or DEFAULT_VERSION)
     if "kraft" in modes(release.version):
-        state.note("starting it once, so that later starts are faster")
+        terminal.note("starting it once, so that later starts are faster")
     make_archive(release)
-    state.say(f"Apache Kafka {release.version} is in {release.home}")
+    terminal.say(f"Apache Kafka {release.version} is in {release.home}")
     return EXIT_HELD
 
 
 @kafka.command("list")
 @takes_json
-def list_command(state: State) -> int:
+def list_command(terminal: Terminal) -> int:
     """Say which releases are there."""
     there = installed()
-    state.answer(
+    terminal.answer(
         [{"version": str(one.version), "home": str(one.home), "modes": modes(one.version)} for one in there],
         map(_line, there) if there else [f"none in {cache_directory()}; get one with: ackproof kafka install"],
     )

@@ -9,7 +9,7 @@ from typing import Final
 from rich.markup import escape
 
 from checkers import Cell, wedged_clients
-from harness.cli.terminal import State
+from harness.cli.terminal import Terminal
 from harness.errors import ResultsError
 from harness.records.campaign_record import read_campaign_record
 from harness.records.files import PLAN_FILE
@@ -25,19 +25,19 @@ LEGEND: Final = (
 SILENT_MAX: Final = 6
 
 
-def show_campaign(state: State, directory: Path, report: Path) -> int:
+def show_campaign(terminal: Terminal, directory: Path, report: Path) -> int:
     """Print the table, the verdict, and the report's path as the last line; the answer is the exit code."""
     matrix = read_matrix(directory)
-    if state.as_json:
-        state.json({"verdict": matrix.verdict, "directory": str(directory), "report": str(report)})
+    if terminal.as_json:
+        terminal.json({"verdict": matrix.verdict, "directory": str(directory), "report": str(report)})
         return matrix.verdict.exit_code
-    show_cells(state, matrix.cells)
+    show_cells(terminal, matrix.cells)
     for client in wedged_clients(line.anomalies for line in read_lines(directory).values()):
-        state.say(client.sentence())
+        terminal.say(client.sentence())
     if unfinished := _unfinished(directory, matrix.cells):
-        state.say(unfinished)
-    state.say(matrix.verdict.sentence)
-    state.say(str(report))
+        terminal.say(unfinished)
+    terminal.say(matrix.verdict.sentence)
+    terminal.say(str(report))
     return matrix.verdict.exit_code
 
 
@@ -57,7 +57,7 @@ def _unfinished(directory: Path, cells: Sequence[Cell]) -> str:
     return f"This campaign is not finished: {there} of its {planned} runs are here{healing}; {rest}."
 
 
-def show_cells(state: State, cells: Sequence[Cell]) -> None:
+def show_cells(terminal: Terminal, cells: Sequence[Cell]) -> None:
     """One table a world: a row for every choice of settings, a column for every family."""
     for world in dict.fromkeys(cell.world for cell in cells):
         here = [cell for cell in cells if cell.world == world]
@@ -66,19 +66,19 @@ def show_cells(state: State, cells: Sequence[Cell]) -> None:
         for cell in here:
             rows.setdefault(cell.cell.rpartition("/")[0], {})[cell.family] = cell
         shown = [(escape(label), *(_shown(row.get(family)) for family in families)) for label, row in rows.items()]
-        state.table(list(map(escape, (world, *families))), shown)
-        state.say("")
-    state.say(LEGEND)
-    show_silent(state, cells)
+        terminal.table(list(map(escape, (world, *families))), shown)
+        terminal.say("")
+    terminal.say(LEGEND)
+    show_silent(terminal, cells)
 
 
-def show_silent(state: State, cells: Sequence[Cell]) -> None:
+def show_silent(terminal: Terminal, cells: Sequence[Cell]) -> None:
     """A sentence for each cell whose silence proves nothing: what it lacks."""
     silent = [cell for cell in cells if cell.outcome.proves_nothing]
     for cell in silent[:SILENT_MAX]:
-        state.say(f"{cell.cell} ({cell.world}) {cell.outcome}: {cell.note}.")
+        terminal.say(f"{cell.cell} ({cell.world}) {cell.outcome}: {cell.note}.")
     if len(silent) > SILENT_MAX:
-        state.say(f"... and {len(silent) - SILENT_MAX} more cells that lack something.")
+        terminal.say(f"... and {len(silent) - SILENT_MAX} more cells that lack something.")
 
 
 def _shown(cell: Cell | None) -> str:

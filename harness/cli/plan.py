@@ -10,7 +10,7 @@ import click
 from checkers import PROMISED_BY, counted, promise_under, settings_words
 from harness.campaign import Estimate, estimate
 from harness.cli.campaign import plan_argument, refuse_unfit_scripts
-from harness.cli.terminal import RESULTS, State, takes_json
+from harness.cli.terminal import RESULTS, Terminal, takes_json
 from harness.errors import EXIT_HELD
 from harness.plan import Plan, RunSpec, read_plan
 
@@ -19,7 +19,7 @@ from harness.plan import Plan, RunSpec, read_plan
 @plan_argument
 @click.option("--explain", is_flag=True, help="Say how long each world takes, and what settings promise.")
 @takes_json
-def plan(state: State, plan_path: Path, *, explain: bool) -> int:
+def plan(terminal: Terminal, plan_path: Path, *, explain: bool) -> int:
     """Read PLAN, refuse it if it cannot be run, and say what would be run. Nothing is started.
 
     With --json every run is named, with its cell, its world and its seed.
@@ -27,14 +27,14 @@ def plan(state: State, plan_path: Path, *, explain: bool) -> int:
     wanted = read_plan(plan_path)
     runs, expected = wanted.runs(), estimate(wanted, RESULTS)
     refuse_unfit_scripts(runs)
-    if state.as_json:
-        state.json(_facts(wanted, runs, expected))
+    if terminal.as_json:
+        terminal.json(_facts(wanted, runs, expected))
         return EXIT_HELD
     if explain:
-        _show_worlds(state, wanted, expected)
+        _show_worlds(terminal, wanted, expected)
         for line in (*_promises(runs), "", *_seeds(wanted, runs), ""):
-            state.say(line)
-    state.say(f"{wanted.name}: {_size(wanted, runs)}, about {_lasting(expected.total_s)}")
+            terminal.say(line)
+    terminal.say(f"{wanted.name}: {_size(wanted, runs)}, about {_lasting(expected.total_s)}")
     return EXIT_HELD
 
 
@@ -58,7 +58,7 @@ def _size(wanted: Plan, runs: list[RunSpec]) -> str:
     return f"{counted(len(runs), 'run')} of {counted(len(wanted.cells), 'cell')}: {' × '.join(parts)}"
 
 
-def _show_worlds(state: State, wanted: Plan, expected: Estimate) -> None:
+def _show_worlds(terminal: Terminal, wanted: Plan, expected: Estimate) -> None:
     rows = [
         (
             one.world,
@@ -72,8 +72,8 @@ def _show_worlds(state: State, wanted: Plan, expected: Estimate) -> None:
         for world, one in zip(wanted.worlds, expected.worlds, strict=True)
     ]
     rows.append(("check and report", "", "", "", "", _lasting(expected.checking_s), "the number of runs"))
-    state.table(["world", "runs a cell", "runs", "at a time", "one run", "all", "estimated from"], rows)
-    state.say("")
+    terminal.table(["world", "runs a cell", "runs", "at a time", "one run", "all", "estimated from"], rows)
+    terminal.say("")
 
 
 def _promises(runs: list[RunSpec]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from checkers import Verdict, judge
 from harness.campaign import Replayed, rerun
 from harness.campaign import replay as replay_run
 from harness.choices import Choices
-from harness.cli.terminal import RESULTS, State, path_type, takes_json
+from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_UNKNOWN
 from harness.records.files import CLUSTER_FILE, new_campaign
 from harness.records.run_record import RunRecord, read_record
@@ -33,7 +33,7 @@ FINDINGS_MAX: Final = 5
     help="Perform the draws of chance in this file, such as a changed copy of RUN_DIR's choices.json.",
 )
 @takes_json
-def replay(state: State, run_dir: Path, choices_file: Path | None) -> int:
+def replay(terminal: Terminal, run_dir: Path, choices_file: Path | None) -> int:
     """Do the run in RUN_DIR again and compare. Exit code 0 if the same was found, else 70.
 
     A simulated run comes out byte for byte, and its cluster.jsonl and choices.json are written on the way. A run of
@@ -42,15 +42,15 @@ def replay(state: State, run_dir: Path, choices_file: Path | None) -> int:
     """
     record = read_record(run_dir)
     if choices_file is not None:
-        return _rerun(state, run_dir, record, read_choices(choices_file))
+        return _rerun(terminal, run_dir, record, read_choices(choices_file))
     if not record.world.virtual_time:
-        state.note(
+        terminal.note(
             f"{run_dir} ran on real processes: its seed repeats the plan of faults, not their effect; running it again"
         )
-        return _rerun(state, run_dir, record, None)
+        return _rerun(terminal, run_dir, record, None)
     with tempfile.TemporaryDirectory(prefix="ackproof-") as scratch:
         result = replay_run(run_dir, Path(scratch) / "again")
-    state.answer(result, [*described(result.again), _conclusion(result, run_dir)])
+    terminal.answer(result, [*described(result.again), _conclusion(result, run_dir)])
     return EXIT_HELD if result.identical else EXIT_HARNESS
 
 
@@ -61,12 +61,12 @@ def _conclusion(result: Replayed, run_dir: Path) -> str:
     return f"not reproduced: {what}. The program or a library changed since (see campaign.json), or chance leaked in"
 
 
-def _rerun(state: State, run_dir: Path, record: RunRecord, choices: Choices | None) -> int:
+def _rerun(terminal: Terminal, run_dir: Path, record: RunRecord, choices: Choices | None) -> int:
     directory = new_campaign(RESULTS, f"rerun-{record.seed}")
     before, again = rerun(record, run_dir, directory, choices)
     changed = [*_changes(record, before, again)]
     outcome = "; ".join(changed) or "the same outcome, and every kind of finding showed again"
-    state.answer(
+    terminal.answer(
         {"recorded": before, "again": again, "directory": str(directory), "changed": changed},
         [*described(again), f"{outcome}: {directory}"],
     )

@@ -8,7 +8,7 @@ import click
 
 from harness.campaign import witness
 from harness.cli.matrix_table import show_campaign
-from harness.cli.terminal import State, path_type, takes_json
+from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.records.verdict_lines import write_matrix
 from harness.report import write
 
@@ -17,12 +17,12 @@ from harness.report import write
 @click.argument("campaign_dir", type=path_type)
 @click.option("--compare", "other", type=path_type, metavar="OTHER", help="Hold it against the campaign in OTHER.")
 @takes_json
-def report(state: State, campaign_dir: Path, *, other: Path | None) -> int:
+def report(terminal: Terminal, campaign_dir: Path, *, other: Path | None) -> int:
     """Do the last stages of CAMPAIGN_DIR again: matrix.json, witnesses.json and their traces, report.html.
 
     They read the campaign's files alone. With --compare, the page also says what is not as it was in OTHER: outcomes,
     bounds, findings (`ackproof compare` prints that, and has an exit code for it). The report's path is the last line.
     """
     write_matrix(campaign_dir)
-    witness(campaign_dir, state.progress())
-    return show_campaign(state, campaign_dir, write(campaign_dir, other))
+    witness(campaign_dir, terminal.progress())
+    return show_campaign(terminal, campaign_dir, write(campaign_dir, other))

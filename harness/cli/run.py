@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from harness.cli.campaign import conduct_and_show, dry_option, out_option, plan_argument, rehearse_all, seed_range
-from harness.cli.terminal import State, assigned, takes_json
+from harness.cli.terminal import Terminal, assigned, takes_json
 from harness.plan import Place, families_in, read_plan, with_stories
 
 
@@ -24,7 +24,7 @@ from harness.plan import Place, families_in, read_plan, with_stories
 @dry_option
 @takes_json
 def run(
-    state: State,
+    terminal: Terminal,
     plan_path: Path,
     *,
     settings: Sequence[str],
@@ -44,4 +44,4 @@ def run(
     if stories:
         plan = with_stories(plan, stories)
     one = plan.single(family, world, seed)
-    return rehearse_all(state, [one]) if dry_run else conduct_and_show(state, plan, [one], out)
+    return rehearse_all(terminal, [one]) if dry_run else conduct_and_show(terminal, plan, [one], out)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.terminal import State, path_type
+from harness.cli.terminal import Terminal, path_type
 from harness.errors import EXIT_HELD
 from harness.records.files import files_of, write_file
 from harness.records.schemas import SCHEMAS, schema_text
@@ -16,7 +16,7 @@ from harness.records.schemas import SCHEMAS, schema_text
 @click.argument("name", type=click.Choice([name.partition(".")[0] for name in SCHEMAS]), required=False)
 @click.option("--out", type=path_type, help="Write all of them into this directory instead.")
 @click.pass_obj
-def schema(state: State, name: str | None, out: Path | None) -> int:
+def schema(terminal: Terminal, name: str | None, out: Path | None) -> int:
     """Print the JSON Schema of matrix.json or of a line of verdicts.jsonl, which this version writes."""
     if out is None and name is None:
         raise click.UsageError(f"name one of {', '.join(one.partition('.')[0] for one in SCHEMAS)}, or --out DIRECTORY")
@@ -29,5 +29,5 @@ def schema(state: State, name: str | None, out: Path | None) -> int:
         out.mkdir(parents=True, exist_ok=True)
     for file in SCHEMAS:
         write_file(out / file, schema_text(file))
-    state.say(str(out))
+    terminal.say(str(out))
     return EXIT_HELD

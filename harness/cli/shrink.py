@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.terminal import State, path_type, seconds_type, takes_json
+from harness.cli.terminal import Terminal, path_type, seconds_type, takes_json
 from harness.errors import EXIT_HELD
 from harness.search import shrink_run
 
@@ -16,7 +16,7 @@ from harness.search import shrink_run
 @click.option("--finding", default="", metavar="NAME", help="Keep this anomaly (duplicate), not the worst one.")
 @click.option("--seconds", type=seconds_type, help="End with the best so far after this time.")
 @takes_json
-def shrink(state: State, run_dir: Path, *, finding: str, seconds: float | None) -> int:
+def shrink(terminal: Terminal, run_dir: Path, *, finding: str, seconds: float | None) -> int:
     """Make the run in RUN_DIR as small as it can be while it shows the same.
 
     Fewer faults, then fewer writes, then rounder times and less chance. The smaller run is left in RUN_DIR as a plan
@@ -24,5 +24,5 @@ def shrink(state: State, run_dir: Path, *, finding: str, seconds: float | None) 
     so far. See docs/shrink.md.
     """
     smaller = shrink_run(run_dir, finding, seconds)
-    state.answer(smaller, smaller.lines())
+    terminal.answer(smaller, smaller.lines())
     return EXIT_HELD

@@ -14,7 +14,7 @@ import msgspec
 
 from harness.campaign import write_plan
 from harness.cli.campaign import out_option, see_to_what_is_needed, seed_range
-from harness.cli.terminal import RESULTS, State, path_type, takes_json
+from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.errors import NamedWronglyError
 from harness.plan import Plan, read_plan
 from harness.progress import Progress
@@ -44,7 +44,7 @@ SEEDS: Final = 2**48
 )
 @takes_json
 def soak(
-    state: State,
+    terminal: Terminal,
     plan_path: Path | None,
     *,
     for_: str | None,
@@ -77,7 +77,7 @@ def soak(
         if named := [name for name, value in begun_with.items() if value is not None]:
             raise NamedWronglyError(f"a soak is resumed with what it began with; leave {', '.join(named)} out")
         asked = msgspec.structs.replace(read_request(resume), **given)
-        return _conduct(state, resume, read_plan(resume / PLAN_FILE), asked, read_nights(asked.nights, resume))
+        return _conduct(terminal, resume, read_plan(resume / PLAN_FILE), asked, read_nights(asked.nights, resume))
     if plan_path is None:
         raise NamedWronglyError("name a PLAN, or the soak to go on with: --resume DIR")
     if for_ is None and not (until_finding or fail_fast):
@@ -96,14 +96,14 @@ def soak(
     earlier = read_nights(nights, out or RESULTS)
     directory = exact_campaign(out) if out else new_campaign(RESULTS, f"{plan.name}-soak")
     write_plan(plan, directory)
-    return _conduct(state, directory, plan, asked, earlier)
+    return _conduct(terminal, directory, plan, asked, earlier)
 
 
-def _conduct(state: State, directory: Path, plan: Plan, asked: SoakRequest, earlier: Sequence[Night]) -> int:
-    state.note(f"soak of {plan.name} in {directory}, seed {asked.seed}")
-    ending = conduct(directory, plan, asked, Progress() if state.as_json else state.progress(), earlier=earlier)
+def _conduct(terminal: Terminal, directory: Path, plan: Plan, asked: SoakRequest, earlier: Sequence[Night]) -> int:
+    terminal.note(f"soak of {plan.name} in {directory}, seed {asked.seed}")
+    ending = conduct(directory, plan, asked, Progress() if terminal.as_json else terminal.progress(), earlier=earlier)
     report = None if ending.report is None else str(ending.report)
-    state.answer(
+    terminal.answer(
         {
             "directory": str(directory),
             "exit_code": ending.exit_code,

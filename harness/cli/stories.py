@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.terminal import State, takes_json
+from harness.cli.terminal import Terminal, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, PlanError
 from harness.machine import cores
 from harness.records.files import files_of, write_file
@@ -35,7 +35,7 @@ from workloads import unknown_name
 @click.option("--list", "listed", is_flag=True, help="Only name the stories: number and title.")
 @takes_json
 def stories(
-    state: State,
+    terminal: Terminal,
     stories: Sequence[str],
     *,
     columns: Sequence[str],
@@ -57,31 +57,31 @@ def stories(
     chosen = _stories(stories)
     names = _columns(columns)
     if listed:
-        return _list(state, chosen)
+        return _list(terminal, chosen)
     if explain:
-        return _explain(state, chosen, names)
+        return _explain(terminal, chosen, names)
     cells = list(perform_table(chosen, names, workers or cores()))
-    if state.as_json:
+    if terminal.as_json:
         for cell in cells:
-            state.json(cell)
+            terminal.json(cell)
     elif len(cells) == 1:
         for line in step_lines(chosen[0], cells[0]):
-            state.say(line)
+            terminal.say(line)
     else:
-        _show_table(state, chosen, cells)
+        _show_table(terminal, chosen, cells)
     return EXIT_BROKEN if any(cell.disagreements for cell in cells) else EXIT_HELD
 
 
-def _list(state: State, chosen: Sequence[Story]) -> int:
+def _list(terminal: Terminal, chosen: Sequence[Story]) -> int:
     for story in chosen:
-        if state.as_json:
-            state.json({"story": story.number, "title": story.title})
+        if terminal.as_json:
+            terminal.json({"story": story.number, "title": story.title})
         else:
-            state.say(f"{story.number}  {story.title}")
+            terminal.say(f"{story.number}  {story.title}")
     return EXIT_HELD
 
 
-def _explain(state: State, chosen: Sequence[Story], names: Sequence[str]) -> int:
+def _explain(terminal: Terminal, chosen: Sequence[Story], names: Sequence[str]) -> int:
     """One cell step by step, and a page about it in the current directory."""
     if len(chosen) != 1 or len(names) != 1:
         raise PlanError("--explain is about one story in one column; name both: S09 --settings all/2/E --explain")
@@ -89,11 +89,11 @@ def _explain(state: State, chosen: Sequence[Story], names: Sequence[str]) -> int
     file = Path(f"{cell.story}-{cell.column.replace('/', '-')}.html")
     with files_of(file):
         write_file(file, page.encode())
-    if state.as_json:
-        state.json(cell)
+    if terminal.as_json:
+        terminal.json(cell)
     else:
         for line in (*step_lines(chosen[0], cell), f"the diagram: {file}"):
-            state.say(line)
+            terminal.say(line)
     return EXIT_BROKEN if cell.disagreements else EXIT_HELD
 
 
@@ -122,11 +122,11 @@ def _columns(patterns: Sequence[str]) -> tuple[str, ...]:
         raise PlanError(str(error.args[0])) from error
 
 
-def _show_table(state: State, chosen: Sequence[Story], cells: Sequence[Cell]) -> None:
+def _show_table(terminal: Terminal, chosen: Sequence[Story], cells: Sequence[Cell]) -> None:
     performed = [name for name in COLUMNS if any(cell.column == name for cell in cells)]
     found = {(cell.story, cell.column): cell for cell in cells}
     rows = [[story.number, *(_shown(found[story.number, name]) for name in performed)] for story in chosen]
-    state.table(["story", *performed], rows)
+    terminal.table(["story", *performed], rows)
     wrong = [cell for cell in cells if cell.disagreements]
     columns_of: dict[tuple[str, str], list[str]] = {}
     for cell in wrong:
@@ -134,12 +134,12 @@ def _show_table(state: State, chosen: Sequence[Story], cells: Sequence[Cell]) ->
             columns_of.setdefault((cell.story, sentence), []).append(cell.column)
     for (number, sentence), columns in columns_of.items():
         everywhere = len(columns) == len(performed) > 1
-        state.say(f"{number} {f'in all {len(columns)} columns' if everywhere else ', '.join(columns)}: {sentence}")
+        terminal.say(f"{number} {f'in all {len(columns)} columns' if everywhere else ', '.join(columns)}: {sentence}")
     if wrong:
-        state.say("with one story and --settings COLUMN it is shown step by step")
+        terminal.say("with one story and --settings COLUMN it is shown step by step")
     if silent := [story.number for story in chosen if not story.expects]:
-        state.say(f"nothing is expected of: {', '.join(silent)}")
-    state.say(f"{len(cells)} cells, {len(cells) - len(wrong)} as expected, {len(wrong)} not")
+        terminal.say(f"nothing is expected of: {', '.join(silent)}")
+    terminal.say(f"{len(cells)} cells, {len(cells) - len(wrong)} as expected, {len(wrong)} not")
 
 
 def _shown(cell: Cell) -> str:

@@ -40,7 +40,7 @@ seconds_type = _Seconds(0)
 
 
 @dataclass
-class State:
+class Terminal:
     """One call of the program: colour only where there is a terminal; results on standard output, the rest on error."""
 
     debug: bool = False
@@ -87,10 +87,10 @@ class State:
 
 
 def takes_json(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A command's ``function`` that is given the :class:`State` first, with the option ``--json`` for ``as_json``."""
+    """A command's ``function`` that is given the :class:`Terminal` first, with ``--json`` for its ``as_json``."""
 
     def remember(context: click.Context, _: click.Parameter, value: Any) -> None:
-        context.ensure_object(State).as_json = value
+        context.ensure_object(Terminal).as_json = value
 
     help_ = "Print JSON for machines instead of text."
     option = click.option("--json", is_flag=True, expose_value=False, callback=remember, help=help_)

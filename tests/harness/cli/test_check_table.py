@@ -11,7 +11,7 @@ from checkers import Exercise, Judgement, Outcome, VerdictLine
 from checkers.verdicts.exercised import RunsExercised
 from harness.campaign.check import JudgedHistory
 from harness.cli.check_table import show_judged
-from harness.cli.terminal import State
+from harness.cli.terminal import Terminal
 
 
 def judged(path: str, outcome: str, lost: int = 0, reason: str | None = None) -> JudgedHistory:
@@ -41,8 +41,8 @@ def judged(path: str, outcome: str, lost: int = 0, reason: str | None = None) ->
 
 
 def reported(ones: list[JudgedHistory], capsys: pytest.CaptureFixture[str], width: int = 200) -> list[str]:
-    state = State(out=Console(width=width, soft_wrap=True, highlight=False))
-    show_judged(state, ones, [], ["results/c/verdicts.jsonl"])
+    terminal = Terminal(out=Console(width=width, soft_wrap=True, highlight=False))
+    show_judged(terminal, ones, [], ["results/c/verdicts.jsonl"])
     return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
 
 

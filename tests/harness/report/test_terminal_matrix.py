@@ -12,7 +12,7 @@ from rich.console import Console
 from checkers import Verdict
 from harness.campaign.witnesses import choose_witnesses
 from harness.cli.matrix_table import show_campaign, show_cells
-from harness.cli.terminal import State
+from harness.cli.terminal import Terminal
 from harness.machine import MachineSize
 from harness.records.campaign_record import CampaignRecord, WorldRuns
 from harness.records.files import CAMPAIGN_FILE
@@ -27,7 +27,7 @@ def test_silence_without_a_promise_is_not_called_held(
     directory, make = campaign
     make(Settings(acks=-1, min_insync_replicas=2))
     make(Settings(acks=1, min_insync_replicas=2))
-    show_cells(State(out=Console(width=200, soft_wrap=True)), write_matrix(directory).cells)
+    show_cells(Terminal(out=Console(width=200, soft_wrap=True)), write_matrix(directory).cells)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[:3] == ["simulated kill", "acks=-1,isr=2 held 0/1", "acks=1,isr=2 none 0/1"]
     assert "held: none lost, as promised; none: none lost, though the settings permit it" in lines[-1]
@@ -55,7 +55,7 @@ def test_a_campaign_that_may_have_been_killed_names_what_ends_its_remains(
     (directory / CAMPAIGN_FILE).write_bytes(msgspec.json.encode(record))
     write_matrix(directory)
     choose_witnesses(directory)
-    show_campaign(State(out=Console(width=500, soft_wrap=True)), directory, write(directory))
+    show_campaign(Terminal(out=Console(width=500, soft_wrap=True)), directory, write(directory))
     rest = f"; the rest: ackproof campaign {directory}/plan.toml --out {directory} --continue."
     wanted = "This campaign is not finished: 1 of its 4 runs are here" + end.format(directory=directory) + rest
     assert wanted in capsys.readouterr().out.splitlines()
