@@ -33,9 +33,9 @@ MODULES: Final = {
     "harness": "choices",
     "harness/reference/core": "broker commit_rule controller effects election fetcher log partition producers "
     "request_handler session",
-    "harness/reference/core/planted": "following in_sync leading others",
+    "harness/reference/core/planted": "answering following in_sync leading",
     "harness/worlds/simulated": "batches clients cluster consumer direct_access disks invariants loop network "
-    "network_client nodes producer suspects wires",
+    "excused_replicas network_client nodes producer wires",
     "workloads": "consumers generators instance producers replacement values",
 }
 #: What a class inherits from that moves to a module of its own, and one that mypyc knows what to do with.

@@ -26,7 +26,7 @@ from harness.progress import Progress
 from harness.records.files import RUN_FILE
 from harness.records.run_record import Ended, read_record
 from harness.run.performing import perform
-from harness.soak import Asked, read_nights, soak
+from harness.soak import SoakRequest, read_nights, soak
 from harness.soak.checking import Checking
 from harness.soak.resuming import perform_turn
 from harness.worlds.factory import world_for
@@ -236,7 +236,7 @@ def test_no_artefact_of_a_soak_has_what_brokers_say_or_what_is_in_the_environmen
         directory = tmp_path / name
         directory.mkdir()
         write_plan(plan, directory)
-        asked = Asked(name=name, seed=int(name), began=name, command="ackproof soak", for_s=1.5)
+        asked = SoakRequest(name=name, seed=int(name), began=name, command="ackproof soak", for_s=1.5)
         checks = Checking(lambda places: [judge_all([place], Progress())[0] for place in places])
         ending = soak(directory, plan, asked, Progress(), earlier=earlier, runs=HereRuns(directory), checks=checks)
         earlier = read_nights([str(directory)], tmp_path)
