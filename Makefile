@@ -4,6 +4,9 @@ PLAN ?= plans/default.toml
 SEED ?=
 BIN := .venv/bin
 
+# Where it is set, each of the hundreds of processes that tests start would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup setup-test campaign check test canary soak-smoke kafka bench bench-check compiled lock clean
 
 help: ## this list
@@ -25,8 +28,8 @@ check: setup ## format, lint, strict types, layer contract, fast tests (under 90
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/lint-imports --no-cache
 	@$(BIN)/pytest -q -n 2 -m "not system and not root"
 
-test: setup-test ## all tests (real Kafka included; most of these wait, so that three workers share 2 cores)
-	@$(BIN)/pytest -q -n 3 --dist loadgroup
+test: setup-test ## all tests (real Kafka included; most of these wait, so that four workers share 2 cores)
+	@$(BIN)/pytest -q -n 4 --dist loadgroup
 
 canary: setup ## a campaign with a planted bug, which must end with a broken promise (1 minute)
 	@scripts/canary.sh
