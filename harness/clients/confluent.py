@@ -92,11 +92,15 @@ class PolledProducer:
         self._thread.start()
 
     def close(self) -> None:
-        """Give up everything that is under way; calls back for all of it."""
+        """Give up everything that is under way, call back for all of it, and end the library's threads and connections.
+
+        Without that these try brokers that are no more, until Python finds the object's cycle of references.
+        """
         self.producer.purge()
         self.producer.flush(CLOSE_LIMIT_S)
         self._ended.set()
         self._thread.join(CLOSE_LIMIT_S)
+        self.producer.close()
 
     def _poll(self) -> None:
         while not self._ended.is_set():

@@ -1,5 +1,6 @@
 """What each client library offers beyond single records and assigned partitions, against the reference broker."""
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -119,8 +120,15 @@ def test_a_batch_is_appended_in_its_order_and_each_record_is_answered(cluster, l
     producer.close()
 
 
+def library_threads():
+    """Those of librdkafka in this process, which Python does not know."""
+    return sum(name.read_text().startswith("rdk") for name in Path("/proc/self/task").glob("*/comm"))
+
+
 @pytest.mark.system
-def test_a_crashed_producers_sends_end_unknown_and_its_thread_ends(cluster):
+def test_a_crashed_producers_sends_end_unknown_and_its_threads_end(cluster):
+    gc.collect()
+    before = library_threads()
     for broker in (0, 1, 2):
         cluster.target.processes.pause(broker)
     producer, outcomes = cluster.world.clients.producer(5), []
@@ -132,3 +140,4 @@ def test_a_crashed_producers_sends_end_unknown_and_its_thread_ends(cluster):
     for broker in (0, 1, 2):
         cluster.target.processes.resume(broker)
     assert producer.owner.join(LIMIT_S) is None
+    assert cluster.until(lambda: library_threads() <= before)

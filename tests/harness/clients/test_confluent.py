@@ -49,6 +49,8 @@ class FatalProducer:
 
     def flush(self, _: float) -> None: ...
 
+    def close(self) -> None: ...
+
 
 def test_sends_end_after_a_fatal_error_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confluent, "Producer", FatalProducer)
