@@ -59,8 +59,8 @@ JAVA_DELIVERY_MS: Final = 15_000
 SHORT_DELIVERY_MS: Final = 10_000
 #: So many batches of a producer are known again (KIP-98), and may be under way over one connection.
 UNDER_WAY: Final = 5
-#: Between batches whose time shall not be over at once: such a part of the time for delivery.
-APART_SHARE: Final = 1 / 35
+#: Between the first batch and the next, whose time shall not be over soon after: such a part of the time for delivery.
+APART_SHARE: Final = 1 / 7
 #: An application that sends every so often, and how many records at least and at most before the follower comes back.
 EVERY_US: Final = 20_000
 ALONE: Final = (30, 130)
@@ -199,7 +199,8 @@ class Stage:
             for number in range(UNDER_WAY):
                 producer.send(1)
                 self.until(lambda number=number: self._end(old) > end + number or 0 in producer.reports)
-                self.cluster.until(lambda: False, int(delivery_ms * 1_000 * APART_SHARE))
+                if number == 0:
+                    self.cluster.until(lambda: False, int(delivery_ms * 1_000 * APART_SHARE))
             new = min(self._isr() - {old})
             self._move(new)
             for number in (UNDER_WAY, UNDER_WAY + 1):

@@ -94,7 +94,7 @@ def isr(cluster, topic):
 def test_the_controller_moves_a_leader_on_demand_and_says_why_not(cluster, topic):
     old = leader(cluster, topic)
     new = next(node for node in cluster.brokers if node != old)
-    assert cluster.cluster_socket(CONTROLLER, op="move", partition=f"{topic}-0", leader=new)["ok"]
+    assert cluster.control(CONTROLLER, op="move", partition=f"{topic}-0", leader=new)["ok"]
     assert leader(cluster, topic) == new
     client = producer(cluster)
     assert client.send(topic, b"after the move").get(LIMIT_S).offset == 0
@@ -105,9 +105,9 @@ def test_the_controller_moves_a_leader_on_demand_and_says_why_not(cluster, topic
         (CONTROLLER, topic + "-x", "topic-number"),
         (new, f"{topic}-0", "ask the controller"),
     ]:
-        answer = cluster.cluster_socket(node, op="move", partition=partition, leader=old)
+        answer = cluster.control(node, op="move", partition=partition, leader=old)
         assert (answer["ok"], why in answer["error"]) == (False, True)
-    answer = cluster.cluster_socket(CONTROLLER, op="move", partition=f"{topic}-0", leader=9)
+    answer = cluster.control(CONTROLLER, op="move", partition=f"{topic}-0", leader=9)
     assert "no live member of the ISR" in answer["error"]
 
 
@@ -215,7 +215,7 @@ def test_a_cut_client_is_not_heard_and_others_are(cluster, topic):
     heard = producer(cluster, client_id="ackproof-client-8")
     heard.send(topic, b"other", partition=0).get(LIMIT_S)
     assert not lost.is_done
-    wait_for(lambda: cluster.cluster_socket(lead, op="status")["links"][f"1008>{lead}"]["bytes"] > 0, "bytes wait")
+    wait_for(lambda: cluster.control(lead, op="status")["links"][f"1008>{lead}"]["bytes"] > 0, "bytes wait")
     cluster.heal([(1008, node) for node in cluster.brokers])
     wait_for(lambda: b"while cut" in everything(cluster, topic), "what was held arrived")
     muted.close()
@@ -451,6 +451,6 @@ def test_a_node_stops_by_itself_when_its_lifetime_is_over(tmp_path):
 
 
 def test_the_control_socket_refuses_nonsense_in_words(cluster):
-    assert cluster.cluster_socket(0, op="dance")["ok"] is False
-    assert "not a command" in cluster.cluster_socket(0, op="cut", links="all")["error"]
-    assert cluster.cluster_socket(0, op="status")["ok"] is True
+    assert cluster.control(0, op="dance")["ok"] is False
+    assert "not a command" in cluster.control(0, op="cut", links="all")["error"]
+    assert cluster.control(0, op="status")["ok"] is True
