@@ -42,7 +42,7 @@ REFUSED: Final = "NotEnoughReplicasError"
 LIMIT_S: Final = 150.0
 #: A leader that refuses does so at once.
 REFUSED_S: Final = 3.0
-#: So many times a producer has sent its first batch if it has no other under way.
+#: So many times a producer that has no other batch under way has sent its first one.
 TRIES_OF_ONE: Final = 10
 #: A machine that stands still for seconds must not move leaders.
 PATIENT: Final = {
@@ -130,14 +130,19 @@ class Stage:
             for follower in followers:
                 processes.resume(follower)
 
-    def play(self, make: Callable[[str, int], Sender], delivery_ms: int) -> Seen:
-        """The fourth batch is delivered when the leader takes acks=all again."""
+    def play(self, make: Callable[[str, int], Sender], delivery_ms: int, under_way: int = RECORDS) -> Seen:
+        """The fourth batch is delivered when the leader takes acks=all again; ``make`` sends so many before an answer.
+
+        No answer is given before that: Kafka's own client sends nothing new once it has to send something again.
+        """
         network = SlowNetwork(self.addresses, late=lambda batch: batch.sequence == RECORDS - 1)
+        if under_way > 1:
+            network.withhold()
         with self.alone() as (leader, follower):
             end = self._end(leader)
             with _closing(make(network.address(leader), delivery_ms), network) as producer:
                 producer.send(RECORDS)
-                self._deliver_the_last(network, leader, follower)
+                self._deliver_the_last(network, leader, follower, under_way)
                 self.until(lambda: len(producer.reports) == RECORDS)
         return Seen(producer.reports, network.sent, network.answers, self._log(leader, end))
 
@@ -153,13 +158,15 @@ class Stage:
             with self.alone() as (leader, follower):
                 network.cut(leader)
                 producer.send(RECORDS - 1)
-                self._deliver_the_last(network, leader, follower)
+                self._deliver_the_last(network, leader, follower, RECORDS)
                 self.until(lambda: len(producer.reports) == RECORDS)
         return Seen(producer.reports, network.sent, network.answers, self._log(leader, end))
 
-    def _deliver_the_last(self, network: SlowNetwork, leader: int, follower: int) -> None:
+    def _deliver_the_last(self, network: SlowNetwork, leader: int, follower: int, under_way: int) -> None:
         """The batches before the last are refused, a follower comes back, and then the last one arrives."""
-        self.until(lambda: _waits(network))
+        self.until(lambda: len({batch.sequence for batch in network.sent}) == under_way)
+        network.answer()
+        self.until(lambda: _refused(network) == set(range(RECORDS - 1)) or len(network.sent) > TRIES_OF_ONE)
         self.cluster.target.processes.resume(follower)
         self.until(lambda: len(self._isr()) > 1)
         self._write(leader)
@@ -207,6 +214,7 @@ class Stage:
                 producer.send(1)
                 self.cluster.until(lambda number=number: number in producer.reports, delivery_ms * 500)
             network.cut(old)
+            network.answer()
             self.until(lambda: len(producer.reports) == UNDER_WAY + 2)
         return Seen(producer.reports, network.sent, network.answers, self._log(new, end))
 
@@ -228,6 +236,7 @@ class Stage:
             self.until(self.cluster.is_well)
             self._move(new)
             network.cut(old)
+            network.answer()
             self.until(lambda: len(producer.reports) == RECORDS)
         return Seen(producer.reports, network.sent, network.answers, self._log(new, end))
 
@@ -298,11 +307,9 @@ class Stage:
         return f"{host}:{port}"
 
 
-def _waits(network: SlowNetwork) -> bool:
-    """The fourth batch is under way and the others were refused, or the producer has one under way and tries again."""
-    sent = {batch.sequence for batch in network.sent}
-    refused = {answer.batch.sequence for answer in network.answers if answer.error == REFUSED}
-    return refused == sent - {RECORDS - 1} if len(sent) == RECORDS else len(network.sent) > TRIES_OF_ONE
+def _refused(network: SlowNetwork) -> set[int]:
+    """The sequences of batches that the leader refused."""
+    return {answer.batch.sequence for answer in network.answers if answer.error == REFUSED}
 
 
 def _restart(world: str, client: str, *, killed: bool) -> None:

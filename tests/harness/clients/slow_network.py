@@ -52,7 +52,7 @@ class SlowNetwork:
 
     What comes after it on its connection waits too. Every batch takes ``batch_s`` on its way, one after the other, as
     over a link that is slow. ``sent`` are batches in the order in which the client sent them,
-    ``answers`` those of the brokers in the order in which the client got them.
+    ``answers`` those of the brokers in the order in which the client gets them.
     """
 
     def __init__(
@@ -89,11 +89,10 @@ class SlowNetwork:
             answering.set()
 
     def cut(self, broker: int) -> None:
-        """Break every connection to ``broker``; what it answered is lost. A new connection works, and answers."""
+        """Break every connection to ``broker``; what it answered is lost. A new connection works."""
         for one in self._sockets.pop(broker, []):
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
-        self._answering[broker].set()
 
     def close(self) -> None:
         self.deliver()

@@ -63,13 +63,13 @@ def test_kafkas_own_client_sends_them_again_in_vain_and_reports_each_as_timed_ou
 
 
 def test_librdkafka_with_one_request_in_flight_loses_none(stage: Stage) -> None:
-    seen = stage.play(partial(Confluent, in_flight=1), DELIVERY_MS)
+    seen = stage.play(partial(Confluent, in_flight=1), DELIVERY_MS, under_way=1)
     assert list(seen.log.values()) == [0, 1, 2, 3]
     assert seen.nowhere == []
 
 
 def test_kafka_python_has_one_batch_under_way_and_loses_none(stage: Stage) -> None:
-    seen = stage.play(KafkaPython, DELIVERY_MS)
+    seen = stage.play(KafkaPython, DELIVERY_MS, under_way=1)
     assert list(seen.log.values()) == [0, 1, 2, 3]
     assert list(seen.reports.values()) == list(seen.log)
     ends = [(answer.batch.sequence, answer.error) for answer in seen.answers[-4:]]
