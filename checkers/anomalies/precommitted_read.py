@@ -17,9 +17,9 @@ from checkers.columns.log import Log
 
 def find(log: Log) -> Found:
     """Operations that read their own writes."""
-    sent = log.sends[np.isin(log.operation(log.sends), np.unique(log.operation(log.reads)))]
+    sent = log.sends[np.isin(log.operation(log.sends), log.operation(log.reads))]
     own = _pairs(log, sent)
-    suspects = log.reads[np.isin(log.operation(log.reads), np.unique(log.operation(sent)))]
+    suspects = log.reads[np.isin(log.operation(log.reads), log.operation(sent))]
     reads = suspects[np.isin(_pairs(log, suspects), own)]
     _, first = np.unique(np.stack([log.partition[reads], log.index[reads]]), axis=1, return_index=True)
     rows = reads[first]

@@ -35,8 +35,9 @@ def availability(log: Log, phases: Sequence[Phases]) -> list[Availability]:
     begin, end, heal = _bounds(log, phases)
     rows = log.sends[log.type[log.sends] == OK]
     partition, time_us = log.partition[rows], log.time_us[rows]
-    order = np.lexsort((time_us, partition))
-    partition, time_us = partition[order], time_us[order]
+    if np.any((np.diff(time_us) < 0) & (np.diff(partition) == 0)):  # a history of another tool
+        order = np.lexsort((time_us, partition))
+        partition, time_us = partition[order], time_us[order]
     within = (time_us >= begin[partition]) & (time_us <= end[partition])
     gaps, starts = _longest_gaps(partition[within], time_us[within], begin, end)
     recovery = _first_after(partition, time_us, heal)
@@ -71,21 +72,20 @@ def _bounds(log: Log, phases: Sequence[Phases]) -> tuple[Numbers, Numbers, Numbe
 
 
 def _longest_gaps(partition: Numbers, time_us: Numbers, begin: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:
-    """The longest stretch without an acknowledgement and where it starts, by log partition."""
-    everywhere = np.arange(len(begin))
-    who = np.concatenate([everywhere, partition, everywhere])
-    when = np.concatenate([begin, time_us, end])
-    order = np.lexsort((when, who))
-    who, when = who[order], when[order]
-    gaps = np.where(who[1:] == who[:-1], np.diff(when), -1)
-    heads = starts_of(who[:-1])
-    if not len(heads):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    longest = np.maximum.reduceat(gaps, heads)
-    is_longest = gaps == longest[who[:-1]]
-    where = np.full(len(begin), 0, dtype=np.int64)
-    places = np.flatnonzero(is_longest)[::-1]
-    where[who[:-1][places]] = when[:-1][places]
+    """The longest stretch without an acknowledgement and where it starts, by log partition; the first of equal ones.
+
+    Acknowledgements are in order of (partition, time), none before ``begin`` or after ``end``.
+    """
+    before = np.concatenate([time_us[:1], time_us[:-1]])
+    heads = starts_of(partition)
+    before[heads] = begin[partition[heads]]
+    gaps = time_us - before
+    where = begin.copy()
+    where[partition] = time_us
+    longest = end - where
+    np.maximum.at(longest, partition, gaps)
+    places = np.flatnonzero(gaps == longest[partition])[::-1]
+    where[partition[places]] = before[places]
     return longest, where
 
 

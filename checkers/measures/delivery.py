@@ -55,13 +55,13 @@ def count(log: Log, histories: int) -> list[Delivery]:
     lost = np.concatenate(lost_values(log)) if log.partition_count else several[:0]
     acknowledged = log.sends[log.type[log.sends] == OK]
     known = log.instance[acknowledged] != NONE
-    unattributed, attributed = acknowledged[~known], acknowledged[known]
-    _, first = np.unique(np.stack([log.partition[attributed], log.instance[attributed]]), axis=1, return_index=True)
+    unattributed, attributed = acknowledged[~known], log.partition[acknowledged[known]]
+    first = dense_ids(attributed, log.instance[acknowledged[known]], log.partition_count).partition
     counts = (
         _by_history(log, log.values.partition[lost[log.sent_ok[lost]]], histories),
         _by_history(log, log.values.partition[several[log.sent_ok[several]]], histories),
         _by_history(log, log.partition[unattributed], histories),
-        _by_history(log, np.delete(log.partition[attributed], first), histories),
+        _by_history(log, attributed, histories) - _by_history(log, first, histories),
     )
     return [
         Delivery(lost=lost, duplicated=duplicated, unattributed=nobodys, comparable=comparable)

@@ -102,7 +102,7 @@ def _grown_us(log: Log, partition: Numbers, offset: Numbers) -> Numbers:
     known, asked = both.of[: len(rows)], both.of[len(rows) :]
     # Ids are ordered by (partition, offset), so a running maximum of ids within a log partition is one of offsets.
     largest = np.maximum.accumulate(known) if len(known) else known
-    place = np.searchsorted(largest, asked)
+    place = np.searchsorted(largest, np.arange(len(both)))[asked]
     found = place < len(rows)
     found[found] = log.partition[rows[place[found]]] == partition[found]
     times = np.full(len(asked), np.iinfo(np.int64).max // 2)
@@ -111,14 +111,21 @@ def _grown_us(log: Log, partition: Numbers, offset: Numbers) -> Numbers:
 
 
 def worst(log: Log, histories: int) -> list[dict[str, int | str] | None]:
-    """The largest lag of each history, None where nobody polled: time (of the poll's begin), process, key, lag."""
+    """The largest lag of each history, None where nobody polled: time (of the poll's begin), process, key, lag.
+
+    Of equal lags it is the first in time.
+    """
     found = lags(log)
     owner = log.partition_history[found.partition]
+    largest_us, earliest_us = np.full(histories, NONE), np.full(histories, np.iinfo(np.int64).max)
+    np.maximum.at(largest_us, owner, found.lag_us)
+    places = np.flatnonzero(found.lag_us == largest_us[owner])
+    np.minimum.at(earliest_us, owner[places], found.time_us[places])
+    places = places[found.time_us[places] == earliest_us[owner[places]]]
     worst_of: list[dict[str, int | str] | None] = [None] * histories
-    order = np.lexsort((-found.time_us, found.lag_us, owner))
-    last = np.flatnonzero(np.append(np.diff(owner[order]) != 0, True)) if len(order) else order
-    for place in order[last].tolist():
-        worst_of[int(owner[place])] = {
+    last = {int(owner[place]): place for place in places.tolist()}
+    for history, place in last.items():
+        worst_of[history] = {
             "time": int(found.time_us[place]),
             "process": int(found.process[place]),
             "key": log.partition_key[int(found.partition[place])],
