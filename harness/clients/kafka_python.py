@@ -166,6 +166,9 @@ class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):
         self, topics: tuple[str, ...], on_assigned: Callable[[tuple[str, ...]], None], library: KafkaConsumer
     ) -> None:
         library.subscribe(topics, listener=_Rebalances(library, on_assigned))
+        # Metadata that comes after the first join makes its leader join again, and a poll that ends before that join
+        # loses the assignment for good (docs/clients.md).
+        library.topics()
 
     def _positions_of(self, partitions: tuple[str, ...], library: KafkaConsumer) -> Offsets:
         found: dict[str, int] = {}

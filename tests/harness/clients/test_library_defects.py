@@ -6,6 +6,7 @@ Where one of these fails with a newer release, the library has changed: the docu
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -159,6 +160,35 @@ def test_after_a_delivery_timeout_an_idempotent_producer_of_kafka_python_stays_s
         close()
         close_fresh()
     finally:
+        world.close()
+
+
+#: Longer than joining a group takes, so that its leader deals out partitions before it knows them.
+METADATA_LATE_MS = 2_000
+
+
+@pytest.mark.system
+def test_polls_that_end_before_a_second_join_lose_the_assignment_of_kafka_python_for_good(tmp_path: Path) -> None:
+    world = processes_world(spec({"acks": "all", "min.insync.replicas": 2}), tmp_path)
+    world.open()
+    consumers = {}
+    try:
+        for poll_ms in (1_000, 1):
+            consumers[poll_ms] = consumer = kafka.KafkaConsumer(
+                bootstrap_servers=bootstrap_of(tmp_path),
+                group_id=f"polls-of-{poll_ms}-ms",
+                retry_backoff_ms=METADATA_LATE_MS,
+            )
+            consumer.subscribe(["ackproof"])
+            end = time.monotonic() + 3 * METADATA_LATE_MS / 1_000
+            while time.monotonic() < end and not consumer.assignment():
+                consumer.poll(timeout_ms=poll_ms)
+        assert len(consumers[1_000].assignment()) == 3
+        assert consumers[1].partitions_for_topic("ackproof") == {0, 1, 2}
+        assert not consumers[1].assignment()
+    finally:
+        for consumer in consumers.values():
+            consumer.close(autocommit=False)
         world.close()
 
 
