@@ -83,8 +83,9 @@ def _add_refusals(log: Log, acknowledged: Numbers, of_history: list[Situations])
         for kind in (Refusal.BEFORE_APPEND, Refusal.AFTER_APPEND)
     )
     ok = np.bincount(log.partition_history[log.partition[acknowledged]], minlength=count)
+    known = (ok == 0) | (_with_offset(log, acknowledged, count) > 0) | (before + after > 0)
     for history, found in enumerate(of_history):
-        if not ok[history] or _with_offset(log, acknowledged, count)[history] or before[history] + after[history]:
+        if known[history]:
             found.refused_before_append, found.refused_after_append = int(before[history]), int(after[history])
 
 
