@@ -287,6 +287,8 @@ class _Performer:
         leadership = self._stage.part(Capability.LEADERSHIP, self._stage.target.leadership)
         node = self._stage.node(step.to)
         found = leadership.move_leader(self._partition, node)
+        if "unconfirmed" in found:  # Whoever was asked may be cut off from the controller; the next one may not be.
+            found = leadership.move_leader(self._partition, node)
         if reason := found.get("refused") or found.get("unconfirmed"):
             raise StepError(f"refused: {reason}")
 

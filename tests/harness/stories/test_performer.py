@@ -20,6 +20,7 @@ from harness.stories import (
     step_lines,
 )
 from harness.stories.stage import Stage, StepError
+from harness.worlds.simulated.leaders_and_messages import SimulatedLeadership
 from harness.worlds.simulated.world import SimulatedWorld
 from workloads import WorkloadPlan
 
@@ -213,6 +214,14 @@ def test_roles_are_those_of_the_moment():
     found = cell("move leader to 2\nwait until 2 leads\nkill the former leader\npause the other follower\nwait 10 ms")
     *_, last = [entry for entry in found.trace.entries if entry.text == "wait 10 ms"]
     assert [state.running for state in last.replicas] == [False, True, True]
+
+
+@pytest.mark.parametrize(("silent", "in_vain"), [(1, ""), (2, "refused: nobody answered")])
+def test_a_move_that_nobody_confirms_is_asked_for_once_more(monkeypatch, silent, in_vain):
+    answers, move = iter([{"unconfirmed": "nobody answered"}] * silent), SimulatedLeadership.move_leader
+    monkeypatch.setattr(SimulatedLeadership, "move_leader", lambda *asked: next(answers, None) or move(*asked))
+    disagreements = cell("move leader to 2\ntry wait up to 1 s until 2 leads").disagreements
+    assert any(in_vain in sentence for sentence in disagreements) if in_vain else disagreements == ()
 
 
 @pytest.mark.parametrize(("column", "offsets"), [("all/2", [1]), ("all/2/NI", [1, 2])])
