@@ -35,7 +35,7 @@ _COLOURS: Final = {
 @click.command()
 @click.argument("before", type=path_type, metavar="A")
 @click.argument("after", type=path_type, metavar="B")
-@click.option("--all", "all_", is_flag=True, help="Show cells that are the same in both, too.")
+@click.option("--all", "all_", is_flag=True, help="Show cells that are the same in both, too, and each finding.")
 @takes_json
 def compare(terminal: Terminal, before: Path, after: Path, *, all_: bool) -> int:
     """Hold the campaign in directory B against that in A: two nights, or two releases of Kafka.
@@ -48,7 +48,7 @@ def compare(terminal: Terminal, before: Path, after: Path, *, all_: bool) -> int
       0  B is not worse
       1  B is worse: a promise broken or a log that does not come back where A's
          did better, writes lost that A held as promised, more runs that lost
-         than chance explains, or a new finding that no promise permits
+         than chance explains, or an anomaly that no promise permits, new in its cell
       2  nobody can tell: B did not run, exercise or judge what A did
     """
     if before.resolve() == after.resolve():
@@ -67,8 +67,8 @@ def compare(terminal: Terminal, before: Path, after: Path, *, all_: bool) -> int
         terminal.say(f"{letter}: {directory}: {about}")
     terminal.say("")
     _show_cells(terminal, compared, all_=all_)
-    for sentence in sentences(compared):
-        terminal.say(f"{sentence}.")
+    for sentence in sentences(compared, all_=all_):
+        terminal.say(sentence)
     terminal.say(compared.sentence)
     return compared.exit_code
 

@@ -1,6 +1,7 @@
 """What campaigns and nights found, one beside the other: findings by identity, cells by name, and when one is worse."""
 
 from harness.comparison.changes import DEFECTS, SAYING, CellChange, Change, Compared, compare_results
+from harness.comparison.finding_sentences import cells_by_fate, finding_sentences
 from harness.comparison.findings import (
     Example,
     Fate,
@@ -13,7 +14,9 @@ from harness.comparison.findings import (
     shown_by,
     trace,
 )
-from harness.comparison.sentences import figures_of, finding_sentences, made_with, sentences, side_by_side
+from harness.comparison.kinds import Kind, kinds_of
+from harness.comparison.sentences import figures_of, made_with, sentences, side_by_side
+from harness.comparison.settings import Differing, differing
 
 __all__ = [
     "DEFECTS",
@@ -21,15 +24,20 @@ __all__ = [
     "CellChange",
     "Change",
     "Compared",
+    "Differing",
     "Example",
     "Fate",
     "Finding",
+    "Kind",
     "Results",
     "Traced",
+    "cells_by_fate",
     "compare_results",
+    "differing",
     "figures_of",
     "finding_sentences",
     "key_of",
+    "kinds_of",
     "made_with",
     "read_results",
     "results_of",

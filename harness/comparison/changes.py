@@ -9,8 +9,10 @@ A cell of B is **worse** than that of A, the first that applies:
 
 It is **better** the other way round, but only where something was put to the test: a cell that B did not run, did not
 exercise or could not judge is no better, **nobody can tell**. Outcomes that differ where loss is permitted and so few
-runs do not say which is worse **differ**. A finding that no promise permits and that A does not have makes B worse, in
-whatever cell. Times are maxima, which have no interval: shown, they decide nothing.
+runs do not say which is worse **differ**. Times are maxima, which have no interval: shown, they decide nothing.
+
+An anomaly that no promise permits and that is new in its cell (:mod:`harness.comparison.kinds`) makes B worse, in
+whatever cell. Another story of an anomaly that the cell had in A does not: which of many stories show is chance.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ import msgspec
 
 from checkers import Cell, Outcome, counted
 from harness.comparison.findings import Fate, Results, Traced, trace
+from harness.comparison.kinds import Kind, kinds_of
+from harness.comparison.settings import Differing, differing
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN
 
 #: Outcomes that say what a log does; the others say that too little was done to know.
@@ -43,7 +47,7 @@ class CellChange(msgspec.Struct, frozen=True, kw_only=True):
     """One cell of either campaign, None where one has none; ``why`` is a sentence without its full stop.
 
     ``key`` names it (:func:`harness.comparison.findings.key_of`). ``settings`` are those that differ although the cell
-    has the same name, each as A and B have it.
+    has the same name, each as A and B have it; ``system`` is what differs in the log itself, so a planted bug.
     """
 
     key: str
@@ -52,24 +56,27 @@ class CellChange(msgspec.Struct, frozen=True, kw_only=True):
     change: Change
     why: str
     settings: dict[str, tuple[Any, Any]] = {}
+    system: dict[str, tuple[Any, Any]] = {}
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
     """B held against A: cells in A's order, then B's own; and what became of findings.
 
-    ``findings_known`` is false where one of the two has a matrix only: then nothing is said of findings.
+    ``findings`` are all by identity, ``kinds`` those that nothing permits, by cell and anomaly. ``findings_known`` is
+    false where one of the two has a matrix only: then nothing is said of findings.
     """
 
     before: str
     after: str
     cells: list[CellChange]
     findings: list[Traced]
+    kinds: list[Kind]
     findings_known: bool
 
     @property
-    def new_defects(self) -> list[Traced]:
-        """Findings of B that no promise permits, and that A does not have."""
-        return [one for one in self.findings if one.fate is Fate.NEW and not one.finding.permitted]
+    def new_defects(self) -> list[Kind]:
+        """Anomalies of cells of B that no promise permits, and that are new there."""
+        return [one for one in self.kinds if one.fate is Fate.NEW]
 
     def count(self, change: Change) -> int:
         """How many cells changed so."""
@@ -88,8 +95,8 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
         """The verdict in words."""
         both = sum(one.before is not None and one.after is not None for one in self.cells)
         counts = ", ".join(f"{self.count(change)} {change}" for change in Change if self.count(change))
-        new = len(self.new_defects)
-        defects = f", {counted(new, 'new finding')} that nothing permits" if new else ""
+        new = len({one.cell for one in self.new_defects})
+        defects = f", new findings that nothing permits in {counted(new, 'cell')}" if new else ""
         head = {
             EXIT_BROKEN: f"{self.after} is worse than {self.before}",
             EXIT_UNKNOWN: f"Whether {self.after} is worse than {self.before} is not known",
@@ -102,25 +109,21 @@ def compare_results(before: Results, after: Results) -> Compared:
     """Hold B (``after``) against A (``before``)."""
     keys = dict.fromkeys((*before.cells, *after.cells))
     known = before.findings is not None and after.findings is not None
+    findings = trace([before], after) if known else []
     return Compared(
         before=before.name,
         after=after.name,
         cells=[_cell_change(key, before.cells.get(key), after.cells.get(key)) for key in keys],
-        findings=trace([before], after) if known else [],
+        findings=findings,
+        kinds=kinds_of([before], after, findings) if known else [],
         findings_known=known,
     )
 
 
 def _cell_change(key: str, before: Cell | None, after: Cell | None) -> CellChange:
     change, why = _judged(before, after)
-    settings = {}
-    if before and after:
-        names = before.settings.keys() & after.settings.keys()
-        differing = [
-            name for name in before.settings if name in names and before.settings[name] != after.settings[name]
-        ]
-        settings = {name: (before.settings[name], after.settings[name]) for name in differing}
-    return CellChange(key=key, before=before, after=after, change=change, why=why, settings=settings)
+    settings, system = differing(before, after) if before and after else Differing({}, {})
+    return CellChange(key=key, before=before, after=after, change=change, why=why, settings=settings, system=system)
 
 
 def _judged(before: Cell | None, after: Cell | None) -> tuple[Change, str]:

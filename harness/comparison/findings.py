@@ -1,13 +1,14 @@
 """The findings and cells of one campaign or night, and what became of findings from one night to the next.
 
 A finding is known again by its identity (:mod:`checkers.verdicts.identity`), a cell by its world and name. Silence
-about a finding means something only where its cells were run again: see :class:`Fate`.
+about a finding means something only where its cells were run again with the same settings: see :class:`Fate`.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from checkers import Cell, Outcome, RunFacts, VerdictLine, build_matrix, read_receipts
+from harness.comparison.settings import differing
 from harness.errors import NamedWronglyError
 from harness.plan import Simulated
 from harness.records.files import MATRIX_FILE, VERDICTS_FILE
@@ -186,13 +188,17 @@ class Fate(StrEnum):
     * ``new``: no earlier night showed it.
     * ``known``: the night before showed it too.
     * ``back``: an earlier night showed it, the night before did not.
-    * ``gone``: an earlier night showed it, and this one did not, though it judged runs of a cell that showed it.
-    * ``not looked for``: as gone, but no run of such a cell was judged, so its absence says nothing.
+    * ``not seen``: an earlier night showed it and this one did not, but a cell of it still shows the same anomaly, in
+      other stories of faults. Which of many stories show is chance.
+    * ``gone``: an earlier night showed it, and this one did not show the anomaly at all, though it judged runs of a
+      cell that had it, with the same settings.
+    * ``not looked for``: as gone, but no run of such a cell was judged with these settings: silence says nothing.
     """
 
     NEW = "new"
     KNOWN = "known"
     BACK = "back"
+    NOT_SEEN = "not seen"
     GONE = "gone"
     NOT_LOOKED_FOR = "not looked for"
 
@@ -204,8 +210,8 @@ class Traced(msgspec.Struct, frozen=True, kw_only=True):
         fate: in the latest night.
         finding: as the latest night has it that showed it.
         first, last: the names of the nights that showed it first and last.
-        missed_by_chance: of one that is gone: how likely as many runs would show it nowhere though it is still there,
-            if each shows it as often as those of the night that showed it last; 0 of all others.
+        missed_by_chance: of one that is gone or not seen: how likely as many runs would show it nowhere though it is
+            still there, if each shows it as often as those of the night that showed it last; 0 of all others.
     """
 
     fate: Fate
@@ -235,17 +241,36 @@ def _traced(identity: str, nights: Sequence[Results]) -> Traced:
     if shown[-1] == latest:
         fate = Fate.NEW if shown[0] == latest else Fate.KNOWN if latest - 1 in shown else Fate.BACK
     else:
-        cells = nights[latest].cells
-        judged = sum(cells[key].runs_judged for key in finding.runs if key in cells)
-        fate = Fate.GONE if judged else Fate.NOT_LOOKED_FOR
-        missed = _missed(finding, last, nights[latest]) if judged else 0.0
+        looked = _looked_at(finding, last, nights[latest])
+        fate = _silent(finding, looked)
+        missed = _missed(finding, last, looked) if looked else 0.0
     return Traced(fate=fate, finding=finding, first=nights[shown[0]].name, last=last.name, missed_by_chance=missed)
 
 
-def _missed(finding: Finding, shown: Results, silent: Results) -> float:
-    chance = 1.0
-    for key, runs in finding.runs.items():
-        if key in silent.cells:
-            rate = min(1.0, runs / max(shown.cells[key].runs_judged, 1))
-            chance *= (1 - rate) ** silent.cells[key].runs_judged
-    return chance
+def _looked_at(finding: Finding, shown: Results, silent: Results) -> dict[str, Cell]:
+    """The cells of a finding of which ``silent`` judged runs with the settings that they had when they showed it."""
+    here = {key: silent.cells[key] for key in finding.runs if key in silent.cells and silent.cells[key].runs_judged}
+    return {key: cell for key, cell in here.items() if not differing(shown.cells[key], cell).settings}
+
+
+def _silent(finding: Finding, looked: Mapping[str, Cell]) -> Fate:
+    if not looked:
+        return Fate.NOT_LOOKED_FOR
+    lossy = finding.permitted and any(finding.anomaly in cell.permitted for cell in looked.values())
+    still = lossy or any(breaks(cell, finding.anomaly) for cell in looked.values())
+    return Fate.NOT_SEEN if still else Fate.GONE
+
+
+def breaks(cell: Cell, anomaly: str) -> bool:
+    """Whether the cell shows the anomaly in a run in which nothing permits it."""
+    return bool(cell.stalled) if anomaly == Outcome.STALLED else anomaly in cell.broken
+
+
+def _missed(finding: Finding, shown: Results, looked: Mapping[str, Cell]) -> float:
+    chances = (chance_of_silence(finding.runs[key], shown.cells[key], cell) for key, cell in looked.items())
+    return math.prod(chances)
+
+
+def chance_of_silence(runs: int, shown: Cell, silent: Cell) -> float:
+    """How likely no run of ``silent`` shows what ``runs`` of ``shown`` did, if it is as frequent in both."""
+    return (1 - min(1.0, runs / max(shown.runs_judged, 1))) ** silent.runs_judged

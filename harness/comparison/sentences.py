@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from checkers import Cell, Outcome, counted, quantile_us
+from checkers import Cell, Outcome, quantile_us
 from harness.comparison.changes import Change, Compared
-from harness.comparison.findings import Fate, Traced
+from harness.comparison.finding_sentences import LISTED_MAX, each_finding, finding_sentences
+from harness.comparison.settings import Differences
+from workloads import spelled
 
-#: Cells, and runs with findings, that have a sentence.
-LISTED_MAX: Final = 12
-#: A finding that is gone may be there still, if silence is likelier than this.
-CHANCE_MIN: Final = 0.05
 HEADINGS: Final = ("outcome", "runs that lost", "writes lost", "at most", "longest gap", "recovery", "p50", "p99")
 #: What stands where there is nothing to say.
 NONE: Final = "-"
@@ -58,49 +55,30 @@ def made_with(record: Mapping[str, Any]) -> str:
     return ", ".join(facts)
 
 
-def sentences(compared: Compared) -> Iterator[str]:
-    """Cells that changed, the worst first, settings that are not the same under one name, and findings that no promise
-    permits: those that the settings permit come and go with the schedules, and are in the cells' rates.
+def sentences(compared: Compared, *, all_: bool = False) -> Iterator[str]:
+    """Lines: cells that changed, the worst first; what is not the same under one name; findings that nothing permits.
+
+    Those that the settings permit come and go with the schedules, and are in the cells' rates. With ``all_`` each
+    finding has a line more.
     """
     worst = sorted(compared.cells, key=lambda one: list(Change).index(one.change))
-    changed = [f"{one.change}: {one.key}: {one.why}" for one in worst if one.change is not Change.SAME]
-    yield from _first(changed, "cells")
-    other = {f"{name} was {a}, is {b}" for one in compared.cells for name, (a, b) in one.settings.items()}
-    yield from (f"not the same settings under the same name: {words}" for words in sorted(other))
+    changed = [f"{one.change}: {one.key}: {one.why}." for one in worst if one.change is not Change.SAME]
+    yield from changed[:LISTED_MAX]
+    if len(changed) > LISTED_MAX:
+        yield f"... and {len(changed) - LISTED_MAX:,} more cells."
+    yield from _other("settings under the same name", [one.settings for one in compared.cells])
+    yield from _other("system", [one.system for one in compared.cells])
     if not compared.findings_known:
-        yield "findings are not compared: of one of the two only a matrix is left"
-    yield from finding_sentences(compared.findings, compared.after)
+        yield "Findings are not compared: of one of the two only a matrix is left."
+    elif not compared.kinds:
+        yield "Findings that nothing permits: none in either."
+    yield from finding_sentences(compared.kinds, compared.after)
+    yield from each_finding(compared.findings) if all_ else ()
 
 
-def finding_sentences(findings: Iterable[Traced], after: str) -> Iterator[str]:
-    """A sentence for each run that shows findings that nothing permits; ``after`` is the directory of the latest."""
-    together: dict[tuple[Fate, str], list[Traced]] = {}
-    for one in findings:
-        if not one.finding.permitted:
-            together.setdefault((one.fate, one.finding.example.run), []).append(one)
-    yield from _first([_findings(ones, after) for ones in together.values()], "such runs")
-
-
-def _first(lines: Sequence[str], what: str) -> Iterator[str]:
-    yield from lines[:LISTED_MAX]
-    if len(lines) > LISTED_MAX:
-        yield f"... and {len(lines) - LISTED_MAX:,} more {what}"
-
-
-def _findings(ones: Sequence[Traced], after: str) -> str:
-    """Findings with one fate that one run shows."""
-    fate, example = ones[0].fate, ones[0].finding.example
-    names = ", ".join(" ".join(dict.fromkeys((one.finding.anomaly, one.finding.identity))) for one in ones)
-    runs = max(sum(one.finding.runs.values()) for one in ones)
-    story = f" of {', '.join(example.stories)}" if example.stories else ""
-    shows = f"{counted(example.faults, 'fault')}{story}, seed {example.seed}"
-    words = f"{fate}: {names}, in {counted(runs, 'run')}; smallest: {shows}"
-    if fate in {Fate.NEW, Fate.KNOWN, Fate.BACK}:
-        return f"{words}; again: {shlex.join(['ackproof', 'replay', f'{after}/{example.run}'])}"
-    missed = max(one.missed_by_chance for one in ones)
-    if missed > CHANCE_MIN:
-        return f"{words}; as often as before, so many runs would miss it with a chance of {missed:.0%}"
-    return words
+def _other(what: str, differences: Iterable[Differences]) -> Iterator[str]:
+    words = {f"{name} was {spelled(a)}, is {spelled(b)}" for one in differences for name, (a, b) in one.items()}
+    yield from (f"not the same {what}: {one}." for one in sorted(words))
 
 
 def _seconds(time_us: int | None) -> str:

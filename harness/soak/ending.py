@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from checkers import Matrix, VerdictLine, counted, matrix_of
 from harness.campaign import FAILED_SHARE_MAX, witness, world_runs, write_report
-from harness.comparison import Results, Traced, finding_sentences, results_of, trace
+from harness.comparison import Kind, Results, cells_by_fate, finding_sentences, kinds_of, results_of, trace
 from harness.errors import EXIT_BROKEN, EXIT_HARNESS, ResultsError
 from harness.machine import this_machine, versions
 from harness.plan import Plan
@@ -16,7 +16,7 @@ from harness.progress import Progress
 from harness.records.campaign_record import CampaignRecord, WorldRuns, write_campaign_record
 from harness.records.files import MATRIX_FILE, REPORT_FILE, VERDICTS_FILE, write_json
 from harness.soak.ledger import Sampled, read_ledger, read_verdicts
-from harness.soak.nights import NIGHT_FILE, Night, NightRecord, accumulated, traced_words
+from harness.soak.nights import NIGHT_FILE, Night, NightRecord, accumulated
 from harness.soak.soak_file import SoakRequest
 from harness.soak.state import RecordedState, SoakState
 from harness.soak.trend import write_trend
@@ -46,8 +46,14 @@ def end(
     results = results_of(str(directory), _kept_first(directory, state))
     matrix = matrix_of(list(results.cells.values()), len(plan.cells))
     night = _night(directory, asked, state, results)
-    traced = trace([one.results for one in earlier], results)
+    before = [one.results for one in earlier]
+    traced = trace(before, results)
+    kinds = kinds_of(before, results, traced)
     lines = [*sentences(state, why), *_without_run(plan.cells, results.cells)]
+    if earlier:
+        lines += _memory([*earlier, night], kinds)
+    lines += finding_sentences(kinds, str(directory))
+    lines += _tried(state)
     report = None
     try:
         write_json(directory / MATRIX_FILE, matrix)
@@ -58,12 +64,9 @@ def end(
             write_report(directory, progress)
             report = directory / REPORT_FILE
         if earlier:
-            lines += _memory([*earlier, night], traced)
             lines.append(f"All nights: {write_trend(directory, [*earlier, night], traced)}")
     except ResultsError as error:
         lines.append(f"The report cannot be written: {error}.")
-    lines += finding_sentences(traced, str(directory))
-    lines += _tried(state)
     return Ending((*lines, matrix.verdict.sentence), exit_code(state, matrix, why), report)
 
 
@@ -108,8 +111,12 @@ def _without_run(planned: Sequence[str], judged: Container[str]) -> Iterator[str
 
 
 def _tried(state: SoakState) -> Iterator[str]:
-    """How often findings were shown again by their seeds."""
+    """How often findings were shown again by their seeds; those that always were are a number."""
+    steady = 0
     for turn, tries in state.tries.items():
+        if all(tries):
+            steady += 1
+            continue
         shown = [one for one in tries if one is not None]
         unknown = f"; {len(tries) - len(shown)} could not be judged" if len(shown) < len(tries) else ""
         sought, place = ", ".join(sorted(state.sought[turn])), state.places[turn]
@@ -117,15 +124,18 @@ def _tried(state: SoakState) -> Iterator[str]:
         count = f"{sum(shown)} of {counted(len(shown), 'try', 'tries')} from its seed showed {again} again"
         flaky = "" if all(shown) else "flaky: "
         yield f"{flaky}{place} ({sought}): {count}{unknown}."
+    if steady:
+        yield f"Tried again from their seeds: {counted(steady, 'run')} with findings; every try showed some again."
 
 
-def _memory(nights: Sequence[Night], traced: Sequence[Traced]) -> Iterator[str]:
-    """What all nights say."""
-    yield from traced_words(traced)
+def _memory(nights: Sequence[Night], kinds: Sequence[Kind]) -> Iterator[str]:
+    """What all nights say: of the cells first, then of findings."""
     cells = accumulated(nights)
     yield from (f"{cell.key}: {cell.sentence} ({counted(cell.nights, 'night')})." for cell in cells[:CELLS_MAX])
     if len(cells) > CELLS_MAX:
         yield f"... and {len(cells) - CELLS_MAX} more cells."
+    earlier = counted(len(nights) - 1, "earlier night")
+    yield f"Findings that nothing permits, after {earlier}: {cells_by_fate(kinds)}."
 
 
 def _night(directory: Path, asked: SoakRequest, state: SoakState, results: Results) -> Night:

@@ -7,14 +7,14 @@ that a year of nights is read without their verdicts, which may be gigabytes.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
 
 from checkers import Cell, CheckError, Matrix, Place, counted, fetch, files_at, place_of, proportion, read_bytes
-from harness.comparison import DEFECTS, SAYING, Fate, Finding, Results, Traced, key_of, read_results
+from harness.comparison import DEFECTS, SAYING, Finding, Results, differing, key_of, read_results
 from harness.errors import NamedWronglyError, ResultsError
 from harness.plan import Simulated
 from harness.records.files import CAMPAIGN_FILE, MATRIX_FILE, VERDICTS_FILE
@@ -146,7 +146,7 @@ def _decoded(place: Place, kind: type[Content]) -> Content | None:
 
 
 class Accumulated(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell over all nights that ran it with these settings; ``sentence`` says what that proves.
+    """One cell over all nights that ran it with these settings on this system; ``sentence`` says what that proves.
 
     ``runs`` are those of nights that say what the log does: what was not put to the test adds nothing to a bound. In
     virtual time a seed is the whole run, so of nights with one seed only one counts: one that lost before others, then
@@ -167,7 +167,7 @@ def accumulated(nights: Sequence[Night]) -> list[Accumulated]:
 
 def _accumulated(key: str, latest: Cell, nights: Sequence[Night]) -> Accumulated:
     found = [(night.seed, cell) for night in nights if (cell := night.results.cells.get(key)) is not None]
-    alike = [(seed, cell) for seed, cell in found if cell.settings == latest.settings]
+    alike = [(seed, cell) for seed, cell in found if not differing(cell, latest)]
     cells = [cell for _, cell in alike]
     saying = _each_once([(seed, cell) for seed, cell in alike if cell.outcome in SAYING])
     runs, lost = sum(cell.runs_judged for cell in saying), sum(cell.runs_lost for cell in saying)
@@ -201,10 +201,3 @@ def known_findings(nights: Iterable[Night]) -> frozenset[str]:
     """Identities of what nothing permits and an earlier night found."""
     found = (finding for night in nights for finding in (night.results.findings or {}).values())
     return frozenset(finding.identity for finding in found if not finding.permitted)
-
-
-def traced_words(traced: Sequence[Traced]) -> Iterator[str]:
-    """How many findings that nothing permits are new, known, back and gone; nothing where there are none."""
-    counts = {fate: sum(one.fate is fate and not one.finding.permitted for one in traced) for fate in Fate}
-    if any(counts.values()):
-        yield "Findings: " + ", ".join(f"{count} {fate}" for fate, count in counts.items() if count) + "."

@@ -25,9 +25,8 @@ def test_a_night_that_lost_is_worse_and_the_other_way_round_it_is_not(
     clean, lossy = nights
     assert exit_code_of(["compare", clean, lossy]) == 1
     *shown, verdict = capsys.readouterr().out.splitlines()
-    assert verdict == (
-        f"{lossy} is worse than {clean}: 2 cells in both (1 worse, 1 same), 1 new finding that nothing permits."
-    )
+    counts = "2 cells in both (1 worse, 1 same), new findings that nothing permits in 1 cell"
+    assert verdict == f"{lossy} is worse than {clean}: {counts}."
     assert sum("other/kill" in line for line in shown) == 0
     assert exit_code_of(["compare", lossy, clean]) == 0
     again = str(shutil.copytree(clean, tmp_path / "again"))
@@ -46,6 +45,8 @@ def test_machines_get_everything(nights: tuple[str, str], capsys: pytest.Capture
     assert (reported["exit_code"], [cell["change"] for cell in reported["cells"]]) == (1, ["worse", "same"])
     assert reported["cells"][0]["before"]["outcome"] == "held"
     assert [finding["fate"] for finding in reported["findings"]] == ["new"]
+    (kind,) = reported["kinds"]
+    assert (kind["cell"], kind["anomaly"], kind["fate"]) == ("simulated/c/kill", "lost-write", "new")
 
 
 def test_a_directory_that_is_no_campaign_is_refused(

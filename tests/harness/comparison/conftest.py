@@ -20,6 +20,8 @@ from workloads.settings import Settings
 #: Settings that promise nothing about a leader that dies, and settings that do.
 WEAK = Settings(acks=1)
 STRONG = Settings(min_insync_replicas=2)
+#: The same, of a log that is wrong on purpose.
+PLANTED = Settings(min_insync_replicas=2, planted_bug="acknowledge-after-append")
 EXERCISED = 300
 
 

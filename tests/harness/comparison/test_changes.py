@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.comparison import Change, compare_results
-from tests.harness.comparison.conftest import STRONG, WEAK, night, run_lines
+from harness.comparison import Change, Fate, compare_results
+from tests.harness.comparison.conftest import PLANTED, STRONG, WEAK, night, run_lines
 from workloads.settings import Settings
 
 
@@ -61,12 +61,39 @@ def test_a_cell_of_b_alone_is_worse_where_it_broke_a_promise(losing: int, change
     assert (compared.cells[1].change, compared.exit_code) == (change, code)
 
 
-def test_a_new_finding_that_nothing_permits_is_worse_though_the_cell_was_broken_before() -> None:
+def test_an_anomaly_that_is_new_in_its_cell_is_worse_though_the_cell_was_broken_before() -> None:
     before = night("A", run_lines(STRONG, losing=1))
-    compared = compare_results(before, night("B", run_lines(STRONG, losing=1, story="follower")))
+    compared = compare_results(before, night("B", run_lines(STRONG, losing=1, anomaly="unseen")))
     assert compared.cells[0].change is Change.SAME
     assert compared.exit_code == 1
-    assert compared.sentence == ("B is worse than A: 1 cell in both (1 same), 1 new finding that nothing permits.")
+    assert compared.sentence == (
+        "B is worse than A: 1 cell in both (1 same), new findings that nothing permits in 1 cell."
+    )
+
+
+def test_another_story_of_an_anomaly_that_its_cell_had_before_is_not_worse() -> None:
+    before = night("A", run_lines(STRONG, losing=1))
+    compared = compare_results(before, night("B", run_lines(STRONG, losing=1, story="follower")))
+    assert [one.fate for one in compared.findings] == [Fate.NEW, Fate.NOT_SEEN]
+    assert (compared.new_defects, compared.exit_code) == ([], 0)
+    assert compared.sentence == "B is not worse than A: 1 cell in both (1 same)."
+
+
+def test_an_anomaly_that_only_another_cell_had_before_is_worse() -> None:
+    """Stories of a cell excuse no other cell."""
+    found = {"losing": 1, "anomaly": "unseen"}
+    before = night("A", run_lines(STRONG, **found), run_lines(STRONG, cell="other/kill", losing=1))
+    after = night("B", run_lines(STRONG, **found), run_lines(STRONG, cell="other/kill", story="follower", **found))
+    compared = compare_results(before, after)
+    assert [one.change for one in compared.cells] == [Change.SAME, Change.SAME]
+    assert [(one.cell, one.anomaly) for one in compared.new_defects] == [("simulated/other/kill", "unseen")]
+    assert compared.exit_code == 1
+
+
+def test_a_planted_bug_is_another_system_and_no_other_setting() -> None:
+    clean, planted = night("A", run_lines(STRONG)), night("B", run_lines(PLANTED, losing=1))
+    (cell,) = compare_results(clean, planted).cells
+    assert (cell.settings, cell.system) == ({}, {"planted.bug": ("none", "acknowledge-after-append")})
 
 
 def test_a_new_finding_that_is_permitted_is_not_worse() -> None:

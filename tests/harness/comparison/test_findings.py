@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from checkers import build_matrix
 from checkers.measures.recovery import Recovery
-from harness.comparison import Fate, Results, finding_sentences, read_results, results_of, shown_by, trace
+from harness.comparison import Fate, Results, read_results, results_of, shown_by, trace
 from harness.errors import NamedWronglyError, ResultsError
 from harness.records.files import MATRIX_FILE, write_json
 from tests.harness.comparison.conftest import STRONG, WEAK, night, run_lines, write_campaign
+from workloads.settings import Settings
 
 KEY = "simulated/c/kill"
 
@@ -52,7 +54,6 @@ def test_a_log_that_did_not_come_back_is_a_finding_that_nights_remember() -> Non
     assert fates([], stalled) == [Fate.NEW]
     assert fates([stalled], stalled) == [Fate.KNOWN]
     assert fates([stalled], clean) == [Fate.GONE]
-    assert next(finding_sentences(trace([], stalled), "1")).startswith("new: stalled, in 10 runs; smallest: ")
 
 
 def test_a_broken_promise_without_an_identity_is_a_finding_all_the_same() -> None:
@@ -83,9 +84,13 @@ def test_a_finding_names_the_nights_that_showed_it_first_and_last() -> None:
     assert (traced.fate, traced.first, traced.last) == (Fate.GONE, "1", "3")
 
 
-def test_another_story_of_faults_is_another_finding() -> None:
+def test_another_story_of_faults_is_another_finding_and_the_first_is_not_gone_while_it_shows() -> None:
     one, other = night("1", run_lines(STRONG, losing=1)), night("2", run_lines(STRONG, losing=1, story="follower"))
-    assert fates([one], other) == [Fate.NEW, Fate.GONE]
+    assert fates([one], other) == [Fate.NEW, Fate.NOT_SEEN]
+    assert fates([one, other], night("3", run_lines(STRONG, losing=1, anomaly="unseen"))) == [
+        Fate.NEW,
+        *[Fate.GONE] * 2,
+    ]
 
 
 def test_what_was_not_run_again_is_not_gone() -> None:
@@ -93,6 +98,20 @@ def test_what_was_not_run_again_is_not_gone() -> None:
     assert fates([lossy], elsewhere) == [Fate.NOT_LOOKED_FOR]
     unjudged = night("2", run_lines(STRONG, valid="unknown", reason="killed"))
     assert fates([lossy], unjudged) == [Fate.NOT_LOOKED_FOR]
+
+
+def test_what_was_run_with_other_settings_is_not_gone() -> None:
+    lossy, other = night("1", run_lines(STRONG, losing=1)), night("2", run_lines(Settings(min_insync_replicas=3)))
+    assert fates([lossy], other) == [Fate.NOT_LOOKED_FOR]
+
+
+@pytest.mark.parametrize(
+    "switched",
+    [{"planted_bug": "acknowledge-after-append"}, {"missed_epoch": "kafka"}, {"idempotence_window": "connection"}],
+)
+def test_without_the_defect_that_was_switched_on_what_it_did_is_gone(switched: dict[str, Any]) -> None:
+    defective = Settings(min_insync_replicas=2, **switched)
+    assert fates([night("1", run_lines(defective, losing=1))], night("2", run_lines(STRONG))) == [Fate.GONE]
 
 
 def test_how_likely_silence_is_chance_follows_from_the_rate_before() -> None:

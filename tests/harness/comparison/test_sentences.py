@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from harness.comparison import compare_results, figures_of, made_with, sentences, side_by_side
-from tests.harness.comparison.conftest import STRONG, WEAK, night, run_lines
+from tests.harness.comparison.conftest import PLANTED, STRONG, WEAK, night, run_lines
 
-RUN = "runs/simulated/c/kill/9"
+KEY = "simulated/c/kill"
+RUN = f"runs/{KEY}/9"
 
 
 def reported(before: dict[str, int], after: dict[str, int]) -> list[str]:
@@ -26,24 +27,62 @@ def test_figures_that_did_not_change_stand_once() -> None:
 
 
 def test_a_new_finding_has_its_story_its_smallest_seed_and_the_command_that_shows_it() -> None:
-    (identity,) = night("B", run_lines(STRONG, losing=2)).findings or {}
     assert reported({}, {"losing": 2}) == [
-        "worse: simulated/c/kill: held, then broken promise",
-        f"new: lost-write {identity}, in 2 runs; smallest: 1 fault of leader, seed 9; again: ackproof replay B/{RUN}",
+        f"worse: {KEY}: held, then broken promise.",
+        f"new in {KEY}: lost-write; 1 finding, in 2 of 10 runs.",
+        "  smallest: 1 fault of leader, seed 9",
+        f"  ackproof replay B/{RUN}",
     ]
 
 
-def test_a_finding_that_is_gone_says_how_likely_that_is_chance() -> None:
-    assert reported({"losing": 1}, {})[1].endswith("so many runs would miss it with a chance of 35%")
-    assert reported({"losing": 9}, {})[1].endswith("seed 2")
+def test_a_finding_that_is_gone_always_says_how_likely_that_is_chance() -> None:
+    before = "  as frequent as before, it would be missed by 10 runs with a chance"
+    assert reported({"losing": 1}, {})[-2:] == [
+        f"gone from {KEY}: lost-write; 1 finding, in 1 of 10 runs before.",
+        f"{before} of at most 35 %",
+    ]
+    assert reported({"losing": 9}, {})[-1] == f"{before} below 0.01 %"
 
 
-def test_findings_of_one_run_are_one_sentence() -> None:
+def test_a_finding_that_was_not_looked_for_says_why() -> None:
+    compared = compare_results(night("A", run_lines(STRONG, losing=1)), night("B", run_lines(STRONG, cell="d/kill")))
+    assert list(sentences(compared))[-2:] == [
+        f"not looked for in {KEY}: lost-write; 1 finding, in 1 of 10 runs before; no run of the cell was judged.",
+        "  smallest: 1 fault of leader, seed 10",
+    ]
+
+
+def test_stories_that_come_and_go_are_numbers_in_one_line() -> None:
+    before = night("A", run_lines(STRONG, losing=1), run_lines(STRONG, losing=1, story="bounce"))
+    after = night("B", run_lines(STRONG, losing=1), run_lines(STRONG, losing=1, story="follower"))
+    compared = compare_results(before, after)
+    shown, *_ = sentences(compared)
+    assert shown == (
+        f"known in {KEY}: lost-write; 2 findings, 1 of them new, 1 more not seen this time, in at least 1 of 20 runs."
+    )
+    each = [line for line in sentences(compared, all_=True) if line not in list(sentences(compared))]
+    assert [line.partition(": lost-write ")[0] for line in each] == ["known", "new", "not seen"]
+    assert each[2].endswith("seed 10; as frequent as before, missed with a chance of at most 36 %.")
+
+
+def test_findings_of_one_cell_are_one_sentence() -> None:
     names = ("lost-write", "unseen")
     both = {"counts": dict.fromkeys(names, 1), "anomalies": {name: [{"key": "p-0"}] for name in names}}
     compared = compare_results(night("A", run_lines(STRONG, runs=1)), night("B", run_lines(STRONG, runs=1, **both)))
-    assert len([one for one in sentences(compared) if one.startswith("new: ")]) == 1
-    assert len(compared.new_defects) == 2
+    (line,) = [one for one in sentences(compared) if one.startswith("new in ")]
+    assert line == f"new in {KEY}: lost-write, unseen; 2 findings, in 1 of 1 run."
+
+
+def test_that_nothing_was_found_is_said() -> None:
+    assert reported({}, {}) == ["Findings that nothing permits: none in either."]
+
+
+def test_another_system_is_not_said_to_be_other_settings() -> None:
+    before, after = night("A", run_lines(STRONG)), night("B", run_lines(PLANTED))
+    other = "not the same system: planted.bug was none, is acknowledge-after-append."
+    assert next(sentences(compare_results(before, after))) == other
+    acks = next(line for line in sentences(compare_results(before, night("B", run_lines(WEAK)))) if "acks" in line)
+    assert acks == "not the same settings under the same name: acks was all, is 1."
 
 
 def test_what_a_campaign_was_made_with_is_one_line() -> None:

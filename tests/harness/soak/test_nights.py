@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import re
 import shutil
 from pathlib import Path
 
@@ -76,14 +77,32 @@ def test_a_finding_is_new_then_known_then_gone_then_back(tmp_path: Path, night) 
         ending = night(str(number), outcome, before)
         here = read_night(tmp_path / "nights" / str(number))
         fates.append([one.fate for one in trace([one.results for one in before], here.results)])
-        sentences.append("\n".join(ending.sentences))
+        sentences.append(ending.sentences)
         assert ending.exit_code == (1 if outcome is Outcome.BROKEN_PROMISE else 0)
     assert fates == [[], [Fate.NEW], [Fate.KNOWN], [Fate.GONE], [Fate.BACK]]
-    assert "Findings: 1 new." in sentences[1]
-    assert f"new: lost-write {IDENTITIES[1]}, in " in sentences[1]
-    assert "smallest: 0 faults, seed " in sentences[1]
-    assert "Findings: 1 gone." in sentences[3]
+    said = [next((one for one in words if one.startswith("Findings that nothing permits")), "") for words in sentences]
+    assert said[0] == ""
+    assert re.fullmatch(r"Findings that nothing permits, after 1 earlier night: new in \d cells\.", said[1])
+    assert re.fullmatch(r".*, after 2 earlier nights: known in \d cells\.", re.sub(r", gone from.*", ".", said[2]))
+    assert re.fullmatch(r".*, after 3 earlier nights: gone from \d cells\.", said[3])
+    assert sum(one.startswith("new in ") for one in sentences[1]) == int(re.findall(r"new in (\d)", said[1])[0])
+    assert "smallest: 0 faults, seed " in "\n".join(sentences[1])
     assert (tmp_path / "nights" / "5" / "nights.html").is_file()
+
+
+def test_an_end_leads_with_the_cells_and_a_clean_one_says_that_it_looked(night) -> None:
+    ending = night("2", Outcome.HELD, [held(Outcome.HELD, 9, "simulated/a/kill", 1)])
+    assert "Findings that nothing permits, after 1 earlier night: none." in ending.sentences
+    ending = night("3", Outcome.BROKEN_PROMISE, [held(Outcome.HELD, 9, "simulated/a/kill", 1)])
+    kinds = [
+        "runs judged",
+        "broken promise in the last",
+        "Findings that nothing permits",
+        "new in ",
+        "Tried again from",
+    ]
+    places = [next(n for n, one in enumerate(ending.sentences) if kind in one) for kind in kinds]
+    assert places == sorted(places)
 
 
 def test_nights_are_read_in_the_order_of_their_beginning_and_without_the_soak_itself(tmp_path: Path, night) -> None:

@@ -1,0 +1,36 @@
+"""What differs between two cells of one name: what was asked of the log, or which log it was.
+
+A defect that is put into the log by a switch, planted or as Apache Kafka has it, is no setting here: it asks for
+nothing, and no promise knows it (docs/decisions/027). Like a release of Kafka it belongs to the system under test.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from checkers import Cell
+
+#: Switches that put a defect into the log, or into its client.
+SYSTEM: Final = frozenset({"planted.bug", "missed.epoch", "producers.after.restart", "idempotence.window"})
+
+Differences = dict[str, tuple[Any, Any]]
+
+
+class Differing(NamedTuple):
+    """By name, what the first of two cells has and what the second has, where that is not the same."""
+
+    settings: Differences
+    system: Differences
+
+    def __bool__(self) -> bool:
+        return bool(self.settings or self.system)
+
+
+def differing(before: Cell, after: Cell) -> Differing:
+    """What differs; a name that only one of the two has is of another version of ackproof, and says nothing."""
+    one, two = before.settings, after.settings
+    found = {name: (one[name], two[name]) for name in one if name in two and one[name] != two[name]}
+    return Differing(
+        settings={name: values for name, values in found.items() if name not in SYSTEM},
+        system={name: values for name, values in found.items() if name in SYSTEM},
+    )

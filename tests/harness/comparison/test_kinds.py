@@ -1,0 +1,102 @@
+"""What became of anomalies cell by cell, whatever their stories."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from checkers.measures.recovery import Recovery
+from harness.comparison import Fate, Kind, Results, cells_by_fate, finding_sentences, kinds_of, trace
+from tests.harness.comparison.conftest import PLANTED, STRONG, WEAK, night, run_lines
+from workloads.settings import Settings
+
+KEY = "simulated/c/kill"
+CLEAN = night("clean", run_lines(STRONG))
+LOSSY = night("lossy", run_lines(STRONG, losing=1))
+
+
+def kinds(earlier: list[Results], latest: Results) -> list[Kind]:
+    return kinds_of(earlier, latest, trace(earlier, latest))
+
+
+def fates(earlier: list[Results], latest: Results) -> list[tuple[str, Fate]]:
+    return [(one.anomaly, one.fate) for one in kinds(earlier, latest)]
+
+
+def test_an_anomaly_is_new_then_known_then_gone_then_back_in_its_cell() -> None:
+    other = night("other", run_lines(STRONG, losing=1, story="follower"))
+    assert fates([CLEAN], LOSSY) == [("lost-write", Fate.NEW)]
+    assert fates([CLEAN, LOSSY], other) == [("lost-write", Fate.KNOWN)]
+    assert fates([LOSSY, other], CLEAN) == [("lost-write", Fate.GONE)]
+    assert fates([LOSSY, CLEAN], other) == [("lost-write", Fate.BACK)]
+    assert fates([CLEAN], CLEAN) == []
+
+
+def test_each_finding_of_an_anomaly_keeps_its_own_fate() -> None:
+    (kind,) = kinds([LOSSY], night("other", run_lines(STRONG, losing=1, story="follower")))
+    assert (kind.cell, kind.runs, kind.judged) == (KEY, 1, 10)
+    assert list(kind.findings.values()) == [Fate.NEW, Fate.NOT_SEEN]
+
+
+def test_what_the_settings_permit_is_of_no_kind() -> None:
+    assert kinds([night("1", run_lines(WEAK))], night("2", run_lines(WEAK, losing=3))) == []
+
+
+def test_a_known_finding_is_not_new_in_another_cell() -> None:
+    both = night("2", run_lines(STRONG, losing=1), run_lines(STRONG, losing=1, world="kafka"))
+    assert [(one.cell, one.fate) for one in kinds([LOSSY], both)] == [(KEY, Fate.KNOWN), ("kafka/c/kill", Fate.KNOWN)]
+
+
+def test_the_example_is_a_run_of_the_cell_where_there_is_one() -> None:
+    lines = run_lines(STRONG, losing=1), run_lines(STRONG, cell="d/kill", losing=2, story="follower")
+    assert [one.example.run for one in kinds([], night("1", *lines))] == [f"runs/{KEY}/10", "runs/simulated/d/kill/9"]
+
+
+def test_with_other_settings_an_anomaly_is_neither_known_nor_gone() -> None:
+    other = Settings(min_insync_replicas=3)
+    assert fates([LOSSY], night("2", run_lines(other, losing=1))) == [("lost-write", Fate.NEW)]
+    (kind,) = kinds([LOSSY], night("2", run_lines(other)))
+    assert (kind.fate, kind.why) == (
+        Fate.NOT_LOOKED_FOR,
+        "the cell has other settings: min.insync.replicas was 2, is 3",
+    )
+    (kind,) = kinds([LOSSY], night("2", run_lines(STRONG, cell="other/kill")))
+    assert (kind.fate, kind.why) == (Fate.NOT_LOOKED_FOR, "no run of the cell was judged")
+
+
+def test_what_a_planted_bug_does_is_new_with_it_and_gone_without_it() -> None:
+    planted = night("planted", run_lines(PLANTED, losing=1))
+    assert fates([CLEAN], planted) == [("lost-write", Fate.NEW)]
+    assert fates([CLEAN, planted], CLEAN) == [("lost-write", Fate.GONE)]
+
+
+def test_of_a_silent_anomaly_the_chance_follows_from_its_most_frequent_finding() -> None:
+    twice = night("1", run_lines(STRONG, losing=1), run_lines(STRONG, losing=3, story="follower"))
+    (kind,) = kinds([twice], night("2", run_lines(STRONG, runs=20)))
+    assert (kind.runs, kind.judged, kind.looked) == (3, 20, 20)
+    assert kind.missed_by_chance == pytest.approx((17 / 20) ** 20)
+
+
+def test_nights_of_which_only_a_matrix_is_left_are_passed_over() -> None:
+    alone = msgspec.structs.replace(CLEAN, findings=None)
+    assert fates([LOSSY, alone], LOSSY) == [("lost-write", Fate.KNOWN)]
+    assert kinds([LOSSY], alone) == []
+
+
+def test_cells_with_findings_are_counted_by_fate() -> None:
+    lines = run_lines(STRONG, losing=1, anomaly="unseen"), run_lines(STRONG, cell="other/kill", losing=1)
+    assert cells_by_fate(kinds([LOSSY], night("2", *lines))) == "new in 1 cell, known in 1 cell, gone from 1 cell"
+    assert cells_by_fate([]) == "none"
+
+
+def test_a_log_that_did_not_come_back_is_said_as_findings_are() -> None:
+    stalled = night("1", run_lines(STRONG, recovery=Recovery(tried=True, unwritten={"ackproof-0": "no answer"})))
+    assert next(finding_sentences(kinds([], stalled), "1")) == f"new in {KEY}: stalled; 1 finding, in 10 of 10 runs."
+    assert fates([stalled], CLEAN) == [("stalled", Fate.GONE)]
+
+
+def test_no_more_than_twelve_cells_have_sentences() -> None:
+    many = night("1", *(run_lines(STRONG, cell=f"{number}/kill", losing=1) for number in range(15)))
+    lines = list(finding_sentences(kinds([], many), "1"))
+    assert len([line for line in lines if line.startswith("new in ")]) == 12
+    assert lines[-1] == "... and 3 more such cells."
