@@ -20,6 +20,8 @@ _BEFORE_CELL: Final = {
     Fate.GONE: "gone from",
     Fate.NOT_LOOKED_FOR: "not looked for in",
 }
+#: Those of anomalies that the latest night does not show.
+_SILENT: Final = frozenset({Fate.GONE, Fate.NOT_LOOKED_FOR})
 
 
 def finding_sentences(kinds: Iterable[Kind], after: str) -> Iterator[str]:
@@ -59,15 +61,16 @@ def _head(ones: Sequence[Kind]) -> str:
     """What, how many findings, and how often."""
     first = ones[0]
     fates = [fate for one in ones for fate in one.findings.values()]
+    there = first.fate not in _SILENT
     unseen, new = fates.count(Fate.NOT_SEEN), fates.count(Fate.NEW)
     more = [f"{new} of them new"] if new and first.fate is not Fate.NEW else []
-    if unseen and first.fate is not Fate.GONE:
+    if unseen and there:
         more.append(f"{unseen} more not seen this time")
         fates = [fate for fate in fates if fate is not Fate.NOT_SEEN]
     runs, judged = max(one.runs for one in ones), first.judged
     least = "" if len(fates) == 1 or runs == judged else "at least "
     findings = ", ".join((counted(len(fates), "finding"), *more))
-    before = " before" if first.fate in {Fate.GONE, Fate.NOT_LOOKED_FOR} else ""
+    before = "" if there else " before"
     why = f"; {first.why}" if first.why else ""
     names = ", ".join(one.anomaly for one in ones)
     shown = f"{findings}, in {least}{runs:,} of {counted(judged, 'run')}{before}"
@@ -75,8 +78,9 @@ def _head(ones: Sequence[Kind]) -> str:
 
 
 def _again(ones: Sequence[Kind], after: str) -> Iterator[str]:
-    example = min((one.example for one in ones), key=lambda one: (one.faults, one.seed))
-    yield f"  smallest: {_shows(example)}"
+    example = min((one.example for one in ones), key=lambda one: (not one.is_of(ones[0].cell), one.faults, one.seed))
+    elsewhere = "" if example.is_of(ones[0].cell) else ", in another cell"
+    yield f"  smallest{elsewhere}: {_shows(example)}"
     if ones[0].fate is not Fate.NOT_LOOKED_FOR:
         yield f"  {shlex.join(['ackproof', 'replay', f'{after}/{example.run}'])}"
 

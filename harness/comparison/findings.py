@@ -35,6 +35,10 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
     faults: int
     stories: tuple[str, ...]
 
+    def is_of(self, key: str) -> bool:
+        """Whether its cell is the one that ``key`` names."""
+        return _key(self.world, self.cell) == key
+
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """A defect as one campaign showed it.

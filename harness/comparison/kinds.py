@@ -128,5 +128,5 @@ def _kind(name: Name, found: Sequence[Finding], judged: int, fate: Fate, finding
         findings=findings,
         runs=max(one.runs[key] for one in found),
         judged=judged,
-        example=min(examples, key=lambda one: (f"{one.world}/{one.cell}" != key, one.faults, one.seed)),
+        example=min(examples, key=lambda one: (not one.is_of(key), one.faults, one.seed)),
     )

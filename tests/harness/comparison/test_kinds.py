@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 import pytest
 
+from checkers import VerdictLine
 from checkers.measures.recovery import Recovery
 from harness.comparison import Fate, Kind, Results, cells_by_fate, finding_sentences, kinds_of, trace
 from tests.harness.comparison.conftest import PLANTED, STRONG, WEAK, night, run_lines
@@ -50,6 +53,19 @@ def test_a_known_finding_is_not_new_in_another_cell() -> None:
 def test_the_example_is_a_run_of_the_cell_where_there_is_one() -> None:
     lines = run_lines(STRONG, losing=1), run_lines(STRONG, cell="d/kill", losing=2, story="follower")
     assert [one.example.run for one in kinds([], night("1", *lines))] == [f"runs/{KEY}/10", "runs/simulated/d/kill/9"]
+
+
+def test_a_cell_is_shown_by_a_run_of_its_own_before_smaller_ones_of_other_cells() -> None:
+    """A finding has one example in all cells; of one that is in both cells it is in the first."""
+    found = kinds([], night("1", *both_cells(), run_lines(STRONG, cell="d/kill", runs=20, losing=1, anomaly="unseen")))
+    lines = list(finding_sentences(found, "1"))
+    assert lines[4:] == ["  smallest: 1 fault of leader, seed 20", "  ackproof replay 1/runs/simulated/d/kill/20"]
+    lines = list(finding_sentences(kinds([], night("1", *both_cells())), "1"))
+    assert lines[4] == "  smallest, in another cell: 1 fault of leader, seed 10"
+
+
+def both_cells() -> tuple[Iterator[VerdictLine], ...]:
+    return run_lines(STRONG, losing=1), run_lines(STRONG, cell="d/kill", losing=1)
 
 
 def test_with_other_settings_an_anomaly_is_neither_known_nor_gone() -> None:

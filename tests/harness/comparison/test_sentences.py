@@ -52,6 +52,13 @@ def test_a_finding_that_was_not_looked_for_says_why() -> None:
     ]
 
 
+def test_findings_of_a_cell_that_was_not_run_are_counted_though_another_cell_has_others_of_the_anomaly() -> None:
+    before = night("A", run_lines(STRONG, losing=1), run_lines(STRONG, cell="d/kill", losing=1))
+    compared = compare_results(before, night("B", run_lines(STRONG, losing=1, story="follower")))
+    (line,) = [one for one in sentences(compared) if one.startswith("not looked for")]
+    assert line.startswith("not looked for in simulated/d/kill: lost-write; 1 finding, in 1 of 10 runs before; ")
+
+
 def test_stories_that_come_and_go_are_numbers_in_one_line() -> None:
     before = night("A", run_lines(STRONG, losing=1), run_lines(STRONG, losing=1, story="bounce"))
     after = night("B", run_lines(STRONG, losing=1), run_lines(STRONG, losing=1, story="follower"))
