@@ -87,7 +87,8 @@ def sentences(state: SoakState, why: str) -> Iterator[str]:
     rest = f", {waiting} left for --resume" if waiting else ""
     tried = f"; {state.tried} tries of findings" if state.tried else ""
     sessions = "" if state.sessions == 1 else f" in {state.sessions} sessions"
-    done = f"{state.judged:,} runs judged, {state.dropped:,} of them dropped after judging{rest}{tried}"
+    unjudged = f" and {state.unjudged:,} that could not be" if state.unjudged else ""
+    done = f"{state.judged:,} runs judged{unjudged}, {state.dropped:,} of them dropped after judging{rest}{tried}"
     yield f"{done}; {state.elapsed_s:,.0f} s of work{sessions}."
     yield from (f"The harness failed: {failure}." for failure in state.failures)
     for world, failed, ended in _failed(state):

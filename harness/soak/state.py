@@ -51,8 +51,8 @@ class SoakState:
     Attributes:
         elapsed_s: seconds of work so far, over all ``sessions``; ``turns`` have been drawn.
         planned, performed: the turns in these states; of performed ones with the bytes that they left.
-        kept_runs: those that are judged and not dropped. Of the ``dropped`` there is only the number, and of ``tried``
-            turns, so that memory does not grow with the runs.
+        kept_runs: those that have a verdict and are not dropped. Of the ``dropped`` there is only the number, and of
+            ``tried`` turns, so that memory does not grow with the runs; ``unjudged`` verdicts could not say anything.
         cells: by cell, what its turns came to; outcomes: how many runs had which.
         findings: how many runs showed each finding that nothing permits, by identity ("stalled" beside them).
         sought, places: by the turn whose findings were tried again, what is sought, and where the run is; tries: the
@@ -63,7 +63,7 @@ class SoakState:
 
     def __init__(self) -> None:
         self.elapsed_s = 0.0
-        self.sessions = self.turns = self.dropped = self.tried = 0
+        self.sessions = self.turns = self.dropped = self.tried = self.unjudged = 0
         self.planned: dict[int, Planned] = {}
         self.performed: dict[int, tuple[Planned, int]] = {}
         self.kept_runs = KeptRuns()
@@ -152,6 +152,7 @@ class SoakState:
         counts.judged += 1
         counts.met.update(name for name, count in line.judgement.coverage.items() if count)
         self.outcomes[line.outcome] += 1
+        self.unjudged += not line.judgement.judged
         kept = kept_for(planned, left_bytes, line)
         self.findings.update(kept.findings)
         self.kept_runs.add(kept)
@@ -161,8 +162,8 @@ class SoakState:
 
     @property
     def judged(self) -> int:
-        """Runs that are judged, each once, without tries."""
-        return len(self.kept_runs) + self.dropped
+        """Runs that could be judged, each once, without tries: as cells count them, without those that failed."""
+        return len(self.kept_runs) + self.dropped - self.unjudged
 
     def needs_try(self, one: KeptRun, wanted: int) -> bool:
         """A run whose findings were tried ``wanted`` times at most, by no run before it."""

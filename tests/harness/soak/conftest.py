@@ -34,6 +34,7 @@ parallel = 2
 [worlds.processes]
 parallel = 1
 """
+SILENT = {Outcome.HELD, Outcome.NOT_EXERCISED, Outcome.UNKNOWN}
 IDENTITIES = ("a" * 12, "b" * 12)
 
 
@@ -52,15 +53,15 @@ def outcome_of_seed(seed: int) -> Outcome:
 def line_of(world: str, cell: str, seed: int, outcome: Outcome | None = None, **changes) -> VerdictLine:
     outcome = outcome or outcome_of_seed(seed)
     shown = IDENTITIES[seed % 2]
-    found = {"lost-write": 1 + seed % 3} if outcome not in {Outcome.HELD, Outcome.NOT_EXERCISED} else {}
+    found = {"lost-write": 1 + seed % 3} if outcome not in SILENT else {}
     broken = found if outcome is Outcome.BROKEN_PROMISE else {}
-    family = cell.rpartition("/")[2]
+    family, judged = cell.rpartition("/")[2], int(outcome is not Outcome.UNKNOWN)
     judgement = Judgement(
         outcome=outcome,
         broken=broken,
         permitted={} if broken else found,
         lost=sum(found.values()),
-        judged=True,
+        judged=bool(judged),
         reason=None,
         permits_loss=bool(found) and not broken,
         promise="",
@@ -69,7 +70,7 @@ def line_of(world: str, cell: str, seed: int, outcome: Outcome | None = None, **
         uncertain=0,
         without_effect=0,
         exercised=RunsExercised(
-            judged=1, known=1, recovered=1, acknowledged=9, families={family: FamilyExercised(3, 3)}
+            judged=judged, known=judged, recovered=judged, acknowledged=9, families={family: FamilyExercised(3, 3)}
         ),
         coverage={"leader_changed_in_flight": seed % 3},
         identities={name: [shown] for name in found},

@@ -153,7 +153,10 @@ def test_a_soak_whose_brokers_have_no_binary_any_more_ends_with_a_sentence(
     assert ending.exit_code == 70
     assert any("the kafka world is given up: 3 runs in a row failed" in sentence for sentence in ending.sentences)
     state = SoakState.read(directory)
-    assert (state.ended["kafka", "harness-failed"], state.judged) == (3, 3)
+    assert (state.ended["kafka", "harness-failed"], state.judged, state.unjudged) == (3, 0, 3)
+    done, verdict = ending.sentences[0], ending.sentences[-1]
+    assert done.startswith("0 runs judged and 3 that could not be, ")
+    assert "0 runs judged, " in verdict, "the matrix counts as the soak does"
     assert heal(directory) == []
 
 
