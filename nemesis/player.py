@@ -125,6 +125,7 @@ class Player:
     def _skip(self, sequence: int, step: Step, aim: Aim) -> None:
         receipt = self._receipt(sequence, step, aim)
         receipt.mark, receipt.ended_us, receipt.reason = "skipped", receipt.begun_us, aim.impossible
+        receipt.unsupported = aim.impossible == self._target.why_not(step.fault.needs)
         self.receipts.append(receipt)
         self._witness(receipt)
 

@@ -43,6 +43,8 @@ class Receipt(msgspec.Struct, kw_only=True):
         moved: by log partition, those of leader, leader epoch, ISR and replicas that the controller changed, each as
             [before, after].
         took_effect, reason: whether the evidence shows that it happened, and why so.
+        unsupported: it was skipped because nothing of its kind can be done in this world, on its host or on this
+            machine, for which ``reason`` says why; false in receipts of older harnesses.
     """
 
     mark: Literal["begin", "end", "skipped"]
@@ -66,6 +68,7 @@ class Receipt(msgspec.Struct, kw_only=True):
     moved: dict[str, dict[str, Any]] = {}
     took_effect: bool = False
     reason: str = ""
+    unsupported: bool = False
 
     @property
     def facts(self) -> type[FaultKind]:

@@ -28,16 +28,23 @@ from workloads import ACKS_ALL, Settings
 
 #: Why nothing is known of what a run of an older version put to the test.
 OLDER: Final = "it is not known what was put to the test: judged or recorded by an older version"
+_NO_FAULT: Final = "no fault took effect; see skipped receipts, and raise count or duration_ms"
 
 
 class FamilyExercised(msgspec.Struct, frozen=True):
-    """Faults of one family that took effect, and how many of them met writes; a story is one fault."""
+    """Faults of one family that took effect, and how many of them met writes; a story is one fault.
+
+    ``why_not`` is why faults that the family is about cannot be done where it was run, "" where none was skipped so.
+    """
 
     took_effect: int = 0
     exercised: int = 0
+    why_not: str = ""
 
     def __add__(self, other: FamilyExercised) -> FamilyExercised:
-        return FamilyExercised(self.took_effect + other.took_effect, self.exercised + other.exercised)
+        return FamilyExercised(
+            self.took_effect + other.took_effect, self.exercised + other.exercised, self.why_not or other.why_not
+        )
 
 
 class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +109,8 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
         """
         own = self.of(tuple(families) or self.families)
         if not any(family.took_effect for family in own.values()):
-            return self.lacks(()) or "no fault took effect; see skipped receipts, and raise count or duration_ms"
+            impossible = (f"{name}: {_impossible(family)}" for name, family in own.items() if family.why_not)
+            return self.lacks(()) or next(impossible, _NO_FAULT)
         found = (
             _family_lacks(name, family, min(exercised_min, max(family.took_effect, 1))) for name, family in own.items()
         )
@@ -122,12 +130,16 @@ def exercised_by(verdict: Verdict, receipts: Sequence[Receipt], settings: Settin
             stories[story] = stories.get(story, False) or exercised
     took_effect = Counter(family for family, _ in stories)
     met_writes = Counter(family for (family, _), exercised in stories.items() if exercised)
+    why_not = {one.family: one.reason for one in receipts if one.unsupported and one.fault in strikes_of(one.family)}
     return RunsExercised(
         judged=int(judged),
         known=int(known),
         recovered=int(known and not (recovery.unwritten or recovery.unread or recovery.lacking)),
         acknowledged=verdict.exercise.acknowledged if judged else 0,
-        families={name: FamilyExercised(count, met_writes[name]) for name, count in took_effect.items()},
+        families={
+            name: FamilyExercised(took_effect[name], met_writes[name], why_not.get(name, ""))
+            for name in dict.fromkeys((*took_effect, *why_not))
+        },
     )
 
 
@@ -157,9 +169,17 @@ def _family_lacks(name: str, family: FamilyExercised, enough: int) -> str:
     if family.exercised >= enough:
         return ""
     wanted = f"{name}: {family.exercised} of at least {enough} faults met writes"
+    if not family.took_effect and family.why_not:
+        return f"{wanted}, {_impossible(family)}"
     if family.took_effect < enough:
-        return f"{wanted}, {family.took_effect} took effect; raise runs, or count and duration_ms"
+        others = f", others cannot be done here ({family.why_not})" if family.why_not else ""
+        return f"{wanted}, {family.took_effect} took effect{others}; raise runs, or count and duration_ms"
     return f"{wanted}, of {family.took_effect} that took effect; raise writes_per_second, or runs"
+
+
+def _impossible(family: FamilyExercised) -> str:
+    """No number of runs helps."""
+    return f"none can be done here: {family.why_not}"
 
 
 def _of(count: int, total: int) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from harness import clients
 from harness.campaign import Campaign
 from harness.choices import Choices
+from harness.cli.limits import limit_sentences, refuse_the_impossible, refuse_unfit_hosts
 from harness.cli.matrix_table import show_campaign
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD, NamedWronglyError
@@ -55,7 +56,7 @@ def campaign(
         return conduct_and_show(terminal, plan, plan.runs(), out)
     if out is None:
         raise NamedWronglyError("--continue needs the campaign's directory; name it with --out")
-    see_to_what_is_needed(plan.runs())
+    see_to_what_is_needed(terminal, plan.runs())
     begun = Campaign.continued(plan, out)
     terminal.note(f"{len(begun.missing)} of {len(plan.runs())} runs are left to do in {out}")
     return show_campaign(terminal, out, begun.conduct(terminal.progress()))
@@ -66,7 +67,7 @@ def rehearse_all(terminal: Terminal, runs: list[RunSpec]) -> int:
     from harness.worlds.kafka.rehearsal import PREFACE, rehearse, require_machines  # noqa: PLC0415 - brings clients
 
     require_machines(runs)
-    refuse_unfit_scripts(runs)
+    refuse_unfit(runs)
     _see_to_releases(runs)
     for line in PREFACE:
         terminal.say(line)
@@ -78,7 +79,7 @@ def rehearse_all(terminal: Terminal, runs: list[RunSpec]) -> int:
 
 def conduct_and_show(terminal: Terminal, plan: Plan, runs: list[RunSpec], out: Path | None) -> int:
     """Do ``runs`` of ``plan`` with all that follows, and print the matrix; the answer is the exit code."""
-    see_to_what_is_needed(runs)
+    see_to_what_is_needed(terminal, runs)
     directory = exact_campaign(out) if out else new_campaign(RESULTS, plan.name)
     terminal.note(f"{len(runs)} runs of {plan.name} into {directory}")
     if not out:
@@ -87,21 +88,25 @@ def conduct_and_show(terminal: Terminal, plan: Plan, runs: list[RunSpec], out: P
     return show_campaign(terminal, directory, report)
 
 
-def see_to_what_is_needed(runs: list[RunSpec]) -> None:
+def see_to_what_is_needed(terminal: Terminal, runs: list[RunSpec]) -> None:
     """Say what is missing now, and not after minutes of runs."""
-    refuse_unfit_scripts(runs)
+    refuse_unfit(runs)
     usable_java()
     _see_to_releases(runs)
+    refuse_unfit_hosts(runs)
     for security in {run.world.security for run in runs if isinstance(run.world, Existing)}:
         clients.require_credentials(security)
+    for sentence in limit_sentences(runs):
+        terminal.note(sentence)
 
 
-def refuse_unfit_scripts(runs: list[RunSpec]) -> None:
-    """Refuse scripted stories that lack something in a cell or a world of their plan.
+def refuse_unfit(runs: list[RunSpec]) -> None:
+    """Refuse what a plan asks of a world that can never do it: scripted stories, and families of faults.
 
     Raises:
         PlanError: what it is, and what to write.
     """
+    refuse_the_impossible(runs)
     for run in {(run.cell, run.world.name): run for run in runs if run.story}.values():
         story_of(run)
 

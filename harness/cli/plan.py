@@ -9,7 +9,8 @@ import click
 
 from checkers import PROMISED_BY, counted, promise_under, settings_words
 from harness.campaign import Estimate, estimate
-from harness.cli.campaign import plan_argument, refuse_unfit_scripts
+from harness.cli.campaign import plan_argument, refuse_unfit
+from harness.cli.limits import limit_sentences
 from harness.cli.terminal import RESULTS, Terminal, takes_json
 from harness.errors import EXIT_HELD
 from harness.plan import Plan, RunSpec, read_plan
@@ -22,29 +23,34 @@ from harness.plan import Plan, RunSpec, read_plan
 def plan(terminal: Terminal, plan_path: Path, *, explain: bool) -> int:
     """Read PLAN, refuse it if it cannot be run, and say what would be run. Nothing is started.
 
+    What a world, its host or this machine cannot do of it is said too.
+
     With --json every run is named, with its cell, its world and its seed.
     """
     wanted = read_plan(plan_path)
     runs, expected = wanted.runs(), estimate(wanted, RESULTS)
-    refuse_unfit_scripts(runs)
+    refuse_unfit(runs)
+    limits = limit_sentences(runs)
     if terminal.as_json:
-        terminal.json(_facts(wanted, runs, expected))
+        terminal.json(_facts(wanted, runs, expected, limits))
         return EXIT_HELD
     if explain:
         _show_worlds(terminal, wanted, expected)
         for line in (*_promises(runs), "", *_seeds(wanted, runs), ""):
             terminal.say(line)
-    terminal.say(f"{wanted.name}: {_size(wanted, runs)}, about {_lasting(expected.total_s)}")
+    for line in (f"{wanted.name}: {_size(wanted, runs)}, about {_lasting(expected.total_s)}", *limits):
+        terminal.say(line)
     return EXIT_HELD
 
 
-def _facts(wanted: Plan, runs: list[RunSpec], expected: Estimate) -> dict[str, object]:
+def _facts(wanted: Plan, runs: list[RunSpec], expected: Estimate, limits: list[str]) -> dict[str, object]:
     return {
         "name": wanted.name,
         "seed": wanted.seed,
         "cells": len(wanted.cells),
         "estimated_s": round(expected.total_s),
         "worlds": [one._asdict() for one in expected.worlds],
+        "limits": limits,
         "runs": [{"world": run.world.name, "cell": run.cell, "seed": run.seed} for run in runs],
     }
 

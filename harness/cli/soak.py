@@ -92,7 +92,7 @@ def soak(
         fail_fast=fail_fast,
     )
     asked = msgspec.structs.replace(asked, **given)
-    see_to_what_is_needed(plan.runs())
+    see_to_what_is_needed(terminal, plan.runs())
     earlier = read_nights(nights, out or RESULTS)
     directory = exact_campaign(out) if out else new_campaign(RESULTS, f"{plan.name}-soak")
     write_plan(plan, directory)

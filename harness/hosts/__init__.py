@@ -11,10 +11,12 @@ undo         what is undone at the end, or after a crash
 
 from harness.hosts.clocks import Clocks, steps_in
 from harness.hosts.contract import Address, Host, Launch, NodeProcess, NodeState
-from harness.hosts.disk_speed import DiskThrottle, choose_throttle
-from harness.hosts.disks import Disk, log_bytes, make_disks
+from harness.hosts.disk_speed import DiskThrottle, choose_throttle, find_limit
+from harness.hosts.disks import Disk, log_bytes, make_disks, probe_disks
+from harness.hosts.link_speed import probe_slow_links
 from harness.hosts.local import LocalHost, LoopbackHost, free_addresses
 from harness.hosts.namespaces import NamespaceHost
+from harness.hosts.namespaces import probe as probe_namespaces
 from harness.hosts.node_calls import NodeCall
 from harness.hosts.processes import NAME_PREFIX, LocalProcess, attempt
 from harness.hosts.ssh import PLACEHOLDERS, DryShell, Here, Show, SshHost, undo_machines
@@ -42,9 +44,13 @@ __all__ = [
     "SshHost",
     "attempt",
     "choose_throttle",
+    "find_limit",
     "free_addresses",
     "log_bytes",
     "make_disks",
+    "probe_disks",
+    "probe_namespaces",
+    "probe_slow_links",
     "steps_in",
     "undo_here",
     "undo_kinds",

@@ -179,17 +179,26 @@ class Disk:
         self._mount()
 
 
-def make_disks(directory: Path, nodes: Collection[int], journal: Journal) -> dict[int, Disk]:
-    """A disk for each of these brokers, mounted below ``directory``. They end as the journal is undone.
+def probe_disks() -> None:
+    """Find out whether disks can be made here, as far as that is known without making one.
 
     Raises:
-        HostError: this machine cannot do it; some may be there.
+        HostError: what is missing.
     """
     if os.geteuid() != 0:
         raise HostError("faults on disks need root, for a file system of each broker's own")
     for tool, package in (("mkfs.ext4", "e2fsprogs"), ("mount", "mount")):
         if shutil.which(tool) is None:
             raise HostError(f"faults on disks need the command {tool}; install the package {package}")
+
+
+def make_disks(directory: Path, nodes: Collection[int], journal: Journal) -> dict[int, Disk]:
+    """A disk for each of these brokers, mounted below ``directory``. They end as the journal is undone.
+
+    Raises:
+        HostError: this machine cannot do it; some may be there.
+    """
+    probe_disks()
     disks = {node: Disk(directory / str(node), directory / f"{NAME_PREFIX}roof-{node}.img", journal) for node in nodes}
     for disk in disks.values():
         disk.make()

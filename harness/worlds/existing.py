@@ -31,10 +31,12 @@ from nemesis.scenarios import FAMILIES, needs_of
 
 #: What the cluster's administration does, and what the workload does to itself.
 _WITHIN_REACH: Final = {Capability.LEADERSHIP, Capability.REASSIGNMENT, Capability.CLIENTS}
-_OUT_OF_REACH: Final = (
+_WHY_NOT: Final = (
     "the machines of a cluster that exists already are out of reach; of these families stories can be played: "
     + ", ".join(name for name in FAMILIES if needs_of(name) & _WITHIN_REACH)
 )
+#: What is not done to such a cluster, and why.
+OUT_OF_REACH: Final = dict.fromkeys(sorted(set(Capability) - _WITHIN_REACH), _WHY_NOT)
 LOOK_EVERY_S: Final = 0.25
 _LOG: Final = logging.getLogger(__name__)
 #: One look may wait for a broker that is gone.
@@ -106,7 +108,7 @@ class ExistingCluster(Cluster):
             view=poller.view,
             leadership=confirmed,
             reassignment=confirmed,
-            lacks=dict.fromkeys(set(Capability) - _WITHIN_REACH, _OUT_OF_REACH),
+            lacks=OUT_OF_REACH,
         )
         return Opened(target, clients, lambda: configuration)
 

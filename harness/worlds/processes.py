@@ -19,7 +19,7 @@ from harness.hosts import Host, Launch, NodeState
 from harness.observations import Observation
 from harness.plan import Processes, RunSpec, require_kind
 from harness.reference.server import NodeConfig
-from harness.worlds.real import RealWorld, StartedCluster, lifetime_s, local_host
+from harness.worlds.real import RealWorld, StartedCluster, lifetime_s, local_host, out_of_reach
 from harness.worlds.real.direct_access import Ask, SelfReport
 from harness.worlds.real.leadership import ConfirmedLeadership
 from harness.worlds.real.nodes import Nodes
@@ -41,6 +41,12 @@ def processes_world(spec: RunSpec, directory: Path) -> RealWorld:
     return RealWorld(spec, directory, StartedCluster(spec, directory, ReferenceDistribution(spec), host))
 
 
+def processes_lacks(spec: RunSpec) -> Mapping[Capability, str]:
+    """What is not done to the nodes of the run ``spec``, however this machine is, and why."""
+    host = local_host(require_kind(spec.world, Processes).host)
+    return out_of_reach(ReferenceDistribution(spec).lacks(host), host)
+
+
 class ReferenceDistribution:
     """Implements :class:`harness.worlds.real.Distribution`: brokers and one controller."""
 
@@ -56,7 +62,7 @@ class ReferenceDistribution:
         """See :meth:`Distribution.check`."""
         refuse_what_it_lacks(self._settings, "processes")
 
-    def lacks(self, host: Host) -> Mapping[Capability, str]:  # noqa: ARG002 - the same on every host
+    def lacks(self, host: type[Host]) -> Mapping[Capability, str]:  # noqa: ARG002 - the same on every host
         """See :meth:`Distribution.lacks`."""
         return {**LACKS, Capability.LOG_DIRECTORIES: "the reference broker's server keeps all logs in one directory"}
 

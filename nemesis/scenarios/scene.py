@@ -105,6 +105,10 @@ class Story(msgspec.Struct, frozen=True):
     number: str = ""
     preparation: str = ""
 
+    def faults(self) -> list[Fault]:
+        """Its faults; whom they hit, and when, is any."""
+        return [part.fault for part in self.parts(_ANY_SCENE)]
+
 
 class Family(msgspec.Struct, frozen=True):
     """Stories with one purpose. The first is its signature, with which every schedule of the family begins.
@@ -127,18 +131,15 @@ class Family(msgspec.Struct, frozen=True):
 
     def needs(self) -> frozenset[Capability]:
         """The parts of a target that its faults use."""
-        return frozenset(need for faults in self._faults() for fault in faults for need in fault.needs)
+        return frozenset(need for story in self.every_story for fault in story.faults() for need in fault.needs)
 
     def strikes(self) -> frozenset[str]:
         """The kinds of fault that it is about: those of every story, or of any where no kind is in all of them.
 
         The other faults of a story prepare for these, as a cut of links before a kill does, or follow from them.
         """
-        kinds = [{fault.kind for fault in faults} for faults in self._faults()]
+        kinds = [{fault.kind for fault in story.faults()} for story in self.every_story]
         return frozenset(set.intersection(*kinds) or set.union(*kinds))
-
-    def _faults(self) -> list[list[Fault]]:
-        return [[part.fault for part in story.parts(_ANY_SCENE)] for story in self.every_story]
 
 
 #: Any scene will do to see which faults a story has: chance decides whom they hit and when.

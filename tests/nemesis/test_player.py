@@ -72,6 +72,7 @@ def test_what_is_impossible_now_is_skipped_with_a_receipt(play):
     (receipt,) = player.receipts
     assert receipt.reason == "nobody is the leader of partition 0 now"
     assert not receipt.took_effect
+    assert not receipt.unsupported
 
 
 def test_a_fault_that_is_not_to_be_had_here_is_skipped_and_the_receipt_says_why(play):
@@ -80,6 +81,7 @@ def test_a_fault_that_is_not_to_be_had_here_is_skipped_and_the_receipt_says_why(
     assert at(world, 150).dead == {0}
     assert marks == [("skipped", 0), ("begin", 1)]
     assert player.receipts[0].reason == "needs root"
+    assert [receipt.unsupported for receipt in player.receipts] == [True, False]
 
 
 def test_power_comes_back_with_a_restart(play):

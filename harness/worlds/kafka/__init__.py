@@ -1,12 +1,14 @@
 """The world of Apache Kafka: real brokers in Java, as processes of this machine or of others."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from harness.plan import Kafka, RunSpec, require_kind
-from harness.worlds.kafka.distribution import KafkaDistribution, host_for, release_for
-from harness.worlds.real import RealWorld, StartedCluster
+from harness.worlds.kafka.distribution import KafkaDistribution, host_for, host_kind, release_for
+from harness.worlds.real import RealWorld, StartedCluster, out_of_reach
+from nemesis.cluster import Capability
 
-__all__ = ["kafka_world", "release_for"]
+__all__ = ["kafka_lacks", "kafka_world", "release_for"]
 
 
 def kafka_world(spec: RunSpec, directory: Path) -> RealWorld:
@@ -14,3 +16,9 @@ def kafka_world(spec: RunSpec, directory: Path) -> RealWorld:
     distribution = KafkaDistribution(spec)
     host = host_for(require_kind(spec.world, Kafka), directory.absolute(), distribution)
     return RealWorld(spec, directory, StartedCluster(spec, directory, distribution, host))
+
+
+def kafka_lacks(spec: RunSpec) -> Mapping[Capability, str]:
+    """What is not done to the nodes of the run ``spec``, however this machine is, and why."""
+    host = host_kind(require_kind(spec.world, Kafka))
+    return out_of_reach(KafkaDistribution(spec).lacks(host), host)

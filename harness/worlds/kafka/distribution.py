@@ -131,10 +131,10 @@ class KafkaDistribution:
         """See :meth:`Distribution.check`."""
         make_archive(self.release)
 
-    def lacks(self, host: Host) -> Mapping[Capability, str]:
+    def lacks(self, host: type[Host]) -> Mapping[Capability, str]:
         """See :meth:`Distribution.lacks`: Kafka's nodes cut no links for the harness, as the reference broker's do."""
         lacks = {Capability.LOG_DIRECTORIES: _ONE_DIRECTORY}
-        return lacks | {Capability.LINKS: _NO_CUTS} if isinstance(host, LoopbackHost) else lacks
+        return lacks | {Capability.LINKS: _NO_CUTS} if issubclass(host, LoopbackHost) else lacks
 
     def launch(self, nodes: Nodes, node: int) -> Launch:
         """See :meth:`Distribution.launch`."""
@@ -204,6 +204,11 @@ class KafkaDistribution:
         logs = directory / "logs"
         by_node = {int(path.stem.rpartition("-")[2]): path for path in logs.glob("node-*.log")}
         return [*observations_in(by_node, wall_begin_us), *pauses_in(logs, wall_begin_us)]
+
+
+def host_kind(world: Kafka) -> type[Host]:
+    """The kind of place that its nodes have."""
+    return SshHost if isinstance(world.host, Ssh) else local_host(world.host)
 
 
 def host_for(

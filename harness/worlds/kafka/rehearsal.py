@@ -82,7 +82,7 @@ def rehearse(spec: RunSpec, schedule: Schedule, say: Show) -> None:
         viewer = Viewer(cluster, nodes, spec.workload.topic, spec.racks)
         administration = ConfirmedReassignment(cluster.move_leader, cluster.reassign, viewer.partitions)
         attacked = AttackedNodes(nodes, viewer, journal, loop, lambda _: "refused")
-        preparation = Preparation(spec.faults.families, {**distribution.lacks(host), **out_of_reach(host)})
+        preparation = Preparation(spec.faults.families, out_of_reach(distribution.lacks(type(host)), type(host)))
         _play(spec, schedule, assemble(attacked, preparation, None, None, (administration, administration)), loop, say)
         say("# the run ends: what the nodes left is brought home, and everything is removed but the release")
         host.close()

@@ -46,8 +46,8 @@ class Distribution(Protocol):
     def check(self) -> None:
         """See :meth:`harness.worlds.real.world.Cluster.check`."""
 
-    def lacks(self, host: Host) -> Mapping[Capability, str]:
-        """What this system's nodes on this host do not offer, whatever is planned, and why."""
+    def lacks(self, host: type[Host]) -> Mapping[Capability, str]:
+        """What this system's nodes on such a host do not offer, whatever is planned, and why."""
 
     def launch(self, nodes: Nodes, node: int) -> Launch:
         """How to start a node on its old files, or on none; its directory is there."""
@@ -76,8 +76,8 @@ def lifetime_s(spec: RunSpec) -> float:
     return (workload.duration_ms + workload.ending_limit_ms + answers_ms) / 1_000 + SPARE_LIFETIME_S
 
 
-def local_host(place: Loopback | Namespaces) -> Callable[[Journal], Host]:
-    """Makes the host on this machine that a plan calls ``place``."""
+def local_host(place: Loopback | Namespaces) -> type[NamespaceHost | LoopbackHost]:
+    """The host on this machine that a plan calls ``place``, which is made from a run's journal."""
     return NamespaceHost if isinstance(place, Namespaces) else LoopbackHost
 
 
@@ -101,7 +101,7 @@ class StartedCluster(Cluster):
         """See :meth:`Cluster.open`."""
         spec, distribution, journal = self._spec, self._distribution, opening.journal
         host = self._make_host(journal)
-        preparation = Preparation(spec.faults.families, {**distribution.lacks(host), **out_of_reach(host)})
+        preparation = Preparation(spec.faults.families, out_of_reach(distribution.lacks(type(host)), type(host)))
         opening.resources.callback(host.close)
         disks = preparation.prepare(lambda: self._make_disks(journal), *ON_DISKS)
         nodes = Nodes(host, self._directory, spec.brokers, distribution.controllers, distribution.launch)

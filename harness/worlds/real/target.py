@@ -2,16 +2,31 @@
 
 Whether a fault can be done to a started cluster is decided in three places, each next to the part that does it: what
 the distribution lacks (:meth:`harness.worlds.real.started.Distribution.lacks`), what the host lacks
-(:meth:`harness.hosts.contract.Host.lacks`), and here what this machine cannot make ready.
+(:meth:`harness.hosts.contract.Host.lacks`), and here what this machine cannot make ready. What is known before
+anything is started (:func:`out_of_reach`, :func:`machine_lacks`) is asked of plans too: :mod:`harness.worlds.limits`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, TypeVar
 
 from harness.errors import HostError
-from harness.hosts import Clocks, Disk, Host, LocalHost, NamespaceHost, NodeState, choose_throttle, log_bytes
+from harness.hosts import (
+    Clocks,
+    Disk,
+    Host,
+    LocalHost,
+    NamespaceHost,
+    NodeState,
+    choose_throttle,
+    find_limit,
+    log_bytes,
+    probe_disks,
+    probe_slow_links,
+)
 from harness.worlds.real.attacked_nodes import AttackedNodes
 from harness.worlds.real.storage import FileStorage, SlowDisks
 from nemesis.cluster import Capability, Evidence, Leadership, Link, Links, Reassignment, Target, require
@@ -25,12 +40,48 @@ _CLOCKS_ELSEWHERE: Final = "clocks are set on this machine only"
 _DISKS_ELSEWHERE: Final = "disks of machines that are reached over SSH are left alone"
 
 
-def out_of_reach(host: Host) -> Mapping[Capability, str]:
-    """What is not done to the nodes of this host, however this machine is."""
-    lacks = {} if isinstance(host, NamespaceHost) else {Capability.LINK_SPEED: _NO_INTERFACES}
-    if not isinstance(host, LocalHost):
+def out_of_reach(distribution_lacks: Mapping[Capability, str], host: type[Host]) -> dict[Capability, str]:
+    """What is not done to nodes of a distribution with these lacks on such a host, however this machine is."""
+    lacks = dict(distribution_lacks)
+    if not issubclass(host, NamespaceHost):
+        lacks[Capability.LINK_SPEED] = _NO_INTERFACES
+    if not issubclass(host, LocalHost):
         lacks |= dict.fromkeys((Capability.FILES, *ON_DISKS), _DISKS_ELSEWHERE) | {Capability.CLOCKS: _CLOCKS_ELSEWHERE}
+    if Capability.LINKS in lacks:
+        lacks[Capability.MESSAGES] = lacks[Capability.LINKS]
     return lacks
+
+
+def machine_lacks(capabilities: Iterable[Capability]) -> dict[Capability, str]:
+    """Which of these this machine cannot make ready for nodes on it, and what to do; nothing is left behind.
+
+    Disks and slow links may still turn out to be impossible when a run makes them: what is known before is found.
+    """
+    found = ((one, _complaint(_PROBES[one])) for one in capabilities if one in _PROBES)
+    return {one: why for one, why in found if why}
+
+
+def _complaint(probes: Iterable[Callable[[], object]]) -> str:
+    try:
+        for probe in probes:
+            probe()
+    except HostError as error:
+        return str(error)
+    return ""
+
+
+def _probe_clocks() -> None:
+    with TemporaryDirectory(prefix="ackproof-clocks-") as directory:
+        Clocks(Path(directory))
+
+
+#: What finds out, as a run does, whether this machine has what faults of a capability need.
+_PROBES: Final[Mapping[Capability, tuple[Callable[[], object], ...]]] = {
+    **dict.fromkeys(ON_DISKS, (probe_disks,)),
+    Capability.DISK_SPEED: (probe_disks, find_limit),
+    Capability.LINK_SPEED: (probe_slow_links,),
+    Capability.CLOCKS: (_probe_clocks,),
+}
 
 
 class Preparation:

@@ -1,5 +1,6 @@
 """The simulated world: everything in virtual time, in one process, repeatable choice by choice."""
 
+from harness.worlds.simulated.cluster import OUT_OF_REACH
 from harness.worlds.simulated.world import SimulatedWorld
 
-__all__ = ["SimulatedWorld"]
+__all__ = ["OUT_OF_REACH", "SimulatedWorld"]

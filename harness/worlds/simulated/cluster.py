@@ -32,7 +32,8 @@ from nemesis.cluster import (
 SIGKILLED: Final = "signal 9"
 #: And of a broker that ended because none of its log directories works any more.
 NO_DIRECTORY: Final = "status 1"
-_LACKS: Final = {
+#: What is not done to nodes in virtual time, and why.
+OUT_OF_REACH: Final = {
     **LACKS,
     Capability.CLOCKS: "the reference broker's core has no wall clock, so there is none in virtual time",
     Capability.DISK_SPACE: NO_DISKS,
@@ -92,7 +93,7 @@ class Cluster:
             write_caches=disks,
             log_directories=self,
             leadership=SimulatedLeadership(self._controlling),
-            lacks=_LACKS,
+            lacks=OUT_OF_REACH,
         )
 
     def watch(self, watcher: Watcher) -> None:

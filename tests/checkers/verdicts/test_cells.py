@@ -89,6 +89,39 @@ def test_a_cell_needs_enough_exercised_faults_of_its_family() -> None:
     assert only(*several).outcome == "held"
 
 
+def skipped(sequence: int, **changes: Any) -> dict[str, Any]:
+    """A kill that this host can never do."""
+    why = {"mark": "skipped", "unsupported": True, "reason": "links are cut in namespaces only"}
+    return killed(sequence, took_effect=False) | why | changes
+
+
+def test_a_cell_whose_faults_cannot_be_done_where_it_was_run_says_so_and_not_to_raise_anything() -> None:
+    found = verdict(faults=0)
+    found.faults.extend(skipped(sequence) for sequence in range(4))
+    line = run(SAFE, found, exercised_min=3)
+    cell = only(line)
+    assert cell.outcome == "not exercised"
+    why = "none can be done here: links are cut in namespaces only"
+    assert cell.note == f"kill: 0 of at least 3 faults met writes, {why}"
+    assert cell.exercised["kill"].why_not == "links are cut in namespaces only"
+    assert line.why_unknown == f"kill: {why}"
+
+
+def test_what_only_prepares_for_a_familys_faults_is_not_missed_in_them() -> None:
+    found = verdict(faults=1)
+    found.faults.append(skipped(1, group=1, fault="partition"))
+    assert only(run(SAFE, found)).exercised == {"kill": FamilyExercised(took_effect=1, exercised=1)}
+
+
+def test_where_some_faults_of_a_family_can_be_done_more_runs_help() -> None:
+    found = verdict(faults=1)
+    found.faults.append(skipped(1))
+    assert only(run(SAFE, found, exercised_min=3)).note == (
+        "kill: 1 of at least 3 faults met writes, 1 took effect, others cannot be done here "
+        "(links are cut in namespaces only); raise runs, or count and duration_ms"
+    )
+
+
 def test_faults_that_met_no_writes_do_not_count() -> None:
     """All of them were counted once, and a single acknowledgement inside one of them made the cell held."""
     found = verdict(faults=5)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from harness.campaign import estimating
 from harness.cli.app import exit_code_of
+from harness.errors import HostError
 
 PLANS = Path(__file__).parents[3] / "plans"
 
@@ -59,3 +61,100 @@ def test_a_plan_that_cannot_be_run_is_refused(tmp_path: Path, capsys: pytest.Cap
     (tmp_path / "p.toml").write_text("famillies = []\n")
     assert exit_code_of(["plan", "p.toml"]) == 64
     assert "families" in capsys.readouterr().err
+
+
+NIGHT = """
+families = ["kill", "partition"]
+[worlds.kafka]
+host = "loopback"
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["plan"], ["plan", "--explain"], ["campaign"], ["soak", "--for", "1m"], ["run", "--family", "partition"]],
+)
+def test_a_family_of_which_the_host_can_do_nothing_is_refused(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.toml").write_text(NIGHT)
+    assert exit_code_of([*command, "p.toml"]) == 64
+    assert capsys.readouterr().err.endswith(
+        'the world kafka with host = "loopback" can do nothing of partition: links of Apache Kafka are cut with '
+        'host = "namespaces" only, which needs root; write host = "namespaces" under [worlds.kafka], or leave '
+        "partition out\n"
+    )
+    assert not (tmp_path / "results").exists()
+
+
+def test_beside_other_worlds_a_plan_of_its_own_helps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.toml").write_text('families = ["kill", "clock", "slow-disk"]\n[worlds.simulated]\n[worlds.kafka]\n')
+    assert exit_code_of(["plan", "p.toml"]) == 64
+    assert "the world simulated can do nothing of clock: the reference" in (shown := capsys.readouterr().err)
+    assert "give simulated a plan of its own without clock; and the world simulated can do nothing of slow" in shown
+
+
+def test_what_is_only_done_in_part_is_said_and_the_plan_stands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.toml").write_text(NIGHT.replace(', "partition"', ""))
+    assert exit_code_of(["plan", "p.toml"]) == 0
+    sentence = (
+        'In the world kafka with host = "loopback", kill goes without partition in 2 stories (leader-ahead, '
+        'last-in-sync): links of Apache Kafka are cut with host = "namespaces" only, which needs root.'
+    )
+    assert capsys.readouterr().out.splitlines()[1:] == [sentence]
+    assert exit_code_of(["plan", "p.toml", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["limits"] == [sentence]
+
+
+def test_what_this_machine_lacks_is_said_of_this_machine_and_the_plan_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("harness.hosts.namespaces.os.geteuid", lambda: 1000)
+    monkeypatch.setattr("harness.hosts.clocks.PLACES", ())
+    (tmp_path / "p.toml").write_text('families = ["clock"]\n[worlds.processes]\n[worlds.kafka]\nhost = "namespaces"\n')
+    assert exit_code_of(["plan", "p.toml", "--explain"]) == 0
+    host, fault = capsys.readouterr().out.splitlines()[-2:]
+    assert host.startswith(
+        'On this machine the world kafka with host = "namespaces" cannot run: host "namespaces" needs'
+    )
+    assert fault == (
+        'On this machine the world processes with host = "loopback" can do nothing of clock: wrong clocks need '
+        "libfaketime; install the package faketime; run it elsewhere, or leave clock out."
+    )
+
+
+@pytest.mark.parametrize("command", [["campaign"], ["soak", "--for", "1m"]])
+def test_a_host_that_cannot_be_had_here_is_refused_before_anything_is_started(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("harness.hosts.namespaces.os.geteuid", lambda: 0)
+    which = shutil.which
+    monkeypatch.setattr("shutil.which", lambda tool, *_, **__: None if tool == "nft" else which(tool))
+    (tmp_path / "p.toml").write_text('[worlds.processes]\nhost = "namespaces"\n')
+    assert exit_code_of([*command, "p.toml"]) == 70
+    assert 'cannot run on this machine: host "namespaces" needs the command nft; install the package nftables' in (
+        capsys.readouterr().err
+    )
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("command", [["campaign"], ["soak", "--for", "1m"]])
+def test_what_is_not_done_is_said_at_the_begin(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("harness.hosts.disks.os.geteuid", lambda: 1000)
+
+    def begin(*_: object, **__: object) -> None:
+        raise HostError("it began")
+
+    monkeypatch.setattr("harness.cli.campaign.Campaign.new", begin)
+    monkeypatch.setattr("harness.cli.soak.conduct", begin)
+    (tmp_path / "p.toml").write_text('families = ["power"]\n[worlds.processes]\n')
+    assert exit_code_of([*command, "p.toml"]) == 70
+    said, *_, last = capsys.readouterr().err.splitlines()
+    assert said.startswith(
+        'On this machine the world processes with host = "loopback" can do nothing of power: faults on'
+    )
+    assert last == "ackproof: it began"

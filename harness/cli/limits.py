@@ -1,0 +1,90 @@
+"""What a plan asks for that its worlds, their hosts or this machine cannot do, in sentences, before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from checkers import counted
+from harness.errors import HostError, PlanError
+from harness.plan import AnyWorld, RunSpec
+from harness.worlds.limits import host_lacks, limits_here, limits_of, possible_in_namespaces
+from nemesis.limits import Limit
+
+#: Stories that are named where some of their faults are skipped.
+STORIES_MAX: Final = 4
+
+
+def refuse_the_impossible(runs: Sequence[RunSpec]) -> None:
+    """Refuse families of which a world can do nothing on its host: their cells could never be exercised.
+
+    Raises:
+        PlanError: which they are, why, and what to write.
+    """
+    found: dict[tuple[AnyWorld, str, bool], dict[str, None]] = {}
+    for run in _each(runs):
+        for one in limits_of(run):
+            if one.nothing_left:
+                elsewhere = possible_in_namespaces(run, one.family)
+                found.setdefault((run.world, one.why, elsewhere), {})[one.family] = None
+    several = len({run.world for run in runs}) > 1
+    if found:
+        raise PlanError("; and ".join(_refusal(*where, [*names], several=several) for where, names in found.items()))
+
+
+def refuse_unfit_hosts(runs: Sequence[RunSpec]) -> None:
+    """Refuse to begin what this machine cannot carry.
+
+    Raises:
+        HostError: what it lacks, and what to do.
+    """
+    for world in {run.world: None for run in runs}:
+        if lack := host_lacks(world):
+            raise HostError(f"{_place(world)} cannot run on this machine: {lack}")
+
+
+def limit_sentences(runs: Sequence[RunSpec]) -> list[str]:
+    """What is not done of a plan that can be run: by world and family, and after it what only this machine lacks."""
+    lacking = {world: lack for world in {run.world: None for run in runs} if (lack := host_lacks(world))}
+    each = _each(runs)
+    sentences = [f"In {_without(run, one)}: {one.why}." for run in each for one in limits_of(run)]
+    for world, lack in lacking.items():
+        sentences.append(f"On this machine {_place(world)} cannot run: {lack}; ackproof doctor says what is there.")
+    for run in each:
+        if run.world not in lacking:
+            sentences += _here(run)
+    return list(dict.fromkeys(sentences))
+
+
+def _here(run: RunSpec) -> Iterator[str]:
+    for one in limits_here(run):
+        if one.nothing_left:
+            what = f"{_place(run.world)} can do nothing of {one.family}"
+            yield f"On this machine {what}: {one.why}; run it elsewhere, or leave {one.family} out."
+        else:
+            yield f"On this machine, in {_without(run, one)}: {one.why}."
+
+
+def _refusal(world: AnyWorld, why: str, elsewhere: bool, families: Sequence[str], *, several: bool) -> str:
+    names = ", ".join(families)
+    host = f'write host = "namespaces" under [worlds.{world.name}], or ' if elsewhere else ""
+    alone = f"give {world.name} a plan of its own without {names}"
+    return f"{_place(world)} can do nothing of {names}: {why}; {host}{alone if several else f'leave {names} out'}"
+
+
+def _without(run: RunSpec, limit: Limit) -> str:
+    stories = counted(len(limit.stories), "story", "stories")
+    named = ", ".join(limit.stories[:STORIES_MAX]) + (", ..." if len(limit.stories) > STORIES_MAX else "")
+    return f"{_place(run.world)}, {limit.family} goes without {' and '.join(limit.kinds)} in {stories} ({named})"
+
+
+def _place(world: AnyWorld) -> str:
+    return f"the world {world.name}" + (f' with host = "{world.host_name}"' if world.host_name else "")
+
+
+def _each(runs: Sequence[RunSpec]) -> list[RunSpec]:
+    """One run of each family of each world: settings and seeds change nothing of what can be done."""
+    first: dict[tuple[AnyWorld, str], RunSpec] = {}
+    for run in runs:
+        first.setdefault((run.world, run.family), run)
+    return list(first.values())

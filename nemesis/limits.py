@@ -1,0 +1,74 @@
+"""What of a run's faults cannot be done where capabilities are lacking, known before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from nemesis.cluster import Capability
+from nemesis.faults import Fault
+from nemesis.plan import FaultPlan
+from nemesis.scenarios import FAMILIES, Story, stories_named, strikes_of
+from nemesis.schedule import Schedule
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """Faults of one family that would be skipped: their ``kinds``, the ``stories`` that have them, and why.
+
+    ``nothing_left``: no fault that the family is about can be done, so its cells can never be exercised.
+    """
+
+    family: str
+    kinds: tuple[str, ...]
+    stories: tuple[str, ...]
+    why: str
+    nothing_left: bool
+
+
+class _Planned(NamedTuple):
+    """A fault that a run may have: of which story, and whether its family is about it."""
+
+    story: str
+    fault: Fault
+    strikes: bool
+
+
+def limits(plan: FaultPlan, schedule: Schedule | None, lacks: Mapping[Capability, str]) -> Iterator[Limit]:
+    """What of each family of ``plan`` cannot be done where ``lacks`` are lacking, family by family.
+
+    ``schedule`` has exactly the faults of the run; None where they are drawn from the families.
+    """
+    for family in plan.families:
+        planned = _given(schedule, family) if schedule is not None else _drawn(plan, family)
+        skipped = [(one, why) for one in planned if (why := _why_not(one.fault, lacks))]
+        if not skipped:
+            continue
+        about = [one for one in planned if one.strikes]
+        yield Limit(
+            family=family,
+            kinds=tuple(dict.fromkeys(one.fault.kind for one, _ in skipped)),
+            stories=tuple(dict.fromkeys(one.story for one, _ in skipped)),
+            why=next((why for one, why in skipped if one.strikes), skipped[0][1]),
+            nothing_left=bool(about) and all(_why_not(one.fault, lacks) for one in about),
+        )
+
+
+def _drawn(plan: FaultPlan, family: str) -> Sequence[_Planned]:
+    stories: Sequence[Story] = FAMILIES[family].stories
+    if plan.stories:
+        stories = [story for word in plan.stories for _, story in stories_named(word, [family])]
+    about = strikes_of(family)
+    return [_Planned(story.name, fault, fault.kind in about) for story in stories for fault in story.faults()]
+
+
+def _given(schedule: Schedule, family: str) -> Sequence[_Planned]:
+    about = strikes_of(family)
+    return [
+        _Planned(step.story, step.fault, step.fault.kind in about) for step in schedule.steps if step.family == family
+    ]
+
+
+def _why_not(fault: Fault, lacks: Mapping[Capability, str]) -> str:
+    return next((lacks[need] for need in fault.needs if need in lacks), "")

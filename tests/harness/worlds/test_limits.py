@@ -1,0 +1,82 @@
+"""What a plan is told that its worlds cannot do is what their targets lack; and what this machine lacks."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from harness.plan import AnyWorld, Existing, Kafka, Machine, Namespaces, Processes, RunSpec, Simulated, Ssh, parse_plan
+from harness.worlds import limits
+from nemesis.plan import FaultPlan
+from nemesis.scenarios import FAMILIES
+
+SSH = Ssh(machines=(Machine(node=0, address="10.0.0.1", user="kafka"),))
+ALL = set(FAMILIES)
+
+
+def spec(world: AnyWorld, family: str) -> RunSpec:
+    (one,) = parse_plan("[worlds.simulated]\n", "p.toml").runs()
+    return msgspec.structs.replace(one, world=world, family=family, faults=FaultPlan(families=(family,)))
+
+
+def nothing_left(world: AnyWorld) -> set[str]:
+    """Families of which a world can do nothing."""
+    return {name for name in ALL if any(one.nothing_left for one in limits.limits_of(spec(world, name)))}
+
+
+@pytest.mark.parametrize(
+    ("world", "impossible"),
+    [
+        (Simulated(), "clock full-disk slow-disk reassign"),
+        (Processes(), "slow-link reassign log-directory"),
+        (Processes(host=Namespaces()), "reassign log-directory"),
+        (Kafka(), "partition outage slow-link log-directory"),
+        (Kafka(host=Namespaces()), "log-directory"),
+        (Kafka(host=SSH), "power wipe corrupt lying-disk full-disk slow-disk slow-link clock log-directory"),
+    ],
+    ids=["simulated", "processes", "processes in namespaces", "kafka", "kafka in namespaces", "kafka over SSH"],
+)
+def test_which_families_a_world_can_never_do_on_its_host(world: AnyWorld, impossible: str) -> None:
+    assert nothing_left(world) == set(impossible.split())
+
+
+def test_of_a_cluster_that_exists_only_its_administration_and_the_clients_are_within_reach() -> None:
+    assert nothing_left(Existing(bootstrap=("b:9092",))) == ALL - {"move", "reassign", "client-crash"}
+
+
+def test_links_of_kafka_are_cut_in_namespaces_and_those_of_the_reference_broker_anywhere() -> None:
+    (limit,) = limits.limits_of(spec(Kafka(), "partition"))
+    assert 'host = "namespaces"' in limit.why
+    assert limits.possible_in_namespaces(spec(Kafka(), "partition"), "partition")
+    assert limits.limits_of(spec(Processes(), "partition")) == []
+    assert not limits.possible_in_namespaces(spec(Kafka(), "log-directory"), "log-directory")
+
+
+@pytest.mark.parametrize(
+    ("family", "without", "why"),
+    [
+        ("power", "harness.hosts.disks.os.geteuid", "faults on disks need root"),
+        ("slow-disk", "harness.hosts.disks.os.geteuid", "faults on disks need root"),
+        ("clock", "harness.hosts.clocks.PLACES", "install the package faketime"),
+    ],
+)
+def test_what_only_this_machine_lacks(monkeypatch: pytest.MonkeyPatch, family: str, without: str, why: str) -> None:
+    monkeypatch.setattr(without, () if without.endswith("PLACES") else lambda: 1000)
+    one = spec(Processes(), family)
+    assert limits.limits_of(one) == []
+    (limit,) = limits.limits_here(one)
+    assert limit.nothing_left
+    assert why in limit.why
+
+
+def test_other_machines_are_not_judged_by_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.hosts.disks.os.geteuid", lambda: 1000)
+    assert limits.limits_here(spec(Kafka(host=SSH), "power")) == []
+    assert limits.limits_here(spec(Simulated(), "power")) == []
+
+
+def test_a_machine_without_nftables_carries_no_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.hosts.namespaces.os.geteuid", lambda: 0)
+    monkeypatch.setattr("harness.hosts.namespaces.shutil.which", lambda tool: None if tool == "nft" else tool)
+    assert "install the package nftables" in limits.host_lacks(Kafka(host=Namespaces()))
+    assert limits.host_lacks(Kafka()) == ""

@@ -1,0 +1,55 @@
+"""What of a run's faults cannot be done, by its families, its chosen stories, or its given schedule."""
+
+from __future__ import annotations
+
+import pytest
+
+from nemesis.cluster import Capability
+from nemesis.faults import Kill, PowerLoss
+from nemesis.limits import limits
+from nemesis.plan import FaultPlan
+from nemesis.roles import Role, RoleKind
+from nemesis.schedule import Schedule, Step
+
+NO_CUTS = {Capability.LINKS: "no links here", Capability.MESSAGES: "no links here"}
+LEADER = Role(RoleKind.LEADER)
+
+
+def found(lacks, schedule=None, **plan):
+    return {one.family: one for one in limits(FaultPlan(**plan), schedule, lacks)}
+
+
+def test_of_partitions_nothing_is_left_without_links_and_kills_lose_their_preparation() -> None:
+    limit = found(NO_CUTS, families=("kill", "pause", "partition", "rolling"))
+    assert limit["partition"].nothing_left
+    assert limit["partition"].why == "no links here"
+    assert not limit["kill"].nothing_left
+    assert (limit["kill"].kinds, limit["kill"].stories) == (("partition",), ("leader-ahead", "last-in-sync"))
+
+
+@pytest.mark.parametrize("family", ["restart", "client-crash", "controller"])
+def test_families_that_cut_nothing_have_no_limit_without_links(family: str) -> None:
+    assert found(NO_CUTS, families=(family,)) == {}
+
+
+def test_a_family_of_several_kinds_of_fault_goes_on_with_those_that_are_left() -> None:
+    without_power = {Capability.POWER: "no disks here"}
+    assert not found(without_power, families=("rack",))["rack"].nothing_left
+    assert found({**without_power, Capability.PROCESSES: "none", **NO_CUTS}, families=("rack",))["rack"].nothing_left
+
+
+def test_only_stories_that_are_chosen_count() -> None:
+    assert found(NO_CUTS, families=("kill",), stories=("kill/two-overlapping",)) == {}
+    assert found(NO_CUTS, families=("kill",), stories=("S01",))["kill"].stories == ("leader-ahead",)
+
+
+def test_a_given_schedule_has_its_own_faults_only() -> None:
+    faults = (Kill(LEADER), PowerLoss(LEADER))
+    steps = [
+        Step(begin_ms=1, end_ms=2, group=0, family=name, story="given", fault=fault)
+        for name, fault in zip(("kill", "power"), faults, strict=True)
+    ]
+    schedule = Schedule(steps=tuple(steps), healed_ms=9)
+    limit = found({Capability.POWER: "no disks here"} | NO_CUTS, schedule, families=("kill", "power"))
+    assert list(limit) == ["power"]
+    assert limit["power"].nothing_left
