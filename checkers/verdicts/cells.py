@@ -216,8 +216,9 @@ class _Tally:
 
 
 def build_cells(lines: Iterable[VerdictLine]) -> list[Cell]:
-    """All cells of a campaign, in the order in which they first appear; every run is looked at once.
+    """All cells of a campaign, by world, settings and family; every run is looked at once.
 
+    The lines of a campaign come in that order, those of a soak in the order of its turns, which no night repeats.
     Lines without a judgement, which are histories of other tools, are in no cell.
     """
     tallies: dict[tuple[str, str, str], _Tally] = {}
@@ -225,9 +226,15 @@ def build_cells(lines: Iterable[VerdictLine]) -> list[Cell]:
         if line.run is not None and line.judgement is not None:
             key = (line.run.world, line.run.family, line.run.cell)
             tallies.setdefault(key, _Tally(line.run)).add(line, line.judgement, line.run.seed)
-    varying = _varying([tally.facts for tally in tallies.values()])
-    cells = [_cell(tally, varying) for tally in tallies.values()]
+    in_order = sorted(tallies.values(), key=lambda tally: _place(tally.facts))
+    varying = _varying([tally.facts for tally in in_order])
+    cells = [_cell(tally, varying) for tally in in_order]
     return [msgspec.structs.replace(cell, nearest=nearest_held(cell, cells)) for cell in cells]
+
+
+def _place(run: RunFacts) -> tuple[str, ...]:
+    """Where the runs of a cell lie below ``runs/``."""
+    return (run.world, *run.cell.split("/"))
 
 
 def nearest_held(cell: Cell, cells: Sequence[Cell]) -> Nearest | None:

@@ -13,6 +13,7 @@ from harness.campaign import Job
 from harness.errors import HarnessError
 from harness.plan import parse_plan
 from harness.records.run_record import Ended
+from harness.records.verdict_lines import read_matrix
 from harness.soak import soak_loop
 from harness.soak.checking import Checking
 from harness.soak.ending import end, exit_code, sentences
@@ -83,6 +84,18 @@ def test_a_finding_of_a_real_world_is_tried_again_as_often_as_asked_and_one_in_v
     cells = Counter(state.places[turn].rpartition("/")[0] for turn in state.tries)
     assert max(cells.values()) <= 2  # once for each identity
     assert state.failures == []
+
+
+@pytest.mark.parametrize("seed", [7, 8, 9])
+def test_cells_lie_in_a_campaigns_order_whatever_the_turns(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    for name in ("witness", "write_report"):
+        monkeypatch.setattr(f"harness.soak.ending.{name}", lambda directory, progress: None)
+    recorded = workshop.session(wanted := asked(for_s=20.0, seed=seed))
+    end(recorded, wanted, workshop.plan, "", earlier=[], progress=workshop.progress)
+    cells = [f"{cell.world}/{cell.cell}" for cell in read_matrix(workshop.directory).cells]
+    assert cells == sorted(workshop.plan.cells)
 
 
 def test_a_finding_of_a_real_world_that_does_not_repeat_is_flaky_and_no_failure(
