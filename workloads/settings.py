@@ -158,7 +158,8 @@ class Settings:
             )
         if self.enable_idempotence and (obstacle := self.against_idempotence):
             raise SettingsError(
-                f"{IDEMPOTENCE}=true {obstacle}; Kafka clients refuse it, or drop it where it is a default"
+                f"{IDEMPOTENCE}=true {obstacle}; Kafka clients refuse it, or drop it where it is a default: take its "
+                "line out, or exclude the combination with [[matrix.exclude]]"
             )
         self._check_quorum()
         self._check_times()

@@ -35,6 +35,7 @@ KIP_250 = {"quorum.required.acks": 2, "leader.election": "largest-log-end"}
         ),
         ({**KIP_250, "eligible.leader.replicas": True}, "elects by the logs alone"),
         ({"enable.idempotence": True, "acks": 1}, 'needs acks="all"'),
+        ({"enable.idempotence": True, "acks": 0}, "take its line out, or exclude the combination with"),
         ({"enable.idempotence": True, "max.in.flight.requests.per.connection": 6}, "at most"),
         ({"linger.ms": 10, "request.timeout.ms": 100, "delivery.timeout.ms": 109}, "request.timeout.ms=110"),
         ({"replica.fetch.wait.max.ms": 500, "replica.lag.time.max.ms": 499}, "leave the ISR"),
