@@ -1,17 +1,24 @@
 #!/usr/bin/env bash
-# Runs ackproof on any machine of any continuous integration: ackproof/run.sh install | kafka | pull-request | nightly
+# Runs ackproof on any machine of any continuous integration:
+#   ackproof/run.sh install | kafka | pull-request | nightly | resume NIGHT | heal
 #
-#   ACKPROOF          what pip installs: a wheel's file, a directory, or "ackproof==0.2.0" of an index that is yours (default: the wheel beside this)
+#   ACKPROOF          what pip installs: a wheel's file, a directory, or "ackproof==0.2.0" of an index that is yours (default: the wheel
+#                     beside this, or the clone that this lies in)
 #   ACKPROOF_VENV     where to (default: .ackproof-venv)
-#   ACKPROOF_LOCK     what it depends on, each file by its hash, installed first; or "none" (default: requirements.lock beside this)
+#   ACKPROOF_LOCK     what it depends on, each file by its hash, installed first; or "none" (default: requirements.lock beside this, or of
+#                     the clone)
 #   ACKPROOF_KAFKA    a release of Apache Kafka for the nightly run, "newest", or "none" (default: newest)
 #   ACKPROOF_FOR      how long a night is (default: 4h)
 #   ACKPROOF_NIGHTS   verdicts of the nights, kept from one to the next (default: ackproof-nights)
 #   ACKPROOF_RESULTS  everything else, to look at when something was found (default: ackproof-results)
-#   ACKPROOF_SUMMARY  a file that is given a table in Markdown (default: $GITHUB_STEP_SUMMARY, or none)
+#   ACKPROOF_SUMMARY  a file to which a table in Markdown is appended (default: $GITHUB_STEP_SUMMARY, or none)
+#
+# It needs Python 3.11, Java 17, xz and flock, and Maven to install Kafka.
+# `nightly` heals first what a night left that was killed. `resume` goes on with such a night, for the rest of its time; `heal` does no more.
+# TERM, INT and HUP end a night in order, within half a minute: it is judged and kept as far as it came, and nothing of it lives on.
 #
 # Exit codes are ackproof's: 0 nothing broken, 1 a promise broken, or worse than the night before, 2 unknown, 64 a plan is wrong,
-# 69 Kafka cannot be fetched, 70 ackproof itself failed.
+# 69 Kafka cannot be fetched, 70 ackproof itself failed, 130 stopped, and nothing broken so far.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,15 +26,31 @@ venv=${ACKPROOF_VENV:-.ackproof-venv}
 nights=${ACKPROOF_NIGHTS:-ackproof-nights}
 results=${ACKPROOF_RESULTS:-ackproof-results}
 summary=${ACKPROOF_SUMMARY:-${GITHUB_STEP_SUMMARY:-/dev/null}}
+signals=0
 ackproof() { "$venv/bin/ackproof" "$@"; }
 
+# A directory that git leaves alone.
+own() { # directory
+    mkdir -p "$1"
+    [ -e "$1/.gitignore" ] || echo '*' > "$1/.gitignore"
+}
+
 install_ackproof() {
-    local what=${ACKPROOF:-$(printf '%s' "$here"/ackproof-*.whl)}
+    local what=${ACKPROOF:-} lock=$here/requirements.lock program
+    if [ -e "$here/../harness/plan/starters.py" ]; then
+        lock=$here/../requirements.lock
+        what=${what:-$here/..}
+    fi
+    what=${what:-$(printf '%s' "$here"/ackproof-*.whl)}
     case $what in
         *'*'*) echo "put a wheel of ackproof beside $0 (pip wheel --no-deps --wheel-dir $here CLONE), or set ACKPROOF" >&2; exit 64 ;;
     esac
+    for program in xz flock; do
+        command -v "$program" > /dev/null || { echo "$program is missing: install the packages xz-utils and util-linux" >&2; exit 70; }
+    done
     [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
-    local lock=${ACKPROOF_LOCK:-$here/requirements.lock}
+    own "$venv"
+    lock=${ACKPROOF_LOCK:-$lock}
     [ "$lock" = none ] || "$venv/bin/python" -m pip install --quiet --require-hashes --requirement "$lock"
     "$venv/bin/python" -m pip install --quiet "$what"
     ackproof --version
@@ -42,54 +65,119 @@ install_kafka() {
     esac
 }
 
-# A campaign or a soak into a directory, and its table for the job's page; the exit code is theirs.
-perform() { # campaign|soak plan directory options...
-    local command=$1 plan=$2 directory=$3 code=0
-    shift 3
-    ackproof plan "$plan" --explain
-    ackproof "$command" "$plan" --out "$directory" "$@" || code=$?
-    [ ! -e "$directory/matrix.md" ] || cat "$directory/matrix.md" >> "$summary"
+# From here on nobody else who uses this script works in the results: what a living night does is not what a dead one left.
+# ackproof inherits it, so that a night lives as long as ackproof does, whatever became of its script.
+alone() { # seconds to wait for that
+    own "$results"
+    exec 9> "$results/.lock"
+    flock --timeout "$1" 9 || { echo "another $0 works in $results; wait for its end, or end it with TERM" >&2; exit 70; }
+}
+
+# ackproof, beside this script, which hears signals at once and waits all the same; the exit code is ackproof's.
+conduct() { # arguments...
+    local code heard
+    trap pass_on TERM INT HUP
+    # In a process group of its own: `timeout` and terminals signal the whole group, and who is asked twice ends in no order.
+    set -m
+    "$venv/bin/ackproof" "$@" < /dev/null &
+    set +m
+    while true; do
+        heard=$signals code=0
+        wait "$!" || code=$?
+        [ "$heard" != "$signals" ] || return "$code"
+    done
+}
+
+pass_on() {
+    signals=$((signals + 1))
+    [ "$signals" -gt 1 ] || kill -TERM "${!:-}" 2> /dev/null || true
+}
+
+# The table of a campaign or a soak, for the job's page.
+show() { # directory
+    [ ! -e "$1/matrix.md" ] || cat "$1/matrix.md" >> "$summary"
+}
+
+pull_request() {
+    local code=0 directory
+    directory=$results/$(date -u +%Y-%m-%dT%H%M%S)
+    alone 0
+    ackproof plan "$here/pull-request.toml" --explain
+    conduct campaign "$here/pull-request.toml" --out "$directory" || code=$?
+    show "$directory"
     return "$code"
 }
 
-# The newest night before this one, if there is any.
+# The newest night before this one that was not stopped, if there is any.
 night_before() { # tonight
-    local found=
+    local found= night
     for night in "$nights"/*/; do
-        [ ! -e "$night/matrix.json" ] || [ "$(basename "$night")" = "$1" ] || found=${night%/}
+        [ -e "$night/matrix.json" ] && [[ $(basename "$night") < $1 ]] || continue
+        grep --quiet --no-messages '"status": "interrupted"' "$night/campaign.json" || found=${night%/}
     done
     printf '%s' "$found"
 }
 
-# What the next nights need of this one: a few megabytes, whatever it did.
-keep_night() { # directory tonight
-    mkdir -p "$nights/$2"
+# What the next nights need of this one, if it judged anything: a few megabytes, and the trend of all.
+keep_night() { # tonight
+    local from=$results/$1 to=$nights/$1 file
+    [ -s "$from/verdicts.jsonl" ] || return 0
+    own "$nights"
+    mkdir -p "$to"
     for file in plan.toml campaign.json matrix.json night.json; do
-        [ ! -e "$1/$file" ] || cp "$1/$file" "$nights/$2/"
+        [ ! -e "$from/$file" ] || cp "$from/$file" "$to/"
     done
-    [ ! -e "$1/verdicts.jsonl" ] || xz --stdout "$1/verdicts.jsonl" > "$nights/$2/verdicts.jsonl.xz"
+    xz --stdout "$from/verdicts.jsonl" > "$to/verdicts.jsonl.xz"
+    [ ! -e "$from/nights.html" ] || cp "$from/nights.html" "$nights/"
 }
 
-nightly() {
-    local tonight code=0 compared=0 before
-    tonight=$(date -u +%Y-%m-%dT%H%M%S)
+# A night from healing what dead ones left to the comparison with the one before.
+night() { # tonight arguments-of-soak...
+    local tonight=$1 code=0 compared=0 healed=0 before
+    shift
+    ackproof heal "$results" || healed=$?
+    conduct soak "$@" || code=$?
+    keep_night "$tonight"
+    show "$results/$tonight"
+    # A soak that was killed, or failed, may have left something; every other one has undone it.
+    [ "$code" -lt 70 ] || ackproof heal "$results" || healed=$?
     before=$(night_before "$tonight")
-    # Every night draws seeds of its own, so it tries schedules that were never tried.
-    perform soak "$here/nightly.toml" "$results/$tonight" --for "${ACKPROOF_FOR:-4h}" ${before:+--nights "$nights"} || code=$?
-    keep_night "$results/$tonight" "$tonight"
-    if [ -n "$before" ] && [ -e "$nights/$tonight/matrix.json" ]; then
-        ackproof compare "$before" "$nights/$tonight" | tee "$results/$tonight/compared.txt" || compared=$?
+    # What was stopped did less than the night before, and whoever stopped it does not wait for long.
+    if [ "$signals" = 0 ] && [ -n "$before" ] && [ -e "$results/$tonight/matrix.json" ]; then
+        ackproof compare "$before" "$results/$tonight" | tee "$results/$tonight/compared.txt" || compared=$?
         { echo '```'; cat "$results/$tonight/compared.txt"; echo '```'; } >> "$summary"
     fi
     # A promise that is broken tonight outweighs what is not known.
     [ "$code" = 0 ] || return "$code"
-    return "$compared"
+    [ "$compared" = 0 ] || return "$compared"
+    return "$healed"
 }
 
-case ${1:-} in
-    install) install_ackproof ;;
-    kafka) install_kafka ;;
-    pull-request) perform campaign "$here/pull-request.toml" "$results/$(date -u +%Y-%m-%dT%H%M%S)" ;;
-    nightly) nightly ;;
-    *) sed -n '2,14p' "$0"; exit 64 ;;
+nightly() {
+    local tonight earlier
+    tonight=$(date -u +%Y-%m-%dT%H%M%S)
+    earlier=$(compgen -G "$nights/*/verdicts.jsonl.xz" || true)
+    alone 0
+    # Every night draws seeds of its own, so it tries schedules that were never tried.
+    night "$tonight" "$here/nightly.toml" --out "$results/$tonight" --for "${ACKPROOF_FOR:-4h}" ${earlier:+--nights "$nights"}
+}
+
+resume() { # directory of a night
+    local name
+    name=$(basename "$1")
+    alone 0
+    # What was kept of it when it was stopped is no earlier night; all of it is kept at its end.
+    [ ! -s "$results/$name/verdicts.jsonl" ] || rm -rf "${nights:?}/$name"
+    night "$name" --resume "$results/$name"
+}
+
+case ${1:-}/$# in
+    install/1) install_ackproof ;;
+    kafka/1) install_kafka ;;
+    pull-request/1) pull_request ;;
+    nightly/1) nightly ;;
+    resume/2) resume "$2" ;;
+    # A night that was stopped just now needs half a minute.
+    heal/1) alone 60; ackproof heal "$results" ;;
+    *) sed '1d; /^#/!Q; s/^# \{0,1\}//' "$0"; exit 64 ;;
 esac

@@ -10,7 +10,7 @@ import pytest
 
 from harness.campaign import estimating
 from harness.cli.app import COMMANDS, exit_code_of
-from harness.plan import CI_FILES
+from harness.plan import CI_FILES, parse_plan
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
@@ -47,7 +47,16 @@ def test_other_commands_are_there() -> None:
     lines = [line.split() for block in blocks("sh") for line in block.splitlines()]
     script = (ROOT / "ci" / "run.sh").read_text()
     for program, command, *_ in lines:
-        assert command in COMMANDS if program == "ackproof" else f"\n    {command}) " in script
+        known = Path(program).name == "ackproof" and command in COMMANDS
+        assert known or (Path(program).name == "run.sh" and f"\n    {command}/1) " in script)
+
+
+def test_the_example_of_several_values_fits_into_the_starter() -> None:
+    (example,) = blocks("toml")
+    starting = (ROOT / CI_FILES["ackproof/nightly.toml"]).read_text()
+    one_value = starting.replace('\nacks = "all"\nenable.idempotence = true\n', "\n")
+    plan = parse_plan(one_value.replace("\n[workload]\n", f"\n{example}\n[workload]\n"), "nightly.toml")
+    assert [choice.settings["acks"] for choice in plan.choices] == [1, "all"]
 
 
 def test_every_file_of_continuous_integration_is_explained() -> None:

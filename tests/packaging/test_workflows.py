@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from harness.plan import starter
-from tests.packaging.conftest import Installed, done
+from tests.packaging.conftest import ROOT, Installed, done
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("wheel")]
 
@@ -116,7 +116,7 @@ def test_the_nights_steps_pass_and_the_second_is_compared_with_the_first(fresh: 
     first = run_steps(fresh, "ackproof-nightly.yml", installed, **short)
     assert "is not worse than" not in first
     second = run_steps(fresh, "ackproof-nightly.yml", installed, **short)
-    nights = sorted((fresh / "ackproof-nights").iterdir())
+    nights = sorted((fresh / "ackproof-nights").glob("*/"))
     assert len(nights) == 2
     assert all(
         {path.name for path in night.iterdir()} >= {"matrix.json", "night.json", "verdicts.jsonl.xz"}
@@ -124,6 +124,21 @@ def test_the_nights_steps_pass_and_the_second_is_compared_with_the_first(fresh: 
     )
     (trend,) = (fresh / "ackproof-results").glob("*/nights.html")
     assert trend.parent.name == nights[1].name, "only the second had a night to look back to"
-    assert (
-        f"ackproof-nights/{nights[1].name} is not worse than ackproof-nights/{nights[0].name}: 1 cell in both" in second
-    )
+    assert (fresh / "ackproof-nights" / "nights.html").read_text() == trend.read_text()
+    compared = f"ackproof-results/{nights[1].name} is not worse than ackproof-nights/{nights[0].name}: 1 cell in both"
+    assert compared in second
+
+
+def test_a_plain_machine_comes_from_a_clone_to_a_night_as_the_page_says(tmp_path: Path, installed: Installed) -> None:
+    page = (ROOT / "docs" / "ci.md").read_text()
+    (block,) = [block for block in page.split("```sh\n") if block.startswith("CLONE/ci/run.sh install\n")]
+    lines = block.partition("```")[0].splitlines()
+    (tmp_path / "CLONE").symlink_to(ROOT)
+    quick = {"ACKPROOF_LOCK": "none", "ACKPROOF_KAFKA": "none", "ACKPROOF_FOR": "3s", "PIP_NO_BUILD_ISOLATION": "0"}
+    search = os.pathsep.join([str(Path(sys.executable).parent), installed.environment["PATH"]])
+    for line in lines:
+        ran = done(["bash", "-c", line], tmp_path, {**installed.environment, **quick, "PATH": search})
+        assert ran.returncode == 0, f"{line}: {ran.stdout}{ran.stderr}"
+        if line.endswith(" init ci"):
+            (tmp_path / "ackproof" / "nightly.toml").write_text(SHORT)
+    assert [path.name for path in (tmp_path / "ackproof-nights").glob("*/matrix.json")] == ["matrix.json"]
