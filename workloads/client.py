@@ -26,12 +26,17 @@ from workloads.operations import EventType
 
 
 class SendOutcome(msgspec.Struct, frozen=True, gc=False):
-    """The end of a send. ``type`` is OK, FAIL or INFO; ``offset`` is None where the log named none (acks=0)."""
+    """The end of a send. ``type`` is OK, FAIL or INFO; ``offset`` is None where the log named none (acks=0).
+
+    ``answered_us`` is the time on the run's clock at which the client answered, None where that is now: an answer of
+    another thread takes its time to get here.
+    """
 
     type: EventType
     offset: int | None = None
     error: str | None = None
     node: int | None = None
+    answered_us: int | None = None
 
 
 class Fetched(msgspec.Struct, frozen=True, gc=False):

@@ -118,7 +118,7 @@ class ProducerInstance:
         self._count(partition, outcome, now_us)
         self._record(
             Event(
-                time_us=now_us,
+                time_us=now_us if outcome.answered_us is None else outcome.answered_us,
                 process=value >> SEQUENCE_BITS,
                 instance=self.number,
                 type=outcome.type,

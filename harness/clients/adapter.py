@@ -50,6 +50,7 @@ class AdaptedProducer(ABC, Generic[Library]):
 
     def __init__(self, clock: ThreadedClock, owner: Owner[Library], limit_ms: int) -> None:
         self._limit_ms = limit_ms
+        self._now_us = clock.now_us
         self._pending: Pending[SendOutcome] = Pending(clock)
         self._closed = False
         self.owner = owner
@@ -101,6 +102,10 @@ class AdaptedProducer(ABC, Generic[Library]):
             self.owner.do(job, library)
         else:
             self.owner.submit(lambda library: job(library) if any(map(self._pending.waits, tickets)) else None)
+
+    def _acknowledge(self, ticket: int, offset: int | None) -> None:
+        """The library has the acknowledgement, now. Any thread may say so."""
+        self._pending.answer(ticket, SendOutcome(EventType.OK, offset, answered_us=self._now_us()))
 
     def _refuse_all(self, tickets: Sequence[int], why: str) -> None:
         for ticket in tickets:

@@ -156,7 +156,7 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
             return
         offset = message.offset()
         known = self._offsets_known and offset is not None and offset >= 0
-        self._pending.answer(ticket, SendOutcome(EventType.OK, offset=offset if known else None))
+        self._acknowledge(ticket, offset if known else None)
 
 
 class ConfluentConsumer(AdaptedConsumer[Consumer]):

@@ -118,7 +118,7 @@ class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
 
     def _sent(self, ticket: int, metadata: Any) -> None:
         offset = metadata.offset if self._offsets_known and metadata.offset >= 0 else None
-        self._pending.answer(ticket, SendOutcome(EventType.OK, offset=offset))
+        self._acknowledge(ticket, offset)
 
     def _failed(self, ticket: int, before: BaseException | None, error: BaseException) -> None:
         """``before`` is the error that was the last one when the record was given to the library.

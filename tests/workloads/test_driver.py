@@ -86,6 +86,16 @@ def test_a_process_has_one_open_operation_even_if_answers_are_slow(start, run_to
     assert workload.producers.outstanding == 0
 
 
+def test_an_acknowledgement_stands_in_the_history_at_the_time_of_the_clients_answer(
+    start, run_to, events, perfect_world
+):
+    perfect_world.clients.answer_send = lambda partition: SendOutcome(EventType.OK, 0, answered_us=17)
+    start(writes_per_second=1, producers=1, consumers=0)
+    run_to(SECOND_US // 2)
+    assert [event.time_us for event in sends(events, EventType.OK)] == [17]
+    assert perfect_world.clock.now_us() > 17
+
+
 def test_a_fast_log_needs_no_second_process(start, run_to, events):
     start(writes_per_second=100, producers=2, consumers=0)
     run_to(5 * SECOND_US)

@@ -9,6 +9,7 @@ import pytest
 
 from harness.clients.adapter import AdaptedProducer
 from harness.clients.client_thread import Owner, Pending
+from workloads import EventType, SendOutcome
 
 LIMIT_S = 5.0
 
@@ -196,6 +197,17 @@ class RecordingProducer(AdaptedProducer[list[bytes]]):
             self.known.wait(LIMIT_S)
         library.append(payload)
         self.appended_by.append(threading.current_thread().name)
+
+
+def test_an_acknowledgement_has_the_time_at_which_the_library_had_it(clock: ManualClock) -> None:
+    producer, answers = RecordingProducer(clock), list[SendOutcome]()
+    clock.pass_until(1_000)
+    producer._acknowledge(producer._begin(answers.append), 7)
+    clock.pass_until(1_400)
+    clock.serve()
+    assert answers == [SendOutcome(EventType.OK, 7, answered_us=1_000)]
+    producer.close()
+    assert producer.owner.join(LIMIT_S) is None
 
 
 def test_a_send_that_cannot_wait_is_made_at_once_but_never_before_one_that_waits(clock: ManualClock) -> None:
