@@ -41,8 +41,9 @@ def dense_ids(partition: Numbers, number: Numbers, count: int) -> Ids:
         return Ids(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
     low = np.full(count, np.iinfo(np.int64).max)
     high = np.full(count, np.iinfo(np.int64).min)
-    np.minimum.at(low, partition, number)
-    np.maximum.at(high, partition, number)
+    starts = starts_of(partition)  # rows of a log partition mostly stand together
+    np.minimum.at(low, partition[starts], np.minimum.reduceat(number, starts))
+    np.maximum.at(high, partition[starts], np.maximum.reduceat(number, starts))
     used = high >= low
     # As floats first: two numbers near the ends of 64 bits are further apart than 64 bits can say.
     span = np.where(used, high.astype(float) - low.astype(float) + 1, 0.0)
@@ -53,13 +54,15 @@ def dense_ids(partition: Numbers, number: Numbers, count: int) -> Ids:
 
 def _by_table(partition: Numbers, number: Numbers, low: Numbers, span: Numbers) -> Ids:
     base = np.cumsum(span) - span
-    place = number - low[partition] + base[partition]
+    shift = base - low
+    place = number + shift[partition]
     taken = np.zeros(int(span.sum()), dtype=bool)
     taken[place] = True
     places = np.flatnonzero(taken)
     ids = np.cumsum(taken) - 1
-    of_partition = np.searchsorted(base + span, places, side="right")
-    return Ids(ids[place], of_partition, places - base[of_partition] + low[of_partition])
+    sizes = np.diff(np.searchsorted(places, np.append(base, len(taken))))
+    of_partition = np.repeat(np.arange(len(base)), sizes)
+    return Ids(ids[place], of_partition, places - shift[of_partition])
 
 
 def _by_sorting(partition: Numbers, number: Numbers) -> Ids:
@@ -69,9 +72,13 @@ def _by_sorting(partition: Numbers, number: Numbers) -> Ids:
 
 
 def stable_order(ids: Numbers) -> Numbers:
-    """The order (int64: places in ``ids``) that sorts by id and leaves equal ids as they stand: one sort of packed
-    numbers, several times as fast as a stable argsort.
+    """The order (int64: places in ``ids``) that sorts by id (from 0 on) and leaves equal ids as they stand.
+
+    O(n) for ids of 16 bits, which NumPy sorts by their digits; else one sort of packed numbers, which is several times
+    as fast as a stable argsort.
     """
+    if int(ids.max(initial=0)) <= np.iinfo(np.uint16).max:
+        return np.argsort(ids.astype(np.uint16), kind="stable")
     bits = max(1, len(ids).bit_length())
     packed = (ids << bits) | np.arange(len(ids), dtype=np.int64)
     packed.sort()
@@ -86,6 +93,13 @@ def distinct_pairs(first: Numbers, second: Numbers, seconds: int) -> tuple[Numbe
     np.not_equal(packed[1:], packed[:-1], out=keep[1:])
     packed = packed[keep]
     return packed // max(1, seconds), packed % max(1, seconds)
+
+
+def one_of(codes: npt.NDArray[Any], *wanted: int) -> Flags:
+    """Of code (int8): whether it is one of the ``wanted`` (bool); ten times as fast as ``np.isin``."""
+    table = np.zeros(256, dtype=bool)
+    table[list(wanted)] = True
+    return table.take(codes.view(np.uint8))
 
 
 def starts_of(ids: npt.NDArray[Any]) -> Numbers:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from checkers.columns.ids import Flags, Numbers
+from checkers.columns.ids import Flags, Numbers, one_of
 from workloads.history import INFO, INVOKE, OK, Kind
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def inner_steps(log: Log, kind: Kind) -> Steps:
     """
     rows = log.by_client
     kinds = (kind, Kind.REBALANCED) if kind == Kind.READ else (kind,)
-    moved = rows[np.isin(log.kind[rows], kinds) & (log.type[rows] != INVOKE)]
+    moved = rows[(one_of(log.kind, *kinds) & (log.type != INVOKE))[rows]]
     begins = _operation_starts(log, moved)
     operation = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(moved))))
     touched = np.bincount(operation, log.kind[moved] == Kind.REBALANCED, len(begins)) > 0
@@ -82,12 +82,13 @@ def inner_steps(log: Log, kind: Kind) -> Steps:
 
 def _visits(log: Log, moving: tuple[Kind, ...], touching: tuple[Kind, ...]) -> _Visits:
     rows = log.by_client
-    kinds = log.kind[rows]
-    rows = rows[np.isin(kinds, (*touching, Kind.DROPPED)) & (log.type[rows] != INVOKE)]
+    rows = rows[(one_of(log.kind, *touching, Kind.DROPPED) & (log.type != INVOKE))[rows]]
     begins = _operation_starts(log, rows)
     ends = np.append(begins[1:], len(rows))
-    places = np.flatnonzero(np.isin(log.kind[rows], moving))
-    first_place, last_place = np.searchsorted(places, begins), np.searchsorted(places, ends) - 1
+    does_move = one_of(log.kind[rows], *moving)
+    places = np.flatnonzero(does_move)
+    before = np.concatenate([[0], np.cumsum(does_move)])  # of place: how many before it move
+    first_place, last_place = before[begins], before[ends] - 1
     moves = first_place <= last_place
     first = np.full(len(begins), -1, np.int64)
     last = first.copy()

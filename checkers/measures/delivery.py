@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from checkers.anomalies.lost_write import lost_values
-from checkers.columns.ids import Numbers, dense_ids, starts_of
+from checkers.columns.ids import Numbers, dense_ids, one_of, starts_of
 from checkers.columns.log import Log
 from workloads import Function
 from workloads.history import FUNCTION_CODE, NONE, OK, Kind
@@ -101,7 +101,7 @@ def consume_counts(log: Log, histories: int) -> list[dict[int, int]]:
     Informational, as in the reference tool: consumer groups commit offsets late, so more than once is ordinary. Counts
     ok polls of processes that had subscribed.
     """
-    listed = np.isin(log.kind, (Kind.LISTED, Kind.DROPPED)) & (log.function == _SUBSCRIBE) & (log.type == OK)
+    listed = one_of(log.kind, Kind.LISTED, Kind.DROPPED) & (log.function == _SUBSCRIBE) & (log.type == OK)
     counts: list[dict[int, int]] = [{} for _ in range(histories)]
     if not listed.any():
         return counts

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from checkers.columns.ids import Flags, Numbers, dense_ids, starts_of
+from checkers.columns.ids import Flags, Numbers, dense_ids, one_of, starts_of
 from checkers.columns.log import Log
 from workloads import Function
 from workloads.history import FUNCTION_CODE, INFO, NONE, OK, Kind
@@ -44,15 +44,16 @@ def lags(log: Log) -> Lags:
 
     O(n log n).
     """
-    rows = log.by_client[np.isin(log.kind[log.by_client], _KINDS)]
-    shows = np.isin(log.kind[rows], (Kind.READ, Kind.SEND)) & (log.offset[rows] >= 0)
+    rows = log.by_client[one_of(log.kind, *_KINDS)[log.by_client]]
+    shows = _shows(log)[rows]
     ranks = dense_ids(log.partition[rows[shows]], log.offset[rows[shows]], log.partition_count)
-    held = _held(log, rows, shows, ranks.of)
-    polled = (log.type[rows] == OK) & np.isin(log.function[rows], _POLLS) & (log.invoke_us[rows] >= 0)
-    polled &= log.kind[rows] != Kind.WAITED
+    # Masks are made of whole columns, which lie in memory in order, and only then picked.
+    polls = (log.type == OK) & one_of(log.function, *_POLLS) & (log.kind != Kind.WAITED)
+    held = _held(log, rows, shows & polls[rows], ranks.of[polls[rows[shows]]])
+    polled = (polls & (log.invoke_us >= 0))[rows]
     before = np.concatenate([[_NOTHING], held[:-1]]) if len(held) else held
     before[starts_of(log.client[rows])] = _NOTHING
-    waited = (log.waited_us[rows] >= 0) & (before > _NOTHING)
+    waited = (log.waited_us >= 0)[rows] & (before > _NOTHING)
     polled &= _last_of_operation(log, rows) & (held > _NOTHING)
     row = np.concatenate([rows[polled], rows[waited]])
     time_us = np.concatenate([log.invoke_us[rows[polled]], log.waited_us[rows[waited]]])
@@ -66,17 +67,18 @@ def lags(log: Log) -> Lags:
 _KINDS = (Kind.READ, Kind.EMPTY, Kind.SEND, Kind.LISTED, Kind.DROPPED, Kind.WAITED)
 
 
-def _held(log: Log, rows: Numbers, shows: Flags, offset_id: Numbers) -> Numbers:
-    """What each row's process holds after it: nothing, 0 for assigned, 1 + offset id."""
-    reads = (log.type[rows] == OK) & np.isin(log.function[rows], _POLLS) & (log.kind[rows] != Kind.WAITED)
+def _shows(log: Log) -> Flags:
+    """Of row: whether it shows an offset."""
+    return one_of(log.kind, Kind.READ, Kind.SEND) & (log.offset >= 0)
+
+
+def _held(log: Log, rows: Numbers, gains: Flags, offset_id: Numbers) -> Numbers:
+    """What each row's process holds after it: nothing, 0 for assigned, 1 + offset id; those of the rows that gain."""
+    listed = (log.kind == Kind.LISTED) & (log.type == OK)
     gain = np.full(len(rows), _NOTHING, dtype=np.int64)
-    gain[(log.kind[rows] == Kind.LISTED) & (log.function[rows] == _ASSIGN) & (log.type[rows] == OK)] = 0
-    ids = np.zeros(len(rows), dtype=np.int64)
-    ids[shows] = offset_id + 1
-    gain[shows & reads] = ids[shows & reads]
-    forgets = log.kind[rows] == Kind.DROPPED
-    forgets |= (log.kind[rows] == Kind.LISTED) & (log.function[rows] == _SUBSCRIBE) & (log.type[rows] == OK)
-    begins = forgets.copy()
+    gain[(listed & (log.function == _ASSIGN))[rows]] = 0
+    gain[gains] = offset_id + 1
+    begins = ((log.kind == Kind.DROPPED) | listed & (log.function == _SUBSCRIBE))[rows]
     begins[starts_of(log.client[rows])] = True
     stretch = np.cumsum(begins)
     lift = int(gain.max(initial=0)) + 2
@@ -92,8 +94,7 @@ def _last_of_operation(log: Log, rows: Numbers) -> Flags:
 
 def _grown_us(log: Log, partition: Numbers, offset: Numbers) -> Numbers:
     """When an ok or uncertain operation first showed an offset at least so large; in the far future if none did."""
-    shown = np.isin(log.kind, (Kind.READ, Kind.SEND)) & (log.offset >= 0) & np.isin(log.type, (OK, INFO))
-    rows = np.flatnonzero(shown)
+    rows = np.flatnonzero(_shows(log) & one_of(log.type, OK, INFO))
     both = dense_ids(
         np.concatenate([log.partition[rows], partition]),
         np.concatenate([log.offset[rows], offset]),
@@ -102,7 +103,8 @@ def _grown_us(log: Log, partition: Numbers, offset: Numbers) -> Numbers:
     known, asked = both.of[: len(rows)], both.of[len(rows) :]
     # Ids are ordered by (partition, offset), so a running maximum of ids within a log partition is one of offsets.
     largest = np.maximum.accumulate(known) if len(known) else known
-    place = np.searchsorted(largest, np.arange(len(both)))[asked]
+    smaller = np.cumsum(np.bincount(largest + 1, minlength=len(both) + 1))  # by id: how many maxima are below it
+    place = smaller[asked]
     found = place < len(rows)
     found[found] = log.partition[rows[place[found]]] == partition[found]
     times = np.full(len(asked), np.iinfo(np.int64).max // 2)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from checkers.columns.ids import Numbers
+from checkers.columns.ids import Numbers, dense_ids
 from checkers.columns.log import Log
 from checkers.columns.phases import Phases, merged
 from checkers.columns.times import Times
@@ -119,22 +119,17 @@ def _truncated(log: Log, acknowledged: Numbers) -> tuple[Numbers, Numbers]:
     rows = acknowledged[log.offset[acknowledged] >= 0]
     if not len(rows):
         return after, before
-    rows = rows[np.lexsort((log.time_us[rows], log.partition[rows]))]
+    if np.any((np.diff(log.time_us[rows]) < 0) & (np.diff(log.partition[rows]) == 0)):
+        rows = rows[np.lexsort((log.time_us[rows], log.partition[rows]))]
     partition, offset, time_us = log.partition[rows], log.offset[rows], log.time_us[rows]
     starts = np.searchsorted(partition, np.arange(log.partition_count))
-    place = np.arange(len(rows))
-    # Places ordered by offset within the log partition: their running maximum is that of offsets.
-    rank = np.empty(len(rows), dtype=np.int64)
-    rank[np.lexsort((place, offset, partition))] = place
-    highest = np.maximum.accumulate(rank)
-    of_rank = np.empty(len(rows), dtype=np.int64)
-    of_rank[rank] = place
+    ids = dense_ids(partition, offset, log.partition_count).of  # by (partition, offset)
+    highest = np.maximum.accumulate(ids)
     begun = np.where(log.invoke_us[rows] >= 0, log.invoke_us[rows], time_us)
     earlier = starts[partition] + Times(partition, time_us, log.partition_count).before(partition, begun) - 1
     known = np.flatnonzero(earlier >= starts[partition])
-    holder = of_rank[highest[earlier[known]]]
-    back = offset[holder] >= offset[known]
-    shown, holder = known[back], holder[back]
+    known = known[highest[earlier[known]] >= ids[known]]
+    shown, holder = known, np.searchsorted(highest, highest[earlier[known]])
     # The first to be seen of each log partition: the last to be written here.
     order = np.lexsort((time_us[shown], partition[shown]))[::-1]
     after[partition[shown[order]]] = time_us[holder[order]]
