@@ -86,7 +86,15 @@ def stable_order(ids: Numbers) -> Numbers:
 
 
 def distinct_pairs(first: Numbers, second: Numbers, seconds: int) -> tuple[Numbers, Numbers]:
-    """The different pairs of two int64 arrays of dense ids, ordered; ``seconds`` bounds the second numbers."""
+    """The different pairs of two int64 arrays of dense ids, ordered; ``seconds`` bounds the second numbers.
+
+    O(n) where each first number has only one second one, as a value has one offset; O(n log n) otherwise.
+    """
+    only = np.full(int(first.max(initial=-1)) + 1, -1)
+    only[first] = second
+    if np.array_equal(only[first], second):
+        paired = np.flatnonzero(only >= 0)
+        return paired, only[paired]
     packed = first * max(1, seconds) + second
     packed.sort()
     keep = np.ones(len(packed), dtype=bool)
