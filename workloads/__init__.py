@@ -44,6 +44,7 @@ from workloads.served_time import ServedTime
 from workloads.settings import (
     ACKS_ALL,
     IDEMPOTENCE,
+    KAFKA_DEFECTS,
     NEVER,
     PlantedBug,
     Settings,
@@ -54,11 +55,11 @@ from workloads.settings import (
 )
 
 __all__ = [
-    "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "GAVE_UP", "IDEMPOTENCE", "LISTED", "NEMESIS", "NEVER", "NEVER_SENT",
-    "NO_ERA", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Batches", "BrokenInvariant", "ClientCapability", "Clients",
-    "Clock", "Commits", "Consumer", "Defect", "Event", "EventType", "Fetched", "FreshWrites", "Function",
-    "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Positions", "Producer",
-    "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome", "ServedTime", "Settings", "SettingsError",
-    "Subscription", "Truncation", "Unsent", "WorkloadPlan", "classify", "refusal", "spelled", "unknown_name",
-    "writes_of",
+    "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "GAVE_UP", "IDEMPOTENCE", "KAFKA_DEFECTS", "LISTED", "NEMESIS",
+    "NEVER", "NEVER_SENT", "NO_ERA", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Batches", "BrokenInvariant",
+    "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Defect", "Event", "EventType", "Fetched",
+    "FreshWrites", "Function", "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome",
+    "Positions", "Producer", "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome", "ServedTime",
+    "Settings", "SettingsError", "Subscription", "Truncation", "Unsent", "WorkloadPlan", "classify", "refusal",
+    "spelled", "unknown_name", "writes_of",
 ]  # fmt: skip

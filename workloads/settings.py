@@ -53,6 +53,9 @@ MissedEpoch = Literal["forget", "kafka"]
 ProducersAfterRestart = Literal["all-batches", "last-batch"]
 IdempotenceWindow = Literal["partition", "connection"]
 
+#: Switches for defects that Apache Kafka and its clients have: nobody asks for them, and no promise knows them
+#: (docs/decisions/022, 027).
+KAFKA_DEFECTS = ("missed.epoch", "producers.after.restart", "idempotence.window")
 ACKS_ALL = -1
 #: Kafka's types: a 32-bit number, and a 64-bit one for what may be "never", the default of flush.messages and flush.ms.
 INT_MAX = 2**31 - 1

@@ -11,7 +11,7 @@ import msgspec
 from harness import clients
 from harness.campaign import Campaign
 from harness.choices import Choices
-from harness.cli.limits import limit_sentences, refuse_the_impossible, refuse_unfit_hosts
+from harness.cli.limits import limits_where_all_can_run, refuse_the_impossible
 from harness.cli.matrix_table import show_campaign
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD, NamedWronglyError
@@ -93,10 +93,10 @@ def see_to_what_is_needed(terminal: Terminal, runs: list[RunSpec]) -> None:
     refuse_unfit(runs)
     usable_java()
     _see_to_releases(runs)
-    refuse_unfit_hosts(runs)
+    limits = limits_where_all_can_run(runs)
     for security in {run.world.security for run in runs if isinstance(run.world, Existing)}:
         clients.require_credentials(security)
-    for sentence in limit_sentences(runs):
+    for sentence in limits:
         terminal.note(sentence)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from checkers import counted
@@ -32,20 +32,28 @@ def refuse_the_impossible(runs: Sequence[RunSpec]) -> None:
         raise PlanError("; and ".join(_refusal(*where, [*names], several=several) for where, names in found.items()))
 
 
-def refuse_unfit_hosts(runs: Sequence[RunSpec]) -> None:
-    """Refuse to begin what this machine cannot carry.
+def limits_where_all_can_run(runs: Sequence[RunSpec]) -> list[str]:
+    """As :func:`limit_sentences`, for runs that begin now.
 
     Raises:
-        HostError: what it lacks, and what to do.
+        HostError: this machine cannot carry a world: what it lacks, and what to do.
     """
-    for world in {run.world: None for run in runs}:
-        if lack := host_lacks(world):
-            raise HostError(f"{_place(world)} cannot run on this machine: {lack}")
+    for world, lack in _lacking(runs).items():
+        raise HostError(f"{_place(world)} cannot run on this machine: {lack}")
+    return _sentences(runs, {})
 
 
 def limit_sentences(runs: Sequence[RunSpec]) -> list[str]:
     """What is not done of a plan that can be run: by world and family, and after it what only this machine lacks."""
-    lacking = {world: lack for world in {run.world: None for run in runs} if (lack := host_lacks(world))}
+    return _sentences(runs, _lacking(runs))
+
+
+def _lacking(runs: Sequence[RunSpec]) -> dict[AnyWorld, str]:
+    """By world that this machine cannot carry, why. It is tried, so it is asked once."""
+    return {world: lack for world in {run.world: None for run in runs} if (lack := host_lacks(world))}
+
+
+def _sentences(runs: Sequence[RunSpec], lacking: Mapping[AnyWorld, str]) -> list[str]:
     each = _each(runs)
     sentences = [f"In {_without(run, one)}: {one.why}." for run in each for one in limits_of(run)]
     for world, lack in lacking.items():

@@ -1,5 +1,6 @@
 """What campaigns and nights found, one beside the other: findings by identity, cells by name, and when one is worse."""
 
+from harness.comparison.cell_anomalies import CellAnomaly, cell_anomalies_of
 from harness.comparison.changes import DEFECTS, SAYING, CellChange, Change, Compared, compare_results
 from harness.comparison.finding_sentences import cells_by_fate, finding_sentences
 from harness.comparison.findings import (
@@ -14,13 +15,13 @@ from harness.comparison.findings import (
     shown_by,
     trace,
 )
-from harness.comparison.kinds import Kind, kinds_of
 from harness.comparison.sentences import figures_of, made_with, sentences, side_by_side
 from harness.comparison.settings import Differing, differing
 
 __all__ = [
     "DEFECTS",
     "SAYING",
+    "CellAnomaly",
     "CellChange",
     "Change",
     "Compared",
@@ -28,16 +29,15 @@ __all__ = [
     "Example",
     "Fate",
     "Finding",
-    "Kind",
     "Results",
     "Traced",
+    "cell_anomalies_of",
     "cells_by_fate",
     "compare_results",
     "differing",
     "figures_of",
     "finding_sentences",
     "key_of",
-    "kinds_of",
     "made_with",
     "read_results",
     "results_of",

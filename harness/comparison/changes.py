@@ -11,8 +11,9 @@ It is **better** the other way round, but only where something was put to the te
 exercise or could not judge is no better, **nobody can tell**. Outcomes that differ where loss is permitted and so few
 runs do not say which is worse **differ**. Times are maxima, which have no interval: shown, they decide nothing.
 
-An anomaly that no promise permits and that is new in its cell (:mod:`harness.comparison.kinds`) makes B worse, in
-whatever cell. Another story of an anomaly that the cell had in A does not: which of many stories show is chance.
+An anomaly that no promise permits and that is new in its cell (:mod:`harness.comparison.cell_anomalies`) makes B
+worse, in whatever cell. Another story of an anomaly that the cell had in A does not: which of many stories show is
+chance.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from typing import Any, Final
 import msgspec
 
 from checkers import Cell, Outcome, counted
+from harness.comparison.cell_anomalies import CellAnomaly, cell_anomalies_of
 from harness.comparison.findings import Fate, Results, Traced, trace
-from harness.comparison.kinds import Kind, kinds_of
 from harness.comparison.settings import Differing, differing
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN
 
@@ -70,11 +71,11 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     after: str
     cells: list[CellChange]
     findings: list[Traced]
-    kinds: list[Kind]
+    kinds: list[CellAnomaly]
     findings_known: bool
 
     @property
-    def new_defects(self) -> list[Kind]:
+    def new_defects(self) -> list[CellAnomaly]:
         """Anomalies of cells of B that no promise permits, and that are new there."""
         return [one for one in self.kinds if one.fate is Fate.NEW]
 
@@ -115,7 +116,7 @@ def compare_results(before: Results, after: Results) -> Compared:
         after=after.name,
         cells=[_cell_change(key, before.cells.get(key), after.cells.get(key)) for key in keys],
         findings=findings,
-        kinds=kinds_of([before], after, findings) if known else [],
+        kinds=cell_anomalies_of([before], after, findings) if known else [],
         findings_known=known,
     )
 

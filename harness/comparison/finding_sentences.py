@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from checkers import counted
-from harness.comparison.findings import Example, Fate, Traced
-from harness.comparison.kinds import Kind
+from harness.comparison.cell_anomalies import CellAnomaly
+from harness.comparison.findings import Example, Fate, Traced, smallest
 
 #: Cells with findings that have sentences.
 LISTED_MAX: Final = 12
@@ -24,12 +24,12 @@ _BEFORE_CELL: Final = {
 _SILENT: Final = frozenset({Fate.GONE, Fate.NOT_LOOKED_FOR})
 
 
-def finding_sentences(kinds: Iterable[Kind], after: str) -> Iterator[str]:
+def finding_sentences(kinds: Iterable[CellAnomaly], after: str) -> Iterator[str]:
     """Some lines for each cell and fate: what, the smallest run with its story, the command that shows it again.
 
     ``after`` is the directory of the latest night.
     """
-    together: dict[tuple[Fate, str, str], list[Kind]] = {}
+    together: dict[tuple[Fate, str, str], list[CellAnomaly]] = {}
     for one in sorted(kinds, key=lambda one: list(_BEFORE_CELL).index(one.fate)):
         together.setdefault((one.fate, one.cell, one.why), []).append(one)
     for ones in list(together.values())[:LISTED_MAX]:
@@ -50,14 +50,14 @@ def each_finding(traced: Iterable[Traced]) -> Iterator[str]:
             yield f"{one.fate}: {name}, in {runs}: {_shows(finding.example)}{silent}."
 
 
-def cells_by_fate(kinds: Sequence[Kind]) -> str:
+def cells_by_fate(kinds: Sequence[CellAnomaly]) -> str:
     """In how many cells findings are new, known, ...; of none, "none"."""
     cells = {fate: {one.cell for one in kinds if one.fate is fate} for fate in _BEFORE_CELL}
     counts = [f"{words} {counted(len(cells[fate]), 'cell')}" for fate, words in _BEFORE_CELL.items() if cells[fate]]
     return ", ".join(counts) or "none"
 
 
-def _head(ones: Sequence[Kind]) -> str:
+def _head(ones: Sequence[CellAnomaly]) -> str:
     """What, how many findings, and how often."""
     first = ones[0]
     fates = [fate for one in ones for fate in one.findings.values()]
@@ -77,15 +77,15 @@ def _head(ones: Sequence[Kind]) -> str:
     return f"{_BEFORE_CELL[first.fate]} {first.cell}: {names}; {shown}{why}."
 
 
-def _again(ones: Sequence[Kind], after: str) -> Iterator[str]:
-    example = min((one.example for one in ones), key=lambda one: (not one.is_of(ones[0].cell), one.faults, one.seed))
+def _again(ones: Sequence[CellAnomaly], after: str) -> Iterator[str]:
+    example = smallest((one.example for one in ones), ones[0].cell)
     elsewhere = "" if example.is_of(ones[0].cell) else ", in another cell"
     yield f"  smallest{elsewhere}: {_shows(example)}"
     if ones[0].fate is not Fate.NOT_LOOKED_FOR:
         yield f"  {shlex.join(['ackproof', 'replay', f'{after}/{example.run}'])}"
 
 
-def _silence(ones: Sequence[Kind]) -> Iterator[str]:
+def _silence(ones: Sequence[CellAnomaly]) -> Iterator[str]:
     """How likely chance alone is silent."""
     chance, runs = _chance(max(one.missed_by_chance for one in ones)), counted(ones[0].looked, "run")
     what = "it" if len(ones) == 1 else "the rarest of them"

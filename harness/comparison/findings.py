@@ -40,6 +40,11 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
         return _key(self.world, self.cell) == key
 
 
+def smallest(examples: Iterable[Example], key: str) -> Example:
+    """The run to look at: of the cell that ``key`` names if there is one, with the fewest faults."""
+    return min(examples, key=lambda one: (not one.is_of(key), one.faults, one.seed))
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """A defect as one campaign showed it.
 

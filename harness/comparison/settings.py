@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from checkers import Cell
+from workloads import KAFKA_DEFECTS
 
 #: Switches that put a defect into the log, or into its client.
-SYSTEM: Final = frozenset({"planted.bug", "missed.epoch", "producers.after.restart", "idempotence.window"})
+SYSTEM: Final = frozenset({"planted.bug", *KAFKA_DEFECTS})
 
 Differences = dict[str, tuple[Any, Any]]
 

@@ -8,7 +8,15 @@ from typing import Final, NamedTuple
 
 from checkers import Matrix, VerdictLine, counted, matrix_of
 from harness.campaign import FAILED_SHARE_MAX, witness, world_runs, write_report
-from harness.comparison import Kind, Results, cells_by_fate, finding_sentences, kinds_of, results_of, trace
+from harness.comparison import (
+    CellAnomaly,
+    Results,
+    cell_anomalies_of,
+    cells_by_fate,
+    finding_sentences,
+    results_of,
+    trace,
+)
 from harness.errors import EXIT_BROKEN, EXIT_HARNESS, ResultsError
 from harness.machine import this_machine, versions
 from harness.plan import Plan
@@ -48,7 +56,7 @@ def end(
     night = _night(directory, asked, state, results)
     before = [one.results for one in earlier]
     traced = trace(before, results)
-    kinds = kinds_of(before, results, traced)
+    kinds = cell_anomalies_of(before, results, traced)
     lines = [*sentences(state, why), *_without_run(plan.cells, results.cells)]
     if earlier:
         lines += _memory([*earlier, night], kinds)
@@ -129,7 +137,7 @@ def _tried(state: SoakState) -> Iterator[str]:
         yield f"Tried again from their seeds: {counted(steady, 'run')} with findings; every try showed some again."
 
 
-def _memory(nights: Sequence[Night], kinds: Sequence[Kind]) -> Iterator[str]:
+def _memory(nights: Sequence[Night], kinds: Sequence[CellAnomaly]) -> Iterator[str]:
     """What all nights say: of the cells first, then of findings."""
     cells = accumulated(nights)
     yield from (f"{cell.key}: {cell.sentence} ({counted(cell.nights, 'night')})." for cell in cells[:CELLS_MAX])

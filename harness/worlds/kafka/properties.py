@@ -12,7 +12,7 @@ from harness.errors import PlanError
 from harness.hosts import Address
 from harness.worlds.kafka.releases import ELR_SINCE, KRAFT_SINCE, Version
 from nemesis.cluster import CONTROLLER
-from workloads import NEVER, Settings, spelled
+from workloads import KAFKA_DEFECTS, NEVER, Settings, spelled
 
 #: Since when Kafka itself follows a rule that the reference broker can switch: before it, the setting must say so.
 RULES_SINCE: Final[Mapping[str, tuple[int, int, int]]] = {
@@ -24,7 +24,7 @@ RULES_SINCE: Final[Mapping[str, tuple[int, int, int]]] = {
 #: The setting that is chosen when a cluster is formatted.
 ELR: Final = "eligible.leader.replicas"
 #: Not asked for: how every release works (rules 21, 30), how clients do, a preset of what is asked for.
-_FREE: Final = ("missed.epoch", "producers.after.restart", "idempotence.window", "era")
+_FREE: Final = (*KAFKA_DEFECTS, "era")
 #: Small and quick: a run has a few partitions and megabytes.
 _SMALL: Final[Mapping[str, object]] = {
     "offsets.topic.num.partitions": 4,

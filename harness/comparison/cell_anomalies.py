@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from harness.comparison.findings import Example, Fate, Finding, Results, Traced, breaks, chance_of_silence
+from harness.comparison.findings import Example, Fate, Finding, Results, Traced, breaks, chance_of_silence, smallest
 from harness.comparison.settings import differing
 from workloads import spelled
 
@@ -20,7 +20,7 @@ Name = tuple[str, str]
 Shown = dict[Name, list[Finding]]
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
+class CellAnomaly(msgspec.Struct, frozen=True, kw_only=True):
     """An anomaly that no promise permits in one cell, over several nights.
 
     Attributes:
@@ -49,7 +49,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-def kinds_of(earlier: Sequence[Results], latest: Results, traced: Sequence[Traced]) -> list[Kind]:
+def cell_anomalies_of(earlier: Sequence[Results], latest: Results, traced: Sequence[Traced]) -> list[CellAnomaly]:
     """Every anomaly of every cell, those of ``latest`` first; ``traced`` is what became of its findings.
 
     Nights of which only a matrix is left say nothing of findings, and are passed over.
@@ -82,7 +82,7 @@ def _there(
     fates: Mapping[str, Fate],
     nights: Sequence[tuple[Results, Shown]],
     latest: Results,
-) -> Kind:
+) -> CellAnomaly:
     """One that ``latest`` shows."""
     cell = latest.cells[name[0]]
     own = {one.identity: fates[one.identity] for one in found}
@@ -94,7 +94,7 @@ def _there(
     return _kind(name, found, cell.runs_judged, fate, own)
 
 
-def _with_unseen(there: Iterable[Kind], traced: Sequence[Traced]) -> Iterator[Kind]:
+def _with_unseen(there: Iterable[CellAnomaly], traced: Sequence[Traced]) -> Iterator[CellAnomaly]:
     """The same, each with those findings of it that an earlier night showed in its cell and the latest did not."""
     unseen: dict[Name, dict[str, Fate]] = {}
     for one in traced:
@@ -105,7 +105,9 @@ def _with_unseen(there: Iterable[Kind], traced: Sequence[Traced]) -> Iterator[Ki
         yield msgspec.structs.replace(kind, findings=kind.findings | unseen.get((kind.cell, kind.anomaly), {}))
 
 
-def _silent(name: Name, night: Results, found: Sequence[Finding], fates: Mapping[str, Fate], latest: Results) -> Kind:
+def _silent(
+    name: Name, night: Results, found: Sequence[Finding], fates: Mapping[str, Fate], latest: Results
+) -> CellAnomaly:
     """One that an earlier ``night`` was the last to show."""
     before, cell = night.cells[name[0]], latest.cells.get(name[0])
     kind = _kind(name, found, before.runs_judged, Fate.GONE, {one.identity: fates[one.identity] for one in found})
@@ -118,15 +120,14 @@ def _silent(name: Name, night: Results, found: Sequence[Finding], fates: Mapping
     return msgspec.structs.replace(kind, looked=cell.runs_judged, missed_by_chance=missed)
 
 
-def _kind(name: Name, found: Sequence[Finding], judged: int, fate: Fate, findings: dict[str, Fate]) -> Kind:
+def _kind(name: Name, found: Sequence[Finding], judged: int, fate: Fate, findings: dict[str, Fate]) -> CellAnomaly:
     key, anomaly = name
-    examples = [one.example for one in found]
-    return Kind(
+    return CellAnomaly(
         cell=key,
         anomaly=anomaly,
         fate=fate,
         findings=findings,
         runs=max(one.runs[key] for one in found),
         judged=judged,
-        example=min(examples, key=lambda one: (not one.is_of(key), one.faults, one.seed)),
+        example=smallest((one.example for one in found), key),
     )

@@ -9,7 +9,7 @@ import pytest
 
 from checkers import VerdictLine
 from checkers.measures.recovery import Recovery
-from harness.comparison import Fate, Kind, Results, cells_by_fate, finding_sentences, kinds_of, trace
+from harness.comparison import CellAnomaly, Fate, Results, cell_anomalies_of, cells_by_fate, finding_sentences, trace
 from tests.harness.comparison.conftest import PLANTED, STRONG, WEAK, night, run_lines
 from workloads.settings import Settings
 
@@ -18,8 +18,8 @@ CLEAN = night("clean", run_lines(STRONG))
 LOSSY = night("lossy", run_lines(STRONG, losing=1))
 
 
-def kinds(earlier: list[Results], latest: Results) -> list[Kind]:
-    return kinds_of(earlier, latest, trace(earlier, latest))
+def kinds(earlier: list[Results], latest: Results) -> list[CellAnomaly]:
+    return cell_anomalies_of(earlier, latest, trace(earlier, latest))
 
 
 def fates(earlier: list[Results], latest: Results) -> list[tuple[str, Fate]]:
