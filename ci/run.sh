@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs ackproof on any machine of any continuous integration:
-#   ackproof/run.sh install | kafka | pull-request | nightly | resume NIGHT | heal
+#   ackproof/run.sh install | kafka | pull-request | nightly | resume NIGHT | stop | heal
 #
 #   ACKPROOF          what pip installs: a wheel's file, a directory, or "ackproof==0.2.0" of an index that is yours (default: the wheel
 #                     beside this, or the clone that this lies in)
@@ -16,6 +16,7 @@
 # It needs Python 3.11, Java 17, xz and flock, and Maven to install Kafka.
 # `nightly` heals first what a night left that was killed. `resume` goes on with such a night, for the rest of its time; `heal` does no more.
 # TERM, INT and HUP end a night in order, within half a minute: it is judged and kept as far as it came, and nothing of it lives on.
+# `stop` ends one so that goes on in these results, for those whose signals do not reach it, waits for its end, and heals.
 #
 # Exit codes are ackproof's: 0 nothing broken, 1 a promise broken, or worse than the night before, 2 unknown, 64 a plan is wrong,
 # 69 Kafka cannot be fetched, 70 ackproof itself failed, 130 stopped, and nothing broken so far.
@@ -69,8 +70,18 @@ install_kafka() {
 # ackproof inherits it, so that a night lives as long as ackproof does, whatever became of its script.
 alone() { # seconds to wait for that
     own "$results"
-    exec 9> "$results/.lock"
-    flock --timeout "$1" 9 || { echo "another $0 works in $results; wait for its end, or end it with TERM" >&2; exit 70; }
+    exec 9>> "$results/.lock"
+    flock --timeout "$1" 9 || { echo "another $0 works in $results; wait for its end, or end it with $0 stop" >&2; exit 70; }
+    echo "$$" > "$results/.lock"
+}
+
+# Ask whoever works in the results to end in order: the script, and ackproof itself where the script was killed.
+ask_to_stop() {
+    local pid
+    [ -e "$results/.lock" ] && ! flock --nonblock "$results/.lock" true || return 0
+    while read -r pid; do
+        ! kill -TERM "$pid" 2> /dev/null || return 0
+    done < "$results/.lock"
 }
 
 # ackproof, beside this script, which hears signals at once and waits all the same; the exit code is ackproof's.
@@ -81,6 +92,7 @@ conduct() { # arguments...
     set -m
     "$venv/bin/ackproof" "$@" < /dev/null &
     set +m
+    echo "$!" >> "$results/.lock"
     while true; do
         heard=$signals code=0
         wait "$!" || code=$?
@@ -179,5 +191,6 @@ case ${1:-}/$# in
     resume/2) resume "$2" ;;
     # A night that was stopped just now needs half a minute.
     heal/1) alone 60; ackproof heal "$results" ;;
+    stop/1) ask_to_stop; alone 60; ackproof heal "$results" ;;
     *) sed '1d; /^#/!Q; s/^# \{0,1\}//' "$0"; exit 64 ;;
 esac

@@ -200,6 +200,29 @@ def test_what_cannot_be_healed_is_no_green_night() -> None:
     assert nights(), "it was done all the same"
 
 
+@pytest.mark.parametrize("killed", [False, True], ids=["the script lives", "the script was killed"])
+def test_a_night_that_no_signal_reached_is_stopped_in_order(killed: bool) -> None:
+    Path("endless").touch()
+    with going_on("nightly") as night:
+        until(Path("begun").exists, "the soak's beginning")
+        if killed:
+            night.kill()
+            night.wait(LIMIT_S)
+        assert script("stop").returncode == 0
+        assert night.wait(LIMIT_S) == (-signal.SIGKILL if killed else 130)
+    in_order = [] if killed else [["heal", "ackproof-results"]]
+    assert calls()[2:] == [["SIGTERM"], *in_order, ["heal", "ackproof-results"]]
+    assert len(nights()) == (0 if killed else 1), "a script that was killed keeps nothing"
+    assert processes_here() == []
+
+
+def test_where_no_night_goes_on_nobody_is_stopped() -> None:
+    Path("ackproof-results").mkdir()
+    Path("ackproof-results/.lock").write_text(f"{os.getpid()}\n")  # the number of a dead script, since given to another
+    assert script("stop").returncode == 0
+    assert calls() == [["heal", "ackproof-results"]]
+
+
 def test_two_nights_never_overlap() -> None:
     Path("ackproof-results").mkdir()
     with Path("ackproof-results/.lock").open("w") as lock:
